@@ -1,0 +1,69 @@
+//! How did the session end? A result's `subtype` and the exit status prove nothing (PROTOCOL §13): decide by
+//! `is_error` and `terminal_reason`.
+
+use protocol::result::RunResult;
+use session::Ending;
+
+/// How the process ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exit {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+/// The ending that the result and the exit prove together.
+pub fn ending(result: Option<&RunResult>, exit: Exit) -> Ending {
+    match result {
+        Some(result) if result.is_error => error(result),
+        Some(result) => success(result),
+        None => Ending::Crashed(without_result(exit)),
+    }
+}
+
+fn success(result: &RunResult) -> Ending {
+    match result.terminal_reason.as_deref() {
+        Some("hook_stopped" | "stop_hook_prevented") => Ending::HookStopped,
+        Some("completed") | None => Ending::Completed,
+        Some(other) => Ending::Failed(other.to_owned()),
+    }
+}
+
+fn error(result: &RunResult) -> Ending {
+    let reason = result.terminal_reason.as_deref().unwrap_or_default();
+    let words = result.result.clone().unwrap_or_else(|| result.errors.join("; "));
+    match (reason, result.subtype.as_deref().unwrap_or_default()) {
+        ("blocking_limit" | "prompt_too_long" | "rapid_refill_breaker", _) => Ending::WindowFull(reason.to_owned()),
+        (_, "error_max_turns") => Ending::ClientLimit("--max-turns".to_owned()),
+        (_, "error_max_budget_usd") => Ending::ClientLimit("--max-budget-usd".to_owned()),
+        (reason, _) if reason.starts_with("aborted") => Ending::Interrupted,
+        _ if words.to_lowercase().starts_with("prompt is too long") => Ending::WindowFull("prompt_too_long".to_owned()),
+        _ => api_error(result.api_error_status.or_else(|| status_in(&words)), words),
+    }
+}
+
+fn api_error(status: Option<u64>, words: String) -> Ending {
+    match status {
+        Some(401 | 403) => Ending::Fatal(format!("authentication failed: {words}")),
+        Some(404) => Ending::Fatal(format!("model not found: {words}")),
+        Some(400) if words.to_lowercase().contains("credit balance") => Ending::Fatal(format!("billing: {words}")),
+        Some(402) => Ending::Fatal(format!("billing: {words}")),
+        Some(429) => Ending::Limit(words),
+        Some(500..) => Ending::Overloaded(words),
+        _ => Ending::Failed(words),
+    }
+}
+
+/// Clients before 2.1 name the status only in their words: `API Error: 529 …`.
+fn status_in(words: &str) -> Option<u64> {
+    words.strip_prefix("API Error: ")?.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
+fn without_result(exit: Exit) -> String {
+    match (exit.signal, exit.code) {
+        (Some(signal), _) => format!("ended by signal {signal}, without a result"),
+        (None, Some(code)) => format!("exit code {code}, without a result"),
+        (None, None) => "vanished without a result".to_owned(),
+    }
+}

@@ -1,0 +1,137 @@
+//! Where the levels begin: the configured shares of the window, moved down so that L2 and L3 always come
+//! before the client itself acts.
+
+use crate::window::family_name;
+use session::level::{Ceiling, CeilingAction, Marks};
+use session::settings::{Levels, Margins};
+
+/// What moves the ceiling.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Knobs {
+    /// False with `DISABLE_AUTO_COMPACT`, `DISABLE_COMPACT` or `autoCompactEnabled: false`.
+    pub auto_compact: bool,
+    /// `CLAUDE_CODE_AUTO_COMPACT_WINDOW` or `autoCompactWindow`.
+    pub compact_window: Option<u64>,
+    /// `CLAUDE_AUTOCOMPACT_PCT_OVERRIDE`.
+    pub percent_override: Option<f64>,
+    /// `CLAUDE_CODE_MAX_OUTPUT_TOKENS`.
+    pub max_output: Option<u64>,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Knobs { auto_compact: true, compact_window: None, percent_override: None, max_output: None }
+    }
+}
+
+/// The client keeps room for one answer, at most so much (PROTOCOL §6).
+const ANSWER_RESERVE: u64 = 20_000;
+/// It compacts so far below that room …
+const COMPACT_BELOW: u64 = 13_000;
+/// … and refuses to go on so far below it, with compaction off.
+const REFUSE_BELOW: u64 = 3_000;
+/// The client raises a smaller compaction window to this.
+const LEAST_COMPACT_WINDOW: u64 = 100_000;
+/// L1 comes at least so many points of the window before L2, or the warning would come with the checkpoint.
+const WARNING_LEAD_PERCENT: u64 = 5;
+
+/// Models that never compact by a threshold, only after the API has refused a prompt (PROTOCOL §6).
+const NEVER_BY_THRESHOLD: [&str; 5] = ["haiku-4-5", "sonnet-4-5", "opus-4-5", "sonnet-4", "3-7-sonnet"];
+/// The same for these with the `[1m]` suffix.
+const NEVER_WITH_SUFFIX: [&str; 2] = ["opus-4-6", "sonnet-4-6"];
+
+/// The fill at which the client itself acts.
+pub fn ceiling(window: u64, model: Option<&str>, knobs: &Knobs) -> Ceiling {
+    let reserve = knobs.max_output.unwrap_or(ANSWER_RESERVE).min(ANSWER_RESERVE);
+    if !knobs.auto_compact {
+        let tokens = window.saturating_sub(reserve + REFUSE_BELOW);
+        return Ceiling { tokens, action: CeilingAction::Refuses };
+    }
+    if knobs.compact_window.is_none() && model.is_some_and(never_by_threshold) {
+        return Ceiling { tokens: window, action: CeilingAction::Rejected };
+    }
+    let compact_window = knobs.compact_window.map_or(window, |tokens| tokens.max(LEAST_COMPACT_WINDOW).min(window));
+    let effective = compact_window.saturating_sub(reserve);
+    let threshold = effective.saturating_sub(COMPACT_BELOW);
+    let earlier = knobs
+        .percent_override
+        .filter(|percent| (0.0..=100.0).contains(percent) && *percent > 0.0)
+        .map_or(threshold, |percent| (effective as f64 * percent / 100.0) as u64);
+    Ceiling { tokens: threshold.min(earlier), action: CeilingAction::Compacts }
+}
+
+fn never_by_threshold(model: &str) -> bool {
+    let name = family_name(model);
+    let with_suffix = model.ends_with("[1m]") && NEVER_WITH_SUFFIX.contains(&name.as_str());
+    with_suffix || NEVER_BY_THRESHOLD.contains(&name.as_str())
+}
+
+/// Where the levels begin in a window.
+pub fn marks(window: u64, ceiling: Ceiling, levels: &Levels, margins: &Margins) -> Marks {
+    let share = |percent: f64| (window as f64 * percent / 100.0).round() as u64;
+    // A window too small for the margins is divided instead, so that the levels still rise.
+    let room = ceiling.tokens.min(window);
+    let below = |margin: u64, tenths: u64| room.saturating_sub(margin.min(room * tenths / 10));
+    let l3 = share(levels.l3).min(below(margins.l3, 3));
+    let l2 = share(levels.l2).min(below(margins.l2, 5)).min(l3.saturating_sub(1));
+    let l1 = share(levels.l1).min(l2.saturating_sub(window * WARNING_LEAD_PERCENT / 100));
+    let clamped = l3 < share(levels.l3) || l2 < share(levels.l2);
+    Marks { window, l1, l2, l3, ceiling, clamped }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ceiling_of(window: u64, model: &str, change: impl FnOnce(&mut Knobs)) -> (u64, CeilingAction) {
+        let mut knobs = Knobs::default();
+        change(&mut knobs);
+        let ceiling = ceiling(window, Some(model), &knobs);
+        (ceiling.tokens, ceiling.action)
+    }
+
+    #[test]
+    fn the_ceiling_lies_where_the_client_was_seen_to_act() {
+        use CeilingAction::{Compacts, Refuses, Rejected};
+        let (million, small) = (1_000_000, 200_000);
+        let none = |_: &mut Knobs| ();
+        assert_eq!(ceiling_of(million, "claude-opus-5-5", none), (967_000, Compacts));
+        assert_eq!(ceiling_of(small, "claude-opus-4-6", none), (167_000, Compacts));
+        assert_eq!(ceiling_of(small, "claude-haiku-4-5", none), (200_000, Rejected));
+        assert_eq!(ceiling_of(million, "claude-sonnet-4-6[1m]", none), (1_000_000, Rejected));
+        let window = |tokens| move |knobs: &mut Knobs| knobs.compact_window = Some(tokens);
+        assert_eq!(ceiling_of(small, "claude-haiku-4-5", window(200_000)), (167_000, Compacts));
+        assert_eq!(ceiling_of(small, "claude-opus-4-6", window(150_000)), (117_000, Compacts));
+        assert_eq!(ceiling_of(small, "claude-opus-4-6", window(100_000)), (67_000, Compacts));
+        assert_eq!(ceiling_of(small, "claude-opus-4-6", window(50_000)), (67_000, Compacts));
+        assert_eq!(ceiling_of(million, "claude-opus-5-5", |knobs| knobs.max_output = Some(8_000)), (979_000, Compacts));
+        assert_eq!(ceiling_of(million, "claude-opus-5-5", |knobs| knobs.percent_override = Some(50.0)), (490_000, Compacts));
+        assert_eq!(ceiling_of(million, "claude-opus-5-5", |knobs| knobs.percent_override = Some(99.0)), (967_000, Compacts));
+        assert_eq!(ceiling_of(million, "claude-opus-5-5", |knobs| knobs.auto_compact = false), (977_000, Refuses));
+        assert_eq!(ceiling_of(small, "claude-opus-4-6", |knobs| knobs.auto_compact = false), (177_000, Refuses));
+    }
+
+    fn percents(window: u64, model: &str, knobs: Knobs) -> [u64; 3] {
+        let marks = marks(window, ceiling(window, Some(model), &knobs), &Levels::default(), &Margins::default());
+        [marks.l1, marks.l2, marks.l3].map(|tokens| marks.percent(tokens))
+    }
+
+    #[test]
+    fn levels_are_clamped_below_the_ceiling_with_room_to_act() {
+        assert_eq!(percents(1_000_000, "claude-opus-5-5", Knobs::default()), [70, 85, 94]);
+        assert_eq!(percents(200_000, "claude-opus-4-6", Knobs::default()), [58, 63, 73]);
+        assert_eq!(percents(200_000, "claude-haiku-4-5", Knobs::default()), [70, 80, 90]);
+    }
+
+    #[test]
+    fn levels_rise_in_every_window_and_under_every_ceiling() {
+        for window in (1_000..2_000_000).step_by(7_919) {
+            for ceiling_tokens in [0, window / 10, window / 3, window * 9 / 10, window, window * 2] {
+                let ceiling = Ceiling { tokens: ceiling_tokens, action: CeilingAction::Compacts };
+                let marks = marks(window, ceiling, &Levels::default(), &Margins::default());
+                let rising = marks.l1 <= marks.l2 && marks.l2 <= marks.l3 && marks.l3 <= ceiling_tokens.max(1);
+                assert!(rising, "{window} {ceiling_tokens} {marks:?}");
+            }
+        }
+    }
+}

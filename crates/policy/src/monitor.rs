@@ -1,0 +1,285 @@
+//! The monitor's decision, after each batch of tools.
+
+use session::level::{Level, Marks};
+use session::record::Claim;
+use session::settings::Settings;
+use session::{Reading, SessionRecord};
+
+/// What the monitor sees.
+#[derive(Debug, Clone)]
+pub struct Sight {
+    /// The reading.
+    pub reading: Reading,
+    /// Where the levels begin; none while the window is unknown.
+    pub marks: Option<Marks>,
+    /// True when the session belongs to a run that is going on.
+    pub in_run: bool,
+    /// True when the record holds a claim whose process is gone.
+    pub claim_is_orphaned: bool,
+    /// Who we are, for a claim.
+    pub pid: u32,
+    /// Now, for a claim.
+    pub now: String,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Say nothing.
+    Nothing,
+    /// Tell of a level: advice, and in a session without a run (from L2 on) a handoff that is ready.
+    Warn {
+        /// The level.
+        level: Level,
+        /// The deciding figure, whole percent.
+        percent: u64,
+        /// True when a handoff is to be written.
+        handoff: bool,
+    },
+    /// Write state and handoff; then ask the model to wrap up, or end the session.
+    Checkpoint {
+        /// The level.
+        level: Level,
+        /// The deciding figure, whole percent.
+        percent: u64,
+        /// True when the session ends with it.
+        ends: bool,
+    },
+    /// The checkpoint is written; the model has gone on too long.
+    End {
+        /// The level.
+        level: Level,
+        /// The deciding figure, whole percent.
+        percent: u64,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Decides, and notes in the record what has been decided: under the session's lock each level is announced
+/// once. An estimate may warn and checkpoint; only what was measured ends a session.
+pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -> Action {
+    let Some((marks, percent)) = sight.marks.as_ref().zip(sight.reading.percent()) else { return Action::Nothing };
+    note_reading(record, &sight.reading, percent);
+    let level = marks.level(sight.reading.projected());
+    let certain = marks.level(sight.reading.measured());
+    if !sight.in_run {
+        return advise(record, level, percent);
+    }
+    if certain == Level::L3 {
+        return emergency(record, sight, percent);
+    }
+    if level >= Level::L2 && record.announced < Level::L2 {
+        record.announced = Level::L2;
+        record.checkpoint_tokens = sight.reading.measured();
+        record.batches_since_checkpoint = 0;
+        record.claim = Some(claim(sight, Level::L2, percent));
+        return Action::Checkpoint { level: Level::L2, percent, ends: false };
+    }
+    if record.claim.is_some() && sight.claim_is_orphaned {
+        record.claim = Some(claim(sight, Level::L2, percent));
+        return Action::Checkpoint { level: Level::L2, percent, ends: false };
+    }
+    if record.announced >= Level::L2 {
+        return wrap_up(record, sight, marks, settings, percent);
+    }
+    if level == Level::L1 && record.announced < Level::L1 {
+        record.announced = Level::L1;
+        return Action::Warn { level, percent, handoff: false };
+    }
+    Action::Nothing
+}
+
+fn note_reading(record: &mut SessionRecord, reading: &Reading, percent: u64) {
+    let new_figure = record.percent != Some(percent);
+    let new_window = record.reading.as_ref().map(|old| &old.window) != Some(&reading.window);
+    // The cheapest write is none: tokens that do not move the whole percent are not worth one.
+    if new_figure || new_window {
+        record.reading = Some(reading.clone());
+        record.percent = Some(percent);
+        record.percent_used = reading.percent_used();
+    }
+    record.peak_percent = record.peak_percent.max(percent);
+}
+
+/// In a session of no run people work: they are told, each level once, and nothing is ever ended.
+fn advise(record: &mut SessionRecord, level: Level, percent: u64) -> Action {
+    if level <= record.announced {
+        return Action::Nothing;
+    }
+    let first_handoff = level >= Level::L2 && record.announced < Level::L2;
+    record.announced = level;
+    Action::Warn { level, percent, handoff: first_handoff || level == Level::L3 }
+}
+
+fn emergency(record: &mut SessionRecord, sight: &Sight, percent: u64) -> Action {
+    let unfinished = record.claim.is_some() && sight.claim_is_orphaned;
+    if record.announced < Level::L3 || unfinished {
+        record.announced = Level::L3;
+        record.claim = Some(claim(sight, Level::L3, percent));
+        return Action::Checkpoint { level: Level::L3, percent, ends: true };
+    }
+    // The client went on all the same (a background task woke it): the checkpoint stands, so only end it.
+    Action::End { level: Level::L3, percent, reason: format!("the context is at {percent}%") }
+}
+
+/// After the checkpoint the model has a few batches, or half of what was left to L3, to finish its edit, write
+/// its notes and commit.
+fn wrap_up(record: &mut SessionRecord, sight: &Sight, marks: &Marks, settings: &Settings, percent: u64) -> Action {
+    record.batches_since_checkpoint += 1;
+    let left = marks.l3.saturating_sub(record.checkpoint_tokens);
+    let half_gone = sight.reading.measured() >= record.checkpoint_tokens.saturating_add(left / 2).max(marks.l2);
+    let batches = record.batches_since_checkpoint;
+    let reason = if record.ended_by_us.is_some() {
+        "the session had been ended at its checkpoint and went on".to_owned()
+    } else if batches >= settings.grace_batches {
+        format!("{batches} batches of tools after the checkpoint")
+    } else if half_gone {
+        format!("half of the room between the checkpoint and L3 is gone ({percent}%)")
+    } else {
+        return Action::Nothing;
+    };
+    Action::End { level: Level::L2, percent, reason }
+}
+
+fn claim(sight: &Sight, level: Level, percent: u64) -> Claim {
+    Claim { level, percent, pid: sight.pid, at: sight.now.clone() }
+}
+
+/// One message can add so much to the window: a few large Reads at once. In percent of the window, and at
+/// least one Read in tokens.
+const STEP_PERCENT: u64 = 20;
+const STEP_TOKENS: u64 = 40_000;
+
+/// Should the monitor wait for the client's transcript writer? Only where the last known figure plus a
+/// generous step could reach a level that has not been announced, or L3.
+pub fn is_worth_waiting(last_known: u64, marks: &Marks, announced: Level) -> bool {
+    let step = (marks.window * STEP_PERCENT / 100).max(STEP_TOKENS);
+    let next = match announced {
+        Level::L0 => marks.l1,
+        Level::L1 => marks.l2,
+        Level::L2 | Level::L3 => marks.l3,
+    };
+    last_known.saturating_add(step) >= next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::levels::{Knobs, ceiling, marks};
+    use session::Window;
+    use session::reading::{UsedSource, WindowSource};
+
+    const WINDOW: u64 = 1_000_000;
+
+    fn sight(used_percent: u64, added_percent: u64, in_run: bool) -> Sight {
+        let ceiling = ceiling(WINDOW, Some("claude-opus-5-5"), &Knobs::default());
+        let settings = Settings::default();
+        Sight {
+            reading: Reading {
+                used: used_percent * WINDOW / 100,
+                output: 0,
+                added: added_percent * WINDOW / 100,
+                window: Some(Window { tokens: WINDOW, source: WindowSource::Table }),
+                model: None,
+                source: UsedSource::Transcript,
+                message_id: None,
+                at: None,
+                behind: false,
+            },
+            marks: Some(marks(WINDOW, ceiling, &settings.levels, &settings.margins)),
+            in_run,
+            claim_is_orphaned: false,
+            pid: 1,
+            now: String::new(),
+        }
+    }
+
+    fn run(percents: &[u64], in_run: bool) -> Vec<Action> {
+        let mut record = SessionRecord::default();
+        let decide = |percent: &u64| monitor(&mut record, &sight(*percent, 0, in_run), &Settings::default());
+        percents.iter().map(decide).filter(|action| *action != Action::Nothing).collect()
+    }
+
+    fn check(percents: &[u64], levels: &[Level]) {
+        let announced: Vec<Level> = run(percents, true)
+            .iter()
+            .filter_map(|action| match action {
+                Action::Warn { level, .. } | Action::Checkpoint { level, .. } => Some(*level),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(announced, levels, "{percents:?}");
+    }
+
+    #[test]
+    fn each_level_is_announced_once() {
+        use Level::{L1, L2, L3};
+        check(&[0, 20, 69], &[]);
+        check(&[59, 71, 72, 86], &[L1, L2]);
+        check(&[86, 86, 86], &[L2]);
+        check(&[20, 55, 72, 87, 97, 97], &[L1, L2, L3]);
+        check(&[60, 97], &[L3]);
+    }
+
+    #[test]
+    fn a_session_without_a_run_is_advised_and_never_ended() {
+        let actions = run(&[60, 72, 73, 87, 88, 88, 88, 88, 88, 88, 88, 97, 98], false);
+        let expected = [(Level::L1, 72, false), (Level::L2, 87, true), (Level::L3, 97, true)];
+        assert_eq!(actions, expected.map(|(level, percent, handoff)| Action::Warn { level, percent, handoff }));
+    }
+
+    #[test]
+    fn an_estimate_checkpoints_and_never_ends() {
+        let mut record = SessionRecord::default();
+        let action = monitor(&mut record, &sight(60, 40, true), &Settings::default());
+        assert_eq!(action, Action::Checkpoint { level: Level::L2, percent: 100, ends: false });
+        let action = monitor(&mut record, &sight(97, 0, true), &Settings::default());
+        assert_eq!(action, Action::Checkpoint { level: Level::L3, percent: 97, ends: true });
+    }
+
+    #[test]
+    fn a_model_that_does_not_wrap_up_is_ended_after_the_grace() {
+        let actions = run(&[86; 6], true);
+        assert_eq!(actions.len(), 2, "{actions:?}");
+        assert!(matches!(&actions[1], Action::End { level: Level::L2, reason, .. } if reason.contains("5 batches")));
+        let actions = run(&[86, 92], true);
+        assert!(matches!(&actions[1], Action::End { reason, .. } if reason.contains("half")), "{actions:?}");
+    }
+
+    #[test]
+    fn a_client_that_goes_on_after_its_end_is_ended_again_without_a_second_checkpoint() {
+        let actions = run(&[97, 97, 98], true);
+        assert!(matches!(actions[0], Action::Checkpoint { ends: true, .. }));
+        assert!(actions[1..].iter().all(|action| matches!(action, Action::End { level: Level::L3, .. })));
+    }
+
+    #[test]
+    fn a_claim_of_a_dead_hook_is_finished_by_the_next_event() {
+        let mut record = SessionRecord::default();
+        monitor(&mut record, &sight(86, 0, true), &Settings::default());
+        let orphaned = Sight { claim_is_orphaned: true, pid: 2, ..sight(86, 0, true) };
+        assert!(matches!(monitor(&mut record, &orphaned, &Settings::default()), Action::Checkpoint { .. }));
+        assert_eq!(record.claim.unwrap().pid, 2);
+    }
+
+    #[test]
+    fn an_unknown_window_means_no_level_and_no_action() {
+        let mut record = SessionRecord::default();
+        let mut unknown = sight(97, 0, true);
+        unknown.marks = None;
+        assert_eq!(monitor(&mut record, &unknown, &Settings::default()), Action::Nothing);
+        assert_eq!(record, SessionRecord::default());
+    }
+
+    #[test]
+    fn waiting_is_worth_it_only_near_a_level() {
+        let marks = sight(0, 0, true).marks.unwrap();
+        let worth = |percent: u64, announced| is_worth_waiting(percent * WINDOW / 100, &marks, announced);
+        assert!(!worth(20, Level::L0));
+        assert!(worth(60, Level::L0));
+        assert!(worth(72, Level::L1));
+        assert!(worth(86, Level::L2));
+        assert!(!worth(60, Level::L1));
+    }
+}

@@ -1,0 +1,136 @@
+//! How large is the window? The first source that speaks wins.
+
+use session::Window;
+use session::reading::WindowSource;
+use std::collections::BTreeMap;
+
+/// What is known about a session's window.
+#[derive(Debug, Clone, Default)]
+pub struct WindowEvidence<'a> {
+    /// The model that was asked for, with its `[1m]` suffix.
+    pub model: Option<&'a str>,
+    /// Windows the user set, by model id.
+    pub settings: Option<&'a BTreeMap<String, u64>>,
+    /// What the client told the status line of this session about this model.
+    pub status_line: Option<u64>,
+    /// What the client told about exactly this model in an earlier session.
+    pub learned: Option<u64>,
+    /// `CLAUDE_CODE_DISABLE_1M_CONTEXT`.
+    pub million_disabled: bool,
+    /// `CLAUDE_CODE_MAX_CONTEXT_TOKENS`, which the client heeds for ids it does not know.
+    pub max_context_tokens: Option<u64>,
+    /// The most that was used at once.
+    pub used: u64,
+}
+
+const MILLION: u64 = 1_000_000;
+const SMALL: u64 = 200_000;
+
+/// Models with a window of 200,000 tokens (PROTOCOL §8); every other is a million, also those that the client
+/// does not know.
+const SMALL_MODELS: [&str; 8] =
+    ["sonnet-4-5", "haiku-4-5", "opus-4-5", "opus-4-6", "sonnet-4-6", "sonnet-4", "3-7-sonnet", "3-5-haiku"];
+
+/// Models the client knows: only for others does it heed `CLAUDE_CODE_MAX_CONTEXT_TOKENS`.
+const KNOWN_FAMILIES: [&str; 6] = ["opus", "sonnet", "haiku", "fable", "best", "default"];
+
+/// The window; none while no model has been seen and nothing else speaks.
+pub fn window(evidence: &WindowEvidence<'_>) -> Option<Window> {
+    let by_user = evidence.model.zip(evidence.settings).and_then(|(model, windows)| {
+        windows.get(model).or_else(|| windows.get(base_name(model))).copied()
+    });
+    let found = |tokens: Option<u64>, source| tokens.filter(|tokens| *tokens > 0).map(|tokens| Window { tokens, source });
+    let mut window = found(by_user, WindowSource::Settings)
+        .or_else(|| found(evidence.status_line, WindowSource::StatusLine))
+        .or_else(|| found(evidence.learned, WindowSource::Learned))
+        .or_else(|| evidence.model.map(|model| by_name(model, evidence.max_context_tokens)))?;
+    if evidence.million_disabled {
+        window.tokens = window.tokens.min(SMALL);
+    }
+    if evidence.used > window.tokens {
+        window = Window { tokens: at_least(evidence.used), source: WindowSource::Used };
+    }
+    Some(window)
+}
+
+fn by_name(model: &str, max_context_tokens: Option<u64>) -> Window {
+    if model.ends_with("[1m]") {
+        return Window { tokens: MILLION, source: WindowSource::Table };
+    }
+    let name = family_name(model);
+    if SMALL_MODELS.contains(&name.as_str()) {
+        return Window { tokens: SMALL, source: WindowSource::Table };
+    }
+    let known = KNOWN_FAMILIES.iter().any(|family| name.contains(family));
+    match max_context_tokens.filter(|tokens| !known && *tokens > 0) {
+        Some(tokens) => Window { tokens, source: WindowSource::Settings },
+        None => Window { tokens: MILLION, source: if known { WindowSource::Table } else { WindowSource::Assumed } },
+    }
+}
+
+/// More was used than believed: the next of the two known sizes, or what was used.
+fn at_least(used: u64) -> u64 {
+    [SMALL, MILLION].into_iter().find(|size| *size >= used).unwrap_or(used)
+}
+
+/// A model id without its `[1m]` suffix.
+pub fn base_name(model: &str) -> &str {
+    model.strip_suffix("[1m]").unwrap_or(model)
+}
+
+/// The model's family as the tables spell it: `us.anthropic.claude-sonnet-4-5-20250929-v1:0` → `sonnet-4-5`.
+pub(crate) fn family_name(model: &str) -> String {
+    let name = base_name(model);
+    let name = name.rfind("claude-").map_or(name, |place| &name[place + "claude-".len()..]);
+    let is_extra = |part: &str| {
+        part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_digit()) || part == "latest" || part.starts_with('v')
+    };
+    let name = name.split('@').next().unwrap_or(name);
+    name.split('-').take_while(|part| !is_extra(part)).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_knows_the_small_models_and_the_suffix() {
+        for (model, tokens) in [
+            ("claude-opus-5-5", MILLION), ("claude-sonnet-5", MILLION), ("claude-opus-4-7", MILLION),
+            ("claude-opus-4-8", MILLION), ("claude-haiku-5-5", MILLION), ("some-proxy-model", MILLION),
+            ("claude-sonnet-4-5", SMALL), ("claude-sonnet-4-5-20250929", SMALL), ("claude-sonnet-4-20250514", SMALL),
+            ("claude-haiku-4-5", SMALL), ("claude-opus-4-5", SMALL), ("claude-opus-4-6", SMALL),
+            ("claude-sonnet-4-6", SMALL), ("claude-3-7-sonnet-20250219", SMALL), ("claude-3-5-haiku-latest", SMALL),
+            ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", SMALL), ("claude-sonnet-4-5@20250929", SMALL),
+            ("claude-sonnet-4-5[1m]", MILLION), ("claude-opus-4-6[1m]", MILLION),
+        ] {
+            assert_eq!(by_name(model, None).tokens, tokens, "{model}");
+        }
+    }
+
+    #[test]
+    fn the_first_source_that_speaks_wins() {
+        let settings = BTreeMap::from([("claude-opus-5-5".to_owned(), 300_000)]);
+        let mut evidence = WindowEvidence {
+            model: Some("claude-opus-5-5"), settings: Some(&settings), status_line: Some(1), learned: Some(2),
+            ..WindowEvidence::default()
+        };
+        let mut next = |change: fn(&mut WindowEvidence<'_>)| {
+            change(&mut evidence);
+            window(&evidence).map(|window| (window.tokens, window.source))
+        };
+        assert_eq!(next(|_| ()), Some((300_000, WindowSource::Settings)));
+        assert_eq!(next(|evidence| evidence.settings = None), Some((1, WindowSource::StatusLine)));
+        assert_eq!(next(|evidence| evidence.status_line = None), Some((2, WindowSource::Learned)));
+        assert_eq!(next(|evidence| evidence.learned = None), Some((MILLION, WindowSource::Table)));
+        assert_eq!(next(|evidence| evidence.million_disabled = true), Some((SMALL, WindowSource::Table)));
+        assert_eq!(next(|evidence| evidence.used = 250_000), Some((MILLION, WindowSource::Used)));
+        assert_eq!(next(|evidence| evidence.model = None), None, "with no model seen it is unknown");
+    }
+
+    #[test]
+    fn max_context_tokens_counts_only_for_models_the_client_does_not_know() {
+        assert_eq!(by_name("llama-9", Some(32_000)).tokens, 32_000);
+        assert_eq!(by_name("claude-opus-5-5", Some(32_000)).tokens, MILLION);
+    }
+}

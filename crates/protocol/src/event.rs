@@ -1,0 +1,325 @@
+//! The events: what the client tells a hook on standard input.
+
+use crate::lenient;
+use crate::tool::ToolCall;
+use crate::{Malformed, parse};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// One call of a hook: who, where and what.
+#[derive(Debug, Clone)]
+pub struct Hook {
+    /// The session; none if the field is missing, empty or not a text.
+    pub session_id: Option<String>,
+    /// The session's transcript. In a subagent this is the *main* transcript all the same.
+    pub transcript_path: Option<String>,
+    /// The session's present working directory; it moves with `cd`.
+    pub cwd: Option<String>,
+    /// Set when the event comes from inside a subagent (or the client's own summarizer).
+    pub agent_id: Option<String>,
+    /// The kind of that subagent; empty for the client's own summarizer.
+    pub agent_type: Option<String>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A session begins, goes on after a compaction, or is resumed.
+    SessionStart(SessionStart),
+    /// A session ends.
+    SessionEnd {
+        /// `other` for every `-p` ending, `clear`, `prompt_input_exit`.
+        reason: Option<String>,
+    },
+    /// A prompt is handed in, by a person or by the client (task notifications).
+    UserPromptSubmit {
+        /// The prompt.
+        prompt: Option<String>,
+    },
+    /// One tool has answered.
+    PostToolUse(ToolCall),
+    /// One tool has failed.
+    PostToolUseFailure {
+        /// The call.
+        call: ToolCall,
+        /// What went wrong.
+        error: Option<String>,
+        /// True when a person stopped it.
+        is_interrupt: bool,
+    },
+    /// All tools of one model message have answered.
+    PostToolBatch(Vec<ToolCall>),
+    /// The model has ended its turn.
+    Stop(Stop),
+    /// The turn ended by an error of the API.
+    StopFailure(StopFailure),
+    /// A subagent (or the client's summarizer) has ended.
+    SubagentStop(Stop),
+    /// The client is about to compact.
+    PreCompact {
+        /// `manual` or `auto`.
+        trigger: Option<String>,
+        /// What the person wrote after `/compact`.
+        custom_instructions: Option<String>,
+    },
+    /// The client has compacted.
+    PostCompact {
+        /// `manual` or `auto`.
+        trigger: Option<String>,
+        /// The summary that replaces the conversation.
+        compact_summary: Option<String>,
+    },
+    /// An event this version does not act on, by its name.
+    Other(String),
+}
+
+/// How a session begins.
+#[derive(Debug, Clone, Default)]
+pub struct SessionStart {
+    /// startup, resume, fork, clear or compact.
+    pub source: Source,
+    /// The model, with its `[1m]` suffix; in `-p` only after a compaction.
+    pub model: Option<String>,
+    /// Tokens of the last response when a session is resumed.
+    pub context_tokens: Option<u64>,
+}
+
+/// Why a session begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Source {
+    /// A new session; also what an unknown word is taken for.
+    #[default]
+    Startup,
+    /// `--resume` or `--continue`.
+    Resume,
+    /// `--fork-session`: a new id over an old conversation.
+    Fork,
+    /// After `/clear`: a new id and transcript.
+    Clear,
+    /// After a compaction: the same id.
+    Compact,
+}
+
+/// The end of a turn.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    /// True when a hook made the model go on before.
+    pub stop_hook_active: bool,
+    /// The last words; none if there was no text.
+    pub last_assistant_message: Option<String>,
+    /// What still runs in the background.
+    pub background_tasks: Vec<BackgroundTask>,
+    /// How many wakeups are scheduled.
+    pub session_crons: usize,
+    /// The subagent's own transcript, at SubagentStop.
+    pub agent_transcript_path: Option<String>,
+}
+
+/// Something that runs in the background.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct BackgroundTask {
+    /// Its id.
+    #[serde(deserialize_with = "lenient::text")]
+    pub id: Option<String>,
+    /// `shell` or `subagent`.
+    #[serde(rename = "type", deserialize_with = "lenient::text")]
+    pub kind: Option<String>,
+    /// `running` while it runs.
+    #[serde(deserialize_with = "lenient::text")]
+    pub status: Option<String>,
+    /// What it is for.
+    #[serde(deserialize_with = "lenient::text")]
+    pub description: Option<String>,
+}
+
+/// The end of a turn by an error.
+#[derive(Debug, Clone, Default)]
+pub struct StopFailure {
+    /// The client's word for it, such as `rate_limit` or `server_error`.
+    pub error: Option<String>,
+    /// The API's own words.
+    pub error_details: Option<String>,
+    /// What the person is shown.
+    pub last_assistant_message: Option<String>,
+}
+
+impl Hook {
+    /// Reads a hook's standard input; fails only where it is not one JSON object.
+    pub fn parse(bytes: &[u8]) -> Result<Hook, Malformed> {
+        Ok(parse::<Payload>(bytes)?.into_hook())
+    }
+
+    /// True when the event belongs to a subagent, whose numbers are not the session's.
+    pub fn in_subagent(&self) -> bool {
+        self.agent_id.is_some()
+    }
+}
+
+impl Event {
+    /// The client's name for the event.
+    pub fn name(&self) -> &str {
+        match self {
+            Event::SessionStart(_) => "SessionStart",
+            Event::SessionEnd { .. } => "SessionEnd",
+            Event::UserPromptSubmit { .. } => "UserPromptSubmit",
+            Event::PostToolUse(_) => "PostToolUse",
+            Event::PostToolUseFailure { .. } => "PostToolUseFailure",
+            Event::PostToolBatch(_) => "PostToolBatch",
+            Event::Stop(_) => "Stop",
+            Event::StopFailure(_) => "StopFailure",
+            Event::SubagentStop(_) => "SubagentStop",
+            Event::PreCompact { .. } => "PreCompact",
+            Event::PostCompact { .. } => "PostCompact",
+            Event::Other(name) => name,
+        }
+    }
+
+    /// The tool calls the event speaks of.
+    pub fn tool_calls(&self) -> &[ToolCall] {
+        match self {
+            Event::PostToolBatch(calls) => calls,
+            Event::PostToolUse(call) | Event::PostToolUseFailure { call, .. } => std::slice::from_ref(call),
+            _ => &[],
+        }
+    }
+}
+
+/// All fields of all events, flat, as they arrive.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Payload {
+    #[serde(deserialize_with = "lenient::text")]
+    hook_event_name: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    session_id: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    transcript_path: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    cwd: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    agent_id: Option<String>,
+    #[serde(deserialize_with = "lenient::whole_text")]
+    agent_type: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    source: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    model: Option<String>,
+    #[serde(deserialize_with = "lenient::count")]
+    context_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient::text")]
+    reason: Option<String>,
+    #[serde(deserialize_with = "lenient::whole_text")]
+    prompt: Option<String>,
+    #[serde(deserialize_with = "lenient::list")]
+    tool_calls: Vec<ToolCall>,
+    #[serde(deserialize_with = "lenient::text")]
+    tool_name: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    tool_use_id: Option<String>,
+    #[serde(deserialize_with = "lenient::field")]
+    tool_input: crate::tool::ToolInput,
+    #[serde(deserialize_with = "lenient::raw")]
+    tool_response: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "lenient::text")]
+    error: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    error_details: Option<String>,
+    #[serde(deserialize_with = "lenient::field")]
+    is_interrupt: bool,
+    #[serde(deserialize_with = "lenient::field")]
+    stop_hook_active: bool,
+    #[serde(deserialize_with = "lenient::text")]
+    last_assistant_message: Option<String>,
+    #[serde(deserialize_with = "lenient::list")]
+    background_tasks: Vec<BackgroundTask>,
+    #[serde(deserialize_with = "lenient::list")]
+    session_crons: Vec<serde::de::IgnoredAny>,
+    #[serde(deserialize_with = "lenient::text")]
+    agent_transcript_path: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    trigger: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    custom_instructions: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    compact_summary: Option<String>,
+}
+
+impl Payload {
+    fn into_hook(mut self) -> Hook {
+        Hook {
+            session_id: self.session_id.take(),
+            transcript_path: self.transcript_path.take(),
+            cwd: self.cwd.take(),
+            agent_id: self.agent_id.take(),
+            agent_type: self.agent_type.take(),
+            event: self.into_event(),
+        }
+    }
+
+    fn into_event(self) -> Event {
+        match self.hook_event_name.as_deref() {
+            Some("SessionStart") => Event::SessionStart(SessionStart {
+                source: Source::named(self.source.as_deref()),
+                model: self.model,
+                context_tokens: self.context_tokens,
+            }),
+            Some("SessionEnd") => Event::SessionEnd { reason: self.reason },
+            Some("UserPromptSubmit") => Event::UserPromptSubmit { prompt: self.prompt },
+            Some("PostToolUse") => Event::PostToolUse(self.into_call()),
+            Some("PostToolUseFailure") => Event::PostToolUseFailure {
+                error: self.error.clone(),
+                is_interrupt: self.is_interrupt,
+                call: self.into_call(),
+            },
+            Some("PostToolBatch") => Event::PostToolBatch(self.tool_calls),
+            Some("Stop") => Event::Stop(self.into_stop()),
+            Some("SubagentStop") => Event::SubagentStop(self.into_stop()),
+            Some("StopFailure") => Event::StopFailure(StopFailure {
+                error: self.error,
+                error_details: self.error_details,
+                last_assistant_message: self.last_assistant_message,
+            }),
+            Some("PreCompact") => {
+                Event::PreCompact { trigger: self.trigger, custom_instructions: self.custom_instructions }
+            }
+            Some("PostCompact") => {
+                Event::PostCompact { trigger: self.trigger, compact_summary: self.compact_summary }
+            }
+            other => Event::Other(other.unwrap_or_default().to_owned()),
+        }
+    }
+
+    fn into_call(self) -> ToolCall {
+        ToolCall {
+            tool_name: self.tool_name,
+            tool_use_id: self.tool_use_id,
+            tool_input: self.tool_input,
+            tool_response: self.tool_response,
+        }
+    }
+
+    fn into_stop(self) -> Stop {
+        Stop {
+            stop_hook_active: self.stop_hook_active,
+            last_assistant_message: self.last_assistant_message,
+            background_tasks: self.background_tasks,
+            session_crons: self.session_crons.len(),
+            agent_transcript_path: self.agent_transcript_path,
+        }
+    }
+}
+
+impl Source {
+    fn named(word: Option<&str>) -> Source {
+        match word {
+            Some("resume") => Source::Resume,
+            Some("fork") => Source::Fork,
+            Some("clear") => Source::Clear,
+            Some("compact") => Source::Compact,
+            _ => Source::Startup,
+        }
+    }
+}

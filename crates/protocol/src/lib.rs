@@ -1,0 +1,42 @@
+//! RULE: the only crate that knows Claude Code's JSON.
+//!
+//! Everything the client writes is foreign: unknown fields are ignored, `null` equals missing, and a wrong
+//! type in one field never loses the others. What we answer is serialised without a single `null`, because
+//! the client drops a whole reply that holds one.
+
+pub mod client_settings;
+pub mod event;
+mod lenient;
+pub mod reply;
+pub mod result;
+pub mod settings;
+pub mod status;
+pub mod stream;
+pub mod tool;
+pub mod transcript;
+
+pub use event::{Event, Hook};
+pub use reply::Reply;
+
+/// Why a document could not be read at all.
+#[derive(Debug)]
+pub struct Malformed(serde_json::Error);
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "not one JSON object: {}", self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Parses one JSON object, with invalid UTF-8 replaced rather than refused and a byte order mark passed over.
+fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if text.starts_with('[') {
+        // serde would fill the fields from a list, in their order.
+        return Err(Malformed(serde::de::Error::custom("a list")));
+    }
+    serde_json::from_str(text).map_err(Malformed)
+}

@@ -1,0 +1,79 @@
+//! The result object: how `claude -p` says that it ended. Its `subtype` and the exit status prove nothing.
+
+use crate::lenient;
+use crate::{Malformed, parse};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The last word of `claude -p`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct RunResult {
+    /// `result`.
+    #[serde(rename = "type", deserialize_with = "lenient::text")]
+    pub kind: Option<String>,
+    /// `success` even for errors of the API: do not decide by it.
+    #[serde(deserialize_with = "lenient::text")]
+    pub subtype: Option<String>,
+    /// True for every ending that is an error.
+    #[serde(deserialize_with = "lenient::field")]
+    pub is_error: bool,
+    /// `completed`, `hook_stopped`, `api_error`, `prompt_too_long`, …; missing before client 2.1.
+    #[serde(deserialize_with = "lenient::text")]
+    pub terminal_reason: Option<String>,
+    /// The HTTP status of the API's error.
+    #[serde(deserialize_with = "lenient::count")]
+    pub api_error_status: Option<u64>,
+    /// The last text.
+    #[serde(deserialize_with = "lenient::whole_text")]
+    pub result: Option<String>,
+    /// The session.
+    #[serde(deserialize_with = "lenient::text")]
+    pub session_id: Option<String>,
+    /// Cost of the session in US dollars, as the client reckons it.
+    #[serde(deserialize_with = "lenient::field")]
+    pub total_cost_usd: Option<f64>,
+    /// Model responses.
+    #[serde(deserialize_with = "lenient::count")]
+    pub num_turns: Option<u64>,
+    /// Figures by model id (with the `[1m]` suffix).
+    #[serde(rename = "modelUsage", deserialize_with = "lenient::map")]
+    pub model_usage: BTreeMap<String, ModelUsage>,
+    /// Tools the client refused to run.
+    #[serde(deserialize_with = "lenient::list")]
+    pub permission_denials: Vec<PermissionDenial>,
+    /// Diagnostics.
+    #[serde(deserialize_with = "lenient::texts")]
+    pub errors: Vec<String>,
+}
+
+/// Figures of one model.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ModelUsage {
+    /// Its window in tokens.
+    #[serde(deserialize_with = "lenient::count")]
+    pub context_window: Option<u64>,
+    /// Its longest answer in tokens.
+    #[serde(deserialize_with = "lenient::count")]
+    pub max_output_tokens: Option<u64>,
+}
+
+/// A tool the client refused to run.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct PermissionDenial {
+    /// The tool.
+    #[serde(deserialize_with = "lenient::text")]
+    pub tool_name: Option<String>,
+    /// The call.
+    #[serde(deserialize_with = "lenient::text")]
+    pub tool_use_id: Option<String>,
+}
+
+impl RunResult {
+    /// Reads a result object; fails only where it is not one JSON object.
+    pub fn parse(bytes: &[u8]) -> Result<RunResult, Malformed> {
+        parse(bytes)
+    }
+}

@@ -1,0 +1,128 @@
+//! Tool calls as the hooks see them.
+
+use crate::lenient;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// One call of a tool with what came back.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ToolCall {
+    /// The tool's name, such as `Bash` or `mcp__server__tool`.
+    #[serde(deserialize_with = "lenient::text")]
+    pub tool_name: Option<String>,
+    /// The call's id; the transcript's assistant line carries the same.
+    #[serde(deserialize_with = "lenient::text")]
+    pub tool_use_id: Option<String>,
+    /// The parts of the input that we act on.
+    #[serde(deserialize_with = "lenient::field")]
+    pub tool_input: ToolInput,
+    /// The answer: in PostToolBatch what the model will see, in PostToolUse the tool's own object.
+    #[serde(deserialize_with = "lenient::raw")]
+    pub tool_response: Option<Box<RawValue>>,
+}
+
+/// The parts of a tool's input that we act on.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ToolInput {
+    /// The file of Read, Edit and Write.
+    #[serde(deserialize_with = "lenient::text", alias = "notebook_path")]
+    pub file_path: Option<String>,
+    /// The command line of Bash.
+    #[serde(deserialize_with = "lenient::text")]
+    pub command: Option<String>,
+    /// What Edit looks for.
+    #[serde(deserialize_with = "lenient::whole_text")]
+    pub old_string: Option<String>,
+    /// What Edit puts there.
+    #[serde(deserialize_with = "lenient::whole_text")]
+    pub new_string: Option<String>,
+    /// What Write writes.
+    #[serde(deserialize_with = "lenient::whole_text")]
+    pub content: Option<String>,
+}
+
+/// How much of a tool's answer the model will have to read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Visible {
+    /// Bytes of text.
+    pub bytes: u64,
+    /// Pictures, whatever their base64 weighs.
+    pub images: u64,
+}
+
+impl ToolCall {
+    /// Measures the answer.
+    pub fn visible(&self) -> Visible {
+        self.tool_response.as_deref().map(visible).unwrap_or_default()
+    }
+}
+
+/// Fields of a tool's own object that never reach the model as they stand.
+const UNSEEN: [&str; 6] = ["originalFile", "structuredPatch", "oldString", "newString", "base64", "data"];
+
+/// Deeper than this an answer is measured as it stands, so that a nest of brackets cannot end the program.
+const DEEPEST: u8 = 16;
+
+/// Measures any answer: a text, the model's content blocks, or a tool's own object.
+pub fn visible(answer: &RawValue) -> Visible {
+    visible_within(answer, DEEPEST)
+}
+
+fn visible_within(answer: &RawValue, depth: u8) -> Visible {
+    let json = answer.get();
+    if let Some(text) = json.starts_with('"').then(|| lenient::text_of(answer)).flatten() {
+        return Visible { bytes: text.len() as u64, images: 0 };
+    }
+    let Some(depth) = depth.checked_sub(1) else {
+        return Visible { bytes: json.len() as u64, images: 0 };
+    };
+    let inner = |part: &RawValue| visible_within(part, depth);
+    if let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(json) {
+        return parts.into_iter().map(inner).fold(Visible::default(), Visible::plus);
+    }
+    let Ok(fields) = serde_json::from_str::<Fields<'_>>(json) else {
+        return Visible { bytes: json.len() as u64, images: 0 };
+    };
+    if fields.is_image() {
+        return Visible { bytes: 0, images: 1 };
+    }
+    let seen = fields.0.into_iter().filter(|(key, _)| !UNSEEN.contains(&key.as_ref()));
+    seen.map(|(_, part)| inner(part)).fold(Visible::default(), Visible::plus)
+}
+
+impl Visible {
+    fn plus(self, other: Visible) -> Visible {
+        Visible { bytes: self.bytes + other.bytes, images: self.images + other.images }
+    }
+}
+
+/// The fields of an object in their order, duplicates and all.
+struct Fields<'a>(Vec<(std::borrow::Cow<'a, str>, &'a RawValue)>);
+
+impl Fields<'_> {
+    fn is_image(&self) -> bool {
+        self.0.iter().any(|(key, value)| key == "type" && value.get() == "\"image\"")
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Fields<'de>;
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+                    fields.push((key, map.next_value()?));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}

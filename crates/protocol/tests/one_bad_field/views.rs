@@ -1,0 +1,171 @@
+//! What a parsed document holds, leaf by leaf, under the JSON pointer it came from.
+//! Every struct is taken apart without `..`, so that a new field cannot be forgotten here.
+
+use protocol::event::{BackgroundTask, SessionStart, Stop, StopFailure};
+use protocol::result::RunResult;
+use protocol::status::{ContextWindow, Cost, Model, StatusPayload, Workspace};
+use protocol::tool::{ToolCall, ToolInput};
+use protocol::transcript::{CompactMetadata, Line, Message, Usage};
+use protocol::{Event, Hook};
+use std::collections::BTreeMap;
+
+/// Leaves by pointer, as their `Debug` text.
+pub(crate) type View = BTreeMap<String, String>;
+
+macro_rules! leaves {
+    ($view:ident, $at:expr, $($name:literal => $value:expr),* $(,)?) => {{
+        $( $view.insert(format!("{}/{}", $at, $name), format!("{:?}", $value)); )*
+    }};
+}
+
+pub(crate) fn hook(hook: &Hook) -> View {
+    let Hook { session_id, transcript_path, cwd, agent_id, agent_type, event } = hook;
+    let mut view = View::new();
+    leaves!(view, "", "session_id" => session_id, "transcript_path" => transcript_path, "cwd" => cwd,
+        "agent_id" => agent_id, "agent_type" => agent_type, "hook_event_name" => event.name());
+    match event {
+        Event::SessionStart(SessionStart { source, model, context_tokens }) => {
+            leaves!(view, "", "source" => source, "model" => model, "context_tokens" => context_tokens);
+        }
+        Event::SessionEnd { reason } => leaves!(view, "", "reason" => reason),
+        Event::UserPromptSubmit { prompt } => leaves!(view, "", "prompt" => prompt),
+        Event::PostToolUse(one) => call(&mut view, "", one),
+        Event::PostToolUseFailure { call: one, error, is_interrupt } => {
+            call(&mut view, "", one);
+            leaves!(view, "", "error" => error, "is_interrupt" => is_interrupt);
+        }
+        Event::PostToolBatch(calls) => {
+            for (number, one) in calls.iter().enumerate() {
+                call(&mut view, &format!("/tool_calls/{number}"), one);
+            }
+        }
+        Event::Stop(end) | Event::SubagentStop(end) => stop(&mut view, end),
+        Event::StopFailure(StopFailure { error, error_details, last_assistant_message }) => {
+            leaves!(view, "", "error" => error, "error_details" => error_details,
+                "last_assistant_message" => last_assistant_message);
+        }
+        Event::PreCompact { trigger, custom_instructions } => {
+            leaves!(view, "", "trigger" => trigger, "custom_instructions" => custom_instructions);
+        }
+        Event::PostCompact { trigger, compact_summary } => {
+            leaves!(view, "", "trigger" => trigger, "compact_summary" => compact_summary);
+        }
+        Event::Other(_) => {}
+    }
+    view
+}
+
+fn stop(view: &mut View, stop: &Stop) {
+    let Stop {
+        stop_hook_active,
+        last_assistant_message,
+        background_tasks,
+        session_crons,
+        agent_transcript_path,
+    } = stop;
+    leaves!(view, "", "stop_hook_active" => stop_hook_active, "last_assistant_message" => last_assistant_message,
+        "session_crons" => session_crons, "agent_transcript_path" => agent_transcript_path);
+    for (number, BackgroundTask { id, kind, status, description }) in background_tasks.iter().enumerate() {
+        leaves!(view, format!("/background_tasks/{number}"), "id" => id, "type" => kind, "status" => status,
+            "description" => description);
+    }
+}
+
+fn call(view: &mut View, at: &str, call: &ToolCall) {
+    let ToolCall { tool_name, tool_use_id, tool_input, tool_response } = call;
+    let ToolInput { file_path, command, old_string, new_string, content } = tool_input;
+    let answer = tool_response.as_ref().map(|raw| raw.get());
+    leaves!(view, at, "tool_name" => tool_name, "tool_use_id" => tool_use_id, "tool_response" => answer,
+        "tool_input/file_path" => file_path, "tool_input/command" => command,
+        "tool_input/old_string" => old_string, "tool_input/new_string" => new_string,
+        "tool_input/content" => content);
+}
+
+pub(crate) fn status(status: &StatusPayload) -> View {
+    let StatusPayload { session_id, transcript_path, cwd, model, workspace, cost, context_window, version } =
+        status;
+    let Model { id, display_name } = model;
+    let Workspace { current_dir, project_dir } = workspace;
+    let Cost { total_cost_usd } = cost;
+    let ContextWindow {
+        context_window_size,
+        total_input_tokens,
+        total_output_tokens,
+        current_usage,
+        used_percentage,
+    } = context_window;
+    let mut view = View::new();
+    leaves!(view, "", "session_id" => session_id, "transcript_path" => transcript_path, "cwd" => cwd,
+        "version" => version, "model/id" => id, "model/display_name" => display_name,
+        "workspace/current_dir" => current_dir, "workspace/project_dir" => project_dir,
+        "cost/total_cost_usd" => total_cost_usd);
+    leaves!(view, "/context_window", "context_window_size" => context_window_size,
+        "total_input_tokens" => total_input_tokens, "total_output_tokens" => total_output_tokens,
+        "used_percentage" => used_percentage);
+    usage(&mut view, "/context_window/current_usage", current_usage.as_ref());
+    view
+}
+
+fn usage(view: &mut View, at: &str, usage: Option<&Usage>) {
+    let Some(Usage { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens }) =
+        usage
+    else {
+        return;
+    };
+    leaves!(view, at, "input_tokens" => input_tokens, "cache_creation_input_tokens" => cache_creation_input_tokens,
+        "cache_read_input_tokens" => cache_read_input_tokens, "output_tokens" => output_tokens);
+}
+
+pub(crate) fn result(result: &RunResult) -> View {
+    let RunResult {
+        kind,
+        subtype,
+        is_error,
+        terminal_reason,
+        api_error_status,
+        result: text,
+        session_id,
+        total_cost_usd,
+        num_turns,
+        model_usage,
+        permission_denials,
+        errors,
+    } = result;
+    let mut view = View::new();
+    leaves!(view, "", "type" => kind, "subtype" => subtype, "is_error" => is_error,
+        "terminal_reason" => terminal_reason, "api_error_status" => api_error_status, "result" => text,
+        "session_id" => session_id, "total_cost_usd" => total_cost_usd, "num_turns" => num_turns,
+        "permission_denials" => permission_denials, "errors" => errors);
+    for (model, figures) in model_usage {
+        leaves!(view, format!("/modelUsage/{model}"), "contextWindow" => figures.context_window,
+            "maxOutputTokens" => figures.max_output_tokens);
+    }
+    view
+}
+
+pub(crate) fn line(line: &Line) -> View {
+    let Line {
+        kind,
+        subtype,
+        is_sidechain,
+        is_api_error_message,
+        is_compact_summary,
+        requested_model,
+        timestamp,
+        message,
+        compact_metadata,
+        tool_use_result,
+    } = line;
+    let Message { id, model, content, usage: spent } = message;
+    let CompactMetadata { pre_tokens, post_tokens } = compact_metadata;
+    let mut view = View::new();
+    leaves!(view, "", "type" => kind, "subtype" => subtype, "isSidechain" => is_sidechain,
+        "isApiErrorMessage" => is_api_error_message, "isCompactSummary" => is_compact_summary,
+        "requestedModel" => requested_model, "timestamp" => timestamp,
+        "toolUseResult" => tool_use_result.as_ref().map(|raw| raw.get()),
+        "message/id" => id, "message/model" => model,
+        "message/content" => content.as_ref().map(|raw| raw.get()),
+        "compactMetadata/preTokens" => pre_tokens, "compactMetadata/postTokens" => post_tokens);
+    usage(&mut view, "/message/usage", spent.as_ref());
+    view
+}

@@ -1,0 +1,43 @@
+//! The recordings under `tests/fixtures`, by folder.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the recordings lie on the disk, and `protocol` may not link `store`"
+)]
+
+/// Where the recordings lie.
+pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures");
+
+/// One recording.
+pub(crate) struct Recording {
+    /// The file's name without its last extension.
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Recording {
+    /// The lines of a `jsonl` recording.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        self.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+    }
+}
+
+/// The names in a folder, sorted.
+pub(crate) fn names(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(format!("{ROOT}/{folder}")).expect("the folder of recordings");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a plain name"))
+        .filter(|name| name != "README.md")
+        .collect();
+    names.sort();
+    names
+}
+
+/// The recordings in a folder, sorted by name.
+pub(crate) fn recordings(folder: &str) -> Vec<Recording> {
+    let read = |file: String| Recording {
+        bytes: std::fs::read(format!("{ROOT}/{folder}/{file}")).expect("a readable recording"),
+        name: file.rsplit_once('.').map_or(file.clone(), |(stem, _)| stem.to_owned()),
+    };
+    names(folder).into_iter().map(read).collect()
+}

@@ -1,0 +1,229 @@
+//! Our entries go in and out of a settings file; what belongs to others keeps its bytes.
+
+use protocol::settings::{self, Era, install, is_untouched_since, our_hooks, uninstall};
+use serde_json::{Value, json};
+
+fn bare(program: &str) -> String {
+    program.to_owned()
+}
+
+fn absolute(program: &str) -> String {
+    format!("/opt/plimsoll/bin/{program}")
+}
+
+fn spaced(program: &str) -> String {
+    format!("/home/a b/it's/{program}")
+}
+
+fn installed(text: &str) -> String {
+    install(text, Era::Modern, &bare).map(|merged| merged.text).unwrap_or_default()
+}
+
+/// Every text here comes back byte for byte.
+const TEXTS: &[&str] = &[
+    "{}",
+    "{}\n",
+    "\u{feff}{}\n",
+    "{\n  \"model\": \"opus\"\n}\n",
+    "{\n    \"model\": \"opus\",\n    \"permissions\": {\"allow\": [\"Bash(ls)\", \"Read\"]}\n}",
+    "{\n\t\"a\": 1.50,\n\n\t\"b\": \"\\u00e9\"\n}\n",
+    "{\r\n  \"a\": 1\r\n}\r\n",
+    r#"{"model":"opus","env":{"A":"1"}}"#,
+    r#"{ "model": "opus" }"#,
+    "{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": [\n          { \"type\": \"command\", \"command\": \"say done\" }\n        ]\n      }\n    ]\n  },\n  \"z\": null\n}\n",
+    r#"{"hooks":{"PostToolUse":[{"matcher":"Edit|Write","hooks":[{"type":"command","command":"prettier"}]}]}}"#,
+    "{\n  \"statusLine\": {\"type\": \"command\", \"command\": \"starship prompt\"},\n  \"hooks\": {\n    \"Weird\": \"kept\"\n  }\n}\n",
+];
+
+#[test]
+fn what_went_in_comes_out_byte_for_byte() {
+    for text in TEXTS {
+        for era in [Era::Modern, Era::Classic] {
+            for spell in [bare, absolute, spaced] {
+                let merged = install(text, era, &spell).unwrap().text;
+                assert_eq!(uninstall(&merged, None).unwrap().text, *text, "{merged}");
+                assert!(is_untouched_since(text, &merged), "{merged}");
+            }
+        }
+    }
+}
+
+#[test]
+fn twice_is_a_no_op_both_ways() {
+    for text in TEXTS {
+        let once = installed(text);
+        assert_eq!(installed(&once), once);
+        let out = uninstall(text, None).unwrap();
+        assert_eq!((out.text.as_str(), out.removed.len(), out.status_line), (*text, 0, false));
+    }
+}
+
+#[test]
+fn a_missing_or_blank_file_becomes_the_template() {
+    for text in ["", "  \n"] {
+        let merged = installed(text);
+        assert_eq!(merged, settings::MODERN);
+        assert!(uninstall(&merged, None).unwrap().empty);
+    }
+    assert_eq!(install("", Era::Classic, &bare).unwrap().text, settings::CLASSIC);
+}
+
+#[test]
+fn the_era_follows_the_client() {
+    for (version, era) in [
+        ("2.1.329 (Claude Code)", Era::Modern),
+        ("2.1.207 (Claude Code)\n", Era::Modern),
+        ("3.0.0", Era::Modern),
+        ("v2.2.0-beta.1", Era::Modern),
+        ("2.1.206 (Claude Code)", Era::Classic),
+        ("2.0.77 (Claude Code)", Era::Classic),
+        ("1.0.128 (Claude Code)", Era::Classic),
+        ("claude: not found", Era::Classic),
+        ("", Era::Classic),
+    ] {
+        assert_eq!(Era::of_client(version), era, "{version}");
+    }
+}
+
+#[test]
+fn the_classic_template_has_only_events_that_every_client_knows() {
+    let known = ["SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "Stop", "SubagentStop", "PreCompact"];
+    let merged = install("", Era::Classic, &bare).unwrap();
+    assert!(merged.events.iter().all(|event| known.contains(&event.as_str())), "{:?}", merged.events);
+}
+
+#[test]
+fn every_entry_of_a_template_is_one_command_of_ours_with_a_timeout() {
+    for era in [Era::Modern, Era::Classic] {
+        let template: Value = serde_json::from_str(era.template()).unwrap();
+        for (event, groups) in template["hooks"].as_object().unwrap() {
+            for group in groups.as_array().unwrap() {
+                let entries = group["hooks"].as_array().unwrap();
+                assert_eq!(entries.len(), 1, "{event}");
+                assert!(settings::PROGRAMS.contains(&entries[0]["command"].as_str().unwrap()), "{event}");
+                assert!(entries[0]["args"].is_array() && entries[0]["timeout"].is_u64(), "{event}");
+            }
+        }
+        assert_eq!(settings::hooks_only(era, &bare)["hooks"], template["hooks"]);
+    }
+}
+
+#[test]
+fn an_upgrade_replaces_our_entries_in_place() {
+    let text = "{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": [\n          {\n            \"type\": \"command\",\n            \"command\": \"/old/plimsoll-stop-gate\"\n          },\n          {\n            \"type\": \"command\",\n            \"command\": \"other\"\n          }\n        ]\n      }\n    ]\n  },\n  \"after\": 1\n}\n";
+    let merged: Value = serde_json::from_str(&install(text, Era::Modern, &absolute).unwrap().text).unwrap();
+    let entries = &merged["hooks"]["Stop"][0]["hooks"];
+    assert_eq!(entries[0]["command"], "/opt/plimsoll/bin/plimsoll-stop-gate");
+    assert_eq!(entries[0]["args"], json!([]));
+    assert_eq!(entries[1], json!({"type": "command", "command": "other"}));
+    assert_eq!(merged["hooks"]["Stop"].as_array().unwrap().len(), 1);
+    assert_eq!(merged.as_object().unwrap().keys().collect::<Vec<_>>(), ["hooks", "after", "statusLine"]);
+}
+
+#[test]
+fn another_spelling_of_the_path_changes_the_path_alone() {
+    let (old, new) = (installed(TEXTS[3]), install(&installed(TEXTS[3]), Era::Modern, &absolute).unwrap().text);
+    assert_eq!(new, old.replace("\"plimsoll-", "\"/opt/plimsoll/bin/plimsoll-"));
+}
+
+#[test]
+fn another_era_takes_the_entries_of_the_first_away() {
+    let classic = install("{}", Era::Classic, &bare).unwrap().text;
+    let events = |text: &str| {
+        our_hooks(text).unwrap().into_iter().map(|hook| hook.event).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert!(events(&classic).contains("PostToolUse"));
+    let modern = install(&classic, Era::Modern, &bare).unwrap().text;
+    assert_eq!(events(&modern), events(settings::MODERN));
+    let back = install(&modern, Era::Classic, &bare).unwrap().text;
+    assert_eq!(events(&back), events(settings::CLASSIC));
+}
+
+#[test]
+fn ours_is_what_runs_our_program_not_what_mentions_it() {
+    for (entry, ours) in [
+        (r#"{"type":"command","command":"plimsoll-stop-gate"}"#, true),
+        (r#"{"type":"command","command":"/a/b/plimsoll-stop-gate","args":[]}"#, true),
+        (r#"{"type":"command","command":"/a b/plimsoll-stop-gate","args":[]}"#, true),
+        (r#"{"type":"command","command":"'/a b/plimsoll-stop-gate'"}"#, true),
+        (r#"{"type":"command","command":"\"$HOME\"/bin/plimsoll-stop-gate --x"}"#, true),
+        (r#"{"type":"command","command":"/a/plimsoll-memory now","args":[]}"#, true),
+        (r#"{"type":"command","command":"echo /a/plimsoll-stop-gate"}"#, false),
+        (r#"{"type":"command","command":"/bin/echo plimsoll-stop-gate"}"#, false),
+        (r#"{"type":"command","command":"my-plimsoll-stop-gate"}"#, false),
+        (r#"{"type":"command","command":"plimsoll-stop-gate.sh"}"#, false),
+        (r#"{"type":"prompt","prompt":"plimsoll-stop-gate"}"#, false),
+    ] {
+        let text = format!(r#"{{"hooks":{{"Stop":[{{"hooks":[{entry}]}}]}}}}"#);
+        assert_eq!(settings::has_our_hooks(&text).unwrap(), ours, "{entry}");
+    }
+}
+
+#[test]
+fn a_path_that_needs_quotes_is_quoted_where_a_shell_reads_it() {
+    let modern: Value = serde_json::from_str(&install("", Era::Modern, &spaced).unwrap().text).unwrap();
+    let stop = &modern["hooks"]["Stop"][0]["hooks"][0];
+    assert_eq!((&stop["command"], &stop["args"]), (&json!("/home/a b/it's/plimsoll-stop-gate"), &json!([])));
+    assert_eq!(modern["statusLine"]["command"], r"'/home/a b/it'\''s/plimsoll-statusline'");
+    let classic: Value = serde_json::from_str(&install("", Era::Classic, &spaced).unwrap().text).unwrap();
+    let stop = &classic["hooks"]["Stop"][0]["hooks"][0];
+    assert_eq!((&stop["command"], stop.get("args")), (&json!(r"'/home/a b/it'\''s/plimsoll-stop-gate'"), None));
+}
+
+#[test]
+fn a_foreign_status_line_stays_and_is_named() {
+    let merged = install(TEXTS[11], Era::Modern, &bare).unwrap();
+    assert_eq!(merged.foreign_status_line.as_deref(), Some("starship prompt"));
+    assert!(merged.text.contains("starship prompt") && !merged.text.contains("plimsoll-statusline"));
+}
+
+#[test]
+fn what_the_user_had_and_what_stops_us_is_reported() {
+    let merged = install(TEXTS[9], Era::Modern, &bare).unwrap();
+    assert_eq!((merged.foreign_hooks, merged.hooks_switched_off, merged.foreign_status_line), (1, false, None));
+    assert!(install("{\"disableAllHooks\": true}", Era::Modern, &bare).unwrap().hooks_switched_off);
+}
+
+#[test]
+fn empty_containers_of_the_user_stay_where_the_text_from_before_is_known() {
+    for text in ["{\n  \"hooks\": {}\n}\n", "{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n", r#"{"hooks":{"Stop":[]}}"#] {
+        let merged = installed(text);
+        assert_eq!(uninstall(&merged, Some(text)).unwrap().text, text);
+        assert!(uninstall(&merged, None).unwrap().empty);
+    }
+}
+
+#[test]
+fn a_group_of_others_with_an_entry_of_ours_keeps_the_rest() {
+    let text = r#"{"hooks":{"Stop":[{"matcher":"","note":"mine","hooks":[{"type":"command","command":"plimsoll-stop-gate"}]}]}}"#;
+    let out = uninstall(text, None).unwrap();
+    assert_eq!(out.text, r#"{"hooks":{"Stop":[{"matcher":"","note":"mine","hooks":[]}]}}"#);
+}
+
+#[test]
+fn a_changed_file_is_not_taken_for_untouched() {
+    let merged = installed(TEXTS[3]);
+    assert!(!is_untouched_since(TEXTS[3], &merged.replace("opus", "haiku")));
+    assert!(!is_untouched_since(TEXTS[4], &merged));
+    assert!(!is_untouched_since(&merged, &merged), "a backup that holds our entries is not the user's file");
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_its_place() {
+    for (text, line, column, why) in [
+        ("{\n  \"a\": 1,\n}\n", 3, 1, "trailing comma"),
+        ("{\n  // mine\n  \"a\": 1\n}", 2, 3, "comment"),
+        ("{\n  \"ä\": 1 /* x */\n}", 2, 10, "comment"),
+        ("{\"a\": 1", 1, 7, "EOF"),
+        ("{} {}", 1, 4, "trailing characters"),
+        ("[]", 1, 1, "not a JSON object"),
+        ("{\"hooks\": []}", 1, 11, "`hooks` is not an object"),
+        ("{\n  \"hooks\": {\"Stop\": {}}\n}", 2, 21, "`hooks.Stop` is not a list"),
+        ("{\"hooks\": {},\n \"hooks\": {}}", 2, 11, "\"hooks\" stands here a second time"),
+        ("{\"hooks\": {\"Stop\": [], \"Stop\": []}}", 1, 32, "\"Stop\" stands here a second time"),
+    ] {
+        let refusal = install(text, Era::Modern, &bare).unwrap_err();
+        assert!(refusal.why.contains(why), "{text}: {refusal}");
+        assert_eq!((refusal.line, refusal.column), (line, column), "{text}: {refusal}");
+    }
+}

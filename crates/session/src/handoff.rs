@@ -1,0 +1,354 @@
+//! The handoff: what a checkpoint writes for the next session. Verified facts first, then what the session
+//! claimed, then a section that the session itself completes. A summary with references, never a dump.
+
+use crate::level::Level;
+use crate::state::{Cause, FileInProgress};
+use crate::text::{clip, counted, one_line};
+
+/// The facts of a handoff.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Handoff {
+    /// The run, if one owns the session.
+    pub run: Option<RunFacts>,
+    /// The session.
+    pub session_id: String,
+    /// Why it was written.
+    pub cause: Cause,
+    /// The level at that moment.
+    pub level: Level,
+    /// The deciding figure, whole percent.
+    pub percent: Option<u64>,
+    /// The client's own figure, whole percent.
+    pub percent_used: Option<u64>,
+    /// RFC 3339 UTC.
+    pub written_at: String,
+    /// The repository, if there is one.
+    pub git: Option<GitFacts>,
+    /// Files with uncommitted changes (or, outside git, files edited in this session).
+    pub files: Vec<FileInProgress>,
+    /// The first open item.
+    pub current_item: Option<String>,
+    /// Ticked items.
+    pub done: Vec<String>,
+    /// Open items.
+    pub open: Vec<String>,
+    /// The last commands and what came of them.
+    pub commands: Vec<CommandFact>,
+    /// The last assistant words.
+    pub last_words: Option<String>,
+    /// The client's transcript, for whoever must look.
+    pub transcript: Option<String>,
+}
+
+/// The run a handoff belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFacts {
+    /// Its id.
+    pub run_id: String,
+    /// Its name.
+    pub task_name: String,
+    /// The present iteration.
+    pub iteration: u32,
+}
+
+/// The repository at that moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GitFacts {
+    /// The branch; `HEAD` when detached.
+    pub branch: String,
+    /// The commit's id; none before the first commit.
+    pub head: Option<String>,
+    /// Its first line.
+    pub subject: String,
+    /// Why no file list could be had, if so.
+    pub trouble: Option<String>,
+}
+
+/// A command of the session and what came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandFact {
+    /// The command line.
+    pub command: String,
+    /// True when it exited with 0; none when its outcome is not recorded yet.
+    pub ok: Option<bool>,
+    /// The last line it printed.
+    pub last_line: String,
+}
+
+/// What the session wrote into its section.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// What was being done.
+    pub summary: String,
+    /// How far the item is.
+    pub progress: String,
+    /// What to do next.
+    pub next: String,
+}
+
+/// Where the generated part ends. Everything below belongs to the session and is never overwritten.
+const NOTES_HEADING: &str = "## Notes from the session";
+
+const EMPTY_NOTES: &str = "## Notes from the session
+
+<!-- The session completes these lines. They are its own claims, not verified. -->
+- Summary:
+- Progress on the item:
+- Next step:
+";
+
+impl Handoff {
+    /// The document, at most `limit` bytes without the session's notes; lists are cut before facts are.
+    pub fn render(&self, limit: usize) -> String {
+        let longest = [20, 10, 5, 2, 0].map(|lines| self.generated(lines));
+        let fitting = longest.iter().find(|text| text.len() <= limit).or(longest.last());
+        format!("{}\n{EMPTY_NOTES}", fitting.map_or("", String::as_str))
+    }
+
+    /// The document with its generated part renewed and the session's notes as they were.
+    pub fn refresh(&self, old: &str, limit: usize) -> String {
+        let fresh = self.render(limit);
+        match (fresh.find(NOTES_HEADING), notes_start(old)) {
+            (Some(place), Some(notes)) => format!("{}{}", &fresh[..place], &old[notes..]),
+            _ => fresh,
+        }
+    }
+
+    fn generated(&self, lines: usize) -> String {
+        let sections = [
+            self.heading(),
+            self.item_section(),
+            self.git_section(),
+            self.files_section(lines),
+            list_section("Done", &self.done, lines),
+            list_section("Open", &self.open, lines),
+            self.commands_section(lines),
+            self.words_section(lines),
+            self.next_section(),
+        ];
+        sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    fn heading(&self) -> String {
+        let percent = |figure: Option<u64>| figure.map_or("?".to_owned(), |figure| format!("{figure}%"));
+        let run = self.run.as_ref().map_or("- Run: none (an ordinary session)".to_owned(), |run| {
+            format!("- Run: {} ({}), iteration {}", one_line(&run.task_name), run.run_id, run.iteration)
+        });
+        let transcript = self.transcript.as_ref().map(|path| format!("- Transcript: {}\n", one_line(path)));
+        format!(
+            "# Handoff\n\n{run}\n- Session: {}\n- Written: {} ({})\n- Context: {} ({}; {} by the client's own figure)\n{}",
+            one_line(&self.session_id),
+            self.written_at,
+            self.cause_words(),
+            percent(self.percent),
+            self.level,
+            percent(self.percent_used),
+            transcript.unwrap_or_default(),
+        )
+    }
+
+    fn cause_words(&self) -> String {
+        match self.cause {
+            Cause::Level => format!("level {} reached", self.level),
+            Cause::Manual => "on demand".to_owned(),
+            Cause::Compact => "the client was about to compact".to_owned(),
+            Cause::Budget => "the next item would not have fitted".to_owned(),
+            Cause::Crash => "the session died in the middle of its work".to_owned(),
+        }
+    }
+
+    fn item_section(&self) -> String {
+        let Some(item) = &self.current_item else { return String::new() };
+        format!(
+            "## Current item\n\n{} ({} done, {} open)\n",
+            one_line(item),
+            counted(self.done.len(), "item"),
+            self.open.len()
+        )
+    }
+
+    fn git_section(&self) -> String {
+        let Some(git) = &self.git else { return "## Git\n\nNot a git repository.\n".to_owned() };
+        let head = git.head.as_deref().map_or("no commit yet".to_owned(), |head| {
+            format!("`{}` {}", head.chars().take(12).collect::<String>(), clip(&one_line(&git.subject), 80))
+        });
+        let trouble = git.trouble.as_ref().map(|words| format!("- Trouble: {}\n", one_line(words)));
+        format!("## Git\n\n- Branch: {}\n- HEAD: {head}\n{}", one_line(&git.branch), trouble.unwrap_or_default())
+    }
+
+    fn files_section(&self, lines: usize) -> String {
+        if self.files.is_empty() {
+            return "## Files in progress\n\nNone: everything is committed.\n".to_owned();
+        }
+        let shown = lines.max(2).min(self.files.len());
+        let rows: String = self.files[..shown].iter().map(file_row).collect();
+        let rest = self.files.len() - shown;
+        let more = if rest > 0 { format!("\n… and {rest} more.\n") } else { String::new() };
+        format!("## Files in progress\n\n| File | Lines | Status |\n|------|-------|--------|\n{rows}{more}")
+    }
+
+    fn commands_section(&self, lines: usize) -> String {
+        if self.commands.is_empty() || lines == 0 {
+            return String::new();
+        }
+        let rows: String = self.commands.iter().rev().take(lines.min(8)).rev().map(command_row).collect();
+        format!("## Last commands\n\n{rows}")
+    }
+
+    fn words_section(&self, lines: usize) -> String {
+        let Some(words) = self.last_words.as_deref().filter(|words| !words.trim().is_empty()) else {
+            return String::new();
+        };
+        let quoted: String =
+            clip(words.trim(), 60 + 60 * lines).lines().map(|line| format!("> {line}\n")).collect();
+        format!("## The session's last words (its own claim, unverified)\n\n{quoted}")
+    }
+
+    fn next_section(&self) -> String {
+        let item = self.current_item.as_deref().map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
+        format!(
+            "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. Look at the files above with `git diff`, then go on with {item}.\n3. The notes below say how far the session believes it came; check before you build on it.\n"
+        )
+    }
+}
+
+fn file_row(file: &FileInProgress) -> String {
+    let cell = |text: &str| one_line(&text.replace('|', "\\|"));
+    let lines = if file.lines.is_empty() { "-" } else { &file.lines };
+    format!("| {} | {} | {} |\n", cell(&file.path), cell(lines), cell(&file.description))
+}
+
+fn command_row(fact: &CommandFact) -> String {
+    let outcome = match fact.ok {
+        Some(true) => "ok",
+        Some(false) => "FAILED",
+        None => "outcome not recorded yet",
+    };
+    let last = if fact.last_line.is_empty() { String::new() } else { format!(": {}", clip(&one_line(&fact.last_line), 120)) };
+    format!("- `{}` → {outcome}{last}\n", clip(&one_line(&fact.command).replace('`', "'"), 160))
+}
+
+fn list_section(title: &str, items: &[String], lines: usize) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
+    let shown = lines.max(1).min(items.len());
+    let rows: String = items[..shown].iter().map(|item| format!("- {}\n", clip(&one_line(item), 160))).collect();
+    let rest = items.len() - shown;
+    let more = if rest > 0 { format!("- … and {rest} more\n") } else { String::new() };
+    format!("## {title} ({})\n\n{rows}{more}", items.len())
+}
+
+fn notes_start(document: &str) -> Option<usize> {
+    // Only a heading counts: the session's words may quote the title.
+    let at_line_start = format!("\n{NOTES_HEADING}");
+    document.rfind(&at_line_start).map(|place| place + 1).or(document.starts_with(NOTES_HEADING).then_some(0))
+}
+
+impl Notes {
+    /// Reads the session's section back.
+    pub fn parse(document: &str) -> Notes {
+        let section = notes_start(document).map_or("", |place| &document[place + NOTES_HEADING.len()..]);
+        let mut fields = [String::new(), String::new(), String::new(), String::new()];
+        let mut current = 3;
+        for line in without_comments(section).lines() {
+            let label = label_of(line);
+            let words = match label {
+                Some((field, words)) => {
+                    current = field;
+                    words
+                }
+                None => line,
+            };
+            fields[current] = one_line(&format!("{} {words}", fields[current]));
+        }
+        let [summary, progress, next, free] = fields.map(|text| clip(&text, 1_000));
+        Notes { summary: if summary.is_empty() { free } else { summary }, progress, next }
+    }
+
+    /// True when the session wrote nothing.
+    pub fn is_empty(&self) -> bool {
+        self.summary.is_empty() && self.progress.is_empty() && self.next.is_empty()
+    }
+}
+
+fn label_of(line: &str) -> Option<(usize, &str)> {
+    let words = line.trim_start().trim_start_matches(['-', '*', ' ']);
+    ["Summary:", "Progress on the item:", "Next step:"].iter().enumerate().find_map(|(field, label)| {
+        let rest = words.strip_prefix(label).or_else(|| words.strip_prefix(&format!("{}**:**", label.trim_end_matches(':'))))?;
+        Some((field, rest.trim_start_matches('*')))
+    })
+}
+
+fn without_comments(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("<!--") {
+        kept.push_str(&rest[..start]);
+        rest = rest[start..].find("-->").map_or("", |end| &rest[start + end + 3..]);
+    }
+    kept + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Handoff {
+        Handoff {
+            run: Some(RunFacts { run_id: "r1".into(), task_name: "Dates".into(), iteration: 2 }),
+            session_id: "s1".into(),
+            level: Level::L2,
+            percent: Some(87),
+            percent_used: Some(86),
+            written_at: "2026-01-07T11:45:00Z".into(),
+            git: Some(GitFacts { branch: "main".into(), head: Some("0123456789abcdef".into()), ..GitFacts::default() }),
+            files: vec![FileInProgress { path: "src/a|b.rs".into(), lines: "45-120".into(), description: "modified".into() }],
+            current_item: Some("Item two".into()),
+            done: vec!["Item one".into()],
+            open: vec!["Item two".into(), "Item three".into()],
+            commands: vec![CommandFact { command: "cargo test".into(), ok: Some(false), last_line: "1 failed".into() }],
+            last_words: Some("I am half way.".into()),
+            ..Handoff::default()
+        }
+    }
+
+    #[test]
+    fn a_handoff_names_item_files_lines_and_outcomes() {
+        let text = full().render(8192);
+        for part in ["iteration 2", "87%", "| src/a\\|b.rs | 45-120 |", "Item two", "`cargo test` → FAILED: 1 failed", "> I am half way.", "unverified", "Do not start over"] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_handoff_stays_small_whatever_it_is_about() {
+        let mut handoff = full();
+        handoff.files = (0..5_000).map(|n| FileInProgress { path: format!("src/file{n}.rs"), ..FileInProgress::default() }).collect();
+        handoff.open = (0..5_000).map(|n| format!("Item {n} {}", "x".repeat(500))).collect();
+        handoff.last_words = Some("y".repeat(100_000));
+        let text = handoff.render(8192);
+        assert!(text.len() < 8192 + EMPTY_NOTES.len() + 2, "{}", text.len());
+        assert!(text.contains("and 4"), "says how many were left out");
+    }
+
+    #[test]
+    fn the_sessions_notes_survive_a_refresh_and_read_back() {
+        let written = full().render(8192).replace("- Summary:", "- Summary: token validation done").replace("- Progress on the item:", "- Progress on the item: 70%");
+        let mut later = full();
+        later.percent = Some(91);
+        let refreshed = later.refresh(&written, 8192);
+        assert!(refreshed.contains("91%"));
+        let notes = Notes::parse(&refreshed);
+        assert_eq!(notes.summary, "token validation done");
+        assert_eq!(notes.progress, "70%");
+        assert_eq!(notes.next, "");
+    }
+
+    #[test]
+    fn untouched_notes_are_empty_and_free_words_are_a_summary() {
+        assert!(Notes::parse(&full().render(8192)).is_empty());
+        let free = full().render(8192).replace("- Summary:\n- Progress on the item:\n- Next step:\n", "Parser works,\nwriter does not.\n");
+        assert_eq!(Notes::parse(&free).summary, "Parser works, writer does not.");
+    }
+}

@@ -1,0 +1,24 @@
+//! RULE: nouns. Plain data with its parsing and rendering; no disk, no clock, no decision.
+
+pub mod handoff;
+pub mod journal;
+pub mod level;
+pub mod marker;
+pub mod promise;
+pub mod prompt;
+pub mod reading;
+pub mod record;
+pub mod settings;
+pub mod state;
+pub mod text;
+pub mod todo;
+pub mod verdict;
+
+pub use level::{Level, Marks};
+pub use marker::Marker;
+pub use reading::{Reading, Window};
+pub use record::SessionRecord;
+pub use settings::Settings;
+pub use state::{RunState, Status};
+pub use todo::TodoList;
+pub use verdict::{Ending, Verdict};

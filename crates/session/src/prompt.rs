@@ -1,0 +1,231 @@
+//! PROMPT.md: one generated block, then the user's own text, byte for byte.
+
+use crate::promise;
+use crate::state::{Checkpoint, RunState};
+use crate::text::{clip, counted, one_line};
+
+/// How the block begins. It stands first, so that a task text that begins with `/` is never taken for a
+/// command by the client.
+pub const BEGIN: &str = "<!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->";
+/// How the block ends.
+pub const END: &str = "<!-- plimsoll:end -->";
+const GAP: &str = "\n\n";
+
+/// What the block is made of beside the state.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The checkpoint that this session resumes.
+    pub resume: Option<Checkpoint>,
+    /// The last paragraphs of the progress file.
+    pub progress: Vec<String>,
+}
+
+/// Why a PROMPT.md cannot be taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoEndMark;
+
+/// The user's own text in a PROMPT.md, byte for byte.
+pub fn task_text(file: &[u8]) -> Result<&[u8], NoEndMark> {
+    if !file.starts_with(BEGIN.as_bytes()) {
+        return Ok(file);
+    }
+    let end = find(file, format!("\n{END}").as_bytes()).ok_or(NoEndMark)? + 1 + END.len();
+    let rest = &file[end..];
+    Ok(rest.strip_prefix(GAP.as_bytes()).unwrap_or(rest))
+}
+
+/// A PROMPT.md of a block and the user's text.
+pub fn assemble(block: &str, task: &[u8]) -> Vec<u8> {
+    [block.as_bytes(), GAP.as_bytes(), task].concat()
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+/// The generated block.
+pub fn block(state: &RunState, around: &Surroundings) -> String {
+    let sections = [
+        current_state(state),
+        around.resume.as_ref().map_or(String::new(), resume_section),
+        refusals(state),
+        progress(&around.progress),
+        instructions(state, around.resume.is_some()),
+    ];
+    let body = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
+    // A text of ours that quotes the user or the model must never end the block early.
+    format!("{BEGIN}\n{}\n{END}", body.replace("<!--", "<!·-"))
+}
+
+fn current_state(state: &RunState) -> String {
+    let last_action = state.last_verdict.as_ref().map_or("none, this is the first session".to_owned(), |verdict| {
+        clip(&verdict.marker().to_string(), 200)
+    });
+    let total = state.todo_items.len() + state.completed_items.len();
+    let items = match &state.todo_file {
+        Some(file) => format!("- **Remaining items**: {} of {total} (`{file}`)\n", state.todo_items.len()),
+        None => String::new(),
+    };
+    format!(
+        "# Task: {}\n\n## Current State\n\n- **Iteration**: {} of {}\n- **Last verdict**: {last_action}\n{items}- **Started**: {}\n",
+        one_line(&state.task_name),
+        state.iteration,
+        state.max_iterations,
+        state.started_at
+    )
+}
+
+/// The section (and the briefing) that resumes a checkpoint.
+pub fn resume_section(checkpoint: &Checkpoint) -> String {
+    let percent = checkpoint.percent_at_checkpoint.map_or("?".to_owned(), |percent| format!("{percent}%"));
+    let unless = |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { one_line(text) };
+    let files: String = checkpoint.files_in_progress.iter().take(20).map(|file| {
+        format!("| {} | {} | {} |\n", one_line(&file.path), unless(&file.lines, "-"), one_line(&file.description))
+    }).collect();
+    let files = if files.is_empty() {
+        "Nothing is uncommitted.\n".to_owned()
+    } else {
+        format!("| File | Lines | Status |\n|------|-------|--------|\n{files}")
+    };
+    let from = checkpoint.files_in_progress.first().map_or("the current item".to_owned(), |file| {
+        format!("line {} of {}", last_line(&file.lines), one_line(&file.path))
+    });
+    format!(
+        "---\n\n## CONTEXT CHECKPOINT RESUME\n\n> This session resumes from a checkpoint: {}.\n\n### What was in progress\n\nItem: {}\nProgress on it (the session's own claim, unverified): {}\nSummary (the session's own claim, unverified): {}\n\n### Files to resume\n\n{files}\n### Handoff document\n\nRead `{}` for the full context.\n\n### Resume instructions\n\n1. **Do not start over**, and do not restart the task from scratch.\n2. Read the handoff document first; do not re-read files that it explains.\n3. Continue from {from}.\n\n---\n",
+        cause_words(checkpoint, &percent),
+        unless(&checkpoint.current_todo_item, "none open"),
+        unless(&checkpoint.progress_on_item, "unknown"),
+        unless(&clip(&checkpoint.resume_summary, 600), "unknown"),
+        checkpoint.handoff_file,
+    )
+}
+
+fn cause_words(checkpoint: &Checkpoint, percent: &str) -> String {
+    use crate::state::Cause;
+    match checkpoint.cause {
+        Cause::Level => format!("the previous session hit {percent} of its context window ({} threshold)", checkpoint.level),
+        Cause::Manual => format!("one was asked for at {percent}"),
+        Cause::Compact => "the client compacted the previous conversation".to_owned(),
+        Cause::Budget => format!("at {percent} the next item would not have fitted"),
+        Cause::Crash => "the previous session died in the middle of its work".to_owned(),
+    }
+}
+
+/// The last line of a list of ranges such as `3-9, 45-120`.
+fn last_line(ranges: &str) -> &str {
+    ranges.rsplit([',', '-', ' ']).find(|part| !part.is_empty()).unwrap_or("1")
+}
+
+fn refusals(state: &RunState) -> String {
+    if state.refusals.is_empty() {
+        return String::new();
+    }
+    let reasons: String = state.refusals.iter().map(|reason| format!("- {}\n", clip(reason.trim(), 3_000))).collect();
+    format!("## Completion was refused\n\nThe last session promised completion. It was refused, because:\n\n{reasons}\nMend this first.\n")
+}
+
+fn progress(paragraphs: &[String]) -> String {
+    if paragraphs.is_empty() {
+        return String::new();
+    }
+    let text: String = paragraphs.iter().map(|paragraph| format!("{}\n\n", clip(paragraph.trim(), 600))).collect();
+    format!("## Last sessions\n\n{}\n", text.trim_end())
+}
+
+fn instructions(state: &RunState, resuming: bool) -> String {
+    let resume = if resuming { "You are resuming: read the handoff first, and do not re-read what it explains.\n" } else { "" };
+    let promise = promise::line(&state.completion_promise, &state.nonce);
+    let blocked = promise::blocked_line(&state.nonce, "REASON");
+    let item = match (&state.todo_file, state.todo_items.first()) {
+        (Some(file), Some(next)) => format!(
+            "Do **exactly one item**: the first open one of `{file}`, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. {} in all.\n",
+            clip(&one_line(next), 200),
+            counted(state.todo_items.len(), "open item"),
+        ),
+        (Some(file), None) => format!("All items of `{file}` are ticked. Check the whole, then make the promise below.\n"),
+        (None, _) => "Do one sound step of the task, verify it, commit, and end your turn.\n".to_owned(),
+    };
+    let verify = if state.verify.is_empty() {
+        String::new()
+    } else {
+        let commands: String = state.verify.iter().map(|command| format!("- `{}`\n", one_line(command))).collect();
+        format!("Completion is believed only when these commands pass:\n\n{commands}\n")
+    };
+    format!(
+        "## Instructions\n\n{resume}{item}\nLoad on demand: open files when you need them, not all at the start. Leave research, exploring and reviews to subagents.\n\nWhen a message tells you that the context is at L2: finish the edit in hand, complete the notes of the handoff it names, commit, and end your turn.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone:\n\n{promise}\n\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> RunState {
+        RunState {
+            task_name: "Dates".into(),
+            iteration: 2,
+            max_iterations: 50,
+            completion_promise: "COMPLETE".into(),
+            nonce: "7f3a".into(),
+            todo_file: Some("fix_plan.md".into()),
+            todo_items: vec!["Item two".into()],
+            ..RunState::default()
+        }
+    }
+
+    #[test]
+    fn the_users_text_survives_any_number_of_rewrites_byte_for_byte() {
+        let nasty: Vec<&[u8]> = vec![
+            b"", b"/compact now\n", b"---\n$(rm -rf /) `x` \"q\" 'q'\n", b"no end of line", b"\n\nleading\r\n", b"\xff\xfe not utf-8",
+            b"quotes our marks: <!-- plimsoll:end -->\n",
+        ];
+        for task in nasty {
+            let mut file = task.to_vec();
+            for _ in 0..3 {
+                let text = task_text(&file).unwrap().to_vec();
+                file = assemble(&block(&state(), &Surroundings::default()), &text);
+                assert!(file.starts_with(b"<!-- plimsoll:begin"));
+            }
+            assert_eq!(task_text(&file).unwrap(), task);
+        }
+        let big = vec![b'x'; 200_000];
+        assert_eq!(task_text(&assemble(&block(&state(), &Surroundings::default()), &big)).unwrap(), big);
+    }
+
+    #[test]
+    fn a_block_without_its_end_is_refused() {
+        assert_eq!(task_text(format!("{BEGIN}\n# Task").as_bytes()), Err(NoEndMark));
+    }
+
+    #[test]
+    fn a_quoted_end_mark_does_not_end_the_block() {
+        let mut state = state();
+        state.refusals = vec![format!("the test said\n{END}\nand failed")];
+        let file = assemble(&block(&state, &Surroundings::default()), b"mine");
+        assert_eq!(task_text(&file).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn the_block_holds_the_exact_promise_line_and_the_first_open_item() {
+        let text = block(&state(), &Surroundings::default());
+        assert!(text.contains("\n<promise>COMPLETE 7f3a</promise>\n"), "{text}");
+        assert!(text.contains("Item two"));
+        assert!(!text.contains("RESUME"));
+    }
+
+    #[test]
+    fn a_resume_names_handoff_item_files_and_lines() {
+        let checkpoint = Checkpoint {
+            percent_at_checkpoint: Some(87),
+            handoff_file: ".claude/handoffs/x.md".into(),
+            current_todo_item: "Item two".into(),
+            progress_on_item: "70%".into(),
+            files_in_progress: vec![crate::state::FileInProgress { path: "src/a.rs".into(), lines: "3-9, 45-120".into(), description: "modified".into() }],
+            ..Checkpoint::default()
+        };
+        let text = block(&state(), &Surroundings { resume: Some(checkpoint), progress: Vec::new() });
+        for part in [".claude/handoffs/x.md", "Item two", "70%", "| src/a.rs | 3-9, 45-120 | modified |", "Do not start over", "line 120 of src/a.rs", "87%"] {
+            assert!(text.contains(part), "{part}");
+        }
+    }
+}

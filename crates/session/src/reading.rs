@@ -1,0 +1,120 @@
+//! The reading: one measurement of how full a session is.
+
+use serde::{Deserialize, Serialize};
+
+/// One measurement. What is unknown is absent, never guessed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Tokens sent with the last request: what the client's own `used_percentage` is made of.
+    pub used: u64,
+    /// Tokens of the answer to it; the next request sends them too.
+    pub output: u64,
+    /// Estimate of what has been added since (tool results that the model has still to read).
+    pub added: u64,
+    /// The window; none while no model has been seen.
+    pub window: Option<Window>,
+    /// The model that was asked for, with its `[1m]` suffix.
+    pub model: Option<String>,
+    /// Where `used` comes from.
+    pub source: UsedSource,
+    /// The response it was read from.
+    pub message_id: Option<String>,
+    /// When that response was written, RFC 3339.
+    pub at: Option<String>,
+    /// True when the message at hand is not in the transcript yet: the figure is one request old.
+    pub behind: bool,
+}
+
+/// A window in tokens, with where the number came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// In tokens.
+    pub tokens: u64,
+    /// Where the number came from.
+    pub source: WindowSource,
+}
+
+/// Where `used` comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UsedSource {
+    /// The last answer in the transcript.
+    Transcript,
+    /// A compaction in the transcript, with no answer after it.
+    Compaction,
+    /// The status line's last record of this session.
+    StatusLine,
+    /// `CLAUDE_CONTEXT_PERCENT`, set by the user.
+    Environment,
+}
+
+/// Where a window's size comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowSource {
+    /// The settings say so.
+    Settings,
+    /// The client told the status line of this session.
+    StatusLine,
+    /// The client told us in an earlier session with exactly this model.
+    Learned,
+    /// The table of models with 200k windows, or the `[1m]` suffix.
+    Table,
+    /// Nothing known: the client's own assumption for models it does not know.
+    Assumed,
+    /// More was used than the window that was believed.
+    Used,
+}
+
+impl WindowSource {
+    /// As a person reads it.
+    pub fn words(self) -> &'static str {
+        match self {
+            WindowSource::Settings => "settings",
+            WindowSource::StatusLine => "the client's status line",
+            WindowSource::Learned => "learned from the client",
+            WindowSource::Table => "table of models",
+            WindowSource::Assumed => "assumed, as the client does for models it does not know",
+            WindowSource::Used => "more was used than believed",
+        }
+    }
+}
+
+impl UsedSource {
+    /// As a person reads it.
+    pub fn words(self) -> &'static str {
+        match self {
+            UsedSource::Transcript => "transcript",
+            UsedSource::Compaction => "compaction in the transcript",
+            UsedSource::StatusLine => "status line",
+            UsedSource::Environment => "CLAUDE_CONTEXT_PERCENT",
+        }
+    }
+}
+
+/// A share in whole percent, half up, as the client rounds it.
+pub fn percent(tokens: u64, window: u64) -> Option<u64> {
+    (window > 0).then(|| (tokens.saturating_mul(200) + window) / (window * 2))
+}
+
+impl Reading {
+    /// What the next request will hold for certain: everything sent and answered so far.
+    pub fn measured(&self) -> u64 {
+        self.used.saturating_add(self.output)
+    }
+
+    /// What the next request will probably hold: the deciding figure.
+    pub fn projected(&self) -> u64 {
+        self.measured().saturating_add(self.added)
+    }
+
+    /// The deciding figure in whole percent.
+    pub fn percent(&self) -> Option<u64> {
+        percent(self.projected(), self.window.as_ref()?.tokens)
+    }
+
+    /// The client's own figure: whole percent of what was sent, at most 100.
+    pub fn percent_used(&self) -> Option<u64> {
+        Some(percent(self.used, self.window.as_ref()?.tokens)?.min(100))
+    }
+}

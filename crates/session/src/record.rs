@@ -1,0 +1,126 @@
+//! What is remembered about one session: the last reading, what has been announced, and the evidence of its
+//! end. Hooks write it; nothing in it is ever used for another session.
+
+use crate::level::Level;
+use crate::reading::Reading;
+use serde::{Deserialize, Serialize};
+
+/// `.claude/plimsoll/sessions/<session>.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionRecord {
+    /// The session.
+    pub session_id: String,
+    /// The run that owns it, if one does.
+    pub run_id: Option<String>,
+    /// Its iteration in that run.
+    pub iteration: Option<u32>,
+    /// The transcript, as the client named it.
+    pub transcript_path: Option<String>,
+    /// When SessionStart came, RFC 3339 UTC.
+    pub started_at: Option<String>,
+    /// What the client's settings said about compaction when the session began.
+    pub client_settings: Option<ClientSettings>,
+    /// The last reading.
+    pub reading: Option<Reading>,
+    /// Its deciding figure, whole percent.
+    pub percent: Option<u64>,
+    /// Its client's figure, whole percent.
+    pub percent_used: Option<u64>,
+    /// The highest deciding figure of the session.
+    pub peak_percent: u64,
+    /// The highest level announced since the last compaction.
+    pub announced: Level,
+    /// Compactions so far.
+    pub compactions: u32,
+    /// The measured fill in tokens when the checkpoint was announced.
+    pub checkpoint_tokens: u64,
+    /// Batches of tools since then.
+    pub batches_since_checkpoint: u32,
+    /// A checkpoint that has been claimed and not yet committed.
+    pub claim: Option<Claim>,
+    /// The last handoff, relative to the project.
+    pub handoff: Option<String>,
+    /// Why a hook of ours ended the session.
+    pub ended_by_us: Option<String>,
+    /// What the gate saw at Stop.
+    pub stop: Option<StopEvidence>,
+    /// What StopFailure said.
+    pub failure: Option<FailureEvidence>,
+    /// How often the monitor waited for the client's transcript writer.
+    pub waits: u32,
+    /// How long in all, milliseconds.
+    pub waited_ms: u64,
+    /// When SessionEnd came, RFC 3339 UTC.
+    pub ended_at: Option<String>,
+    /// Why, in the client's word.
+    pub end_reason: Option<String>,
+}
+
+/// What the client's own settings say about compaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientSettings {
+    /// `autoCompactEnabled`.
+    pub auto_compact_enabled: Option<bool>,
+    /// `autoCompactWindow`, in tokens.
+    pub auto_compact_window: Option<u64>,
+}
+
+/// A checkpoint in the making.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Claim {
+    /// The level that asked for it.
+    pub level: Level,
+    /// The deciding figure.
+    pub percent: u64,
+    /// The process that claimed it.
+    pub pid: u32,
+    /// When, RFC 3339 UTC with milliseconds.
+    pub at: String,
+}
+
+/// What the gate saw at Stop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StopEvidence {
+    /// When, RFC 3339 UTC.
+    pub at: String,
+    /// The end of the last assistant message.
+    pub last_words: String,
+    /// Tasks still running in the background.
+    pub background_tasks: usize,
+    /// Wakeups still scheduled.
+    pub session_crons: usize,
+}
+
+/// What StopFailure said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FailureEvidence {
+    /// When, RFC 3339 UTC.
+    pub at: String,
+    /// The client's word for the error.
+    pub error: String,
+    /// The API's own words.
+    pub details: String,
+}
+
+/// What the status line published: the client's own figures for one session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatusRecord {
+    /// The session.
+    pub session_id: String,
+    /// The model, with its `[1m]` suffix.
+    pub model: Option<String>,
+    /// The window in tokens.
+    pub window: Option<u64>,
+    /// Tokens sent with the last request.
+    pub used: Option<u64>,
+    /// Tokens of the answer.
+    pub output: Option<u64>,
+    /// When these figures were first seen, RFC 3339 UTC with milliseconds.
+    pub at: String,
+}

@@ -1,0 +1,102 @@
+//! Settings: `.claude/plimsoll.json` of the project over `~/.config/plimsoll/settings.json`.
+
+use serde::{Deserialize, Serialize};
+
+/// What a user may set. Every field has a default; a file holds only what differs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// For editors; not read.
+    #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// Where the levels begin, in percent of the window.
+    pub levels: Levels,
+    /// How far below the ceiling the levels must stay, in tokens.
+    pub margins: Margins,
+    /// How many batches of tools the model has to wrap up after L2.
+    pub grace_batches: u32,
+    /// Windows in tokens by model id, where the client's own word is wrong or missing.
+    pub windows: std::collections::BTreeMap<String, u64>,
+    /// Longest wait for the client's transcript writer, in milliseconds.
+    pub freshness_wait_ms: u64,
+    /// The longest handoff, in bytes.
+    pub handoff_bytes: usize,
+    /// How long a client may live on after a hook of ours ended its session, in seconds.
+    pub end_wait_seconds: u64,
+    /// How long a client may wait for its background tasks after its turn has ended, in seconds.
+    pub background_wait_seconds: u64,
+    /// How long one `--verify` command may take, in seconds.
+    pub verify_timeout_seconds: u64,
+}
+
+/// Where the levels begin, in percent of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Levels {
+    /// Warn.
+    pub l1: f64,
+    /// Checkpoint.
+    pub l2: f64,
+    /// Emergency.
+    pub l3: f64,
+}
+
+/// How far below the ceiling the levels must stay, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Margins {
+    /// L2 below the ceiling.
+    pub l2: u64,
+    /// L3 below the ceiling.
+    pub l3: u64,
+}
+
+impl Default for Levels {
+    /// The marks of the original design.
+    fn default() -> Self {
+        Levels { l1: 70.0, l2: 85.0, l3: 95.0 }
+    }
+}
+
+impl Default for Margins {
+    /// One large Read is about 20,000 tokens whatever the window: L3 leaves room for one, L2 for two.
+    fn default() -> Self {
+        Margins { l2: 40_000, l3: 20_000 }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            schema: None,
+            levels: Levels::default(),
+            margins: Margins::default(),
+            // Enough to finish an edit, complete the handoff's notes and commit.
+            grace_batches: 5,
+            windows: std::collections::BTreeMap::new(),
+            // The client's writer was seen to lag up to 89 ms behind a hook (PROTOCOL §1).
+            freshness_wait_ms: 250,
+            handoff_bytes: 8 * 1024,
+            end_wait_seconds: 10,
+            background_wait_seconds: 120,
+            verify_timeout_seconds: 600,
+        }
+    }
+}
+
+impl Settings {
+    /// Says what is wrong with values that parse and still make no sense.
+    pub fn problem(&self) -> Option<String> {
+        let Levels { l1, l2, l3 } = self.levels;
+        if !(0.0 < l1 && l1 < l2 && l2 < l3 && l3 <= 100.0) {
+            return Some(format!("levels must rise: 0 < l1 ({l1}) < l2 ({l2}) < l3 ({l3}) <= 100"));
+        }
+        if self.margins.l2 <= self.margins.l3 {
+            return Some(format!("margins.l2 ({}) must be larger than margins.l3 ({})", self.margins.l2, self.margins.l3));
+        }
+        if self.handoff_bytes < 1024 {
+            return Some(format!("handoff_bytes ({}) must be at least 1024", self.handoff_bytes));
+        }
+        None
+    }
+}

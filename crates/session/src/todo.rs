@@ -1,0 +1,118 @@
+//! The to-do list: `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks.
+
+/// The items of a to-do file, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TodoList {
+    /// All items.
+    pub items: Vec<Item>,
+}
+
+/// One to-do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The words after the box.
+    pub text: String,
+    /// True when it is ticked.
+    pub done: bool,
+}
+
+impl TodoList {
+    /// Reads the items off a Markdown text; boxes inside code fences are examples, not items.
+    pub fn parse(markdown: &str) -> TodoList {
+        let mut fence: Option<&str> = None;
+        let mut items = Vec::new();
+        for line in markdown.lines() {
+            let trimmed = line.trim_start();
+            match fence {
+                Some(mark) if trimmed.starts_with(mark) => fence = None,
+                Some(_) => {}
+                None => match ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark)) {
+                    Some(mark) => fence = Some(mark),
+                    None => items.extend(item(trimmed)),
+                },
+            }
+        }
+        TodoList { items }
+    }
+
+    /// Open items.
+    pub fn open(&self) -> Vec<String> {
+        self.items.iter().filter(|item| !item.done).map(|item| item.text.clone()).collect()
+    }
+
+    /// Ticked items.
+    pub fn done(&self) -> Vec<String> {
+        self.items.iter().filter(|item| item.done).map(|item| item.text.clone()).collect()
+    }
+
+    /// Of the items once known, those that are no longer there in any form. A line that vanishes unticked is
+    /// not a finished item. Words added behind an item (`… (done in abc123)`) do not make it another one.
+    pub fn vanished(&self, known: &[String]) -> Vec<String> {
+        known.iter().filter(|text| !self.items.iter().any(|item| same_item(&item.text, text))).cloned().collect()
+    }
+
+    /// The list as a Markdown file, for when the file itself is gone.
+    pub fn render(&self) -> String {
+        self.items.iter().map(|item| format!("- [{}] {}\n", if item.done { 'x' } else { ' ' }, item.text)).collect()
+    }
+}
+
+/// True when a line speaks of the item: the same words, or the same words with something behind them.
+pub fn same_item(line: &str, known: &str) -> bool {
+    let (line, known) = (plain(line), plain(known));
+    line.strip_prefix(known.as_str())
+        .is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
+}
+
+/// The words without what agents like to add around them: emphasis, strike-through, doubled spaces.
+fn plain(text: &str) -> String {
+    crate::text::one_line(&text.replace("~~", "").replace("**", ""))
+}
+
+fn item(line: &str) -> Option<Item> {
+    let rest = line.strip_prefix(['-', '*', '+'])?.trim_start();
+    let (done, text) = match rest.strip_prefix("[ ]") {
+        Some(text) => (false, text),
+        None => (true, rest.strip_prefix("[x]").or_else(|| rest.strip_prefix("[X]"))?),
+    };
+    let text = crate::text::one_line(text);
+    (!text.is_empty()).then_some(Item { text, done })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(markdown: &str) -> (Vec<String>, Vec<String>) {
+        let todo = TodoList::parse(markdown);
+        (todo.open(), todo.done())
+    }
+
+    #[test]
+    fn boxes_are_items_and_nothing_else_is() {
+        let (open, done) = list(
+            "# Plan\n- [ ] one\n  * [x] two\n+ [X]  three  words \n- [] no\n- [ ]\n1. no\n```\n- [ ] example\n```\n- [ ] four\n",
+        );
+        assert_eq!(open, ["one", "four"]);
+        assert_eq!(done, ["two", "three words"]);
+    }
+
+    #[test]
+    fn windows_line_ends_do_not_become_part_of_an_item() {
+        assert_eq!(list("- [ ] one\r\n- [x] two\r\n"), (vec!["one".to_owned()], vec!["two".to_owned()]));
+    }
+
+    #[test]
+    fn a_line_that_vanishes_unticked_is_noticed_and_a_note_behind_it_is_not_a_loss() {
+        let known = ["Parse dates".to_owned(), "Parse".to_owned(), "Write docs".to_owned()];
+        let now = TodoList::parse("- [x] ~~Parse dates~~ (done in abc123)\n- [ ] Parse\n");
+        assert_eq!(now.vanished(&known), ["Write docs"]);
+        assert_eq!(TodoList::parse("- [x] Parser\n").vanished(&known[1..2]), ["Parse"]);
+    }
+
+    #[test]
+    fn a_rendered_list_reads_back_as_itself() {
+        let todo = TodoList::parse("- [ ] a\n- [x] b\n");
+        assert_eq!(TodoList::parse(&todo.render()), todo);
+    }
+}

@@ -1,0 +1,104 @@
+//! The gate's answer, and how a session ended.
+
+use crate::marker::Marker;
+use crate::state::Status;
+use serde::{Deserialize, Serialize};
+
+/// The gate's answer with its reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// The run is over.
+    Stop {
+        /// How.
+        status: Status,
+        /// Why.
+        reason: String,
+    },
+    /// The run waits.
+    Pause {
+        /// Until when (RFC 3339), if that is known.
+        until: Option<String>,
+        /// Why.
+        reason: String,
+    },
+    /// A fresh session goes on.
+    Continue {
+        /// checkpoint, next or refused.
+        kind: ContinueKind,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What makes the next session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContinueKind {
+    /// The last one ended at a checkpoint: resume from its handoff.
+    Checkpoint,
+    /// The next item.
+    Next,
+    /// The agent promised completion and was refused.
+    Refused,
+}
+
+impl Verdict {
+    /// The marker line.
+    pub fn marker(&self) -> Marker {
+        match self.clone() {
+            Verdict::Stop { status, reason } => Marker::Stop { status, reason },
+            Verdict::Pause { until, reason } => Marker::Pause { until, reason },
+            Verdict::Continue { kind, reason } => Marker::Continue { kind: kind.word(), reason },
+        }
+    }
+
+    /// The exit code of the gate: 0 stop, 1 continue, 75 pause.
+    pub fn gate_exit_code(&self) -> u8 {
+        match self {
+            Verdict::Stop { .. } => 0,
+            Verdict::Continue { .. } => 1,
+            Verdict::Pause { .. } => 75,
+        }
+    }
+}
+
+impl ContinueKind {
+    /// As it stands in the marker.
+    pub fn word(self) -> &'static str {
+        match self {
+            ContinueKind::Checkpoint => "checkpoint",
+            ContinueKind::Next => "next",
+            ContinueKind::Refused => "refused",
+        }
+    }
+}
+
+/// How a session ended, as far as its evidence goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ending", content = "detail", rename_all = "snake_case")]
+pub enum Ending {
+    /// The model ended its turn.
+    Completed,
+    /// A hook of ours ended it at a checkpoint.
+    HookStopped,
+    /// The window was full: blocked, prompt too long, or refilled too fast.
+    WindowFull(String),
+    /// `--max-turns` or `--max-budget-usd` of the client.
+    ClientLimit(String),
+    /// Credentials, billing or the model are wrong: no session can succeed.
+    Fatal(String),
+    /// A usage or rate limit.
+    Limit(String),
+    /// The service is overloaded or failing.
+    Overloaded(String),
+    /// Interrupted by a person.
+    Interrupted,
+    /// Ended without a result: a signal or a crash.
+    Crashed(String),
+    /// Any other error.
+    Failed(String),
+    /// No evidence (a shell loop, whose results we do not see).
+    #[default]
+    Unknown,
+}

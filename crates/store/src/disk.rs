@@ -1,0 +1,232 @@
+//! Reading, replacing and appending.
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
+
+use crate::{StoreError, io};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How much a loss would hurt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// A power cut may bring the old file back.
+    Lazy,
+    /// On the disk before we go on: checkpoints and verdicts.
+    Durable,
+}
+
+/// A whole file; none if it is missing.
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(io("read", path)(error)),
+    }
+}
+
+/// A whole text file; none if it is missing. Bytes that are not UTF-8 are replaced.
+pub fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
+    Ok(read(path)?.map(|bytes| match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }))
+}
+
+/// Puts a file in place in one step: readers see the old bytes or the new ones. Follows a link to its
+/// target, keeps the mode of a file that was there, makes the folders it needs.
+pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
+    static DRAFTS: AtomicU32 = AtomicU32::new(0);
+    let target = resolve_link(path);
+    let folder = target.parent().unwrap_or(Path::new("."));
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = folder.join(format!(".{name}.{}.{number}.draft", std::process::id()));
+    let mode = fs::metadata(&target).map_or(0o600, |metadata| metadata.permissions().mode() & 0o777);
+    let written = write_draft(&draft, bytes, mode, durability).and_then(|()| fs::rename(&draft, &target));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&draft);
+        return Err(io("write", &target)(error));
+    }
+    if durability == Durability::Durable {
+        sync_folder(folder);
+    }
+    Ok(())
+}
+
+fn write_draft(draft: &Path, bytes: &[u8], mode: u32, durability: Durability) -> std::io::Result<()> {
+    let open = || OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(draft);
+    let mut file = match open() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            make_folder(draft.parent().unwrap_or(Path::new(".")))?;
+            open()?
+        }
+        opened => opened?,
+    };
+    file.write_all(bytes)?;
+    if durability == Durability::Durable {
+        file.sync_data()?;
+    }
+    Ok(())
+}
+
+/// A rename is lasting only once its folder is. Some file systems refuse to sync a folder: no harm then.
+fn sync_folder(folder: &Path) {
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+}
+
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Makes a folder and those above it, for the owner alone.
+pub fn create_folder(folder: &Path) -> Result<(), StoreError> {
+    make_folder(folder).map_err(io("make the folder", folder))
+}
+
+/// Writes a new file; false if the name is taken.
+pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
+    create_folder(path.parent().unwrap_or(Path::new(".")))?;
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(mut file) => file.write_all(bytes).and_then(|()| file.sync_data()).map(|()| true).map_err(io("write", path)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(io("write", path)(error)),
+    }
+}
+
+/// Adds whole bytes to the end of a file in one write, so that lines of several writers never mix.
+pub fn append(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut file = open_to_append(path)?;
+    file.write_all(bytes).map_err(io("append to", path))
+}
+
+/// A file that can only be added to.
+pub fn open_to_append(path: &Path) -> Result<File, StoreError> {
+    let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+    match open() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            create_folder(path.parent().unwrap_or(Path::new(".")))?;
+            open().map_err(io("open", path))
+        }
+        opened => opened.map_err(io("open", path)),
+    }
+}
+
+/// A file from its start.
+pub fn open(path: &Path) -> Result<File, StoreError> {
+    File::open(path).map_err(io("open", path))
+}
+
+/// Reads what has been added to a file since an offset.
+pub fn read_from(path: &Path, offset: u64) -> Result<Vec<u8>, StoreError> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = open(path)?;
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_to_end(&mut bytes)).map_err(io("read", path))?;
+    Ok(bytes)
+}
+
+/// Removes a file; one that is not there is fine.
+pub fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a folder that is empty; anything else stays.
+pub fn remove_empty_folder(path: &Path) {
+    let _ = fs::remove_dir(path);
+}
+
+/// Moves a file.
+pub fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
+    fs::rename(from, to).map_err(io("move", from))
+}
+
+/// True when something lies at the path.
+pub fn exists(path: &Path) -> bool {
+    path.exists()
+}
+
+/// True when a folder lies at the path.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir()
+}
+
+/// The size of a plain file.
+pub fn size(path: &Path) -> Option<u64> {
+    path.metadata().ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len())
+}
+
+/// The names in a folder, sorted; none if there is no folder.
+pub fn names(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Where a link leads; the path itself if it is none.
+pub fn resolve_link(path: &Path) -> PathBuf {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.file_type().is_symlink() => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
+        _ => path.to_owned(),
+    }
+}
+
+/// The path with every link resolved; the path itself if it leads nowhere.
+pub fn canonical(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// All of standard input, up to a limit.
+pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = Vec::with_capacity(16 * 1024);
+    std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replacing_keeps_mode_and_link_and_leaves_no_draft() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("deep/target.json");
+        replace(&target, b"one", Durability::Durable).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o644)).unwrap();
+        let link = folder.path().join("link.json");
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        replace(&link, b"two", Durability::Lazy).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"two");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o644);
+        assert_eq!(names(&folder.path().join("deep")), ["target.json"]);
+    }
+
+    #[test]
+    fn new_files_are_for_the_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b.json");
+        replace(&path, b"x", Durability::Lazy).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_failed_replace_leaves_the_old_file_and_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("taken");
+        fs::create_dir(&path).unwrap();
+        let error = replace(&path, b"x", Durability::Lazy).unwrap_err().to_string();
+        assert!(error.contains("taken"), "{error}");
+        assert_eq!(names(folder.path()), ["taken"]);
+    }
+}

@@ -1,0 +1,47 @@
+//! What the process was started with.
+#![expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+
+use std::path::{Path, PathBuf};
+
+/// A variable that is set and not empty.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A variable that is set to something other than an off word.
+pub fn flag(name: &str) -> bool {
+    variable(name).is_some_and(|value| !matches!(value.to_lowercase().as_str(), "0" | "false" | "no" | "off"))
+}
+
+/// A variable that holds a number.
+pub fn number(name: &str) -> Option<f64> {
+    variable(name)?.trim().parse().ok()
+}
+
+/// The user's home.
+pub fn home() -> Option<PathBuf> {
+    variable("HOME").map(PathBuf::from)
+}
+
+/// The working directory.
+pub fn current_dir() -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
+}
+
+/// A program on the PATH.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+    }
+    std::env::split_paths(&variable("PATH")?).map(|folder| folder.join(name)).find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+/// The folder this program lies in.
+pub fn own_directory() -> Option<PathBuf> {
+    std::env::current_exe().ok()?.parent().map(Path::to_owned)
+}

@@ -1,0 +1,169 @@
+//! Every path of Plimsoll, in one place.
+
+use crate::{disk, environment};
+use std::path::{Path, PathBuf};
+
+/// A project and where its files lie.
+#[derive(Debug, Clone)]
+pub struct Project {
+    root: PathBuf,
+    state: PathBuf,
+}
+
+impl Project {
+    /// The project of a hook: the folder the client was started in, or else where the session stands.
+    pub fn of_hook(cwd: Option<&str>) -> Project {
+        let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
+        Project::at(&root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir))
+    }
+
+    /// The project of a command: the nearest folder upwards that has a state or settings of ours or the
+    /// client's, else the repository, else where we stand.
+    pub fn of_command() -> Project {
+        let here = environment::current_dir();
+        let home = environment::home();
+        let has = |name: &'static str| {
+            let home = home.clone();
+            move |folder: &&Path| disk::exists(&folder.join(name)) && Some(*folder) != home.as_deref()
+        };
+        let found = here
+            .ancestors()
+            .find(has(".claude/ralph-state.json"))
+            .or_else(|| here.ancestors().find(has(".claude/plimsoll")))
+            .or_else(|| here.ancestors().find(has(".claude")))
+            .or_else(|| here.ancestors().find(has(".git")));
+        Project::at(found.unwrap_or(&here))
+    }
+
+    /// The project at a folder.
+    pub fn at(root: &Path) -> Project {
+        let state = match environment::variable("RALPH_STATE_FILE") {
+            Some(file) => root.join(file),
+            None => root.join(".claude/ralph-state.json"),
+        };
+        Project { root: root.to_owned(), state }
+    }
+
+    /// The project's folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// `ralph-state.json`.
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// The state's lock.
+    pub fn state_lock(&self) -> PathBuf {
+        with_suffix(&self.state, ".lock")
+    }
+
+    /// `.claude/handoffs`.
+    pub fn handoffs(&self) -> PathBuf {
+        self.root.join(".claude/handoffs")
+    }
+
+    /// `.claude/plimsoll`.
+    pub fn own(&self) -> PathBuf {
+        self.root.join(".claude/plimsoll")
+    }
+
+    /// The settings of the project.
+    pub fn settings(&self) -> PathBuf {
+        self.root.join(".claude/plimsoll.json")
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> PathBuf {
+        self.own().join("journal.jsonl")
+    }
+
+    /// Windows learned from the client.
+    pub fn windows(&self) -> PathBuf {
+        self.own().join("windows.json")
+    }
+
+    /// The record of one session; none for an id that is no plain name.
+    pub fn session(&self, session_id: &str) -> Option<PathBuf> {
+        is_plain(session_id).then(|| self.own().join("sessions").join(format!("{session_id}.json")))
+    }
+
+    /// What the status line published about one session.
+    pub fn status_record(&self, session_id: &str) -> Option<PathBuf> {
+        is_plain(session_id).then(|| self.own().join("sessions").join(format!("{session_id}.status.json")))
+    }
+
+    /// The captured output of a run.
+    pub fn run_folder(&self, run_id: &str) -> PathBuf {
+        let name = if is_plain(run_id) { run_id } else { "unnamed" };
+        self.own().join("runs").join(name)
+    }
+
+    /// The lock that the one `plimsoll run` of this project holds. It lies with the copies, where an
+    /// agent's `git clean` does not take it away.
+    pub fn run_lock(&self) -> PathBuf {
+        self.copies().join("run.lock")
+    }
+
+    /// `PROMPT.md`.
+    pub fn prompt(&self) -> PathBuf {
+        self.root.join("PROMPT.md")
+    }
+
+    /// `progress.txt`.
+    pub fn progress(&self) -> PathBuf {
+        self.root.join("progress.txt")
+    }
+
+    /// Where copies of what an agent's `git clean -fdx` would take away are kept: inside the git folder, or
+    /// beside our other files where there is none.
+    pub fn copies(&self) -> PathBuf {
+        self.git_folder().map_or_else(|| self.own().join("copies"), |folder| folder.join("plimsoll"))
+    }
+
+    /// The repository's git folder, also of a worktree, found without starting git.
+    pub fn git_folder(&self) -> Option<PathBuf> {
+        self.root.ancestors().find_map(|folder| git_folder_at(&folder.join(".git")))
+    }
+
+    /// A path relative to the project, where it lies in it.
+    pub fn relative(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
+    }
+}
+
+fn git_folder_at(dot_git: &Path) -> Option<PathBuf> {
+    if disk::is_folder(dot_git) {
+        return Some(dot_git.to_owned());
+    }
+    let text = disk::read_text(dot_git).ok().flatten()?;
+    let target = Path::new(text.trim().strip_prefix("gitdir:")?.trim()).to_owned();
+    Some(dot_git.parent()?.join(target)).filter(|folder| disk::is_folder(folder))
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// An id that can be a file's name and nothing else.
+fn is_plain(id: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    (1..=128).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_session_id_has_no_file() {
+        let project = Project::at(Path::new("/p"));
+        for id in ["", ".", "..", "../x", "a/b", "a\0b", "é", ".hidden", &"x".repeat(129)] {
+            assert_eq!(project.session(id), None, "{id:?}");
+        }
+        assert!(project.session("d8e9da22-d41b-4824-a1be-f318ff23689b").is_some());
+    }
+}

@@ -1,0 +1,87 @@
+//! RULE: the only crate that touches disk, lock, environment and clock.
+//!
+//! What it promises: a reader sees an old file or a new one, never half of one; nothing that does not parse
+//! is ever overwritten; a lock is waited for a bounded time; a copy of the run's state lies where
+//! `git clean -fdx` does not reach. What it does not promise: order between two files.
+
+pub mod clock;
+pub mod config;
+pub mod disk;
+pub mod environment;
+pub mod journal;
+pub mod layout;
+pub mod lock;
+pub mod sessions;
+pub mod state_file;
+pub mod tail;
+pub mod windows;
+
+pub use disk::Durability;
+pub use layout::Project;
+
+use std::path::{Path, PathBuf};
+
+/// What went wrong, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system refused.
+    #[error("cannot {doing} {path}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Somebody else holds the lock.
+    #[error("{path} is locked by another process (waited {waited_ms} ms)")]
+    Busy {
+        /// The lock file.
+        path: PathBuf,
+        /// How long we waited.
+        waited_ms: u128,
+    },
+    /// A file of ours does not parse.
+    #[error("{path} does not parse ({why}){aside}")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// The parser's words.
+        why: String,
+        /// Where it has been moved, if it has; begins with `; `.
+        aside: String,
+    },
+    /// A settings file holds something we do not understand.
+    #[error("settings {path}: {why}")]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A path that should be a plain file is something else.
+    #[error("{path} is not a plain file")]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl StoreError {
+    /// What the person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            StoreError::Io { .. } => "check the path, its permissions and the free space",
+            StoreError::Busy { .. } => "try again; if nothing of Plimsoll runs, the holder is a foreign process",
+            StoreError::Corrupt { .. } => "look at the file, mend it or delete it",
+            StoreError::Settings { .. } => "correct the file; until then the defaults are used",
+            StoreError::NotAFile { .. } => "point to a plain file",
+        }
+    }
+}
+
+pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Io { doing, path, source }
+}

@@ -1,0 +1,84 @@
+//! One writer at a time, by an advisory lock on a file of its own that is never renamed nor deleted by us.
+//!
+//! The kernel frees the lock when its holder dies, so it cannot be left behind. It does not hold against
+//! programs that do not ask for it.
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "locks are files")]
+
+use crate::{StoreError, disk, io};
+use fs2::FileExt;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A lock that is held until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// Takes the lock, waiting at most so long.
+pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
+    let started = Instant::now();
+    loop {
+        let file = open(path)?;
+        // Spelled out: since Rust 1.89 `File` has methods of its own with similar names.
+        match FileExt::try_lock_exclusive(&file) {
+            // An agent's `git clean` may have replaced the file under us: then we hold a lock on nothing.
+            Ok(()) if is_still_at(path, &file) => return Ok(Lock { _file: file }),
+            Ok(()) => continue,
+            Err(error) if error.raw_os_error() == fs2::lock_contended_error().raw_os_error() => {}
+            Err(error) => return Err(io("lock", path)(error)),
+        }
+        if started.elapsed() >= patience {
+            return Err(StoreError::Busy { path: path.to_owned(), waited_ms: started.elapsed().as_millis() });
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn open(path: &Path) -> Result<File, StoreError> {
+    let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    match open() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            disk::create_folder(path.parent().unwrap_or(Path::new(".")))?;
+            open().map_err(io("open the lock", path))
+        }
+        opened => opened.map_err(io("open the lock", path)),
+    }
+}
+
+fn is_still_at(path: &Path, file: &File) -> bool {
+    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    match (file.metadata().map(identity), path.metadata().map(identity)) {
+        (Ok(held), Ok(named)) => held == named,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_taker_waits_and_then_says_who_is_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.lock");
+        let held = acquire(&path, Duration::ZERO).unwrap();
+        let error = acquire(&path, Duration::from_millis(20)).unwrap_err();
+        assert!(error.to_string().contains("x.lock"), "{error}");
+        drop(held);
+        acquire(&path, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_lock_file_that_was_replaced_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.lock");
+        let orphaned = acquire(&path, Duration::ZERO).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let _new = acquire(&path, Duration::ZERO).unwrap();
+        assert!(acquire(&path, Duration::ZERO).is_err(), "the new file is the lock");
+        drop(orphaned);
+    }
+}

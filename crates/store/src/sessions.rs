@@ -1,0 +1,83 @@
+//! The records of sessions.
+
+use crate::lock::{self, Lock};
+use crate::{Durability, Project, StoreError, clock, disk};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use session::SessionRecord;
+use session::record::StatusRecord;
+use std::path::Path;
+use std::time::Duration;
+
+/// The record of a session; a new one if there is none. One that does not parse is set aside.
+pub fn load(project: &Project, session_id: &str) -> SessionRecord {
+    let fresh = || SessionRecord { session_id: session_id.to_owned(), ..SessionRecord::default() };
+    let Some(path) = project.session(session_id) else { return fresh() };
+    // A file under this session's name that speaks of another one is not believed.
+    load_or_set_aside(&path).filter(|record: &SessionRecord| record.session_id == session_id).unwrap_or_else(fresh)
+}
+
+/// Takes the session's lock.
+pub fn lock(project: &Project, session_id: &str, patience: Duration) -> Result<Option<Lock>, StoreError> {
+    let Some(path) = project.session(session_id) else { return Ok(None) };
+    lock::acquire(&path.with_extension("lock"), patience).map(Some)
+}
+
+/// Writes the record. The caller holds the session's lock.
+pub fn save(project: &Project, record: &SessionRecord, durability: Durability) -> Result<(), StoreError> {
+    let Some(path) = project.session(&record.session_id) else { return Ok(()) };
+    write(&path, record, durability)
+}
+
+/// Changes the record under its lock; writes only if something has changed.
+pub fn update<T>(
+    project: &Project,
+    session_id: &str,
+    patience: Duration,
+    change: impl FnOnce(&mut SessionRecord) -> T,
+) -> Result<T, StoreError> {
+    let _lock = lock(project, session_id, patience)?;
+    let before = load(project, session_id);
+    let mut after = before.clone();
+    let answer = change(&mut after);
+    if after != before {
+        save(project, &after, Durability::Lazy)?;
+    }
+    Ok(answer)
+}
+
+/// What the status line published about a session.
+pub fn load_status(project: &Project, session_id: &str) -> Option<StatusRecord> {
+    let path = project.status_record(session_id)?;
+    load_or_set_aside(&path).filter(|record: &StatusRecord| record.session_id == session_id)
+}
+
+/// Publishes the status line's figures.
+pub fn save_status(project: &Project, record: &StatusRecord) -> Result<(), StoreError> {
+    let Some(path) = project.status_record(&record.session_id) else { return Ok(()) };
+    write(&path, record, Durability::Lazy)
+}
+
+fn write(path: &Path, record: &impl Serialize, durability: Durability) -> Result<(), StoreError> {
+    let bytes = serde_json::to_vec(record).unwrap_or_default();
+    disk::replace(path, &bytes, durability)
+}
+
+/// These records can be made anew, so one that does not parse is moved out of the way and kept.
+pub(crate) fn load_or_set_aside<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    let bytes = disk::read(path).ok().flatten()?;
+    let parsed = serde_json::from_slice(&bytes).ok();
+    if parsed.is_none() {
+        let _ = set_aside(path);
+    }
+    parsed
+}
+
+/// Moves a file that does not parse out of the way, under a name that says when.
+pub(crate) fn set_aside(path: &Path) -> Result<String, StoreError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let moment = clock::now().format("%Y%m%dT%H%M%S%3fZ");
+    let aside = path.with_file_name(format!("{name}.corrupt-{moment}"));
+    disk::rename(path, &aside)?;
+    Ok(aside.to_string_lossy().into_owned())
+}

@@ -1,0 +1,215 @@
+//! `ralph-state.json`: one writer at a time, old or new but never half, foreign fields kept, and a copy where
+//! an agent's `git clean` or `reset` does not reach.
+
+use crate::lock::{self, Lock};
+use crate::{Durability, Project, StoreError, disk, sessions};
+use serde_json::{Map, Value};
+use session::RunState;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Long enough for any honest writer: they hold it for about a millisecond.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The state as it was read.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What we understand of it.
+    pub state: RunState,
+    /// The whole document, with what others keep there.
+    document: Value,
+    /// What had to be mended, for the journal.
+    pub mended: Option<String>,
+}
+
+/// The state; none if there is no run. With `run_id` a state that has vanished or does not parse is taken
+/// from the copy, if that is of the same run.
+pub fn load(project: &Project, run_id: Option<&str>) -> Result<Option<RunState>, StoreError> {
+    Ok(load_whole(project, run_id)?.map(|loaded| loaded.state))
+}
+
+/// Changes the state under its lock. `change` sees the newest state; what it returns is handed back. Nothing
+/// is written if nothing changed. None if there is no run.
+pub fn update<T>(
+    project: &Project,
+    run_id: Option<&str>,
+    durability: Durability,
+    change: impl FnOnce(&mut RunState) -> T,
+) -> Result<Option<T>, StoreError> {
+    let _lock = lock(project, PATIENCE)?;
+    update_locked(project, run_id, durability, change)
+}
+
+/// The same for a caller that holds the lock, or has to act although it could not be had.
+pub fn update_locked<T>(
+    project: &Project,
+    run_id: Option<&str>,
+    durability: Durability,
+    change: impl FnOnce(&mut RunState) -> T,
+) -> Result<Option<T>, StoreError> {
+    let Some(mut loaded) = load_or_mend(project, run_id)? else { return Ok(None) };
+    let before = loaded.state.clone();
+    let answer = change(&mut loaded.state);
+    if loaded.state != before || loaded.mended.is_some() {
+        write(project, &mut loaded, durability)?;
+    }
+    if let Some(words) = loaded.mended {
+        let entry = session::journal::Entry::new("state_mended").fact("what", words);
+        crate::journal::note(project, entry)?;
+    }
+    Ok(Some(answer))
+}
+
+/// Takes the state's lock.
+pub fn lock(project: &Project, patience: Duration) -> Result<Lock, StoreError> {
+    lock::acquire(&project.state_lock(), patience)
+}
+
+/// Writes the state of a new run; the caller holds the lock and has looked at the old one. What others keep
+/// in the document stays.
+pub fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let document = disk::read(project.state())?
+        .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
+        .filter(Value::is_object)
+        .unwrap_or_else(|| Value::Object(Map::new()));
+    let mut loaded = Loaded { state: state.clone(), document, mended: None };
+    write(project, &mut loaded, Durability::Durable)
+}
+
+/// The copy of the state.
+pub fn copy_path(project: &Project) -> PathBuf {
+    project.copies().join("ralph-state.json")
+}
+
+fn write(project: &Project, loaded: &mut Loaded, durability: Durability) -> Result<(), StoreError> {
+    loaded.state.revision += 1;
+    loaded.state.write_into(&mut loaded.document);
+    let mut bytes = serde_json::to_vec_pretty(&loaded.document).unwrap_or_default();
+    bytes.push(b'\n');
+    disk::replace(project.state(), &bytes, durability)?;
+    disk::replace(&copy_path(project), &bytes, durability)
+}
+
+fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
+    let copy_of_run = || copy(project).filter(|copy| run_id == Some(copy.state.run_id.as_str()));
+    match parse(project.state()) {
+        Ok(Some(loaded)) => Ok(Some(loaded)),
+        Ok(None) => Ok(copy_of_run().map(|copy| copy.mended_because("the state had vanished"))),
+        Err(error) => copy_of_run().map(|copy| Some(copy.mended_because("the state did not parse"))).ok_or(error),
+    }
+}
+
+/// As [`load_whole`], with the right to set a corrupt file aside, and an eye on time: a state whose revision
+/// is lower than its copy's was brought back by `git checkout`, `stash` or the like.
+fn load_or_mend(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
+    match parse(project.state()) {
+        Ok(Some(loaded)) => Ok(Some(match copy(project) {
+            Some(copy) if copy.state.run_id == loaded.state.run_id && copy.state.revision > loaded.state.revision => {
+                copy.mended_because("the state had gone back in time")
+            }
+            _ => loaded,
+        })),
+        Ok(None) => load_whole(project, run_id),
+        Err(StoreError::Corrupt { path, why, .. }) => {
+            let aside = sessions::set_aside(&path)?;
+            match load_whole(project, run_id)? {
+                Some(mended) => Ok(Some(mended.mended_because(&format!("the state did not parse ({why}); the old file is {aside}")))),
+                None => Err(StoreError::Corrupt { path, why, aside: format!("; it was set aside as {aside}") }),
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn copy(project: &Project) -> Option<Loaded> {
+    parse(&copy_path(project)).ok().flatten()
+}
+
+fn parse(path: &Path) -> Result<Option<Loaded>, StoreError> {
+    let Some(bytes) = disk::read(path)? else { return Ok(None) };
+    let corrupt = |why: String| StoreError::Corrupt { path: path.to_owned(), why, aside: String::new() };
+    let document: Value = serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+    if !document.is_object() {
+        return Err(corrupt("not a JSON object".to_owned()));
+    }
+    let state = RunState::from_document(&document).map_err(|error| corrupt(error.to_string()))?;
+    Ok(Some(Loaded { state, document, mended: None }))
+}
+
+impl Loaded {
+    fn mended_because(mut self, words: &str) -> Loaded {
+        self.mended = Some(words.to_owned());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project() -> (tempfile::TempDir, Project) {
+        let folder = tempfile::tempdir().unwrap();
+        disk::create_folder(&folder.path().join(".git")).unwrap();
+        let project = Project::at(folder.path());
+        let state = RunState { run_id: "r1".into(), iteration: 1, ..RunState::default() };
+        create(&project, &state).unwrap();
+        (folder, project)
+    }
+
+    fn bump(project: &Project) -> Option<u32> {
+        update(project, Some("r1"), Durability::Lazy, |state| {
+            state.iteration += 1;
+            state.iteration
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_state_that_vanished_or_went_back_in_time_is_mended_and_said() {
+        let (_folder, project) = project();
+        let old = disk::read(project.state()).unwrap().unwrap();
+        assert_eq!(bump(&project), Some(2));
+        disk::remove(project.state()).unwrap();
+        assert_eq!(bump(&project), Some(3), "vanished");
+        disk::replace(project.state(), &old, Durability::Lazy).unwrap();
+        assert_eq!(bump(&project), Some(4), "went back in time");
+        let words = disk::read_text(&project.journal()).unwrap().unwrap();
+        assert!(words.contains("vanished") && words.contains("back in time"), "{words}");
+    }
+
+    #[test]
+    fn a_corrupt_state_is_set_aside_and_never_overwritten() {
+        let (_folder, project) = project();
+        disk::replace(project.state(), b"{\"iteration\": ", Durability::Lazy).unwrap();
+        assert!(load(&project, None).unwrap_err().to_string().contains("ralph-state.json"));
+        assert_eq!(bump(&project), Some(2), "from the copy");
+        let aside = disk::names(&project.root().join(".claude")).into_iter().find(|name| name.contains("corrupt")).unwrap();
+        assert_eq!(disk::read(&project.root().join(".claude").join(aside)).unwrap().unwrap(), b"{\"iteration\": ");
+    }
+
+    #[test]
+    fn a_corrupt_state_without_a_copy_is_named_and_kept() {
+        let (_folder, project) = project();
+        disk::remove(&copy_path(&project)).unwrap();
+        disk::replace(project.state(), b"[]", Durability::Lazy).unwrap();
+        let error = update(&project, Some("r1"), Durability::Lazy, |_| ()).unwrap_err().to_string();
+        assert!(error.contains("not a JSON object") && error.contains("set aside as"), "{error}");
+        assert!(!disk::exists(project.state()));
+    }
+
+    #[test]
+    fn a_deleted_state_stays_deleted_for_those_who_are_not_of_the_run() {
+        let (_folder, project) = project();
+        disk::remove(project.state()).unwrap();
+        assert!(load(&project, None).unwrap().is_none());
+        assert!(load(&project, Some("r2")).unwrap().is_none());
+    }
+
+    #[test]
+    fn nothing_is_written_when_nothing_changed() {
+        let (_folder, project) = project();
+        let before = disk::read(project.state()).unwrap();
+        update(&project, None, Durability::Lazy, |_| ()).unwrap();
+        assert_eq!(disk::read(project.state()).unwrap(), before);
+    }
+}

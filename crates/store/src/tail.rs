@@ -1,0 +1,156 @@
+//! Reading a transcript backwards from its end. The cost does not depend on the file's size, and memory stays
+//! small: a line longer than [`LONGEST_LINE`] is passed over without being kept, because no line that we look
+//! for (an answer of the model, a compaction boundary) can be so long.
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "part of the door to the disk")]
+
+use crate::{StoreError, io};
+use memchr::{memmem, memrchr};
+use protocol::transcript::{CompactMetadata, Line};
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// No answer is longer: 128k tokens of output are about 600 KB of JSON.
+const LONGEST_LINE: usize = 1024 * 1024;
+/// Beyond this the reading is unknown rather than slow.
+const FARTHEST: u64 = 8 * 1024 * 1024;
+const FIRST_CHUNK: usize = 32 * 1024;
+const LARGEST_CHUNK: usize = 256 * 1024;
+
+/// What the end of a transcript tells.
+#[derive(Debug, Clone, Default)]
+pub struct Tail {
+    /// The last answer of the main conversation.
+    pub answer: Option<Answer>,
+    /// A compaction that came after every answer.
+    pub compaction: Option<CompactMetadata>,
+    /// The file's size when it was read.
+    pub size: u64,
+}
+
+/// The last answer of the main conversation.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// Tokens sent.
+    pub used: u64,
+    /// Tokens answered.
+    pub output: u64,
+    /// The model that was asked for, with its `[1m]` suffix.
+    pub model: Option<String>,
+    /// The response's id.
+    pub message_id: Option<String>,
+    /// When it was written, RFC 3339.
+    pub at: Option<String>,
+    /// True when its newest line holds one of the tool calls that were looked for.
+    pub is_the_one: bool,
+}
+
+/// Reads the end of a transcript, looking for tool calls by their ids. A missing file tells nothing.
+pub fn read(path: &Path, tool_use_ids: &[&str]) -> Result<Tail, StoreError> {
+    let Some((file, size)) = open(path)? else { return Ok(Tail::default()) };
+    let mut tail = Tail { size, ..Tail::default() };
+    backwards(&file, size, &mut |bytes| visit(bytes, tool_use_ids, &mut tail)).map_err(io("read", path))?;
+    Ok(tail)
+}
+
+/// The last lines of a transcript that may matter to people, oldest first: at most so many bytes.
+pub fn last_lines(path: &Path, limit: u64) -> Result<Vec<Line>, StoreError> {
+    let Some((file, size)) = open(path)? else { return Ok(Vec::new()) };
+    let mut lines = Vec::new();
+    let mut seen = 0;
+    backwards(&file, size, &mut |bytes| {
+        seen += bytes.len() as u64;
+        lines.extend(Line::parse(bytes));
+        if seen > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .map_err(io("read", path))?;
+    lines.reverse();
+    Ok(lines)
+}
+
+fn open(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
+    let metadata = match path.metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io("read", path)(error)),
+    };
+    if !metadata.is_file() {
+        return Err(StoreError::NotAFile { path: path.to_owned() });
+    }
+    let file = File::open(path).map_err(io("read", path))?;
+    Ok(Some((file, metadata.len())))
+}
+
+fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()> {
+    if !Line::MARKS.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some()) {
+        return ControlFlow::Continue(());
+    }
+    let Some(line) = Line::parse(bytes) else { return ControlFlow::Continue(()) };
+    if let Some(compaction) = line.compaction() {
+        tail.compaction = Some(compaction);
+        return ControlFlow::Break(());
+    }
+    if !line.speaks_of_usage() {
+        return ControlFlow::Continue(());
+    }
+    let usage = line.message.usage.unwrap_or_default();
+    tail.answer = Some(Answer {
+        used: usage.input(),
+        output: usage.output(),
+        model: line.requested_model.or(line.message.model),
+        message_id: line.message.id,
+        at: line.timestamp,
+        is_the_one: tool_use_ids.iter().any(|id| memmem::find(bytes, id.as_bytes()).is_some()),
+    });
+    ControlFlow::Break(())
+}
+
+/// Hands out whole lines from the last to the first, until told to stop or too far from the end.
+fn backwards(
+    file: &File,
+    size: u64,
+    visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+) -> std::io::Result<()> {
+    let mut start = size;
+    let mut chunk = FIRST_CHUNK;
+    // The bytes from `start` to the end of the line that is not whole yet.
+    let mut rest: Vec<u8> = Vec::new();
+    let mut too_long = false;
+    while start > 0 && size - start < FARTHEST {
+        let length = chunk.min(usize::try_from(start).unwrap_or(chunk));
+        start -= length as u64;
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, start)?;
+        let Some(newest_break) = memrchr(b'\n', &bytes) else {
+            too_long |= bytes.len() + rest.len() > LONGEST_LINE;
+            if too_long {
+                rest.clear();
+            } else {
+                bytes.append(&mut rest);
+                rest = bytes;
+            }
+            chunk = (chunk * 4).min(LARGEST_CHUNK);
+            continue;
+        };
+        let joined = [&bytes[newest_break + 1..], &rest].concat();
+        if !too_long && !joined.is_empty() && visit(&joined).is_break() {
+            return Ok(());
+        }
+        too_long = false;
+        let mut end = newest_break;
+        while let Some(line_break) = memrchr(b'\n', &bytes[..end]) {
+            if visit(&bytes[line_break + 1..end]).is_break() {
+                return Ok(());
+            }
+            end = line_break;
+        }
+        bytes.truncate(end);
+        rest = bytes;
+        chunk = (chunk * 4).min(LARGEST_CHUNK);
+    }
+    if start == 0 && !too_long && !rest.is_empty() {
+        let _ = visit(&rest);
+    }
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! The test bench: the real client, a scripted model on loopback, throw-away worlds and a terminal.
+//!
+//! Its one rule: nothing leaves this computer and nothing outlives its test. The model listens on 127.0.0.1 only,
+//! every program gets a cleared environment and its own HOME, every wait is bounded, and only processes started
+//! here are ended.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the test bench is the outside world: it makes the files, processes and sockets the others are tested with"
+)]
+
+pub mod client;
+mod places;
+pub mod scripted_model;
+pub mod terminal;
+mod tool;
+pub mod world;
+
+pub use places::{bin_dir, fixtures, target_dir, workspace_root};

@@ -1,0 +1,114 @@
+//! A Messages API on loopback that answers from a script and remembers what it was asked.
+
+mod answer;
+mod http;
+mod request;
+mod script;
+mod server;
+mod step;
+
+pub use request::{Request, RequestKind};
+pub use script::Script;
+pub use step::Step;
+
+use server::Shared;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A server on 127.0.0.1, stopped when dropped.
+pub struct ScriptedModel {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl ScriptedModel {
+    /// Starts a model that asks `script` for each turn of the session and its subagents, one at a time, in order.
+    pub fn start(mut script: impl FnMut(&Request) -> Step + Send + 'static) -> ScriptedModel {
+        ScriptedModel::start_for_all(move |request| match request.kind {
+            RequestKind::Main | RequestKind::Subagent => Some(script(request)),
+            RequestKind::Compaction | RequestKind::Side => None,
+        })
+    }
+
+    /// Starts a model that asks `script` for every request; `None` means the usual answer for that kind.
+    pub fn start_for_all(script: impl FnMut(&Request) -> Option<Step> + Send + 'static) -> ScriptedModel {
+        ScriptedModel::listen(0, Shared::new(Box::new(script), None))
+    }
+
+    /// Starts a model that takes these steps one after another; the last one repeats.
+    pub fn steps(steps: Vec<Step>) -> ScriptedModel {
+        let mut next = script::in_turn(steps);
+        ScriptedModel::start(move |_| next())
+    }
+
+    /// Serves a script file on a port (0 = any), and writes every request into a log.
+    pub fn serve(script: Script, port: u16, log: Option<&Path>) -> ScriptedModel {
+        let (side, compaction) = (script.side.clone(), script.compaction.clone());
+        let mut model = ScriptedModel::listen(port, Shared::new(Box::new(script.into_answers()), log));
+        if let Some(step) = side {
+            model = model.side_answer(step);
+        }
+        if let Some(step) = compaction {
+            model = model.compaction_answer(step);
+        }
+        model
+    }
+
+    fn listen(port: u16, shared: Shared) -> ScriptedModel {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port on 127.0.0.1");
+        let address = listener.local_addr().expect("the port of the listener");
+        let shared = Arc::new(shared);
+        let accepting = std::thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || server::accept(&listener, &shared)
+        });
+        ScriptedModel { shared, address, accepting: Some(accepting) }
+    }
+
+    /// Answers compactions with this step instead of a short summary.
+    pub fn compaction_answer(self, step: Step) -> ScriptedModel {
+        self.shared.set_compaction(step);
+        self
+    }
+
+    /// Answers requests without tools with this step instead of "ok".
+    pub fn side_answer(self, step: Step) -> ScriptedModel {
+        self.shared.set_side(step);
+        self
+    }
+
+    /// The address for `ANTHROPIC_BASE_URL`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Everything that was POSTed to `/v1/messages`, in order.
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.requests()
+    }
+
+    /// The turns of the session itself, in order.
+    pub fn main_requests(&self) -> Vec<Request> {
+        self.requests_of(RequestKind::Main)
+    }
+
+    /// The requests of one kind, in order.
+    pub fn requests_of(&self, kind: RequestKind) -> Vec<Request> {
+        self.requests().into_iter().filter(|request| request.kind == kind).collect()
+    }
+}
+
+impl Drop for ScriptedModel {
+    fn drop(&mut self) {
+        self.shared.stop();
+        // The listener sleeps in accept: one last caller wakes it.
+        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! One test's own world: a home, a project, an environment, and nothing of the computer's user.
+
+mod launch;
+mod leftovers;
+
+pub use launch::{Finished, Launch, Running};
+
+pub(crate) use leftovers::end_group;
+
+use crate::client::{claude, search_path};
+use crate::places::bin_dir;
+use crate::scripted_model::ScriptedModel;
+use serde_json::{Value, json};
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Looks like a key and opens nothing.
+const API_KEY: &str = "sk-ant-api03-scripted-model-only-0000000000000";
+
+/// A temporary folder with a home and a project; gone, with every process that still uses it, when dropped.
+pub struct World {
+    // Declared before the folder: what runs is ended before its files go.
+    leftovers: leftovers::Leftovers,
+    _folder: TempDir,
+    root: PathBuf,
+    set: Vec<(String, String)>,
+    with_git: bool,
+    with_plimsoll: bool,
+    with_client: bool,
+}
+
+impl World {
+    /// A world whose project is a git repository with one commit on `main`.
+    #[expect(clippy::new_without_default, reason = "a world is made, not a default value")]
+    pub fn new() -> World {
+        World::build(true)
+    }
+
+    /// A world whose project is a plain folder.
+    pub fn without_git() -> World {
+        World::build(false)
+    }
+
+    /// The same world with only the client on its PATH: our own programs are not even built.
+    pub fn without_plimsoll(mut self) -> World {
+        self.with_plimsoll = false;
+        self
+    }
+
+    fn build(with_git: bool) -> World {
+        let folder = tempfile::Builder::new().prefix("plimsoll-test-").tempdir().expect("a temporary folder");
+        let root = folder.path().canonicalize().expect("the temporary folder exists");
+        let home = root.join("home");
+        for name in ["home", "tmp"] {
+            fs::create_dir(root.join(name)).expect("the temporary folder is writable");
+        }
+        let leftovers = leftovers::Leftovers::of(home);
+        let set = Vec::new();
+        let world = World {
+            leftovers,
+            _folder: folder,
+            root,
+            set,
+            with_git,
+            with_plimsoll: true,
+            with_client: false,
+        };
+        write(&world.client_file(), &first_client_file().to_string());
+        world.project_at("project");
+        world
+    }
+
+    /// The HOME of everything started here.
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// The folder everything is started in.
+    pub fn project(&self) -> PathBuf {
+        self.root.join("project")
+    }
+
+    /// Makes another project beside the first, known to the client as trusted.
+    pub fn project_at(&self, name: &str) -> PathBuf {
+        let project = self.root.join(name);
+        fs::create_dir_all(&project).expect("the temporary folder is writable");
+        self.trust(&project);
+        if self.with_git {
+            self.first_commit(&project);
+        }
+        project
+    }
+
+    fn first_commit(&self, project: &Path) {
+        self.git_in(project, &["init", "--quiet", "-b", "main"]);
+        self.git_in(project, &["config", "user.name", "Test"]);
+        self.git_in(project, &["config", "user.email", "test@example.invalid"]);
+        write(&project.join("README.md"), "A project.\n");
+        self.git_in(project, &["add", "README.md"]);
+        self.git_in(project, &["commit", "--quiet", "-m", "First commit"]);
+    }
+
+    fn client_file(&self) -> PathBuf {
+        self.home().join(".claude.json")
+    }
+
+    /// Answers the client's question whether this folder is trusted.
+    fn trust(&self, project: &Path) {
+        let mut settings: Value = parse(&self.client_file());
+        settings["projects"][project.display().to_string()] =
+            json!({ "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true });
+        write(&self.client_file(), &settings.to_string());
+    }
+
+    /// A path in the project (an absolute path stays as it is).
+    pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
+        self.project().join(relative)
+    }
+
+    /// Writes a file of the project, with its folders.
+    pub fn write(&self, relative: impl AsRef<Path>, text: &str) {
+        write(&self.path(relative), text);
+    }
+
+    /// Reads a file of the project; panics with its path.
+    pub fn read(&self, relative: impl AsRef<Path>) -> String {
+        read(&self.path(relative))
+    }
+
+    /// Reads a JSON file of the project; panics with its path.
+    pub fn json(&self, relative: impl AsRef<Path>) -> Value {
+        parse(&self.path(relative))
+    }
+
+    /// Whether the project has this file or folder.
+    pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
+        self.path(relative).exists()
+    }
+
+    /// Runs git in the project and returns its output without the last line end; panics if git fails.
+    pub fn git(&self, args: &[&str]) -> String {
+        self.git_in(&self.project(), args)
+    }
+
+    fn git_in(&self, project: &Path, args: &[&str]) -> String {
+        let finished = Launch::new("git", args, project.to_path_buf(), self.env_with(&[])).run();
+        assert_eq!(finished.code, Some(0), "git {args:?} failed: {}", finished.stderr);
+        finished.stdout.trim_end().to_owned()
+    }
+
+    /// Points the client at this model, and puts the client on the PATH.
+    pub fn use_model(&mut self, model: &ScriptedModel) {
+        self.with_client = true;
+        self.set_env("ANTHROPIC_BASE_URL", model.url());
+    }
+
+    /// Sets a variable for everything started from now on.
+    pub fn set_env(&mut self, name: impl Into<String>, value: impl Into<String>) {
+        let name = name.into();
+        self.set.retain(|(old, _)| *old != name);
+        self.set.push((name, value.into()));
+    }
+
+    /// The whole environment of a program started here; the client is on its PATH once there is a model for it.
+    pub fn env(&self) -> Vec<(String, String)> {
+        let client = self.with_client.then(claude).and_then(|path| path.parent().map(Path::to_path_buf));
+        let ours = self.with_plimsoll.then(bin_dir);
+        self.env_with(&ours.into_iter().chain(client).collect::<Vec<_>>())
+    }
+
+    fn env_with(&self, first_on_path: &[PathBuf]) -> Vec<(String, String)> {
+        let temporary = self.root.join("tmp").display().to_string();
+        let usual = [
+            ("HOME", self.home().display().to_string()),
+            ("PATH", search_path(first_on_path).to_string_lossy().into_owned()),
+            ("TMPDIR", temporary.clone()),
+            ("CLAUDE_CODE_TMPDIR", temporary),
+            ("TERM", "xterm-256color".to_owned()),
+            ("LANG", "C.UTF-8".to_owned()),
+            ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+            ("ANTHROPIC_API_KEY", API_KEY.to_owned()),
+            // Nobody listens there: without a scripted model the client reaches nothing.
+            ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9".to_owned()),
+            ("CLAUDE_CODE_MAX_RETRIES", "1".to_owned()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+            ("DISABLE_AUTOUPDATER", "1".to_owned()),
+            ("DISABLE_TELEMETRY", "1".to_owned()),
+            ("DISABLE_ERROR_REPORTING", "1".to_owned()),
+        ];
+        let mut env: Vec<(String, String)> =
+            usual.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        env.retain(|(name, _)| self.set.iter().all(|(set, _)| set != name));
+        env.extend(self.set.clone());
+        env
+    }
+
+    /// Prepares a program: in the project, with this world's environment, empty stdin, 60 s.
+    pub fn command(&self, program: impl AsRef<Path>, args: &[&str]) -> Launch {
+        Launch::new(program.as_ref(), args, self.project(), self.env())
+    }
+
+    /// Prepares the real client.
+    pub fn claude(&self, args: &[&str]) -> Launch {
+        self.command(claude(), args)
+    }
+
+    /// Prepares our command line.
+    pub fn plimsoll(&self, args: &[&str]) -> Launch {
+        self.command(bin_dir().join("plimsoll"), args)
+    }
+
+    /// Prepares one of our hook programs with its payload.
+    pub fn hook(&self, name: &str, stdin_json: &(impl Display + ?Sized)) -> Launch {
+        self.command(bin_dir().join(name), &[]).stdin(stdin_json.to_string())
+    }
+
+    /// Waits until something is so; panics with `what` when the time is over.
+    pub fn wait_until(&self, limit: Duration, mut is_so: impl FnMut() -> bool, what: &str) {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// All transcripts the client wrote in this world, of subagents too, sorted by path.
+    pub fn transcripts(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        collect_transcripts(&self.home().join(".claude/projects"), &mut found);
+        found.sort();
+        found
+    }
+
+    /// Ends every process that still runs with this world's HOME, wherever its parent went.
+    pub fn end_leftovers(&self) {
+        self.leftovers.end();
+    }
+}
+
+/// What a user has answered long ago: with it the client's screen asks nothing.
+fn first_client_file() -> Value {
+    json!({
+        "hasCompletedOnboarding": true,
+        "lastOnboardingVersion": crate::client::CLIENT_VERSION,
+        "theme": "dark",
+        "bypassPermissionsModeAccepted": true,
+        "customApiKeyResponses": { "approved": [&API_KEY[API_KEY.len() - 20..]], "rejected": [] },
+        "projects": {},
+    })
+}
+
+fn collect_transcripts(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        if path.is_dir() {
+            collect_transcripts(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            found.push(path);
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    let folder = path.parent().expect("a file lies in a folder");
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
+    assert!(written.is_ok(), "cannot write {}: {written:?}", path.display());
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
+
+fn parse(path: &Path) -> Value {
+    let text = read(path);
+    serde_json::from_str(&text)
+        .unwrap_or_else(|error| panic!("{} is not JSON: {error}\n{text}", path.display()))
+}
