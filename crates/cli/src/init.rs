@@ -87,8 +87,11 @@ fn diffs(changes: &[Change]) -> String {
             let _ = writeln!(all, "# {path}: {what}\n");
             continue;
         }
-        let text = |bytes: &Option<Vec<u8>>| String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
-        let name = |bytes: &Option<Vec<u8>>| if bytes.is_some() { path.clone() } else { "/dev/null".to_owned() };
+        let text = |bytes: &Option<Vec<u8>>| {
+            String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
+        };
+        let name =
+            |bytes: &Option<Vec<u8>>| if bytes.is_some() { path.clone() } else { "/dev/null".to_owned() };
         let (before, after) = (text(&change.before), text(&change.after));
         let diff = TextDiff::from_lines(&before, &after);
         let _ = writeln!(all, "{}", diff.unified_diff().header(&name(&change.before), &name(&change.after)));
@@ -121,12 +124,20 @@ fn installation_lines(plan: &Plan<Installation>, project: &Path) -> String {
     lines.extend(report.also_in.iter().map(|path| {
         format!("Careful: {} has our hooks, too; where the commands differ, both run.", shown(path))
     }));
-    lines.extend(report.missing_programs.iter().map(|path| {
-        format!("Careful: {} is missing; install all programs into one folder.", path.display())
-    }));
+    if let Some(folder) = report.missing_programs.first().and_then(|path| path.parent()) {
+        let names: Vec<_> =
+            report.missing_programs.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+        lines.push(format!(
+            "Careful: {} lacks {}; install all programs together.",
+            folder.display(),
+            names.join(", ")
+        ));
+    }
     lines.extend(report.commands.iter().filter_map(|(path, outcome)| match outcome {
         CommandFile::Written => Some(format!("{}: {}", shown(path), slash_command(path))),
-        CommandFile::Kept => Some(format!("Kept: {} is your own; {} is not installed.", shown(path), slash_command(path))),
+        CommandFile::Kept => {
+            Some(format!("Kept: {} is your own; {} is not installed.", shown(path), slash_command(path)))
+        }
         CommandFile::Already | CommandFile::Removed | CommandFile::Absent => None,
     }));
     lines.extend(report.excluded.iter().filter_map(|excluded| match excluded {
@@ -134,7 +145,8 @@ fn installation_lines(plan: &Plan<Installation>, project: &Path) -> String {
         Excluded::NoRepository => Some("Not a git repository: no exclude file to write.".to_owned()),
         Excluded::Already(_) => None,
     }));
-    lines.push("Sessions that are already open keep their old hooks. Next: `plimsoll run --help`.".to_owned());
+    lines
+        .push("Sessions that are already open keep their old hooks. Next: `plimsoll run --help`.".to_owned());
     joined(&lines)
 }
 
@@ -149,7 +161,9 @@ fn template_line(report: &Installation) -> String {
         Client::Missing => format!(
             "there is no `claude` on the PATH; with a client before {first} run `plimsoll init` again"
         ),
-        Client::Silent(path) => format!("{} does not tell its version, and every client knows these events", path.display()),
+        Client::Silent(path) => {
+            format!("{} does not tell its version, and every client knows these events", path.display())
+        }
         Client::Version(version) => {
             let version = version.split_whitespace().next().unwrap_or("?");
             match report.era {

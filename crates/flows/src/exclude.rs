@@ -125,7 +125,8 @@ impl<'t> Block<'t> {
                 _ if word == OPENING => start = Some((from, at)),
                 Some((opening, inside)) if word == CLOSING => {
                     let lines = text[inside..from].split(|byte| *byte == b'\n');
-                    let lines = lines.map(|line| line.trim_ascii_end().to_vec()).filter(|line| !line.is_empty());
+                    let lines =
+                        lines.map(|line| line.trim_ascii_end().to_vec()).filter(|line| !line.is_empty());
                     return Block { before: &text[..opening], lines: lines.collect(), after: &text[at..] };
                 }
                 _ => {}
@@ -158,7 +159,9 @@ mod tests {
 
     #[test]
     fn the_rest_of_the_file_keeps_its_bytes() {
-        for text in ["", "*.log", "*.log\n", "# git\r\n\r\n*.log\r\n", "a\n\n\nb", "\u{e9}\n# plimsoll\nstray\n"] {
+        for text in
+            ["", "*.log", "*.log\n", "# git\r\n\r\n*.log\r\n", "a\n\n\nb", "\u{e9}\n# plimsoll\nstray\n"]
+        {
             for place in [place(""), place("sub/")] {
                 let with = place.with_ours(text.as_bytes(), &["PROMPT.md"]);
                 assert_eq!(place.with_ours(&with, &[]), with, "twice is a no-op");

@@ -102,7 +102,9 @@ impl Client {
     pub fn installed() -> Client {
         match environment::find_program("claude") {
             None => Client::Missing,
-            Some(program) => launcher::client_version(&program).map_or(Client::Silent(program), Client::Version),
+            Some(program) => {
+                launcher::client_version(&program).map_or(Client::Silent(program), Client::Version)
+            }
         }
     }
 
@@ -197,10 +199,10 @@ pub fn plan_installation(
     let merged = settings::install(text, era, &command_for)
         .map_err(|place| InstallError::Unreadable { path: places.settings.clone(), place })?;
     let mut changes = Vec::new();
-    let had_ours = settings::has_our_hooks(text).unwrap_or(true);
+    let users_own = settings::is_free_of_us(text).unwrap_or(false);
     let mut backup = None;
     if merged.text != text {
-        if let Some(bytes) = now.as_ref().filter(|_| !had_ours) {
+        if let Some(bytes) = now.as_ref().filter(|_| users_own) {
             let before = disk::read(&places.backup)?;
             changes.push(Change { path: places.backup.clone(), before, after: Some(bytes.clone()) });
             backup = Some(places.backup.clone());
@@ -291,7 +293,11 @@ pub fn carry_out(changes: &[Change]) -> Result<(), InstallError> {
 pub fn command_for(program: &str) -> String {
     let Some(own) = environment::own_directory() else { return program.to_owned() };
     let found = environment::find_program(program).map(|found| disk::canonical(&found));
-    if found.as_deref().and_then(Path::parent) == Some(own.as_path()) { program.to_owned() } else { own.join(program).display().to_string() }
+    if found.as_deref().and_then(Path::parent) == Some(own.as_path()) {
+        program.to_owned()
+    } else {
+        own.join(program).display().to_string()
+    }
 }
 
 struct Places {

@@ -1,1 +1,23 @@
-//! placeholder
+//! RULE: the use cases, once. What hooks and the command share: look (store, launcher), decide (policy),
+//! write (store), say (protocol's reply). A fault of ours is a line for a person and never the session's end.
+
+pub mod brief;
+pub mod call;
+pub mod checkpoint;
+pub mod close;
+pub mod compact;
+pub mod exclude;
+pub mod facts;
+pub mod gate;
+pub mod install;
+pub mod iteration;
+pub mod measure;
+pub mod monitor;
+pub mod prompt;
+pub mod run;
+pub mod session_end;
+pub mod signal;
+pub mod start;
+pub mod statusline;
+
+pub use signal::Signal;

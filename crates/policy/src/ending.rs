@@ -2,16 +2,7 @@
 //! `is_error` and `terminal_reason`.
 
 use protocol::result::RunResult;
-use session::Ending;
-
-/// How the process ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Exit {
-    /// Its exit code.
-    pub code: Option<i32>,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
-}
+use session::{Ending, Exit};
 
 /// The ending that the result and the exit prove together.
 pub fn ending(result: Option<&RunResult>, exit: Exit) -> Ending {

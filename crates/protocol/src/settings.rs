@@ -5,9 +5,11 @@
 //! known, had it too.
 
 mod command;
+mod entries;
 mod text;
 
 use command::{first_word_or_whole, is_ours, program_of, quoted};
+use entries::{entries, find, first_stale, object_or_refuse, put, remove_member, root_members, take_out};
 use serde_json::{Map, Value};
 use std::ops::Range;
 pub use text::Unreadable;
@@ -150,13 +152,15 @@ pub fn has_our_hooks(existing: &str) -> Result<bool, Unreadable> {
     Ok(!our_hooks(existing)?.is_empty())
 }
 
+/// Whether a settings text holds nothing of ours at all, hook or status line: as its user wrote it.
+pub fn is_free_of_us(existing: &str) -> Result<bool, Unreadable> {
+    let cleared = uninstall(existing, None)?;
+    Ok(cleared.removed.is_empty() && !cleared.status_line)
+}
+
 /// Puts our entries in: those that are there are brought up to date in place, those of another era go, the
 /// rest of the file keeps its bytes. A missing file is the empty text.
-pub fn install(
-    existing: &str,
-    era: Era,
-    command_for: &dyn Fn(&str) -> String,
-) -> Result<Merged, Unreadable> {
+pub fn install(existing: &str, era: Era, command_for: &dyn Fn(&str) -> String) -> Result<Merged, Unreadable> {
     let (mark, mut body) = start(existing);
     let root = root_members(&body)?;
     if let Some(hooks) = root.iter().find(|member| member.key == "hooks") {
@@ -182,7 +186,13 @@ pub fn install(
         .iter()
         .any(|member| member.key == "disableAllHooks" && &body[member.value.clone()] == "true");
     let foreign_hooks = entries(&body)?.len() - find(&body)?.len();
-    Ok(Merged { text: format!("{mark}{body}"), events, foreign_hooks, foreign_status_line, hooks_switched_off })
+    Ok(Merged {
+        text: format!("{mark}{body}"),
+        events,
+        foreign_hooks,
+        foreign_status_line,
+        hooks_switched_off,
+    })
 }
 
 /// Takes our entries out. `before` is the file as it was before the installation, where that is known.
@@ -196,13 +206,15 @@ pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Cleared, Unread
     }
     let root = root_members(&body)?;
     let ours = root.iter().position(|member| {
-        member.key == "statusLine" && status_command(&body, &member.value).is_some_and(|command| is_ours(&command, false))
+        member.key == "statusLine"
+            && status_command(&body, &member.value).is_some_and(|command| is_ours(&command, false))
     });
     if let Some(index) = ours {
         body = remove_member(&body, &text::whole(&body)?, index)?;
     }
     let empty = root_members(&body)?.is_empty();
-    let text = if removed.is_empty() && ours.is_none() { existing.to_owned() } else { format!("{mark}{body}") };
+    let text =
+        if removed.is_empty() && ours.is_none() { existing.to_owned() } else { format!("{mark}{body}") };
     Ok(Cleared { text, removed, status_line: ours.is_some(), empty })
 }
 
@@ -211,7 +223,7 @@ pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Cleared, Unread
 pub fn is_untouched_since(before: &str, current: &str) -> bool {
     let Ok(hooks) = our_hooks(current) else { return false };
     // A text that had entries of ours was never the user's own.
-    if has_our_hooks(before).unwrap_or(true) {
+    if !is_free_of_us(before).unwrap_or(false) {
         return false;
     }
     let status = status_line_command(current);
@@ -240,24 +252,6 @@ impl Wanted {
     fn entry(&self) -> Value {
         self.group.pointer("/hooks/0").cloned().unwrap_or_default()
     }
-}
-
-// A hook entry of anybody in a settings text.
-struct Entry {
-    event: String,
-    command: String,
-    exec_form: bool,
-    // The group has no key but `matcher` and `hooks`, and holds this one entry.
-    alone: bool,
-    group: Range<usize>,
-    group_index: usize,
-    place: Range<usize>,
-    index: usize,
-}
-
-struct Found {
-    hook: OurHook,
-    entry: Entry,
 }
 
 fn wanted(era: Era, command_for: &dyn Fn(&str) -> String) -> Vec<Wanted> {
@@ -294,139 +288,6 @@ fn start(existing: &str) -> (&'static str, String) {
         None => ("", existing),
     };
     (mark, if body.trim().is_empty() { "{}\n".to_owned() } else { body.to_owned() })
-}
-
-fn root_members(body: &str) -> Result<Vec<text::Member>, Unreadable> {
-    let root = text::whole(body)?;
-    text::members(body, &root)?
-        .ok_or_else(|| Unreadable::at(body, root.start, "the file is not a JSON object".to_owned()))
-}
-
-fn object_or_refuse(body: &str, at: &Range<usize>, path: &str) -> Result<Vec<text::Member>, Unreadable> {
-    text::members(body, at)?.ok_or_else(|| Unreadable::at(body, at.start, format!("`{path}` is not an object")))
-}
-
-fn hooks_range(body: &str) -> Result<Option<Range<usize>>, Unreadable> {
-    Ok(root_members(body)?.into_iter().find(|member| member.key == "hooks").map(|member| member.value))
-}
-
-/// Every hook entry of the file; what has not the shape of one is passed over.
-fn entries(body: &str) -> Result<Vec<Entry>, Unreadable> {
-    let Some(hooks) = hooks_range(body)? else { return Ok(Vec::new()) };
-    let mut all = Vec::new();
-    for event in text::members(body, &hooks)?.unwrap_or_default() {
-        let groups = text::elements(body, &event.value).unwrap_or_default();
-        for (group_index, group) in groups.into_iter().enumerate() {
-            let keys = text::members(body, &group)?.unwrap_or_default();
-            let plain = keys.iter().all(|member| member.key == "matcher" || member.key == "hooks");
-            let Some(list) = keys.into_iter().find(|member| member.key == "hooks") else { continue };
-            let places = text::elements(body, &list.value).unwrap_or_default();
-            let alone = plain && places.len() == 1;
-            for (index, place) in places.into_iter().enumerate() {
-                let fields = text::members(body, &place)?.unwrap_or_default();
-                let field = |name: &str| fields.iter().find(|field| field.key == name);
-                let command = field("command").and_then(|field| text::string(body, &field.value));
-                all.push(Entry {
-                    event: event.key.clone(),
-                    command: command.unwrap_or_default(),
-                    exec_form: field("args").is_some(),
-                    alone,
-                    group: group.clone(),
-                    group_index,
-                    place,
-                    index,
-                });
-            }
-        }
-    }
-    Ok(all)
-}
-
-fn find(body: &str) -> Result<Vec<Found>, Unreadable> {
-    let ours = entries(body)?.into_iter().filter(|entry| is_ours(&entry.command, entry.exec_form));
-    Ok(ours
-        .map(|entry| Found {
-            hook: OurHook {
-                event: entry.event.clone(),
-                program: program_of(&entry.command, entry.exec_form),
-                command: entry.command.clone(),
-            },
-            entry,
-        })
-        .collect())
-}
-
-/// The entry that the template does not ask for, if there is one.
-fn first_stale(body: &str, wanted: &[Wanted]) -> Result<Option<Found>, Unreadable> {
-    let mut seen: Vec<OurHook> = Vec::new();
-    for found in find(body)? {
-        let same = |event: &str, program: &str| event == found.hook.event && program == found.hook.program;
-        let before = seen.iter().filter(|hook| same(&hook.event, &hook.program)).count();
-        if before >= wanted.iter().filter(|one| same(&one.event, &one.program)).count() {
-            return Ok(Some(found));
-        }
-        seen.push(found.hook);
-    }
-    Ok(None)
-}
-
-/// Brings the entry of that rank (of several alike) up to date, or adds it as the last group of its event.
-fn put(body: &str, one: &Wanted, rank: usize) -> Result<String, Unreadable> {
-    let mut alike =
-        find(body)?.into_iter().filter(|found| found.hook.event == one.event && found.hook.program == one.program);
-    if let Some(Found { entry, .. }) = alike.nth(rank) {
-        // A group shared with others keeps its matcher; one of ours alone follows the template.
-        let (place, value) = if entry.alone { (entry.group, one.group.clone()) } else { (entry.place, one.entry()) };
-        let same = text::value(body, &place) == value;
-        return Ok(if same { body.to_owned() } else { text::replace(body, &place, &value) });
-    }
-    let groups = || Value::Array(vec![one.group.clone()]);
-    let Some(hooks) = hooks_range(body)? else {
-        let hooks = Value::Object(Map::from_iter([(one.event.clone(), groups())]));
-        return Ok(text::append(body, &text::whole(body)?, Some("hooks"), &hooks));
-    };
-    let events = object_or_refuse(body, &hooks, "hooks")?;
-    let Some(event) = events.into_iter().find(|member| member.key == one.event) else {
-        return Ok(text::append(body, &hooks, Some(&one.event), &groups()));
-    };
-    if text::elements(body, &event.value).is_none() {
-        let why = format!("`hooks.{}` is not a list", one.event);
-        return Err(Unreadable::at(body, event.value.start, why));
-    }
-    Ok(text::append(body, &event.value, None, &one.group))
-}
-
-/// Removes an entry, then each container that this leaves empty.
-fn take_out(body: &str, found: &Found, before: Option<&Value>) -> Result<String, Unreadable> {
-    let entry = &found.entry;
-    if !entry.alone {
-        let keys = text::members(body, &entry.group)?.unwrap_or_default();
-        let Some(list) = keys.into_iter().find(|member| member.key == "hooks") else { return Ok(body.to_owned()) };
-        let places = text::elements(body, &list.value).unwrap_or_default();
-        return Ok(text::remove(body, &list.value, &places, entry.index));
-    }
-    let Some(hooks) = hooks_range(body)? else { return Ok(body.to_owned()) };
-    let events = text::members(body, &hooks)?.unwrap_or_default();
-    let Some(index) = events.iter().position(|member| member.key == entry.event) else { return Ok(body.to_owned()) };
-    let groups = text::elements(body, &events[index].value).unwrap_or_default();
-    let had = |keys: &[&str]| {
-        keys.iter().try_fold(before?, |value, key| value.get(key)).map(|_| ())
-    };
-    if groups.len() > 1 || had(&["hooks", &entry.event]).is_some() {
-        return Ok(text::remove(body, &events[index].value, &groups, entry.group_index));
-    }
-    if events.len() > 1 || had(&["hooks"]).is_some() {
-        return remove_member(body, &hooks, index);
-    }
-    let root = root_members(body)?;
-    let hooks_index = root.iter().position(|member| member.key == "hooks").unwrap_or(root.len());
-    remove_member(body, &text::whole(body)?, hooks_index)
-}
-
-fn remove_member(body: &str, object: &Range<usize>, index: usize) -> Result<String, Unreadable> {
-    let members = text::members(body, object)?.unwrap_or_default();
-    let values: Vec<Range<usize>> = members.into_iter().map(|member| member.value).collect();
-    Ok(text::remove(body, object, &values, index))
 }
 
 /// The text with our status line, unless it has another one, whose command is then named.

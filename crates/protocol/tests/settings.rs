@@ -49,6 +49,22 @@ fn what_went_in_comes_out_byte_for_byte() {
 }
 
 #[test]
+fn a_container_on_one_line_of_a_longer_file_gets_entries_one_can_read() {
+    let text = "{\n  \"hooks\": {\"Stop\": []},\n  \"a\": [1, 2]\n}\n";
+    let merged = installed(text);
+    assert!(merged.lines().all(|line| line.len() < 80), "{merged}");
+    assert_eq!(uninstall(&merged, Some(text)).unwrap().text, text);
+}
+
+#[test]
+fn what_a_hand_left_of_ours_is_never_taken_for_the_users_own() {
+    let left = r#"{"statusLine":{"type":"command","command":"/old/plimsoll-statusline"}}"#;
+    assert!(!settings::is_free_of_us(left).unwrap() && !settings::has_our_hooks(left).unwrap());
+    assert!(!is_untouched_since(left, &installed(left)));
+    assert!(TEXTS.iter().all(|text| settings::is_free_of_us(text).unwrap()));
+}
+
+#[test]
 fn twice_is_a_no_op_both_ways() {
     for text in TEXTS {
         let once = installed(text);
@@ -87,7 +103,8 @@ fn the_era_follows_the_client() {
 
 #[test]
 fn the_classic_template_has_only_events_that_every_client_knows() {
-    let known = ["SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "Stop", "SubagentStop", "PreCompact"];
+    let known =
+        ["SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "Stop", "SubagentStop", "PreCompact"];
     let merged = install("", Era::Classic, &bare).unwrap();
     assert!(merged.events.iter().all(|event| known.contains(&event.as_str())), "{:?}", merged.events);
 }
@@ -122,7 +139,8 @@ fn an_upgrade_replaces_our_entries_in_place() {
 
 #[test]
 fn another_spelling_of_the_path_changes_the_path_alone() {
-    let (old, new) = (installed(TEXTS[3]), install(&installed(TEXTS[3]), Era::Modern, &absolute).unwrap().text);
+    let (old, new) =
+        (installed(TEXTS[3]), install(&installed(TEXTS[3]), Era::Modern, &absolute).unwrap().text);
     assert_eq!(new, old.replace("\"plimsoll-", "\"/opt/plimsoll/bin/plimsoll-"));
 }
 
@@ -167,7 +185,10 @@ fn a_path_that_needs_quotes_is_quoted_where_a_shell_reads_it() {
     assert_eq!(modern["statusLine"]["command"], r"'/home/a b/it'\''s/plimsoll-statusline'");
     let classic: Value = serde_json::from_str(&install("", Era::Classic, &spaced).unwrap().text).unwrap();
     let stop = &classic["hooks"]["Stop"][0]["hooks"][0];
-    assert_eq!((&stop["command"], stop.get("args")), (&json!(r"'/home/a b/it'\''s/plimsoll-stop-gate'"), None));
+    assert_eq!(
+        (&stop["command"], stop.get("args")),
+        (&json!(r"'/home/a b/it'\''s/plimsoll-stop-gate'"), None)
+    );
 }
 
 #[test]
@@ -180,13 +201,20 @@ fn a_foreign_status_line_stays_and_is_named() {
 #[test]
 fn what_the_user_had_and_what_stops_us_is_reported() {
     let merged = install(TEXTS[9], Era::Modern, &bare).unwrap();
-    assert_eq!((merged.foreign_hooks, merged.hooks_switched_off, merged.foreign_status_line), (1, false, None));
+    assert_eq!(
+        (merged.foreign_hooks, merged.hooks_switched_off, merged.foreign_status_line),
+        (1, false, None)
+    );
     assert!(install("{\"disableAllHooks\": true}", Era::Modern, &bare).unwrap().hooks_switched_off);
 }
 
 #[test]
 fn empty_containers_of_the_user_stay_where_the_text_from_before_is_known() {
-    for text in ["{\n  \"hooks\": {}\n}\n", "{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n", r#"{"hooks":{"Stop":[]}}"#] {
+    for text in [
+        "{\n  \"hooks\": {}\n}\n",
+        "{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n",
+        r#"{"hooks":{"Stop":[]}}"#,
+    ] {
         let merged = installed(text);
         assert_eq!(uninstall(&merged, Some(text)).unwrap().text, text);
         assert!(uninstall(&merged, None).unwrap().empty);

@@ -21,4 +21,4 @@ pub use record::SessionRecord;
 pub use settings::Settings;
 pub use state::{RunState, Status};
 pub use todo::TodoList;
-pub use verdict::{Ending, Verdict};
+pub use verdict::{Ending, Exit, Verdict};

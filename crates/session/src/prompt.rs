@@ -107,7 +107,7 @@ fn cause_words(checkpoint: &Checkpoint, percent: &str) -> String {
         Cause::Manual => format!("one was asked for at {percent}"),
         Cause::Compact => "the client compacted the previous conversation".to_owned(),
         Cause::Budget => format!("at {percent} the next item would not have fitted"),
-        Cause::Crash => "the previous session died in the middle of its work".to_owned(),
+        Cause::Crash => "the previous session ended in the middle of its work".to_owned(),
     }
 }
 

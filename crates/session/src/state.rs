@@ -179,7 +179,7 @@ pub enum Cause {
     Compact,
     /// The next item would not have fitted.
     Budget,
-    /// The session died in the middle of its work.
+    /// The session ended in the middle of its work.
     Crash,
 }
 

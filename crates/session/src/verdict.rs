@@ -102,3 +102,12 @@ pub enum Ending {
     #[default]
     Unknown,
 }
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exit {
+    /// Its exit code; unknown of a process that was not our child.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}

@@ -162,6 +162,11 @@ pub fn size(path: &Path) -> Option<u64> {
     path.metadata().ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len())
 }
 
+/// When a file was written last.
+pub fn modified(path: &Path) -> Option<std::time::SystemTime> {
+    path.metadata().ok()?.modified().ok()
+}
+
 /// The names in a folder, sorted; none if there is no folder.
 pub fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
@@ -169,6 +174,34 @@ pub fn names(folder: &Path) -> Vec<String> {
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
+}
+
+/// Files below a folder that were written since a moment, newest last; caches and version control apart.
+pub fn changed_since(folder: &Path, since: std::time::SystemTime, most: usize) -> Vec<PathBuf> {
+    const PASSED_OVER: [&str; 6] = [".git", ".claude", "node_modules", "target", ".venv", "__pycache__"];
+    /// A checkpoint must not walk a whole disk.
+    const MOST_ENTRIES: usize = 50_000;
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    let mut entries_seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            entries_seen += 1;
+            let Ok(metadata) = entry.path().symlink_metadata() else { continue };
+            let name = entry.file_name();
+            if metadata.is_dir() && !PASSED_OVER.iter().any(|passed| name == *passed) {
+                folders.push(entry.path());
+            } else if metadata.is_file() && metadata.modified().is_ok_and(|modified| modified >= since) {
+                found.push((metadata.modified().ok(), entry.path()));
+            }
+        }
+        if entries_seen > MOST_ENTRIES {
+            break;
+        }
+    }
+    found.sort();
+    let skipped = found.len().saturating_sub(most);
+    found.into_iter().skip(skipped).map(|(_, path)| path).collect()
 }
 
 /// Where a link leads; the path itself if it is none.

@@ -24,9 +24,18 @@ pub struct Tail {
     /// The last answer of the main conversation.
     pub answer: Option<Answer>,
     /// A compaction that came after every answer.
-    pub compaction: Option<CompactMetadata>,
+    pub compaction: Option<Compaction>,
     /// The file's size when it was read.
     pub size: u64,
+}
+
+/// A compaction that came after every answer.
+#[derive(Debug, Clone, Default)]
+pub struct Compaction {
+    /// What it did.
+    pub metadata: CompactMetadata,
+    /// When it was written, RFC 3339.
+    pub at: Option<String>,
 }
 
 /// The last answer of the main conversation.
@@ -87,8 +96,8 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
         return ControlFlow::Continue(());
     }
     let Some(line) = Line::parse(bytes) else { return ControlFlow::Continue(()) };
-    if let Some(compaction) = line.compaction() {
-        tail.compaction = Some(compaction);
+    if let Some(metadata) = line.compaction() {
+        tail.compaction = Some(Compaction { metadata, at: line.timestamp });
         return ControlFlow::Break(());
     }
     if !line.speaks_of_usage() {

@@ -62,8 +62,7 @@ pub(super) struct Member {
 
 /// The range of the one value that the text holds.
 pub(super) fn whole(text: &str) -> Result<Range<usize>, Unreadable> {
-    let raw: &RawValue =
-        serde_json::from_str(text).map_err(|error| Unreadable::from_parser(text, &error))?;
+    let raw: &RawValue = serde_json::from_str(text).map_err(|error| Unreadable::from_parser(text, &error))?;
     Ok(range_in(text, raw))
 }
 
@@ -94,7 +93,11 @@ pub(super) fn members(text: &str, object: &Range<usize>) -> Result<Option<Vec<Me
     for (key, raw) in pairs {
         let value = range_in(text, raw);
         if members.iter().any(|member| member.key == key) {
-            return Err(Unreadable::at(text, value.start, format!("the key {key:?} stands here a second time")));
+            return Err(Unreadable::at(
+                text,
+                value.start,
+                format!("the key {key:?} stands here a second time"),
+            ));
         }
         members.push(Member { key, value });
     }
@@ -127,7 +130,8 @@ pub(super) fn replace(text: &str, at: &Range<usize>, value: &Value) -> String {
 /// The text with a new last child in an object (with its key) or a list.
 pub(super) fn append(text: &str, container: &Range<usize>, key: Option<&str>, value: &Value) -> String {
     let name = key.map(|key| Value::from(key).to_string());
-    let child = |colon: &str, body: String| name.iter().fold(body, |body, name| format!("{name}{colon}{body}"));
+    let child =
+        |colon: &str, body: String| name.iter().fold(body, |body, name| format!("{name}{colon}{body}"));
     let end = container.end - 1;
     let inside = &text[container.start + 1..end];
     let Some((last_end, space)) = last_child(text, container) else {
@@ -145,13 +149,20 @@ pub(super) fn append(text: &str, container: &Range<usize>, key: Option<&str>, va
         Some((_, indent)) => {
             format!(",{}{indent}{}", newline(text), child(": ", pretty(text, value, indent)))
         }
-        None => format!(",{space}{}", child(":", value.to_string())),
+        None if is_one_line(text) => format!(",{space}{}", child(":", value.to_string())),
+        // A container on one line of a longer file: what we add to it can still be read.
+        None => format!(", {}", child(": ", pretty(text, value, line_indent(text, last_end)))),
     };
     splice(text, last_end..last_end, &addition)
 }
 
 /// The text without the child at that index; the exact reverse of `append` for the last one.
-pub(super) fn remove(text: &str, container: &Range<usize>, children: &[Range<usize>], index: usize) -> String {
+pub(super) fn remove(
+    text: &str,
+    container: &Range<usize>,
+    children: &[Range<usize>],
+    index: usize,
+) -> String {
     let cut = match (index.checked_sub(1), children.get(index), children.get(index + 1)) {
         (Some(previous), Some(child), _) => children[previous].end..child.end,
         // The first of several: up to the start of the next key, which is found from the value backwards.

@@ -198,3 +198,16 @@ fn an_empty_id_is_no_id() {
     assert_eq!(hook.session_id, None);
     assert!(!hook.in_subagent());
 }
+
+#[test]
+fn a_list_is_never_taken_for_an_object() {
+    let status = StatusPayload::parse(br#"{"model":["m","M"],"context_window":[5]}"#).expect("a payload");
+    assert_eq!((status.model.id, status.context_window.context_window_size), (None, None));
+    let batch = br#"{"hook_event_name":"PostToolBatch","tool_calls":[["Bash","t"],{"tool_input":["/f"]}]}"#;
+    let hook = Hook::parse(batch).expect("a payload");
+    assert_eq!(hook.event.tool_calls().len(), 1, "{:?}", hook.event);
+    assert_eq!(hook.event.tool_calls()[0].tool_input.file_path, None);
+    let line = Line::parse(br#"{"message":{"content":[["text","words"],{"type":"text"}],"usage":[7]}}"#);
+    let message = line.expect("a line").message;
+    assert_eq!((message.blocks().len(), message.usage), (1, None));
+}

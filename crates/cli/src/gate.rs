@@ -1,0 +1,127 @@
+//! `plimsoll gate`: the judgement for shell loops. After the session it judges finally and plans the next one.
+
+use crate::whose::marker_of;
+use crate::{fail, say, standard_input};
+use clap::Args;
+use flows::iteration::{self, Ended};
+use flows::start;
+use policy::ending::ending;
+use protocol::result::RunResult;
+use session::state::Phase;
+use session::{Ending, Exit, RunState, Verdict};
+use std::process::ExitCode;
+use std::time::Duration;
+use store::{Project, clock, config, environment, sessions, state_file};
+
+/// Whether to sit through a pause.
+#[derive(Debug, Args)]
+pub(crate) struct GateArguments {
+    /// Sleep through a pause, then exit with 1 (continue)
+    #[arg(long)]
+    wait: bool,
+}
+
+const FAULT: u8 = 70;
+/// A limit without a reset time: the first wait, doubled up to the longest.
+const FIRST_WAIT: u64 = 5;
+const LONGEST_WAIT: u64 = 300;
+
+/// Judges: 0 stop the loop, 1 continue, 75 pause; 0 where there is no run; 70 for a fault of our own.
+pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
+    let document = standard_input::document();
+    if let Some(hook) = document.as_deref().filter(|document| is_hook(document)) {
+        return as_hook(hook);
+    }
+    let project = Project::of_command();
+    match judge(&project, document.as_deref()) {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(verdict)) => {
+            say(verdict.marker());
+            obey(&project, &verdict, arguments.wait)
+        }
+        Err(error) => fail(error, FAULT),
+    }
+}
+
+fn is_hook(document: &[u8]) -> bool {
+    protocol::Hook::parse(document).is_ok_and(|hook| !hook.event.name().is_empty())
+}
+
+fn as_hook(document: &[u8]) -> ExitCode {
+    let signal = flows::gate::stop_gate(document);
+    if let Some(marker) = signal.stdout.as_deref().and_then(marker_of) {
+        say(marker);
+    }
+    match signal.complaints.first() {
+        Some(complaint) => fail(complaint, FAULT),
+        None => ExitCode::from(signal.exit),
+    }
+}
+
+/// The final verdict on the present iteration. A result object of `claude -p --output-format json` on standard
+/// input is the best evidence; else the hooks' records are.
+fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, store::StoreError> {
+    let run_id = environment::variable(flows::call::RUN_VARIABLE);
+    let Some(state) = state_file::load(project, run_id.as_deref())? else { return Ok(None) };
+    let (settings, _) = config::load(project);
+    let ended = match result.and_then(|bytes| RunResult::parse(bytes).ok()) {
+        Some(result) => of_result(&result),
+        None => of_records(project, &state),
+    };
+    iteration::finish(project, &settings, &state.run_id, &ended)
+}
+
+fn of_result(result: &RunResult) -> Ended {
+    Ended {
+        ending: ending(Some(result), Exit::default()),
+        result_text: result.result.clone(),
+        cost_usd: result.total_cost_usd.unwrap_or(0.0),
+    }
+}
+
+fn of_records(project: &Project, state: &RunState) -> Ended {
+    if state.iteration_record.phase == Phase::Planned {
+        let words = "our hooks did not run in this session: is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
+        return Ended { ending: Ending::Fatal(words.to_owned()), ..Ended::default() };
+    }
+    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    Ended::by_record(&record)
+}
+
+fn obey(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
+    match verdict {
+        Verdict::Stop { .. } => ExitCode::from(verdict.gate_exit_code()),
+        Verdict::Pause { .. } if !wait => ExitCode::from(verdict.gate_exit_code()),
+        Verdict::Pause { until, .. } => {
+            sleep_through(project, until.as_deref());
+            plan_next(project)
+        }
+        Verdict::Continue { .. } => plan_next(project),
+    }
+}
+
+fn plan_next(project: &Project) -> ExitCode {
+    let run_id = environment::variable(flows::call::RUN_VARIABLE);
+    let planned = match state_file::load(project, run_id.as_deref()) {
+        Ok(Some(state)) => start::plan(project, &state.run_id, None),
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(error) => return fail(error, FAULT),
+    };
+    match planned {
+        // A run that was cancelled while we waited.
+        Ok(state) if state.status.is_over() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(1),
+        Err(error) => fail(error, FAULT),
+    }
+}
+
+/// Until the known time; without one, a few seconds more at each pause in a row.
+fn sleep_through(project: &Project, until: Option<&str>) {
+    let known = until.and_then(clock::parse).map(|until| (until - clock::now()).num_seconds().max(0).unsigned_abs());
+    let journal = store::journal::read(project).unwrap_or_default();
+    let is_pause = |entry: &&serde_json::Value| entry["marker"].as_str().is_some_and(|marker| marker.starts_with("RALPH_PAUSE"));
+    let verdicts = journal.iter().rev().filter(|entry| entry["event"] == "verdict");
+    let in_a_row = verdicts.take_while(is_pause).count() as u32;
+    let backoff = FIRST_WAIT.saturating_mul(1 << in_a_row.saturating_sub(1).min(10)).min(LONGEST_WAIT);
+    std::thread::sleep(Duration::from_secs(known.unwrap_or(backoff)));
+}

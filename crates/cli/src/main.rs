@@ -1,0 +1,91 @@
+//! `plimsoll`: the command. One file per subcommand; everything it does is in `flows`.
+
+mod checkpoint;
+mod context;
+mod demo;
+mod gate;
+mod init;
+mod monitor;
+mod progress;
+mod prompt;
+mod run;
+mod standard_input;
+mod start;
+mod status;
+mod stop;
+mod whose;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
+/// without losing work.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, propagate_version = true, max_term_width = 100)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Put Plimsoll's hooks into the settings of this project (or yours)
+    Init(init::InitArguments),
+    /// Take Plimsoll's hooks out again, and nothing else
+    Uninstall(init::InitArguments),
+    /// Work through a task unattended, one fresh session after another
+    Run(run::RunArguments),
+    /// Prepare a run for a shell loop and print its environment for `eval`
+    Start(start::StartArguments),
+    /// Show where the run stands
+    Status(status::StatusArguments),
+    /// Show how full the session's context window is
+    Context(context::ContextArguments),
+    /// Write a handoff now
+    Checkpoint(checkpoint::CheckpointArguments),
+    /// Write PROMPT.md again for the present iteration
+    Prompt,
+    /// For shell glue: the monitor's decision as a bare marker line
+    Monitor,
+    /// For shell glue: judge the session that has ended (exit 0 stop, 1 continue, 75 pause)
+    Gate(gate::GateArguments),
+    /// Cancel the run for good
+    Stop,
+    /// See a whole run with the real client and a scripted model: no key, no network
+    Demo(demo::DemoArguments),
+}
+
+fn main() -> ExitCode {
+    match Command::parse().verb {
+        Verb::Init(arguments) => init::init(&arguments),
+        Verb::Uninstall(arguments) => init::uninstall(&arguments),
+        Verb::Run(arguments) => run::run(&arguments),
+        Verb::Start(arguments) => start::start(&arguments),
+        Verb::Status(arguments) => status::status(&arguments),
+        Verb::Context(arguments) => context::context(&arguments),
+        Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
+        Verb::Prompt => prompt::prompt(),
+        Verb::Monitor => monitor::monitor(),
+        Verb::Gate(arguments) => gate::gate(&arguments),
+        Verb::Stop => stop::stop(),
+        Verb::Demo(arguments) => demo::demo(&arguments),
+    }
+}
+
+/// Says what went wrong: exit code 1, or another where a verb has its own.
+fn fail(error: impl std::fmt::Display, code: u8) -> ExitCode {
+    say_error(&error);
+    ExitCode::from(code)
+}
+
+fn say_error(error: &impl std::fmt::Display) {
+    use std::io::Write;
+    // A reader that has gone away is a normal end.
+    let _ = writeln!(std::io::stderr(), "plimsoll: {error}");
+}
+
+/// Prints to standard output; a reader that has gone away is a normal end.
+fn say(text: impl std::fmt::Display) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "{text}");
+}

@@ -1,0 +1,172 @@
+//! What a person sees of a run: a bar on a terminal, plain lines elsewhere, JSON for scripts.
+
+use flows::iteration::Ended;
+use flows::run::{Progress, Watcher};
+use indicatif::{ProgressBar, ProgressStyle};
+use policy::statusline::{View, load_line};
+use serde_json::{Value, json};
+use session::text::{clip, one_line, tokens};
+use session::{RunState, SessionRecord};
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// How to show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// A live bar under the lines.
+    Bar,
+    /// Lines.
+    Plain,
+    /// One JSON object per event.
+    Json,
+}
+
+impl Style {
+    /// A bar for people, lines for files.
+    pub(crate) fn fitting() -> Style {
+        if std::io::stderr().is_terminal() { Style::Bar } else { Style::Plain }
+    }
+}
+
+/// A watcher that also counts Ctrl-C (and takes SIGTERM and SIGHUP for a request to end now).
+pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn Watcher>> {
+    let interrupts = Arc::new(AtomicUsize::new(0));
+    for (signal, weight) in [(2, 1), (15, 2), (1, 2)] {
+        let counter = Arc::clone(&interrupts);
+        listen(signal, weight, counter)?;
+    }
+    Ok(match style {
+        Style::Json => Box::new(Json { interrupts }),
+        Style::Plain => Box::new(Lines { interrupts, bar: None }),
+        Style::Bar => Box::new(Lines { interrupts, bar: Some(bar()) }),
+    })
+}
+
+fn listen(signal: i32, weight: usize, counter: Arc<AtomicUsize>) -> std::io::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([signal])?;
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            counter.fetch_add(weight, Ordering::SeqCst);
+        }
+    });
+    Ok(())
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed_precise}");
+    let bar = ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+struct Lines {
+    interrupts: Arc<AtomicUsize>,
+    bar: Option<ProgressBar>,
+}
+
+impl Watcher for Lines {
+    fn interrupts(&self) -> usize {
+        self.interrupts.load(Ordering::SeqCst)
+    }
+
+    fn tell(&mut self, progress: &Progress<'_>) {
+        if let (Progress::Load { state, record }, Some(bar)) = (progress, &self.bar) {
+            bar.set_message(summary(state, record));
+        }
+        if let Some(line) = line(progress) {
+            self.print(&line);
+        }
+    }
+}
+
+impl Lines {
+    fn print(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            // A reader that has gone away is a normal end.
+            None => drop(writeln!(std::io::stdout(), "{line}")),
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Items, load line, cost: what a glance wants to know.
+fn summary(state: &RunState, record: &SessionRecord) -> String {
+    let done = state.completed_items.len();
+    let total = done + state.todo_items.len();
+    let items = if total > 0 { format!("[{}{}] {done}/{total} items", "■".repeat(done.min(20)), "·".repeat((total - done).min(20))) } else { String::new() };
+    let reading = record.reading.as_ref();
+    let view = View { percent: record.percent_used, used: reading.map(|reading| reading.used), colour: false, ..View::default() };
+    let size = reading.map(|reading| format!(" {}", tokens(reading.used))).unwrap_or_default();
+    format!("iteration {}/{} {items} {}{size} ${:.2}", state.iteration, state.max_iterations, load_line(&view), state.cost_usd)
+}
+
+fn line(progress: &Progress<'_>) -> Option<String> {
+    Some(match progress {
+        Progress::Run { state } => {
+            let todo = state.todo_file.as_ref().map(|file| format!(", {} open items in {file}", state.todo_items.len())).unwrap_or_default();
+            format!("run \"{}\" ({}), at most {} sessions{todo}", state.task_name, state.run_id, state.max_iterations)
+        }
+        Progress::Iteration { state } => {
+            let item = state.todo_items.first().map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();
+            let resuming = if state.iteration_record.resuming { " (resuming from the checkpoint)" } else { "" };
+            format!("── iteration {}{item}{resuming}", state.iteration)
+        }
+        Progress::Client { model, version } => format!("   client {version}, {model}"),
+        Progress::Tool { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
+        Progress::Retry { status } => format!("   the API answered {status}: the client tries again"),
+        Progress::Compacted => "   the client has compacted".to_owned(),
+        Progress::Ended { iteration, ended } => format!("   iteration {iteration} ended: {}", ending(ended)),
+        Progress::Judged { state, verdict } => {
+            format!("   {}   (${:.2})", verdict.marker(), state.cost_usd)
+        }
+        Progress::Pause { seconds, reason } => format!("   paused for {seconds} s: {}", one_line(reason)),
+        Progress::Note(words) => format!("   {words}"),
+        Progress::Load { .. } => return None,
+    })
+}
+
+fn ending(ended: &Ended) -> String {
+    let value = serde_json::to_value(&ended.ending).unwrap_or_default();
+    let detail = value["detail"].as_str().map(|detail| format!(" ({})", clip(&one_line(detail), 120))).unwrap_or_default();
+    format!("{}{detail}", value["ending"].as_str().unwrap_or_default())
+}
+
+struct Json {
+    interrupts: Arc<AtomicUsize>,
+}
+
+impl Watcher for Json {
+    fn interrupts(&self) -> usize {
+        self.interrupts.load(Ordering::SeqCst)
+    }
+
+    fn tell(&mut self, progress: &Progress<'_>) {
+        drop(writeln!(std::io::stdout(), "{}", event(progress)));
+    }
+}
+
+fn event(progress: &Progress<'_>) -> Value {
+    match progress {
+        Progress::Run { state } => json!({"event": "run", "run_id": state.run_id, "task_name": state.task_name, "max_iterations": state.max_iterations, "open": state.todo_items, "done": state.completed_items}),
+        Progress::Iteration { state } => json!({"event": "iteration", "iteration": state.iteration, "session_id": state.session_id, "resuming": state.iteration_record.resuming, "item": state.todo_items.first()}),
+        Progress::Client { model, version } => json!({"event": "client", "model": model, "version": version}),
+        Progress::Tool { name, detail } => json!({"event": "tool", "name": name, "detail": detail}),
+        Progress::Retry { status } => json!({"event": "retry", "status": status}),
+        Progress::Compacted => json!({"event": "compacted"}),
+        Progress::Load { state, record } => json!({"event": "load", "iteration": state.iteration, "percent": record.percent, "percent_used": record.percent_used, "level": record.announced.to_string()}),
+        Progress::Ended { iteration, ended } => json!({"event": "ended", "iteration": iteration, "ending": serde_json::to_value(&ended.ending).unwrap_or_default(), "cost_usd": ended.cost_usd}),
+        Progress::Judged { state, verdict } => json!({"event": "verdict", "iteration": state.iteration, "status": state.status.word(), "marker": verdict.marker().to_string(), "cost_usd": state.cost_usd}),
+        Progress::Pause { seconds, reason } => json!({"event": "pause", "seconds": seconds, "reason": reason}),
+        Progress::Note(words) => json!({"event": "note", "words": words}),
+    }
+}

@@ -1,0 +1,119 @@
+//! `plimsoll start`: prepares a run for a shell loop, and the options that `run` shares with it.
+
+use crate::{fail, say, say_error};
+use clap::Args;
+use flows::call::RUN_VARIABLE;
+use flows::start::{self, NewRun};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use store::{Project, disk, environment};
+
+/// What the run is about.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TaskArguments {
+    /// The task; without it PROMPT.md is the task
+    #[arg(long, value_name = "TEXT", conflicts_with = "objective_file")]
+    objective: Option<String>,
+    /// A file with the task
+    #[arg(long, value_name = "FILE")]
+    objective_file: Option<PathBuf>,
+    /// A short name for the run
+    #[arg(long)]
+    name: Option<String>,
+    /// The to-do list, with `- [ ]` lines [default: fix_plan.md, if there is one]
+    #[arg(long, value_name = "FILE")]
+    todo: Option<String>,
+    /// End after so many sessions [default: 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_iterations: Option<u32>,
+    /// The word of the promise
+    #[arg(long, default_value = "COMPLETE", value_name = "WORD", value_parser = promise_word)]
+    promise: String,
+    /// A command line that must pass before completion is believed; may be given several times
+    #[arg(long, value_name = "CMD")]
+    verify: Vec<String>,
+}
+
+/// Unlimited loops are not a default.
+const MAX_ITERATIONS: u32 = 50;
+
+fn promise_word(word: &str) -> Result<String, String> {
+    let plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    match plain && word != "BLOCKED" {
+        true => Ok(word.to_owned()),
+        false => Err("one word of letters, digits, `_` and `-`, other than BLOCKED".to_owned()),
+    }
+}
+
+impl TaskArguments {
+    /// As the flows want it; fails where a file cannot be read.
+    pub(crate) fn new_run(&self) -> Result<NewRun, String> {
+        let objective = match &self.objective_file {
+            Some(file) => Some(read(file)?),
+            None => self.objective.clone(),
+        };
+        Ok(NewRun {
+            objective,
+            name: self.name.clone(),
+            todo: self.todo.clone(),
+            max_iterations: self.max_iterations.unwrap_or(MAX_ITERATIONS),
+            promise: self.promise.clone(),
+            verify: self.verify.clone(),
+        })
+    }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    let path = environment::current_dir().join(file);
+    let text = disk::read_text(&path).map_err(|error| error.to_string())?;
+    text.ok_or_else(|| format!("the objective file {} is missing", path.display()))
+}
+
+/// A run for a shell loop.
+#[derive(Debug, Args)]
+pub(crate) struct StartArguments {
+    #[command(flatten)]
+    task: TaskArguments,
+}
+
+/// Creates the run, plans its first iteration and prints its environment for `eval`.
+pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
+    let project = Project::at(&environment::current_dir());
+    let new = match arguments.task.new_run() {
+        Ok(new) => new,
+        Err(error) => return fail(error, 1),
+    };
+    let planned = start::create(&project, &new).and_then(|state| start::plan(&project, &state.run_id, None));
+    match planned {
+        Ok(state) => {
+            say(format!("export {RUN_VARIABLE}={}", state.run_id));
+            say(format!("export RALPH_STATE_FILE={}", quoted(&project.state().to_string_lossy())));
+            say_error(&format!("run \"{}\" is ready: PROMPT.md is written, iteration 1 of {}", state.task_name, state.max_iterations));
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(error, 1),
+    }
+}
+
+/// Safe inside single quotes for `eval`.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_through_eval_stays_one_word() {
+        assert_eq!(quoted("/it's $HOME/`x`"), r"'/it'\''s $HOME/`x`'");
+    }
+
+    #[test]
+    fn a_promise_is_one_plain_word() {
+        for word in ["", "BLOCKED", "a b", "<x>", "a\nb"] {
+            assert!(promise_word(word).is_err(), "{word:?}");
+        }
+        assert!(promise_word("ALL_DONE-2").is_ok());
+    }
+}

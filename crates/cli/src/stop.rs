@@ -1,0 +1,24 @@
+//! `plimsoll stop`: cancels the run for good.
+
+use crate::{fail, say};
+use flows::start;
+use session::{Marker, Status};
+use std::process::ExitCode;
+use store::Project;
+
+/// Cancels; a run that is over stays as it is. Exit code 0, or 1 if there is none.
+pub(crate) fn stop() -> ExitCode {
+    let project = Project::of_command();
+    match start::cancel(&project) {
+        Ok(Some(state)) if state.status == Status::Cancelled => {
+            say(Marker::Stop { status: Status::Cancelled, reason: String::new() });
+            ExitCode::SUCCESS
+        }
+        Ok(Some(state)) => {
+            say(format!("the run \"{}\" is over already: {}", state.task_name, state.status));
+            ExitCode::SUCCESS
+        }
+        Ok(None) => fail(format!("there is no run in {}", project.root().display()), 1),
+        Err(error) => fail(error, 1),
+    }
+}

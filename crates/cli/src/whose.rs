@@ -1,0 +1,72 @@
+//! Which session does a command speak of? Never a guess: inside a session its own, else the run's, else the
+//! one that was measured last, and then it is named.
+
+use session::{RunState, SessionRecord};
+use std::path::PathBuf;
+use store::{Project, StoreError, disk, environment, sessions, state_file};
+
+/// The session a command speaks of, and its run if it owns one.
+#[derive(Debug)]
+pub(crate) struct Whose {
+    /// The session.
+    pub(crate) record: SessionRecord,
+    /// The run that it owns.
+    pub(crate) run: Option<RunState>,
+}
+
+impl Whose {
+    /// Finds it; none if no session is known.
+    pub(crate) fn find(project: &Project) -> Result<Option<Whose>, StoreError> {
+        let run_id = environment::variable(flows::call::RUN_VARIABLE);
+        let state = state_file::load(project, run_id.as_deref())?.filter(|state| !state.status.is_over());
+        let inside = environment::variable("CLAUDE_CODE_SESSION_ID");
+        let of_run = || state.as_ref().and_then(|state| state.session_id.clone());
+        let Some(session_id) = inside.or_else(of_run).or_else(|| newest(project)) else { return Ok(None) };
+        let run = state.filter(|state| state.session_id.as_ref() == Some(&session_id));
+        Ok(Some(Whose { record: sessions::load(project, &session_id), run }))
+    }
+
+    /// Its transcript.
+    pub(crate) fn transcript(&self) -> Option<PathBuf> {
+        self.record.transcript_path.as_ref().map(PathBuf::from)
+    }
+}
+
+/// The session whose record was written last.
+fn newest(project: &Project) -> Option<String> {
+    let folder = project.own().join("sessions");
+    let records = disk::names(&folder).into_iter().filter(|name| name.ends_with(".json"));
+    let newest = records.max_by_key(|name| disk::modified(&folder.join(name)))?;
+    Some(newest.trim_end_matches(".json").trim_end_matches(".status").to_owned())
+}
+
+/// The marker in a hook's reply: the first line of its message for the person.
+pub(crate) fn marker_of(reply: &str) -> Option<String> {
+    let document: serde_json::Value = serde_json::from_str(reply).ok()?;
+    let message = document.get("systemMessage")?.as_str()?;
+    message.lines().next().map(str::to_owned)
+}
+
+/// A hook's standard input, made up for a session that a shell script asks about.
+pub(crate) fn payload(event: &str, record: &SessionRecord) -> String {
+    serde_json::json!({
+        "hook_event_name": event,
+        "session_id": record.session_id,
+        "transcript_path": record.transcript_path,
+        "tool_calls": [],
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::Reply;
+
+    #[test]
+    fn the_marker_is_the_first_line_for_the_person() {
+        let reply = Reply::default().tell_person("CCS_WARNING|L1|72|Context at 72%\nmore");
+        assert_eq!(marker_of(&reply.to_line()).as_deref(), Some("CCS_WARNING|L1|72|Context at 72%"));
+        assert_eq!(marker_of("{}"), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! SessionStart: note the session, claim it for its run, and brief it.
+
+use crate::call::{Call, RUN_VARIABLE};
+use crate::compact;
+use crate::signal::Signal;
+use protocol::Reply;
+use protocol::event::{Event, Source};
+use session::journal::Entry;
+use session::prompt::resume_section;
+use session::state::{Phase, Status};
+use session::{RunState, SessionRecord, promise};
+use std::time::Duration;
+use store::{Durability, StoreError, clock, config, environment, journal, sessions, state_file};
+
+/// SessionStart.
+pub fn session_start(input: &[u8]) -> Signal {
+    let call = match Call::read(input) {
+        Ok(call) => call,
+        Err(complaint) => return Signal::fault(complaint),
+    };
+    let Event::SessionStart(start) = call.event() else { return Signal::quiet() };
+    if call.hook.in_subagent() || call.session_id.is_empty() {
+        return Signal::quiet();
+    }
+    match begin(&call, start.source) {
+        Ok(text) => {
+            Signal::reply(&Reply::default().tell_model("SessionStart", text)).with_complaint(call.complaint)
+        }
+        Err(error) => Signal::fault(format!("{error}; {}", error.hint())),
+    }
+}
+
+fn begin(call: &Call, source: Source) -> Result<String, StoreError> {
+    let run = claim(call)?;
+    let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
+        register(record, call, run.as_ref(), source);
+        record.clone()
+    })?;
+    if let Some(run) = &run {
+        let entry = Entry::new("session_start")
+            .run(Some((&run.run_id, run.iteration)))
+            .session(Some(&call.session_id))
+            .fact("source", format!("{source:?}").to_lowercase());
+        journal::note(&call.project, entry)?;
+    }
+    Ok(briefing(run.as_ref(), &record, source))
+}
+
+/// The run that this session owns. In a shell loop nobody knew the session's id beforehand: there the first
+/// session that starts with the run's variable claims it, and nested ones come too late.
+fn claim(call: &Call) -> Result<Option<RunState>, StoreError> {
+    let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(None) };
+    let claimed = state_file::update(&call.project, Some(&run_id), Durability::Lazy, |state| {
+        let unclaimed = state.session_id.is_none() && state.iteration_record.phase == Phase::Planned;
+        if state.run_id != run_id || state.status != Status::Running {
+            return None;
+        }
+        if unclaimed {
+            state.session_id = Some(call.session_id.clone());
+            state.iteration_record.phase = Phase::Spawned;
+            state.iteration_record.started_at = Some(clock::stamp(clock::now()));
+        }
+        if !state.is_owned_by(Some(&run_id), Some(&call.session_id)) {
+            return None;
+        }
+        state.iteration_record.hooks_seen = true;
+        Some(state.clone())
+    })?;
+    Ok(claimed.flatten())
+}
+
+fn register(record: &mut SessionRecord, call: &Call, run: Option<&RunState>, source: Source) {
+    let now = clock::stamp(clock::now());
+    record.started_at.get_or_insert(now);
+    record.transcript_path.clone_from(&call.hook.transcript_path);
+    record.client_settings = Some(config::client_settings(&call.project));
+    record.run_id = run.map(|run| run.run_id.clone());
+    record.iteration = run.map(|run| run.iteration);
+    record.ended_at = None;
+    record.end_reason = None;
+    if source == Source::Compact {
+        record.compactions += 1;
+        compact::start_over(record);
+    }
+}
+
+fn briefing(run: Option<&RunState>, record: &SessionRecord, source: Source) -> String {
+    match (run, source) {
+        (Some(run), Source::Compact) => after_compaction(run, record),
+        (Some(run), _) if run.iteration_record.resuming => resume_section(&run.context_checkpoint),
+        (None, Source::Compact) => record.handoff.as_ref().map_or(String::new(), |handoff| {
+            format!("The conversation has just been compacted. For information: the facts of the session before that were written to {handoff}.")
+        }),
+        _ => String::new(),
+    }
+}
+
+/// A compaction that nobody could prevent loses nothing that was recorded.
+fn after_compaction(run: &RunState, record: &SessionRecord) -> String {
+    let item = run.todo_items.first().map(|item| format!("The item in hand is \"{item}\" ({} open, {} done).\n", run.todo_items.len(), run.completed_items.len()));
+    let handoff = record.handoff.as_ref().map(|file| format!("Read {file} for the facts of what was done before.\n"));
+    let resume = if run.context_checkpoint.iteration == run.iteration { resume_section(&run.context_checkpoint) } else { String::new() };
+    format!(
+        "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\nThe line that ends the run, only when everything is done: {}\n{resume}",
+        run.iteration,
+        run.task_name,
+        item.unwrap_or_default(),
+        handoff.unwrap_or_default(),
+        promise::line(&run.completion_promise, &run.nonce),
+    )
+}

@@ -1,0 +1,56 @@
+//! One call of a hook: who calls, for which project, and whether the session belongs to a run.
+
+use protocol::Hook;
+use protocol::event::Event;
+use session::{RunState, Settings};
+use std::path::PathBuf;
+use store::{Project, StoreError, config, environment, state_file};
+
+/// One call of a hook.
+#[derive(Debug)]
+pub struct Call {
+    /// What the client said.
+    pub hook: Hook,
+    /// The session; empty when the client named none, and then it owns nothing and has no record.
+    pub session_id: String,
+    /// The project.
+    pub project: Project,
+    /// The settings in force.
+    pub settings: Settings,
+    /// Why the settings could not be read, if so.
+    pub complaint: Option<StoreError>,
+}
+
+/// The variable by which a session knows its run.
+pub const RUN_VARIABLE: &str = "PLIMSOLL_RUN_ID";
+
+impl Call {
+    /// Reads standard input; the error is one clear line.
+    pub fn read(input: &[u8]) -> Result<Call, String> {
+        if input.iter().all(u8::is_ascii_whitespace) {
+            return Err("standard input is empty: expected one JSON object from Claude Code".to_owned());
+        }
+        let hook = Hook::parse(input).map_err(|error| format!("standard input is {error}"))?;
+        let project = Project::of_hook(hook.cwd.as_deref());
+        let (settings, complaint) = config::load(&project);
+        Ok(Call { session_id: hook.session_id.clone().unwrap_or_default(), hook, project, settings, complaint })
+    }
+
+    /// The event.
+    pub fn event(&self) -> &Event {
+        &self.hook.event
+    }
+
+    /// The transcript.
+    pub fn transcript(&self) -> Option<PathBuf> {
+        self.hook.transcript_path.as_ref().map(PathBuf::from)
+    }
+
+    /// The run named by the environment that this session owns. A nested session inherits the variable and has
+    /// another id; a session of no run has no variable, and the state is not even read.
+    pub fn owned_run(&self) -> Result<Option<RunState>, StoreError> {
+        let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(None) };
+        let state = state_file::load(&self.project, Some(&run_id))?;
+        Ok(state.filter(|state| state.is_owned_by(Some(&run_id), Some(&self.session_id))))
+    }
+}

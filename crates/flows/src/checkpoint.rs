@@ -1,0 +1,191 @@
+//! The checkpoint: facts gathered without a lock (git takes time), the handoff written, the state committed
+//! under its lock.
+
+use crate::facts;
+use protocol::tool::ToolCall;
+use session::handoff::{Handoff, Notes, RunFacts};
+use session::journal::Entry;
+use session::level::Level;
+use session::state::{Cause, Checkpoint, HistoryEntry};
+use session::text::clip;
+use session::{Reading, RunState, SessionRecord, Settings, TodoList};
+use std::path::PathBuf;
+use std::time::Duration;
+use store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
+
+/// What to checkpoint, and why.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// The settings in force.
+    pub settings: &'a Settings,
+    /// The session.
+    pub session_id: &'a str,
+    /// Its transcript.
+    pub transcript: Option<PathBuf>,
+    /// The run that owns it.
+    pub run: Option<&'a RunState>,
+    /// Why.
+    pub cause: Cause,
+    /// The level at this moment.
+    pub level: Level,
+    /// The reading at this moment.
+    pub reading: Option<&'a Reading>,
+    /// How long the client's transcript writer was waited for.
+    pub waited: Option<Duration>,
+    /// The tool calls of the message at hand: not yet in the transcript.
+    pub calls: &'a [ToolCall],
+    /// What the person or the model says about it.
+    pub summary: Option<String>,
+}
+
+/// A lock that a writer of ours holds for a millisecond; after this long something is wrong, and at a
+/// checkpoint we act all the same.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Writes handoff and state; answers with the handoff's path relative to the project.
+pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
+    let record = sessions::load(request.project, request.session_id);
+    let handoff = gather(request, &record);
+    let (file, notes) = write_handoff(request, &record, &handoff)?;
+    let committed = commit(request, &handoff, &file, &notes);
+    let _ = sessions::update(request.project, request.session_id, PATIENCE, |record| {
+        record.handoff = Some(file.clone());
+        if committed.is_ok() {
+            record.claim = None;
+        }
+    });
+    note(request, &handoff, &file, committed.as_ref().err());
+    committed.map(|()| file)
+}
+
+fn gather(request: &Request<'_>, record: &SessionRecord) -> Handoff {
+    let todo = request.run.and_then(|run| facts::todo(request.project, run));
+    let todo = todo.or_else(|| request.run.is_none().then(|| facts::default_todo(request.project)).flatten());
+    let TodoLists { done, open } = lists(todo.as_ref(), request.run);
+    Handoff {
+        run: request.run.map(|run| RunFacts {
+            run_id: run.run_id.clone(),
+            task_name: run.task_name.clone(),
+            iteration: run.iteration,
+        }),
+        session_id: request.session_id.to_owned(),
+        cause: request.cause,
+        level: request.level,
+        percent: request.reading.and_then(Reading::percent),
+        percent_used: request.reading.and_then(Reading::percent_used),
+        written_at: clock::stamp(clock::now()),
+        current_item: open.first().cloned(),
+        done,
+        open,
+        transcript: request.transcript.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        ..facts::of_session(request.project, request.transcript.as_deref(), record, request.calls)
+    }
+}
+
+struct TodoLists {
+    done: Vec<String>,
+    open: Vec<String>,
+}
+
+/// The file's items; where it is gone, those the state remembers.
+fn lists(todo: Option<&TodoList>, run: Option<&RunState>) -> TodoLists {
+    match (todo, run) {
+        (Some(todo), _) => TodoLists { done: todo.done(), open: todo.open() },
+        (None, Some(run)) => TodoLists { done: run.completed_items.clone(), open: run.todo_items.clone() },
+        (None, None) => TodoLists { done: Vec::new(), open: Vec::new() },
+    }
+}
+
+/// A session has one handoff: later checkpoints renew its generated part and leave the session's notes.
+fn write_handoff(request: &Request<'_>, record: &SessionRecord, handoff: &Handoff) -> Result<(String, Notes), StoreError> {
+    let limit = request.settings.handoff_bytes;
+    let known = record.handoff.as_ref().map(|file| (file.clone(), request.project.root().join(file)));
+    let old = known.as_ref().and_then(|(_, path)| disk::read_text(path).ok().flatten());
+    if let (Some((file, path)), Some(old)) = (known, old) {
+        let text = with_summary(handoff.refresh(&old, limit), request.summary.as_deref());
+        disk::replace(&path, text.as_bytes(), Durability::Durable)?;
+        return Ok((file, Notes::parse(&text)));
+    }
+    let text = with_summary(handoff.render(limit), request.summary.as_deref());
+    let stem = clock::wall_clock(clock::now());
+    let mut number = 1;
+    loop {
+        let name = if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") };
+        let path = request.project.handoffs().join(name);
+        if disk::create_new(&path, text.as_bytes())? {
+            return Ok((request.project.relative(&path), Notes::parse(&text)));
+        }
+        number += 1;
+    }
+}
+
+fn with_summary(text: String, summary: Option<&str>) -> String {
+    let Some(summary) = summary else { return text };
+    text.replacen("- Summary:\n", &format!("- Summary: {}\n", session::text::one_line(summary)), 1)
+}
+
+fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -> Result<(), StoreError> {
+    let Some(run) = request.run else { return Ok(()) };
+    let lock = state_file::lock(request.project, PATIENCE);
+    // At L3 it acts even if the lock cannot be had.
+    let _lock = if request.level == Level::L3 { lock.ok() } else { Some(lock?) };
+    let change = |state: &mut RunState| {
+        if state.run_id != run.run_id {
+            return;
+        }
+        state.context_checkpoint = checkpoint(request, handoff, file, notes, run);
+        state.todo_items.clone_from(&handoff.open);
+        state.completed_items.clone_from(&handoff.done);
+        state.note_history(HistoryEntry {
+            iteration: run.iteration,
+            peak_percent: handoff.percent.unwrap_or(0),
+            checkpoint: request.cause == Cause::Level,
+        });
+    };
+    state_file::update_locked(request.project, Some(&run.run_id), Durability::Durable, change).map(|_| ())
+}
+
+fn checkpoint(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes, run: &RunState) -> Checkpoint {
+    let claimed = |claim: &str| if claim.is_empty() { "unknown".to_owned() } else { claim.to_owned() };
+    let last_words = handoff.last_words.as_deref().map(|words| clip(&session::text::one_line(words), 600));
+    Checkpoint {
+        active: true,
+        cause: request.cause,
+        level: request.level,
+        percent_at_checkpoint: handoff.percent,
+        percent_used: handoff.percent_used,
+        timestamp: handoff.written_at.clone(),
+        handoff_file: file.to_owned(),
+        resume_summary: if notes.summary.is_empty() { claimed(&last_words.unwrap_or_default()) } else { notes.summary.clone() },
+        files_in_progress: handoff.files.clone(),
+        current_todo_item: handoff.current_item.clone().unwrap_or_default(),
+        progress_on_item: claimed(&notes.progress),
+        iteration: run.iteration,
+        head: handoff.git.as_ref().and_then(|git| git.head.clone()),
+    }
+}
+
+fn note(request: &Request<'_>, handoff: &Handoff, file: &str, trouble: Option<&StoreError>) {
+    let run = request.run.map(|run| (run.run_id.as_str(), run.iteration));
+    let mut entry = Entry::new("checkpoint")
+        .run(run)
+        .session(Some(request.session_id))
+        .fact("cause", request.cause.word())
+        .fact("level", request.level.to_string())
+        .fact("handoff", file)
+        .fact("files", handoff.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>())
+        .fact("item", handoff.current_item.clone());
+    if let Some(reading) = request.reading {
+        entry = entry.fact("percent", reading.percent()).fact("percent_used", reading.percent_used());
+        entry = entry.fact("reading", serde_json::to_value(reading).unwrap_or_default());
+    }
+    if let Some(waited) = request.waited {
+        entry = entry.fact("waited_ms", waited.as_millis() as u64);
+    }
+    if let Some(error) = trouble {
+        entry = entry.fact("trouble", error.to_string());
+    }
+    let _ = journal::note(request.project, entry);
+}

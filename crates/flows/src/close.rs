@@ -1,0 +1,130 @@
+//! Closing an iteration: its peak into the history, the session's notes into the state, the handoff brought up
+//! to date, one paragraph into the progress file. SessionEnd does it; whoever judges does it again if a kill
+//! came first, and doing it twice changes nothing.
+
+use crate::facts;
+use session::handoff::Notes;
+use session::journal::Entry;
+use session::state::{HistoryEntry, Phase};
+use session::text::{clip, one_line};
+use session::verdict::Ending;
+use session::{RunState, SessionRecord, Settings};
+use store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
+
+/// Closes an iteration, once.
+pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u32) -> Result<(), StoreError> {
+    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
+    if state.iteration != iteration || state.iteration_record.closed || state.iteration_record.phase == Phase::Judged {
+        return Ok(());
+    }
+    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    let notes = refresh_handoff(project, settings, &state, &record)?;
+    let todo = facts::todo(project, &state);
+    let ticked_before = state.completed_items.clone();
+    let paragraph = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        if state.iteration != iteration || state.iteration_record.closed {
+            return None;
+        }
+        state.iteration_record.closed = true;
+        let checkpointed = state.context_checkpoint.active && state.context_checkpoint.iteration == iteration;
+        if checkpointed && let Some(notes) = &notes {
+            take_notes(state, notes);
+        }
+        if let Some(todo) = &todo {
+            state.todo_items = todo.open();
+            state.completed_items = todo.done();
+        }
+        state.note_history(HistoryEntry { iteration, peak_percent: record.peak_percent, checkpoint: false });
+        Some(paragraph(state, &record, &ticked_before))
+    })?;
+    if let Some(paragraph) = paragraph.flatten() {
+        disk::append(&project.progress(), paragraph.as_bytes())?;
+        let entry = Entry::new("iteration_closed")
+            .run(Some((run_id, iteration)))
+            .session(state.session_id.as_deref())
+            .fact("peak_percent", record.peak_percent)
+            .fact("notes", notes.is_some_and(|notes| !notes.is_empty()));
+        journal::note(project, entry)?;
+    }
+    Ok(())
+}
+
+fn take_notes(state: &mut RunState, notes: &Notes) {
+    let checkpoint = &mut state.context_checkpoint;
+    if !notes.summary.is_empty() {
+        checkpoint.resume_summary = match notes.next.as_str() {
+            "" => notes.summary.clone(),
+            next => format!("{} Next step: {next}", notes.summary),
+        };
+    }
+    if !notes.progress.is_empty() {
+        checkpoint.progress_on_item.clone_from(&notes.progress);
+    }
+}
+
+/// The generated part is renewed (a commit may have come since), the session's notes are read back.
+fn refresh_handoff(project: &Project, settings: &Settings, state: &RunState, record: &SessionRecord) -> Result<Option<Notes>, StoreError> {
+    let checkpoint = &state.context_checkpoint;
+    if checkpoint.iteration != state.iteration || checkpoint.handoff_file.is_empty() || !checkpoint.active {
+        return Ok(None);
+    }
+    let path = project.root().join(&checkpoint.handoff_file);
+    let old = disk::read_text(&path)?.unwrap_or_default();
+    let todo = facts::todo(project, state);
+    let transcript = record.transcript_path.as_ref().map(std::path::PathBuf::from);
+    let found = facts::of_session(project, transcript.as_deref(), record, &[]);
+    let open = todo.as_ref().map_or(state.todo_items.clone(), session::TodoList::open);
+    let fresh = session::handoff::Handoff {
+        run: Some(session::handoff::RunFacts {
+            run_id: state.run_id.clone(),
+            task_name: state.task_name.clone(),
+            iteration: state.iteration,
+        }),
+        session_id: record.session_id.clone(),
+        cause: checkpoint.cause,
+        level: checkpoint.level,
+        percent: checkpoint.percent_at_checkpoint,
+        percent_used: checkpoint.percent_used,
+        written_at: clock::stamp(clock::now()),
+        current_item: open.first().cloned(),
+        done: todo.as_ref().map_or(state.completed_items.clone(), session::TodoList::done),
+        open,
+        transcript: record.transcript_path.clone(),
+        ..found
+    };
+    let files = fresh.files.clone();
+    let head = fresh.git.as_ref().and_then(|git| git.head.clone());
+    let text = fresh.refresh(&old, settings.handoff_bytes);
+    disk::replace(&path, text.as_bytes(), Durability::Durable)?;
+    state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
+        state.context_checkpoint.files_in_progress = files;
+        state.context_checkpoint.head = head;
+    })?;
+    Ok(Some(Notes::parse(&text)))
+}
+
+/// What a person reads in the morning, and the next two sessions in their prompt.
+fn paragraph(state: &RunState, record: &SessionRecord, ticked_before: &[String]) -> String {
+    let ticked: Vec<String> = state.completed_items.iter().filter(|item| !ticked_before.contains(item)).map(|item| format!("\"{}\"", clip(item, 80))).collect();
+    let ticked = if ticked.is_empty() { "no item ticked".to_owned() } else { format!("ticked {}", ticked.join(", ")) };
+    let checkpoint = &state.context_checkpoint;
+    let checkpoint = if checkpoint.active && checkpoint.iteration == state.iteration {
+        format!(" Checkpoint ({}, {}): {}.", checkpoint.cause.word(), checkpoint.level, checkpoint.handoff_file)
+    } else {
+        String::new()
+    };
+    let words = record.stop.as_ref().map(|stop| one_line(&stop.last_words)).unwrap_or_default();
+    let words = if words.is_empty() { String::new() } else { format!(" Last words: {}", clip(&words, 300)) };
+    let ended = match (&record.ended_by_us, &state.iteration_record.ending) {
+        (Some(why), _) => format!(" Ended by Plimsoll: {why}."),
+        (None, Some(Ending::Crashed(why))) => format!(" The client {why}."),
+        _ => String::new(),
+    };
+    format!(
+        "[{}] Iteration {}: {ticked}; peak {}%; {} open.{checkpoint}{ended}{words}\n\n",
+        clock::stamp(clock::now()),
+        state.iteration,
+        record.peak_percent,
+        state.todo_items.len()
+    )
+}

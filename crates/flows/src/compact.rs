@@ -1,0 +1,91 @@
+//! PreCompact and PostCompact: a checkpoint before the client forgets, and a clean slate after it has.
+
+use crate::call::Call;
+use crate::checkpoint::{self, Request};
+use crate::measure::{Question, measure};
+use crate::signal::Signal;
+use policy::words;
+use protocol::event::Event;
+use session::level::Level;
+use session::state::Cause;
+use session::{RunState, SessionRecord};
+use std::time::Duration;
+use store::{StoreError, sessions};
+
+/// PreCompact (whose standard output the client hands to its summarizer as instructions, so that anything but
+/// plain text would end up there) and PostCompact.
+pub fn pre_compact(input: &[u8]) -> Signal {
+    let call = match Call::read(input) {
+        Ok(call) => call,
+        Err(complaint) => return Signal::text(None).with_complaint(Some(complaint)),
+    };
+    if call.hook.in_subagent() || call.session_id.is_empty() {
+        return Signal::text(None);
+    }
+    let answered = match call.event() {
+        Event::PreCompact { .. } => before(&call),
+        Event::PostCompact { .. } => forget(&call).map(|()| None),
+        _ => Ok(None),
+    };
+    match answered {
+        Ok(text) => Signal::text(text).with_complaint(call.complaint),
+        Err(error) => Signal::text(None).with_complaint(Some(format!("{error}; {}", error.hint()))),
+    }
+}
+
+fn before(call: &Call) -> Result<Option<String>, StoreError> {
+    let run = call.owned_run()?.filter(|run| !run.status.is_over());
+    let record = sessions::load(&call.project, &call.session_id);
+    let transcript = call.transcript();
+    let question = Question {
+        project: &call.project,
+        settings: &call.settings,
+        record: &record,
+        transcript: transcript.as_deref(),
+        calls: &[],
+    };
+    let measurement = measure(&question);
+    let level = match (&measurement.reading, &measurement.marks) {
+        (Some(reading), Some(marks)) => marks.level(reading.projected()),
+        _ => Level::L0,
+    };
+    let handoff = checkpoint::write(&Request {
+        project: &call.project,
+        settings: &call.settings,
+        session_id: &call.session_id,
+        transcript: transcript.clone(),
+        run: run.as_ref(),
+        cause: Cause::Compact,
+        level,
+        reading: measurement.reading.as_ref(),
+        waited: None,
+        calls: &[],
+        summary: None,
+    })?;
+    Ok(Some(words::keep(&kept(run.as_ref(), &handoff))))
+}
+
+fn kept(run: Option<&RunState>, handoff: &str) -> Vec<String> {
+    let mut lines = vec![format!("A handoff with the facts of this session lies in {handoff}.")];
+    let Some(run) = run else { return lines };
+    lines.push(format!("This session is iteration {} of the run \"{}\"; its instructions stand in PROMPT.md.", run.iteration, run.task_name));
+    lines.extend(run.todo_items.first().map(|item| format!("The item in hand is \"{item}\"; finished items stay finished.")));
+    lines.push(format!("The line that ends the run, only when everything is done: {}", session::promise::line(&run.completion_promise, &run.nonce)));
+    lines
+}
+
+/// After a compaction all earlier readings are void, and every level may be announced again.
+pub fn forget(call: &Call) -> Result<(), StoreError> {
+    sessions::update(&call.project, &call.session_id, Duration::from_secs(3), start_over)
+}
+
+/// The record of a session whose conversation has just been replaced by a summary.
+pub fn start_over(record: &mut SessionRecord) {
+    record.reading = None;
+    record.percent = None;
+    record.percent_used = None;
+    record.announced = Level::L0;
+    record.claim = None;
+    record.batches_since_checkpoint = 0;
+    record.checkpoint_tokens = 0;
+}

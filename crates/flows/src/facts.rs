@@ -1,0 +1,146 @@
+//! Verified facts about a session: what git sees, what the transcript holds, what the batch at hand changed.
+
+use protocol::tool::ToolCall;
+use protocol::transcript::{Block, Line};
+use session::handoff::{CommandFact, Handoff};
+use session::state::FileInProgress;
+use session::{RunState, SessionRecord, TodoList};
+use std::path::Path;
+use store::{Project, clock, disk, tail};
+
+/// So much of the transcript's end is read for commands and words.
+const LOOK_BACK: u64 = 512 * 1024;
+/// So many commands are remembered.
+const COMMANDS: usize = 8;
+/// So many files are named.
+const FILES: usize = 200;
+
+/// The to-do list of a run; none when it has none or the file is missing.
+pub fn todo(project: &Project, run: &RunState) -> Option<TodoList> {
+    let file = run.todo_file.as_ref()?;
+    disk::read_text(&project.root().join(file)).ok().flatten().map(|text| TodoList::parse(&text))
+}
+
+/// `fix_plan.md`, where a session of no run has one.
+pub fn default_todo(project: &Project) -> Option<TodoList> {
+    disk::read_text(&project.root().join("fix_plan.md")).ok().flatten().map(|text| TodoList::parse(&text))
+}
+
+/// The facts of a session: repository, files in progress, last commands, last words.
+pub fn of_session(project: &Project, transcript: Option<&Path>, record: &SessionRecord, calls: &[ToolCall]) -> Handoff {
+    let lines = transcript.and_then(|path| tail::last_lines(path, LOOK_BACK).ok()).unwrap_or_default();
+    let (git, files) = match launcher::git::facts(project.root()) {
+        Some((git, files)) => (Some(git), files),
+        None => (None, files_outside_git(project, record, &lines, calls)),
+    };
+    Handoff {
+        git,
+        files: files.into_iter().filter(|file| !is_ours(&file.path)).take(FILES).collect(),
+        commands: commands(&lines, calls),
+        last_words: last_words(&lines),
+        ..Handoff::default()
+    }
+}
+
+/// Our own files are never work in progress.
+pub fn is_ours(path: &str) -> bool {
+    let ours = [".claude/plimsoll", ".claude/handoffs/", ".claude/ralph-state.json"];
+    ours.iter().any(|start| path.starts_with(start)) || matches!(path, "PROMPT.md" | "progress.txt")
+}
+
+/// Outside git: what changed on the disk since the session began, whoever changed it, with the lines that Edit
+/// and Write reported.
+fn files_outside_git(project: &Project, record: &SessionRecord, lines: &[Line], calls: &[ToolCall]) -> Vec<FileInProgress> {
+    let since = record.started_at.as_deref().and_then(clock::parse);
+    let mut files: Vec<FileInProgress> = since
+        .map(|since| disk::changed_since(project.root(), since.into(), FILES))
+        .unwrap_or_default()
+        .into_iter()
+        .map(|path| FileInProgress { path: project.relative(&path), lines: String::new(), description: "changed in this session".into() })
+        .collect();
+    for (path, ranges) in edits(lines, calls) {
+        let path = project.relative(Path::new(&path));
+        let place = match files.iter().position(|file| file.path == path) {
+            Some(place) => place,
+            None => {
+                files.push(FileInProgress { path, ..FileInProgress::default() });
+                files.len() - 1
+            }
+        };
+        files[place].lines = launcher::git::join(&ranges);
+        files[place].description = "edited in this session".into();
+    }
+    files
+}
+
+type Ranges = Vec<(u64, u64)>;
+
+fn edits(lines: &[Line], calls: &[ToolCall]) -> Vec<(String, Ranges)> {
+    let mut edits: Vec<(String, Ranges)> = Vec::new();
+    let mut note = |path: String, ranges: Ranges| match edits.iter_mut().find(|(known, _)| *known == path) {
+        Some((_, known)) => known.extend(ranges),
+        None => edits.push((path, ranges)),
+    };
+    for change in lines.iter().filter_map(Line::file_change) {
+        let ranges = change.structured_patch.iter().filter_map(|hunk| {
+            let start = hunk.new_start?;
+            Some((start, start + hunk.new_lines.unwrap_or(1).saturating_sub(1)))
+        });
+        note(change.file_path.clone().unwrap_or_default(), ranges.collect());
+    }
+    // The batch at hand is not in the transcript yet: its edits are found where the new text stands.
+    let is_edit = |call: &&ToolCall| matches!(call.tool_name.as_deref(), Some("Edit" | "Write" | "MultiEdit" | "NotebookEdit"));
+    for call in calls.iter().filter(is_edit) {
+        let Some(path) = &call.tool_input.file_path else { continue };
+        let text = disk::read_text(Path::new(path)).ok().flatten().unwrap_or_default();
+        let new = call.tool_input.new_string.as_ref().or(call.tool_input.content.as_ref());
+        note(path.clone(), new.and_then(|new| place_of(new, &text)).into_iter().collect());
+    }
+    edits
+}
+
+/// The lines where a text stands in a file.
+fn place_of(text: &str, file: &str) -> Option<(u64, u64)> {
+    let start = file.find(text.trim_end_matches('\n')).filter(|_| !text.is_empty())?;
+    let first = file[..start].matches('\n').count() as u64 + 1;
+    Some((first, first + text.trim_end_matches('\n').matches('\n').count() as u64))
+}
+
+fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<CommandFact> {
+    let mut known: Vec<(String, CommandFact)> = Vec::new();
+    for block in lines.iter().filter(|line| !line.is_sidechain).flat_map(|line| line.message.blocks()) {
+        match (block.kind.as_deref(), &block.input.command) {
+            (Some("tool_use"), Some(command)) => {
+                let fact = CommandFact { command: command.clone(), ..CommandFact::default() };
+                known.push((block.id.clone().unwrap_or_default(), fact));
+            }
+            (Some("tool_result"), _) => settle(&mut known, &block),
+            _ => {}
+        }
+    }
+    for call in calls {
+        let (Some(id), Some(command)) = (&call.tool_use_id, &call.tool_input.command) else { continue };
+        if !known.iter().any(|(known, _)| known == id) {
+            let fact = CommandFact { command: command.clone(), ..CommandFact::default() };
+            known.push((id.clone(), fact));
+        }
+    }
+    let skipped = known.len().saturating_sub(COMMANDS);
+    known.into_iter().skip(skipped).map(|(_, fact)| fact).collect()
+}
+
+fn settle(known: &mut [(String, CommandFact)], result: &Block) {
+    let Some(id) = &result.tool_use_id else { return };
+    if let Some((_, fact)) = known.iter_mut().find(|(known, _)| known == id) {
+        fact.ok = Some(!result.is_error);
+        fact.last_line = result.result_text().trim_end().lines().last().unwrap_or_default().to_owned();
+    }
+}
+
+fn last_words(lines: &[Line]) -> Option<String> {
+    let spoken = lines.iter().rev().filter(|line| line.kind.as_deref() == Some("assistant") && !line.is_sidechain && !line.is_api_error_message);
+    spoken
+        .flat_map(|line| line.message.blocks())
+        .filter_map(|block| block.text)
+        .find(|text| !text.trim().is_empty())
+}

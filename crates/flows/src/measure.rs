@@ -1,0 +1,222 @@
+//! The reading: how full is the session? The best source that speaks for *this* session, never another's, and
+//! unknown rather than guessed.
+
+use policy::levels::{self, Knobs};
+use policy::monitor::is_worth_waiting;
+use policy::window::{self, WindowEvidence};
+use protocol::tool::{ToolCall, Visible};
+use session::level::Marks;
+use session::reading::{Reading, UsedSource, Window, WindowSource};
+use session::record::{ClientSettings, StatusRecord};
+use session::{SessionRecord, Settings};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use store::tail::{self, Tail};
+use store::{Project, StoreError, clock, config, environment, sessions, windows};
+
+/// What is to be measured.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// The settings in force.
+    pub settings: &'a Settings,
+    /// What is remembered of the session.
+    pub record: &'a SessionRecord,
+    /// Its transcript.
+    pub transcript: Option<&'a Path>,
+    /// The tool calls of the message at hand; empty when there is none.
+    pub calls: &'a [ToolCall],
+}
+
+/// A measurement.
+#[derive(Debug, Default)]
+pub struct Measurement {
+    /// The reading; none if nothing is known.
+    pub reading: Option<Reading>,
+    /// Where the levels begin; none while the window is unknown.
+    pub marks: Option<Marks>,
+    /// How long the client's transcript writer was waited for.
+    pub waited: Option<Duration>,
+    /// Why the transcript could not be read.
+    pub trouble: Option<StoreError>,
+}
+
+/// Three letters and a bit of English are one token; code has fewer (DESIGN §4: bytes / 4).
+const BYTES_PER_TOKEN: u64 = 4;
+/// A picture costs the model a few hundred to about 1,600 tokens, whatever its base64 weighs.
+const TOKENS_PER_IMAGE: u64 = 1_600;
+/// How often the transcript is looked at while waiting.
+const NAP: Duration = Duration::from_millis(3);
+
+/// Measures.
+pub fn measure(question: &Question<'_>) -> Measurement {
+    let ids: Vec<&str> = question.calls.iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
+    let mut measurement = Measurement::default();
+    let first = read_tail(question.transcript, &ids, &mut measurement);
+    let tail = wait_for_writer(question, first, &ids, &mut measurement);
+    if let Some(reading) = reading(question, &tail, &ids) {
+        measurement.marks = reading.window.as_ref().map(|window| marks(question, window, reading.model.as_deref()));
+        measurement.reading = Some(reading);
+    }
+    measurement
+}
+
+fn read_tail(transcript: Option<&Path>, ids: &[&str], measurement: &mut Measurement) -> Tail {
+    match transcript.map(|path| tail::read(path, ids)) {
+        Some(Ok(tail)) => tail,
+        Some(Err(error)) => {
+            measurement.trouble = Some(error);
+            Tail::default()
+        }
+        None => Tail::default(),
+    }
+}
+
+/// A hook that answers in a millisecond is usually faster than the client's own writer. Near a level the
+/// message at hand is worth a little wait; far from any it is not.
+fn wait_for_writer(question: &Question<'_>, first: Tail, ids: &[&str], measurement: &mut Measurement) -> Tail {
+    let is_here = |tail: &Tail| tail.answer.as_ref().is_some_and(|answer| answer.is_the_one);
+    if ids.is_empty() || is_here(&first) || measurement.trouble.is_some() {
+        return first;
+    }
+    let Some(before) = reading(question, &first, ids) else { return first };
+    let Some(marks) = before.window.as_ref().map(|window| marks(question, window, before.model.as_deref())) else {
+        return first;
+    };
+    let remembered = question.record.reading.as_ref().map_or(0, Reading::projected);
+    if !is_worth_waiting(before.measured().max(remembered), &marks, question.record.announced) {
+        return first;
+    }
+    let started = Instant::now();
+    let limit = Duration::from_millis(question.settings.freshness_wait_ms);
+    let mut tail = first;
+    while !is_here(&tail) && started.elapsed() < limit {
+        std::thread::sleep(NAP);
+        if question.transcript.and_then(store::disk::size) != Some(tail.size) {
+            tail = read_tail(question.transcript, ids, measurement);
+        }
+    }
+    measurement.waited = Some(started.elapsed());
+    tail
+}
+
+fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading> {
+    let status = sessions::load_status(question.project, &question.record.session_id);
+    let mut reading = from_transcript(tail, ids);
+    if let Some(newer) = status.as_ref().and_then(|status| from_status(status, tail, reading.as_ref())) {
+        reading = Some(newer);
+    }
+    let mut reading = reading.or_else(from_environment)?;
+    if reading.window.is_none() {
+        reading.window = window_of(question, &reading, status.as_ref());
+    }
+    reading.added = added(question.calls);
+    Some(reading)
+}
+
+fn from_transcript(tail: &Tail, ids: &[&str]) -> Option<Reading> {
+    let blank = |source| Reading {
+        used: 0,
+        output: 0,
+        added: 0,
+        window: None,
+        model: None,
+        source,
+        message_id: None,
+        at: None,
+        behind: false,
+    };
+    if let Some(compaction) = &tail.compaction {
+        let behind = !ids.is_empty();
+        let used = compaction.metadata.post_tokens?;
+        return Some(Reading { used, at: compaction.at.clone(), behind, ..blank(UsedSource::Compaction) });
+    }
+    let answer = tail.answer.clone()?;
+    Some(Reading {
+        used: answer.used,
+        output: answer.output,
+        model: answer.model,
+        message_id: answer.message_id,
+        at: answer.at,
+        behind: !ids.is_empty() && !answer.is_the_one,
+        ..blank(UsedSource::Transcript)
+    })
+}
+
+/// The status line's record, if it is newer than what the transcript tells.
+fn from_status(status: &StatusRecord, tail: &Tail, transcript: Option<&Reading>) -> Option<Reading> {
+    let used = status.used?;
+    let moment = |stamp: Option<&str>| stamp.and_then(clock::parse);
+    let newer = match transcript {
+        Some(reading) => reading.used != used && moment(Some(&status.at)) > moment(reading.at.as_deref()),
+        // An empty transcript may belong to a session that has just been cleared.
+        None => tail.size > 0,
+    };
+    newer.then(|| Reading {
+        used,
+        output: status.output.unwrap_or(0),
+        added: 0,
+        window: None,
+        model: status.model.clone(),
+        source: UsedSource::StatusLine,
+        message_id: None,
+        at: Some(status.at.clone()),
+        behind: false,
+    })
+}
+
+fn from_environment() -> Option<Reading> {
+    let percent = environment::number("CLAUDE_CONTEXT_PERCENT").filter(|percent| (0.0..=100.0).contains(percent))?;
+    let window = Window { tokens: 1_000_000, source: WindowSource::Assumed };
+    Some(Reading {
+        used: (window.tokens as f64 * percent / 100.0).round() as u64,
+        output: 0,
+        added: 0,
+        window: Some(window),
+        model: None,
+        source: UsedSource::Environment,
+        message_id: None,
+        at: None,
+        behind: false,
+    })
+}
+
+fn window_of(question: &Question<'_>, reading: &Reading, status: Option<&StatusRecord>) -> Option<Window> {
+    let remembered = question.record.reading.as_ref().and_then(|old| old.model.clone());
+    let model = reading.model.clone().or(remembered).or_else(|| status.and_then(|status| status.model.clone()));
+    let of_status = status.filter(|status| status.model.is_none() || model.is_none() || status.model == model);
+    let evidence = WindowEvidence {
+        model: model.as_deref(),
+        settings: Some(&question.settings.windows),
+        status_line: of_status.and_then(|status| status.window),
+        learned: model.as_ref().and_then(|model| windows::load(question.project).get(model).copied()),
+        million_disabled: environment::flag("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
+        max_context_tokens: environment::number("CLAUDE_CODE_MAX_CONTEXT_TOKENS").map(|tokens| tokens as u64),
+        used: reading.used,
+    };
+    window::window(&evidence)
+}
+
+/// Where the levels begin, by the settings, the environment and the client's own settings.
+pub fn marks(question: &Question<'_>, window: &Window, model: Option<&str>) -> Marks {
+    let client = question.record.client_settings.unwrap_or_else(|| config::client_settings(question.project));
+    let ceiling = levels::ceiling(window.tokens, model, &knobs(client));
+    levels::marks(window.tokens, ceiling, &question.settings.levels, &question.settings.margins)
+}
+
+fn knobs(client: ClientSettings) -> Knobs {
+    let tokens = |name| environment::number(name).filter(|tokens| *tokens > 0.0).map(|tokens| tokens as u64);
+    let switched_off = environment::flag("DISABLE_AUTO_COMPACT") || environment::flag("DISABLE_COMPACT");
+    Knobs {
+        auto_compact: !switched_off && client.auto_compact_enabled.unwrap_or(true),
+        compact_window: tokens("CLAUDE_CODE_AUTO_COMPACT_WINDOW").or(client.auto_compact_window),
+        percent_override: environment::number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"),
+        max_output: tokens("CLAUDE_CODE_MAX_OUTPUT_TOKENS"),
+    }
+}
+
+fn added(calls: &[ToolCall]) -> u64 {
+    let seen = calls.iter().map(ToolCall::visible);
+    seen.map(|Visible { bytes, images }| bytes / BYTES_PER_TOKEN + images * TOKENS_PER_IMAGE).sum()
+}

@@ -1,0 +1,232 @@
+//! The monitor: after each batch of tools, how full is it, and what follows?
+
+use crate::call::Call;
+use crate::checkpoint::{self, Request};
+use crate::measure::{Measurement, Question, measure};
+use crate::signal::Signal;
+use policy::monitor::{Action, Sight};
+use policy::words;
+use protocol::Reply;
+use protocol::event::Event;
+use session::journal::Entry;
+use session::level::{Level, Marks};
+use session::state::{Cause, Status};
+use session::{Marker, RunState, SessionRecord};
+use std::time::Duration;
+use store::{Durability, clock, journal, sessions};
+
+/// A lock is held for a millisecond or two; twenty hooks at once still pass in this time.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// A claim older than this was left by a hook that died: git is given five seconds, and the rest is quick.
+const CLAIM_LIFE_SECONDS: i64 = 20;
+
+/// PostToolBatch, and PostToolUse on clients that are too old for it.
+pub fn post_tool(input: &[u8]) -> Signal {
+    let call = match Call::read(input) {
+        Ok(call) => call,
+        Err(complaint) => return Signal::fault(complaint),
+    };
+    // A subagent's event names the parent's transcript: it is never measured by it and never announced to.
+    let speaks = matches!(call.event(), Event::PostToolBatch(_) | Event::PostToolUse(_));
+    if !speaks || call.hook.in_subagent() || call.session_id.is_empty() {
+        return Signal::quiet().with_complaint(call.complaint);
+    }
+    match watch(&call) {
+        Ok(signal) => signal.with_complaint(call.complaint),
+        Err(error) => Signal::fault(format!("{error}; {}", error.hint())),
+    }
+}
+
+fn watch(call: &Call) -> Result<Signal, store::StoreError> {
+    let run = call.owned_run()?;
+    if let Some(run) = run.as_ref().filter(|run| run.status == Status::Cancelled) {
+        return Ok(cancelled(call, run));
+    }
+    let run = run.filter(|run| !run.status.is_over());
+    let record = sessions::load(&call.project, &call.session_id);
+    let transcript = call.transcript();
+    let measurement = measure(&Question {
+        project: &call.project,
+        settings: &call.settings,
+        record: &record,
+        transcript: transcript.as_deref(),
+        calls: call.event().tool_calls(),
+    });
+    let complaint = measurement.trouble.as_ref().map(ToString::to_string);
+    let Some(sight) = sight(&record, &measurement, run.is_some()) else {
+        return Ok(Signal::quiet().with_complaint(complaint));
+    };
+    // First without the lock: mostly nothing changes, and then nothing is locked or written.
+    let mut draft = record.clone();
+    let foreseen = policy::monitor::monitor(&mut draft, &sight, &call.settings);
+    if draft == record && foreseen == Action::Nothing && measurement.waited.is_none() {
+        return Ok(Signal::quiet().with_complaint(complaint));
+    }
+    let (action, record) = match decide(call, &sight, &measurement) {
+        Ok(decided) => decided,
+        // At L3 it acts even if the lock cannot be had.
+        Err(_) if matches!(foreseen, Action::Checkpoint { ends: true, .. } | Action::End { .. }) => (foreseen, draft),
+        Err(error) => return Err(error),
+    };
+    let scene = Scene { call, run: run.as_ref(), record: &record, measurement: &measurement, marks: sight.marks };
+    Ok(scene.act(&action).with_complaint(complaint))
+}
+
+/// The decision under the session's lock, on the newest record: twenty hooks at once announce a level once.
+fn decide(call: &Call, sight: &Sight, measurement: &Measurement) -> Result<(Action, SessionRecord), store::StoreError> {
+    let _lock = sessions::lock(&call.project, &call.session_id, PATIENCE)?;
+    let before = sessions::load(&call.project, &call.session_id);
+    let mut record = before.clone();
+    let sight = Sight { claim_is_orphaned: is_orphaned(&record), ..sight.clone() };
+    let action = policy::monitor::monitor(&mut record, &sight, &call.settings);
+    if let Some(waited) = measurement.waited {
+        record.waits += 1;
+        record.waited_ms += waited.as_millis() as u64;
+    }
+    if let Action::End { reason, .. } = &action {
+        record.ended_by_us = Some(reason.clone());
+    }
+    if record != before {
+        sessions::save(&call.project, &record, Durability::Lazy)?;
+    }
+    Ok((action, record))
+}
+
+fn sight(record: &SessionRecord, measurement: &Measurement, in_run: bool) -> Option<Sight> {
+    Some(Sight {
+        reading: measurement.reading.clone()?,
+        marks: measurement.marks,
+        in_run,
+        claim_is_orphaned: is_orphaned(record),
+        pid: launcher::process::own_pid(),
+        now: if in_run { clock::fine_stamp(clock::now()) } else { String::new() },
+    })
+}
+
+fn is_orphaned(record: &SessionRecord) -> bool {
+    let Some(claim) = &record.claim else { return false };
+    let age = clock::parse(&claim.at).map(|at| (clock::now() - at).num_seconds());
+    age.is_none_or(|age| !(0..CLAIM_LIFE_SECONDS).contains(&age)) || !launcher::process::has_pid(claim.pid)
+}
+
+fn cancelled(call: &Call, run: &RunState) -> Signal {
+    let marker = Marker::Stop { status: run.status, reason: String::new() }.to_string();
+    let _ = sessions::update(&call.project, &call.session_id, PATIENCE, |record| {
+        record.ended_by_us = Some("the run was cancelled".to_owned());
+    });
+    let reply = Reply::default().end_session("The run was cancelled with `plimsoll stop`.").tell_person(marker);
+    Signal::reply(&reply)
+}
+
+/// Everything an action needs.
+struct Scene<'a> {
+    call: &'a Call,
+    run: Option<&'a RunState>,
+    record: &'a SessionRecord,
+    measurement: &'a Measurement,
+    marks: Option<Marks>,
+}
+
+impl Scene<'_> {
+    fn act(&self, action: &Action) -> Signal {
+        match action {
+            Action::Nothing => Signal::quiet(),
+            Action::Warn { level, percent, handoff } => self.warn(*level, *percent, *handoff),
+            Action::Checkpoint { level, percent, ends } => self.checkpoint(*level, *percent, *ends),
+            Action::End { level, percent, reason } => self.end(*level, *percent, reason),
+        }
+    }
+
+    fn warn(&self, level: Level, percent: u64, with_handoff: bool) -> Signal {
+        let Some(marks) = &self.marks else { return Signal::quiet() };
+        let handoff = if with_handoff { self.write_checkpoint(level, percent) } else { Ok(None) };
+        let (handoff, complaint) = match handoff {
+            Ok(handoff) => (handoff, None),
+            Err(error) => (None, Some(error)),
+        };
+        let text = match self.run {
+            Some(_) => words::warning(percent, marks),
+            None => words::advice(level, percent, marks, handoff.as_deref()),
+        };
+        self.note("warning", level, percent, None);
+        let marker = Marker::Warning { level, percent }.to_string();
+        let reply = Reply::default().tell_model(self.call.event().name(), text).tell_person(marker);
+        Signal::reply(&reply).with_complaint(complaint)
+    }
+
+    fn checkpoint(&self, level: Level, percent: u64, ends: bool) -> Signal {
+        let written = self.write_checkpoint(level, percent);
+        let (handoff, complaint) = match written {
+            Ok(handoff) => (handoff.unwrap_or_default(), None),
+            // The session must end at L3 all the same, and the model must be told at L2.
+            Err(error) => ("(no handoff could be written)".to_owned(), Some(error)),
+        };
+        let marker = Marker::Checkpoint { level, percent: Some(percent), handoff: handoff.clone() }.to_string();
+        let event = self.call.event().name();
+        if !ends {
+            let reply = Reply::default().tell_model(event, words::wrap_up(percent, &handoff)).tell_person(marker);
+            return Signal::reply(&reply).with_complaint(complaint);
+        }
+        let reason = format!("The context window is {percent}% full. The checkpoint is in {handoff}; a fresh session goes on from it.");
+        let _ = sessions::update(&self.call.project, &self.call.session_id, PATIENCE, |record| {
+            record.ended_by_us = Some(format!("{level} at {percent}%"));
+        });
+        let reply = Reply::default()
+            .end_session(reason)
+            .tell_model(event, words::emergency(percent, &handoff))
+            .tell_person(marker);
+        Signal::reply(&reply).exit(1).with_complaint(complaint)
+    }
+
+    fn end(&self, level: Level, percent: u64, reason: &str) -> Signal {
+        self.note("ended", level, percent, Some(reason));
+        let handoff = self.record.handoff.clone().unwrap_or_default();
+        let marker = Marker::Continue { kind: "checkpoint", reason: handoff.clone() }.to_string();
+        let words = format!("{reason}. The checkpoint is in {handoff}; a fresh session goes on from it.");
+        let reply = Reply::default().end_session(words).tell_person(marker);
+        Signal::reply(&reply).exit(u8::from(level == Level::L3))
+    }
+
+    fn write_checkpoint(&self, level: Level, percent: u64) -> Result<Option<String>, store::StoreError> {
+        let request = Request {
+            project: &self.call.project,
+            settings: &self.call.settings,
+            session_id: &self.call.session_id,
+            transcript: self.call.transcript(),
+            run: self.run,
+            cause: Cause::Level,
+            level,
+            reading: self.measurement.reading.as_ref(),
+            waited: self.measurement.waited,
+            calls: self.call.event().tool_calls(),
+            summary: None,
+        };
+        debug_assert_eq!(self.measurement.reading.as_ref().and_then(session::Reading::percent), Some(percent));
+        checkpoint::write(&request).map(Some)
+    }
+
+    fn note(&self, event: &str, level: Level, percent: u64, reason: Option<&str>) {
+        let run = self.run.map(|run| (run.run_id.as_str(), run.iteration));
+        let mut entry = Entry::new(event).run(run).session(Some(&self.call.session_id));
+        entry = entry.fact("level", level.to_string()).fact("percent", percent);
+        entry = numbers(entry, self.measurement, self.marks.as_ref());
+        if let Some(reason) = reason {
+            entry = entry.fact("reason", reason);
+        }
+        let _ = journal::note(&self.call.project, entry);
+    }
+}
+
+/// The numbers behind a decision.
+fn numbers(mut entry: Entry, measurement: &Measurement, marks: Option<&Marks>) -> Entry {
+    if let Some(reading) = &measurement.reading {
+        entry = entry.fact("reading", serde_json::to_value(reading).unwrap_or_default());
+    }
+    if let Some(marks) = marks {
+        entry = entry.fact("marks", serde_json::to_value(marks).unwrap_or_default());
+    }
+    if let Some(waited) = measurement.waited {
+        entry = entry.fact("waited_ms", waited.as_millis() as u64);
+    }
+    entry
+}

@@ -1,0 +1,78 @@
+//! What a run tells those who watch it.
+
+use crate::iteration::Ended;
+use session::{RunState, SessionRecord, Verdict};
+
+/// One piece of news.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// The run goes on.
+    Run {
+        /// Its state.
+        state: &'a RunState,
+    },
+    /// An iteration begins.
+    Iteration {
+        /// The state with its plan.
+        state: &'a RunState,
+    },
+    /// The client has said who it is.
+    Client {
+        /// The model.
+        model: String,
+        /// Its version.
+        version: String,
+    },
+    /// The model uses a tool.
+    Tool {
+        /// Its name.
+        name: String,
+        /// What for, in a few words.
+        detail: String,
+    },
+    /// The client tries again after an error of the API.
+    Retry {
+        /// The HTTP status.
+        status: u64,
+    },
+    /// The client has compacted.
+    Compacted,
+    /// How full the session is, about once a second.
+    Load {
+        /// The state now.
+        state: &'a RunState,
+        /// The session's record.
+        record: &'a SessionRecord,
+    },
+    /// An iteration has ended.
+    Ended {
+        /// Its number.
+        iteration: u32,
+        /// How.
+        ended: &'a Ended,
+    },
+    /// The gate has judged.
+    Judged {
+        /// The state after it.
+        state: &'a RunState,
+        /// The verdict.
+        verdict: &'a Verdict,
+    },
+    /// The run waits.
+    Pause {
+        /// How long.
+        seconds: u64,
+        /// Why.
+        reason: &'a str,
+    },
+    /// Something a person should know.
+    Note(String),
+}
+
+/// One who watches, and may interrupt.
+pub trait Watcher {
+    /// Hears a piece of news.
+    fn tell(&mut self, progress: &Progress<'_>);
+    /// How often the person has pressed Ctrl-C.
+    fn interrupts(&self) -> usize;
+}

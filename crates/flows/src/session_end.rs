@@ -1,0 +1,48 @@
+//! SessionEnd: the session's last word in the record, and its iteration closed.
+
+use crate::call::Call;
+use crate::close;
+use crate::signal::Signal;
+use protocol::event::Event;
+use session::journal::Entry;
+use std::time::Duration;
+use store::{StoreError, clock, journal, sessions};
+
+/// SessionEnd.
+pub fn session_end(input: &[u8]) -> Signal {
+    let call = match Call::read(input) {
+        Ok(call) => call,
+        Err(complaint) => return Signal::fault(complaint),
+    };
+    let Event::SessionEnd { reason } = call.event() else { return Signal::quiet() };
+    if call.hook.in_subagent() || call.session_id.is_empty() {
+        return Signal::quiet();
+    }
+    match end(&call, reason.clone()) {
+        Ok(()) => Signal::quiet().with_complaint(call.complaint),
+        Err(error) => Signal::fault(format!("{error}; {}", error.hint())),
+    }
+}
+
+fn end(call: &Call, reason: Option<String>) -> Result<(), StoreError> {
+    let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
+        record.ended_at = Some(clock::stamp(clock::now()));
+        record.end_reason.clone_from(&reason);
+        record.clone()
+    })?;
+    let run = call.owned_run()?;
+    let entry = Entry::new("session_end")
+        .run(run.as_ref().map(|run| (run.run_id.as_str(), run.iteration)))
+        .session(Some(&call.session_id))
+        .fact("reason", reason)
+        .fact("peak_percent", record.peak_percent)
+        .fact("waits", record.waits)
+        .fact("waited_ms", record.waited_ms);
+    if run.is_some() || record.peak_percent > 0 {
+        journal::note(&call.project, entry)?;
+    }
+    match run {
+        Some(run) => close::close(&call.project, &call.settings, &run.run_id, run.iteration),
+        None => Ok(()),
+    }
+}

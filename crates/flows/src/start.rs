@@ -1,0 +1,262 @@
+//! Creating a run, resuming one, cancelling one.
+
+use crate::exclude::exclude_run_files;
+use crate::facts;
+use crate::prompt::{self, PromptError};
+use session::journal::Entry;
+use session::state::{IterationRecord, Phase, Status};
+use session::text::{clip, counted, one_line};
+use session::{RunState, TodoList};
+use store::{Durability, Project, StoreError, clock, disk, journal, state_file};
+
+/// What the person asked for.
+#[derive(Debug, Clone, Default)]
+pub struct NewRun {
+    /// What is to be done; none where PROMPT.md says it.
+    pub objective: Option<String>,
+    /// A short name.
+    pub name: Option<String>,
+    /// The to-do file; none for `fix_plan.md` if there is one.
+    pub todo: Option<String>,
+    /// The run ends after so many sessions.
+    pub max_iterations: u32,
+    /// The word of the promise.
+    pub promise: String,
+    /// Commands that must pass.
+    pub verify: Vec<String>,
+}
+
+/// Why a run could not be started or resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// PROMPT.md.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// Two texts and no way to tell which is meant.
+    #[error("there is a PROMPT.md and an objective: give one of them (without --objective, PROMPT.md is the task)")]
+    TwoTasks,
+    /// No text at all.
+    #[error("there is no task: write PROMPT.md, or give --objective TEXT or --objective-file FILE")]
+    NoTask,
+    /// The to-do file that was named is not there.
+    #[error("the to-do file {0} is missing: write it, or leave --todo out")]
+    NoTodo(String),
+    /// A run is there already.
+    #[error("the run \"{name}\" ({run_id}) is {status} at iteration {iteration}: go on with `plimsoll run --resume`, or cancel it with `plimsoll stop`")]
+    RunThere {
+        /// Its name.
+        name: String,
+        /// Its id.
+        run_id: String,
+        /// Where it stands.
+        status: Status,
+        /// Its present iteration.
+        iteration: u32,
+    },
+    /// There is none.
+    #[error("there is no run in {0}: start one with `plimsoll run`")]
+    NoRun(String),
+}
+
+/// Creates a run and writes its first files.
+pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
+    let _lock = state_file::lock(project, state_file::PATIENCE)?;
+    let old = state_file::load(project, None)?;
+    if let Some(old) = old.as_ref().filter(|old| !old.status.is_over() && !old.run_id.is_empty()) {
+        return Err(StartError::RunThere {
+            name: old.task_name.clone(),
+            run_id: old.run_id.clone(),
+            status: old.status,
+            iteration: old.iteration,
+        });
+    }
+    let (task, prompt_made) = task(project, new, old.as_ref())?;
+    let (todo_file, todo) = todo(project, new)?;
+    let state = state(project, new, &task, prompt_made, todo_file, &todo);
+    let extra: &[&str] = if prompt_made { &["/PROMPT.md"] } else { &[] };
+    exclude_run_files(project.root(), extra)?;
+    prompt::keep_copy(project, &task)?;
+    if prompt_made {
+        disk::replace(&project.prompt(), &task, Durability::Durable)?;
+    }
+    state_file::create(project, &state)?;
+    let entry = Entry::new("run_started")
+        .run(Some((&state.run_id, 0)))
+        .fact("task_name", state.task_name.clone())
+        .fact("max_iterations", state.max_iterations)
+        .fact("items", counted(state.known_items.len(), "item"))
+        .fact("verify", state.verify.clone());
+    journal::note(project, entry)?;
+    Ok(state)
+}
+
+/// The task's text, and whether PROMPT.md is ours as a whole.
+fn task(project: &Project, new: &NewRun, old: Option<&RunState>) -> Result<(Vec<u8>, bool), StartError> {
+    let there = disk::read(&project.prompt())?;
+    let text = there.as_deref().map(session::prompt::task_text).transpose().map_err(|_| PromptError::NoEndMark)?;
+    // A PROMPT.md that an earlier run made of its objective is nobody's text.
+    let left_over = old.is_some_and(|old| old.prompt_made && text == Some(old.objective.as_bytes()));
+    match (&new.objective, text) {
+        (Some(_), Some(_)) if !left_over => Err(StartError::TwoTasks),
+        (Some(objective), _) => Ok((objective.clone().into_bytes(), true)),
+        (None, Some(text)) => Ok((text.to_vec(), left_over)),
+        (None, None) => Err(StartError::NoTask),
+    }
+}
+
+fn todo(project: &Project, new: &NewRun) -> Result<(Option<String>, TodoList), StartError> {
+    let file = new.todo.clone().unwrap_or_else(|| "fix_plan.md".to_owned());
+    match (disk::read_text(&project.root().join(&file))?, &new.todo) {
+        (Some(text), _) => Ok((Some(file), TodoList::parse(&text))),
+        (None, Some(_)) => Err(StartError::NoTodo(file)),
+        (None, None) => Ok((None, TodoList::default())),
+    }
+}
+
+fn state(project: &Project, new: &NewRun, task: &[u8], prompt_made: bool, todo_file: Option<String>, todo: &TodoList) -> RunState {
+    let text = String::from_utf8_lossy(task);
+    let folder = project.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let first_line = text.lines().map(|line| line.trim_start_matches(['#', ' '])).find(|line| !line.is_empty());
+    let name = new.name.clone().or(first_line.map(|line| clip(&one_line(line), 60))).unwrap_or(folder);
+    RunState {
+        task_name: one_line(&name),
+        objective: text.into_owned(),
+        started_at: clock::stamp(clock::now()),
+        max_iterations: new.max_iterations,
+        completion_promise: new.promise.clone(),
+        todo_items: todo.open(),
+        completed_items: todo.done(),
+        known_items: todo.items.iter().map(|item| item.text.clone()).collect(),
+        run_id: uuid::Uuid::new_v4().to_string(),
+        nonce: uuid::Uuid::new_v4().simple().to_string()[..8].to_owned(),
+        todo_file,
+        verify: new.verify.clone(),
+        prompt_made,
+        ..RunState::default()
+    }
+}
+
+/// What `--resume` finds.
+#[derive(Debug)]
+pub enum Resumed {
+    /// A run to go on with.
+    Open(Box<RunState>),
+    /// A run that is over.
+    Over(Box<RunState>),
+}
+
+/// Looks for the run to resume. A run that stopped for a reason a person can mend is opened again; one that was
+/// completed or cancelled is over for good.
+pub fn resume(project: &Project, new: &NewRun, more_iterations: Option<u32>) -> Result<Resumed, StartError> {
+    let run_id = newest_run_id(project)?.ok_or_else(|| StartError::NoRun(project.root().display().to_string()))?;
+    let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
+        if let Some(most) = more_iterations {
+            state.max_iterations = most;
+        }
+        if !new.verify.is_empty() {
+            state.verify.clone_from(&new.verify);
+        }
+        let mended = match state.status {
+            Status::Running | Status::Completed | Status::Cancelled => false,
+            Status::MaxIterations => state.iteration < state.max_iterations,
+            _ => true,
+        };
+        if mended {
+            state.status = Status::Running;
+            state.ended_at = None;
+        }
+        state.clone()
+    })?
+    .ok_or_else(|| StartError::NoRun(project.root().display().to_string()))?;
+    Ok(if state.status.is_over() { Resumed::Over(Box::new(state)) } else { Resumed::Open(Box::new(state)) })
+}
+
+/// The id of the run in the state, or of its copy where an agent has taken the state away.
+fn newest_run_id(project: &Project) -> Result<Option<String>, StoreError> {
+    let of_copy = || {
+        let bytes = disk::read(&state_file::copy_path(project)).ok().flatten()?;
+        serde_json::from_slice::<RunState>(&bytes).ok().map(|state| state.run_id)
+    };
+    let known = match state_file::load(project, None) {
+        Ok(Some(state)) => Some(state.run_id),
+        Ok(None) => of_copy(),
+        Err(error) => Some(of_copy().ok_or(error)?),
+    };
+    Ok(known.filter(|run_id| !run_id.is_empty()))
+}
+
+/// Cancels the run for good. The session that works for it is ended by its next hook.
+pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
+    let Some(run_id) = newest_run_id(project)? else { return Ok(None) };
+    let cancelled = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
+        if state.status.is_over() {
+            return (false, state.clone());
+        }
+        state.status = Status::Cancelled;
+        state.ended_at = Some(clock::stamp(clock::now()));
+        (true, state.clone())
+    })?;
+    if let Some((true, state)) = &cancelled {
+        journal::note(project, Entry::new("cancelled").run(Some((&state.run_id, state.iteration))))?;
+    }
+    Ok(cancelled.map(|(_, state)| state))
+}
+
+/// Plans the next iteration: its number, its session, its prompt. One that was planned and never ran, and one
+/// that only met a limit, is planned again under its own number.
+pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Result<RunState, StartError> {
+    let no_run = || StartError::NoRun(project.root().display().to_string());
+    let before = state_file::load(project, Some(run_id))?.ok_or_else(no_run)?;
+    let todo = mend_todo(project, &before)?;
+    let state = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        let paused = matches!(state.last_verdict, Some(session::Verdict::Pause { .. }));
+        let again = state.iteration > 0 && (state.iteration_record.phase == Phase::Planned || paused);
+        if !again {
+            state.iteration += 1;
+        }
+        if let Some(todo) = &todo {
+            state.todo_items = todo.open();
+            state.completed_items = todo.done();
+        }
+        let due = policy::resume::due(&state.context_checkpoint, todo.as_ref());
+        let resuming = due.is_some() || (again && state.iteration_record.resuming);
+        if let Some(due) = due {
+            state.context_checkpoint = due;
+        }
+        if !state.status.is_over() {
+            state.status = Status::Running;
+        }
+        state.session_id = session_id;
+        state.iteration_record = IterationRecord {
+            iteration: state.iteration,
+            phase: Phase::Planned,
+            resuming,
+            ..IterationRecord::default()
+        };
+        state.clone()
+    })?
+    .ok_or_else(no_run)?;
+    prompt::write(project, &state)?;
+    // Consumed only once a prompt has carried it on.
+    state_file::update(project, Some(run_id), Durability::Lazy, |state| state.context_checkpoint.active = false)?;
+    journal::note(project, Entry::new("planned").run(Some((run_id, state.iteration))).fact("resuming", state.iteration_record.resuming))?;
+    Ok(state)
+}
+
+/// The to-do list as it stands; where an agent has taken the whole file away, it is written again from what
+/// the state knows.
+fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
+    let Some(file) = &state.todo_file else { return Ok(None) };
+    if let Some(todo) = facts::todo(project, state) {
+        return Ok(Some(todo));
+    }
+    let item = |done: bool| move |text: &String| session::todo::Item { text: text.clone(), done };
+    let items = state.completed_items.iter().map(item(true)).chain(state.todo_items.iter().map(item(false)));
+    let todo = TodoList { items: items.collect() };
+    disk::replace(&project.root().join(file), todo.render().as_bytes(), Durability::Durable)?;
+    journal::note(project, Entry::new("todo_mended").run(Some((&state.run_id, state.iteration))).fact("file", file.clone()))?;
+    Ok(Some(todo))
+}

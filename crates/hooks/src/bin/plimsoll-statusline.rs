@@ -1,0 +1,7 @@
+//! The status line.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    hooks::run(flows::statusline::statusline)
+}

@@ -1,0 +1,98 @@
+//! Starting the client for one iteration. Its output goes to a file, so that it lives on unharmed when we die.
+
+use crate::process::{self, Identity};
+use session::Exit;
+use std::fs::File;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// How to start it.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// The client.
+    pub program: &'a Path,
+    /// All its arguments.
+    pub arguments: &'a [String],
+    /// The project.
+    pub folder: &'a Path,
+    /// What it finds in its environment beside ours.
+    pub environment: &'a [(String, String)],
+    /// Its prompt.
+    pub stdin: File,
+    /// Where its stream goes.
+    pub stdout: File,
+    /// Where its complaints go.
+    pub stderr: File,
+}
+
+/// A client that we started, or one of ours that outlived the `run` that did.
+#[derive(Debug)]
+pub enum Client {
+    /// Our child.
+    Started(Child, Option<Identity>),
+    /// A verified orphan.
+    Adopted(Identity),
+}
+
+/// Starts the client.
+pub fn start(launch: Launch<'_>) -> Result<Client, String> {
+    let mut command = Command::new(launch.program);
+    command
+        .args(launch.arguments)
+        .current_dir(launch.folder)
+        .envs(launch.environment.iter().cloned())
+        .stdin(Stdio::from(launch.stdin))
+        .stdout(Stdio::from(launch.stdout))
+        .stderr(Stdio::from(launch.stderr))
+        .process_group(0);
+    let child = command.spawn().map_err(|error| format!("cannot start {}: {error}", launch.program.display()))?;
+    let known = process::identity(child.id());
+    Ok(Client::Started(child, known))
+}
+
+impl Client {
+    /// Who it is.
+    pub fn identity(&self) -> Option<Identity> {
+        match self {
+            Client::Started(_, known) => *known,
+            Client::Adopted(known) => Some(*known),
+        }
+    }
+
+    /// How it ended; none while it lives.
+    pub fn ended(&mut self) -> Option<Exit> {
+        match self {
+            Client::Started(child, _) => match child.try_wait() {
+                Ok(Some(status)) => Some(Exit { code: status.code(), signal: status.signal() }),
+                Ok(None) => None,
+                Err(_) => Some(Exit::default()),
+            },
+            Client::Adopted(known) => (!process::is_alive(*known)).then(Exit::default),
+        }
+    }
+
+    /// Ends it and its group: asks first.
+    pub fn end(&mut self, patience: std::time::Duration) {
+        let leader = match self {
+            Client::Started(child, _) => child.id(),
+            Client::Adopted(known) if process::is_alive(*known) => known.pid,
+            Client::Adopted(_) => return,
+        };
+        if let Client::Started(child, _) = self {
+            // Once it has been reaped its pid may be somebody else's.
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+        }
+        process::end_group(leader, patience);
+        if let Client::Started(child, _) = self {
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Starts a program for the user (`--client`): where it lies.
+pub fn locate(name: &str) -> Option<PathBuf> {
+    store::environment::find_program(name)
+}

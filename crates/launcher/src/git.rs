@@ -1,0 +1,196 @@
+//! What git knows about the project: few children, no locks taken, and a deadline.
+
+use crate::{Outcome, run};
+use session::handoff::GitFacts;
+use session::state::FileInProgress;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Git answers in milliseconds; on a cold disk or a huge tree a checkpoint goes on without it.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// So many ranges of one file are named.
+const RANGES_NAMED: usize = 6;
+
+/// The repository and the files with uncommitted changes; none outside git.
+pub fn facts(folder: &Path) -> Option<(GitFacts, Vec<FileInProgress>)> {
+    let status = git(folder, &["status", "--porcelain=v2", "--branch", "--untracked-files=all", "-z", "--", "."]);
+    if status.timed_out {
+        let facts = GitFacts { branch: "?".into(), trouble: Some("git status took too long".into()), ..GitFacts::default() };
+        return Some((facts, Vec::new()));
+    }
+    if !status.succeeded() {
+        return None;
+    }
+    let (mut facts, mut files) = parse_status(&String::from_utf8_lossy(&status.stdout));
+    if facts.head.is_some() {
+        facts.subject = text(&git(folder, &["log", "-1", "--format=%s"]));
+        let diff = git(folder, &["diff", "HEAD", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames", "--relative"]);
+        if diff.timed_out {
+            facts.trouble = Some("git diff took too long: no line ranges".into());
+        }
+        let ranges = parse_diff(&String::from_utf8_lossy(&diff.stdout));
+        for file in &mut files {
+            if let Some((_, lines)) = ranges.iter().find(|(path, _)| *path == file.path) {
+                file.lines = join(lines);
+            }
+        }
+    }
+    Some((facts, files))
+}
+
+/// HEAD's id; none outside git or before the first commit.
+pub fn head(folder: &Path) -> Option<String> {
+    let outcome = git(folder, &["rev-parse", "--verify", "--quiet", "HEAD"]);
+    outcome.succeeded().then(|| text(&outcome)).filter(|id| !id.is_empty())
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> Outcome {
+    let mut command = Command::new("git");
+    command
+        .args(["-c", "core.quotePath=false", "-c", "core.fsmonitor=false"])
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C");
+    run(command, DEADLINE)
+}
+
+fn text(outcome: &Outcome) -> String {
+    String::from_utf8_lossy(&outcome.stdout).trim().to_owned()
+}
+
+fn parse_status(output: &str) -> (GitFacts, Vec<FileInProgress>) {
+    let mut facts = GitFacts::default();
+    let mut files = Vec::new();
+    let mut entries = output.split('\0');
+    while let Some(entry) = entries.next() {
+        let (kind, rest) = entry.split_once(' ').unwrap_or((entry, ""));
+        match kind {
+            "#" => header(rest, &mut facts),
+            "1" => files.extend(rest.splitn(8, ' ').nth(7).map(|path| file(path, changed(rest)))),
+            "2" => {
+                files.extend(rest.splitn(9, ' ').nth(8).map(|path| file(path, "renamed")));
+                entries.next();
+            }
+            "u" => files.extend(rest.splitn(10, ' ').nth(9).map(|path| file(path, "conflict"))),
+            "?" => files.push(file(rest, "new, untracked")),
+            _ => {}
+        }
+    }
+    (facts, files)
+}
+
+fn header(line: &str, facts: &mut GitFacts) {
+    match line.split_once(' ') {
+        Some(("branch.oid", id)) if id != "(initial)" => facts.head = Some(id.to_owned()),
+        Some(("branch.head", name)) => facts.branch = if name == "(detached)" { "HEAD (detached)".into() } else { name.into() },
+        _ => {}
+    }
+}
+
+fn changed(entry: &str) -> &'static str {
+    let letters = entry.get(..2).unwrap_or_default();
+    match letters {
+        _ if letters.contains('D') => "deleted",
+        _ if letters.contains('A') => "new, staged",
+        _ if letters.starts_with('.') => "modified",
+        _ if letters.ends_with('.') => "modified, staged",
+        _ => "modified, partly staged",
+    }
+}
+
+fn file(path: &str, description: &str) -> FileInProgress {
+    FileInProgress { path: path.to_owned(), lines: String::new(), description: description.to_owned() }
+}
+
+type Range = (u64, u64);
+
+fn parse_diff(diff: &str) -> Vec<(String, Vec<Range>)> {
+    let mut files: Vec<(String, Vec<Range>)> = Vec::new();
+    let mut in_header = false;
+    for line in diff.lines() {
+        if line.starts_with("diff --git ") {
+            in_header = true;
+        } else if let Some(path) = line.strip_prefix("+++ ").filter(|_| in_header) {
+            let path = path.trim_end_matches('\t').trim_matches('"');
+            files.push((path.strip_prefix("b/").unwrap_or(path).to_owned(), Vec::new()));
+        } else if line.starts_with("@@ ") {
+            in_header = false;
+            if let (Some(range), Some((_, ranges))) = (hunk(line), files.last_mut()) {
+                ranges.push(range);
+            }
+        }
+    }
+    files
+}
+
+fn hunk(line: &str) -> Option<Range> {
+    let new = line.split(' ').find_map(|part| part.strip_prefix('+'))?;
+    let (start, count) = new.split_once(',').unwrap_or((new, "1"));
+    let (start, count): (u64, u64) = (start.parse().ok()?, count.parse().ok()?);
+    Some((start.max(1), start.max(1) + count.saturating_sub(1)))
+}
+
+/// `3-9, 45-120`: ranges that touch or nearly touch are one.
+pub fn join(ranges: &[Range]) -> String {
+    let mut joined: Vec<Range> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.0 <= last.1 + 3 => last.1 = last.1.max(range.1),
+            _ => joined.push(*range),
+        }
+    }
+    // The last ranges are where the work is.
+    let left_out = joined.len().saturating_sub(RANGES_NAMED);
+    let named = joined[left_out..].iter().map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    let more = (left_out > 0).then(|| "…".to_owned());
+    more.into_iter().chain(named).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(folder: &Path, line: &str) {
+        let outcome = crate::shell(line, folder, Duration::from_secs(20));
+        assert!(outcome.succeeded(), "{line}: {}", String::from_utf8_lossy(&outcome.stderr));
+    }
+
+    fn repository() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        sh(folder.path(), "git init -q -b main && git config user.email a@b && git config user.name n");
+        folder
+    }
+
+    #[test]
+    fn changed_files_are_named_with_their_lines_whoever_changed_them() {
+        let folder = repository();
+        sh(folder.path(), "seq 1 100 > a.txt && seq 1 10 > 'spaced name.txt' && git add -A && git commit -qm first");
+        sh(folder.path(), "sed -i '45,50s/$/x/; 90s/$/x/' a.txt && echo 11 >> 'spaced name.txt' && echo new > new.txt");
+        let (facts, files) = facts(folder.path()).unwrap();
+        assert_eq!((facts.branch.as_str(), facts.subject.as_str()), ("main", "first"));
+        let named: Vec<_> = files.iter().map(|file| (file.path.as_str(), file.lines.as_str(), file.description.as_str())).collect();
+        assert_eq!(
+            named,
+            [("a.txt", "45-50, 90", "modified"), ("spaced name.txt", "11", "modified"), ("new.txt", "", "new, untracked")]
+        );
+    }
+
+    #[test]
+    fn a_repository_without_commits_and_no_repository_at_all_are_no_errors() {
+        let folder = repository();
+        sh(folder.path(), "echo x > a");
+        let (facts, files) = facts(folder.path()).unwrap();
+        assert_eq!((facts.head, files.len()), (None, 1));
+        assert!(facts(tempfile::tempdir().unwrap().path()).is_none());
+    }
+
+    #[test]
+    fn ranges_that_touch_are_one_and_many_are_shortened() {
+        assert_eq!(join(&[(1, 2), (4, 9), (20, 20)]), "1-9, 20");
+        let many: Vec<Range> = (0..20).map(|n| (n * 10 + 1, n * 10 + 1)).collect();
+        assert_eq!(join(&many), "…, 141, 151, 161, 171, 181, 191");
+    }
+}
