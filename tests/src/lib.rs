@@ -1,1 +1,87 @@
-//! Tests of the whole live in `tests/`; this crate is only their home.
+//! What the tests with the real client share: a project with a plan, a run in it, and what the run wrote.
+#![expect(clippy::expect_used, clippy::missing_panics_doc, reason = "a test bench fails by panicking")]
+
+use serde_json::Value;
+use std::time::Duration;
+use testkit::scripted_model::{Request, ScriptedModel, Step};
+use testkit::story::{Turn, story, tick};
+use testkit::world::{Finished, World};
+
+/// A real model thinks longer than the client's transcript writer lags (PROTOCOL §1: 106 ms).
+pub const LIFELIKE: Duration = Duration::from_millis(150);
+
+/// Three open items.
+pub const ITEMS: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n- [ ] Item three\n";
+
+/// A project with a to-do list and a file to work on.
+pub fn world(todo: &str) -> World {
+    let world = World::new();
+    world.write("fix_plan.md", todo);
+    world.write("src/dates.txt", &(1..=200).map(|n| format!("line {n}\n")).collect::<String>());
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "Plan"]);
+    world
+}
+
+/// `plimsoll run` with an objective, in a project made by [`world`].
+pub fn run(world: &World, arguments: &[&str]) -> Finished {
+    let ours = ["run", "--objective", "Do the plan.", "--name", "Dates"];
+    let client = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
+    let all: Vec<&str> = ours.iter().chain(arguments).chain(&client).copied().collect();
+    world.plimsoll(&all).timeout(Duration::from_secs(120)).run()
+}
+
+/// The journal; every line must be whole.
+pub fn journal(world: &World) -> Vec<Value> {
+    world
+        .read(".claude/plimsoll/journal.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect()
+}
+
+/// The journal's lines about one event.
+pub fn events<'a>(journal: &'a [Value], event: &str) -> Vec<&'a Value> {
+    journal.iter().filter(|entry| entry["event"] == event).collect()
+}
+
+/// An honest agent: one item a session, the promise when none is left.
+pub fn honest(turn: &Turn<'_>) -> Step {
+    let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
+    match turn.step {
+        0 => Step::bash(format!("echo '{item}' >> work.txt && {}", tick(&item))).usage(30_000),
+        _ if item == "Item three" => Step::text(format!("All done.\n\n{}", turn.promise)).usage(31_000),
+        _ => Step::text(format!("{item} is done.")).usage(31_000),
+    }
+}
+
+/// Starts a story and points the world at it.
+pub fn start(world: &mut World, tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
+    let model = story(tell);
+    world.use_model(&model);
+    model
+}
+
+/// The words the model was sent in one session, by the iteration its prompt names.
+pub fn first_request_of(model: &ScriptedModel, iteration: u32) -> String {
+    let named = format!("- **Iteration**: {iteration} of");
+    let requests = model.main_requests();
+    requests
+        .iter()
+        .map(Request::text)
+        .find(|text| text.contains(&named))
+        .expect("a request of that iteration")
+}
+
+/// The markers of the final verdicts, in order.
+pub fn markers(journal: &[Value]) -> Vec<String> {
+    events(journal, "verdict")
+        .iter()
+        .map(|entry| entry["marker"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// The hook's reply as the client would read it.
+pub fn reply(finished: &Finished) -> Value {
+    serde_json::from_str(&finished.stdout).expect(&finished.stdout)
+}

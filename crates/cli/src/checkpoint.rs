@@ -5,6 +5,7 @@ use crate::{fail, say};
 use clap::Args;
 use flows::checkpoint::{Request, write};
 use flows::measure::{Question, measure};
+use session::handoff::Notes;
 use session::level::Level;
 use session::state::Cause;
 use session::text::counted;
@@ -15,9 +16,15 @@ use store::{Project, StoreError, config};
 /// What to say in it.
 #[derive(Debug, Args)]
 pub(crate) struct CheckpointArguments {
-    /// A sentence for the handoff's notes
-    #[arg(long)]
-    summary: Option<String>,
+    /// What was being done, for the handoff's notes
+    #[arg(long, default_value = "", hide_default_value = true)]
+    summary: String,
+    /// How far the item is
+    #[arg(long, default_value = "", hide_default_value = true)]
+    progress: String,
+    /// What comes next
+    #[arg(long, default_value = "", hide_default_value = true)]
+    next: String,
 }
 
 /// Writes it and names it.
@@ -31,7 +38,10 @@ pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> ExitCode {
             }
             Err(error) => fail(error, 1),
         },
-        Ok(None) => fail("no session is known here: run this inside a session with Plimsoll's hooks, or during a run", 1),
+        Ok(None) => fail(
+            "no session is known here: run this inside a session with Plimsoll's hooks, or during a run",
+            1,
+        ),
         Err(error) => fail(error, 1),
     }
 }
@@ -39,7 +49,13 @@ pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> ExitCode {
 fn take(project: &Project, whose: &Whose, arguments: &CheckpointArguments) -> Result<String, StoreError> {
     let (settings, _) = config::load(project);
     let transcript = whose.transcript();
-    let question = Question { project, settings: &settings, record: &whose.record, transcript: transcript.as_deref(), calls: &[] };
+    let question = Question {
+        project,
+        settings: &settings,
+        record: &whose.record,
+        transcript: transcript.as_deref(),
+        calls: &[],
+    };
     let measurement = measure(&question);
     let level = match (&measurement.reading, &measurement.marks) {
         (Some(reading), Some(marks)) => marks.level(reading.projected()),
@@ -56,12 +72,21 @@ fn take(project: &Project, whose: &Whose, arguments: &CheckpointArguments) -> Re
         reading: measurement.reading.as_ref(),
         waited: None,
         calls: &[],
-        summary: arguments.summary.clone(),
+        notes: Notes {
+            summary: arguments.summary.clone(),
+            progress: arguments.progress.clone(),
+            next: arguments.next.clone(),
+        },
     })?;
     let percent = measurement.reading.as_ref().and_then(Reading::percent);
     let marker = Marker::Checkpoint { level, percent, handoff: handoff.clone() };
     let run = whose.run.as_ref().map(|run| {
-        format!("\nIteration {} of \"{}\", {}. The next session resumes from here; this one goes on.", run.iteration, run.task_name, counted(run.todo_items.len(), "open item"))
+        format!(
+            "\nIteration {} of \"{}\", {}. The next session resumes from here; this one goes on.",
+            run.iteration,
+            run.task_name,
+            counted(run.todo_items.len(), "open item")
+        )
     });
     Ok(format!("{marker}\nHandoff: {handoff}{}", run.unwrap_or_default()))
 }

@@ -34,9 +34,19 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
     };
     let transcript = whose.as_ref().and_then(Whose::transcript);
     let record = whose.as_ref().map(|whose| whose.record.clone()).unwrap_or_default();
-    let measurement = measure(&Question { project: &project, settings: &settings, record: &record, transcript: transcript.as_deref(), calls: &[] });
+    let measurement = measure(&Question {
+        project: &project,
+        settings: &settings,
+        record: &record,
+        transcript: transcript.as_deref(),
+        calls: &[],
+    });
     let level = level(&measurement);
-    say(if arguments.json { json(&measurement, &record.session_id) } else { table(&measurement, whose.as_ref(), &settings) });
+    say(if arguments.json {
+        json(&measurement, &record.session_id)
+    } else {
+        table(&measurement, whose.as_ref(), &settings)
+    });
     ExitCode::from(if arguments.exit_code { level.map_or(0, Level::number) } else { 0 })
 }
 
@@ -70,7 +80,9 @@ fn table(measurement: &Measurement, whose: Option<&Whose>, settings: &Settings) 
     let mut lines = vec![format!("Session    {}", whose.record.session_id)];
     match &measurement.reading {
         Some(reading) => lines.extend(reading_lines(reading)),
-        None => lines.push("Context    ? (nothing has been answered yet, or the transcript cannot be read)".to_owned()),
+        None => lines.push(
+            "Context    ? (nothing has been answered yet, or the transcript cannot be read)".to_owned(),
+        ),
     }
     if let Some(trouble) = &measurement.trouble {
         lines.push(format!("Trouble    {trouble}"));
@@ -80,7 +92,10 @@ fn table(measurement: &Measurement, whose: Option<&Whose>, settings: &Settings) 
     }
     if let Some(run) = &whose.run {
         let item = run.todo_items.first().map_or("none open", String::as_str);
-        lines.push(format!("Run        \"{}\", iteration {} of {}, item: {item}", run.task_name, run.iteration, run.max_iterations));
+        lines.push(format!(
+            "Run        \"{}\", iteration {} of {}, item: {item}",
+            run.task_name, run.iteration, run.max_iterations
+        ));
     }
     lines.join("\n")
 }
@@ -92,9 +107,15 @@ fn reading_lines(reading: &Reading) -> Vec<String> {
     });
     vec![
         format!("Context    {} by the client's own figure", policy::words::figure(reading)),
-        format!("Next       about {} tokens with the answer and what was added since", tokens(reading.projected())),
+        format!(
+            "Next       about {} tokens with the answer and what was added since",
+            tokens(reading.projected())
+        ),
         format!("Source     {}, {age}", reading.source.words()),
-        format!("Window     {window}{}", reading.model.as_ref().map(|model| format!(", {model}")).unwrap_or_default()),
+        format!(
+            "Window     {window}{}",
+            reading.model.as_ref().map(|model| format!(", {model}")).unwrap_or_default()
+        ),
     ]
 }
 
@@ -107,7 +128,10 @@ fn level_lines(reading: &Reading, marks: &Marks, settings: &Settings) -> Vec<Str
         CeilingAction::Rejected => "the API refuses the prompt",
     };
     let clamped = if marks.clamped {
-        format!(" (moved down from {}/{}/{}% to stay below the ceiling)", settings.levels.l1, settings.levels.l2, settings.levels.l3)
+        format!(
+            " (moved down from {}/{}/{}% to stay below the ceiling)",
+            settings.levels.l1, settings.levels.l2, settings.levels.l3
+        )
     } else {
         String::new()
     };
@@ -119,7 +143,17 @@ fn level_lines(reading: &Reading, marks: &Marks, settings: &Settings) -> Vec<Str
     };
     vec![
         format!("Level      {level} ({}): {advice}", level.word()),
-        format!("Marks      L1 {}%, L2 {}%, L3 {}%{clamped}", marks.percent(marks.l1), marks.percent(marks.l2), marks.percent(marks.l3)),
-        format!("Ceiling    {}% ({} tokens): {action}; {} tokens left", marks.percent(marks.ceiling.tokens), marks.ceiling.tokens, left(marks.ceiling.tokens)),
+        format!(
+            "Marks      L1 {}%, L2 {}%, L3 {}%{clamped}",
+            marks.percent(marks.l1),
+            marks.percent(marks.l2),
+            marks.percent(marks.l3)
+        ),
+        format!(
+            "Ceiling    {}% ({} tokens): {action}; {} tokens left",
+            marks.percent(marks.ceiling.tokens),
+            marks.ceiling.tokens,
+            left(marks.ceiling.tokens)
+        ),
     ]
 }

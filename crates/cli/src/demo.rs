@@ -4,4 +4,6 @@ use std::process::ExitCode;
 /// placeholder
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {}
-pub(crate) fn demo(_arguments: &DemoArguments) -> ExitCode { ExitCode::SUCCESS }
+pub(crate) fn demo(_arguments: &DemoArguments) -> ExitCode {
+    ExitCode::SUCCESS
+}

@@ -117,9 +117,12 @@ fn plan_next(project: &Project) -> ExitCode {
 
 /// Until the known time; without one, a few seconds more at each pause in a row.
 fn sleep_through(project: &Project, until: Option<&str>) {
-    let known = until.and_then(clock::parse).map(|until| (until - clock::now()).num_seconds().max(0).unsigned_abs());
+    let known =
+        until.and_then(clock::parse).map(|until| (until - clock::now()).num_seconds().max(0).unsigned_abs());
     let journal = store::journal::read(project).unwrap_or_default();
-    let is_pause = |entry: &&serde_json::Value| entry["marker"].as_str().is_some_and(|marker| marker.starts_with("RALPH_PAUSE"));
+    let is_pause = |entry: &&serde_json::Value| {
+        entry["marker"].as_str().is_some_and(|marker| marker.starts_with("RALPH_PAUSE"))
+    };
     let verdicts = journal.iter().rev().filter(|entry| entry["event"] == "verdict");
     let in_a_row = verdicts.take_while(is_pause).count() as u32;
     let backoff = FIRST_WAIT.saturating_mul(1 << in_a_row.saturating_sub(1).min(10)).min(LONGEST_WAIT);

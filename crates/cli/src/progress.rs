@@ -56,7 +56,8 @@ fn listen(signal: i32, weight: usize, counter: Arc<AtomicUsize>) -> std::io::Res
 
 fn bar() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed_precise}");
-    let bar = ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    let bar =
+        ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
 }
@@ -103,22 +104,46 @@ impl Drop for Lines {
 fn summary(state: &RunState, record: &SessionRecord) -> String {
     let done = state.completed_items.len();
     let total = done + state.todo_items.len();
-    let items = if total > 0 { format!("[{}{}] {done}/{total} items", "■".repeat(done.min(20)), "·".repeat((total - done).min(20))) } else { String::new() };
+    let items = if total > 0 {
+        format!("[{}{}] {done}/{total} items", "■".repeat(done.min(20)), "·".repeat((total - done).min(20)))
+    } else {
+        String::new()
+    };
     let reading = record.reading.as_ref();
-    let view = View { percent: record.percent_used, used: reading.map(|reading| reading.used), colour: false, ..View::default() };
+    let view = View {
+        percent: record.percent_used,
+        used: reading.map(|reading| reading.used),
+        colour: false,
+        ..View::default()
+    };
     let size = reading.map(|reading| format!(" {}", tokens(reading.used))).unwrap_or_default();
-    format!("iteration {}/{} {items} {}{size} ${:.2}", state.iteration, state.max_iterations, load_line(&view), state.cost_usd)
+    format!(
+        "iteration {}/{} {items} {}{size} ${:.2}",
+        state.iteration,
+        state.max_iterations,
+        load_line(&view),
+        state.cost_usd
+    )
 }
 
 fn line(progress: &Progress<'_>) -> Option<String> {
     Some(match progress {
         Progress::Run { state } => {
-            let todo = state.todo_file.as_ref().map(|file| format!(", {} open items in {file}", state.todo_items.len())).unwrap_or_default();
-            format!("run \"{}\" ({}), at most {} sessions{todo}", state.task_name, state.run_id, state.max_iterations)
+            let todo = state
+                .todo_file
+                .as_ref()
+                .map(|file| format!(", {} open items in {file}", state.todo_items.len()))
+                .unwrap_or_default();
+            format!(
+                "run \"{}\" ({}), at most {} sessions{todo}",
+                state.task_name, state.run_id, state.max_iterations
+            )
         }
         Progress::Iteration { state } => {
-            let item = state.todo_items.first().map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();
-            let resuming = if state.iteration_record.resuming { " (resuming from the checkpoint)" } else { "" };
+            let item =
+                state.todo_items.first().map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();
+            let resuming =
+                if state.iteration_record.resuming { " (resuming from the checkpoint)" } else { "" };
             format!("── iteration {}{item}{resuming}", state.iteration)
         }
         Progress::Client { model, version } => format!("   client {version}, {model}"),
@@ -137,7 +162,10 @@ fn line(progress: &Progress<'_>) -> Option<String> {
 
 fn ending(ended: &Ended) -> String {
     let value = serde_json::to_value(&ended.ending).unwrap_or_default();
-    let detail = value["detail"].as_str().map(|detail| format!(" ({})", clip(&one_line(detail), 120))).unwrap_or_default();
+    let detail = value["detail"]
+        .as_str()
+        .map(|detail| format!(" ({})", clip(&one_line(detail), 120)))
+        .unwrap_or_default();
     format!("{}{detail}", value["ending"].as_str().unwrap_or_default())
 }
 
@@ -157,16 +185,28 @@ impl Watcher for Json {
 
 fn event(progress: &Progress<'_>) -> Value {
     match progress {
-        Progress::Run { state } => json!({"event": "run", "run_id": state.run_id, "task_name": state.task_name, "max_iterations": state.max_iterations, "open": state.todo_items, "done": state.completed_items}),
-        Progress::Iteration { state } => json!({"event": "iteration", "iteration": state.iteration, "session_id": state.session_id, "resuming": state.iteration_record.resuming, "item": state.todo_items.first()}),
+        Progress::Run { state } => {
+            json!({"event": "run", "run_id": state.run_id, "task_name": state.task_name, "max_iterations": state.max_iterations, "open": state.todo_items, "done": state.completed_items})
+        }
+        Progress::Iteration { state } => {
+            json!({"event": "iteration", "iteration": state.iteration, "session_id": state.session_id, "resuming": state.iteration_record.resuming, "item": state.todo_items.first()})
+        }
         Progress::Client { model, version } => json!({"event": "client", "model": model, "version": version}),
         Progress::Tool { name, detail } => json!({"event": "tool", "name": name, "detail": detail}),
         Progress::Retry { status } => json!({"event": "retry", "status": status}),
         Progress::Compacted => json!({"event": "compacted"}),
-        Progress::Load { state, record } => json!({"event": "load", "iteration": state.iteration, "percent": record.percent, "percent_used": record.percent_used, "level": record.announced.to_string()}),
-        Progress::Ended { iteration, ended } => json!({"event": "ended", "iteration": iteration, "ending": serde_json::to_value(&ended.ending).unwrap_or_default(), "cost_usd": ended.cost_usd}),
-        Progress::Judged { state, verdict } => json!({"event": "verdict", "iteration": state.iteration, "status": state.status.word(), "marker": verdict.marker().to_string(), "cost_usd": state.cost_usd}),
-        Progress::Pause { seconds, reason } => json!({"event": "pause", "seconds": seconds, "reason": reason}),
+        Progress::Load { state, record } => {
+            json!({"event": "load", "iteration": state.iteration, "percent": record.percent, "percent_used": record.percent_used, "level": record.announced.to_string()})
+        }
+        Progress::Ended { iteration, ended } => {
+            json!({"event": "ended", "iteration": iteration, "ending": serde_json::to_value(&ended.ending).unwrap_or_default(), "cost_usd": ended.cost_usd})
+        }
+        Progress::Judged { state, verdict } => {
+            json!({"event": "verdict", "iteration": state.iteration, "status": state.status.word(), "marker": verdict.marker().to_string(), "cost_usd": state.cost_usd})
+        }
+        Progress::Pause { seconds, reason } => {
+            json!({"event": "pause", "seconds": seconds, "reason": reason})
+        }
         Progress::Note(words) => json!({"event": "note", "words": words}),
     }
 }

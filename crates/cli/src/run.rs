@@ -36,7 +36,8 @@ pub(crate) struct RunArguments {
 /// Runs; the exit code tells how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
 /// 9 cancelled, 130 interrupted, 1 could not run).
 pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
-    let project = if arguments.resume { Project::of_command() } else { Project::at(&environment::current_dir()) };
+    let project =
+        if arguments.resume { Project::of_command() } else { Project::at(&environment::current_dir()) };
     match prepare_and_run(&project, arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => fail(error, 1),
@@ -49,10 +50,13 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
         return Err(format!("{complaint}; {}", complaint.hint()));
     }
     // Before anything is written: without a client there is nothing to run.
-    let client = launcher::client::locate(&arguments.client).ok_or_else(|| missing_client(&arguments.client))?;
+    let client =
+        launcher::client::locate(&arguments.client).ok_or_else(|| missing_client(&arguments.client))?;
     let new = arguments.task.new_run()?;
     let state = if arguments.resume {
-        match start::resume(project, &new, arguments.task.max_iterations).map_err(|error| error.to_string())? {
+        match start::resume(project, &new, arguments.task.max_iterations)
+            .map_err(|error| error.to_string())?
+        {
             Resumed::Open(state) => *state,
             Resumed::Over(state) => return Ok(over(&state)),
         }
@@ -60,8 +64,13 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
         start::create(project, &new).map_err(|error| error.to_string())?
     };
     let style = if arguments.json { Style::Json } else { Style::fitting() };
-    let mut watcher = progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
-    let options = Options { client: absolute(client), client_arguments: arguments.client_arguments.clone(), wait: !arguments.no_wait };
+    let mut watcher =
+        progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
+    let options = Options {
+        client: absolute(client),
+        client_arguments: arguments.client_arguments.clone(),
+        wait: !arguments.no_wait,
+    };
     let ended = run_flow(project, &settings, &options, &state, watcher.as_mut());
     drop(watcher);
     ended.map_err(|error| words(&error))
@@ -73,7 +82,10 @@ fn words(error: &RunError) -> String {
 
 fn over(state: &RunState) -> u8 {
     say(Marker::Stop { status: state.status, reason: "this run is over".to_owned() });
-    say_error(&format!("the run \"{}\" is over ({}): there is nothing to resume", state.task_name, state.status));
+    say_error(&format!(
+        "the run \"{}\" is over ({}): there is nothing to resume",
+        state.task_name, state.status
+    ));
     0
 }
 
@@ -82,5 +94,7 @@ fn absolute(path: PathBuf) -> PathBuf {
 }
 
 fn missing_client(name: &str) -> String {
-    format!("there is no client `{name}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH")
+    format!(
+        "there is no client `{name}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
+    )
 }

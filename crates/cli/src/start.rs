@@ -38,7 +38,8 @@ pub(crate) struct TaskArguments {
 const MAX_ITERATIONS: u32 = 50;
 
 fn promise_word(word: &str) -> Result<String, String> {
-    let plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    let plain =
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     match plain && word != "BLOCKED" {
         true => Ok(word.to_owned()),
         false => Err("one word of letters, digits, `_` and `-`, other than BLOCKED".to_owned()),
@@ -88,7 +89,10 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
         Ok(state) => {
             say(format!("export {RUN_VARIABLE}={}", state.run_id));
             say(format!("export RALPH_STATE_FILE={}", quoted(&project.state().to_string_lossy())));
-            say_error(&format!("run \"{}\" is ready: PROMPT.md is written, iteration 1 of {}", state.task_name, state.max_iterations));
+            say_error(&format!(
+                "run \"{}\" is ready: PROMPT.md is written, iteration 1 of {}",
+                state.task_name, state.max_iterations
+            ));
             ExitCode::SUCCESS
         }
         Err(error) => fail(error, 1),

@@ -25,10 +25,13 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
         Ok(state) => state,
         Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
     };
-    let record = state.as_ref().and_then(|state| state.session_id.as_ref()).map(|id| sessions::load(&project, id));
+    let record =
+        state.as_ref().and_then(|state| state.session_id.as_ref()).map(|id| sessions::load(&project, id));
     match (&state, arguments.json) {
         (None, true) => say("null"),
-        (None, false) => say(format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display())),
+        (None, false) => {
+            say(format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display()))
+        }
         (Some(_), true) => say(json(&project, record.as_ref())),
         (Some(state), false) => say(screen(&project, state, record.as_ref())),
     }
@@ -49,7 +52,11 @@ fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -
         format!("Status      {}{}", state.status, reason(state)),
         format!("Iteration   {} of {}", state.iteration, state.max_iterations),
         format!("Items       {} of {total} done", state.completed_items.len()),
-        format!("Started     {}{}", state.started_at, state.ended_at.as_ref().map(|at| format!(", ended {at}")).unwrap_or_default()),
+        format!(
+            "Started     {}{}",
+            state.started_at,
+            state.ended_at.as_ref().map(|at| format!(", ended {at}")).unwrap_or_default()
+        ),
         format!("Cost        ${:.2}", state.cost_usd),
     ];
     if let Some(percent) = record.and_then(|record| record.percent) {
@@ -59,7 +66,12 @@ fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -
     lines.extend(peaks(state));
     lines.extend(items("Done", 'x', &state.completed_items));
     lines.extend(items("Open", ' ', &state.todo_items));
-    lines.extend(state.refusals.iter().map(|reason| format!("Refused     {}", clip(reason.lines().next().unwrap_or_default(), 160))));
+    lines.extend(
+        state
+            .refusals
+            .iter()
+            .map(|reason| format!("Refused     {}", clip(reason.lines().next().unwrap_or_default(), 160))),
+    );
     lines.push(format!("Next        {}", next(state)));
     lines.push(format!("Journal     {}", project.relative(&project.journal())));
     lines.join("\n")
@@ -73,15 +85,26 @@ fn reason(state: &RunState) -> String {
 fn checkpoint(state: &RunState) -> Option<String> {
     let checkpoint = &state.context_checkpoint;
     (!checkpoint.handoff_file.is_empty()).then(|| {
-        let percent = checkpoint.percent_at_checkpoint.map_or("?".to_owned(), |percent| format!("{percent}%"));
-        format!("Checkpoint  {} ({}, {} at {percent}, iteration {})", checkpoint.handoff_file, checkpoint.cause.word(), checkpoint.level, checkpoint.iteration)
+        let percent =
+            checkpoint.percent_at_checkpoint.map_or("?".to_owned(), |percent| format!("{percent}%"));
+        format!(
+            "Checkpoint  {} ({}, {} at {percent}, iteration {})",
+            checkpoint.handoff_file,
+            checkpoint.cause.word(),
+            checkpoint.level,
+            checkpoint.iteration
+        )
     })
 }
 
 fn peaks(state: &RunState) -> Option<String> {
     let skipped = state.context_history.len().saturating_sub(NAMED);
     let shown = state.context_history.iter().skip(skipped);
-    let peaks: Vec<String> = shown.map(|entry| format!("{}:{}%{}", entry.iteration, entry.peak_percent, if entry.checkpoint { "*" } else { "" })).collect();
+    let peaks: Vec<String> = shown
+        .map(|entry| {
+            format!("{}:{}%{}", entry.iteration, entry.peak_percent, if entry.checkpoint { "*" } else { "" })
+        })
+        .collect();
     (!peaks.is_empty()).then(|| format!("Peaks       {}  (* ended at a checkpoint)", peaks.join(" ")))
 }
 
@@ -104,7 +127,9 @@ fn next(state: &RunState) -> &'static str {
         Status::Completed => "nothing: it is done",
         Status::Blocked => "answer what blocks it, then: plimsoll run --resume",
         Status::MaxIterations => "plimsoll run --resume --max-iterations N, with a larger N",
-        Status::Budget | Status::Deadline | Status::CircuitBreaker => "look at the journal, then: plimsoll run --resume",
+        Status::Budget | Status::Deadline | Status::CircuitBreaker => {
+            "look at the journal, then: plimsoll run --resume"
+        }
         Status::FatalError => "mend the cause, then: plimsoll run --resume",
         Status::Cancelled => "start a new run with: plimsoll run",
     }

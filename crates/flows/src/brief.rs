@@ -97,9 +97,20 @@ fn briefing(run: Option<&RunState>, record: &SessionRecord, source: Source) -> S
 
 /// A compaction that nobody could prevent loses nothing that was recorded.
 fn after_compaction(run: &RunState, record: &SessionRecord) -> String {
-    let item = run.todo_items.first().map(|item| format!("The item in hand is \"{item}\" ({} open, {} done).\n", run.todo_items.len(), run.completed_items.len()));
-    let handoff = record.handoff.as_ref().map(|file| format!("Read {file} for the facts of what was done before.\n"));
-    let resume = if run.context_checkpoint.iteration == run.iteration { resume_section(&run.context_checkpoint) } else { String::new() };
+    let item = run.todo_items.first().map(|item| {
+        format!(
+            "The item in hand is \"{item}\" ({} open, {} done).\n",
+            run.todo_items.len(),
+            run.completed_items.len()
+        )
+    });
+    let handoff =
+        record.handoff.as_ref().map(|file| format!("Read {file} for the facts of what was done before.\n"));
+    let resume = if run.context_checkpoint.iteration == run.iteration {
+        resume_section(&run.context_checkpoint)
+    } else {
+        String::new()
+    };
     format!(
         "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\nThe line that ends the run, only when everything is done: {}\n{resume}",
         run.iteration,

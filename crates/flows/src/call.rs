@@ -33,7 +33,13 @@ impl Call {
         let hook = Hook::parse(input).map_err(|error| format!("standard input is {error}"))?;
         let project = Project::of_hook(hook.cwd.as_deref());
         let (settings, complaint) = config::load(&project);
-        Ok(Call { session_id: hook.session_id.clone().unwrap_or_default(), hook, project, settings, complaint })
+        Ok(Call {
+            session_id: hook.session_id.clone().unwrap_or_default(),
+            hook,
+            project,
+            settings,
+            complaint,
+        })
     }
 
     /// The event.

@@ -37,7 +37,7 @@ pub struct Request<'a> {
     /// The tool calls of the message at hand: not yet in the transcript.
     pub calls: &'a [ToolCall],
     /// What the person or the model says about it.
-    pub summary: Option<String>,
+    pub notes: Notes,
 }
 
 /// A lock that a writer of ours holds for a millisecond; after this long something is wrong, and at a
@@ -99,16 +99,20 @@ fn lists(todo: Option<&TodoList>, run: Option<&RunState>) -> TodoLists {
 }
 
 /// A session has one handoff: later checkpoints renew its generated part and leave the session's notes.
-fn write_handoff(request: &Request<'_>, record: &SessionRecord, handoff: &Handoff) -> Result<(String, Notes), StoreError> {
+fn write_handoff(
+    request: &Request<'_>,
+    record: &SessionRecord,
+    handoff: &Handoff,
+) -> Result<(String, Notes), StoreError> {
     let limit = request.settings.handoff_bytes;
     let known = record.handoff.as_ref().map(|file| (file.clone(), request.project.root().join(file)));
     let old = known.as_ref().and_then(|(_, path)| disk::read_text(path).ok().flatten());
     if let (Some((file, path)), Some(old)) = (known, old) {
-        let text = with_summary(handoff.refresh(&old, limit), request.summary.as_deref());
+        let text = request.notes.fill(&handoff.refresh(&old, limit));
         disk::replace(&path, text.as_bytes(), Durability::Durable)?;
         return Ok((file, Notes::parse(&text)));
     }
-    let text = with_summary(handoff.render(limit), request.summary.as_deref());
+    let text = request.notes.fill(&handoff.render(limit));
     let stem = clock::wall_clock(clock::now());
     let mut number = 1;
     loop {
@@ -119,11 +123,6 @@ fn write_handoff(request: &Request<'_>, record: &SessionRecord, handoff: &Handof
         }
         number += 1;
     }
-}
-
-fn with_summary(text: String, summary: Option<&str>) -> String {
-    let Some(summary) = summary else { return text };
-    text.replacen("- Summary:\n", &format!("- Summary: {}\n", session::text::one_line(summary)), 1)
 }
 
 fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -> Result<(), StoreError> {
@@ -147,7 +146,13 @@ fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -
     state_file::update_locked(request.project, Some(&run.run_id), Durability::Durable, change).map(|_| ())
 }
 
-fn checkpoint(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes, run: &RunState) -> Checkpoint {
+fn checkpoint(
+    request: &Request<'_>,
+    handoff: &Handoff,
+    file: &str,
+    notes: &Notes,
+    run: &RunState,
+) -> Checkpoint {
     let claimed = |claim: &str| if claim.is_empty() { "unknown".to_owned() } else { claim.to_owned() };
     let last_words = handoff.last_words.as_deref().map(|words| clip(&session::text::one_line(words), 600));
     Checkpoint {
@@ -158,7 +163,11 @@ fn checkpoint(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Note
         percent_used: handoff.percent_used,
         timestamp: handoff.written_at.clone(),
         handoff_file: file.to_owned(),
-        resume_summary: if notes.summary.is_empty() { claimed(&last_words.unwrap_or_default()) } else { notes.summary.clone() },
+        resume_summary: if notes.summary.is_empty() {
+            claimed(&last_words.unwrap_or_default())
+        } else {
+            notes.summary.clone()
+        },
         files_in_progress: handoff.files.clone(),
         current_todo_item: handoff.current_item.clone().unwrap_or_default(),
         progress_on_item: claimed(&notes.progress),

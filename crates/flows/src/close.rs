@@ -14,7 +14,10 @@ use store::{Durability, Project, StoreError, clock, disk, journal, sessions, sta
 /// Closes an iteration, once.
 pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u32) -> Result<(), StoreError> {
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
-    if state.iteration != iteration || state.iteration_record.closed || state.iteration_record.phase == Phase::Judged {
+    if state.iteration != iteration
+        || state.iteration_record.closed
+        || state.iteration_record.phase == Phase::Judged
+    {
         return Ok(());
     }
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
@@ -28,7 +31,7 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
         state.iteration_record.closed = true;
         let checkpointed = state.context_checkpoint.active && state.context_checkpoint.iteration == iteration;
         if checkpointed && let Some(notes) = &notes {
-            take_notes(state, notes);
+            take_notes(state, notes, &record);
         }
         if let Some(todo) = &todo {
             state.todo_items = todo.open();
@@ -49,8 +52,13 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
     Ok(())
 }
 
-fn take_notes(state: &mut RunState, notes: &Notes) {
+fn take_notes(state: &mut RunState, notes: &Notes, record: &SessionRecord) {
     let checkpoint = &mut state.context_checkpoint;
+    if let Some(stop) =
+        record.stop.as_ref().filter(|stop| notes.summary.is_empty() && !stop.last_words.is_empty())
+    {
+        checkpoint.resume_summary = clip(&one_line(&stop.last_words), 600);
+    }
     if !notes.summary.is_empty() {
         checkpoint.resume_summary = match notes.next.as_str() {
             "" => notes.summary.clone(),
@@ -63,7 +71,12 @@ fn take_notes(state: &mut RunState, notes: &Notes) {
 }
 
 /// The generated part is renewed (a commit may have come since), the session's notes are read back.
-fn refresh_handoff(project: &Project, settings: &Settings, state: &RunState, record: &SessionRecord) -> Result<Option<Notes>, StoreError> {
+fn refresh_handoff(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    record: &SessionRecord,
+) -> Result<Option<Notes>, StoreError> {
     let checkpoint = &state.context_checkpoint;
     if checkpoint.iteration != state.iteration || checkpoint.handoff_file.is_empty() || !checkpoint.active {
         return Ok(None);
@@ -94,7 +107,8 @@ fn refresh_handoff(project: &Project, settings: &Settings, state: &RunState, rec
     };
     let files = fresh.files.clone();
     let head = fresh.git.as_ref().and_then(|git| git.head.clone());
-    let text = fresh.refresh(&old, settings.handoff_bytes);
+    let said = record.stop.as_ref().map(|stop| Notes::in_message(&stop.last_words)).unwrap_or_default();
+    let text = said.fill(&fresh.refresh(&old, settings.handoff_bytes));
     disk::replace(&path, text.as_bytes(), Durability::Durable)?;
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
         state.context_checkpoint.files_in_progress = files;
@@ -105,11 +119,22 @@ fn refresh_handoff(project: &Project, settings: &Settings, state: &RunState, rec
 
 /// What a person reads in the morning, and the next two sessions in their prompt.
 fn paragraph(state: &RunState, record: &SessionRecord, ticked_before: &[String]) -> String {
-    let ticked: Vec<String> = state.completed_items.iter().filter(|item| !ticked_before.contains(item)).map(|item| format!("\"{}\"", clip(item, 80))).collect();
-    let ticked = if ticked.is_empty() { "no item ticked".to_owned() } else { format!("ticked {}", ticked.join(", ")) };
+    let ticked: Vec<String> = state
+        .completed_items
+        .iter()
+        .filter(|item| !ticked_before.contains(item))
+        .map(|item| format!("\"{}\"", clip(item, 80)))
+        .collect();
+    let ticked =
+        if ticked.is_empty() { "no item ticked".to_owned() } else { format!("ticked {}", ticked.join(", ")) };
     let checkpoint = &state.context_checkpoint;
     let checkpoint = if checkpoint.active && checkpoint.iteration == state.iteration {
-        format!(" Checkpoint ({}, {}): {}.", checkpoint.cause.word(), checkpoint.level, checkpoint.handoff_file)
+        format!(
+            " Checkpoint ({}, {}): {}.",
+            checkpoint.cause.word(),
+            checkpoint.level,
+            checkpoint.handoff_file
+        )
     } else {
         String::new()
     };

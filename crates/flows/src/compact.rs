@@ -60,7 +60,7 @@ fn before(call: &Call) -> Result<Option<String>, StoreError> {
         reading: measurement.reading.as_ref(),
         waited: None,
         calls: &[],
-        summary: None,
+        notes: session::handoff::Notes::default(),
     })?;
     Ok(Some(words::keep(&kept(run.as_ref(), &handoff))))
 }
@@ -68,9 +68,19 @@ fn before(call: &Call) -> Result<Option<String>, StoreError> {
 fn kept(run: Option<&RunState>, handoff: &str) -> Vec<String> {
     let mut lines = vec![format!("A handoff with the facts of this session lies in {handoff}.")];
     let Some(run) = run else { return lines };
-    lines.push(format!("This session is iteration {} of the run \"{}\"; its instructions stand in PROMPT.md.", run.iteration, run.task_name));
-    lines.extend(run.todo_items.first().map(|item| format!("The item in hand is \"{item}\"; finished items stay finished.")));
-    lines.push(format!("The line that ends the run, only when everything is done: {}", session::promise::line(&run.completion_promise, &run.nonce)));
+    lines.push(format!(
+        "This session is iteration {} of the run \"{}\"; its instructions stand in PROMPT.md.",
+        run.iteration, run.task_name
+    ));
+    lines.extend(
+        run.todo_items
+            .first()
+            .map(|item| format!("The item in hand is \"{item}\"; finished items stay finished.")),
+    );
+    lines.push(format!(
+        "The line that ends the run, only when everything is done: {}",
+        session::promise::line(&run.completion_promise, &run.nonce)
+    ));
     lines
 }
 

@@ -27,7 +27,12 @@ pub fn default_todo(project: &Project) -> Option<TodoList> {
 }
 
 /// The facts of a session: repository, files in progress, last commands, last words.
-pub fn of_session(project: &Project, transcript: Option<&Path>, record: &SessionRecord, calls: &[ToolCall]) -> Handoff {
+pub fn of_session(
+    project: &Project,
+    transcript: Option<&Path>,
+    record: &SessionRecord,
+    calls: &[ToolCall],
+) -> Handoff {
     let lines = transcript.and_then(|path| tail::last_lines(path, LOOK_BACK).ok()).unwrap_or_default();
     let (git, files) = match launcher::git::facts(project.root()) {
         Some((git, files)) => (Some(git), files),
@@ -50,13 +55,22 @@ pub fn is_ours(path: &str) -> bool {
 
 /// Outside git: what changed on the disk since the session began, whoever changed it, with the lines that Edit
 /// and Write reported.
-fn files_outside_git(project: &Project, record: &SessionRecord, lines: &[Line], calls: &[ToolCall]) -> Vec<FileInProgress> {
+fn files_outside_git(
+    project: &Project,
+    record: &SessionRecord,
+    lines: &[Line],
+    calls: &[ToolCall],
+) -> Vec<FileInProgress> {
     let since = record.started_at.as_deref().and_then(clock::parse);
     let mut files: Vec<FileInProgress> = since
         .map(|since| disk::changed_since(project.root(), since.into(), FILES))
         .unwrap_or_default()
         .into_iter()
-        .map(|path| FileInProgress { path: project.relative(&path), lines: String::new(), description: "changed in this session".into() })
+        .map(|path| FileInProgress {
+            path: project.relative(&path),
+            lines: String::new(),
+            description: "changed in this session".into(),
+        })
         .collect();
     for (path, ranges) in edits(lines, calls) {
         let path = project.relative(Path::new(&path));
@@ -89,7 +103,9 @@ fn edits(lines: &[Line], calls: &[ToolCall]) -> Vec<(String, Ranges)> {
         note(change.file_path.clone().unwrap_or_default(), ranges.collect());
     }
     // The batch at hand is not in the transcript yet: its edits are found where the new text stands.
-    let is_edit = |call: &&ToolCall| matches!(call.tool_name.as_deref(), Some("Edit" | "Write" | "MultiEdit" | "NotebookEdit"));
+    let is_edit = |call: &&ToolCall| {
+        matches!(call.tool_name.as_deref(), Some("Edit" | "Write" | "MultiEdit" | "NotebookEdit"))
+    };
     for call in calls.iter().filter(is_edit) {
         let Some(path) = &call.tool_input.file_path else { continue };
         let text = disk::read_text(Path::new(path)).ok().flatten().unwrap_or_default();
@@ -138,7 +154,9 @@ fn settle(known: &mut [(String, CommandFact)], result: &Block) {
 }
 
 fn last_words(lines: &[Line]) -> Option<String> {
-    let spoken = lines.iter().rev().filter(|line| line.kind.as_deref() == Some("assistant") && !line.is_sidechain && !line.is_api_error_message);
+    let spoken = lines.iter().rev().filter(|line| {
+        line.kind.as_deref() == Some("assistant") && !line.is_sidechain && !line.is_api_error_message
+    });
     spoken
         .flat_map(|line| line.message.blocks())
         .filter_map(|block| block.text)

@@ -27,8 +27,11 @@ pub fn stop_gate(input: &[u8]) -> Signal {
         return Signal::quiet();
     }
     let judged = match call.event() {
-        Event::Stop(stop) => note_stop(&call, stop).and_then(|()| judge(&call, Ending::Completed, stop.last_assistant_message.clone())),
-        Event::StopFailure(failure) => note_failure(&call, failure).and_then(|()| judge(&call, ending_of(failure), None)),
+        Event::Stop(stop) => note_stop(&call, stop)
+            .and_then(|()| judge(&call, Ending::Completed, stop.last_assistant_message.clone())),
+        Event::StopFailure(failure) => {
+            note_failure(&call, failure).and_then(|()| judge(&call, ending_of(failure), None))
+        }
         _ => Ok(None),
     };
     match judged {
@@ -47,7 +50,8 @@ fn speak(verdict: &Verdict) -> Signal {
 /// The verdict as far as it can be known before the verify commands have run; none in a session of no run.
 fn judge(call: &Call, ending: Ending, last_message: Option<String>) -> Result<Option<Verdict>, StoreError> {
     let Some(state) = call.owned_run()? else { return Ok(None) };
-    let evidence = Evidence { ending, last_message, todo: facts::todo(&call.project, &state), verify: Vec::new() };
+    let evidence =
+        Evidence { ending, last_message, todo: facts::todo(&call.project, &state), verify: Vec::new() };
     let verdict = provisional(&state, &evidence);
     let entry = Entry::new("provisional_verdict")
         .run(Some((&state.run_id, state.iteration)))
@@ -106,7 +110,9 @@ pub fn ending_of(failure: &StopFailure) -> Ending {
         "model_not_found" => Ending::Fatal(format!("model not found: {words}")),
         "rate_limit" => Ending::Limit(words),
         "server_error" => Ending::Overloaded(words),
-        "invalid_request" if words.to_lowercase().contains("too long") => Ending::WindowFull("prompt_too_long".to_owned()),
+        "invalid_request" if words.to_lowercase().contains("too long") => {
+            Ending::WindowFull("prompt_too_long".to_owned())
+        }
         error => Ending::Failed(format!("{error}: {words}")),
     }
 }

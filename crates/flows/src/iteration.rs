@@ -48,7 +48,12 @@ impl Ended {
 const OUTPUT_KEPT: usize = 2_000;
 
 /// Takes an iteration from its end to its verdict. None if there is no run, or nothing to judge.
-pub fn finish(project: &Project, settings: &Settings, run_id: &str, ended: &Ended) -> Result<Option<Verdict>, StoreError> {
+pub fn finish(
+    project: &Project,
+    settings: &Settings,
+    run_id: &str,
+    ended: &Ended,
+) -> Result<Option<Verdict>, StoreError> {
     let Some(state) = note_end(project, run_id, ended)? else { return Ok(None) };
     if state.iteration_record.phase == Phase::Judged {
         return Ok(state.last_verdict);
@@ -78,7 +83,13 @@ fn note_end(project: &Project, run_id: &str, ended: &Ended) -> Result<Option<Run
 
 /// A session that ended in the middle of its work, with no checkpoint, leaves one all the same: the files it
 /// was changing must not be forgotten.
-fn save_work(project: &Project, settings: &Settings, state: &RunState, record: &SessionRecord, ending: &Ending) -> Result<(), StoreError> {
+fn save_work(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    record: &SessionRecord,
+    ending: &Ending,
+) -> Result<(), StoreError> {
     let orderly = matches!(ending, Ending::Completed | Ending::HookStopped | Ending::Unknown);
     let there = &state.context_checkpoint;
     let has_one = there.active && there.iteration == state.iteration && there.cause == Cause::Level;
@@ -100,12 +111,19 @@ fn save_work(project: &Project, settings: &Settings, state: &RunState, record: &
         reading: record.reading.as_ref(),
         waited: None,
         calls: &[],
-        summary: None,
+        notes: session::handoff::Notes::default(),
     })
     .map(|_| ())
 }
 
-fn evidence(project: &Project, settings: &Settings, state: &RunState, record: &SessionRecord, ending: Ending, ended: &Ended) -> Evidence {
+fn evidence(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    record: &SessionRecord,
+    ending: Ending,
+    ended: &Ended,
+) -> Evidence {
     let at_stop = record.stop.as_ref().map(|stop| stop.last_words.clone());
     let last_message = match &ending {
         // What a hook of ours cut off is no last word; an earlier turn's is not either.
@@ -113,7 +131,8 @@ fn evidence(project: &Project, settings: &Settings, state: &RunState, record: &S
         Ending::Completed => ended.result_text.clone().filter(|text| !text.is_empty()).or(at_stop),
         _ => at_stop,
     };
-    let mut evidence = Evidence { ending, last_message, todo: facts::todo(project, state), verify: Vec::new() };
+    let mut evidence =
+        Evidence { ending, last_message, todo: facts::todo(project, state), verify: Vec::new() };
     if !state.status.is_over() && completion(state, &evidence) == Completion::Plausible {
         evidence.verify = verify(project, settings, &state.verify);
     }
@@ -148,7 +167,12 @@ fn shorten(output: &str) -> String {
     format!("{}\n{}", clip(output, OUTPUT_KEPT), clip_start(output, OUTPUT_KEPT))
 }
 
-fn judge(project: &Project, run_id: &str, iteration: u32, evidence: &Evidence) -> Result<Option<Verdict>, StoreError> {
+fn judge(
+    project: &Project,
+    run_id: &str,
+    iteration: u32,
+    evidence: &Evidence,
+) -> Result<Option<Verdict>, StoreError> {
     let judged = state_file::update(project, Some(run_id), Durability::Durable, |state| {
         if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
             return state.last_verdict.clone().map(|verdict| (verdict, None));
@@ -167,7 +191,12 @@ fn judge(project: &Project, run_id: &str, iteration: u32, evidence: &Evidence) -
     Ok(Some(verdict))
 }
 
-fn note_verdict(project: &Project, state: &RunState, verdict: &Verdict, evidence: &Evidence) -> Result<(), StoreError> {
+fn note_verdict(
+    project: &Project,
+    state: &RunState,
+    verdict: &Verdict,
+    evidence: &Evidence,
+) -> Result<(), StoreError> {
     let verify: Vec<serde_json::Value> = evidence
         .verify
         .iter()

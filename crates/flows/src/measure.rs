@@ -56,7 +56,8 @@ pub fn measure(question: &Question<'_>) -> Measurement {
     let first = read_tail(question.transcript, &ids, &mut measurement);
     let tail = wait_for_writer(question, first, &ids, &mut measurement);
     if let Some(reading) = reading(question, &tail, &ids) {
-        measurement.marks = reading.window.as_ref().map(|window| marks(question, window, reading.model.as_deref()));
+        measurement.marks =
+            reading.window.as_ref().map(|window| marks(question, window, reading.model.as_deref()));
         measurement.reading = Some(reading);
     }
     measurement
@@ -75,13 +76,19 @@ fn read_tail(transcript: Option<&Path>, ids: &[&str], measurement: &mut Measurem
 
 /// A hook that answers in a millisecond is usually faster than the client's own writer. Near a level the
 /// message at hand is worth a little wait; far from any it is not.
-fn wait_for_writer(question: &Question<'_>, first: Tail, ids: &[&str], measurement: &mut Measurement) -> Tail {
+fn wait_for_writer(
+    question: &Question<'_>,
+    first: Tail,
+    ids: &[&str],
+    measurement: &mut Measurement,
+) -> Tail {
     let is_here = |tail: &Tail| tail.answer.as_ref().is_some_and(|answer| answer.is_the_one);
     if ids.is_empty() || is_here(&first) || measurement.trouble.is_some() {
         return first;
     }
     let Some(before) = reading(question, &first, ids) else { return first };
-    let Some(marks) = before.window.as_ref().map(|window| marks(question, window, before.model.as_deref())) else {
+    let Some(marks) = before.window.as_ref().map(|window| marks(question, window, before.model.as_deref()))
+    else {
         return first;
     };
     let remembered = question.record.reading.as_ref().map_or(0, Reading::projected);
@@ -167,7 +174,8 @@ fn from_status(status: &StatusRecord, tail: &Tail, transcript: Option<&Reading>)
 }
 
 fn from_environment() -> Option<Reading> {
-    let percent = environment::number("CLAUDE_CONTEXT_PERCENT").filter(|percent| (0.0..=100.0).contains(percent))?;
+    let percent =
+        environment::number("CLAUDE_CONTEXT_PERCENT").filter(|percent| (0.0..=100.0).contains(percent))?;
     let window = Window { tokens: 1_000_000, source: WindowSource::Assumed };
     Some(Reading {
         used: (window.tokens as f64 * percent / 100.0).round() as u64,
@@ -184,8 +192,10 @@ fn from_environment() -> Option<Reading> {
 
 fn window_of(question: &Question<'_>, reading: &Reading, status: Option<&StatusRecord>) -> Option<Window> {
     let remembered = question.record.reading.as_ref().and_then(|old| old.model.clone());
-    let model = reading.model.clone().or(remembered).or_else(|| status.and_then(|status| status.model.clone()));
-    let of_status = status.filter(|status| status.model.is_none() || model.is_none() || status.model == model);
+    let model =
+        reading.model.clone().or(remembered).or_else(|| status.and_then(|status| status.model.clone()));
+    let of_status =
+        status.filter(|status| status.model.is_none() || model.is_none() || status.model == model);
     let evidence = WindowEvidence {
         model: model.as_deref(),
         settings: Some(&question.settings.windows),

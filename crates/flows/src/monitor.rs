@@ -65,15 +65,22 @@ fn watch(call: &Call) -> Result<Signal, store::StoreError> {
     let (action, record) = match decide(call, &sight, &measurement) {
         Ok(decided) => decided,
         // At L3 it acts even if the lock cannot be had.
-        Err(_) if matches!(foreseen, Action::Checkpoint { ends: true, .. } | Action::End { .. }) => (foreseen, draft),
+        Err(_) if matches!(foreseen, Action::Checkpoint { ends: true, .. } | Action::End { .. }) => {
+            (foreseen, draft)
+        }
         Err(error) => return Err(error),
     };
-    let scene = Scene { call, run: run.as_ref(), record: &record, measurement: &measurement, marks: sight.marks };
+    let scene =
+        Scene { call, run: run.as_ref(), record: &record, measurement: &measurement, marks: sight.marks };
     Ok(scene.act(&action).with_complaint(complaint))
 }
 
 /// The decision under the session's lock, on the newest record: twenty hooks at once announce a level once.
-fn decide(call: &Call, sight: &Sight, measurement: &Measurement) -> Result<(Action, SessionRecord), store::StoreError> {
+fn decide(
+    call: &Call,
+    sight: &Sight,
+    measurement: &Measurement,
+) -> Result<(Action, SessionRecord), store::StoreError> {
     let _lock = sessions::lock(&call.project, &call.session_id, PATIENCE)?;
     let before = sessions::load(&call.project, &call.session_id);
     let mut record = before.clone();
@@ -114,7 +121,8 @@ fn cancelled(call: &Call, run: &RunState) -> Signal {
     let _ = sessions::update(&call.project, &call.session_id, PATIENCE, |record| {
         record.ended_by_us = Some("the run was cancelled".to_owned());
     });
-    let reply = Reply::default().end_session("The run was cancelled with `plimsoll stop`.").tell_person(marker);
+    let reply =
+        Reply::default().end_session("The run was cancelled with `plimsoll stop`.").tell_person(marker);
     Signal::reply(&reply)
 }
 
@@ -161,13 +169,17 @@ impl Scene<'_> {
             // The session must end at L3 all the same, and the model must be told at L2.
             Err(error) => ("(no handoff could be written)".to_owned(), Some(error)),
         };
-        let marker = Marker::Checkpoint { level, percent: Some(percent), handoff: handoff.clone() }.to_string();
+        let marker =
+            Marker::Checkpoint { level, percent: Some(percent), handoff: handoff.clone() }.to_string();
         let event = self.call.event().name();
         if !ends {
-            let reply = Reply::default().tell_model(event, words::wrap_up(percent, &handoff)).tell_person(marker);
+            let reply =
+                Reply::default().tell_model(event, words::wrap_up(percent, &handoff)).tell_person(marker);
             return Signal::reply(&reply).with_complaint(complaint);
         }
-        let reason = format!("The context window is {percent}% full. The checkpoint is in {handoff}; a fresh session goes on from it.");
+        let reason = format!(
+            "The context window is {percent}% full. The checkpoint is in {handoff}; a fresh session goes on from it."
+        );
         let _ = sessions::update(&self.call.project, &self.call.session_id, PATIENCE, |record| {
             record.ended_by_us = Some(format!("{level} at {percent}%"));
         });
@@ -199,9 +211,12 @@ impl Scene<'_> {
             reading: self.measurement.reading.as_ref(),
             waited: self.measurement.waited,
             calls: self.call.event().tool_calls(),
-            summary: None,
+            notes: session::handoff::Notes::default(),
         };
-        debug_assert_eq!(self.measurement.reading.as_ref().and_then(session::Reading::percent), Some(percent));
+        debug_assert_eq!(
+            self.measurement.reading.as_ref().and_then(session::Reading::percent),
+            Some(percent)
+        );
         checkpoint::write(&request).map(Some)
     }
 

@@ -14,7 +14,9 @@ pub enum PromptError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The block has no end.
-    #[error("PROMPT.md begins with Plimsoll's block, and its end mark `<!-- plimsoll:end -->` is missing: put it back above your own text, or remove the whole block")]
+    #[error(
+        "PROMPT.md begins with Plimsoll's block, and its end mark `<!-- plimsoll:end -->` is missing: put it back above your own text, or remove the whole block"
+    )]
     NoEndMark,
 }
 
@@ -54,7 +56,8 @@ fn copy_path(project: &Project) -> std::path::PathBuf {
 
 fn last_paragraphs(project: &Project) -> Result<Vec<String>, StoreError> {
     let text = disk::read_text(&project.progress())?.unwrap_or_default();
-    let paragraphs: Vec<String> = text.split("\n\n").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    let paragraphs: Vec<String> =
+        text.split("\n\n").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect();
     let skipped = paragraphs.len().saturating_sub(PARAGRAPHS);
     Ok(paragraphs.into_iter().skip(skipped).collect())
 }

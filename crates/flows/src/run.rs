@@ -45,7 +45,9 @@ pub enum RunError {
     #[error("another `plimsoll run` is at work in this project")]
     Busy,
     /// The hook programs are missing.
-    #[error("the hook program {0} is neither beside plimsoll nor on the PATH: install all of Plimsoll (scripts/build.sh says where the programs lie)")]
+    #[error(
+        "the hook program {0} is neither beside plimsoll nor on the PATH: install all of Plimsoll (scripts/build.sh says where the programs lie)"
+    )]
     NoHooks(String),
     /// The client does not start.
     #[error("{0}")]
@@ -62,12 +64,30 @@ const FIRST_PAUSE: Duration = Duration::from_secs(3);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Arguments that would take the session out of our hands.
-const OURS: [&str; 8] =
-    ["-p", "--print", "--output-format", "--session-id", "--resume", "--continue", "--input-format", "--fork-session"];
+const OURS: [&str; 8] = [
+    "-p",
+    "--print",
+    "--output-format",
+    "--session-id",
+    "--resume",
+    "--continue",
+    "--input-format",
+    "--fork-session",
+];
 
 /// Runs a run to its end (or its pause); answers with the exit code.
-pub fn run(project: &Project, settings: &Settings, options: &Options, run: &RunState, watcher: &mut dyn Watcher) -> Result<u8, RunError> {
-    if let Some(argument) = options.client_arguments.iter().find(|argument| OURS.contains(&argument.split('=').next().unwrap_or_default())) {
+pub fn run(
+    project: &Project,
+    settings: &Settings,
+    options: &Options,
+    run: &RunState,
+    watcher: &mut dyn Watcher,
+) -> Result<u8, RunError> {
+    if let Some(argument) = options
+        .client_arguments
+        .iter()
+        .find(|argument| OURS.contains(&argument.split('=').next().unwrap_or_default()))
+    {
         return Err(RunError::Argument(argument.clone()));
     }
     let _only = lock::acquire(&project.run_lock(), Duration::ZERO).map_err(|error| match error {
@@ -75,7 +95,8 @@ pub fn run(project: &Project, settings: &Settings, options: &Options, run: &RunS
         error => RunError::Store(error),
     })?;
     let hooks = hook_settings(&options.client)?;
-    let mut runner = Runner { project, settings, options, run_id: run.run_id.clone(), hooks, watcher, pause: FIRST_PAUSE };
+    let mut runner =
+        Runner { project, settings, options, run_id: run.run_id.clone(), hooks, watcher, pause: FIRST_PAUSE };
     runner.watcher.tell(&Progress::Run { state: run });
     let mut recovered = runner.recover(run)?;
     loop {
@@ -92,8 +113,9 @@ pub fn run(project: &Project, settings: &Settings, options: &Options, run: &RunS
 /// Our hooks as the client's version knows them. They are passed along always: identical entries of the
 /// project's settings run once, and an agent's `git clean` cannot take these away.
 fn hook_settings(client: &Path) -> Result<String, RunError> {
-    let version = launcher::client_version(client)
-        .ok_or_else(|| RunError::Client(format!("{} does not answer `--version`: is it Claude Code?", client.display())))?;
+    let version = launcher::client_version(client).ok_or_else(|| {
+        RunError::Client(format!("{} does not answer `--version`: is it Claude Code?", client.display()))
+    })?;
     let era = Era::of_client(&version);
     let missing = settings::programs_of(era).into_iter().find(|program| {
         let beside = environment::own_directory().map(|folder| folder.join(program));
@@ -123,7 +145,8 @@ impl Runner<'_> {
         if record.phase == Phase::Judged {
             return Ok(None);
         }
-        let known = record.pid.zip(record.process_started).map(|(pid, started)| process::Identity { pid, started });
+        let known =
+            record.pid.zip(record.process_started).map(|(pid, started)| process::Identity { pid, started });
         let session_id = run.session_id.clone().unwrap_or_default();
         let orphan = known.filter(|known| process::is_alive(*known)).or_else(|| {
             let setting = format!("{RUN_VARIABLE}={}", self.run_id);
@@ -131,7 +154,10 @@ impl Runner<'_> {
         });
         if let Some(orphan) = orphan {
             self.note(run, Entry::new("adopted").fact("pid", orphan.pid))?;
-            self.watcher.tell(&Progress::Note(format!("adopted the client of iteration {} (pid {})", run.iteration, orphan.pid)));
+            self.watcher.tell(&Progress::Note(format!(
+                "adopted the client of iteration {} (pid {})",
+                run.iteration, orphan.pid
+            )));
             self.record_process(orphan)?;
             return self.follow(run, Client::Adopted(orphan)).map(Some);
         }
@@ -161,8 +187,18 @@ impl Runner<'_> {
         let prompt = self.output(state, "prompt.md");
         disk::replace(&prompt, &disk::read(&self.project.prompt())?.unwrap_or_default(), Durability::Lazy)?;
         let session_id = state.session_id.clone().unwrap_or_default();
-        let ours = ["-p", "--output-format", "stream-json", "--verbose", "--session-id", &session_id, "--settings", &self.hooks];
-        let arguments: Vec<String> = ours.map(str::to_owned).into_iter().chain(self.options.client_arguments.clone()).collect();
+        let ours = [
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--session-id",
+            &session_id,
+            "--settings",
+            &self.hooks,
+        ];
+        let arguments: Vec<String> =
+            ours.map(str::to_owned).into_iter().chain(self.options.client_arguments.clone()).collect();
         let client = client::start(Launch {
             program: &self.options.client,
             arguments: &arguments,
@@ -219,10 +255,18 @@ impl Runner<'_> {
     }
 
     /// Reasons to end the client that do not come from itself.
-    fn intervene(&mut self, state: &RunState, follower: &mut Follower, client: &mut Client) -> Result<Option<Ended>, RunError> {
+    fn intervene(
+        &mut self,
+        state: &RunState,
+        follower: &mut Follower,
+        client: &mut Client,
+    ) -> Result<Option<Ended>, RunError> {
         if self.watcher.interrupts() >= 2 {
             client.end(Duration::from_secs(5));
-            return Ok(Some(Ended { ending: Ending::Interrupted, ..follower.ended(session::Exit::default()) }));
+            return Ok(Some(Ended {
+                ending: Ending::Interrupted,
+                ..follower.ended(session::Exit::default())
+            }));
         }
         if !follower.time_to_look() {
             return Ok(None);
@@ -237,9 +281,13 @@ impl Runner<'_> {
         if follower.is_unguarded(now.iteration_record.hooks_seen) {
             client.end(Duration::from_secs(2));
             self.note(state, Entry::new("unguarded").fact("client_version", follower.version()))?;
-            return Ok(Some(Ended { ending: Ending::Fatal(unguarded_words(&follower.version())), ..Ended::default() }));
+            return Ok(Some(Ended {
+                ending: Ending::Fatal(unguarded_words(&follower.version())),
+                ..Ended::default()
+            }));
         }
-        let record = state.session_id.as_ref().map(|id| store::sessions::load(self.project, id)).unwrap_or_default();
+        let record =
+            state.session_id.as_ref().map(|id| store::sessions::load(self.project, id)).unwrap_or_default();
         self.watcher.tell(&Progress::Load { state: now, record: &record });
         let limit = if record.ended_by_us.is_some() || follower.was_stopped_by_hook() {
             self.settings.end_wait_seconds
@@ -247,7 +295,10 @@ impl Runner<'_> {
             self.settings.background_wait_seconds
         };
         if follower.lingers(Duration::from_secs(limit)) {
-            self.note(state, Entry::new("client_ended").fact("reason", format!("alive {limit} s after its result")))?;
+            self.note(
+                state,
+                Entry::new("client_ended").fact("reason", format!("alive {limit} s after its result")),
+            )?;
             client.end(Duration::from_secs(5));
             follower.read_on()?;
             return Ok(Some(follower.ended(session::Exit::default())));
@@ -256,12 +307,20 @@ impl Runner<'_> {
     }
 
     /// A client that came and went before we looked was guarded, or the night ends here.
-    fn checked_end(&self, state: &RunState, follower: &Follower, exit: session::Exit) -> Result<Ended, RunError> {
+    fn checked_end(
+        &self,
+        state: &RunState,
+        follower: &Follower,
+        exit: session::Exit,
+    ) -> Result<Ended, RunError> {
         let now = state_file::load(self.project, Some(&self.run_id))?;
         let hooks_seen = now.as_ref().unwrap_or(state).iteration_record.hooks_seen;
         if follower.has_begun() && !hooks_seen {
             self.note(state, Entry::new("unguarded").fact("client_version", follower.version()))?;
-            return Ok(Ended { ending: Ending::Fatal(unguarded_words(&follower.version())), ..follower.ended(exit) });
+            return Ok(Ended {
+                ending: Ending::Fatal(unguarded_words(&follower.version())),
+                ..follower.ended(exit)
+            });
         }
         Ok(follower.ended(exit))
     }
@@ -282,7 +341,9 @@ impl Runner<'_> {
         match verdict {
             Verdict::Stop { status, .. } => Ok(Some(status.exit_code())),
             Verdict::Continue { .. } if interrupted => {
-                state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| state.status = Status::Paused)?;
+                state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+                    state.status = Status::Paused
+                })?;
                 Ok(Some(INTERRUPTED))
             }
             Verdict::Continue { .. } => {
@@ -290,7 +351,9 @@ impl Runner<'_> {
                 Ok(None)
             }
             Verdict::Pause { .. } if interrupted => Ok(Some(INTERRUPTED)),
-            Verdict::Pause { reason, .. } if !self.options.wait || reason == "interrupted" => Ok(Some(Status::Paused.exit_code())),
+            Verdict::Pause { reason, .. } if !self.options.wait || reason == "interrupted" => {
+                Ok(Some(Status::Paused.exit_code()))
+            }
             Verdict::Pause { reason, .. } => self.wait(reason),
         }
     }
@@ -302,7 +365,9 @@ impl Runner<'_> {
             if self.watcher.interrupts() > 0 {
                 return Ok(Some(INTERRUPTED));
             }
-            if state_file::load(self.project, Some(&self.run_id))?.is_some_and(|state| state.status == Status::Cancelled) {
+            if state_file::load(self.project, Some(&self.run_id))?
+                .is_some_and(|state| state.status == Status::Cancelled)
+            {
                 return Ok(Some(Status::Cancelled.exit_code()));
             }
             std::thread::sleep(Duration::from_millis(200));
@@ -314,7 +379,9 @@ impl Runner<'_> {
     /// Where a session's output lies: a limit may bring several sessions under one number.
     fn output(&self, state: &RunState, kind: &str) -> PathBuf {
         let session: String = state.session_id.as_deref().unwrap_or("none").chars().take(8).collect();
-        self.project.run_folder(&self.run_id).join(format!("iteration-{:04}-{session}.{kind}", state.iteration))
+        self.project
+            .run_folder(&self.run_id)
+            .join(format!("iteration-{:04}-{session}.{kind}", state.iteration))
     }
 
     fn note(&self, state: &RunState, entry: Entry) -> Result<(), StoreError> {

@@ -36,7 +36,9 @@ pub enum StartError {
     #[error(transparent)]
     Prompt(#[from] PromptError),
     /// Two texts and no way to tell which is meant.
-    #[error("there is a PROMPT.md and an objective: give one of them (without --objective, PROMPT.md is the task)")]
+    #[error(
+        "there is a PROMPT.md and an objective: give one of them (without --objective, PROMPT.md is the task)"
+    )]
     TwoTasks,
     /// No text at all.
     #[error("there is no task: write PROMPT.md, or give --objective TEXT or --objective-file FILE")]
@@ -45,7 +47,9 @@ pub enum StartError {
     #[error("the to-do file {0} is missing: write it, or leave --todo out")]
     NoTodo(String),
     /// A run is there already.
-    #[error("the run \"{name}\" ({run_id}) is {status} at iteration {iteration}: go on with `plimsoll run --resume`, or cancel it with `plimsoll stop`")]
+    #[error(
+        "the run \"{name}\" ({run_id}) is {status} at iteration {iteration}: go on with `plimsoll run --resume`, or cancel it with `plimsoll stop`"
+    )]
     RunThere {
         /// Its name.
         name: String,
@@ -96,7 +100,8 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
 /// The task's text, and whether PROMPT.md is ours as a whole.
 fn task(project: &Project, new: &NewRun, old: Option<&RunState>) -> Result<(Vec<u8>, bool), StartError> {
     let there = disk::read(&project.prompt())?;
-    let text = there.as_deref().map(session::prompt::task_text).transpose().map_err(|_| PromptError::NoEndMark)?;
+    let text =
+        there.as_deref().map(session::prompt::task_text).transpose().map_err(|_| PromptError::NoEndMark)?;
     // A PROMPT.md that an earlier run made of its objective is nobody's text.
     let left_over = old.is_some_and(|old| old.prompt_made && text == Some(old.objective.as_bytes()));
     match (&new.objective, text) {
@@ -116,10 +121,19 @@ fn todo(project: &Project, new: &NewRun) -> Result<(Option<String>, TodoList), S
     }
 }
 
-fn state(project: &Project, new: &NewRun, task: &[u8], prompt_made: bool, todo_file: Option<String>, todo: &TodoList) -> RunState {
+fn state(
+    project: &Project,
+    new: &NewRun,
+    task: &[u8],
+    prompt_made: bool,
+    todo_file: Option<String>,
+    todo: &TodoList,
+) -> RunState {
     let text = String::from_utf8_lossy(task);
-    let folder = project.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let first_line = text.lines().map(|line| line.trim_start_matches(['#', ' '])).find(|line| !line.is_empty());
+    let folder =
+        project.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let first_line =
+        text.lines().map(|line| line.trim_start_matches(['#', ' '])).find(|line| !line.is_empty());
     let name = new.name.clone().or(first_line.map(|line| clip(&one_line(line), 60))).unwrap_or(folder);
     RunState {
         task_name: one_line(&name),
@@ -151,7 +165,8 @@ pub enum Resumed {
 /// Looks for the run to resume. A run that stopped for a reason a person can mend is opened again; one that was
 /// completed or cancelled is over for good.
 pub fn resume(project: &Project, new: &NewRun, more_iterations: Option<u32>) -> Result<Resumed, StartError> {
-    let run_id = newest_run_id(project)?.ok_or_else(|| StartError::NoRun(project.root().display().to_string()))?;
+    let run_id =
+        newest_run_id(project)?.ok_or_else(|| StartError::NoRun(project.root().display().to_string()))?;
     let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
         if let Some(most) = more_iterations {
             state.max_iterations = most;
@@ -241,8 +256,15 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
     .ok_or_else(no_run)?;
     prompt::write(project, &state)?;
     // Consumed only once a prompt has carried it on.
-    state_file::update(project, Some(run_id), Durability::Lazy, |state| state.context_checkpoint.active = false)?;
-    journal::note(project, Entry::new("planned").run(Some((run_id, state.iteration))).fact("resuming", state.iteration_record.resuming))?;
+    state_file::update(project, Some(run_id), Durability::Lazy, |state| {
+        state.context_checkpoint.active = false
+    })?;
+    journal::note(
+        project,
+        Entry::new("planned")
+            .run(Some((run_id, state.iteration)))
+            .fact("resuming", state.iteration_record.resuming),
+    )?;
     Ok(state)
 }
 
@@ -257,6 +279,9 @@ fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, St
     let items = state.completed_items.iter().map(item(true)).chain(state.todo_items.iter().map(item(false)));
     let todo = TodoList { items: items.collect() };
     disk::replace(&project.root().join(file), todo.render().as_bytes(), Durability::Durable)?;
-    journal::note(project, Entry::new("todo_mended").run(Some((&state.run_id, state.iteration))).fact("file", file.clone()))?;
+    journal::note(
+        project,
+        Entry::new("todo_mended").run(Some((&state.run_id, state.iteration))).fact("file", file.clone()),
+    )?;
     Ok(Some(todo))
 }

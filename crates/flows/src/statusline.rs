@@ -17,7 +17,12 @@ pub fn statusline(input: &[u8]) -> Signal {
         Ok(payload) => (payload, None),
         Err(error) => (StatusPayload::default(), Some(format!("standard input is {error}"))),
     };
-    let directory = payload.workspace.project_dir.as_deref().or(payload.workspace.current_dir.as_deref()).or(payload.cwd.as_deref());
+    let directory = payload
+        .workspace
+        .project_dir
+        .as_deref()
+        .or(payload.workspace.current_dir.as_deref())
+        .or(payload.cwd.as_deref());
     let project = Project::at(Path::new(directory.unwrap_or(".")));
     let (settings, trouble) = config::load(&project);
     let line = render(&view(&payload, &project, &settings));
@@ -28,7 +33,9 @@ pub fn statusline(input: &[u8]) -> Signal {
 fn view(payload: &StatusPayload, project: &Project, settings: &Settings) -> View {
     let session_id = payload.session_id.as_deref().unwrap_or_default();
     let directory = payload.workspace.current_dir.as_deref().or(payload.cwd.as_deref());
-    let name = directory.map(|path| Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned()));
+    let name = directory.map(|path| {
+        Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned())
+    });
     let used = payload.context_window.used();
     let record = sessions::load(project, session_id);
     let evidence = WindowEvidence {
@@ -40,13 +47,16 @@ fn view(payload: &StatusPayload, project: &Project, settings: &Settings) -> View
     };
     let window = window::window(&evidence);
     let question = Question { project, settings, record: &record, transcript: None, calls: &[] };
-    let own_percent = used.zip(window.as_ref()).and_then(|(used, window)| session::reading::percent(used, window.tokens));
+    let own_percent =
+        used.zip(window.as_ref()).and_then(|(used, window)| session::reading::percent(used, window.tokens));
     let of_client = payload.context_window.used_percentage.filter(|percent| (0.0..=100.0).contains(percent));
     View {
         model: payload.model.display_name.clone().or(payload.model.id.clone()),
         directory: name,
         branch: directory.and_then(|path| branch(Path::new(path))),
-        percent: of_client.map(|percent| percent.round() as u64).or(own_percent.map(|percent| percent.min(100))),
+        percent: of_client
+            .map(|percent| percent.round() as u64)
+            .or(own_percent.map(|percent| percent.min(100))),
         used,
         marks: window.map(|window| marks(&question, &window, payload.model.id.as_deref())),
         run: run(project, session_id),

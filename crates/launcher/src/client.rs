@@ -46,7 +46,8 @@ pub fn start(launch: Launch<'_>) -> Result<Client, String> {
         .stdout(Stdio::from(launch.stdout))
         .stderr(Stdio::from(launch.stderr))
         .process_group(0);
-    let child = command.spawn().map_err(|error| format!("cannot start {}: {error}", launch.program.display()))?;
+    let child =
+        command.spawn().map_err(|error| format!("cannot start {}: {error}", launch.program.display()))?;
     let known = process::identity(child.id());
     Ok(Client::Started(child, known))
 }

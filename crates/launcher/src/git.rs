@@ -14,9 +14,14 @@ const RANGES_NAMED: usize = 6;
 
 /// The repository and the files with uncommitted changes; none outside git.
 pub fn facts(folder: &Path) -> Option<(GitFacts, Vec<FileInProgress>)> {
-    let status = git(folder, &["status", "--porcelain=v2", "--branch", "--untracked-files=all", "-z", "--", "."]);
+    let status =
+        git(folder, &["status", "--porcelain=v2", "--branch", "--untracked-files=all", "-z", "--", "."]);
     if status.timed_out {
-        let facts = GitFacts { branch: "?".into(), trouble: Some("git status took too long".into()), ..GitFacts::default() };
+        let facts = GitFacts {
+            branch: "?".into(),
+            trouble: Some("git status took too long".into()),
+            ..GitFacts::default()
+        };
         return Some((facts, Vec::new()));
     }
     if !status.succeeded() {
@@ -25,7 +30,10 @@ pub fn facts(folder: &Path) -> Option<(GitFacts, Vec<FileInProgress>)> {
     let (mut facts, mut files) = parse_status(&String::from_utf8_lossy(&status.stdout));
     if facts.head.is_some() {
         facts.subject = text(&git(folder, &["log", "-1", "--format=%s"]));
-        let diff = git(folder, &["diff", "HEAD", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames", "--relative"]);
+        let diff = git(
+            folder,
+            &["diff", "HEAD", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames", "--relative"],
+        );
         if diff.timed_out {
             facts.trouble = Some("git diff took too long: no line ranges".into());
         }
@@ -85,7 +93,9 @@ fn parse_status(output: &str) -> (GitFacts, Vec<FileInProgress>) {
 fn header(line: &str, facts: &mut GitFacts) {
     match line.split_once(' ') {
         Some(("branch.oid", id)) if id != "(initial)" => facts.head = Some(id.to_owned()),
-        Some(("branch.head", name)) => facts.branch = if name == "(detached)" { "HEAD (detached)".into() } else { name.into() },
+        Some(("branch.head", name)) => {
+            facts.branch = if name == "(detached)" { "HEAD (detached)".into() } else { name.into() }
+        }
         _ => {}
     }
 }
@@ -144,7 +154,9 @@ pub fn join(ranges: &[Range]) -> String {
     }
     // The last ranges are where the work is.
     let left_out = joined.len().saturating_sub(RANGES_NAMED);
-    let named = joined[left_out..].iter().map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    let named = joined[left_out..]
+        .iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
     let more = (left_out > 0).then(|| "…".to_owned());
     more.into_iter().chain(named).collect::<Vec<_>>().join(", ")
 }
@@ -167,14 +179,27 @@ mod tests {
     #[test]
     fn changed_files_are_named_with_their_lines_whoever_changed_them() {
         let folder = repository();
-        sh(folder.path(), "seq 1 100 > a.txt && seq 1 10 > 'spaced name.txt' && git add -A && git commit -qm first");
-        sh(folder.path(), "sed -i '45,50s/$/x/; 90s/$/x/' a.txt && echo 11 >> 'spaced name.txt' && echo new > new.txt");
+        sh(
+            folder.path(),
+            "seq 1 100 > a.txt && seq 1 10 > 'spaced name.txt' && git add -A && git commit -qm first",
+        );
+        sh(
+            folder.path(),
+            "sed -i '45,50s/$/x/; 90s/$/x/' a.txt && echo 11 >> 'spaced name.txt' && echo new > new.txt",
+        );
         let (facts, files) = facts(folder.path()).unwrap();
         assert_eq!((facts.branch.as_str(), facts.subject.as_str()), ("main", "first"));
-        let named: Vec<_> = files.iter().map(|file| (file.path.as_str(), file.lines.as_str(), file.description.as_str())).collect();
+        let named: Vec<_> = files
+            .iter()
+            .map(|file| (file.path.as_str(), file.lines.as_str(), file.description.as_str()))
+            .collect();
         assert_eq!(
             named,
-            [("a.txt", "45-50, 90", "modified"), ("spaced name.txt", "11", "modified"), ("new.txt", "", "new, untracked")]
+            [
+                ("a.txt", "45-50, 90", "modified"),
+                ("spaced name.txt", "11", "modified"),
+                ("new.txt", "", "new, untracked")
+            ]
         );
     }
 

@@ -54,7 +54,12 @@ pub fn shell(line: &str, folder: &Path, deadline: Duration) -> Outcome {
 
 /// Runs a program in our place: its streams are ours, its environment is exactly what is given. Answers with
 /// its exit code; none when a signal ended it.
-pub fn stand_in(program: &Path, arguments: &[String], folder: &Path, environment: &[(String, String)]) -> std::io::Result<Option<i32>> {
+pub fn stand_in(
+    program: &Path,
+    arguments: &[String],
+    folder: &Path,
+    environment: &[(String, String)],
+) -> std::io::Result<Option<i32>> {
     let status = Command::new(program)
         .args(arguments)
         .current_dir(folder)
@@ -76,7 +81,8 @@ pub fn client_version(program: &Path) -> Option<String> {
 /// Runs a command with nothing on its standard input, collecting what it prints.
 fn run(mut command: Command, deadline: Duration) -> Outcome {
     let started = Instant::now();
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
+    let child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
     let mut child = match child {
         Ok(child) => child,
         Err(error) => return Outcome { trouble: Some(error.to_string()), ..Outcome::default() },

@@ -43,10 +43,12 @@ pub fn own_pid() -> u32 {
 pub fn find(argument: &str, setting: &str) -> Option<Identity> {
     let entries = std::fs::read_dir("/proc").ok()?;
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| *pid != own_pid() && holds(*pid, "cmdline", argument) && holds(*pid, "environ", setting))
-        // The client's own children may carry the same words: the oldest is the client.
-        .filter_map(identity)
-        .min_by_key(|found| (found.started, found.pid))
+    pids.filter(|pid| {
+        *pid != own_pid() && holds(*pid, "cmdline", argument) && holds(*pid, "environ", setting)
+    })
+    // The client's own children may carry the same words: the oldest is the client.
+    .filter_map(identity)
+    .min_by_key(|found| (found.started, found.pid))
 }
 
 fn holds(pid: u32, file: &str, word: &str) -> bool {
@@ -92,7 +94,11 @@ mod tests {
 
     #[test]
     fn a_process_is_found_by_argument_and_environment_together() {
-        let mut child = std::process::Command::new("sleep").arg("61.25").env("PLIMSOLL_RUN_ID", "find-me").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("61.25")
+            .env("PLIMSOLL_RUN_ID", "find-me")
+            .spawn()
+            .unwrap();
         let find_it = |argument, setting| find(argument, setting).map(|found| found.pid);
         assert_eq!(find_it("61.25", "PLIMSOLL_RUN_ID=find-me"), Some(child.id()));
         assert_eq!(find_it("61.25", "PLIMSOLL_RUN_ID=other"), None);

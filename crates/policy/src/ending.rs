@@ -25,11 +25,15 @@ fn error(result: &RunResult) -> Ending {
     let reason = result.terminal_reason.as_deref().unwrap_or_default();
     let words = result.result.clone().unwrap_or_else(|| result.errors.join("; "));
     match (reason, result.subtype.as_deref().unwrap_or_default()) {
-        ("blocking_limit" | "prompt_too_long" | "rapid_refill_breaker", _) => Ending::WindowFull(reason.to_owned()),
+        ("blocking_limit" | "prompt_too_long" | "rapid_refill_breaker", _) => {
+            Ending::WindowFull(reason.to_owned())
+        }
         (_, "error_max_turns") => Ending::ClientLimit("--max-turns".to_owned()),
         (_, "error_max_budget_usd") => Ending::ClientLimit("--max-budget-usd".to_owned()),
         (reason, _) if reason.starts_with("aborted") => Ending::Interrupted,
-        _ if words.to_lowercase().starts_with("prompt is too long") => Ending::WindowFull("prompt_too_long".to_owned()),
+        _ if words.to_lowercase().starts_with("prompt is too long") => {
+            Ending::WindowFull("prompt_too_long".to_owned())
+        }
         _ => api_error(result.api_error_status.or_else(|| status_in(&words)), words),
     }
 }
@@ -38,7 +42,9 @@ fn api_error(status: Option<u64>, words: String) -> Ending {
     match status {
         Some(401 | 403) => Ending::Fatal(format!("authentication failed: {words}")),
         Some(404) => Ending::Fatal(format!("model not found: {words}")),
-        Some(400) if words.to_lowercase().contains("credit balance") => Ending::Fatal(format!("billing: {words}")),
+        Some(400) if words.to_lowercase().contains("credit balance") => {
+            Ending::Fatal(format!("billing: {words}"))
+        }
         Some(402) => Ending::Fatal(format!("billing: {words}")),
         Some(429) => Ending::Limit(words),
         Some(500..) => Ending::Overloaded(words),

@@ -63,7 +63,10 @@ pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
 fn objections(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
     let Some(file) = &state.todo_file else { return Vec::new() };
     let Some(todo) = todo else {
-        return vec![format!("the to-do file {file} is missing, with {}", counted(state.known_items.len(), "known item"))];
+        return vec![format!(
+            "the to-do file {file} is missing, with {}",
+            counted(state.known_items.len(), "known item")
+        )];
     };
     let mut reasons = Vec::new();
     let open = todo.open();
@@ -73,13 +76,22 @@ fn objections(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
     }
     let vanished = todo.vanished(&state.known_items);
     if !vanished.is_empty() {
-        reasons.push(format!("{} vanished unticked from {file}: {}", counted(vanished.len(), "item"), names(&vanished)));
+        reasons.push(format!(
+            "{} vanished unticked from {file}: {}",
+            counted(vanished.len(), "item"),
+            names(&vanished)
+        ));
     }
     reasons
 }
 
 fn names(items: &[String]) -> String {
-    let listed = items.iter().take(NAMES_LISTED).map(|item| format!("\"{}\"", clip(item, 80))).collect::<Vec<_>>().join(", ");
+    let listed = items
+        .iter()
+        .take(NAMES_LISTED)
+        .map(|item| format!("\"{}\"", clip(item, 80)))
+        .collect::<Vec<_>>()
+        .join(", ");
     let rest = items.len().saturating_sub(NAMES_LISTED);
     if rest > 0 { format!("{listed} and {rest} more") } else { listed }
 }
@@ -112,13 +124,21 @@ fn judge(state: &RunState, evidence: &Evidence) -> Verdict {
         Completion::Plausible if evidence.verify.iter().all(|outcome| outcome.passed) => {
             return Verdict::Stop { status: Status::Completed, reason: completed_words(state, evidence) };
         }
-        Completion::Blocked(reason) => return Verdict::Stop { status: Status::Blocked, reason: reason.clone() },
+        Completion::Blocked(reason) => {
+            return Verdict::Stop { status: Status::Blocked, reason: reason.clone() };
+        }
         _ => {}
     }
     match &evidence.ending {
-        Ending::Fatal(words) => return Verdict::Stop { status: Status::FatalError, reason: clip(words, 300) },
-        Ending::Limit(words) => return Verdict::Pause { until: None, reason: format!("usage limit: {}", clip(words, 200)) },
-        Ending::Overloaded(words) => return Verdict::Pause { until: None, reason: format!("overloaded: {}", clip(words, 200)) },
+        Ending::Fatal(words) => {
+            return Verdict::Stop { status: Status::FatalError, reason: clip(words, 300) };
+        }
+        Ending::Limit(words) => {
+            return Verdict::Pause { until: None, reason: format!("usage limit: {}", clip(words, 200)) };
+        }
+        Ending::Overloaded(words) => {
+            return Verdict::Pause { until: None, reason: format!("overloaded: {}", clip(words, 200)) };
+        }
         Ending::Interrupted => return Verdict::Pause { until: None, reason: "interrupted".to_owned() },
         _ => {}
     }
@@ -132,7 +152,10 @@ fn judge(state: &RunState, evidence: &Evidence) -> Verdict {
 fn go_on(state: &RunState, evidence: &Evidence, completion: &Completion) -> Verdict {
     if matches!(completion, Completion::Refused(_) | Completion::Plausible) {
         let reason = refusal_reasons(state, evidence).join("; ");
-        return Verdict::Continue { kind: ContinueKind::Refused, reason: clip(&session::text::one_line(&reason), 500) };
+        return Verdict::Continue {
+            kind: ContinueKind::Refused,
+            reason: clip(&session::text::one_line(&reason), 500),
+        };
     }
     let checkpoint = &state.context_checkpoint;
     if crate::resume::due(checkpoint, evidence.todo.as_ref()).is_some() {
@@ -159,7 +182,8 @@ fn next_words(state: &RunState, evidence: &Evidence) -> String {
 
 fn completed_words(state: &RunState, evidence: &Evidence) -> String {
     let items = evidence.todo.as_ref().map(|todo| counted(todo.done().len(), "item"));
-    let verify = (!evidence.verify.is_empty()).then(|| format!("{} passed", counted(evidence.verify.len(), "verify command")));
+    let verify = (!evidence.verify.is_empty())
+        .then(|| format!("{} passed", counted(evidence.verify.len(), "verify command")));
     let parts: Vec<String> = items.filter(|_| state.todo_file.is_some()).into_iter().chain(verify).collect();
     if parts.is_empty() { "promised".to_owned() } else { parts.join(", ") }
 }
@@ -169,7 +193,12 @@ fn refusal_reasons(state: &RunState, evidence: &Evidence) -> Vec<String> {
         return reasons;
     }
     let failed = |outcome: &&VerifyOutcome| !outcome.passed;
-    evidence.verify.iter().filter(failed).map(|outcome| format!("verify command `{}` {}", outcome.command, outcome.words)).collect()
+    evidence
+        .verify
+        .iter()
+        .filter(failed)
+        .map(|outcome| format!("verify command `{}` {}", outcome.command, outcome.words))
+        .collect()
 }
 
 #[cfg(test)]
@@ -230,9 +259,13 @@ mod tests {
     #[test]
     fn a_promise_is_refused_while_a_verify_command_fails() {
         let mut state = state();
-        let outcome = |passed| VerifyOutcome { command: "make test".into(), passed, words: "exited with 2".into() };
+        let outcome =
+            |passed| VerifyOutcome { command: "make test".into(), passed, words: "exited with 2".into() };
         let failing = Evidence { verify: vec![outcome(true), outcome(false)], ..evidence(PROMISE, DONE) };
-        assert_eq!(marker(&mut state, &failing), "RALPH_CONTINUE|refused|verify command `make test` exited with 2");
+        assert_eq!(
+            marker(&mut state, &failing),
+            "RALPH_CONTINUE|refused|verify command `make test` exited with 2"
+        );
         assert_eq!(state.refusals, ["verify command `make test` exited with 2"]);
         let passing = Evidence { verify: vec![outcome(true)], ..evidence(PROMISE, DONE) };
         assert_eq!(marker(&mut state, &passing), "RALPH_STOP|completed|2 items, 1 verify command passed");
@@ -263,7 +296,8 @@ mod tests {
     #[test]
     fn a_checkpoint_never_jumps_the_queue_and_is_kept_whatever_the_verdict() {
         let mut state = state();
-        state.context_checkpoint = Checkpoint { active: true, handoff_file: "h.md".into(), ..Checkpoint::default() };
+        state.context_checkpoint =
+            Checkpoint { active: true, handoff_file: "h.md".into(), ..Checkpoint::default() };
         assert_eq!(marker(&mut state, &evidence("x", "- [ ] one\n")), "RALPH_CONTINUE|checkpoint|h.md");
         state.iteration = 50;
         assert!(marker(&mut state, &evidence("x", "- [ ] one\n")).starts_with("RALPH_STOP|max_iterations"));
@@ -273,7 +307,10 @@ mod tests {
     #[test]
     fn blocked_is_an_honest_way_out() {
         let message = "<promise>BLOCKED n1 no credentials</promise>";
-        assert_eq!(marker(&mut state(), &evidence(message, "- [ ] one\n")), "RALPH_STOP|blocked|no credentials");
+        assert_eq!(
+            marker(&mut state(), &evidence(message, "- [ ] one\n")),
+            "RALPH_STOP|blocked|no credentials"
+        );
     }
 
     #[test]

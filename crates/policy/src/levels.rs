@@ -50,7 +50,8 @@ pub fn ceiling(window: u64, model: Option<&str>, knobs: &Knobs) -> Ceiling {
     if knobs.compact_window.is_none() && model.is_some_and(never_by_threshold) {
         return Ceiling { tokens: window, action: CeilingAction::Rejected };
     }
-    let compact_window = knobs.compact_window.map_or(window, |tokens| tokens.max(LEAST_COMPACT_WINDOW).min(window));
+    let compact_window =
+        knobs.compact_window.map_or(window, |tokens| tokens.max(LEAST_COMPACT_WINDOW).min(window));
     let effective = compact_window.saturating_sub(reserve);
     let threshold = effective.saturating_sub(COMPACT_BELOW);
     let earlier = knobs
@@ -104,15 +105,31 @@ mod tests {
         assert_eq!(ceiling_of(small, "claude-opus-4-6", window(150_000)), (117_000, Compacts));
         assert_eq!(ceiling_of(small, "claude-opus-4-6", window(100_000)), (67_000, Compacts));
         assert_eq!(ceiling_of(small, "claude-opus-4-6", window(50_000)), (67_000, Compacts));
-        assert_eq!(ceiling_of(million, "claude-opus-5-5", |knobs| knobs.max_output = Some(8_000)), (979_000, Compacts));
-        assert_eq!(ceiling_of(million, "claude-opus-5-5", |knobs| knobs.percent_override = Some(50.0)), (490_000, Compacts));
-        assert_eq!(ceiling_of(million, "claude-opus-5-5", |knobs| knobs.percent_override = Some(99.0)), (967_000, Compacts));
-        assert_eq!(ceiling_of(million, "claude-opus-5-5", |knobs| knobs.auto_compact = false), (977_000, Refuses));
-        assert_eq!(ceiling_of(small, "claude-opus-4-6", |knobs| knobs.auto_compact = false), (177_000, Refuses));
+        assert_eq!(
+            ceiling_of(million, "claude-opus-5-5", |knobs| knobs.max_output = Some(8_000)),
+            (979_000, Compacts)
+        );
+        assert_eq!(
+            ceiling_of(million, "claude-opus-5-5", |knobs| knobs.percent_override = Some(50.0)),
+            (490_000, Compacts)
+        );
+        assert_eq!(
+            ceiling_of(million, "claude-opus-5-5", |knobs| knobs.percent_override = Some(99.0)),
+            (967_000, Compacts)
+        );
+        assert_eq!(
+            ceiling_of(million, "claude-opus-5-5", |knobs| knobs.auto_compact = false),
+            (977_000, Refuses)
+        );
+        assert_eq!(
+            ceiling_of(small, "claude-opus-4-6", |knobs| knobs.auto_compact = false),
+            (177_000, Refuses)
+        );
     }
 
     fn percents(window: u64, model: &str, knobs: Knobs) -> [u64; 3] {
-        let marks = marks(window, ceiling(window, Some(model), &knobs), &Levels::default(), &Margins::default());
+        let marks =
+            marks(window, ceiling(window, Some(model), &knobs), &Levels::default(), &Margins::default());
         [marks.l1, marks.l2, marks.l3].map(|tokens| marks.percent(tokens))
     }
 
@@ -129,7 +146,8 @@ mod tests {
             for ceiling_tokens in [0, window / 10, window / 3, window * 9 / 10, window, window * 2] {
                 let ceiling = Ceiling { tokens: ceiling_tokens, action: CeilingAction::Compacts };
                 let marks = marks(window, ceiling, &Levels::default(), &Margins::default());
-                let rising = marks.l1 <= marks.l2 && marks.l2 <= marks.l3 && marks.l3 <= ceiling_tokens.max(1);
+                let rising =
+                    marks.l1 <= marks.l2 && marks.l2 <= marks.l3 && marks.l3 <= ceiling_tokens.max(1);
                 assert!(rising, "{window} {ceiling_tokens} {marks:?}");
             }
         }

@@ -59,7 +59,9 @@ pub enum Action {
 /// Decides, and notes in the record what has been decided: under the session's lock each level is announced
 /// once. An estimate may warn and checkpoint; only what was measured ends a session.
 pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -> Action {
-    let Some((marks, percent)) = sight.marks.as_ref().zip(sight.reading.percent()) else { return Action::Nothing };
+    let Some((marks, percent)) = sight.marks.as_ref().zip(sight.reading.percent()) else {
+        return Action::Nothing;
+    };
     note_reading(record, &sight.reading, percent);
     let level = marks.level(sight.reading.projected());
     let certain = marks.level(sight.reading.measured());
@@ -125,10 +127,17 @@ fn emergency(record: &mut SessionRecord, sight: &Sight, percent: u64) -> Action 
 
 /// After the checkpoint the model has a few batches, or half of what was left to L3, to finish its edit, write
 /// its notes and commit.
-fn wrap_up(record: &mut SessionRecord, sight: &Sight, marks: &Marks, settings: &Settings, percent: u64) -> Action {
+fn wrap_up(
+    record: &mut SessionRecord,
+    sight: &Sight,
+    marks: &Marks,
+    settings: &Settings,
+    percent: u64,
+) -> Action {
     record.batches_since_checkpoint += 1;
     let left = marks.l3.saturating_sub(record.checkpoint_tokens);
-    let half_gone = sight.reading.measured() >= record.checkpoint_tokens.saturating_add(left / 2).max(marks.l2);
+    let half_gone =
+        sight.reading.measured() >= record.checkpoint_tokens.saturating_add(left / 2).max(marks.l2);
     let batches = record.batches_since_checkpoint;
     let reason = if record.ended_by_us.is_some() {
         "the session had been ended at its checkpoint and went on".to_owned()
@@ -226,7 +235,10 @@ mod tests {
     fn a_session_without_a_run_is_advised_and_never_ended() {
         let actions = run(&[60, 72, 73, 87, 88, 88, 88, 88, 88, 88, 88, 97, 98], false);
         let expected = [(Level::L1, 72, false), (Level::L2, 87, true), (Level::L3, 97, true)];
-        assert_eq!(actions, expected.map(|(level, percent, handoff)| Action::Warn { level, percent, handoff }));
+        assert_eq!(
+            actions,
+            expected.map(|(level, percent, handoff)| Action::Warn { level, percent, handoff })
+        );
     }
 
     #[test]
@@ -242,7 +254,9 @@ mod tests {
     fn a_model_that_does_not_wrap_up_is_ended_after_the_grace() {
         let actions = run(&[86; 6], true);
         assert_eq!(actions.len(), 2, "{actions:?}");
-        assert!(matches!(&actions[1], Action::End { level: Level::L2, reason, .. } if reason.contains("5 batches")));
+        assert!(
+            matches!(&actions[1], Action::End { level: Level::L2, reason, .. } if reason.contains("5 batches"))
+        );
         let actions = run(&[86, 92], true);
         assert!(matches!(&actions[1], Action::End { reason, .. } if reason.contains("half")), "{actions:?}");
     }

@@ -33,7 +33,12 @@ mod tests {
     fn a_checkpoint_on_demand_or_by_compaction_is_history_once_its_item_is_ticked() {
         let open = TodoList::parse("- [ ] two\n");
         let ticked = TodoList::parse("- [x] two\n");
-        let checkpoint = |cause, active| Checkpoint { active, cause, current_todo_item: "two".into(), ..Checkpoint::default() };
+        let checkpoint = |cause, active| Checkpoint {
+            active,
+            cause,
+            current_todo_item: "two".into(),
+            ..Checkpoint::default()
+        };
         for (cause, todo, resumes) in [
             (Cause::Level, &open, true),
             (Cause::Level, &ticked, true),

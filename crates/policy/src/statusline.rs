@@ -44,7 +44,9 @@ const CELLS: u64 = 20;
 
 /// The line.
 pub fn render(view: &View) -> String {
-    let text = |part: &Option<String>| part.as_deref().map(|part| clip(&one_line(part), 40)).filter(|part| !part.is_empty());
+    let text = |part: &Option<String>| {
+        part.as_deref().map(|part| clip(&one_line(part), 40)).filter(|part| !part.is_empty())
+    };
     let parts = [
         text(&view.model),
         text(&view.directory),
@@ -62,7 +64,9 @@ pub fn load_line(view: &View) -> String {
     let cell_of = |tokens: u64, marks: &Marks| (tokens * CELLS / marks.window.max(1)).min(CELLS - 1);
     let cells: String = (0..CELLS)
         .map(|cell| {
-            let at = |tokens: fn(&Marks) -> u64| view.marks.is_some_and(|marks| cell_of(tokens(&marks), &marks) == cell);
+            let at = |tokens: fn(&Marks) -> u64| {
+                view.marks.is_some_and(|marks| cell_of(tokens(&marks), &marks) == cell)
+            };
             match cell {
                 _ if at(|marks| marks.ceiling.tokens) => '┃',
                 cell if cell < filled => '█',
@@ -104,7 +108,12 @@ mod tests {
 
     fn view(percent: u64) -> View {
         let settings = Settings::default();
-        let marks = marks(1_000_000, ceiling(1_000_000, None, &Knobs::default()), &settings.levels, &settings.margins);
+        let marks = marks(
+            1_000_000,
+            ceiling(1_000_000, None, &Knobs::default()),
+            &settings.levels,
+            &settings.margins,
+        );
         View {
             model: Some("Opus 5.5".into()),
             directory: Some("project".into()),

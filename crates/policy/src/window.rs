@@ -36,10 +36,13 @@ const KNOWN_FAMILIES: [&str; 6] = ["opus", "sonnet", "haiku", "fable", "best", "
 
 /// The window; none while no model has been seen and nothing else speaks.
 pub fn window(evidence: &WindowEvidence<'_>) -> Option<Window> {
-    let by_user = evidence.model.zip(evidence.settings).and_then(|(model, windows)| {
-        windows.get(model).or_else(|| windows.get(base_name(model))).copied()
-    });
-    let found = |tokens: Option<u64>, source| tokens.filter(|tokens| *tokens > 0).map(|tokens| Window { tokens, source });
+    let by_user = evidence
+        .model
+        .zip(evidence.settings)
+        .and_then(|(model, windows)| windows.get(model).or_else(|| windows.get(base_name(model))).copied());
+    let found = |tokens: Option<u64>, source| {
+        tokens.filter(|tokens| *tokens > 0).map(|tokens| Window { tokens, source })
+    };
     let mut window = found(by_user, WindowSource::Settings)
         .or_else(|| found(evidence.status_line, WindowSource::StatusLine))
         .or_else(|| found(evidence.learned, WindowSource::Learned))
@@ -64,7 +67,10 @@ fn by_name(model: &str, max_context_tokens: Option<u64>) -> Window {
     let known = KNOWN_FAMILIES.iter().any(|family| name.contains(family));
     match max_context_tokens.filter(|tokens| !known && *tokens > 0) {
         Some(tokens) => Window { tokens, source: WindowSource::Settings },
-        None => Window { tokens: MILLION, source: if known { WindowSource::Table } else { WindowSource::Assumed } },
+        None => Window {
+            tokens: MILLION,
+            source: if known { WindowSource::Table } else { WindowSource::Assumed },
+        },
     }
 }
 
@@ -83,7 +89,9 @@ pub(crate) fn family_name(model: &str) -> String {
     let name = base_name(model);
     let name = name.rfind("claude-").map_or(name, |place| &name[place + "claude-".len()..]);
     let is_extra = |part: &str| {
-        part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_digit()) || part == "latest" || part.starts_with('v')
+        part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_digit())
+            || part == "latest"
+            || part.starts_with('v')
     };
     let name = name.split('@').next().unwrap_or(name);
     name.split('-').take_while(|part| !is_extra(part)).collect::<Vec<_>>().join("-")
@@ -96,13 +104,25 @@ mod tests {
     #[test]
     fn the_table_knows_the_small_models_and_the_suffix() {
         for (model, tokens) in [
-            ("claude-opus-5-5", MILLION), ("claude-sonnet-5", MILLION), ("claude-opus-4-7", MILLION),
-            ("claude-opus-4-8", MILLION), ("claude-haiku-5-5", MILLION), ("some-proxy-model", MILLION),
-            ("claude-sonnet-4-5", SMALL), ("claude-sonnet-4-5-20250929", SMALL), ("claude-sonnet-4-20250514", SMALL),
-            ("claude-haiku-4-5", SMALL), ("claude-opus-4-5", SMALL), ("claude-opus-4-6", SMALL),
-            ("claude-sonnet-4-6", SMALL), ("claude-3-7-sonnet-20250219", SMALL), ("claude-3-5-haiku-latest", SMALL),
-            ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", SMALL), ("claude-sonnet-4-5@20250929", SMALL),
-            ("claude-sonnet-4-5[1m]", MILLION), ("claude-opus-4-6[1m]", MILLION),
+            ("claude-opus-5-5", MILLION),
+            ("claude-sonnet-5", MILLION),
+            ("claude-opus-4-7", MILLION),
+            ("claude-opus-4-8", MILLION),
+            ("claude-haiku-5-5", MILLION),
+            ("some-proxy-model", MILLION),
+            ("claude-sonnet-4-5", SMALL),
+            ("claude-sonnet-4-5-20250929", SMALL),
+            ("claude-sonnet-4-20250514", SMALL),
+            ("claude-haiku-4-5", SMALL),
+            ("claude-opus-4-5", SMALL),
+            ("claude-opus-4-6", SMALL),
+            ("claude-sonnet-4-6", SMALL),
+            ("claude-3-7-sonnet-20250219", SMALL),
+            ("claude-3-5-haiku-latest", SMALL),
+            ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", SMALL),
+            ("claude-sonnet-4-5@20250929", SMALL),
+            ("claude-sonnet-4-5[1m]", MILLION),
+            ("claude-opus-4-6[1m]", MILLION),
         ] {
             assert_eq!(by_name(model, None).tokens, tokens, "{model}");
         }
@@ -112,7 +132,10 @@ mod tests {
     fn the_first_source_that_speaks_wins() {
         let settings = BTreeMap::from([("claude-opus-5-5".to_owned(), 300_000)]);
         let mut evidence = WindowEvidence {
-            model: Some("claude-opus-5-5"), settings: Some(&settings), status_line: Some(1), learned: Some(2),
+            model: Some("claude-opus-5-5"),
+            settings: Some(&settings),
+            status_line: Some(1),
+            learned: Some(2),
             ..WindowEvidence::default()
         };
         let mut next = |change: fn(&mut WindowEvidence<'_>)| {

@@ -2,8 +2,8 @@
 //! because orders made agents save and quit unasked in ordinary sessions.
 
 use session::level::{CeilingAction, Level, Marks};
-use session::{Marker, Reading};
 use session::text::tokens;
+use session::{Marker, Reading};
 
 /// L1, inside a run.
 pub fn warning(percent: u64, marks: &Marks) -> String {
@@ -18,14 +18,16 @@ pub fn warning(percent: u64, marks: &Marks) -> String {
 pub fn wrap_up(percent: u64, handoff: &str) -> String {
     let marker = Marker::Checkpoint { level: Level::L2, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
-        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}. Now:\n1. Finish the edit in hand, and start nothing new.\n2. Complete the section \"Notes from the session\" at the end of {handoff}: what you were doing, how far the item is, the next step. Change nothing above it.\n3. Commit your work. Do not tick an item that is not finished.\n4. End your turn. A fresh session goes on from the handoff."
+        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}. Now:\n1. Finish the edit in hand, and start nothing new.\n2. Commit your work. Do not tick an item that is not finished.\n3. End your turn with a message of three lines, which are copied into the handoff (it need not be edited):\nSummary: what you were doing\nProgress on the item: how far it is\nNext step: what comes next\nA fresh session goes on from the handoff."
     )
 }
 
 /// L3, inside a run: kept for the model in case the session is resumed.
 pub fn emergency(percent: u64, handoff: &str) -> String {
     let marker = Marker::Checkpoint { level: Level::L3, percent: Some(percent), handoff: handoff.to_owned() };
-    format!("{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}, and the session ends here. A fresh one goes on from the handoff.")
+    format!(
+        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}, and the session ends here. A fresh one goes on from the handoff."
+    )
 }
 
 /// Any level, in a session that belongs to no run.
@@ -34,22 +36,34 @@ pub fn advice(level: Level, percent: u64, marks: &Marks, handoff: Option<&str>) 
     let ceiling = marks.percent(marks.ceiling.tokens);
     let then = match marks.ceiling.action {
         CeilingAction::Compacts => format!("Claude Code compacts at about {ceiling}%."),
-        CeilingAction::Refuses => format!("Claude Code stops at about {ceiling}% (automatic compaction is off)."),
+        CeilingAction::Refuses => {
+            format!("Claude Code stops at about {ceiling}% (automatic compaction is off).")
+        }
         CeilingAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
     };
-    let ready = handoff.map(|file| format!(" A handoff with the facts of this session lies ready in {file}.")).unwrap_or_default();
-    format!("{marker}\nFor information: the context window is {percent}% full ({}). {then}{ready} No action is required; this is only so that you can plan.", level.word())
+    let ready = handoff
+        .map(|file| format!(" A handoff with the facts of this session lies ready in {file}."))
+        .unwrap_or_default();
+    format!(
+        "{marker}\nFor information: the context window is {percent}% full ({}). {then}{ready} No action is required; this is only so that you can plan.",
+        level.word()
+    )
 }
 
 /// What the client's summarizer must keep.
 pub fn keep(lines: &[String]) -> String {
-    format!("Keep these facts in the summary, word for word:\n{}", lines.iter().map(|line| format!("- {line}\n")).collect::<String>())
+    format!(
+        "Keep these facts in the summary, word for word:\n{}",
+        lines.iter().map(|line| format!("- {line}\n")).collect::<String>()
+    )
 }
 
 /// A reading for people: `67% (669k of 1M tokens)`.
 pub fn figure(reading: &Reading) -> String {
     match (reading.percent_used(), &reading.window) {
-        (Some(percent), Some(window)) => format!("{percent}% ({} of {} tokens)", tokens(reading.used), tokens(window.tokens)),
+        (Some(percent), Some(window)) => {
+            format!("{percent}% ({} of {} tokens)", tokens(reading.used), tokens(window.tokens))
+        }
         _ => format!("? ({} tokens of an unknown window)", tokens(reading.used)),
     }
 }

@@ -97,9 +97,8 @@ impl StreamLine {
             (Some("system"), Some("compact_boundary")) => StreamLine::CompactBoundary,
             (Some("assistant"), _) => StreamLine::Assistant { message: fields.message, in_subagent },
             (Some("user"), _) => StreamLine::User { message: fields.message, in_subagent },
-            (Some("result"), _) => {
-                RunResult::parse(bytes).map_or(StreamLine::Other, |result| StreamLine::Result(Box::new(result)))
-            }
+            (Some("result"), _) => RunResult::parse(bytes)
+                .map_or(StreamLine::Other, |result| StreamLine::Result(Box::new(result))),
             _ => StreamLine::Other,
         }
     }

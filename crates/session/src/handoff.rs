@@ -91,11 +91,13 @@ const NOTES_HEADING: &str = "## Notes from the session";
 
 const EMPTY_NOTES: &str = "## Notes from the session
 
-<!-- The session completes these lines. They are its own claims, not verified. -->
+<!-- The session's own claims, not verified. -->
 - Summary:
 - Progress on the item:
 - Next step:
 ";
+
+const LABELS: [&str; 3] = ["Summary:", "Progress on the item:", "Next step:"];
 
 impl Handoff {
     /// The document, at most `limit` bytes without the session's notes; lists are cut before facts are.
@@ -173,7 +175,11 @@ impl Handoff {
             format!("`{}` {}", head.chars().take(12).collect::<String>(), clip(&one_line(&git.subject), 80))
         });
         let trouble = git.trouble.as_ref().map(|words| format!("- Trouble: {}\n", one_line(words)));
-        format!("## Git\n\n- Branch: {}\n- HEAD: {head}\n{}", one_line(&git.branch), trouble.unwrap_or_default())
+        format!(
+            "## Git\n\n- Branch: {}\n- HEAD: {head}\n{}",
+            one_line(&git.branch),
+            trouble.unwrap_or_default()
+        )
     }
 
     fn files_section(&self, lines: usize) -> String {
@@ -205,7 +211,10 @@ impl Handoff {
     }
 
     fn next_section(&self) -> String {
-        let item = self.current_item.as_deref().map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
+        let item = self
+            .current_item
+            .as_deref()
+            .map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
         format!(
             "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. Look at the files above with `git diff`, then go on with {item}.\n3. The notes below say how far the session believes it came; check before you build on it.\n"
         )
@@ -224,7 +233,11 @@ fn command_row(fact: &CommandFact) -> String {
         Some(false) => "FAILED",
         None => "outcome not recorded yet",
     };
-    let last = if fact.last_line.is_empty() { String::new() } else { format!(": {}", clip(&one_line(&fact.last_line), 120)) };
+    let last = if fact.last_line.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", clip(&one_line(&fact.last_line), 120))
+    };
     format!("- `{}` → {outcome}{last}\n", clip(&one_line(&fact.command).replace('`', "'"), 160))
 }
 
@@ -233,7 +246,8 @@ fn list_section(title: &str, items: &[String], lines: usize) -> String {
         return String::new();
     }
     let shown = lines.max(1).min(items.len());
-    let rows: String = items[..shown].iter().map(|item| format!("- {}\n", clip(&one_line(item), 160))).collect();
+    let rows: String =
+        items[..shown].iter().map(|item| format!("- {}\n", clip(&one_line(item), 160))).collect();
     let rest = items.len() - shown;
     let more = if rest > 0 { format!("- … and {rest} more\n") } else { String::new() };
     format!("## {title} ({})\n\n{rows}{more}", items.len())
@@ -249,6 +263,30 @@ impl Notes {
     /// Reads the session's section back.
     pub fn parse(document: &str) -> Notes {
         let section = notes_start(document).map_or("", |place| &document[place + NOTES_HEADING.len()..]);
+        let (notes, free) = Notes::labelled(section);
+        Notes { summary: if notes.summary.is_empty() { free } else { notes.summary }, ..notes }
+    }
+
+    /// Reads the notes off the session's last message. Without a label it is no note.
+    pub fn in_message(message: &str) -> Notes {
+        Notes::labelled(message).0
+    }
+
+    /// The document with these notes where its own are still empty.
+    pub fn fill(&self, document: &str) -> String {
+        let Some(place) = notes_start(document) else { return document.to_owned() };
+        let (above, mut section) = (&document[..place], document[place..].to_owned());
+        for (label, note) in LABELS.iter().zip([&self.summary, &self.progress, &self.next]) {
+            if !note.is_empty() {
+                section =
+                    section.replacen(&format!("- {label}\n"), &format!("- {label} {}\n", one_line(note)), 1);
+            }
+        }
+        format!("{above}{section}")
+    }
+
+    /// The labelled lines with what follows each, and the words before the first label.
+    fn labelled(section: &str) -> (Notes, String) {
         let mut fields = [String::new(), String::new(), String::new(), String::new()];
         let mut current = 3;
         for line in without_comments(section).lines() {
@@ -263,7 +301,7 @@ impl Notes {
             fields[current] = one_line(&format!("{} {words}", fields[current]));
         }
         let [summary, progress, next, free] = fields.map(|text| clip(&text, 1_000));
-        Notes { summary: if summary.is_empty() { free } else { summary }, progress, next }
+        (Notes { summary, progress, next }, free)
     }
 
     /// True when the session wrote nothing.
@@ -274,8 +312,10 @@ impl Notes {
 
 fn label_of(line: &str) -> Option<(usize, &str)> {
     let words = line.trim_start().trim_start_matches(['-', '*', ' ']);
-    ["Summary:", "Progress on the item:", "Next step:"].iter().enumerate().find_map(|(field, label)| {
-        let rest = words.strip_prefix(label).or_else(|| words.strip_prefix(&format!("{}**:**", label.trim_end_matches(':'))))?;
+    LABELS.iter().enumerate().find_map(|(field, label)| {
+        let rest = words
+            .strip_prefix(label)
+            .or_else(|| words.strip_prefix(&format!("{}**:**", label.trim_end_matches(':'))))?;
         Some((field, rest.trim_start_matches('*')))
     })
 }
@@ -302,12 +342,24 @@ mod tests {
             percent: Some(87),
             percent_used: Some(86),
             written_at: "2026-01-07T11:45:00Z".into(),
-            git: Some(GitFacts { branch: "main".into(), head: Some("0123456789abcdef".into()), ..GitFacts::default() }),
-            files: vec![FileInProgress { path: "src/a|b.rs".into(), lines: "45-120".into(), description: "modified".into() }],
+            git: Some(GitFacts {
+                branch: "main".into(),
+                head: Some("0123456789abcdef".into()),
+                ..GitFacts::default()
+            }),
+            files: vec![FileInProgress {
+                path: "src/a|b.rs".into(),
+                lines: "45-120".into(),
+                description: "modified".into(),
+            }],
             current_item: Some("Item two".into()),
             done: vec!["Item one".into()],
             open: vec!["Item two".into(), "Item three".into()],
-            commands: vec![CommandFact { command: "cargo test".into(), ok: Some(false), last_line: "1 failed".into() }],
+            commands: vec![CommandFact {
+                command: "cargo test".into(),
+                ok: Some(false),
+                last_line: "1 failed".into(),
+            }],
             last_words: Some("I am half way.".into()),
             ..Handoff::default()
         }
@@ -316,7 +368,16 @@ mod tests {
     #[test]
     fn a_handoff_names_item_files_lines_and_outcomes() {
         let text = full().render(8192);
-        for part in ["iteration 2", "87%", "| src/a\\|b.rs | 45-120 |", "Item two", "`cargo test` → FAILED: 1 failed", "> I am half way.", "unverified", "Do not start over"] {
+        for part in [
+            "iteration 2",
+            "87%",
+            "| src/a\\|b.rs | 45-120 |",
+            "Item two",
+            "`cargo test` → FAILED: 1 failed",
+            "> I am half way.",
+            "unverified",
+            "Do not start over",
+        ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
     }
@@ -324,7 +385,9 @@ mod tests {
     #[test]
     fn a_handoff_stays_small_whatever_it_is_about() {
         let mut handoff = full();
-        handoff.files = (0..5_000).map(|n| FileInProgress { path: format!("src/file{n}.rs"), ..FileInProgress::default() }).collect();
+        handoff.files = (0..5_000)
+            .map(|n| FileInProgress { path: format!("src/file{n}.rs"), ..FileInProgress::default() })
+            .collect();
         handoff.open = (0..5_000).map(|n| format!("Item {n} {}", "x".repeat(500))).collect();
         handoff.last_words = Some("y".repeat(100_000));
         let text = handoff.render(8192);
@@ -334,7 +397,10 @@ mod tests {
 
     #[test]
     fn the_sessions_notes_survive_a_refresh_and_read_back() {
-        let written = full().render(8192).replace("- Summary:", "- Summary: token validation done").replace("- Progress on the item:", "- Progress on the item: 70%");
+        let written = full()
+            .render(8192)
+            .replace("- Summary:", "- Summary: token validation done")
+            .replace("- Progress on the item:", "- Progress on the item: 70%");
         let mut later = full();
         later.percent = Some(91);
         let refreshed = later.refresh(&written, 8192);
@@ -346,9 +412,29 @@ mod tests {
     }
 
     #[test]
+    fn notes_in_the_last_message_fill_what_the_session_left_empty() {
+        let message = "I stop here.\n\nSummary: validation is done,\nparsing is not.\n**Progress on the item:** 70%\nNext step: line 90";
+        let notes = Notes::in_message(message);
+        assert_eq!(
+            (notes.summary.as_str(), notes.progress.as_str(), notes.next.as_str()),
+            ("validation is done, parsing is not.", "70%", "line 90")
+        );
+        let written = full().render(8192).replace("- Progress on the item:", "- Progress on the item: half");
+        let filled = Notes::parse(&notes.fill(&written));
+        assert_eq!(
+            (filled.summary.as_str(), filled.progress.as_str()),
+            ("validation is done, parsing is not.", "half")
+        );
+        assert!(Notes::in_message("All done, nothing to note.").is_empty());
+    }
+
+    #[test]
     fn untouched_notes_are_empty_and_free_words_are_a_summary() {
         assert!(Notes::parse(&full().render(8192)).is_empty());
-        let free = full().render(8192).replace("- Summary:\n- Progress on the item:\n- Next step:\n", "Parser works,\nwriter does not.\n");
+        let free = full().render(8192).replace(
+            "- Summary:\n- Progress on the item:\n- Next step:\n",
+            "Parser works,\nwriter does not.\n",
+        );
         assert_eq!(Notes::parse(&free).summary, "Parser works, writer does not.");
     }
 }

@@ -87,7 +87,10 @@ mod tests {
     fn markers_read_as_the_contract_says() {
         let handoff = ".claude/handoffs/2026-01-07-1145.md".to_owned();
         let checkpoint = Marker::Checkpoint { level: Level::L2, percent: Some(87), handoff };
-        assert_eq!(checkpoint.to_string(), "CCS_CHECKPOINT_TRIGGERED|L2|87|.claude/handoffs/2026-01-07-1145.md");
+        assert_eq!(
+            checkpoint.to_string(),
+            "CCS_CHECKPOINT_TRIGGERED|L2|87|.claude/handoffs/2026-01-07-1145.md"
+        );
         let warning = Marker::Warning { level: Level::L1, percent: 72 };
         assert_eq!(warning.to_string(), "CCS_WARNING|L1|72|Context at 72%");
         let pause = Marker::Pause { until: None, reason: "overloaded".to_owned() };

@@ -35,7 +35,9 @@ pub fn claim(message: &str, word: &str, nonce: &str) -> Claim {
     }
     let blocked = last.strip_prefix("<promise>BLOCKED ").and_then(|rest| rest.strip_suffix("</promise>"));
     match blocked.and_then(|rest| rest.strip_prefix(nonce)) {
-        Some(reason) if reason.is_empty() || reason.starts_with(' ') => Claim::Blocked(reason.trim().to_owned()),
+        Some(reason) if reason.is_empty() || reason.starts_with(' ') => {
+            Claim::Blocked(reason.trim().to_owned())
+        }
         _ => Claim::None,
     }
 }

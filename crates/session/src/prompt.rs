@@ -58,9 +58,10 @@ pub fn block(state: &RunState, around: &Surroundings) -> String {
 }
 
 fn current_state(state: &RunState) -> String {
-    let last_action = state.last_verdict.as_ref().map_or("none, this is the first session".to_owned(), |verdict| {
-        clip(&verdict.marker().to_string(), 200)
-    });
+    let last_action =
+        state.last_verdict.as_ref().map_or("none, this is the first session".to_owned(), |verdict| {
+            clip(&verdict.marker().to_string(), 200)
+        });
     let total = state.todo_items.len() + state.completed_items.len();
     let items = match &state.todo_file {
         Some(file) => format!("- **Remaining items**: {} of {total} (`{file}`)\n", state.todo_items.len()),
@@ -78,10 +79,21 @@ fn current_state(state: &RunState) -> String {
 /// The section (and the briefing) that resumes a checkpoint.
 pub fn resume_section(checkpoint: &Checkpoint) -> String {
     let percent = checkpoint.percent_at_checkpoint.map_or("?".to_owned(), |percent| format!("{percent}%"));
-    let unless = |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { one_line(text) };
-    let files: String = checkpoint.files_in_progress.iter().take(20).map(|file| {
-        format!("| {} | {} | {} |\n", one_line(&file.path), unless(&file.lines, "-"), one_line(&file.description))
-    }).collect();
+    let unless =
+        |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { one_line(text) };
+    let files: String = checkpoint
+        .files_in_progress
+        .iter()
+        .take(20)
+        .map(|file| {
+            format!(
+                "| {} | {} | {} |\n",
+                one_line(&file.path),
+                unless(&file.lines, "-"),
+                one_line(&file.description)
+            )
+        })
+        .collect();
     let files = if files.is_empty() {
         "Nothing is uncommitted.\n".to_owned()
     } else {
@@ -103,7 +115,10 @@ pub fn resume_section(checkpoint: &Checkpoint) -> String {
 fn cause_words(checkpoint: &Checkpoint, percent: &str) -> String {
     use crate::state::Cause;
     match checkpoint.cause {
-        Cause::Level => format!("the previous session hit {percent} of its context window ({} threshold)", checkpoint.level),
+        Cause::Level => format!(
+            "the previous session hit {percent} of its context window ({} threshold)",
+            checkpoint.level
+        ),
         Cause::Manual => format!("one was asked for at {percent}"),
         Cause::Compact => "the client compacted the previous conversation".to_owned(),
         Cause::Budget => format!("at {percent} the next item would not have fitted"),
@@ -120,20 +135,28 @@ fn refusals(state: &RunState) -> String {
     if state.refusals.is_empty() {
         return String::new();
     }
-    let reasons: String = state.refusals.iter().map(|reason| format!("- {}\n", clip(reason.trim(), 3_000))).collect();
-    format!("## Completion was refused\n\nThe last session promised completion. It was refused, because:\n\n{reasons}\nMend this first.\n")
+    let reasons: String =
+        state.refusals.iter().map(|reason| format!("- {}\n", clip(reason.trim(), 3_000))).collect();
+    format!(
+        "## Completion was refused\n\nThe last session promised completion. It was refused, because:\n\n{reasons}\nMend this first.\n"
+    )
 }
 
 fn progress(paragraphs: &[String]) -> String {
     if paragraphs.is_empty() {
         return String::new();
     }
-    let text: String = paragraphs.iter().map(|paragraph| format!("{}\n\n", clip(paragraph.trim(), 600))).collect();
+    let text: String =
+        paragraphs.iter().map(|paragraph| format!("{}\n\n", clip(paragraph.trim(), 600))).collect();
     format!("## Last sessions\n\n{}\n", text.trim_end())
 }
 
 fn instructions(state: &RunState, resuming: bool) -> String {
-    let resume = if resuming { "You are resuming: read the handoff first, and do not re-read what it explains.\n" } else { "" };
+    let resume = if resuming {
+        "You are resuming: read the handoff first, and do not re-read what it explains.\n"
+    } else {
+        ""
+    };
     let promise = promise::line(&state.completion_promise, &state.nonce);
     let blocked = promise::blocked_line(&state.nonce, "REASON");
     let item = match (&state.todo_file, state.todo_items.first()) {
@@ -142,17 +165,20 @@ fn instructions(state: &RunState, resuming: bool) -> String {
             clip(&one_line(next), 200),
             counted(state.todo_items.len(), "open item"),
         ),
-        (Some(file), None) => format!("All items of `{file}` are ticked. Check the whole, then make the promise below.\n"),
+        (Some(file), None) => {
+            format!("All items of `{file}` are ticked. Check the whole, then make the promise below.\n")
+        }
         (None, _) => "Do one sound step of the task, verify it, commit, and end your turn.\n".to_owned(),
     };
     let verify = if state.verify.is_empty() {
         String::new()
     } else {
-        let commands: String = state.verify.iter().map(|command| format!("- `{}`\n", one_line(command))).collect();
+        let commands: String =
+            state.verify.iter().map(|command| format!("- `{}`\n", one_line(command))).collect();
         format!("Completion is believed only when these commands pass:\n\n{commands}\n")
     };
     format!(
-        "## Instructions\n\n{resume}{item}\nLoad on demand: open files when you need them, not all at the start. Leave research, exploring and reviews to subagents.\n\nWhen a message tells you that the context is at L2: finish the edit in hand, complete the notes of the handoff it names, commit, and end your turn.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone:\n\n{promise}\n\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
+        "## Instructions\n\n{resume}{item}\nLoad on demand: open files when you need them, not all at the start. Leave research, exploring and reviews to subagents.\n\nWhen a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone:\n\n{promise}\n\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
     )
 }
 
@@ -176,7 +202,12 @@ mod tests {
     #[test]
     fn the_users_text_survives_any_number_of_rewrites_byte_for_byte() {
         let nasty: Vec<&[u8]> = vec![
-            b"", b"/compact now\n", b"---\n$(rm -rf /) `x` \"q\" 'q'\n", b"no end of line", b"\n\nleading\r\n", b"\xff\xfe not utf-8",
+            b"",
+            b"/compact now\n",
+            b"---\n$(rm -rf /) `x` \"q\" 'q'\n",
+            b"no end of line",
+            b"\n\nleading\r\n",
+            b"\xff\xfe not utf-8",
             b"quotes our marks: <!-- plimsoll:end -->\n",
         ];
         for task in nasty {
@@ -220,11 +251,23 @@ mod tests {
             handoff_file: ".claude/handoffs/x.md".into(),
             current_todo_item: "Item two".into(),
             progress_on_item: "70%".into(),
-            files_in_progress: vec![crate::state::FileInProgress { path: "src/a.rs".into(), lines: "3-9, 45-120".into(), description: "modified".into() }],
+            files_in_progress: vec![crate::state::FileInProgress {
+                path: "src/a.rs".into(),
+                lines: "3-9, 45-120".into(),
+                description: "modified".into(),
+            }],
             ..Checkpoint::default()
         };
         let text = block(&state(), &Surroundings { resume: Some(checkpoint), progress: Vec::new() });
-        for part in [".claude/handoffs/x.md", "Item two", "70%", "| src/a.rs | 3-9, 45-120 | modified |", "Do not start over", "line 120 of src/a.rs", "87%"] {
+        for part in [
+            ".claude/handoffs/x.md",
+            "Item two",
+            "70%",
+            "| src/a.rs | 3-9, 45-120 | modified |",
+            "Do not start over",
+            "line 120 of src/a.rs",
+            "87%",
+        ] {
             assert!(text.contains(part), "{part}");
         }
     }

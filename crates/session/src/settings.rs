@@ -92,7 +92,10 @@ impl Settings {
             return Some(format!("levels must rise: 0 < l1 ({l1}) < l2 ({l2}) < l3 ({l3}) <= 100"));
         }
         if self.margins.l2 <= self.margins.l3 {
-            return Some(format!("margins.l2 ({}) must be larger than margins.l3 ({})", self.margins.l2, self.margins.l3));
+            return Some(format!(
+                "margins.l2 ({}) must be larger than margins.l3 ({})",
+                self.margins.l2, self.margins.l3
+            ));
         }
         if self.handoff_bytes < 1024 {
             return Some(format!("handoff_bytes ({}) must be at least 1024", self.handoff_bytes));

@@ -370,7 +370,8 @@ mod tests {
 
     #[test]
     fn a_session_owns_a_run_only_by_both_ids_and_never_by_empty_ones() {
-        let mut state = RunState { run_id: "r1".into(), session_id: Some("s1".into()), ..RunState::default() };
+        let mut state =
+            RunState { run_id: "r1".into(), session_id: Some("s1".into()), ..RunState::default() };
         assert!(state.is_owned_by(Some("r1"), Some("s1")));
         assert!(!state.is_owned_by(Some("r1"), Some("s2")));
         assert!(!state.is_owned_by(None, Some("s1")));
@@ -387,15 +388,33 @@ mod tests {
         let mut document = json!({});
         RunState::default().write_into(&mut document);
         for field in [
-            "task_name", "objective", "iteration", "started_at", "status", "no_change_count", "last_diff_hash",
-            "error_hashes", "max_iterations", "completion_promise", "todo_items", "completed_items",
-            "context_checkpoint", "context_history",
+            "task_name",
+            "objective",
+            "iteration",
+            "started_at",
+            "status",
+            "no_change_count",
+            "last_diff_hash",
+            "error_hashes",
+            "max_iterations",
+            "completion_promise",
+            "todo_items",
+            "completed_items",
+            "context_checkpoint",
+            "context_history",
         ] {
             assert!(document.get(field).is_some(), "{field}");
         }
         for field in [
-            "active", "level", "percent_at_checkpoint", "timestamp", "handoff_file", "resume_summary",
-            "files_in_progress", "current_todo_item", "progress_on_item",
+            "active",
+            "level",
+            "percent_at_checkpoint",
+            "timestamp",
+            "handoff_file",
+            "resume_summary",
+            "files_in_progress",
+            "current_todo_item",
+            "progress_on_item",
         ] {
             assert!(document["context_checkpoint"].get(field).is_some(), "{field}");
         }

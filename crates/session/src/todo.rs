@@ -48,12 +48,19 @@ impl TodoList {
     /// Of the items once known, those that are no longer there in any form. A line that vanishes unticked is
     /// not a finished item. Words added behind an item (`… (done in abc123)`) do not make it another one.
     pub fn vanished(&self, known: &[String]) -> Vec<String> {
-        known.iter().filter(|text| !self.items.iter().any(|item| same_item(&item.text, text))).cloned().collect()
+        known
+            .iter()
+            .filter(|text| !self.items.iter().any(|item| same_item(&item.text, text)))
+            .cloned()
+            .collect()
     }
 
     /// The list as a Markdown file, for when the file itself is gone.
     pub fn render(&self) -> String {
-        self.items.iter().map(|item| format!("- [{}] {}\n", if item.done { 'x' } else { ' ' }, item.text)).collect()
+        self.items
+            .iter()
+            .map(|item| format!("- [{}] {}\n", if item.done { 'x' } else { ' ' }, item.text))
+            .collect()
     }
 }
 

@@ -30,7 +30,10 @@ fn combine(files: &[PathBuf]) -> Result<Settings, StoreError> {
             None => combined = Some(value),
         }
     }
-    combined.map_or_else(|| Ok(Settings::default()), |value| serde_json::from_value(value).map_err(|error| fault(Path::new("(combined)"), error)))
+    combined.map_or_else(
+        || Ok(Settings::default()),
+        |value| serde_json::from_value(value).map_err(|error| fault(Path::new("(combined)"), error)),
+    )
 }
 
 /// Each file must make sense by itself, so that a fault is reported where it stands.
@@ -75,13 +78,16 @@ mod tests {
     fn the_project_overrides_the_user_field_by_field_and_a_fault_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let (user, project) = (folder.path().join("user.json"), folder.path().join("project.json"));
-        let write = |path: &Path, text: &str| disk::replace(path, text.as_bytes(), crate::Durability::Lazy).unwrap();
+        let write =
+            |path: &Path, text: &str| disk::replace(path, text.as_bytes(), crate::Durability::Lazy).unwrap();
         write(&user, r#"{"levels": {"l1": 50}, "grace_batches": 3}"#);
         write(&project, r#"{"levels": {"l2": 80}}"#);
         let both = [user, project.clone()];
         let settings = combine(&both).unwrap();
         assert_eq!((settings.levels.l1, settings.levels.l2, settings.grace_batches), (50.0, 80.0, 3));
-        for (text, word) in [("{\"levls\": {}}", "levls"), ("{\"levels\": {\"l1\": 99}}", "rise"), ("{", "EOF")] {
+        for (text, word) in
+            [("{\"levls\": {}}", "levls"), ("{\"levels\": {\"l1\": 99}}", "rise"), ("{", "EOF")]
+        {
             write(&project, text);
             let error = combine(&both).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("project.json"), "{error}");

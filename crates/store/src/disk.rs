@@ -91,7 +91,9 @@ pub fn create_folder(folder: &Path) -> Result<(), StoreError> {
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     create_folder(path.parent().unwrap_or(Path::new(".")))?;
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => file.write_all(bytes).and_then(|()| file.sync_data()).map(|()| true).map_err(io("write", path)),
+        Ok(mut file) => {
+            file.write_all(bytes).and_then(|()| file.sync_data()).map(|()| true).map_err(io("write", path))
+        }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(io("write", path)(error)),
     }
@@ -125,7 +127,9 @@ pub fn read_from(path: &Path, offset: u64) -> Result<Vec<u8>, StoreError> {
     use std::io::{Read, Seek, SeekFrom};
     let mut file = open(path)?;
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_to_end(&mut bytes)).map_err(io("read", path))?;
+    file.seek(SeekFrom::Start(offset))
+        .and_then(|_| file.read_to_end(&mut bytes))
+        .map_err(io("read", path))?;
     Ok(bytes)
 }
 
@@ -207,7 +211,9 @@ pub fn changed_since(folder: &Path, since: std::time::SystemTime, most: usize) -
 /// Where a link leads; the path itself if it is none.
 pub fn resolve_link(path: &Path) -> PathBuf {
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.file_type().is_symlink() => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
+        Ok(metadata) if metadata.file_type().is_symlink() => {
+            fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+        }
         _ => path.to_owned(),
     }
 }

@@ -73,7 +73,9 @@ impl StoreError {
     pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Io { .. } => "check the path, its permissions and the free space",
-            StoreError::Busy { .. } => "try again; if nothing of Plimsoll runs, the holder is a foreign process",
+            StoreError::Busy { .. } => {
+                "try again; if nothing of Plimsoll runs, the holder is a foreign process"
+            }
             StoreError::Corrupt { .. } => "look at the file, mend it or delete it",
             StoreError::Settings { .. } => "correct the file; until then the defaults are used",
             StoreError::NotAFile { .. } => "point to a plain file",

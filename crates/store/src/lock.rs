@@ -38,7 +38,8 @@ pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
 }
 
 fn open(path: &Path) -> Result<File, StoreError> {
-    let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    let open =
+        || OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
     match open() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             disk::create_folder(path.parent().unwrap_or(Path::new(".")))?;

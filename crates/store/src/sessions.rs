@@ -14,7 +14,9 @@ pub fn load(project: &Project, session_id: &str) -> SessionRecord {
     let fresh = || SessionRecord { session_id: session_id.to_owned(), ..SessionRecord::default() };
     let Some(path) = project.session(session_id) else { return fresh() };
     // A file under this session's name that speaks of another one is not believed.
-    load_or_set_aside(&path).filter(|record: &SessionRecord| record.session_id == session_id).unwrap_or_else(fresh)
+    load_or_set_aside(&path)
+        .filter(|record: &SessionRecord| record.session_id == session_id)
+        .unwrap_or_else(fresh)
 }
 
 /// Takes the session's lock.

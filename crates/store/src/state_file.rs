@@ -95,7 +95,9 @@ fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>,
     match parse(project.state()) {
         Ok(Some(loaded)) => Ok(Some(loaded)),
         Ok(None) => Ok(copy_of_run().map(|copy| copy.mended_because("the state had vanished"))),
-        Err(error) => copy_of_run().map(|copy| Some(copy.mended_because("the state did not parse"))).ok_or(error),
+        Err(error) => {
+            copy_of_run().map(|copy| Some(copy.mended_because("the state did not parse"))).ok_or(error)
+        }
     }
 }
 
@@ -104,7 +106,10 @@ fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>,
 fn load_or_mend(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
     match parse(project.state()) {
         Ok(Some(loaded)) => Ok(Some(match copy(project) {
-            Some(copy) if copy.state.run_id == loaded.state.run_id && copy.state.revision > loaded.state.revision => {
+            Some(copy)
+                if copy.state.run_id == loaded.state.run_id
+                    && copy.state.revision > loaded.state.revision =>
+            {
                 copy.mended_because("the state had gone back in time")
             }
             _ => loaded,
@@ -113,8 +118,13 @@ fn load_or_mend(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded
         Err(StoreError::Corrupt { path, why, .. }) => {
             let aside = sessions::set_aside(&path)?;
             match load_whole(project, run_id)? {
-                Some(mended) => Ok(Some(mended.mended_because(&format!("the state did not parse ({why}); the old file is {aside}")))),
-                None => Err(StoreError::Corrupt { path, why, aside: format!("; it was set aside as {aside}") }),
+                Some(mended) => Ok(Some(
+                    mended
+                        .mended_because(&format!("the state did not parse ({why}); the old file is {aside}")),
+                )),
+                None => {
+                    Err(StoreError::Corrupt { path, why, aside: format!("; it was set aside as {aside}") })
+                }
             }
         }
         Err(error) => Err(error),
@@ -183,8 +193,14 @@ mod tests {
         disk::replace(project.state(), b"{\"iteration\": ", Durability::Lazy).unwrap();
         assert!(load(&project, None).unwrap_err().to_string().contains("ralph-state.json"));
         assert_eq!(bump(&project), Some(2), "from the copy");
-        let aside = disk::names(&project.root().join(".claude")).into_iter().find(|name| name.contains("corrupt")).unwrap();
-        assert_eq!(disk::read(&project.root().join(".claude").join(aside)).unwrap().unwrap(), b"{\"iteration\": ");
+        let aside = disk::names(&project.root().join(".claude"))
+            .into_iter()
+            .find(|name| name.contains("corrupt"))
+            .unwrap();
+        assert_eq!(
+            disk::read(&project.root().join(".claude").join(aside)).unwrap().unwrap(),
+            b"{\"iteration\": "
+        );
     }
 
     #[test]

@@ -116,11 +116,7 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
 }
 
 /// Hands out whole lines from the last to the first, until told to stop or too far from the end.
-fn backwards(
-    file: &File,
-    size: u64,
-    visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-) -> std::io::Result<()> {
+fn backwards(file: &File, size: u64, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> std::io::Result<()> {
     let mut start = size;
     let mut chunk = FIRST_CHUNK;
     // The bytes from `start` to the end of the line that is not whole yet.

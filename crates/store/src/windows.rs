@@ -15,5 +15,9 @@ pub fn learn(project: &Project, model: &str, tokens: u64) -> Result<(), StoreErr
         return Ok(());
     }
     windows.insert(model.to_owned(), tokens);
-    disk::replace(&project.windows(), &serde_json::to_vec_pretty(&windows).unwrap_or_default(), Durability::Lazy)
+    disk::replace(
+        &project.windows(),
+        &serde_json::to_vec_pretty(&windows).unwrap_or_default(),
+        Durability::Lazy,
+    )
 }

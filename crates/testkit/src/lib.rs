@@ -14,6 +14,7 @@
 pub mod client;
 mod places;
 pub mod scripted_model;
+pub mod story;
 pub mod terminal;
 mod tool;
 pub mod world;

@@ -73,7 +73,9 @@ impl Follower {
                 vec![Progress::Client { model: model.unwrap_or_default(), version: self.version.clone() }]
             }
             StreamLine::Assistant { message, in_subagent } if !in_subagent => tools(&message),
-            StreamLine::ApiRetry { error_status, .. } => vec![Progress::Retry { status: error_status.unwrap_or(0) }],
+            StreamLine::ApiRetry { error_status, .. } => {
+                vec![Progress::Retry { status: error_status.unwrap_or(0) }]
+            }
             StreamLine::CompactBoundary => vec![Progress::Compacted],
             StreamLine::Result(result) => {
                 self.quiet_since = Some(Instant::now());
@@ -144,7 +146,9 @@ impl Follower {
 
 fn tools(message: &Message) -> Vec<Progress<'static>> {
     let called = message.blocks().into_iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
-    called.map(|block| Progress::Tool { detail: detail(&block), name: block.name.unwrap_or_default() }).collect()
+    called
+        .map(|block| Progress::Tool { detail: detail(&block), name: block.name.unwrap_or_default() })
+        .collect()
 }
 
 fn detail(block: &Block) -> String {

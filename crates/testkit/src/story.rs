@@ -1,0 +1,61 @@
+//! A scripted agent that behaves like an honest one: it reads its prompt, does what the story says, and knows
+//! the promise line only from what it was sent.
+
+use crate::scripted_model::{Request, ScriptedModel, Step};
+
+/// One turn of a story: what the agent knows when it answers.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    /// The whole request.
+    pub request: &'a Request,
+    /// How many answers it has given in this conversation: 0 for the first.
+    pub step: usize,
+    /// The item that the prompt asks for.
+    pub item: Option<String>,
+    /// The iteration that the prompt names.
+    pub iteration: u32,
+    /// The exact line that ends the run.
+    pub promise: String,
+}
+
+/// Starts a model that plays a story.
+pub fn story(mut tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
+    ScriptedModel::start(move |request| tell(&Turn::of(request)))
+}
+
+impl<'a> Turn<'a> {
+    fn of(request: &'a Request) -> Turn<'a> {
+        let text = request.text();
+        let between = |start: &str, end: &str| {
+            let rest = &text[text.find(start)? + start.len()..];
+            Some(rest[..rest.find(end)?].to_owned())
+        };
+        let answers = request.body["messages"]
+            .as_array()
+            .map_or(0, |messages| messages.iter().filter(|message| message["role"] == "assistant").count());
+        Turn {
+            request,
+            step: answers,
+            item: between("the first open one of `", "\". Verify")
+                .and_then(|part| Some(part.split_once("which is \"")?.1.to_owned())),
+            iteration: between("- **Iteration**: ", " of")
+                .and_then(|number| number.parse().ok())
+                .unwrap_or(0),
+            promise: between("\n<promise>COMPLETE ", "</promise>")
+                .map(|nonce| format!("<promise>COMPLETE {nonce}</promise>"))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// True when the conversation holds these words.
+    pub fn saw(&self, words: &str) -> bool {
+        self.request.text().contains(words)
+    }
+}
+
+/// A command line that ticks an item of `fix_plan.md` and commits everything.
+pub fn tick(item: &str) -> String {
+    format!(
+        "sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' fix_plan.md && git add -A && git commit -qm 'Finish {item}'"
+    )
+}

@@ -1,0 +1,98 @@
+//! Whole runs with the real client, our real hooks and a scripted model.
+
+use plimsoll_tests::{
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
+};
+use testkit::scripted_model::{Request, Step};
+
+#[test]
+fn three_items_take_three_sessions_and_end_with_the_promise() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, honest);
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let state = world.json(".claude/ralph-state.json");
+    assert_eq!(state["status"], "completed");
+    assert_eq!(state["iteration"], 3);
+    assert_eq!(state["completed_items"].as_array().expect("items").len(), 3);
+    assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
+    assert_eq!(world.read("fix_plan.md").matches("- [x]").count(), 3);
+    let journal = journal(&world);
+    assert_eq!(events(&journal, "spawned").len(), 3);
+    let verdicts = markers(&journal);
+    assert_eq!(
+        verdicts,
+        [
+            "RALPH_CONTINUE|next|2 open items",
+            "RALPH_CONTINUE|next|1 open item",
+            "RALPH_STOP|completed|3 items"
+        ]
+    );
+    let progress = world.read("progress.txt");
+    assert_eq!(progress.matches("Iteration ").count(), 3, "{progress}");
+    assert!(progress.contains("ticked \"Item two\""), "{progress}");
+    assert_eq!(model.main_requests().len(), 6);
+    assert!(
+        !world.git(&["log", "--name-only", "--format="]).contains("ralph-state"),
+        "our files are not committed"
+    );
+}
+
+#[test]
+fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, |turn| {
+        let edit = |lines: &str| format!("sed -i '{lines}s/$/ changed/' src/dates.txt");
+        let step = match (turn.iteration, turn.step) {
+            (2, 0) => Step::bash(edit("45,80")).usage(200_000),
+            (2, 1) => Step::bash(edit("81,120")).usage(550_000),
+            (2, 2) => Step::bash("echo two").usage(720_000),
+            (2, 3) => Step::bash("echo three").usage(730_000),
+            (2, 4) => Step::bash("echo four").usage(870_000),
+            (2, _) => {
+                assert!(turn.saw("CCS_CHECKPOINT_TRIGGERED|L2|87|"), "the model is told");
+                Step::text("I stop here.\n\nSummary: lines 45-120 are converted\nProgress on the item: 70%\nNext step: line 121").usage(872_000)
+            }
+            _ => honest(turn),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let state = world.json(".claude/ralph-state.json");
+    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(4)));
+    assert_eq!(state["context_history"][1]["peak_percent"], 87);
+    assert_eq!(state["context_history"][1]["checkpoint"], true);
+
+    let checkpoint = &state["context_checkpoint"];
+    assert_eq!(checkpoint["active"], false);
+    assert_eq!(checkpoint["level"], "L2");
+    assert_eq!(checkpoint["percent_at_checkpoint"], 87);
+    assert_eq!(checkpoint["progress_on_item"], "70%");
+    let handoff = checkpoint["handoff_file"].as_str().expect("handoff");
+    assert!(world.read(handoff).contains("| src/dates.txt | 45-120 | modified |"), "{}", world.read(handoff));
+
+    let requests = model.main_requests();
+    let second: Vec<String> =
+        requests.iter().map(Request::text).filter(|text| text.contains("- **Iteration**: 2 of")).collect();
+    let last = second.last().expect("requests of iteration 2");
+    assert_eq!(last.matches("CCS_WARNING|L1|72|").count(), 1, "one warning reaches the model once");
+    assert!(!second[2].contains("CCS_WARNING"), "and not before its time");
+
+    let resumed = first_request_of(&model, 3);
+    for part in [
+        handoff,
+        "Item two",
+        "70%",
+        "| src/dates.txt | 45-120 | modified |",
+        "Do not start over",
+        "lines 45-120 are converted",
+    ] {
+        assert!(resumed.contains(part), "{part} in\n{resumed}");
+    }
+    assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n", "nothing is done twice");
+    let journal = journal(&world);
+    let verdicts = markers(&journal);
+    assert_eq!(verdicts[1], format!("RALPH_CONTINUE|checkpoint|{handoff}"));
+    assert_eq!(events(&journal, "checkpoint").len(), 1);
+}
