@@ -15,7 +15,7 @@ use store::environment;
 
 /// Which settings file, and whether to write it.
 #[derive(Debug, Args)]
-pub struct InitArguments {
+pub(crate) struct InitArguments {
     /// Your own settings, for every project (~/.claude/settings.json)
     #[arg(long, conflicts_with = "local")]
     user: bool,
@@ -38,14 +38,14 @@ impl InitArguments {
 }
 
 /// Installs our hooks: exit code 0 done, 1 failed.
-pub fn init(arguments: &InitArguments) -> ExitCode {
+pub(crate) fn init(arguments: &InitArguments) -> ExitCode {
     let project = environment::current_dir();
     let plan = install::plan_installation(arguments.scope(), &project, Client::installed());
     finish(arguments, plan, |plan| installation_lines(plan, &project))
 }
 
 /// Removes them: exit code 0 done or nothing to do, 1 failed.
-pub fn uninstall(arguments: &InitArguments) -> ExitCode {
+pub(crate) fn uninstall(arguments: &InitArguments) -> ExitCode {
     let project = environment::current_dir();
     let plan = install::plan_removal(arguments.scope(), &project);
     finish(arguments, plan, |plan| removal_lines(plan, &project))

@@ -5,6 +5,7 @@ use flows::run::{Progress, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
 use policy::statusline::{View, load_line};
 use serde_json::{Value, json};
+use session::level::Level;
 use session::text::{clip, one_line, tokens};
 use session::{RunState, SessionRecord};
 use std::io::{IsTerminal, Write};
@@ -39,8 +40,8 @@ pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn Watcher>> {
     }
     Ok(match style {
         Style::Json => Box::new(Json { interrupts }),
-        Style::Plain => Box::new(Lines { interrupts, bar: None }),
-        Style::Bar => Box::new(Lines { interrupts, bar: Some(bar()) }),
+        Style::Plain => Box::new(Lines { interrupts, bar: None, announced: Level::L0 }),
+        Style::Bar => Box::new(Lines { interrupts, bar: Some(bar()), announced: Level::L0 }),
     })
 }
 
@@ -65,6 +66,8 @@ fn bar() -> ProgressBar {
 struct Lines {
     interrupts: Arc<AtomicUsize>,
     bar: Option<ProgressBar>,
+    /// The highest level that has been shown of the present session.
+    announced: Level,
 }
 
 impl Watcher for Lines {
@@ -73,8 +76,10 @@ impl Watcher for Lines {
     }
 
     fn tell(&mut self, progress: &Progress<'_>) {
-        if let (Progress::Load { state, record }, Some(bar)) = (progress, &self.bar) {
-            bar.set_message(summary(state, record));
+        match progress {
+            Progress::Load { state, record } => self.load(state, record),
+            Progress::Iteration { .. } => self.announced = Level::L0,
+            _ => {}
         }
         if let Some(line) = line(progress) {
             self.print(&line);
@@ -83,6 +88,18 @@ impl Watcher for Lines {
 }
 
 impl Lines {
+    fn load(&mut self, state: &RunState, record: &SessionRecord) {
+        if record.announced > self.announced {
+            self.announced = record.announced;
+            let handoff = record.handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
+            let percent = record.percent.unwrap_or(0);
+            self.print(&format!("   {} ({}) at {percent}%{handoff}", record.announced, record.announced.word()));
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_message(summary(state, record));
+        }
+    }
+
     fn print(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),

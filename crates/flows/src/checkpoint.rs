@@ -36,7 +36,7 @@ pub struct Request<'a> {
     pub waited: Option<Duration>,
     /// The tool calls of the message at hand: not yet in the transcript.
     pub calls: &'a [ToolCall],
-    /// What the person or the model says about it.
+    /// What the session says about it, if it was asked.
     pub notes: Notes,
 }
 
@@ -108,11 +108,11 @@ fn write_handoff(
     let known = record.handoff.as_ref().map(|file| (file.clone(), request.project.root().join(file)));
     let old = known.as_ref().and_then(|(_, path)| disk::read_text(path).ok().flatten());
     if let (Some((file, path)), Some(old)) = (known, old) {
-        let text = request.notes.fill(&handoff.refresh(&old, limit));
+        let text = request.notes.replace(&handoff.refresh(&old, limit));
         disk::replace(&path, text.as_bytes(), Durability::Durable)?;
         return Ok((file, Notes::parse(&text)));
     }
-    let text = request.notes.fill(&handoff.render(limit));
+    let text = request.notes.replace(&handoff.render(limit));
     let stem = clock::wall_clock(clock::now());
     let mut number = 1;
     loop {

@@ -285,6 +285,20 @@ impl Notes {
         format!("{above}{section}")
     }
 
+    /// The document with these notes in the place of its own: only for the session's own words.
+    pub fn replace(&self, document: &str) -> String {
+        let Some(place) = notes_start(document) else { return document.to_owned() };
+        let (above, mut section) = (&document[..place], document[place..].to_owned());
+        for (label, note) in LABELS.iter().zip([&self.summary, &self.progress, &self.next]) {
+            let mark = format!("\n- {label}");
+            if let Some(start) = section.find(&mark).filter(|_| !note.is_empty()) {
+                let end = section[start + 1..].find('\n').map_or(section.len(), |length| start + 1 + length);
+                section.replace_range(start..end, &format!("{mark} {}", one_line(note)));
+            }
+        }
+        format!("{above}{section}")
+    }
+
     /// The labelled lines with what follows each, and the words before the first label.
     fn labelled(section: &str) -> (Notes, String) {
         let mut fields = [String::new(), String::new(), String::new(), String::new()];
@@ -424,6 +438,13 @@ mod tests {
         assert_eq!(
             (filled.summary.as_str(), filled.progress.as_str()),
             ("validation is done, parsing is not.", "half")
+        );
+        let replaced = Notes::parse(
+            &Notes { progress: "all".into(), ..Notes::default() }.replace(&notes.fill(&written)),
+        );
+        assert_eq!(
+            (replaced.summary.as_str(), replaced.progress.as_str()),
+            ("validation is done, parsing is not.", "all")
         );
         assert!(Notes::in_message("All done, nothing to note.").is_empty());
     }

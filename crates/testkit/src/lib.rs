@@ -15,6 +15,7 @@ pub mod client;
 mod places;
 pub mod scripted_model;
 pub mod story;
+#[cfg(feature = "terminal")]
 pub mod terminal;
 mod tool;
 pub mod world;

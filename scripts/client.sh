@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Installs the pinned client into target/ (never anywhere else) and says where it lies.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=2.1.329
+folder="${CARGO_TARGET_DIR:-$PWD/target}/client-$version"
+claude="$folder/node_modules/.bin/claude"
+if [ ! -x "$claude" ]; then
+  command -v npm >/dev/null || { echo "missing: npm (Node.js 18 or newer). Debian: apt-get install npm; or https://nodejs.org" >&2; exit 1; }
+  echo "installing @anthropic-ai/claude-code@$version into $folder" >&2
+  mkdir -p "$folder"
+  npm install --prefix "$folder" --no-audit --no-fund --loglevel=error "@anthropic-ai/claude-code@$version" >&2
+fi
+echo "$claude"

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The main job before your eyes: a real run with the real client and real hooks, from the first item over a
+# checkpoint and a resume to completion. The model is scripted on this machine: no key, no network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+command -v git >/dev/null || {
+  echo "git is missing: installing it" >&2
+  { apt-get update -qq && apt-get install -qq -y git; } >&2 || { echo "missing: git" >&2; exit 1; }
+}
+claude=$(scripts/client.sh)
+echo "building Plimsoll (the first time takes a few minutes)" >&2
+programs=$(scripts/build.sh)
+exec "$programs/plimsoll" demo --client "$claude" "$@"

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# The loop as a shell script, for those who want to see every step.
+#
+#   scripts/ralph-loop.sh [PLIMSOLL START OPTIONS] [-- CLIENT ARGS]
+#
+# `plimsoll start` creates the run, `plimsoll gate` judges each session and writes the next PROMPT.md.
+# Hooks must be installed in the project (`plimsoll init`).
+set -euo pipefail
+
+options=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
+[ $# -eq 0 ] || shift
+
+environment=$(plimsoll start "${options[@]}")
+eval "$environment"
+
+while true; do
+  # A session that fails is judged like any other.
+  cat PROMPT.md | claude -p "$@" || true
+  verdict=0
+  plimsoll gate --wait < /dev/null || verdict=$?
+  case $verdict in
+    0) break ;;
+    1) ;;
+    *) exit "$verdict" ;;
+  esac
+done
+plimsoll status

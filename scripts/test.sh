@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Every check of the project. On a fresh machine with Rust and npm it installs what else it needs, or says
+# exactly what is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+need() { # program, Debian package
+  command -v "$1" >/dev/null && return
+  echo "$1 is missing: installing the Debian package $2" >&2
+  { apt-get update -qq && apt-get install -qq -y "$2"; } >&2 || { echo "missing: $1 (package $2)" >&2; exit 1; }
+}
+step() { printf '\n== %s\n' "$1"; }
+
+need git git
+need valgrind valgrind
+for part in clippy rustfmt; do
+  cargo "${part/rustfmt/fmt}" --version >/dev/null 2>&1 || rustup component add "$part"
+done
+
+step "format"
+cargo fmt --all --check
+step "lints"
+cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+step "client"
+scripts/client.sh
+step "programs, as users get them"
+PLIMSOLL_BIN_DIR=$(scripts/build.sh)
+export PLIMSOLL_BIN_DIR
+echo "$PLIMSOLL_BIN_DIR"
+step "tests"
+# Each test with the client starts several processes: two at a time are enough for two cores.
+cargo test --quiet --workspace --locked -- --test-threads="${TEST_THREADS:-$(nproc)}"
+step "all checks passed"
