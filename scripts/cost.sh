@@ -71,7 +71,8 @@ for name in quiet busier far 1-mb 500-mb; do batch "$name.jsonl" "ok" >"$STAGE/$
 batch quiet.jsonl "$(text 1500)" >"$STAGE/large.json"
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"SessionStart","source":"startup"}\n' \
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/start.json"
-sed -e "s|/home/dev/project|$STAGE/project|g" tests/fixtures/statusline/usage.1m.json >"$STAGE/status.json"
+sed -e "s|/home/dev/project|$STAGE/project|g" -e "s|\"session_id\": \"[^\"]*\"|\"session_id\": \"$SESSION\"|" \
+  tests/fixtures/statusline/usage.1m.json >"$STAGE/status.json"
 
 cat >"$STAGE/project/.claude/ralph-state.json" <<STATE
 {
@@ -108,12 +109,9 @@ STATE
 
 # --- running ----------------------------------------------------------------------------------------------
 
-# About as many variables as the client hands to a hook.
+# A small environment: every further variable costs a hook about 400 instructions.
 ENVIRONMENT=(HOME="$STAGE/home" PATH=/usr/local/bin:/usr/bin:/bin CLAUDE_PROJECT_DIR="$STAGE/project"
-  USER=dev LOGNAME=dev SHELL=/bin/bash TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 TMPDIR=/tmp
-  PWD="$STAGE/project" OLDPWD=/ SHLVL=2 EDITOR=vi PAGER=less HOSTNAME=build SSH_AUTH_SOCK=/tmp/agent
-  XDG_RUNTIME_DIR=/run/user/1000 DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus CLAUDECODE=1
-  CLAUDE_CODE_ENTRYPOINT=cli CLAUDE_CODE_SESSION_ID="$SESSION" NODE_ENV=production GIT_EDITOR=true)
+  USER=dev SHELL=/bin/bash TERM=xterm-256color LANG=C.UTF-8 CLAUDECODE=1 CLAUDE_CODE_ENTRYPOINT=cli)
 
 plain() { env -i "${ENVIRONMENT[@]}" "${@:3}" "$BIN/$1" <"$STAGE/$2" >/dev/null; }
 instructions() { # program, payload, further variables

@@ -4,7 +4,7 @@ use crate::progress::{self, Style};
 use crate::start::TaskArguments;
 use crate::{fail, say, say_error};
 use clap::Args;
-use flows::run::{Options, RunError, run as run_flow};
+use flows::run::{Options, RunError, prepare, run as run_flow};
 use flows::start::{self, Resumed};
 use session::{Marker, RunState};
 use std::path::PathBuf;
@@ -53,6 +53,12 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
     let client =
         launcher::client::locate(&arguments.client).ok_or_else(|| missing_client(&arguments.client))?;
     let new = arguments.task.new_run()?;
+    let options = Options {
+        client: absolute(client),
+        client_arguments: arguments.client_arguments.clone(),
+        wait: !arguments.no_wait,
+    };
+    let ready = prepare(project, &options).map_err(|error| words(&error))?;
     let state = if arguments.resume {
         match start::resume(project, &new, arguments.task.max_iterations)
             .map_err(|error| error.to_string())?
@@ -66,12 +72,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
     let style = if arguments.json { Style::Json } else { Style::fitting() };
     let mut watcher =
         progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
-    let options = Options {
-        client: absolute(client),
-        client_arguments: arguments.client_arguments.clone(),
-        wait: !arguments.no_wait,
-    };
-    let ended = run_flow(project, &settings, &options, &state, watcher.as_mut());
+    let ended = run_flow(project, &settings, &options, ready, &state, watcher.as_mut());
     drop(watcher);
     ended.map_err(|error| words(&error))
 }

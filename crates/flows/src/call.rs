@@ -2,7 +2,7 @@
 
 use protocol::Hook;
 use protocol::event::Event;
-use session::{RunState, Settings};
+use session::{RunState, Settings, Status};
 use std::path::PathBuf;
 use store::{Project, StoreError, config, environment, state_file};
 
@@ -23,6 +23,8 @@ pub struct Call {
 
 /// The variable by which a session knows its run.
 pub const RUN_VARIABLE: &str = "PLIMSOLL_RUN_ID";
+/// The variable by which the client tells its tools and hooks their session.
+pub const SESSION_VARIABLE: &str = "CLAUDE_CODE_SESSION_ID";
 
 impl Call {
     /// Reads standard input; the error is one clear line.
@@ -50,6 +52,22 @@ impl Call {
     /// The transcript.
     pub fn transcript(&self) -> Option<PathBuf> {
         self.hook.transcript_path.as_ref().map(PathBuf::from)
+    }
+
+    /// True when the environment names a run, be it this session's or not.
+    pub fn names_a_run(&self) -> bool {
+        environment::variable(RUN_VARIABLE).is_some()
+    }
+
+    /// Where the run stands that this session owns; none in a session of no run. Reads no more of the state.
+    pub fn owned_status(&self) -> Result<Option<Status>, StoreError> {
+        let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(None) };
+        let owner = state_file::ownership(&self.project, &run_id)?;
+        match owner.filter(|owner| owner.is_of(Some(&run_id), Some(&self.session_id))) {
+            Some(owner) => Ok(Some(owner.status)),
+            // Not ours, or gone back in time: the copy knows.
+            None => Ok(self.owned_run()?.map(|run| run.status)),
+        }
     }
 
     /// The run named by the environment that this session owns. A nested session inherits the variable and has

@@ -2,13 +2,15 @@
 //! to date, one paragraph into the progress file. SessionEnd does it; whoever judges does it again if a kill
 //! came first, and doing it twice changes nothing.
 
-use crate::facts;
+use crate::{facts, keep};
+use crate::measure::{Question, measure};
 use session::handoff::Notes;
 use session::journal::Entry;
 use session::state::{HistoryEntry, Phase};
 use session::text::{clip, one_line};
 use session::verdict::Ending;
 use session::{RunState, SessionRecord, Settings};
+use std::path::Path;
 use store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
 
 /// Closes an iteration, once.
@@ -20,8 +22,10 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
     {
         return Ok(());
     }
-    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    record.peak_percent = record.peak_percent.max(last_percent(project, settings, &record));
     let notes = refresh_handoff(project, settings, &state, &record)?;
+    keep::todo(project, &state)?;
     let todo = facts::todo(project, &state);
     let ticked_before = state.completed_items.clone();
     let paragraph = state_file::update(project, Some(run_id), Durability::Durable, |state| {
@@ -41,7 +45,7 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
         Some(paragraph(state, &record, &ticked_before))
     })?;
     if let Some(paragraph) = paragraph.flatten() {
-        disk::append(&project.progress(), paragraph.as_bytes())?;
+        keep::append_progress(project, &paragraph)?;
         let entry = Entry::new("iteration_closed")
             .run(Some((run_id, iteration)))
             .session(state.session_id.as_deref())
@@ -50,6 +54,13 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
         journal::note(project, entry)?;
     }
     Ok(())
+}
+
+/// The last answer comes after the last batch of tools: only now is it measured.
+fn last_percent(project: &Project, settings: &Settings, record: &SessionRecord) -> u64 {
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let measurement = measure(&Question { project, settings, record, transcript, calls: &[] });
+    measurement.reading.as_ref().and_then(session::Reading::percent).unwrap_or(0)
 }
 
 fn take_notes(state: &mut RunState, notes: &Notes, record: &SessionRecord) {

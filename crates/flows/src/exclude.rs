@@ -18,6 +18,8 @@ pub const RUN_FILES: &[&str] = &[
     ".claude/handoffs/",
     ".claude/plimsoll/",
     ".claude/*.plimsoll-backup",
+    ".claude/.*.plimsoll-draft",
+    "/.*.plimsoll-draft",
 ];
 
 /// What became of the exclude file.

@@ -2,13 +2,13 @@
 //! before the next, so that a kill between two is recoverable; judging happens once per (run, iteration).
 
 use crate::checkpoint::{self, Request};
-use crate::{close, facts};
+use crate::{close, facts, keep};
 use policy::gate::{Completion, Evidence, VerifyOutcome, completion, gate};
 use session::journal::Entry;
 use session::level::Level;
 use session::state::{Cause, Phase};
 use session::text::{clip, clip_start};
-use session::{Ending, RunState, SessionRecord, Settings, Verdict};
+use session::{Ending, RunState, SessionRecord, Settings, Status, Verdict};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
@@ -54,6 +54,31 @@ pub fn finish(
     run_id: &str,
     ended: &Ended,
 ) -> Result<Option<Verdict>, StoreError> {
+    finish_unless(project, settings, run_id, ended, &|| false)
+}
+
+/// The same, but a verify command is not waited for once `give_up` says so: then the iteration stays to be
+/// judged, and the run is paused.
+pub fn finish_unless(
+    project: &Project,
+    settings: &Settings,
+    run_id: &str,
+    ended: &Ended,
+    give_up: &dyn Fn() -> bool,
+) -> Result<Option<Verdict>, StoreError> {
+    keep::journal(project)?;
+    let verdict = finish_once(project, settings, run_id, ended, give_up)?;
+    keep::journal(project)?;
+    Ok(verdict)
+}
+
+fn finish_once(
+    project: &Project,
+    settings: &Settings,
+    run_id: &str,
+    ended: &Ended,
+    give_up: &dyn Fn() -> bool,
+) -> Result<Option<Verdict>, StoreError> {
     let Some(state) = note_end(project, run_id, ended)? else { return Ok(None) };
     if state.iteration_record.phase == Phase::Judged {
         return Ok(state.last_verdict);
@@ -63,8 +88,24 @@ pub fn finish(
     save_work(project, settings, &state, &record, &ending)?;
     close::close(project, settings, run_id, state.iteration)?;
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
-    let evidence = evidence(project, settings, &state, &record, ending, ended);
+    let (evidence, given_up) = evidence(project, settings, &state, &record, ending, ended, give_up);
+    if given_up && let Some(paused) = pause(project, run_id)? {
+        return Ok(Some(paused));
+    }
     judge(project, run_id, state.iteration, &evidence)
+}
+
+/// A pause before the verdict; none for a run that has been cancelled meanwhile.
+fn pause(project: &Project, run_id: &str) -> Result<Option<Verdict>, StoreError> {
+    let paused = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        let open = !state.status.is_over();
+        if open {
+            state.status = Status::Paused;
+        }
+        open
+    })?;
+    let verdict = Verdict::Pause { until: None, reason: "interrupted".to_owned() };
+    Ok(paused.filter(|paused| *paused).map(|_| verdict))
 }
 
 fn note_end(project: &Project, run_id: &str, ended: &Ended) -> Result<Option<RunState>, StoreError> {
@@ -90,7 +131,10 @@ fn save_work(
     record: &SessionRecord,
     ending: &Ending,
 ) -> Result<(), StoreError> {
-    let orderly = matches!(ending, Ending::Completed | Ending::HookStopped | Ending::Unknown);
+    // A claim that is still there: its hook was killed, and no event came after it.
+    let claim = record.claim.as_ref();
+    let orderly =
+        claim.is_none() && matches!(ending, Ending::Completed | Ending::HookStopped | Ending::Unknown);
     let there = &state.context_checkpoint;
     let has_one = there.active && there.iteration == state.iteration && there.cause == Cause::Level;
     if orderly || has_one {
@@ -106,8 +150,8 @@ fn save_work(
         session_id: state.session_id.as_deref().unwrap_or_default(),
         transcript,
         run: Some(state),
-        cause: Cause::Crash,
-        level: Level::L0,
+        cause: claim.map_or(Cause::Crash, |_| Cause::Level),
+        level: claim.map_or(Level::L0, |claim| claim.level),
         reading: record.reading.as_ref(),
         waited: None,
         calls: &[],
@@ -123,7 +167,8 @@ fn evidence(
     record: &SessionRecord,
     ending: Ending,
     ended: &Ended,
-) -> Evidence {
+    give_up: &dyn Fn() -> bool,
+) -> (Evidence, bool) {
     let at_stop = record.stop.as_ref().map(|stop| stop.last_words.clone());
     let last_message = match &ending {
         // What a hook of ours cut off is no last word; an earlier turn's is not either.
@@ -133,19 +178,30 @@ fn evidence(
     };
     let mut evidence =
         Evidence { ending, last_message, todo: facts::todo(project, state), verify: Vec::new() };
+    let mut given_up = false;
     if !state.status.is_over() && completion(state, &evidence) == Completion::Plausible {
-        evidence.verify = verify(project, settings, &state.verify);
+        evidence.verify = verify(project, settings, &state.verify, give_up);
+        given_up = evidence.verify.len() < state.verify.len();
     }
-    evidence
+    (evidence, given_up)
 }
 
-/// Runs the verify commands, as the user gave them, outside any lock.
-fn verify(project: &Project, settings: &Settings, commands: &[String]) -> Vec<VerifyOutcome> {
+/// Runs the verify commands, as the user gave them, outside any lock. One that was given up, and those after
+/// it, have no outcome.
+fn verify(
+    project: &Project,
+    settings: &Settings,
+    commands: &[String],
+    give_up: &dyn Fn() -> bool,
+) -> Vec<VerifyOutcome> {
     let limit = Duration::from_secs(settings.verify_timeout_seconds);
     commands
         .iter()
-        .map(|command| {
-            let outcome = launcher::shell(command, project.root(), limit);
+        .map_while(|command| {
+            let outcome = launcher::shell_unless(command, project.root(), limit, give_up);
+            if outcome.given_up {
+                return None;
+            }
             let how = match (&outcome.trouble, outcome.timed_out, outcome.code) {
                 (Some(trouble), ..) => format!("could not be started: {trouble}"),
                 (None, true, _) => format!("took longer than {} s and was ended", limit.as_secs()),
@@ -155,7 +211,7 @@ fn verify(project: &Project, settings: &Settings, commands: &[String]) -> Vec<Ve
             let output = [outcome.stdout.as_slice(), outcome.stderr.as_slice()].concat();
             let output = shorten(String::from_utf8_lossy(&output).trim());
             let words = if output.is_empty() { how } else { format!("{how}; it printed:\n{output}") };
-            VerifyOutcome { command: command.clone(), passed: outcome.succeeded(), words }
+            Some(VerifyOutcome { command: command.clone(), passed: outcome.succeeded(), words })
         })
         .collect()
 }

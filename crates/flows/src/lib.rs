@@ -11,6 +11,7 @@ pub mod facts;
 pub mod gate;
 pub mod install;
 pub mod iteration;
+pub mod keep;
 pub mod measure;
 pub mod monitor;
 pub mod prompt;

@@ -54,13 +54,19 @@ pub fn measure(question: &Question<'_>) -> Measurement {
     let ids: Vec<&str> = question.calls.iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
     let mut measurement = Measurement::default();
     let first = read_tail(question.transcript, &ids, &mut measurement);
-    let tail = wait_for_writer(question, first, &ids, &mut measurement);
-    if let Some(reading) = reading(question, &tail, &ids) {
-        measurement.marks =
-            reading.window.as_ref().map(|window| marks(question, window, reading.model.as_deref()));
-        measurement.reading = Some(reading);
+    measurement.take(question, &first, &ids);
+    if let Some(newer) = wait_for_writer(question, &first, &ids, &mut measurement) {
+        measurement.take(question, &newer, &ids);
     }
     measurement
+}
+
+impl Measurement {
+    fn take(&mut self, question: &Question<'_>, tail: &Tail, ids: &[&str]) {
+        let Some(reading) = reading(question, tail, ids) else { return };
+        self.marks = reading.window.as_ref().map(|window| marks(question, window, reading.model.as_deref()));
+        self.reading = Some(reading);
+    }
 }
 
 fn read_tail(transcript: Option<&Path>, ids: &[&str], measurement: &mut Measurement) -> Tail {
@@ -78,26 +84,22 @@ fn read_tail(transcript: Option<&Path>, ids: &[&str], measurement: &mut Measurem
 /// message at hand is worth a little wait; far from any it is not.
 fn wait_for_writer(
     question: &Question<'_>,
-    first: Tail,
+    first: &Tail,
     ids: &[&str],
     measurement: &mut Measurement,
-) -> Tail {
+) -> Option<Tail> {
     let is_here = |tail: &Tail| tail.answer.as_ref().is_some_and(|answer| answer.is_the_one);
-    if ids.is_empty() || is_here(&first) || measurement.trouble.is_some() {
-        return first;
+    if ids.is_empty() || is_here(first) || measurement.trouble.is_some() {
+        return None;
     }
-    let Some(before) = reading(question, &first, ids) else { return first };
-    let Some(marks) = before.window.as_ref().map(|window| marks(question, window, before.model.as_deref()))
-    else {
-        return first;
-    };
+    let (before, marks) = measurement.reading.as_ref().zip(measurement.marks.as_ref())?;
     let remembered = question.record.reading.as_ref().map_or(0, Reading::projected);
-    if !is_worth_waiting(before.measured().max(remembered), &marks, question.record.announced) {
-        return first;
+    if !is_worth_waiting(before.measured().max(remembered), marks, question.record.announced) {
+        return None;
     }
     let started = Instant::now();
     let limit = Duration::from_millis(question.settings.freshness_wait_ms);
-    let mut tail = first;
+    let mut tail = first.clone();
     while !is_here(&tail) && started.elapsed() < limit {
         std::thread::sleep(NAP);
         if question.transcript.and_then(store::disk::size) != Some(tail.size) {
@@ -105,7 +107,7 @@ fn wait_for_writer(
         }
     }
     measurement.waited = Some(started.elapsed());
-    tail
+    Some(tail)
 }
 
 fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading> {
@@ -115,6 +117,10 @@ fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading
         reading = Some(newer);
     }
     let mut reading = reading.or_else(from_environment)?;
+    // A switch of models shows in the status line first, and in the transcript with the next answer.
+    if let Some(newer) = status.as_ref().filter(|status| is_newer(status, &reading)) {
+        reading.model = newer.model.clone().or(reading.model);
+    }
     if reading.window.is_none() {
         reading.window = window_of(question, &reading, status.as_ref());
     }
@@ -137,7 +143,8 @@ fn from_transcript(tail: &Tail, ids: &[&str]) -> Option<Reading> {
     if let Some(compaction) = &tail.compaction {
         let behind = !ids.is_empty();
         let used = compaction.metadata.post_tokens?;
-        return Some(Reading { used, at: compaction.at.clone(), behind, ..blank(UsedSource::Compaction) });
+        let (model, at) = (compaction.model.clone(), compaction.at.clone());
+        return Some(Reading { used, model, at, behind, ..blank(UsedSource::Compaction) });
     }
     let answer = tail.answer.clone()?;
     Some(Reading {
@@ -151,12 +158,17 @@ fn from_transcript(tail: &Tail, ids: &[&str]) -> Option<Reading> {
     })
 }
 
+fn is_newer(status: &StatusRecord, reading: &Reading) -> bool {
+    let moment = |stamp: Option<&str>| stamp.and_then(clock::parse);
+    moment(Some(&status.at)) > moment(reading.at.as_deref())
+}
+
 /// The status line's record, if it is newer than what the transcript tells.
 fn from_status(status: &StatusRecord, tail: &Tail, transcript: Option<&Reading>) -> Option<Reading> {
-    let used = status.used?;
-    let moment = |stamp: Option<&str>| stamp.and_then(clock::parse);
+    // After a compaction the client says 0 until the next answer, and the transcript knows better.
+    let used = status.used.filter(|used| *used > 0)?;
     let newer = match transcript {
-        Some(reading) => reading.used != used && moment(Some(&status.at)) > moment(reading.at.as_deref()),
+        Some(reading) => reading.used != used && is_newer(status, reading),
         // An empty transcript may belong to a session that has just been cleared.
         None => tail.size > 0,
     };

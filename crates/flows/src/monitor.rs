@@ -13,7 +13,7 @@ use session::level::{Level, Marks};
 use session::state::{Cause, Status};
 use session::{Marker, RunState, SessionRecord};
 use std::time::Duration;
-use store::{Durability, clock, journal, sessions};
+use store::{Durability, clock, journal, sessions, state_file};
 
 /// A lock is held for a millisecond or two; twenty hooks at once still pass in this time.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -38,11 +38,13 @@ pub fn post_tool(input: &[u8]) -> Signal {
 }
 
 fn watch(call: &Call) -> Result<Signal, store::StoreError> {
-    let run = call.owned_run()?;
-    if let Some(run) = run.as_ref().filter(|run| run.status == Status::Cancelled) {
-        return Ok(cancelled(call, run));
+    let may_be_in_run = call.names_a_run();
+    if may_be_in_run
+        && state_file::may_say(&call.project, Status::Cancelled.word())
+        && call.owned_status()? == Some(Status::Cancelled)
+    {
+        return Ok(cancelled(call));
     }
-    let run = run.filter(|run| !run.status.is_over());
     let record = sessions::load(&call.project, &call.session_id);
     let transcript = call.transcript();
     let measurement = measure(&Question {
@@ -53,15 +55,27 @@ fn watch(call: &Call) -> Result<Signal, store::StoreError> {
         calls: call.event().tool_calls(),
     });
     let complaint = measurement.trouble.as_ref().map(ToString::to_string);
-    let Some(sight) = sight(&record, &measurement, run.is_some()) else {
+    let Some(mut sight) = sight(&record, &measurement, may_be_in_run) else {
         return Ok(Signal::quiet().with_complaint(complaint));
     };
-    // First without the lock: mostly nothing changes, and then nothing is locked or written.
+    // First without the lock: mostly nothing changes, and then nothing is locked or written. Where a session of a
+    // run has nothing to do, one without a run has nothing to do either: the state need not be understood.
     let mut draft = record.clone();
-    let foreseen = policy::monitor::monitor(&mut draft, &sight, &call.settings);
+    let mut foreseen = policy::monitor::monitor(&mut draft, &sight, &call.settings);
     if draft == record && foreseen == Action::Nothing && measurement.waited.is_none() {
         return Ok(Signal::quiet().with_complaint(complaint));
     }
+    let in_run = call.owned_status()?.is_some_and(|status| !status.is_over());
+    if in_run != may_be_in_run {
+        sight.in_run = in_run;
+        draft.clone_from(&record);
+        foreseen = policy::monitor::monitor(&mut draft, &sight, &call.settings);
+    }
+    if in_run {
+        sight.now = clock::fine_stamp(clock::now());
+    }
+    // The whole state is read only by those who act on it, and before a level counts as announced.
+    let run = if in_run && foreseen != Action::Nothing { call.owned_run()? } else { None };
     let (action, record) = match decide(call, &sight, &measurement) {
         Ok(decided) => decided,
         // At L3 it acts even if the lock cannot be had.
@@ -69,6 +83,10 @@ fn watch(call: &Call) -> Result<Signal, store::StoreError> {
             (foreseen, draft)
         }
         Err(error) => return Err(error),
+    };
+    let run = match run {
+        None if in_run && action != Action::Nothing => call.owned_run()?,
+        run => run,
     };
     let scene =
         Scene { call, run: run.as_ref(), record: &record, measurement: &measurement, marks: sight.marks };
@@ -106,7 +124,7 @@ fn sight(record: &SessionRecord, measurement: &Measurement, in_run: bool) -> Opt
         in_run,
         claim_is_orphaned: is_orphaned(record),
         pid: launcher::process::own_pid(),
-        now: if in_run { clock::fine_stamp(clock::now()) } else { String::new() },
+        now: String::new(),
     })
 }
 
@@ -116,8 +134,8 @@ fn is_orphaned(record: &SessionRecord) -> bool {
     age.is_none_or(|age| !(0..CLAIM_LIFE_SECONDS).contains(&age)) || !launcher::process::has_pid(claim.pid)
 }
 
-fn cancelled(call: &Call, run: &RunState) -> Signal {
-    let marker = Marker::Stop { status: run.status, reason: String::new() }.to_string();
+fn cancelled(call: &Call) -> Signal {
+    let marker = Marker::Stop { status: Status::Cancelled, reason: String::new() }.to_string();
     let _ = sessions::update(&call.project, &call.session_id, PATIENCE, |record| {
         record.ended_by_us = Some("the run was cancelled".to_owned());
     });

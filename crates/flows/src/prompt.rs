@@ -1,8 +1,9 @@
 //! Writing PROMPT.md: only `run`, `start` and `prompt` do, never a hook.
 
 use session::RunState;
+use session::journal::Entry;
 use session::prompt::{self, Surroundings};
-use store::{Durability, Project, StoreError, disk};
+use store::{Durability, Project, StoreError, disk, journal};
 
 /// So many of the last paragraphs of the progress file go into the prompt.
 const PARAGRAPHS: usize = 2;
@@ -30,7 +31,7 @@ pub fn task_text(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
 
 /// Writes PROMPT.md for the present iteration; answers with its bytes.
 pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError> {
-    let task = task_text(project)?.unwrap_or_else(|| state.objective.clone().into_bytes());
+    let task = whole_task(project, state)?.unwrap_or_else(|| state.objective.clone().into_bytes());
     keep_copy(project, &task)?;
     let around = Surroundings {
         resume: state.iteration_record.resuming.then(|| state.context_checkpoint.clone()),
@@ -39,6 +40,25 @@ pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError
     let file = prompt::assemble(&prompt::block(state, &around), &task);
     disk::replace(&project.prompt(), &file, Durability::Durable)?;
     Ok(file)
+}
+
+/// The user's text; where an agent has emptied the file or torn our block, the copy, and what was there is kept.
+fn whole_task(project: &Project, state: &RunState) -> Result<Option<Vec<u8>>, PromptError> {
+    let copy = disk::read(&copy_path(project))?.filter(|copy| !is_blank(copy));
+    let copy = match (task_text(project), copy) {
+        (Err(PromptError::NoEndMark), Some(copy)) => copy,
+        (Ok(Some(text)), Some(copy)) if is_blank(&text) => copy,
+        (text, _) => return text,
+    };
+    let aside = project.copies().join("PROMPT.md.damaged");
+    disk::replace(&aside, &disk::read(&project.prompt())?.unwrap_or_default(), Durability::Lazy)?;
+    let entry = Entry::new("prompt_mended").run(Some((&state.run_id, state.iteration)));
+    journal::note(project, entry.fact("old_file", aside.to_string_lossy()))?;
+    Ok(Some(copy))
+}
+
+fn is_blank(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_whitespace)
 }
 
 /// A new run takes the user's text afresh.

@@ -9,6 +9,7 @@ pub use watch::{Progress, Watcher};
 use crate::call::RUN_VARIABLE;
 use crate::install::command_for;
 use crate::iteration::{self, Ended};
+use crate::keep;
 use crate::start::{self, StartError};
 use follow::Follower;
 use launcher::client::{self, Client, Launch};
@@ -42,8 +43,8 @@ pub enum RunError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// Another `plimsoll run` works here.
-    #[error("another `plimsoll run` is at work in this project")]
-    Busy,
+    #[error("another `plimsoll run` is at work in this project{0}")]
+    Busy(String),
     /// The hook programs are missing.
     #[error(
         "the hook program {0} is neither beside plimsoll nor on the PATH: install all of Plimsoll (scripts/build.sh says where the programs lie)"
@@ -64,25 +65,31 @@ const FIRST_PAUSE: Duration = Duration::from_secs(3);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Arguments that would take the session out of our hands.
-const OURS: [&str; 8] = [
+const OURS: [&str; 10] = [
     "-p",
     "--print",
     "--output-format",
     "--session-id",
     "--resume",
+    "-r",
     "--continue",
+    "-c",
     "--input-format",
     "--fork-session",
 ];
 
-/// Runs a run to its end (or its pause); answers with the exit code.
-pub fn run(
-    project: &Project,
-    settings: &Settings,
-    options: &Options,
-    run: &RunState,
-    watcher: &mut dyn Watcher,
-) -> Result<u8, RunError> {
+/// A killed `run` takes a moment to let go of its lock.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What must be so before a run is created or changed: a start that fails leaves no run behind.
+#[derive(Debug)]
+pub struct Ready {
+    hooks: String,
+    _only: lock::Lock,
+}
+
+/// Looks at the arguments, the client and the hook programs, and takes the lock of the one `plimsoll run`.
+pub fn prepare(project: &Project, options: &Options) -> Result<Ready, RunError> {
     if let Some(argument) = options
         .client_arguments
         .iter()
@@ -90,11 +97,35 @@ pub fn run(
     {
         return Err(RunError::Argument(argument.clone()));
     }
-    let _only = lock::acquire(&project.run_lock(), Duration::ZERO).map_err(|error| match error {
-        StoreError::Busy { .. } => RunError::Busy,
+    let hooks = hook_settings(&options.client)?;
+    let _only = lock::acquire(&project.run_lock(), LOCK_PATIENCE).map_err(|error| match error {
+        StoreError::Busy { .. } => RunError::Busy(named(project)),
         error => RunError::Store(error),
     })?;
-    let hooks = hook_settings(&options.client)?;
+    Ok(Ready { hooks, _only })
+}
+
+/// The run that another `plimsoll run` works for, as far as the state tells.
+fn named(project: &Project) -> String {
+    let state = state_file::load(project, None).ok().flatten();
+    state.map_or(String::new(), |state| {
+        format!(": the run \"{}\" ({}), iteration {}", state.task_name, state.run_id, state.iteration)
+    })
+}
+
+/// Runs a run to its end (or its pause); answers with the exit code.
+pub fn run(
+    project: &Project,
+    settings: &Settings,
+    options: &Options,
+    ready: Ready,
+    run: &RunState,
+    watcher: &mut dyn Watcher,
+) -> Result<u8, RunError> {
+    let Ready { hooks, _only } = ready;
+    for folder in [project.root(), &project.root().join(".claude"), &project.handoffs(), &project.copies()] {
+        disk::sweep_drafts(folder, process::has_pid);
+    }
     let mut runner =
         Runner { project, settings, options, run_id: run.run_id.clone(), hooks, watcher, pause: FIRST_PAUSE };
     runner.watcher.tell(&Progress::Run { state: run });
@@ -113,10 +144,17 @@ pub fn run(
 /// Our hooks as the client's version knows them. They are passed along always: identical entries of the
 /// project's settings run once, and an agent's `git clean` cannot take these away.
 fn hook_settings(client: &Path) -> Result<String, RunError> {
-    let version = launcher::client_version(client).ok_or_else(|| {
+    let answer = launcher::client_version(client).ok_or_else(|| {
         RunError::Client(format!("{} does not answer `--version`: is it Claude Code?", client.display()))
     })?;
-    let era = Era::of_client(&version);
+    let version = Some(answer.as_str()).filter(|answer| answer.contains("Claude Code")).ok_or_else(|| {
+        let answer = session::text::clip(&session::text::one_line(&answer), 80);
+        RunError::Client(format!(
+            "{} answers `--version` with \"{answer}\": is it Claude Code?",
+            client.display()
+        ))
+    })?;
+    let era = Era::of_client(version);
     let missing = settings::programs_of(era).into_iter().find(|program| {
         let beside = environment::own_directory().map(|folder| folder.join(program));
         !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
@@ -145,14 +183,7 @@ impl Runner<'_> {
         if record.phase == Phase::Judged {
             return Ok(None);
         }
-        let known =
-            record.pid.zip(record.process_started).map(|(pid, started)| process::Identity { pid, started });
-        let session_id = run.session_id.clone().unwrap_or_default();
-        let orphan = known.filter(|known| process::is_alive(*known)).or_else(|| {
-            let setting = format!("{RUN_VARIABLE}={}", self.run_id);
-            (!session_id.is_empty()).then(|| process::find(&session_id, &setting)).flatten()
-        });
-        if let Some(orphan) = orphan {
+        if let Some(orphan) = start::orphan(run) {
             self.note(run, Entry::new("adopted").fact("pid", orphan.pid))?;
             self.watcher.tell(&Progress::Note(format!(
                 "adopted the client of iteration {} (pid {})",
@@ -161,13 +192,12 @@ impl Runner<'_> {
             self.record_process(orphan)?;
             return self.follow(run, Client::Adopted(orphan)).map(Some);
         }
-        if record.phase == Phase::Planned {
+        let mut follower = Follower::new(self.output(run, "jsonl"));
+        follower.read_on();
+        if record.phase == Phase::Planned && !record.hooks_seen && !follower.has_spoken() {
             // Planned and never started: it is planned again, under its own number.
             return Ok(None);
         }
-        let output = self.output(run, "jsonl");
-        let mut follower = Follower::new(output);
-        follower.read_on()?;
         let ended = follower.ended(session::Exit::default());
         self.finish(run, &ended).map(Some)
     }
@@ -234,7 +264,7 @@ impl Runner<'_> {
         let mut follower = Follower::new(self.output(state, "jsonl"));
         let ended = loop {
             let exit = client.ended();
-            for progress in follower.read_on()? {
+            for progress in follower.read_on() {
                 self.watcher.tell(&progress);
             }
             if let Some(exit) = exit {
@@ -273,6 +303,7 @@ impl Runner<'_> {
         }
         let now = state_file::load(self.project, Some(&self.run_id))?;
         let now = now.as_ref().unwrap_or(state);
+        keep::todo(self.project, now)?;
         if now.status == Status::Cancelled {
             // Its next hook ends it; a client that waits for something else is asked to.
             client.end(Duration::from_secs(10));
@@ -300,7 +331,7 @@ impl Runner<'_> {
                 Entry::new("client_ended").fact("reason", format!("alive {limit} s after its result")),
             )?;
             client.end(Duration::from_secs(5));
-            follower.read_on()?;
+            follower.read_on();
             return Ok(Some(follower.ended(session::Exit::default())));
         }
         Ok(None)
@@ -322,17 +353,38 @@ impl Runner<'_> {
                 ..follower.ended(exit)
             });
         }
+        if let Some(code) = exit.code.filter(|_| !follower.has_spoken() && !hooks_seen) {
+            return Ok(Ended { ending: Ending::Fatal(self.never_began(state, code)), ..Ended::default() });
+        }
         Ok(follower.ended(exit))
+    }
+
+    /// The next session would fare no better: a wrong option, a broken installation.
+    fn never_began(&self, state: &RunState, code: i32) -> String {
+        let complaint = disk::read_text(&self.output(state, "err")).ok().flatten().unwrap_or_default();
+        let complaint = session::text::one_line(&session::text::clip_start(complaint.trim(), 200));
+        let said = if complaint.is_empty() { "said nothing".to_owned() } else { format!("said: {complaint}") };
+        format!("the client ended with exit code {code} before its session began, and {said}")
     }
 
     fn finish(&mut self, state: &RunState, ended: &Ended) -> Result<Verdict, RunError> {
         self.watcher.tell(&Progress::Ended { iteration: state.iteration, ended });
-        let verdict = iteration::finish(self.project, self.settings, &self.run_id, ended)?;
+        if matches!(ended.ending, Ending::Crashed(_) | Ending::Interrupted) {
+            start::end_left_behind(state);
+        }
+        let verdict = iteration::finish_unless(self.project, self.settings, &self.run_id, ended, &|| {
+            self.watcher.interrupts() >= 2 || self.is_cancelled()
+        })?;
         let gone = || StartError::NoRun(self.project.root().display().to_string());
         let verdict = verdict.ok_or_else(gone)?;
         let now = state_file::load(self.project, Some(&self.run_id))?;
         self.watcher.tell(&Progress::Judged { state: now.as_ref().unwrap_or(state), verdict: &verdict });
         Ok(verdict)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        let state = state_file::load(self.project, Some(&self.run_id)).ok().flatten();
+        state.is_some_and(|state| state.status == Status::Cancelled)
     }
 
     /// What the verdict means for us: an exit code, or another round.
@@ -341,10 +393,16 @@ impl Runner<'_> {
         match verdict {
             Verdict::Stop { status, .. } => Ok(Some(status.exit_code())),
             Verdict::Continue { .. } if interrupted => {
-                state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
-                    state.status = Status::Paused
-                })?;
-                Ok(Some(INTERRUPTED))
+                let status =
+                    state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+                        // It may have been cancelled since: then it stays so.
+                        if !state.status.is_over() {
+                            state.status = Status::Paused;
+                        }
+                        state.status
+                    })?;
+                let over = status.filter(|status| status.is_over());
+                Ok(Some(over.map_or(INTERRUPTED, Status::exit_code)))
             }
             Verdict::Continue { .. } => {
                 self.pause = FIRST_PAUSE;
@@ -365,9 +423,7 @@ impl Runner<'_> {
             if self.watcher.interrupts() > 0 {
                 return Ok(Some(INTERRUPTED));
             }
-            if state_file::load(self.project, Some(&self.run_id))?
-                .is_some_and(|state| state.status == Status::Cancelled)
-            {
+            if self.is_cancelled() {
                 return Ok(Some(Status::Cancelled.exit_code()));
             }
             std::thread::sleep(Duration::from_millis(200));

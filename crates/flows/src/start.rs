@@ -1,13 +1,18 @@
 //! Creating a run, resuming one, cancelling one.
 
+use crate::call::{RUN_VARIABLE, SESSION_VARIABLE};
 use crate::exclude::exclude_run_files;
 use crate::facts;
+use crate::keep;
 use crate::prompt::{self, PromptError};
+use launcher::client::Client;
+use launcher::process;
 use session::journal::Entry;
 use session::state::{IterationRecord, Phase, Status};
 use session::text::{clip, counted, one_line};
 use session::{RunState, TodoList};
-use store::{Durability, Project, StoreError, clock, disk, journal, state_file};
+use std::time::Duration;
+use store::{Durability, Project, StoreError, clock, disk, journal, lock, state_file};
 
 /// What the person asked for.
 #[derive(Debug, Clone, Default)]
@@ -67,18 +72,10 @@ pub enum StartError {
 
 /// Creates a run and writes its first files.
 pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
+    // What can be refused is refused before anything is written, and looked at again under the lock.
+    look(project, new)?;
     let _lock = state_file::lock(project, state_file::PATIENCE)?;
-    let old = state_file::load(project, None)?;
-    if let Some(old) = old.as_ref().filter(|old| !old.status.is_over() && !old.run_id.is_empty()) {
-        return Err(StartError::RunThere {
-            name: old.task_name.clone(),
-            run_id: old.run_id.clone(),
-            status: old.status,
-            iteration: old.iteration,
-        });
-    }
-    let (task, prompt_made) = task(project, new, old.as_ref())?;
-    let (todo_file, todo) = todo(project, new)?;
+    let Ground { task, prompt_made, todo_file, todo } = look(project, new)?;
     let state = state(project, new, &task, prompt_made, todo_file, &todo);
     let extra: &[&str] = if prompt_made { &["/PROMPT.md"] } else { &[] };
     exclude_run_files(project.root(), extra)?;
@@ -94,7 +91,31 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
         .fact("items", counted(state.known_items.len(), "item"))
         .fact("verify", state.verify.clone());
     journal::note(project, entry)?;
+    keep::afresh(project)?;
     Ok(state)
+}
+
+/// What a new run stands on.
+struct Ground {
+    task: Vec<u8>,
+    prompt_made: bool,
+    todo_file: Option<String>,
+    todo: TodoList,
+}
+
+fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
+    let old = state_file::load(project, None)?;
+    if let Some(old) = old.as_ref().filter(|old| !old.status.is_over() && !old.run_id.is_empty()) {
+        return Err(StartError::RunThere {
+            name: old.task_name.clone(),
+            run_id: old.run_id.clone(),
+            status: old.status,
+            iteration: old.iteration,
+        });
+    }
+    let (task, prompt_made) = task(project, new, old.as_ref())?;
+    let (todo_file, todo) = todo(project, new)?;
+    Ok(Ground { task, prompt_made, todo_file, todo })
 }
 
 /// The task's text, and whether PROMPT.md is ours as a whole.
@@ -217,7 +238,40 @@ pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
     if let Some((true, state)) = &cancelled {
         journal::note(project, Entry::new("cancelled").run(Some((&state.run_id, state.iteration))))?;
     }
+    if let Some((_, state)) = cancelled.as_ref().filter(|(_, state)| state.status == Status::Cancelled) {
+        end_orphan(project, state)?;
+    }
     Ok(cancelled.map(|(_, state)| state))
+}
+
+/// A `plimsoll run` that lives ends its client itself; where it has died, its client is ended here.
+fn end_orphan(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let Ok(_only) = lock::acquire(&project.run_lock(), Duration::ZERO) else { return Ok(()) };
+    let Some(orphan) = orphan(state) else { return Ok(()) };
+    let entry = Entry::new("client_ended").run(Some((&state.run_id, state.iteration)));
+    journal::note(project, entry.fact("reason", "cancelled, and its `plimsoll run` had died"))?;
+    Client::Adopted(orphan).end(Duration::from_secs(5));
+    end_left_behind(state);
+    Ok(())
+}
+
+/// The client of the present iteration, if it lives: known by pid and start, or found by its session and run
+/// where its `plimsoll run` died before it could note them.
+pub(crate) fn orphan(run: &RunState) -> Option<process::Identity> {
+    let record = &run.iteration_record;
+    let session_id = run.session_id.as_deref().filter(|id| !id.is_empty())?;
+    let known =
+        record.pid.zip(record.process_started).map(|(pid, started)| process::Identity { pid, started });
+    known
+        .filter(|known| process::is_alive(*known))
+        .or_else(|| process::find(session_id, &format!("{RUN_VARIABLE}={}", run.run_id)))
+}
+
+/// A client that was killed leaves its tools working: they would work into the next session.
+pub(crate) fn end_left_behind(run: &RunState) {
+    let Some(session_id) = run.session_id.as_ref().filter(|id| !id.is_empty()) else { return };
+    let settings = [format!("{RUN_VARIABLE}={}", run.run_id), format!("{SESSION_VARIABLE}={session_id}")];
+    process::end_left_behind([&settings[0], &settings[1]], Duration::from_secs(1));
 }
 
 /// Plans the next iteration: its number, its session, its prompt. One that was planned and never ran, and one
@@ -265,6 +319,7 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
             .run(Some((run_id, state.iteration)))
             .fact("resuming", state.iteration_record.resuming),
     )?;
+    keep::journal(project)?;
     Ok(state)
 }
 
@@ -273,12 +328,12 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
 fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
     let Some(file) = &state.todo_file else { return Ok(None) };
     if let Some(todo) = facts::todo(project, state) {
+        keep::todo(project, state)?;
         return Ok(Some(todo));
     }
-    let item = |done: bool| move |text: &String| session::todo::Item { text: text.clone(), done };
-    let items = state.completed_items.iter().map(item(true)).chain(state.todo_items.iter().map(item(false)));
-    let todo = TodoList { items: items.collect() };
-    disk::replace(&project.root().join(file), todo.render().as_bytes(), Durability::Durable)?;
+    let text = keep::lost_todo(project, state)?;
+    let todo = TodoList::parse(&text);
+    disk::replace(&project.root().join(file), text.as_bytes(), Durability::Durable)?;
     journal::note(
         project,
         Entry::new("todo_mended").run(Some((&state.run_id, state.iteration))).fact("file", file.clone()),

@@ -6,7 +6,7 @@ use crate::signal::Signal;
 use policy::statusline::{RunView, View, render};
 use policy::window::{self, WindowEvidence};
 use protocol::status::StatusPayload;
-use session::Settings;
+use session::{SessionRecord, Settings};
 use session::record::StatusRecord;
 use std::path::Path;
 use store::{Project, clock, config, disk, environment, sessions, state_file, windows};
@@ -37,7 +37,8 @@ fn view(payload: &StatusPayload, project: &Project, settings: &Settings) -> View
         Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned())
     });
     let used = payload.context_window.used();
-    let record = sessions::load(project, session_id);
+    let client_settings = sessions::client_settings(project, session_id);
+    let record = SessionRecord { client_settings, ..SessionRecord::default() };
     let evidence = WindowEvidence {
         model: payload.model.id.as_deref(),
         settings: Some(&settings.windows),

@@ -207,8 +207,8 @@ mod tests {
     fn a_repository_without_commits_and_no_repository_at_all_are_no_errors() {
         let folder = repository();
         sh(folder.path(), "echo x > a");
-        let (facts, files) = facts(folder.path()).unwrap();
-        assert_eq!((facts.head, files.len()), (None, 1));
+        let (found, files) = facts(folder.path()).unwrap();
+        assert_eq!((found.head, files.len()), (None, 1));
         assert!(facts(tempfile::tempdir().unwrap().path()).is_none());
     }
 

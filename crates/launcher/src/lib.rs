@@ -27,6 +27,8 @@ pub struct Outcome {
     pub code: Option<i32>,
     /// True when it was ended at its deadline.
     pub timed_out: bool,
+    /// True when it was ended because nobody waits for it any more.
+    pub given_up: bool,
     /// What it printed, at most [`MOST_OUTPUT`] bytes of each stream.
     pub stdout: Vec<u8>,
     /// What it complained about.
@@ -41,15 +43,20 @@ pub const MOST_OUTPUT: usize = 8 * 1024 * 1024;
 impl Outcome {
     /// True when it ran and exited with 0 in time.
     pub fn succeeded(&self) -> bool {
-        self.code == Some(0) && !self.timed_out
+        self.code == Some(0) && !self.timed_out && !self.given_up
     }
 }
 
 /// Runs a command line as the user gave it, with `sh -c`, in a folder. Its whole group is ended at the deadline.
 pub fn shell(line: &str, folder: &Path, deadline: Duration) -> Outcome {
+    shell_unless(line, folder, deadline, &|| false)
+}
+
+/// The same, ended early once `give_up` says so; it is asked a few times a second.
+pub fn shell_unless(line: &str, folder: &Path, deadline: Duration, give_up: &dyn Fn() -> bool) -> Outcome {
     let mut command = Command::new("sh");
     command.arg("-c").arg(line).current_dir(folder);
-    run(command, deadline)
+    run_unless(command, deadline, give_up)
 }
 
 /// Runs a program in our place: its streams are ours, its environment is exactly what is given. Answers with
@@ -79,7 +86,14 @@ pub fn client_version(program: &Path) -> Option<String> {
 }
 
 /// Runs a command with nothing on its standard input, collecting what it prints.
-fn run(mut command: Command, deadline: Duration) -> Outcome {
+fn run(command: Command, deadline: Duration) -> Outcome {
+    run_unless(command, deadline, &|| false)
+}
+
+const ASKED_EVERY: Duration = Duration::from_millis(250);
+
+fn run_unless(mut command: Command, deadline: Duration, give_up: &dyn Fn() -> bool) -> Outcome {
+    let mut asked = Instant::now();
     let started = Instant::now();
     let child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
@@ -96,9 +110,15 @@ fn run(mut command: Command, deadline: Duration) -> Outcome {
                 outcome.code = status.code();
                 break;
             }
-            Ok(None) if started.elapsed() < deadline => std::thread::sleep(Duration::from_millis(2)),
+            Ok(None) if started.elapsed() < deadline && !outcome.given_up => {
+                std::thread::sleep(Duration::from_millis(2));
+                if asked.elapsed() >= ASKED_EVERY {
+                    asked = Instant::now();
+                    outcome.given_up = give_up();
+                }
+            }
             _ => {
-                outcome.timed_out = true;
+                outcome.timed_out = !outcome.given_up;
                 process::end_group(child.id(), Duration::from_millis(500));
                 let _ = child.wait();
                 break;

@@ -1,6 +1,6 @@
 //! Processes: who is alive, who is who, and ending what is ours.
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,36 @@ fn holds(pid: u32, file: &str, word: &str) -> bool {
     bytes.split(|byte| *byte == 0).any(|entry| entry == word.as_bytes())
 }
 
+/// The processes that were started inside a session and outlived it: both settings stand in their environment.
+pub fn left_behind(settings: [&str; 2]) -> Vec<Identity> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != own_pid() && settings.iter().all(|setting| holds(*pid, "environ", setting)))
+        .filter_map(identity)
+        .collect()
+}
+
+/// Lets the processes that a dead session left behind finish what they are writing, then ends them: two
+/// sessions must not work on the same files.
+pub fn end_left_behind(settings: [&str; 2], patience: Duration) {
+    let started = Instant::now();
+    while started.elapsed() < patience * 3 {
+        let left = left_behind(settings);
+        let signal = match started.elapsed() {
+            _ if left.is_empty() => return,
+            elapsed if elapsed < patience => None,
+            elapsed if elapsed < patience * 2 => Some(Signal::TERM),
+            _ => Some(Signal::KILL),
+        };
+        for process in left.into_iter().filter(|process| is_alive(*process)) {
+            if let (Some(signal), Some(pid)) = (signal, to_pid(process.pid)) {
+                let _ = kill_process(pid, signal);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Asks a group to end, waits, and ends it. Only for groups whose leader we started or verified.
 pub fn end_group(leader: u32, patience: Duration) {
     let Some(pid) = to_pid(leader) else { return };
@@ -90,6 +120,24 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!is_alive(known));
+    }
+
+    #[test]
+    fn what_a_dead_session_left_behind_is_ended_and_nobody_else() {
+        let sleeper = |session: &str| {
+            let mut command = std::process::Command::new("sleep");
+            command.arg("60").env("PLIMSOLL_RUN_ID", "left").env("CLAUDE_CODE_SESSION_ID", session);
+            command.spawn().unwrap()
+        };
+        let (mut ours, mut theirs) = (sleeper("s1"), sleeper("s2"));
+        let settings = ["PLIMSOLL_RUN_ID=left", "CLAUDE_CODE_SESSION_ID=s1"];
+        assert_eq!(left_behind(settings).len(), 1);
+        end_left_behind(settings, Duration::from_millis(100));
+        assert!(left_behind(settings).is_empty());
+        assert!(ours.wait().unwrap().code().is_none(), "ended by a signal");
+        assert!(theirs.try_wait().unwrap().is_none(), "of another session");
+        theirs.kill().unwrap();
+        theirs.wait().unwrap();
     }
 
     #[test]

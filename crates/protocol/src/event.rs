@@ -149,7 +149,11 @@ pub struct StopFailure {
 impl Hook {
     /// Reads a hook's standard input; fails only where it is not one JSON object.
     pub fn parse(bytes: &[u8]) -> Result<Hook, Malformed> {
-        Ok(parse::<Payload>(bytes)?.into_hook())
+        let exact = std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str::<Batch<'_>>(text).ok());
+        match exact.and_then(Batch::into_hook) {
+            Some(hook) => Ok(hook),
+            None => Ok(parse::<Payload>(bytes)?.into_hook()),
+        }
     }
 
     /// True when the event belongs to a subagent, whose numbers are not the session's.
@@ -184,6 +188,37 @@ impl Event {
             Event::PostToolUse(call) | Event::PostToolUseFailure { call, .. } => std::slice::from_ref(call),
             _ => &[],
         }
+    }
+}
+
+/// A PostToolBatch exactly as the client writes it, read in one go: it comes with every message of the model and
+/// may hold whole files. Everything else, and every batch that is different, is read as a [`Payload`].
+#[derive(Deserialize)]
+struct Batch<'a> {
+    hook_event_name: &'a str,
+    session_id: &'a str,
+    #[serde(borrow)]
+    transcript_path: Option<&'a str>,
+    #[serde(borrow)]
+    cwd: Option<&'a str>,
+    #[serde(borrow)]
+    agent_id: Option<&'a str>,
+    #[serde(borrow)]
+    agent_type: Option<&'a str>,
+    tool_calls: Vec<lenient::Object<ToolCall>>,
+}
+
+impl Batch<'_> {
+    fn into_hook(self) -> Option<Hook> {
+        let text = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
+        (self.hook_event_name == "PostToolBatch").then(|| Hook {
+            session_id: text(Some(self.session_id)),
+            transcript_path: text(self.transcript_path),
+            cwd: text(self.cwd),
+            agent_id: text(self.agent_id),
+            agent_type: self.agent_type.map(str::to_owned),
+            event: Event::PostToolBatch(self.tool_calls.into_iter().map(|lenient::Object(call)| call).collect()),
+        })
     }
 }
 

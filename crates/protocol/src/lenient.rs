@@ -3,14 +3,16 @@
 //! not read (a lone surrogate in a text that was cut in the middle of an emoji).
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// Reads a value that is not a list; none if it has the wrong type. (serde would take a list for an object
 /// and fill the fields in their order.)
 pub(crate) fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
-    if raw.get().starts_with('[') { None } else { serde_json::from_str(raw.get()).ok() }
+    let json = raw.get();
+    if json.starts_with('[') || json == "null" { None } else { serde_json::from_str(json).ok() }
 }
 
 /// Any field but a list: its value, or its default where the type is wrong.
@@ -36,9 +38,10 @@ pub(crate) fn whole_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<O
 /// A count: any number that is not negative, rounded.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let raw = <&RawValue>::deserialize(deserializer)?;
-    let whole = serde_json::from_str::<u64>(raw.get()).ok();
+    // What is JSON and reads as a number here is a number there: texts carry their quotation marks.
+    let whole = raw.get().parse::<u64>().ok();
     let rounded = || {
-        let number = serde_json::from_str::<f64>(raw.get()).ok()?;
+        let number = raw.get().parse::<f64>().ok()?;
         (number.is_finite() && (0.0..9e15).contains(&number)).then(|| number.round() as u64)
     };
     Ok(whole.or_else(rounded))
@@ -50,7 +53,29 @@ where
     D: Deserializer<'de>,
     T: DeserializeOwned,
 {
-    Ok(elements(<&RawValue>::deserialize(deserializer)?).into_iter().filter_map(read).collect())
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    let whole = serde_json::from_str::<Vec<Object<T>>>(raw.get());
+    let objects = whole.map(|elements| elements.into_iter().map(|Object(element)| element).collect());
+    Ok(objects.unwrap_or_else(|_| elements(raw).into_iter().filter_map(read).collect()))
+}
+
+/// What is an object in JSON too: serde would take a list for one and fill the fields in their order.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(std::marker::PhantomData<T>);
+        impl<'de, T: DeserializeOwned> Visitor<'de> for Fields<T> {
+            type Value = Object<T>;
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Fields(std::marker::PhantomData))
+    }
 }
 
 /// A list of texts; elements that are none are left out.
@@ -80,10 +105,41 @@ pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<B
     Ok((raw.get() != "null").then(|| raw.to_owned()))
 }
 
+/// The letters of a JSON string as they stand there; none if it is something else.
+fn letters(raw: &RawValue) -> Option<&str> {
+    raw.get().strip_prefix('"')?.strip_suffix('"')
+}
+
+/// How many bytes the text of a JSON string has; none if it is something else. Each half of a surrogate pair
+/// counts as two, also when it stands alone.
+pub(crate) fn length(raw: &RawValue) -> Option<u64> {
+    let letters = letters(raw)?;
+    let (mut length, mut place) = (0, 0);
+    // Program text has an escape every twenty bytes: a plain walk is faster than searching for them.
+    while let Some(byte) = letters.as_bytes().get(place) {
+        let (stands_for, taken) = if *byte == b'\\' { escape(letters, place) } else { (1, 1) };
+        length += stands_for;
+        place += taken;
+    }
+    Some(length)
+}
+
+/// How many bytes an escape stands for, and how many it has.
+fn escape(letters: &str, place: usize) -> (u64, usize) {
+    let digits = letters.get(place..place + 6).and_then(|escape| escape.strip_prefix("\\u"));
+    match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
+        None => (1, 2),
+        Some(0..0x80) => (1, 6),
+        Some(0x80..0x800 | 0xd800..0xe000) => (2, 6),
+        Some(_) => (3, 6),
+    }
+}
+
 /// The text of a JSON string, lone surrogates replaced; none if it is something else.
 pub(crate) fn text_of(raw: &RawValue) -> Option<String> {
-    if !raw.get().starts_with('"') {
-        return None;
+    let letters = letters(raw)?;
+    if !letters.contains('\\') {
+        return Some(letters.to_owned());
     }
     // serde_json refuses lone surrogates in a `str`, and hands them out as bytes.
     struct Bytes;

@@ -17,6 +17,7 @@ pub mod transcript;
 
 pub use event::{Event, Hook};
 pub use reply::Reply;
+use std::borrow::Cow;
 
 /// Why a document could not be read at all.
 #[derive(Debug)]
@@ -32,7 +33,8 @@ impl std::error::Error for Malformed {}
 
 /// Parses one JSON object, with invalid UTF-8 replaced rather than refused and a byte order mark passed over.
 fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
-    let text = String::from_utf8_lossy(bytes);
+    // `from_utf8_lossy` alone looks at every byte by itself, which costs as much as the parsing.
+    let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with('[') {
         // serde would fill the fields from a list, in their order.

@@ -88,10 +88,86 @@ pub struct ContextWindow {
     pub used_percentage: Option<f64>,
 }
 
+/// A payload exactly as the client writes it, read in one go with its texts where they stand. Whatever is
+/// different is read field by field.
+#[derive(Deserialize)]
+struct Exact<'a> {
+    session_id: &'a str,
+    #[serde(borrow)]
+    transcript_path: Option<&'a str>,
+    #[serde(borrow)]
+    cwd: Option<&'a str>,
+    #[serde(borrow)]
+    model: ExactModel<'a>,
+    #[serde(borrow)]
+    workspace: ExactWorkspace<'a>,
+    cost: ExactCost,
+    context_window: ExactWindow,
+    #[serde(borrow)]
+    version: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct ExactModel<'a> {
+    id: &'a str,
+    #[serde(borrow)]
+    display_name: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct ExactWorkspace<'a> {
+    #[serde(borrow)]
+    current_dir: Option<&'a str>,
+    #[serde(borrow)]
+    project_dir: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct ExactCost {
+    total_cost_usd: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct ExactWindow {
+    context_window_size: Option<u64>,
+    total_input_tokens: Option<u64>,
+    total_output_tokens: Option<u64>,
+    current_usage: Option<crate::transcript::ExactUsage>,
+    used_percentage: Option<f64>,
+}
+
+impl From<Exact<'_>> for StatusPayload {
+    fn from(exact: Exact<'_>) -> StatusPayload {
+        let text = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
+        let (model, workspace, window) = (exact.model, exact.workspace, exact.context_window);
+        StatusPayload {
+            session_id: text(Some(exact.session_id)),
+            transcript_path: text(exact.transcript_path),
+            cwd: text(exact.cwd),
+            model: Model { id: text(Some(model.id)), display_name: text(model.display_name) },
+            workspace: Workspace {
+                current_dir: text(workspace.current_dir),
+                project_dir: text(workspace.project_dir),
+            },
+            cost: Cost { total_cost_usd: exact.cost.total_cost_usd },
+            context_window: ContextWindow {
+                context_window_size: window.context_window_size,
+                total_input_tokens: window.total_input_tokens,
+                total_output_tokens: window.total_output_tokens,
+                current_usage: window.current_usage.map(crate::transcript::Usage::from),
+                used_percentage: window.used_percentage,
+            },
+            version: text(exact.version),
+        }
+    }
+}
+
 impl StatusPayload {
     /// Reads the status line's standard input; fails only where it is not one JSON object.
     pub fn parse(bytes: &[u8]) -> Result<StatusPayload, Malformed> {
-        parse(bytes)
+        let text = std::str::from_utf8(bytes).ok();
+        let exact = text.and_then(|text| serde_json::from_str::<Exact<'_>>(text).ok());
+        exact.map_or_else(|| parse(bytes), |exact| Ok(exact.into()))
     }
 }
 

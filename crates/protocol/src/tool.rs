@@ -72,8 +72,8 @@ pub fn visible(answer: &RawValue) -> Visible {
 
 fn visible_within(answer: &RawValue, depth: u8) -> Visible {
     let json = answer.get();
-    if let Some(text) = json.starts_with('"').then(|| lenient::text_of(answer)).flatten() {
-        return Visible { bytes: text.len() as u64, images: 0 };
+    if let Some(bytes) = lenient::length(answer) {
+        return Visible { bytes, images: 0 };
     }
     let Some(depth) = depth.checked_sub(1) else {
         return Visible { bytes: json.len() as u64, images: 0 };

@@ -40,6 +40,69 @@ pub struct Line {
     pub tool_use_result: Option<Box<RawValue>>,
 }
 
+/// An assistant line exactly as the client writes it, its texts where they stand.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UsageLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(default)]
+    is_sidechain: bool,
+    #[serde(default)]
+    is_api_error_message: bool,
+    #[serde(borrow)]
+    requested_model: Option<&'a str>,
+    #[serde(borrow)]
+    timestamp: Option<&'a str>,
+    #[serde(borrow)]
+    message: UsageMessage<'a>,
+}
+
+#[derive(Deserialize)]
+struct UsageMessage<'a> {
+    #[serde(borrow)]
+    id: Option<&'a str>,
+    #[serde(borrow)]
+    model: Option<&'a str>,
+    usage: ExactUsage,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+pub(crate) struct ExactUsage {
+    input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+impl From<ExactUsage> for Usage {
+    fn from(exact: ExactUsage) -> Usage {
+        let ExactUsage { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } =
+            exact;
+        Usage { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens }
+    }
+}
+
+impl From<UsageLine<'_>> for Line {
+    fn from(line: UsageLine<'_>) -> Line {
+        let text = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
+        Line {
+            kind: text(Some(line.kind)),
+            is_sidechain: line.is_sidechain,
+            is_api_error_message: line.is_api_error_message,
+            requested_model: text(line.requested_model),
+            timestamp: text(line.timestamp),
+            message: Message {
+                id: text(line.message.id),
+                model: text(line.message.model),
+                content: None,
+                usage: Some(line.message.usage.into()),
+            },
+            ..Line::default()
+        }
+    }
+}
+
 /// The message of a line.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -146,6 +209,14 @@ impl Line {
     /// Reads one line; none if it is torn or not an object.
     pub fn parse(bytes: &[u8]) -> Option<Line> {
         crate::parse(bytes).ok()
+    }
+
+    /// Reads what a reading of the usage needs and passes over the content, which can be long. Where a field is
+    /// not as the client writes it, the whole line is read with all forgiveness.
+    pub fn parse_usage(bytes: &[u8]) -> Option<Line> {
+        let text = std::str::from_utf8(bytes).ok();
+        let line = text.and_then(|text| serde_json::from_str::<UsageLine<'_>>(text).ok());
+        line.map_or_else(|| Line::parse(bytes), |line| Some(line.into()))
     }
 
     /// True for a line that tells the main conversation's usage: no subagent, no error, nothing synthetic.

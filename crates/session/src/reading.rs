@@ -12,14 +12,18 @@ pub struct Reading {
     /// Estimate of what has been added since (tool results that the model has still to read).
     pub added: u64,
     /// The window; none while no model has been seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
     /// The model that was asked for, with its `[1m]` suffix.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Where `used` comes from.
     pub source: UsedSource,
     /// The response it was read from.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
     /// When that response was written, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// True when the message at hand is not in the transcript yet: the figure is one request old.
     pub behind: bool,
@@ -113,8 +117,10 @@ impl Reading {
         percent(self.projected(), self.window.as_ref()?.tokens)
     }
 
-    /// The client's own figure: whole percent of what was sent, at most 100.
+    /// The client's own figure: whole percent of what was sent, at most 100. After a compaction nothing has been
+    /// sent yet.
     pub fn percent_used(&self) -> Option<u64> {
-        Some(percent(self.used, self.window.as_ref()?.tokens)?.min(100))
+        let sent = if self.source == UsedSource::Compaction { 0 } else { self.used };
+        Some(percent(sent, self.window.as_ref()?.tokens)?.min(100))
     }
 }

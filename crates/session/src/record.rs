@@ -5,56 +5,79 @@ use crate::level::Level;
 use crate::reading::Reading;
 use serde::{Deserialize, Serialize};
 
-/// `.claude/plimsoll/sessions/<session>.json`.
+/// `.claude/plimsoll/sessions/<session>.json`. What is absent is not written: every hook reads the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionRecord {
     /// The session.
     pub session_id: String,
     /// The run that owns it, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// Its iteration in that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The transcript, as the client named it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub transcript_path: Option<String>,
     /// When SessionStart came, RFC 3339 UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
     /// What the client's settings said about compaction when the session began.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub client_settings: Option<ClientSettings>,
     /// The last reading.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,
     /// Its deciding figure, whole percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<u64>,
     /// Its client's figure, whole percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub percent_used: Option<u64>,
     /// The highest deciding figure of the session.
     pub peak_percent: u64,
     /// The highest level announced since the last compaction.
+    #[serde(skip_serializing_if = "is_default")]
     pub announced: Level,
     /// Compactions so far.
+    #[serde(skip_serializing_if = "is_default")]
     pub compactions: u32,
     /// The measured fill in tokens when the checkpoint was announced.
+    #[serde(skip_serializing_if = "is_default")]
     pub checkpoint_tokens: u64,
     /// Batches of tools since then.
+    #[serde(skip_serializing_if = "is_default")]
     pub batches_since_checkpoint: u32,
     /// A checkpoint that has been claimed and not yet committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
     /// The last handoff, relative to the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub handoff: Option<String>,
     /// Why a hook of ours ended the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by_us: Option<String>,
     /// What the gate saw at Stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopEvidence>,
     /// What StopFailure said.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureEvidence>,
     /// How often the monitor waited for the client's transcript writer.
     pub waits: u32,
     /// How long in all, milliseconds.
     pub waited_ms: u64,
     /// When SessionEnd came, RFC 3339 UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
     /// Why, in the client's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub end_reason: Option<String>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What the client's own settings say about compaction.
@@ -62,8 +85,10 @@ pub struct SessionRecord {
 #[serde(default)]
 pub struct ClientSettings {
     /// `autoCompactEnabled`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact_enabled: Option<bool>,
     /// `autoCompactWindow`, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact_window: Option<u64>,
 }
 

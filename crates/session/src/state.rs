@@ -263,6 +263,30 @@ pub enum Phase {
     Ended,
 }
 
+/// Whose the run is and where it stands: all that most events need of the state.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Ownership {
+    /// The run's id.
+    pub run_id: String,
+    /// The session that owns the run.
+    pub session_id: Option<String>,
+    /// Where the run stands.
+    pub status: Status,
+}
+
+impl Ownership {
+    /// True when this session owns the run. An empty or missing id never matches.
+    pub fn is_of(&self, run_id: Option<&str>, session_id: Option<&str>) -> bool {
+        owns(&self.run_id, self.session_id.as_deref(), run_id, session_id)
+    }
+}
+
+fn owns(run: &str, session: Option<&str>, run_id: Option<&str>, session_id: Option<&str>) -> bool {
+    let same = |ours: &str, theirs: Option<&str>| !ours.is_empty() && theirs == Some(ours);
+    same(run, run_id) && same(session.unwrap_or_default(), session_id)
+}
+
 impl RunState {
     /// Reads the state off its document; `null` equals missing.
     pub fn from_document(document: &Value) -> Result<RunState, serde_json::Error> {
@@ -280,8 +304,12 @@ impl RunState {
 
     /// True when this session owns the run. An empty or missing id never matches.
     pub fn is_owned_by(&self, run_id: Option<&str>, session_id: Option<&str>) -> bool {
-        let same = |ours: &str, theirs: Option<&str>| !ours.is_empty() && theirs == Some(ours);
-        same(&self.run_id, run_id) && same(self.session_id.as_deref().unwrap_or_default(), session_id)
+        owns(&self.run_id, self.session_id.as_deref(), run_id, session_id)
+    }
+
+    /// Whose the run is and where it stands.
+    pub fn ownership(&self) -> Ownership {
+        Ownership { run_id: self.run_id.clone(), session_id: self.session_id.clone(), status: self.status }
     }
 
     /// The highest figure noted for an iteration.

@@ -34,6 +34,19 @@ pub fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
     }))
 }
 
+/// How the name of a file ends that is not in its place yet; a kill may leave one behind.
+pub const DRAFT: &str = ".plimsoll-draft";
+
+/// Removes the drafts that killed programs left in a folder.
+pub fn sweep_drafts(folder: &Path, is_alive: impl Fn(u32) -> bool) {
+    let writer = |name: &str| name.strip_suffix(DRAFT)?.rsplit('.').nth(1)?.parse().ok();
+    for name in names(folder) {
+        if writer(&name).is_some_and(|pid| !is_alive(pid)) {
+            let _ = fs::remove_file(folder.join(name));
+        }
+    }
+}
+
 /// Puts a file in place in one step: readers see the old bytes or the new ones. Follows a link to its
 /// target, keeps the mode of a file that was there, makes the folders it needs.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
@@ -42,7 +55,7 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), 
     let folder = target.parent().unwrap_or(Path::new("."));
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    let draft = folder.join(format!(".{name}.{}.{number}.draft", std::process::id()));
+    let draft = folder.join(format!(".{name}.{}.{number}{DRAFT}", std::process::id()));
     let mode = fs::metadata(&target).map_or(0o600, |metadata| metadata.permissions().mode() & 0o777);
     let written = write_draft(&draft, bytes, mode, durability).and_then(|()| fs::rename(&draft, &target));
     if let Err(error) = written {
@@ -87,9 +100,23 @@ pub fn create_folder(folder: &Path) -> Result<(), StoreError> {
     make_folder(folder).map_err(io("make the folder", folder))
 }
 
-/// Writes a new file; false if the name is taken.
+/// Writes a new file in one step, whole or not at all; false if the name is taken.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     create_folder(path.parent().unwrap_or(Path::new(".")))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let draft = path.with_file_name(format!(".{name}.{}.0{DRAFT}", std::process::id()));
+    let linked =
+        write_draft(&draft, bytes, 0o600, Durability::Durable).and_then(|()| fs::hard_link(&draft, path));
+    let _ = fs::remove_file(&draft);
+    match linked {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        // Some file systems know no second name for a file.
+        Err(_) => create_in_place(path, bytes),
+    }
+}
+
+fn create_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(mut file) => {
             file.write_all(bytes).and_then(|()| file.sync_data()).map(|()| true).map_err(io("write", path))
@@ -122,15 +149,23 @@ pub fn open(path: &Path) -> Result<File, StoreError> {
     File::open(path).map_err(io("open", path))
 }
 
-/// Reads what has been added to a file since an offset.
-pub fn read_from(path: &Path, offset: u64) -> Result<Vec<u8>, StoreError> {
-    use std::io::{Read, Seek, SeekFrom};
-    let mut file = open(path)?;
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(offset))
-        .and_then(|_| file.read_to_end(&mut bytes))
-        .map_err(io("read", path))?;
-    Ok(bytes)
+/// A file that is read as it grows; what was opened is read on even if its name is taken away.
+#[derive(Debug)]
+pub struct Growing(File);
+
+impl Growing {
+    /// Opens a file; none if it cannot be.
+    pub fn open(path: &Path) -> Option<Growing> {
+        File::open(path).ok().map(Growing)
+    }
+
+    /// What has been added since the last time.
+    pub fn read_on(&mut self) -> std::io::Result<Vec<u8>> {
+        use std::io::Read;
+        let mut bytes = Vec::new();
+        self.0.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
 }
 
 /// Removes a file; one that is not there is fine.
@@ -257,6 +292,41 @@ mod tests {
         replace(&path, b"x", Durability::Lazy).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_new_file_takes_no_name_that_is_taken_and_leaves_no_draft() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/a.md");
+        assert!(create_new(&path, b"one").unwrap());
+        assert!(!create_new(&path, b"two").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(names(&folder.path().join("new")), ["a.md"]);
+    }
+
+    #[test]
+    fn drafts_of_the_dead_are_swept_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [".a.json.77.0.plimsoll-draft", ".a.json.78.0.plimsoll-draft", "a.77.0", ".x.plimsoll-draft"];
+        for name in files {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        sweep_drafts(folder.path(), |pid| pid == 78);
+        assert_eq!(names(folder.path()), [".a.json.78.0.plimsoll-draft", ".x.plimsoll-draft", "a.77.0"]);
+    }
+
+    #[test]
+    fn a_growing_file_is_read_on_after_its_name_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stream");
+        let mut writer = open_to_append(&path).unwrap();
+        let mut reader = Growing::open(&path).unwrap();
+        writer.write_all(b"one").unwrap();
+        assert_eq!(reader.read_on().unwrap(), b"one");
+        fs::remove_file(&path).unwrap();
+        writer.write_all(b"two").unwrap();
+        assert_eq!(reader.read_on().unwrap(), b"two");
     }
 
     #[test]

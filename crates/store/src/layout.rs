@@ -10,6 +10,8 @@ pub struct Project {
     state: PathBuf,
 }
 
+const SESSIONS: &str = "/.claude/plimsoll/sessions/";
+
 impl Project {
     /// The project of a hook: the folder the client was started in, or else where the session stands.
     pub fn of_hook(cwd: Option<&str>) -> Project {
@@ -39,7 +41,7 @@ impl Project {
     pub fn at(root: &Path) -> Project {
         let state = match environment::variable("RALPH_STATE_FILE") {
             Some(file) => root.join(file),
-            None => root.join(".claude/ralph-state.json"),
+            None => below(root, &["/.claude/ralph-state.json"]),
         };
         Project { root: root.to_owned(), state }
     }
@@ -66,12 +68,12 @@ impl Project {
 
     /// `.claude/plimsoll`.
     pub fn own(&self) -> PathBuf {
-        self.root.join(".claude/plimsoll")
+        below(&self.root, &["/.claude/plimsoll"])
     }
 
     /// The settings of the project.
     pub fn settings(&self) -> PathBuf {
-        self.root.join(".claude/plimsoll.json")
+        below(&self.root, &["/.claude/plimsoll.json"])
     }
 
     /// The journal.
@@ -81,17 +83,17 @@ impl Project {
 
     /// Windows learned from the client.
     pub fn windows(&self) -> PathBuf {
-        self.own().join("windows.json")
+        below(&self.root, &["/.claude/plimsoll/windows.json"])
     }
 
     /// The record of one session; none for an id that is no plain name.
     pub fn session(&self, session_id: &str) -> Option<PathBuf> {
-        is_plain(session_id).then(|| self.own().join("sessions").join(format!("{session_id}.json")))
+        is_plain(session_id).then(|| below(&self.root, &[SESSIONS, session_id, ".json"]))
     }
 
     /// What the status line published about one session.
     pub fn status_record(&self, session_id: &str) -> Option<PathBuf> {
-        is_plain(session_id).then(|| self.own().join("sessions").join(format!("{session_id}.status.json")))
+        is_plain(session_id).then(|| below(&self.root, &[SESSIONS, session_id, ".status.json"]))
     }
 
     /// The captured output of a run.
@@ -117,14 +119,23 @@ impl Project {
     }
 
     /// Where copies of what an agent's `git clean -fdx` would take away are kept: inside the git folder, or
-    /// beside our other files where there is none.
+    /// beside our other files where there is none. Several projects of one repository have each their own.
     pub fn copies(&self) -> PathBuf {
-        self.git_folder().map_or_else(|| self.own().join("copies"), |folder| folder.join("plimsoll"))
+        let Some((tree, git)) = self.repository() else { return self.own().join("copies") };
+        match self.root.strip_prefix(tree) {
+            Ok(below) if below != Path::new("") => git.join("plimsoll/below").join(below),
+            _ => git.join("plimsoll"),
+        }
     }
 
     /// The repository's git folder, also of a worktree, found without starting git.
     pub fn git_folder(&self) -> Option<PathBuf> {
-        self.root.ancestors().find_map(|folder| git_folder_at(&folder.join(".git")))
+        self.repository().map(|(_, git)| git)
+    }
+
+    /// The working tree and its git folder.
+    fn repository(&self) -> Option<(&Path, PathBuf)> {
+        self.root.ancestors().find_map(|folder| Some((folder, git_folder_at(&folder.join(".git"))?)))
     }
 
     /// A path relative to the project, where it lies in it.
@@ -142,6 +153,15 @@ fn git_folder_at(dot_git: &Path) -> Option<PathBuf> {
     Some(dot_git.parent()?.join(target)).filter(|folder| disk::is_folder(folder))
 }
 
+/// A path made in one piece: joining part by part copies it each time, and every hook makes a dozen.
+fn below(root: &Path, parts: &[&str]) -> PathBuf {
+    let length = parts.iter().map(|part| part.len()).sum::<usize>();
+    let mut path = std::ffi::OsString::with_capacity(root.as_os_str().len() + length);
+    path.push(root);
+    parts.iter().for_each(|part| path.push(part));
+    PathBuf::from(path)
+}
+
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -157,6 +177,16 @@ fn is_plain(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn projects_of_one_repository_do_not_share_their_copies() {
+        let folder = tempfile::tempdir().unwrap();
+        disk::create_folder(&folder.path().join(".git")).unwrap();
+        let copies = |below: &str| Project::at(&folder.path().join(below)).copies();
+        assert_eq!(copies(""), folder.path().join(".git/plimsoll"));
+        assert_eq!(copies("a"), folder.path().join(".git/plimsoll/below/a"));
+        assert_ne!(copies("a"), copies("b"));
+    }
 
     #[test]
     fn a_hostile_session_id_has_no_file() {

@@ -5,7 +5,7 @@ use crate::{Durability, Project, StoreError, clock, disk};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use session::SessionRecord;
-use session::record::StatusRecord;
+use session::record::{ClientSettings, StatusRecord};
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,6 +17,18 @@ pub fn load(project: &Project, session_id: &str) -> SessionRecord {
     load_or_set_aside(&path)
         .filter(|record: &SessionRecord| record.session_id == session_id)
         .unwrap_or_else(fresh)
+}
+
+/// What the client's settings said when the session began, without the rest of its record.
+pub fn client_settings(project: &Project, session_id: &str) -> Option<ClientSettings> {
+    #[derive(serde::Deserialize)]
+    struct Glance<'a> {
+        session_id: &'a str,
+        client_settings: Option<ClientSettings>,
+    }
+    let bytes = disk::read(&project.session(session_id)?).ok().flatten()?;
+    let glance = serde_json::from_slice::<Glance<'_>>(&bytes).ok()?;
+    glance.client_settings.filter(|_| glance.session_id == session_id)
 }
 
 /// Takes the session's lock.
@@ -68,11 +80,19 @@ fn write(path: &Path, record: &impl Serialize, durability: Durability) -> Result
 /// These records can be made anew, so one that does not parse is moved out of the way and kept.
 pub(crate) fn load_or_set_aside<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let bytes = disk::read(path).ok().flatten()?;
-    let parsed = serde_json::from_slice(&bytes).ok();
+    let parsed = parse(&bytes).ok();
     if parsed.is_none() {
         let _ = set_aside(path);
     }
     parsed
+}
+
+/// Reads a document. Its letters are looked at once as a whole, which is cheaper than text by text.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(bytes),
+    }
 }
 
 /// Moves a file that does not parse out of the way, under a name that says when.

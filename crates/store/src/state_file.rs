@@ -5,11 +5,14 @@ use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, disk, sessions};
 use serde_json::{Map, Value};
 use session::RunState;
+use session::state::Ownership;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Long enough for any honest writer: they hold it for about a millisecond.
 pub const PATIENCE: Duration = Duration::from_secs(5);
+
+const OF_ANOTHER_RUN: &str = "the state was not this run's";
 
 /// The state as it was read.
 #[derive(Debug, Clone)]
@@ -22,10 +25,25 @@ pub struct Loaded {
     pub mended: Option<String>,
 }
 
-/// The state; none if there is no run. With `run_id` a state that has vanished or does not parse is taken
-/// from the copy, if that is of the same run.
+/// The state; none if there is no run. With `run_id` only that run's: a state that has vanished, does not
+/// parse, belongs to another run or went back in time is taken from the copy, if that is of the run.
 pub fn load(project: &Project, run_id: Option<&str>) -> Result<Option<RunState>, StoreError> {
     Ok(load_whole(project, run_id)?.map(|loaded| loaded.state))
+}
+
+/// Whose the run is, without reading the rest of the state; what is not as we write it is read as a whole.
+pub fn ownership(project: &Project, run_id: &str) -> Result<Option<Ownership>, StoreError> {
+    let glance = disk::read(project.state())?.and_then(|bytes| sessions::parse::<Ownership>(&bytes).ok());
+    match glance.filter(|glance| glance.run_id == run_id) {
+        Some(ownership) => Ok(Some(ownership)),
+        None => Ok(load(project, Some(run_id))?.map(|state| state.ownership())),
+    }
+}
+
+/// False only where the state does not hold this word at all, which costs less to know than what the state says.
+pub fn may_say(project: &Project, word: &str) -> bool {
+    let bytes = disk::read(project.state()).ok().flatten();
+    bytes.is_none_or(|bytes| memchr::memmem::find(&bytes, word.as_bytes()).is_some())
 }
 
 /// Changes the state under its lock. `change` sees the newest state; what it returns is handed back. Nothing
@@ -93,7 +111,10 @@ fn write(project: &Project, loaded: &mut Loaded, durability: Durability) -> Resu
 fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
     let copy_of_run = || copy(project).filter(|copy| run_id == Some(copy.state.run_id.as_str()));
     match parse(project.state()) {
-        Ok(Some(loaded)) => Ok(Some(loaded)),
+        Ok(Some(loaded)) if run_id.is_some_and(|run_id| run_id != loaded.state.run_id) => {
+            Ok(copy_of_run().map(|copy| copy.mended_because(OF_ANOTHER_RUN)))
+        }
+        Ok(Some(loaded)) => Ok(Some(newest(project, loaded))),
         Ok(None) => Ok(copy_of_run().map(|copy| copy.mended_because("the state had vanished"))),
         Err(error) => {
             copy_of_run().map(|copy| Some(copy.mended_because("the state did not parse"))).ok_or(error)
@@ -101,20 +122,27 @@ fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>,
     }
 }
 
-/// As [`load_whole`], with the right to set a corrupt file aside, and an eye on time: a state whose revision
-/// is lower than its copy's was brought back by `git checkout`, `stash` or the like.
+/// A state whose revision is lower than its copy's was brought back by `git checkout`, `stash` or the like.
+fn newest(project: &Project, loaded: Loaded) -> Loaded {
+    let newer = |copy: &Loaded| {
+        copy.state.run_id == loaded.state.run_id && copy.state.revision > loaded.state.revision
+    };
+    match copy(project).filter(newer) {
+        Some(copy) => copy.mended_because("the state had gone back in time"),
+        None => loaded,
+    }
+}
+
+/// As [`load_whole`], with the right to set a file aside that does not parse or is another run's.
 fn load_or_mend(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
     match parse(project.state()) {
-        Ok(Some(loaded)) => Ok(Some(match copy(project) {
-            Some(copy)
-                if copy.state.run_id == loaded.state.run_id
-                    && copy.state.revision > loaded.state.revision =>
-            {
-                copy.mended_because("the state had gone back in time")
+        Ok(_) => match load_whole(project, run_id)? {
+            Some(loaded) if loaded.mended.as_deref() == Some(OF_ANOTHER_RUN) => {
+                let aside = sessions::set_aside(project.state())?;
+                Ok(Some(loaded.mended_because(&format!("{OF_ANOTHER_RUN}; the old file is {aside}"))))
             }
-            _ => loaded,
-        })),
-        Ok(None) => load_whole(project, run_id),
+            loaded => Ok(loaded),
+        },
         Err(StoreError::Corrupt { path, why, .. }) => {
             let aside = sessions::set_aside(&path)?;
             match load_whole(project, run_id)? {
@@ -185,6 +213,31 @@ mod tests {
         assert_eq!(bump(&project), Some(4), "went back in time");
         let words = disk::read_text(&project.journal()).unwrap().unwrap();
         assert!(words.contains("vanished") && words.contains("back in time"), "{words}");
+    }
+
+    #[test]
+    fn a_state_that_went_back_in_time_is_not_believed_by_readers_either() {
+        let (_folder, project) = project();
+        let old = disk::read(project.state()).unwrap().unwrap();
+        bump(&project);
+        disk::replace(project.state(), &old, Durability::Lazy).unwrap();
+        for run_id in [None, Some("r1")] {
+            assert_eq!(load(&project, run_id).unwrap().unwrap().iteration, 2, "{run_id:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_of_another_run_is_no_state_of_ours() {
+        let (_folder, project) = project();
+        disk::replace(project.state(), br#"{"run_id":"r0","iteration":7}"#, Durability::Lazy).unwrap();
+        assert_eq!(load(&project, Some("r1")).unwrap().unwrap().iteration, 1, "from the copy");
+        assert!(load(&project, Some("r2")).unwrap().is_none());
+        assert_eq!(load(&project, None).unwrap().unwrap().iteration, 7, "as it stands");
+        assert_eq!(bump(&project), Some(2));
+        let words = disk::read_text(&project.journal()).unwrap().unwrap();
+        assert!(words.contains("not this run's"), "{words}");
+        let names = disk::names(&project.root().join(".claude"));
+        assert!(names.iter().any(|name| name.contains("corrupt")), "the other one is kept: {names:?}");
     }
 
     #[test]

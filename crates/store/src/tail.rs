@@ -7,8 +7,8 @@ use crate::{StoreError, io};
 use memchr::{memmem, memrchr};
 use protocol::transcript::{CompactMetadata, Line};
 use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// No answer is longer: 128k tokens of output are about 600 KB of JSON.
@@ -36,6 +36,8 @@ pub struct Compaction {
     pub metadata: CompactMetadata,
     /// When it was written, RFC 3339.
     pub at: Option<String>,
+    /// The model of the last answer before it, with its `[1m]` suffix.
+    pub model: Option<String>,
 }
 
 /// The last answer of the main conversation.
@@ -51,7 +53,7 @@ pub struct Answer {
     pub message_id: Option<String>,
     /// When it was written, RFC 3339.
     pub at: Option<String>,
-    /// True when its newest line holds one of the tool calls that were looked for.
+    /// True when one of its lines holds one of the tool calls that were looked for.
     pub is_the_one: bool,
 }
 
@@ -81,7 +83,7 @@ pub fn last_lines(path: &Path, limit: u64) -> Result<Vec<Line>, StoreError> {
 fn open(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io("read", path)(error)),
     };
     if !metadata.is_file() {
@@ -95,13 +97,29 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
     if !Line::MARKS.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some()) {
         return ControlFlow::Continue(());
     }
-    let Some(line) = Line::parse(bytes) else { return ControlFlow::Continue(()) };
+    let Some(line) = Line::parse_usage(bytes) else { return ControlFlow::Continue(()) };
     if let Some(metadata) = line.compaction() {
-        tail.compaction = Some(Compaction { metadata, at: line.timestamp });
-        return ControlFlow::Break(());
+        if tail.answer.is_some() {
+            return ControlFlow::Break(());
+        }
+        let newest = Compaction { metadata, at: line.timestamp, model: None };
+        tail.compaction.get_or_insert(newest);
+        return ControlFlow::Continue(());
     }
     if !line.speaks_of_usage() {
         return ControlFlow::Continue(());
+    }
+    if let Some(compaction) = &mut tail.compaction {
+        // Its usage is void, but the session goes on with its model.
+        compaction.model = line.requested_model.or(line.message.model);
+        return ControlFlow::Break(());
+    }
+    let is_the_one = tool_use_ids.iter().any(|id| memmem::find(bytes, id.as_bytes()).is_some());
+    if let Some(answer) = &mut tail.answer {
+        // A response has a line for each of its parts, and the call may stand in an earlier one.
+        let same = answer.message_id.is_some() && answer.message_id == line.message.id;
+        answer.is_the_one |= same && is_the_one;
+        return if same && !is_the_one { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
     }
     let usage = line.message.usage.unwrap_or_default();
     tail.answer = Some(Answer {
@@ -110,9 +128,17 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
         model: line.requested_model.or(line.message.model),
         message_id: line.message.id,
         at: line.timestamp,
-        is_the_one: tool_use_ids.iter().any(|id| memmem::find(bytes, id.as_bytes()).is_some()),
+        is_the_one,
     });
-    ControlFlow::Break(())
+    if tool_use_ids.is_empty() || is_the_one { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// Reads so many bytes, into memory that need not be cleared first.
+fn read_at(mut file: &File, start: u64, length: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length);
+    file.seek(SeekFrom::Start(start))?;
+    file.take(length as u64).read_to_end(&mut bytes)?;
+    if bytes.len() < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
 /// Hands out whole lines from the last to the first, until told to stop or too far from the end.
@@ -125,8 +151,7 @@ fn backwards(file: &File, size: u64, visit: &mut dyn FnMut(&[u8]) -> ControlFlow
     while start > 0 && size - start < FARTHEST {
         let length = chunk.min(usize::try_from(start).unwrap_or(chunk));
         start -= length as u64;
-        let mut bytes = vec![0; length];
-        file.read_exact_at(&mut bytes, start)?;
+        let mut bytes = read_at(file, start, length)?;
         let Some(newest_break) = memrchr(b'\n', &bytes) else {
             too_long |= bytes.len() + rest.len() > LONGEST_LINE;
             if too_long {

@@ -10,17 +10,19 @@ use session::Exit;
 use session::text::{clip, one_line};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use store::{StoreError, disk};
+use store::disk::Growing;
 
 /// How long after the client's first word our SessionStart hook may still be silent. The client waits for it
 /// before it says that word, so this is only the time that two processes need to see the same file.
 const HOOKS_PATIENCE: Duration = Duration::from_millis(500);
 
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
 /// What has been read of a stream.
 #[derive(Debug)]
 pub(super) struct Follower {
     path: PathBuf,
-    offset: u64,
+    stream: Option<Growing>,
     torn: Vec<u8>,
     result: Option<RunResult>,
     /// When the result came, while nothing has come after it.
@@ -33,8 +35,8 @@ pub(super) struct Follower {
 impl Follower {
     pub(super) fn new(path: PathBuf) -> Follower {
         Follower {
+            stream: Growing::open(&path),
             path,
-            offset: 0,
             torn: Vec::new(),
             result: None,
             quiet_since: None,
@@ -44,21 +46,20 @@ impl Follower {
         }
     }
 
-    /// Reads what has come since the last time. An agent's `git clean` may have taken the file away: then
-    /// there is no more to read, and the end is told by the process.
-    pub(super) fn read_on(&mut self) -> Result<Vec<Progress<'static>>, StoreError> {
-        if disk::size(&self.path).is_none_or(|size| size <= self.offset) {
-            return Ok(Vec::new());
+    /// Reads what has come since the last time. An agent's `git clean` may take the file's name away: what is
+    /// open stays readable.
+    pub(super) fn read_on(&mut self) -> Vec<Progress<'static>> {
+        if self.stream.is_none() {
+            self.stream = Growing::open(&self.path);
         }
-        let bytes = disk::read_from(&self.path, self.offset)?;
-        self.offset += bytes.len() as u64;
-        self.torn.extend(bytes);
+        let bytes = self.stream.as_mut().and_then(|stream| stream.read_on().ok());
+        self.torn.extend(bytes.unwrap_or_default());
         let mut news = Vec::new();
         while let Some(line_break) = self.torn.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.torn.drain(..=line_break).collect();
             news.extend(self.hear(StreamLine::parse(&line)));
         }
-        Ok(news)
+        news
     }
 
     fn hear(&mut self, line: StreamLine) -> Vec<Progress<'static>> {
@@ -95,11 +96,9 @@ impl Follower {
         }
     }
 
-    /// True about once a second (at once when a result has just come, or the client has just begun).
+    /// True a few times a second: state and record are small files.
     pub(super) fn time_to_look(&mut self) -> bool {
-        let eager = self.begun.is_some_and(|begun| begun.elapsed() < HOOKS_PATIENCE + Duration::from_secs(1));
-        let interval = if eager { Duration::from_millis(200) } else { Duration::from_secs(1) };
-        let due = self.looked.elapsed() >= interval;
+        let due = self.looked.elapsed() >= LOOK_INTERVAL;
         if due {
             self.looked = Instant::now();
         }
@@ -118,6 +117,11 @@ impl Follower {
 
     pub(super) fn was_stopped_by_hook(&self) -> bool {
         self.result.as_ref().and_then(|result| result.terminal_reason.as_deref()) == Some("hook_stopped")
+    }
+
+    /// True once the client has said anything.
+    pub(super) fn has_spoken(&self) -> bool {
+        self.begun.is_some() || self.result.is_some()
     }
 
     /// True once the client has said who it is.

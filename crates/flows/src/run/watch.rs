@@ -37,7 +37,7 @@ pub enum Progress<'a> {
     },
     /// The client has compacted.
     Compacted,
-    /// How full the session is, about once a second.
+    /// How full the session is, a few times a second.
     Load {
         /// The state now.
         state: &'a RunState,

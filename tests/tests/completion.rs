@@ -1,0 +1,255 @@
+//! When a run is done, when it only says so, and the other ways in which it ends.
+
+use plimsoll_tests::{
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
+};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use testkit::scripted_model::{Request, Step};
+use testkit::story::{Turn, tick};
+use testkit::world::{Finished, World};
+
+/// One item; `honest` does it in its first session and promises.
+const ONE: &str = "# Plan\n\n- [ ] Item three\n";
+
+fn resume(world: &World, arguments: &[&str]) -> Finished {
+    let client = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
+    let all: Vec<&str> = ["run", "--resume"].iter().chain(arguments).chain(&client).copied().collect();
+    world.plimsoll(&all).timeout(Duration::from_secs(60)).run()
+}
+
+/// Does the one item of the plan.
+fn work() -> Step {
+    Step::bash(format!("echo 'Item three' >> work.txt && {}", tick("Item three"))).usage(30_000)
+}
+
+#[test]
+fn a_promise_is_refused_while_a_verify_command_fails_and_believed_when_it_passes() {
+    let mut world = world(ONE);
+    world.write(
+        "check.sh",
+        "test -f widget.txt || { echo 'the widget is missing'; echo 'see line 7' >&2; exit 3; }\n",
+    );
+    let model = start(&mut world, |turn| {
+        let step = match (turn.iteration, turn.step) {
+            (1, _) => honest(turn),
+            // It mends what it was told, and nothing else.
+            (_, 0) if turn.saw("the widget is missing") => {
+                Step::bash("touch widget.txt && git add -A && git commit -qm Widget")
+            }
+            (_, 0) => Step::bash("echo 'nothing to mend'"),
+            _ => Step::text(format!("Mended.\n\n{}", turn.promise)),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--verify", "true", "--verify", "sh check.sh", "--max-iterations", "4"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let journal = journal(&world);
+    let verdicts = markers(&journal);
+    assert_eq!(verdicts.len(), 2, "{verdicts:?}");
+    assert!(
+        verdicts[0].starts_with("RALPH_CONTINUE|refused|verify command `sh check.sh` exited with 3"),
+        "{verdicts:?}"
+    );
+    assert!(verdicts[0].contains("the widget is missing"), "{verdicts:?}");
+    assert_eq!(verdicts[1], "RALPH_STOP|completed|1 item, 2 verify commands passed");
+    let second = first_request_of(&model, 2);
+    let refused = second.split("## Completion was refused").nth(1).expect("the refusal is in the prompt");
+    for part in ["verify command `sh check.sh` exited with 3", "the widget is missing", "see line 7"] {
+        assert!(refused.contains(part), "{part} in\n{refused}");
+    }
+    assert!(!refused.contains("`true` exited"), "what passed is not held against it");
+    let verify = &events(&journal, "verdict")[0]["verify"];
+    assert_eq!((&verify[0]["passed"], &verify[1]["passed"]), (&json!(true), &json!(false)));
+    assert!(!first_request_of(&model, 1).contains("Completion was refused"));
+    assert_eq!(world.json(".claude/ralph-state.json")["status"], "completed");
+}
+
+#[test]
+fn a_promise_is_refused_while_items_are_open_and_the_next_prompt_names_them() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, |turn| {
+        let step = match (turn.iteration, turn.step) {
+            (1, 1) => Step::text(format!("Everything is done.\n\n{}", turn.promise)),
+            _ => honest(turn),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let reason = "2 items are open in fix_plan.md: \"Item two\", \"Item three\"";
+    let verdicts = markers(&journal(&world));
+    assert_eq!(
+        verdicts,
+        [
+            format!("RALPH_CONTINUE|refused|{reason}"),
+            "RALPH_CONTINUE|next|1 open item".to_owned(),
+            "RALPH_STOP|completed|3 items".to_owned()
+        ]
+    );
+    let second = first_request_of(&model, 2);
+    let refused = second.split("## Completion was refused").nth(1).expect("the refusal is in the prompt");
+    assert!(refused.contains(reason), "{refused}");
+    assert!(!first_request_of(&model, 3).contains("Completion was refused"), "said once, not for ever");
+    assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
+}
+
+#[test]
+fn an_item_that_vanished_from_the_plan_is_not_done() {
+    let mut world = world("- [ ] Item two\n- [ ] Item three\n");
+    let model = start(&mut world, |turn| {
+        let step = match (turn.iteration, turn.step) {
+            (1, 0) => Step::bash("sed -i '/Item two/d; s/\\[ \\]/[x]/' fix_plan.md && git commit -qam Cheat"),
+            (1, _) => Step::text(format!("Done.\n\n{}", turn.promise)),
+            (_, 0) if turn.saw("vanished unticked from fix_plan.md: \"Item two\"") => {
+                Step::bash("echo '- [x] Item two' >> fix_plan.md && git commit -qam Mend")
+            }
+            _ => Step::text(format!("Done.\n\n{}", turn.promise)),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--max-iterations", "3"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let verdicts = markers(&journal(&world));
+    assert_eq!(verdicts[0], "RALPH_CONTINUE|refused|1 item vanished unticked from fix_plan.md: \"Item two\"");
+    assert_eq!(verdicts[1], "RALPH_STOP|completed|2 items");
+    assert_eq!(model.main_requests().len(), 4);
+}
+
+/// The last words of one session each; all items are ticked, so that only the form of the promise is wrong.
+fn last_words(turn: &Turn<'_>) -> Step {
+    let promise = &turn.promise;
+    let path = "promise.txt";
+    match (turn.iteration, turn.step) {
+        (1, 0) => work(),
+        (1, _) => Step::text(format!("I end with this:\n\n```\n{promise}\n```")),
+        (2, _) => Step::text(format!("{promise}\n\nBut first I have to look at one more thing.")),
+        (3, 0) => Step::bash(format!("echo '{promise}' > {path}")),
+        (3, 1) => Step::default().tool("Read", json!({ "file_path": path })),
+        (3, _) => Step::text("I have read the file."),
+        (4, 0) => Step::bash(format!("echo 'All done.'; echo '{promise}'")).say(format!("Soon:\n{promise}")),
+        (4, _) => Step::text("The command has said it."),
+        (5, _) => Step::text("All done.\n\n<promise>COMPLETE 00000000</promise>"),
+        (6, _) => Step::text("All done.\n\n<promise>COMPLETE</promise>"),
+        (7, _) => Step::text(format!("> {promise}")),
+        (8, _) => Step::text(format!("The line is {promise}")),
+        _ => Step::text(format!("All done.\n\n{promise}  \n\n")),
+    }
+}
+
+#[test]
+fn only_the_exact_last_line_of_the_last_message_is_a_promise() {
+    let mut world = world(ONE);
+    let model = start(&mut world, |turn| last_words(turn).delay(LIFELIKE));
+    let finished = run(&world, &["--max-iterations", "10"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let verdicts = markers(&journal(&world));
+    assert_eq!(verdicts[..8], ["RALPH_CONTINUE|next|0 open items"; 8], "{verdicts:?}");
+    assert_eq!(verdicts[8..], ["RALPH_STOP|completed|1 item"], "{verdicts:?}");
+    let requests = model.main_requests();
+    let shown = |request: &Request| {
+        request.tool_results().iter().any(|(_, text)| text.contains("<promise>COMPLETE "))
+    };
+    assert_eq!(
+        requests.iter().filter(|request| shown(request)).count(),
+        2,
+        "the file and the command did show it"
+    );
+}
+
+#[test]
+fn a_promise_on_the_last_allowed_iteration_completes() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let finished = run(&world, &["--max-iterations", "3"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let state = world.json(".claude/ralph-state.json");
+    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(3)));
+
+    let again = resume(&world, &[]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.stdout.starts_with("RALPH_STOP|completed|"), "{}", again.stdout);
+    assert!(again.stderr.contains("is over (completed)"), "{}", again.stderr);
+    assert_eq!(world.json(".claude/ralph-state.json"), state, "nothing is started again");
+}
+
+#[test]
+fn without_a_promise_the_run_ends_at_the_most_iterations_and_can_be_given_more() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let finished = run(&world, &["--max-iterations", "2"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(finished.stdout.contains("RALPH_STOP|max_iterations|2 iterations done"), "{}", finished.stdout);
+    let state = world.json(".claude/ralph-state.json");
+    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("max_iterations"), Some(2)));
+    assert_eq!(model.main_requests().len(), 4, "no third session");
+    assert_eq!(state["todo_items"], json!(["Item three"]));
+
+    let more = resume(&world, &["--max-iterations", "3"]);
+    assert_eq!(more.code, Some(0), "{more:?}");
+    assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
+}
+
+#[test]
+fn a_blocked_promise_ends_the_run_with_its_reason() {
+    let mut world = world(ONE);
+    let model = start(&mut world, |turn| {
+        let line = turn.promise.replace("COMPLETE", "BLOCKED").replace("</", " nobody gave me the API key</");
+        Step::text(format!("I cannot go on.\n\n{line}")).delay(LIFELIKE)
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(7), "{finished:?}");
+    assert!(finished.stdout.contains("RALPH_STOP|blocked|nobody gave me the API key"), "{}", finished.stdout);
+    assert_eq!(world.json(".claude/ralph-state.json")["status"], "blocked");
+    assert_eq!(model.main_requests().len(), 1);
+}
+
+#[test]
+fn a_refused_key_is_fatal() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| match turn.iteration {
+        1 => honest(turn).delay(LIFELIKE),
+        _ => Step::error(401, "invalid x-api-key").delay(LIFELIKE),
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(5), "{finished:?}");
+    let state = world.json(".claude/ralph-state.json");
+    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("fatal_error"), Some(2)));
+    let verdicts = markers(&journal(&world));
+    assert_eq!(verdicts.len(), 2, "{verdicts:?}");
+    assert!(verdicts[1].starts_with("RALPH_STOP|fatal_error|authentication failed"), "{verdicts:?}");
+    assert!(finished.stdout.contains(&verdicts[1]), "{}", finished.stdout);
+}
+
+#[test]
+fn an_overloaded_api_pauses_the_run_and_its_iteration_is_not_spent() {
+    let mut world = world(ITEMS);
+    let overloaded = Arc::new(AtomicBool::new(true));
+    let model = start(&mut world, {
+        let overloaded = Arc::clone(&overloaded);
+        move |turn| match turn.iteration {
+            2 if overloaded.load(Ordering::SeqCst) => Step::error(529, "Overloaded").delay(LIFELIKE),
+            _ => honest(turn).delay(LIFELIKE),
+        }
+    });
+    let finished = run(&world, &["--no-wait"]);
+    assert_eq!(finished.code, Some(6), "{finished:?}");
+    assert!(finished.stdout.contains("RALPH_PAUSE|-|overloaded: "), "{}", finished.stdout);
+    let state = world.json(".claude/ralph-state.json");
+    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("paused"), Some(2)));
+    let asked = model.main_requests().len();
+
+    overloaded.store(false, Ordering::SeqCst);
+    let resumed = resume(&world, &[]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let state = world.json(".claude/ralph-state.json");
+    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(3)));
+    let next = model.main_requests()[asked].text();
+    assert!(next.contains("- **Iteration**: 2 of"), "the same number again");
+    assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
+    let history = state["context_history"].as_array().expect("history");
+    let numbers: Vec<u64> = history.iter().filter_map(|entry| entry["iteration"].as_u64()).collect();
+    assert_eq!(numbers, [1, 2, 3], "one entry an iteration");
+}

@@ -1,0 +1,300 @@
+//! An unguarded night must not begin, and a start that fails leaves nothing behind.
+
+use plimsoll_tests::{ITEMS, events, honest, journal, run, start, world};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use testkit::scripted_model::{ScriptedModel, Step};
+use testkit::world::{Finished, World};
+
+const STATE: &str = ".claude/ralph-state.json";
+
+// ---- the hooks do not run ----
+
+#[test]
+fn hooks_that_are_switched_off_end_the_run_at_once() {
+    for (file, at_home) in [(".claude/settings.json", false), (".claude/settings.local.json", false), (".claude/settings.json", true)] {
+        let mut world = world(ITEMS);
+        let path = if at_home { world.home().join(file) } else { world.path(file) };
+        world.write(path, "{\"disableAllHooks\": true}\n");
+        let model = start(&mut world, |turn| honest(turn).delay(Duration::from_secs(2)));
+        let finished = run(&world, &[]);
+        unguarded(&world, &model, &finished);
+        assert!(finished.elapsed < Duration::from_secs(12), "{finished:#?}");
+        assert!(model.main_requests().len() <= 1, "{finished:#?}");
+        assert!(!world.exists("work.txt"));
+    }
+}
+
+/// A client that answers at once is over before anybody could look: it is noticed all the same.
+#[test]
+fn hooks_that_are_switched_off_are_noticed_after_a_quick_session_too() {
+    let mut world = world(ITEMS);
+    world.write(".claude/settings.json", "{\"disableAllHooks\": true}\n");
+    let model = start(&mut world, |_| Step::text("I have nothing to do."));
+    let finished = run(&world, &[]);
+    unguarded(&world, &model, &finished);
+    assert_eq!(model.main_requests().len(), 1, "and no second session is started");
+}
+
+#[test]
+fn a_bare_client_ends_the_run_at_once() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, |turn| honest(turn).delay(Duration::from_secs(2)));
+    let all = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--bare", "--allowedTools", "Bash"];
+    let finished = world.plimsoll(&all).run();
+    unguarded(&world, &model, &finished);
+    assert!(model.main_requests().len() <= 1);
+}
+
+fn unguarded(world: &World, model: &ScriptedModel, finished: &Finished) {
+    let words = format!("{finished:#?}, {} requests", model.main_requests().len());
+    assert_eq!(finished.code, Some(5), "{words}");
+    assert!(finished.stdout.contains("RALPH_STOP|fatal_error|our hooks did not run"), "{words}");
+    assert!(finished.stdout.contains("disableAllHooks"), "it says where to look; {words}");
+    let state = world.json(STATE);
+    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("fatal_error"), Some(1)), "{words}");
+    assert_eq!(events(&journal(world), "unguarded").len(), 1, "{words}");
+    let left = world.plimsoll(&["status"]).run();
+    assert!(left.stdout.contains("fatal_error"), "{left:?}");
+}
+
+/// What switched the hooks off is mended: the same run goes on.
+#[test]
+fn a_run_that_was_stopped_unguarded_goes_on_once_it_is_mended() {
+    let mut world = world(ITEMS);
+    world.write(".claude/settings.json", "{\"disableAllHooks\": true}\n");
+    let _model = start(&mut world, |turn| match turn.iteration {
+        1 => Step::text("I have nothing to do."),
+        _ => honest(turn),
+    });
+    assert_eq!(run(&world, &[]).code, Some(5));
+    world.write(".claude/settings.json", "{}\n");
+    let finished = resume(&world);
+    assert_eq!(finished.code, Some(0), "{finished:#?}");
+    assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
+}
+
+fn resume(world: &World) -> Finished {
+    let all = ["run", "--resume", "--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
+    world.plimsoll(&all).timeout(Duration::from_secs(120)).run()
+}
+
+// ---- a start that fails leaves nothing behind ----
+
+/// Nothing was created, no session was started, and a good start is possible at once.
+fn left_nothing(world: &World, finished: &Finished, said: &[&str]) {
+    assert_eq!(finished.code, Some(1), "{finished:#?}");
+    for words in said {
+        assert!(finished.stderr.contains(words), "{words} in {finished:#?}");
+    }
+    assert!(!finished.stderr.contains("panicked"), "{finished:#?}");
+    for path in [STATE, "PROMPT.md", ".claude/plimsoll/journal.jsonl", "progress.txt", ".claude/handoffs"] {
+        assert!(!world.exists(path), "{path} was left behind; {finished:#?}");
+    }
+    assert_eq!(world.git(&["status", "--porcelain"]), "", "{finished:#?}");
+}
+
+/// A program in a world of its own.
+fn program(world: &World, name: &str, text: &str) -> PathBuf {
+    let path = world.home().join(name);
+    world.write(&path, text);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    path
+}
+
+fn with_client(world: &World, client: &Path) -> Finished {
+    run(world, &["--client", &client.display().to_string()])
+}
+
+#[test]
+fn missing_hook_programs_are_named_before_anything_starts() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, honest);
+    let alone = world.home().join("alone");
+    std::fs::create_dir_all(&alone).expect("a folder");
+    std::fs::copy(testkit::bin_dir().join("plimsoll"), alone.join("plimsoll")).expect("a copy");
+    let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let hooks = testkit::bin_dir();
+    let without: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| *folder != hooks).collect();
+    let path = std::env::join_paths(without).expect("a PATH").to_string_lossy().into_owned();
+    let all = ["run", "--objective", "Do the plan.", "--", "--model", "opus"];
+    let finished = world.command(alone.join("plimsoll"), &all).env("PATH", &path).run();
+    left_nothing(&world, &finished, &["the hook program plimsoll-"]);
+    assert!(model.requests().is_empty(), "nothing is started");
+    // One of them, and not the others.
+    std::fs::copy(hooks.join("plimsoll-session-start"), alone.join("plimsoll-session-start")).expect("a copy");
+    let finished = world.command(alone.join("plimsoll"), &all).env("PATH", &path).run();
+    left_nothing(&world, &finished, &["the hook program plimsoll-"]);
+    assert!(!finished.stderr.contains("program plimsoll-session-start "), "{finished:#?}");
+    assert!(model.requests().is_empty());
+}
+
+#[test]
+fn a_program_that_is_no_client_is_refused() {
+    let world = world(ITEMS);
+    for (name, text) in [
+        ("silent", "#!/bin/sh\nexit 0\n"),
+        ("failing", "#!/bin/sh\necho oops >&2\nexit 3\n"),
+        ("other", "#!/bin/sh\necho GNU something else\n"),
+        ("broken", "not a program at all"),
+    ] {
+        let client = program(&world, name, text);
+        let finished = with_client(&world, &client);
+        left_nothing(&world, &finished, &[name, "is it Claude Code?"]);
+    }
+}
+
+/// It ignores every option and waits for ever: asked for its version, it is not waited for long.
+#[test]
+fn a_program_that_never_answers_is_given_up() {
+    let world = world(ITEMS);
+    let client = program(&world, "sleeper", "#!/bin/sh\nexec sleep 300\n");
+    let finished = with_client(&world, &client);
+    left_nothing(&world, &finished, &["sleeper", "is it Claude Code?"]);
+    assert!(finished.elapsed < Duration::from_secs(30), "{finished:#?}");
+}
+
+#[test]
+fn a_client_that_is_not_there_is_named() {
+    let world = world(ITEMS);
+    let finished = with_client(&world, Path::new("/nonexistent"));
+    left_nothing(&world, &finished, &["/nonexistent", "--client"]);
+    let finished = with_client(&world, &world.path("README.md"));
+    left_nothing(&world, &finished, &["README.md", "--client"]);
+}
+
+#[test]
+fn arguments_that_take_the_session_out_of_our_hands_are_refused() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, honest);
+    for arguments in [
+        &["--output-format", "json"][..],
+        &["--output-format=json"],
+        &["--session-id", "d8e9da22-d41b-4824-a1be-f318ff23689b"],
+        &["--resume", "x"],
+        &["-r", "x"],
+        &["--continue"],
+        &["-c"],
+        &["-p"],
+    ] {
+        let all: Vec<&str> = ["run", "--objective", "Do it.", "--"].iter().chain(arguments).copied().collect();
+        let finished = world.plimsoll(&all).run();
+        left_nothing(&world, &finished, &[arguments[0].split('=').next().expect("a name"), "leave it out"]);
+    }
+    assert!(model.requests().is_empty());
+}
+
+#[test]
+fn two_tasks_and_no_task_are_refused() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, honest);
+    let without = world.plimsoll(&["run"]).run();
+    left_nothing(&world, &without, &["there is no task"]);
+    world.write("PROMPT.md", "My own task.\n");
+    let both = run(&world, &[]);
+    assert_eq!(both.code, Some(1), "{both:#?}");
+    assert!(both.stderr.contains("PROMPT.md and an objective"), "{both:#?}");
+    assert_eq!(world.read("PROMPT.md"), "My own task.\n");
+    assert!(!world.exists(STATE));
+    let todo = run(&world, &["--todo", "missing.md"]);
+    assert_eq!(todo.code, Some(1), "{todo:#?}");
+    assert!(!world.exists(STATE));
+    assert!(model.requests().is_empty());
+}
+
+/// The tests may run as root, whom no mode stops: a file where a folder must be stops everybody.
+#[test]
+fn a_project_that_cannot_be_written_is_named() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, honest);
+    world.write(".claude", "a file\n");
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "In the way"]);
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(1), "{finished:#?}");
+    let named = world.path(".claude").display().to_string();
+    assert!(finished.stderr.contains(&named) && finished.stderr.lines().count() == 1, "{finished:#?}");
+    assert!(!world.exists("PROMPT.md"), "{finished:#?}");
+    assert!(model.requests().is_empty());
+}
+
+#[test]
+fn settings_that_do_not_parse_stop_the_start() {
+    let world = world(ITEMS);
+    world.write(".claude/plimsoll.json", "{\"grace_batches\": ");
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "Settings"]);
+    let finished = run(&world, &[]);
+    left_nothing(&world, &finished, &["plimsoll.json"]);
+}
+
+// ---- one run at a time ----
+
+#[test]
+fn a_second_run_is_refused_and_the_first_one_is_named() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+        (1, 0) => honest(turn).delay(Duration::from_secs(4)),
+        _ => honest(turn),
+    });
+    let all = ["run", "--objective", "Do the plan.", "--name", "Dates", "--", "--model", "opus", "--allowedTools", "Bash"];
+    let first = world.plimsoll(&all).spawn();
+    world.wait_until(Duration::from_secs(40), || !model.main_requests().is_empty(), "the first request");
+    let run_id = world.json(STATE)["run_id"].as_str().expect("an id").to_owned();
+    let second = run(&world, &[]);
+    assert_eq!(second.code, Some(1), "{second:#?}");
+    for words in ["Dates", &run_id, "iteration 1"] {
+        assert!(second.stderr.contains(words), "{words} in {second:#?}");
+    }
+    let started = world.plimsoll(&["start", "--objective", "Another."]).run();
+    assert_eq!(started.code, Some(1), "{started:#?}");
+    assert!(started.stderr.contains(&run_id) && started.stderr.contains("plimsoll stop"), "{started:#?}");
+    let first = first.wait(Duration::from_secs(120));
+    assert_eq!(first.code, Some(0), "{first:#?}");
+    assert_eq!(world.json(STATE)["run_id"], Value::String(run_id), "the first one is unharmed");
+    assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
+}
+
+/// A run that was left open is named too, and how to go on.
+#[test]
+fn a_run_that_is_open_is_in_the_way_of_a_new_one() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, honest);
+    world.plimsoll(&["start", "--objective", "Do the plan.", "--name", "Open"]).run().expect_success();
+    let refused = world.plimsoll(&["run", "--objective", "Another."]).run();
+    assert_eq!(refused.code, Some(1), "{refused:#?}");
+    for words in ["\"Open\"", "run --resume", "plimsoll stop"] {
+        assert!(refused.stderr.contains(words), "{words} in {refused:#?}");
+    }
+}
+
+// ---- another version of the client ----
+
+#[test]
+fn a_client_of_the_classic_era_works_in_the_loop() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, honest);
+    let client = testkit::client::claude_version("2.0.77");
+    let finished = with_client(&world, &client);
+    assert_eq!(finished.code, Some(0), "{finished:#?}, {} requests", model.main_requests().len());
+    assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
+    assert_eq!(world.json(STATE)["iteration"], 3);
+    assert_eq!(events(&journal(&world), "session_start").len(), 3, "its hooks were on duty");
+}
+
+/// An option that the client does not know ends it before its session begins: one try tells as much as fifty.
+#[test]
+fn a_client_that_never_begins_ends_the_run_with_its_own_words() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, honest);
+    let finished = world.plimsoll(&["run", "--objective", "Do it.", "--", "--no-such-option"]).run();
+    assert_eq!(finished.code, Some(5), "{finished:#?}");
+    assert!(finished.stdout.contains("RALPH_STOP|fatal_error|the client ended with exit code 1 before"), "{finished:#?}");
+    assert!(finished.stdout.contains("--no-such-option"), "{finished:#?}");
+    assert_eq!(world.json(STATE)["iteration"], 1);
+    assert!(model.requests().is_empty());
+    let resumed = resume(&world);
+    assert_eq!(resumed.code, Some(0), "{resumed:#?}");
+}
