@@ -1,9 +1,10 @@
 //! The hook is faster than the client's transcript writer: near a level it waits a little for the message at
 //! hand, far from any it does not, and where it is one request behind it says so.
 #![expect(
-    clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "the test plays the client's writer"
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the test plays the client's writer, and fails by panicking"
 )]
 
 use plimsoll_tests::{ITEMS, events, journal, run, start, world};

@@ -14,7 +14,11 @@ const STATE: &str = ".claude/ralph-state.json";
 
 #[test]
 fn hooks_that_are_switched_off_end_the_run_at_once() {
-    for (file, at_home) in [(".claude/settings.json", false), (".claude/settings.local.json", false), (".claude/settings.json", true)] {
+    for (file, at_home) in [
+        (".claude/settings.json", false),
+        (".claude/settings.local.json", false),
+        (".claude/settings.json", true),
+    ] {
         let mut world = world(ITEMS);
         let path = if at_home { world.home().join(file) } else { world.path(file) };
         world.write(path, "{\"disableAllHooks\": true}\n");
@@ -42,7 +46,8 @@ fn hooks_that_are_switched_off_are_noticed_after_a_quick_session_too() {
 fn a_bare_client_ends_the_run_at_once() {
     let mut world = world(ITEMS);
     let model = start(&mut world, |turn| honest(turn).delay(Duration::from_secs(2)));
-    let all = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--bare", "--allowedTools", "Bash"];
+    let all =
+        ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--bare", "--allowedTools", "Bash"];
     let finished = world.plimsoll(&all).run();
     unguarded(&world, &model, &finished);
     assert!(model.main_requests().len() <= 1);
@@ -54,7 +59,11 @@ fn unguarded(world: &World, model: &ScriptedModel, finished: &Finished) {
     assert!(finished.stdout.contains("RALPH_STOP|fatal_error|our hooks did not run"), "{words}");
     assert!(finished.stdout.contains("disableAllHooks"), "it says where to look; {words}");
     let state = world.json(STATE);
-    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("fatal_error"), Some(1)), "{words}");
+    assert_eq!(
+        (state["status"].as_str(), state["iteration"].as_u64()),
+        (Some("fatal_error"), Some(1)),
+        "{words}"
+    );
     assert_eq!(events(&journal(world), "unguarded").len(), 1, "{words}");
     let left = world.plimsoll(&["status"]).run();
     assert!(left.stdout.contains("fatal_error"), "{left:?}");
@@ -124,7 +133,8 @@ fn missing_hook_programs_are_named_before_anything_starts() {
     left_nothing(&world, &finished, &["the hook program plimsoll-"]);
     assert!(model.requests().is_empty(), "nothing is started");
     // One of them, and not the others.
-    std::fs::copy(hooks.join("plimsoll-session-start"), alone.join("plimsoll-session-start")).expect("a copy");
+    std::fs::copy(hooks.join("plimsoll-session-start"), alone.join("plimsoll-session-start"))
+        .expect("a copy");
     let finished = world.command(alone.join("plimsoll"), &all).env("PATH", &path).run();
     left_nothing(&world, &finished, &["the hook program plimsoll-"]);
     assert!(!finished.stderr.contains("program plimsoll-session-start "), "{finished:#?}");
@@ -179,7 +189,8 @@ fn arguments_that_take_the_session_out_of_our_hands_are_refused() {
         &["-c"],
         &["-p"],
     ] {
-        let all: Vec<&str> = ["run", "--objective", "Do it.", "--"].iter().chain(arguments).copied().collect();
+        let all: Vec<&str> =
+            ["run", "--objective", "Do it.", "--"].iter().chain(arguments).copied().collect();
         let finished = world.plimsoll(&all).run();
         left_nothing(&world, &finished, &[arguments[0].split('=').next().expect("a name"), "leave it out"]);
     }
@@ -239,7 +250,18 @@ fn a_second_run_is_refused_and_the_first_one_is_named() {
         (1, 0) => honest(turn).delay(Duration::from_secs(4)),
         _ => honest(turn),
     });
-    let all = ["run", "--objective", "Do the plan.", "--name", "Dates", "--", "--model", "opus", "--allowedTools", "Bash"];
+    let all = [
+        "run",
+        "--objective",
+        "Do the plan.",
+        "--name",
+        "Dates",
+        "--",
+        "--model",
+        "opus",
+        "--allowedTools",
+        "Bash",
+    ];
     let first = world.plimsoll(&all).spawn();
     world.wait_until(Duration::from_secs(40), || !model.main_requests().is_empty(), "the first request");
     let run_id = world.json(STATE)["run_id"].as_str().expect("an id").to_owned();
@@ -291,7 +313,10 @@ fn a_client_that_never_begins_ends_the_run_with_its_own_words() {
     let model = start(&mut world, honest);
     let finished = world.plimsoll(&["run", "--objective", "Do it.", "--", "--no-such-option"]).run();
     assert_eq!(finished.code, Some(5), "{finished:#?}");
-    assert!(finished.stdout.contains("RALPH_STOP|fatal_error|the client ended with exit code 1 before"), "{finished:#?}");
+    assert!(
+        finished.stdout.contains("RALPH_STOP|fatal_error|the client ended with exit code 1 before"),
+        "{finished:#?}"
+    );
     assert!(finished.stdout.contains("--no-such-option"), "{finished:#?}");
     assert_eq!(world.json(STATE)["iteration"], 1);
     assert!(model.requests().is_empty());

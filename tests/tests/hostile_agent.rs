@@ -34,7 +34,9 @@ fn project(plan: Plan) -> World {
 /// Does an item; work that is committed stays where it is.
 fn do_item(item: &str) -> String {
     let sed = format!("sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' fix_plan.md");
-    format!("echo '{item}' >> ~/work.txt && {sed} && git add -A && git commit -q --allow-empty -m 'Finish {item}'")
+    format!(
+        "echo '{item}' >> ~/work.txt && {sed} && git add -A && git commit -q --allow-empty -m 'Finish {item}'"
+    )
 }
 
 /// An honest session, from the given answer on.
@@ -59,12 +61,16 @@ fn work(world: &World) -> String {
     world.read(world.home().join("work.txt"))
 }
 
+/// What the hooks say in a session that they know to be the run's; others get advice.
+const WARNED: &str = "The context window is 72% full. Go on with the item in hand";
+
 const ALL_DONE: &str = "Item one\nItem two\nItem three\n";
 
 fn last_of(model: &ScriptedModel, iteration: u32) -> String {
     let named = format!("- **Iteration**: {iteration} of");
     let requests = model.main_requests();
-    let mut texts = requests.iter().rev().filter(|request| request.first_text().contains(&named)).map(Request::text);
+    let mut texts =
+        requests.iter().rev().filter(|request| request.first_text().contains(&named)).map(Request::text);
     texts.next().expect("a request of that iteration")
 }
 
@@ -111,15 +117,20 @@ fn before_the_work(plan: Plan, command: &'static str) {
     assert_eq!(finished.code, Some(0), "{words}");
     assert_eq!(work(&world), ALL_DONE, "{words}");
     let state = world.json(STATE);
-    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(3)), "{words}");
+    assert_eq!(
+        (state["status"].as_str(), state["iteration"].as_u64()),
+        (Some("completed"), Some(3)),
+        "{words}"
+    );
     assert_eq!(state["completed_items"].as_array().map(Vec::len), Some(3), "{words}");
-    assert!(last_of(&model, 2).contains("CCS_WARNING|L1|72|"), "the hooks are on duty; {words}");
+    assert!(last_of(&model, 2).contains(WARNED), "the hooks are on duty; {words}");
     assert_eq!(state["context_history"][1]["peak_percent"], 72, "{words}");
     assert!(first_request_of(&model, 3).contains("Item three"), "{words}");
     assert!(world.exists("PROMPT.md"), "{words}");
     the_story_is_whole(&world, &words);
     let journal = journal(&world);
-    let endings: Vec<&Value> = events(&journal, "verdict").iter().map(|entry| &entry["ending"]["ending"]).collect();
+    let endings: Vec<&Value> =
+        events(&journal, "verdict").iter().map(|entry| &entry["ending"]["ending"]).collect();
     assert_eq!(endings, ["completed"; 3], "the stream is read to its end; {words}");
 }
 
@@ -200,7 +211,10 @@ fn a_stash_that_comes_back() {
     the_story_is_whole(&world, &words);
     let journal = journal(&world);
     let mended: Vec<&Value> = events(&journal, "state_mended").iter().map(|entry| &entry["what"]).collect();
-    assert!(mended.iter().any(|what| what.as_str().is_some_and(|what| what.contains("back in time"))), "{mended:?}");
+    assert!(
+        mended.iter().any(|what| what.as_str().is_some_and(|what| what.contains("back in time"))),
+        "{mended:?}"
+    );
 }
 
 /// The checkpoint is written, told, and cleaned away before the session ends.
@@ -212,7 +226,8 @@ fn a_handoff_that_is_cleaned_away_is_there_for_the_next_session() {
             (1, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(560_000),
             (1, 1) => Step::bash("echo on").usage(870_000),
             (1, 2) => Step::bash(CLEAN).usage(871_000),
-            (1, _) => Step::text("I stop.\n\nSummary: half\nProgress on the item: 70%\nNext step: line 81").usage(872_000),
+            (1, _) => Step::text("I stop.\n\nSummary: half\nProgress on the item: 70%\nNext step: line 81")
+                .usage(872_000),
             (2, 0) => Step::bash("cat .claude/handoffs/*.md"),
             (2, _) => session(turn, 1),
             _ => session(turn, 0),
@@ -250,7 +265,11 @@ fn a_line_that_vanishes_unticked_is_not_a_finished_item() {
     let verdicts = markers(&journal(&world));
     assert_eq!(verdicts[1], "RALPH_CONTINUE|refused|1 item vanished unticked from fix_plan.md: \"Item two\"");
     let next = first_request_of(&model, 3);
-    assert!(next.contains("Completion was refused") && next.contains("vanished unticked from fix_plan.md: \"Item two\""), "{next}");
+    assert!(
+        next.contains("Completion was refused")
+            && next.contains("vanished unticked from fix_plan.md: \"Item two\""),
+        "{next}"
+    );
     assert_eq!(work(&world), "Item one\nItem three\nItem two\n");
     assert_eq!(world.json(STATE)["iteration"], 4);
 }
@@ -266,9 +285,16 @@ fn a_to_do_file_that_is_deleted_is_written_again() {
     let finished = run(&world);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     let journal = journal(&world);
-    assert!(markers(&journal)[1].starts_with("RALPH_CONTINUE|refused|the to-do file fix_plan.md is missing"), "{:?}", markers(&journal));
+    assert!(
+        markers(&journal)[1].starts_with("RALPH_CONTINUE|refused|the to-do file fix_plan.md is missing"),
+        "{:?}",
+        markers(&journal)
+    );
     assert_eq!(events(&journal, "todo_mended").len(), 1);
-    assert!(first_request_of(&model, 3).contains("which is \"Item two\""), "no tick is lost and none is invented");
+    assert!(
+        first_request_of(&model, 3).contains("which is \"Item two\""),
+        "no tick is lost and none is invented"
+    );
     assert_eq!(work(&world), ALL_DONE);
     assert!(world.read("fix_plan.md").starts_with("# Plan\n"), "the person's own words are there again");
 }
@@ -277,12 +303,17 @@ fn a_to_do_file_that_is_deleted_is_written_again() {
 
 fn aside(world: &World) -> Vec<String> {
     let names = std::fs::read_dir(world.path(".claude")).expect("the folder").flatten();
-    names.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains(".corrupt-")).collect()
+    names
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.contains(".corrupt-"))
+        .collect()
 }
 
 #[test]
 fn garbage_in_the_state_is_set_aside_and_mended() {
-    for garbage in ["{\"iteration\": 1, \"status", "[1, 2]", "{\"run_id\": \"another\", \"iteration\": 40}", "{}"] {
+    for garbage in
+        ["{\"iteration\": 1, \"status", "[1, 2]", "{\"run_id\": \"another\", \"iteration\": 40}", "{}"]
+    {
         let mut world = project(Plan::Tracked);
         hostile_script(&world, &format!("printf '%s' '{garbage}' > {STATE}"));
         let model = start(&mut world, move |turn| {
@@ -297,9 +328,13 @@ fn garbage_in_the_state_is_set_aside_and_mended() {
         let words = format!("{garbage}: {finished:#?}");
         assert_eq!(finished.code, Some(0), "{words}");
         assert_eq!(work(&world), ALL_DONE, "{words}");
-        assert!(last_of(&model, 2).contains("CCS_WARNING|L1|72|"), "the hooks are on duty; {words}");
+        assert!(last_of(&model, 2).contains(WARNED), "the hooks are on duty; {words}");
         let state = world.json(STATE);
-        assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(3)), "{words}");
+        assert_eq!(
+            (state["status"].as_str(), state["iteration"].as_u64()),
+            (Some("completed"), Some(3)),
+            "{words}"
+        );
         let aside = aside(&world);
         assert_eq!(aside.len(), 1, "{aside:?}; {words}");
         assert_eq!(world.read(format!(".claude/{}", aside[0])), garbage, "kept, never overwritten");
@@ -316,7 +351,9 @@ fn a_state_from_an_old_commit_is_noticed() {
     let mut world = project(Plan::Tracked);
     let model = start(&mut world, |turn| {
         let step = match (turn.iteration, turn.step) {
-            (1, 0) => Step::bash(format!("git add -f {STATE} && git commit -qm 'With the state' && git tag old")),
+            (1, 0) => {
+                Step::bash(format!("git add -f {STATE} && git commit -qm 'With the state' && git tag old"))
+            }
             (1, _) => session(turn, 1),
             (2, 0) => Step::bash(do_item("Item two")).usage(30_000),
             (2, 1) => Step::bash(format!("git checkout -q old -- {STATE}")).usage(560_000),
@@ -332,9 +369,13 @@ fn a_state_from_an_old_commit_is_noticed() {
     let words = format!("{finished:#?}");
     assert_eq!(finished.code, Some(0), "{words}");
     assert_eq!(work(&world), ALL_DONE, "{words}");
-    assert!(last_of(&model, 2).contains("CCS_WARNING|L1|72|"), "the old state does not send the hooks home; {words}");
+    assert!(last_of(&model, 2).contains(WARNED), "the old state does not send the hooks home; {words}");
     let state = world.json(STATE);
-    assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(3)), "{words}");
+    assert_eq!(
+        (state["status"].as_str(), state["iteration"].as_u64()),
+        (Some("completed"), Some(3)),
+        "{words}"
+    );
     let journal = journal(&world);
     let mended = events(&journal, "state_mended");
     assert!(mended.iter().any(|entry| entry["what"] == "the state had gone back in time"), "{mended:?}");

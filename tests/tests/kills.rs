@@ -67,7 +67,8 @@ fn killed(
     let journal = journal(&world);
     let adopted = events(&journal, "adopted").len();
     // A client that has just been killed may still be seen, and is seen off.
-    let right = if victim == Victim::Run { adopted == 1 } else { adopted <= usize::from(victim == Victim::Both) };
+    let right =
+        if victim == Victim::Run { adopted == 1 } else { adopted <= usize::from(victim == Victim::Both) };
     assert!(right, "{adopted} adopted; {words}");
     judged_once(&journal, &words);
     let iterations: Vec<u32> = model.main_requests().iter().map(iteration_of).collect();
@@ -137,7 +138,8 @@ fn killed_after_the_checkpoint_was_written() {
                 _ => {
                     first_session = false;
                     assert!(turn.saw("CCS_CHECKPOINT_TRIGGERED|L2|87|"), "the model is told");
-                    Step::text("I stop.\n\nSummary: half\nProgress on the item: 70%\nNext step: line 81").delay(HELD)
+                    Step::text("I stop.\n\nSummary: half\nProgress on the item: 70%\nNext step: line 81")
+                        .delay(HELD)
                 }
             }
         };
@@ -149,7 +151,11 @@ fn killed_after_the_checkpoint_was_written() {
             assert!(next.contains(part), "{victim:?}: {part} in {next}");
         }
         assert!(world.read(handoff).contains("45-80"));
-        assert_eq!(next.contains("70%"), victim == Victim::Run, "only an adopted session could say so: {next}");
+        assert_eq!(
+            next.contains("70%"),
+            victim == Victim::Run,
+            "only an adopted session could say so: {next}"
+        );
     }
 }
 
@@ -222,9 +228,16 @@ fn a_session_that_nobody_noted_is_judged_and_not_repeated() {
     run.kill();
     forge(&world, |state| {
         state["iteration_record"]["phase"] = "planned".into();
-        state["iteration_record"].as_object_mut().expect("a record").retain(|key, _| !key.starts_with("p") || key == "phase");
+        state["iteration_record"]
+            .as_object_mut()
+            .expect("a record")
+            .retain(|key, _| !key.starts_with("p") || key == "phase");
     });
-    world.wait_until(Duration::from_secs(40), || output(&world).contains("\"type\":\"result\""), "its result");
+    world.wait_until(
+        Duration::from_secs(40),
+        || output(&world).contains("\"type\":\"result\""),
+        "its result",
+    );
     world.wait_until(Duration::from_secs(20), || clients(&world).is_empty(), "its end");
     let finished = resume(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
@@ -259,6 +272,31 @@ fn a_client_that_nobody_noted_is_adopted() {
     assert_eq!(model.main_requests().len(), 4);
 }
 
+/// Its state, its output and its prompt are gone: the run goes on from the copies, and hears the client out.
+#[test]
+fn a_client_is_adopted_after_everything_of_ours_was_cleaned_away() {
+    let mut world = world(PLAN);
+    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+        (1, 0) => Step::bash(do_item("Item one")).delay(HELD),
+        _ => honest(turn),
+    });
+    let mut run = begin(&world, &[]);
+    world.wait_until(Duration::from_secs(40), || !model.main_requests().is_empty(), "the first request");
+    run.kill();
+    world.git(&["clean", "-ffdxq"]);
+    assert!(!world.exists(".claude"));
+    let finished = resume(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:#?}");
+    assert_eq!(world.read("work.txt"), DONE);
+    let journal = journal(&world);
+    let endings: Vec<&Value> =
+        events(&journal, "verdict").iter().map(|entry| &entry["ending"]["ending"]).collect();
+    assert_eq!(endings, ["completed"; 2], "{finished:#?}");
+    assert_eq!(events(&journal, "run_started").len(), 1, "the journal is whole");
+    assert_eq!(events(&journal, "adopted").len(), 1);
+    assert_eq!(model.main_requests().len(), 4);
+}
+
 // ---- one at a time, and for good ----
 
 #[test]
@@ -272,13 +310,14 @@ fn of_two_resumes_at_once_the_second_is_refused() {
     world.wait_until(Duration::from_secs(40), || !model.main_requests().is_empty(), "the first request");
     run.kill();
     let watch = Watch::over(&world);
-    let both = [begin_resume(&world, &[]), begin_resume(&world, &[])];
+    let mut both = [begin_resume(&world, &[]), begin_resume(&world, &[])];
+    let one_is_refused = || both.iter_mut().any(|run| !run.is_running());
+    world.wait_until(Duration::from_secs(6), one_is_refused, "one of them is refused soon");
     let ends = both.map(|run| run.wait(LIMIT));
     watch.end(&format!("{ends:#?}"));
     let refused: Vec<&Finished> = ends.iter().filter(|end| end.code == Some(1)).collect();
     assert_eq!(refused.len(), 1, "{ends:#?}");
     assert!(refused[0].stderr.contains("another `plimsoll run` is at work"), "{ends:#?}");
-    assert!(refused[0].elapsed < Duration::from_secs(5), "{ends:#?}");
     assert!(ends.iter().any(|end| end.code == Some(0)), "{ends:#?}");
     assert_eq!(world.read("work.txt"), DONE);
     assert_eq!(model.main_requests().len(), 4);
@@ -431,7 +470,8 @@ fn a_checkpoint_whose_hook_was_killed_is_finished_by_the_next_event() {
     let path = format!(".claude/plimsoll/sessions/{session}.json");
     let mut record = world.json(&path);
     record["announced"] = "L2".into();
-    record["claim"] = json!({"level": "L2", "percent": 86, "pid": 4_000_000, "at": "2026-01-07T12:00:00.000Z"});
+    record["claim"] =
+        json!({"level": "L2", "percent": 86, "pid": 4_000_000, "at": "2026-01-07T12:00:00.000Z"});
     world.write(&path, &record.to_string());
     let finished = run.wait(LIMIT);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
@@ -468,7 +508,8 @@ fn a_checkpoint_whose_hook_was_killed_last_is_finished_by_the_run() {
     let path = format!(".claude/plimsoll/sessions/{session}.json");
     let mut record = world.json(&path);
     record["announced"] = "L2".into();
-    record["claim"] = json!({"level": "L2", "percent": 86, "pid": 4_000_000, "at": "2026-01-07T12:00:00.000Z"});
+    record["claim"] =
+        json!({"level": "L2", "percent": 86, "pid": 4_000_000, "at": "2026-01-07T12:00:00.000Z"});
     world.write(&path, &record.to_string());
     let finished = run.wait(LIMIT);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
@@ -504,7 +545,8 @@ fn output(world: &World) -> String {
     let runs = world.path(".claude/plimsoll/runs");
     let folders = std::fs::read_dir(runs).into_iter().flatten().flatten();
     let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
-    let streams = files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|kind| kind == "jsonl"));
+    let streams =
+        files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|kind| kind == "jsonl"));
     streams.map(|path| std::fs::read_to_string(path).unwrap_or_default()).collect()
 }
 

@@ -3,7 +3,8 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "the test looks at the outside world"
+    clippy::expect_used,
+    reason = "the test looks at the outside world, and fails by panicking"
 )]
 
 use proptest::prelude::*;
@@ -152,15 +153,19 @@ fn a_call_is_found_in_any_line_of_its_answer_and_in_no_other_answer() {
     let part = |id: &str, call: &str| {
         changed(&answer(id, 50_000), |line| line["message"]["content"][0]["id"] = call.into())
     };
-    let text =
-        part("msg_1", "toolu_old") + &part("msg_2", "toolu_a") + &user(300) + &part("msg_2", "toolu_b");
+    let text = part("msg_1", "toolu_old")
+        + &part("msg_2", "toolu_a")
+        + &user(300)
+        + &part("msg_2", "toolu_b")
+        + &sidechain(900_000)
+        + &part("msg_2", "toolu_d");
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     fs::write(file.path(), text).expect("a temporary file");
     let found =
         |ids: &[&str]| tail::read(file.path(), ids).expect("readable").answer.expect("an answer").is_the_one;
-    assert!(found(&["toolu_b"]));
-    assert!(found(&["toolu_a"]), "the hook of the first of two parallel tools");
-    assert!(found(&["toolu_a", "toolu_b"]));
+    assert!(found(&["toolu_d"]));
+    assert!(found(&["toolu_a"]), "the hook of the first of three parallel tools");
+    assert!(found(&["toolu_c", "toolu_b"]));
     assert!(!found(&["toolu_c"]));
     assert!(!found(&["toolu_old"]), "an older answer is not the one at hand");
 }
@@ -470,7 +475,7 @@ fn the_status_lines_record_counts_only_where_it_is_newer_and_this_sessions() {
     let world = world();
     let path = transcript(&world, &answer("msg_1", 100_000));
     world.write(
-        &format!(".claude/plimsoll/sessions/{SESSION}.json"),
+        format!(".claude/plimsoll/sessions/{SESSION}.json"),
         &json!({ "session_id": SESSION, "transcript_path": path }).to_string(),
     );
     let reading = || {

@@ -176,7 +176,10 @@ mod tests {
         let now = || state_file::load(&project, Some("r1")).unwrap().unwrap();
         put(&file, "# My plan\n- [x] one\n- [ ] two\n");
         todo(&project, &now()).unwrap();
-        assert_eq!((now().completed_items, now().todo_items), (vec!["one".to_owned()], vec!["two".to_owned()]));
+        assert_eq!(
+            (now().completed_items, now().todo_items),
+            (vec!["one".to_owned()], vec!["two".to_owned()])
+        );
         // An item that vanishes is not taken over.
         put(&file, "- [x] one\n");
         todo(&project, &now()).unwrap();

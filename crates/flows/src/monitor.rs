@@ -65,13 +65,16 @@ fn watch(call: &Call) -> Result<Signal, store::StoreError> {
     if draft == record && foreseen == Action::Nothing && measurement.waited.is_none() {
         return Ok(Signal::quiet().with_complaint(complaint));
     }
-    let in_run = call.owned_status()?.is_some_and(|status| !status.is_over());
+    // A new figure below the checkpoint is noted in every session alike; beyond that it matters whose it is.
+    let is_a_note = foreseen == Action::Nothing && draft.announced < Level::L2;
+    let in_run = may_be_in_run
+        && (is_a_note || call.owned_status()?.is_some_and(|status| !status.is_over()));
     if in_run != may_be_in_run {
         sight.in_run = in_run;
         draft.clone_from(&record);
         foreseen = policy::monitor::monitor(&mut draft, &sight, &call.settings);
     }
-    if in_run {
+    if in_run && !is_a_note {
         sight.now = clock::fine_stamp(clock::now());
     }
     // The whole state is read only by those who act on it, and before a level counts as announced.

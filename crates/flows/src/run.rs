@@ -261,7 +261,11 @@ impl Runner<'_> {
 
     /// Follows the client's output until it has ended, or has to be.
     fn follow(&mut self, state: &RunState, mut client: Client) -> Result<Verdict, RunError> {
-        let mut follower = Follower::new(self.output(state, "jsonl"));
+        let output = self.output(state, "jsonl");
+        let mut follower = match &client {
+            Client::Adopted(orphan) => Follower::of_adopted(output, &process::output_of(orphan.pid)),
+            Client::Started(..) => Follower::new(output),
+        };
         let ended = loop {
             let exit = client.ended();
             for progress in follower.read_on() {

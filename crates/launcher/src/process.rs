@@ -23,6 +23,11 @@ pub fn identity(pid: u32) -> Option<Identity> {
     (!is_zombie).then_some(Identity { pid, started })
 }
 
+/// What a running process writes to as its standard output, also where that file has no name any more.
+pub fn output_of(pid: u32) -> std::path::PathBuf {
+    format!("/proc/{pid}/fd/1").into()
+}
+
 /// True while exactly this process lives.
 pub fn is_alive(known: Identity) -> bool {
     identity(known.pid) == Some(known)

@@ -110,29 +110,12 @@ fn letters(raw: &RawValue) -> Option<&str> {
     raw.get().strip_prefix('"')?.strip_suffix('"')
 }
 
-/// How many bytes the text of a JSON string has; none if it is something else. Each half of a surrogate pair
-/// counts as two, also when it stands alone.
+/// About how many bytes the text of a JSON string has; none if it is something else. Every backslash is counted
+/// away, which is right for all that programs write often (`\n`, `\t`, `\"`) and a byte or two off for the rest.
 pub(crate) fn length(raw: &RawValue) -> Option<u64> {
     let letters = letters(raw)?;
-    let (mut length, mut place) = (0, 0);
-    // Program text has an escape every twenty bytes: a plain walk is faster than searching for them.
-    while let Some(byte) = letters.as_bytes().get(place) {
-        let (stands_for, taken) = if *byte == b'\\' { escape(letters, place) } else { (1, 1) };
-        length += stands_for;
-        place += taken;
-    }
-    Some(length)
-}
-
-/// How many bytes an escape stands for, and how many it has.
-fn escape(letters: &str, place: usize) -> (u64, usize) {
-    let digits = letters.get(place..place + 6).and_then(|escape| escape.strip_prefix("\\u"));
-    match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
-        None => (1, 2),
-        Some(0..0x80) => (1, 6),
-        Some(0x80..0x800 | 0xd800..0xe000) => (2, 6),
-        Some(_) => (3, 6),
-    }
+    let escapes = letters.bytes().filter(|byte| *byte == b'\\').count();
+    Some((letters.len() - escapes) as u64)
 }
 
 /// The text of a JSON string, lone surrogates replaced; none if it is something else.

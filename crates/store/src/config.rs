@@ -1,6 +1,6 @@
 //! Settings: the project's over the user's over the defaults; and the client's own keys that move the ceiling.
 
-use crate::{Project, StoreError, disk, environment};
+use crate::{Project, StoreError, disk, environment, sessions};
 use protocol::client_settings::CompactionKeys;
 use serde_json::Value;
 use session::Settings;
@@ -38,7 +38,7 @@ fn combine(files: &[PathBuf]) -> Result<Settings, StoreError> {
 
 /// Each file must make sense by itself, so that a fault is reported where it stands.
 fn parse(path: &Path, bytes: &[u8]) -> Result<Value, StoreError> {
-    let settings: Settings = serde_json::from_slice(bytes).map_err(|error| fault(path, error))?;
+    let settings: Settings = sessions::parse(bytes).map_err(|error| fault(path, error))?;
     if let Some(why) = settings.problem() {
         return Err(fault(path, why));
     }

@@ -89,6 +89,10 @@ pub(crate) fn load_or_set_aside<T: DeserializeOwned>(path: &Path) -> Option<T> {
 
 /// Reads a document. Its letters are looked at once as a whole, which is cheaper than text by text.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        // serde would fill the fields from a list, in their order.
+        return Err(serde::de::Error::custom("a list, not an object"));
+    }
     match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::from_str(text),
         Err(_) => serde_json::from_slice(bytes),

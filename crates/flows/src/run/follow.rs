@@ -8,7 +8,7 @@ use protocol::stream::StreamLine;
 use protocol::transcript::{Block, Message};
 use session::Exit;
 use session::text::{clip, one_line};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use store::disk::Growing;
 
@@ -44,6 +44,13 @@ impl Follower {
             begun: None,
             looked: Instant::now(),
         }
+    }
+
+    /// The stream of a client that somebody else started: where its file is gone, what it still writes to.
+    pub(super) fn of_adopted(path: PathBuf, writes_to: &Path) -> Follower {
+        let mut follower = Follower::new(path);
+        follower.stream = follower.stream.or_else(|| Growing::open(writes_to));
+        follower
     }
 
     /// Reads what has come since the last time. An agent's `git clean` may take the file's name away: what is

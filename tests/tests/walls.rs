@@ -1,0 +1,145 @@
+//! The walls of ARCHITECTURE.md: what the hook programs link is a short committed list, imports go one way, and
+//! nothing ends a program by surprise.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use testkit::world::World;
+use testkit::{fixtures, workspace_root};
+
+/// The packages that the hook programs link, as cargo sees them.
+fn linked() -> BTreeSet<String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let arguments =
+        ["tree", "-p", "plimsoll-hooks", "-e", "normal,no-proc-macro", "--target", "x86_64-unknown-linux-musl", "--prefix", "none"];
+    let world = World::without_git().without_plimsoll();
+    let mut launch = world.command(cargo, &arguments).cwd(workspace_root());
+    // Cargo needs the user's own home for its registry.
+    for name in ["HOME", "CARGO_HOME", "RUSTUP_HOME", "PATH"] {
+        if let Ok(value) = std::env::var(name) {
+            launch = launch.env(name, value);
+        }
+    }
+    let tree = launch.run().expect_success().stdout;
+    tree.lines().filter_map(|line| line.split(' ').next()).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_hook_programs_link_a_short_committed_list() {
+    let path = fixtures().parent().unwrap().join("dependencies.txt");
+    let linked = linked();
+    if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
+        let text: String = linked.iter().map(|name| format!("{name}\n")).collect();
+        std::fs::write(&path, text).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap();
+    let committed: BTreeSet<String> = committed.lines().map(str::to_owned).collect();
+    let new: Vec<_> = linked.difference(&committed).collect();
+    let gone: Vec<_> = committed.difference(&linked).collect();
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "new: {new:?}, gone: {gone:?}; is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1"
+    );
+    for heavy in ["clap", "regex", "toml", "tokio", "ureq", "tempfile", "indicatif", "plimsoll-testkit"] {
+        assert!(!linked.contains(heavy), "{heavy} has no place in a hook");
+    }
+}
+
+/// The crates of the workspace that a manifest names under one of these headings.
+fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
+    const CRATES: [&str; 9] =
+        ["protocol", "session", "policy", "store", "launcher", "flows", "hooks", "cli", "testkit"];
+    let mut named = BTreeSet::new();
+    let mut inside = false;
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            inside = headings.contains(&line.trim());
+        } else if inside && let Some(name) = line.split(['.', ' ', '=']).next().filter(|name| CRATES.contains(name)) {
+            named.insert(name.to_owned());
+        }
+    }
+    named
+}
+
+#[test]
+fn imports_go_one_way() {
+    let allowed: [(&str, &[&str]); 9] = [
+        ("protocol", &[]),
+        ("session", &["protocol"]),
+        ("policy", &["protocol", "session"]),
+        ("store", &["protocol", "session"]),
+        ("launcher", &["protocol", "session", "store"]),
+        ("flows", &["protocol", "session", "policy", "store", "launcher"]),
+        ("hooks", &["protocol", "session", "policy", "store", "launcher", "flows"]),
+        ("cli", &["protocol", "session", "policy", "store", "launcher", "flows", "testkit"]),
+        ("testkit", &[]),
+    ];
+    let crates = workspace_root().join("crates");
+    let folders: BTreeSet<String> = std::fs::read_dir(&crates)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let known: BTreeSet<String> = allowed.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(folders, known, "a new crate needs a new rule, here too");
+    for (name, may) in allowed {
+        let manifest = std::fs::read_to_string(crates.join(name).join("Cargo.toml")).unwrap();
+        let named = ours(&manifest, &["[dependencies]", "[build-dependencies]"]);
+        let wrong: Vec<_> = named.iter().filter(|name| !may.contains(&name.as_str())).collect();
+        assert!(wrong.is_empty(), "{name} may not depend on {wrong:?}");
+    }
+}
+
+/// Source files below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_source_file_panics_on_purpose_or_silences_a_lint() {
+    // Put together here, so that this file may be looked at too.
+    let forbidden = [".unwrap", "#[allow", "#![allow", "todo", "unimplemented", "#[ignore", "dbg"]
+        .into_iter()
+        .zip(["()", "(", "(", "!(", "!(", "", "!("])
+        .map(|(start, end)| format!("{start}{end}"));
+    let forbidden: Vec<String> = forbidden.collect();
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(workspace_root().join("crates")).unwrap().flatten() {
+        // The test bench is made of tests.
+        if entry.file_name() != "testkit" {
+            sources(&entry.path().join("src"), &mut files);
+        }
+    }
+    assert!(files.len() > 50, "{}", files.len());
+    let mut found = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let ours = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in ours.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            found.extend(
+                forbidden
+                    .iter()
+                    .filter(|word| line.contains(word.as_str()))
+                    .map(|word| format!("{}:{}: {word}", path.display(), number + 1)),
+            );
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn the_installer_knows_every_hook_program() {
+    let folder = workspace_root().join("crates/hooks/src/bin");
+    let programs: BTreeSet<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let installed: BTreeSet<String> = protocol::settings::PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
+    let unknown: Vec<_> = programs.difference(&installed).collect();
+    assert!(unknown.is_empty() && programs.len() >= 6, "{unknown:?} of {programs:?}");
+}
