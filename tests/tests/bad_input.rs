@@ -100,7 +100,8 @@ fn furnished() -> World {
     transcript(&world, 50_000);
     let start = payload(&world, "SessionStart").to_string();
     check("plimsoll-session-start", &feed(&world, "plimsoll-session-start", start), 0, "furnishing");
-    let state = json!({ "run_id": RUN, "session_id": SESSION, "status": "running", "iteration": 1, "theirs": [1] });
+    let state =
+        json!({ "run_id": RUN, "session_id": SESSION, "status": "running", "iteration": 1, "theirs": [1] });
     world.write(".claude/ralph-state.json", &state.to_string());
     world.write(".claude/plimsoll/windows.json", r#"{"claude-opus-5-5": 1000000}"#);
     world.write(".claude/plimsoll.json", r#"{"grace_batches": 4}"#);
@@ -142,11 +143,37 @@ fn wrong_types_and_unknown_events_are_passed_over_in_silence() {
     let world = furnished();
     let before = files(&world.project());
     let fields = [
-        "session_id", "transcript_path", "cwd", "hook_event_name", "agent_id", "source", "model", "reason",
-        "trigger", "tool_calls", "tool_name", "tool_input", "tool_response", "error", "stop_hook_active",
-        "last_assistant_message", "background_tasks", "workspace", "context_window", "cost",
+        "session_id",
+        "transcript_path",
+        "cwd",
+        "hook_event_name",
+        "agent_id",
+        "source",
+        "model",
+        "reason",
+        "trigger",
+        "tool_calls",
+        "tool_name",
+        "tool_input",
+        "tool_response",
+        "error",
+        "stop_hook_active",
+        "last_assistant_message",
+        "background_tasks",
+        "workspace",
+        "context_window",
+        "cost",
     ];
-    let values = [json!(null), json!(7), json!(-1.5), json!(true), json!([]), json!([[1]]), json!({}), json!({"id": []})];
+    let values = [
+        json!(null),
+        json!(7),
+        json!(-1.5),
+        json!(true),
+        json!([]),
+        json!([[1]]),
+        json!({}),
+        json!({"id": []}),
+    ];
     for (program, event) in HOOKS.into_iter().chain([(STATUS_LINE, "Status")]) {
         for value in &values {
             let all: Value = fields.iter().map(|field| ((*field).to_owned(), value.clone())).collect();
@@ -168,7 +195,8 @@ fn wrong_types_and_unknown_events_are_passed_over_in_silence() {
 fn five_megabytes_of_tool_output_are_measured_within_a_second() {
     let world = furnished();
     let mut batch = payload(&world, "PostToolBatch");
-    batch["tool_calls"] = json!([{ "tool_name": "Bash", "tool_use_id": "toolu_1", "tool_response": "x\n".repeat(2_500_000) }]);
+    batch["tool_calls"] =
+        json!([{ "tool_name": "Bash", "tool_use_id": "toolu_1", "tool_response": "x\n".repeat(2_500_000) }]);
     batch["unheard_of"] = "y".repeat(5_000_000).into();
     let finished = feed(&world, "plimsoll-post-tool", batch.to_string());
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -184,7 +212,15 @@ fn a_transcript_that_is_no_plain_file_is_never_opened() {
     let world = furnished();
     let pipe = world.home().join("pipe");
     world.command("mkfifo", &[pipe.to_str().unwrap()]).run().expect_success();
-    for path in ["/dev/zero", "/dev/tty", "/dev/full", "/proc", "/", pipe.to_str().unwrap(), world.home().to_str().unwrap()] {
+    for path in [
+        "/dev/zero",
+        "/dev/tty",
+        "/dev/full",
+        "/proc",
+        "/",
+        pipe.to_str().unwrap(),
+        world.home().to_str().unwrap(),
+    ] {
         for (program, event) in HOOKS {
             let mut input = payload(&world, event);
             input["transcript_path"] = path.into();
@@ -192,7 +228,10 @@ fn a_transcript_that_is_no_plain_file_is_never_opened() {
             let finished = feed(&world, program, input.to_string());
             if program == "plimsoll-pre-compact" {
                 assert!(finished.code == Some(0) && finished.stderr.is_empty(), "{path}: {finished:?}");
-                assert!(finished.stdout.contains(".claude/handoffs/"), "the checkpoint is written: {finished:?}");
+                assert!(
+                    finished.stdout.contains(".claude/handoffs/"),
+                    "the checkpoint is written: {finished:?}"
+                );
                 continue;
             }
             let complaints = usize::from(program == "plimsoll-post-tool");
@@ -202,7 +241,12 @@ fn a_transcript_that_is_no_plain_file_is_never_opened() {
     }
     let mut input = payload(&world, "PostToolBatch");
     input["transcript_path"] = "/nowhere/at/all.jsonl".into();
-    check("plimsoll-post-tool", &feed(&world, "plimsoll-post-tool", input.to_string()), 0, "a missing one is no fault");
+    check(
+        "plimsoll-post-tool",
+        &feed(&world, "plimsoll-post-tool", input.to_string()),
+        0,
+        "a missing one is no fault",
+    );
 }
 
 #[test]
@@ -220,7 +264,9 @@ fn every_recorded_payload_is_understood_by_every_program() {
                 let scene = format!("{program} < {}: {finished:?}", entry.path().display());
                 assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{scene}");
                 match program {
-                    STATUS_LINE if folder == "statusline" => assert!(finished.stdout.contains('▕'), "{scene}"),
+                    STATUS_LINE if folder == "statusline" => {
+                        assert!(finished.stdout.contains('▕'), "{scene}")
+                    }
                     STATUS_LINE => assert!(finished.stdout.contains('?'), "{scene}"),
                     "plimsoll-pre-compact" => assert!(!finished.stdout.starts_with('{'), "{scene}"),
                     _ => assert!(finished.json().is_object(), "{scene}"),
@@ -264,7 +310,12 @@ fn a_project_that_cannot_be_written_costs_one_line() {
             let command = world.command(bin_dir().join(program), &[]).stdin(input);
             let finished = command.env("CLAUDE_PROJECT_DIR", project.display().to_string()).run();
             // The gate keeps evidence only for a run, and has nothing to write here.
-            check(program, &finished, usize::from(program != "plimsoll-stop-gate"), &project.display().to_string());
+            check(
+                program,
+                &finished,
+                usize::from(program != "plimsoll-stop-gate"),
+                &project.display().to_string(),
+            );
         }
         let status = std::fs::read_to_string(fixtures().join("statusline/usage.1m.json")).unwrap();
         let status = status.replace("/home/dev/project", &project.display().to_string());
@@ -292,7 +343,11 @@ fn a_corrupt_record_is_set_aside_and_never_overwritten() {
         for file in [&record, &published, &windows] {
             let name = format!("{}.corrupt-", world.path(file).display());
             let aside = kept.iter().find(|(path, _)| path.to_string_lossy().starts_with(&name));
-            assert_eq!(aside.map(|(_, bytes)| bytes.as_slice()), Some(corrupt.as_bytes()), "{file} {corrupt:?}");
+            assert_eq!(
+                aside.map(|(_, bytes)| bytes.as_slice()),
+                Some(corrupt.as_bytes()),
+                "{file} {corrupt:?}"
+            );
         }
     }
 }
@@ -300,7 +355,9 @@ fn a_corrupt_record_is_set_aside_and_never_overwritten() {
 #[test]
 fn a_settings_file_with_a_fault_is_named_and_left_alone() {
     let world = furnished();
-    for (text, word) in [("{", "EOF"), ("{\"levls\": {}}", "levls"), ("{\"levels\": {\"l1\": 99}}", "rise"), ("[]", "a list")] {
+    for (text, word) in
+        [("{", "EOF"), ("{\"levls\": {}}", "levls"), ("{\"levels\": {\"l1\": 99}}", "rise"), ("[]", "a list")]
+    {
         world.write(".claude/plimsoll.json", text);
         for (program, event) in HOOKS {
             let finished = feed(&world, program, payload(&world, event).to_string());
@@ -330,7 +387,10 @@ fn a_corrupt_state_is_named_and_never_overwritten() {
             assert!(finished.stderr.contains("ralph-state.json"), "{scene}");
             let kept = files(&world.path(".claude"));
             let states = kept.iter().filter(|(path, _)| path.to_string_lossy().contains("ralph-state.json"));
-            assert!(states.clone().count() == 1 && states.clone().all(|(_, bytes)| bytes == corrupt.as_bytes()), "{scene}");
+            assert!(
+                states.clone().count() == 1 && states.clone().all(|(_, bytes)| bytes == corrupt.as_bytes()),
+                "{scene}"
+            );
         }
     }
 }
@@ -347,7 +407,11 @@ fn a_hostile_session_id_names_no_file() {
             input["session_id"] = id.into();
             input["workspace"] = json!({ "project_dir": world.project() });
             let finished = feed(&world, program, input.to_string());
-            assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{program} {id:?}: {finished:?}");
+            assert_eq!(
+                (finished.code, finished.stderr.as_str()),
+                (Some(0), ""),
+                "{program} {id:?}: {finished:?}"
+            );
         }
         let new: Vec<PathBuf> = files(&world.home().parent().unwrap().to_owned())
             .into_keys()
@@ -364,7 +428,8 @@ fn without_a_home_and_without_a_folder_to_stand_in_all_goes_on() {
     let world = furnished();
     for (program, event) in HOOKS {
         let input = payload(&world, event).to_string();
-        let command = world.command(bin_dir().join(program), &[]).env_remove("HOME").env_remove("PATH").stdin(input);
+        let command =
+            world.command(bin_dir().join(program), &[]).env_remove("HOME").env_remove("PATH").stdin(input);
         let finished = command.env("CLAUDE_PROJECT_DIR", world.project().display().to_string()).run();
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{program}: {finished:?}");
 

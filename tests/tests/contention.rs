@@ -32,7 +32,11 @@ impl Scene {
                 iteration: 1,
                 max_iterations: 5,
                 todo_file: Some("fix_plan.md".to_owned()),
-                iteration_record: IterationRecord { iteration: 1, phase: Phase::Spawned, ..IterationRecord::default() },
+                iteration_record: IterationRecord {
+                    iteration: 1,
+                    phase: Phase::Spawned,
+                    ..IterationRecord::default()
+                },
                 ..RunState::default()
             };
             store::state_file::create(&Project::at(&world.project()), &state).unwrap();
@@ -85,7 +89,7 @@ impl Scene {
 
     /// Drafts of files that were never put in place.
     fn drafts(&self) -> Vec<String> {
-        let found = self.world.command("find", &[".", "-name", "*.draft"]).run().expect_success();
+        let found = self.world.command("find", &[".", "-name", "*draft"]).run().expect_success();
         found.stdout.lines().map(str::to_owned).collect()
     }
 }
@@ -108,8 +112,11 @@ fn twenty_monitors_of_a_run_announce_each_level_once() {
     for (level, tokens) in LEVELS {
         scene.answers("session-1", tokens);
         let finished = scene.at_once(&["session-1"; AT_ONCE]);
-        let announcement =
-            if level == "L1" { "CCS_WARNING|L1".to_owned() } else { format!("CCS_CHECKPOINT_TRIGGERED|{level}") };
+        let announcement = if level == "L1" {
+            "CCS_WARNING|L1".to_owned()
+        } else {
+            format!("CCS_CHECKPOINT_TRIGGERED|{level}")
+        };
         assert_eq!(counted(&finished, &announcement), 1, "{level}: {finished:?}");
         let ended = finished.iter().filter(|finished| finished.json()["continue"] == false).count();
         match level {
@@ -187,7 +194,8 @@ fn what_killed_monitors_left_is_finished_by_the_next_event() {
             std::thread::sleep(Duration::from_micros(700 * round + 300 * number as u64));
             hook.kill();
         }
-        let finished: Vec<Finished> = running.into_iter().map(|hook| hook.wait(Duration::from_secs(30))).collect();
+        let finished: Vec<Finished> =
+            running.into_iter().map(|hook| hook.wait(Duration::from_secs(30))).collect();
         let heard = finished.iter().filter(|finished| finished.signal.is_none()).cloned().collect::<Vec<_>>();
         assert!(counted(&heard, "CCS_CHECKPOINT_TRIGGERED|L2") <= 2, "{finished:?}");
         let path = scene.world.path(".claude/plimsoll/sessions/session-1.json");

@@ -9,8 +9,17 @@ use testkit::{fixtures, workspace_root};
 /// The packages that the hook programs link, as cargo sees them.
 fn linked() -> BTreeSet<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let arguments =
-        ["tree", "-p", "plimsoll-hooks", "-e", "normal,no-proc-macro", "--target", "x86_64-unknown-linux-musl", "--prefix", "none"];
+    let arguments = [
+        "tree",
+        "-p",
+        "plimsoll-hooks",
+        "-e",
+        "normal,no-proc-macro",
+        "--target",
+        "x86_64-unknown-linux-musl",
+        "--prefix",
+        "none",
+    ];
     let world = World::without_git().without_plimsoll();
     let mut launch = world.command(cargo, &arguments).cwd(workspace_root());
     // Cargo needs the user's own home for its registry.
@@ -20,7 +29,11 @@ fn linked() -> BTreeSet<String> {
         }
     }
     let tree = launch.run().expect_success().stdout;
-    tree.lines().filter_map(|line| line.split(' ').next()).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    tree.lines()
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -53,7 +66,9 @@ fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
     for line in manifest.lines() {
         if line.starts_with('[') {
             inside = headings.contains(&line.trim());
-        } else if inside && let Some(name) = line.split(['.', ' ', '=']).next().filter(|name| CRATES.contains(name)) {
+        } else if inside
+            && let Some(name) = line.split(['.', ' ', '=']).next().filter(|name| CRATES.contains(name))
+        {
             named.insert(name.to_owned());
         }
     }
@@ -120,7 +135,9 @@ fn no_source_file_panics_on_purpose_or_silences_a_lint() {
     for path in files {
         let text = std::fs::read_to_string(&path).unwrap();
         let ours = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for (number, line) in ours.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+        for (number, line) in
+            ours.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"))
+        {
             found.extend(
                 forbidden
                     .iter()
@@ -139,7 +156,8 @@ fn the_installer_knows_every_hook_program() {
         .unwrap()
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
-    let installed: BTreeSet<String> = protocol::settings::PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
+    let installed: BTreeSet<String> =
+        protocol::settings::PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
     let unknown: Vec<_> = programs.difference(&installed).collect();
     assert!(unknown.is_empty() && programs.len() >= 6, "{unknown:?} of {programs:?}");
 }

@@ -2,8 +2,8 @@
 //! to date, one paragraph into the progress file. SessionEnd does it; whoever judges does it again if a kill
 //! came first, and doing it twice changes nothing.
 
-use crate::{facts, keep};
 use crate::measure::{Question, measure};
+use crate::{facts, keep};
 use session::handoff::Notes;
 use session::journal::Entry;
 use session::state::{HistoryEntry, Phase};

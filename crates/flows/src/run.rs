@@ -367,7 +367,8 @@ impl Runner<'_> {
     fn never_began(&self, state: &RunState, code: i32) -> String {
         let complaint = disk::read_text(&self.output(state, "err")).ok().flatten().unwrap_or_default();
         let complaint = session::text::one_line(&session::text::clip_start(complaint.trim(), 200));
-        let said = if complaint.is_empty() { "said nothing".to_owned() } else { format!("said: {complaint}") };
+        let said =
+            if complaint.is_empty() { "said nothing".to_owned() } else { format!("said: {complaint}") };
         format!("the client ended with exit code {code} before its session began, and {said}")
     }
 

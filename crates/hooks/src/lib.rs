@@ -14,7 +14,7 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 
 /// Runs one hook: standard input in, the signal out.
 pub fn run(flow: fn(&[u8]) -> Signal) -> ExitCode {
-    std::panic::set_hook(Box::new(|panic| give_up(panic)));
+    std::panic::set_hook(Box::new(give_up));
     let signal = match store::disk::read_stdin(LONGEST_INPUT) {
         Ok(input) => flow(&input),
         Err(error) => Signal::default().with_complaint(Some(format!("cannot read standard input: {error}"))),

@@ -308,7 +308,8 @@ mod tests {
     #[test]
     fn drafts_of_the_dead_are_swept_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        let files = [".a.json.77.0.plimsoll-draft", ".a.json.78.0.plimsoll-draft", "a.77.0", ".x.plimsoll-draft"];
+        let files =
+            [".a.json.77.0.plimsoll-draft", ".a.json.78.0.plimsoll-draft", "a.77.0", ".x.plimsoll-draft"];
         for name in files {
             fs::write(folder.path().join(name), "x").unwrap();
         }
