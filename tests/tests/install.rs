@@ -425,7 +425,7 @@ fn a_slash_command_reaches_the_model_as_our_text() {
     assert!(told.contains("called `/ralph` with: status") && told.contains("`plimsoll status`"), "{told}");
     let told = client_run(&mut stage, "/handoff the build is red", vec![Step::text("done")]);
     assert!(
-        told.contains("(may be empty): the build is red") && told.contains("## Notes from the session"),
+        told.contains("(may be empty): the build is red") && told.contains("plimsoll checkpoint --summary"),
         "{told}"
     );
     assert!(!told.contains("delete this line"), "the marker is not for the model: {told}");

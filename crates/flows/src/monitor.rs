@@ -91,6 +91,10 @@ fn watch(call: &Call) -> Result<Signal, store::StoreError> {
         None if in_run && action != Action::Nothing => call.owned_run()?,
         run => run,
     };
+    // Another hook got in between, and the run was another session's after all: it is not ours to act for it.
+    if is_a_note && in_run && run.is_none() && action != Action::Nothing {
+        return Ok(Signal::quiet().with_complaint(complaint));
+    }
     let scene =
         Scene { call, run: run.as_ref(), record: &record, measurement: &measurement, marks: sight.marks };
     Ok(scene.act(&action).with_complaint(complaint))
