@@ -1,5 +1,4 @@
 //! Draws the README's pictures from what the programs really print: `cargo run -p plimsoll-tests --example picture`.
-#![expect(clippy::expect_used, clippy::disallowed_methods, reason = "a drawing tool fails by panicking, and draws into docs/")]
 
 use serde_json::json;
 use std::fmt::Write;
@@ -21,11 +20,15 @@ fn main() {
 /// The status line before the first answer and at four fills of a million tokens.
 fn status_lines() -> Vec<String> {
     let world = World::new();
-    [None, Some(430_000), Some(720_000), Some(870_000), Some(955_000)].map(|used| status_line(&world, used)).to_vec()
+    [None, Some(430_000), Some(720_000), Some(870_000), Some(955_000)]
+        .map(|used| status_line(&world, used))
+        .to_vec()
 }
 
 fn status_line(world: &World, used: Option<u64>) -> String {
-    let usage = used.map(|used| json!({"input_tokens": 1_000, "cache_read_input_tokens": used - 1_000, "output_tokens": 50}));
+    let usage = used.map(
+        |used| json!({"input_tokens": 1_000, "cache_read_input_tokens": used - 1_000, "output_tokens": 50}),
+    );
     let payload = json!({
         "session_id": format!("picture-{}", used.unwrap_or(0)),
         "model": {"id": "claude-opus-5-5", "display_name": "Opus 5.5"},
@@ -56,7 +59,11 @@ fn a_run() -> Vec<String> {
 }
 
 fn svg(lines: &[String]) -> String {
-    let width = lines.iter().map(|line| spans(line).iter().map(|(_, text)| text.chars().count()).sum::<usize>()).max().unwrap_or(0);
+    let width = lines
+        .iter()
+        .map(|line| spans(line).iter().map(|(_, text)| text.chars().count()).sum::<usize>())
+        .max()
+        .unwrap_or(0);
     let (width, height) = (width as f64 * CELL + 32.0, lines.len() as f64 * LINE + 28.0);
     let mut picture = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#14181d\"/>\n<g font-family=\"{FONT}\" font-size=\"14\" fill=\"#d5dbe1\" xml:space=\"preserve\">\n"
@@ -82,7 +89,8 @@ fn svg(lines: &[String]) -> String {
 fn spans(line: &str) -> Vec<(&'static str, String)> {
     let mut spans = Vec::new();
     for (number, part) in line.split("\u{1b}[").enumerate() {
-        let (code, text) = if number == 0 { ("0", part) } else { part.split_once('m').unwrap_or(("0", part)) };
+        let (code, text) =
+            if number == 0 { ("0", part) } else { part.split_once('m').unwrap_or(("0", part)) };
         if !text.is_empty() {
             spans.push((colour(code), text.to_owned()));
         }

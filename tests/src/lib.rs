@@ -1,5 +1,4 @@
 //! What the tests with the real client share: a project with a plan, a run in it, and what the run wrote.
-#![expect(clippy::expect_used, clippy::missing_panics_doc, reason = "a test bench fails by panicking")]
 
 use serde_json::Value;
 use std::time::Duration;

@@ -401,7 +401,7 @@ fn a_hostile_session_id_names_no_file() {
     for id in ["../../x", "/etc/x", "..", ".", "", "a/b", "a\\b", "a\u{0}b", "é", ".hidden", &long] {
         let world = furnished();
         transcript(&world, 720_000);
-        let before = files(&world.home().parent().unwrap().to_owned());
+        let before = files(world.home().parent().unwrap());
         for (program, event) in HOOKS.into_iter().chain([(STATUS_LINE, "Status")]) {
             let mut input = payload(&world, event);
             input["session_id"] = id.into();
@@ -413,7 +413,7 @@ fn a_hostile_session_id_names_no_file() {
                 "{program} {id:?}: {finished:?}"
             );
         }
-        let new: Vec<PathBuf> = files(&world.home().parent().unwrap().to_owned())
+        let new: Vec<PathBuf> = files(world.home().parent().unwrap())
             .into_keys()
             .filter(|path| !before.contains_key(path))
             .filter(|path| !path.starts_with(world.path(".claude/handoffs")))

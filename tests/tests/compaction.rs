@@ -1,5 +1,4 @@
 //! The client compacts inside an iteration, and nothing that was recorded is lost.
-#![expect(clippy::expect_used, reason = "a test bench fails by panicking")]
 
 use plimsoll_tests::{LIFELIKE, events, first_request_of, honest, journal, markers, start, world};
 use session::SessionRecord;

@@ -1,5 +1,4 @@
 //! Sessions that go on when they were asked to wrap up, and windows that fill up in one message.
-#![expect(clippy::expect_used, reason = "a test bench fails by panicking")]
 
 use plimsoll_tests::{
     ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, reply, run, start, world,

@@ -1,11 +1,5 @@
 //! The hook is faster than the client's transcript writer: near a level it waits a little for the message at
 //! hand, far from any it does not, and where it is one request behind it says so.
-#![expect(
-    clippy::disallowed_types,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "the test plays the client's writer, and fails by panicking"
-)]
 
 use plimsoll_tests::{ITEMS, events, journal, run, start, world};
 use serde_json::{Value, json};

@@ -1,9 +1,4 @@
 //! An unguarded night must not begin, and a start that fails leaves nothing behind.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    reason = "a test looks at files and processes from outside, and fails by panicking"
-)]
 
 use plimsoll_tests::{ITEMS, events, honest, journal, run, start, world};
 use serde_json::Value;

@@ -1,10 +1,5 @@
 //! An agent that commits, resets, stashes, cleans, deletes and overwrites in the middle of its run. Each item
 //! is done once all the same, the hooks stay on duty, and the person in the morning finds the whole story.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    reason = "a test looks at files and processes from outside, and fails by panicking"
-)]
 
 use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, journal, markers, start, world};
 use serde_json::Value;

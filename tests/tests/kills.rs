@@ -1,11 +1,5 @@
 //! `kill -9` at every moment of a run: nothing is torn, nothing is done twice, no two clients work at once.
 //! And the polite ends: Ctrl-C, SIGTERM, `plimsoll stop`.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    clippy::expect_used,
-    reason = "a test looks at files and processes from outside, and fails by panicking"
-)]
 
 use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, start, world};
 use serde_json::{Value, json};

@@ -1,11 +1,5 @@
 //! The hooks in a session where a person works and no run goes on: they advise, end nothing, write no state of a
 //! run, and the status line shows how full it is.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "the test looks at the outside world, and fails by panicking"
-)]
 
 use plimsoll_tests::{LIFELIKE, events, journal};
 use std::fs;

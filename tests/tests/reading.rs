@@ -1,11 +1,5 @@
 //! How full is it? The transcript's tail whatever lies in it, and every source by its rank; unknown rather than
 //! guessed.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    clippy::expect_used,
-    reason = "the test looks at the outside world, and fails by panicking"
-)]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -66,7 +66,10 @@ fn gate_and_monitor_say_nothing_and_exit_0_where_there_is_no_run() {
 #[test]
 fn start_prints_lines_for_eval_and_refuses_a_second_run() {
     let world = world(ITEMS);
-    let started = world.plimsoll(&["start", "--objective", "It's a \"task\" with $HOME and `x`"]).run().expect_success();
+    let started = world
+        .plimsoll(&["start", "--objective", "It's a \"task\" with $HOME and `x`"])
+        .run()
+        .expect_success();
     assert!(started.stdout.lines().all(|line| line.starts_with("export ")), "{}", started.stdout);
     assert!(world.read("PROMPT.md").ends_with("It's a \"task\" with $HOME and `x`"));
     let again = world.plimsoll(&["start", "--objective", "another"]).run();

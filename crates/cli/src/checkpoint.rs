@@ -6,7 +6,6 @@ use clap::Args;
 use flows::checkpoint::{Request, write};
 use flows::measure::{Question, measure};
 use session::handoff::Notes;
-use session::level::Level;
 use session::state::Cause;
 use session::text::counted;
 use session::{Marker, Reading};
@@ -57,10 +56,7 @@ fn take(project: &Project, whose: &Whose, arguments: &CheckpointArguments) -> Re
         calls: &[],
     };
     let measurement = measure(&question);
-    let level = match (&measurement.reading, &measurement.marks) {
-        (Some(reading), Some(marks)) => marks.level(reading.projected()),
-        _ => Level::L0,
-    };
+    let level = measurement.level().unwrap_or_default();
     let handoff = write(&Request {
         project,
         settings: &settings,

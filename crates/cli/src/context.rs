@@ -41,7 +41,7 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
         transcript: transcript.as_deref(),
         calls: &[],
     });
-    let level = level(&measurement);
+    let level = measurement.level();
     say(if arguments.json {
         json(&measurement, &record.session_id)
     } else {
@@ -50,16 +50,11 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
     ExitCode::from(if arguments.exit_code { level.map_or(0, Level::number) } else { 0 })
 }
 
-fn level(measurement: &Measurement) -> Option<Level> {
-    let (reading, marks) = measurement.reading.as_ref().zip(measurement.marks.as_ref())?;
-    Some(marks.level(reading.projected()))
-}
-
 fn json(measurement: &Measurement, session_id: &str) -> String {
     let reading = measurement.reading.as_ref();
     serde_json::json!({
         "session_id": session_id,
-        "level": level(measurement).map(|level| level.to_string()),
+        "level": measurement.level().map(|level| level.to_string()),
         "percent": reading.and_then(Reading::percent),
         "percent_used": reading.and_then(Reading::percent_used),
         "reading": reading,

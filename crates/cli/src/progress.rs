@@ -93,7 +93,11 @@ impl Lines {
             self.announced = record.announced;
             let handoff = record.handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
             let percent = record.percent.unwrap_or(0);
-            self.print(&format!("   {} ({}) at {percent}%{handoff}", record.announced, record.announced.word()));
+            self.print(&format!(
+                "   {} ({}) at {percent}%{handoff}",
+                record.announced,
+                record.announced.word()
+            ));
         }
         if let Some(bar) = &self.bar {
             bar.set_message(summary(state, record));

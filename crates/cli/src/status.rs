@@ -30,7 +30,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     match (&state, arguments.json) {
         (None, true) => say("null"),
         (None, false) => {
-            say(format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display()))
+            say(format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display()));
         }
         (Some(_), true) => say(json(&project, record.as_ref())),
         (Some(state), false) => say(screen(&project, state, record.as_ref())),

@@ -7,7 +7,8 @@ use protocol::Reply;
 use protocol::event::{Event, Source};
 use session::journal::Entry;
 use session::prompt::resume_section;
-use session::state::{Phase, Status};
+use session::state::Phase;
+use session::status::Status;
 use session::{RunState, SessionRecord, promise};
 use std::time::Duration;
 use store::{Durability, StoreError, clock, config, environment, journal, sessions, state_file};
@@ -70,8 +71,10 @@ fn claim(call: &Call) -> Result<Option<RunState>, StoreError> {
 }
 
 fn register(record: &mut SessionRecord, call: &Call, run: Option<&RunState>, source: Source) {
-    let now = clock::stamp(clock::now());
-    record.started_at.get_or_insert(now);
+    if record.started_at.is_none() {
+        record.started_at = Some(clock::stamp(clock::now()));
+        record.head_at_start = launcher::git::head(call.project.root());
+    }
     record.transcript_path.clone_from(&call.hook.transcript_path);
     record.client_settings = Some(config::client_settings(&call.project));
     record.run_id = run.map(|run| run.run_id.clone());

@@ -2,7 +2,7 @@
 
 use protocol::Hook;
 use protocol::event::Event;
-use session::{RunState, Settings, Status};
+use session::{RunState, SessionRecord, Settings};
 use std::path::PathBuf;
 use store::{Project, StoreError, config, environment, state_file};
 
@@ -54,20 +54,14 @@ impl Call {
         self.hook.transcript_path.as_ref().map(PathBuf::from)
     }
 
-    /// True when the environment names a run, be it this session's or not.
-    pub fn names_a_run(&self) -> bool {
-        environment::variable(RUN_VARIABLE).is_some()
-    }
-
-    /// Where the run stands that this session owns; none in a session of no run. Reads no more of the state.
-    pub fn owned_status(&self) -> Result<Option<Status>, StoreError> {
-        let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(None) };
-        let owner = state_file::ownership(&self.project, &run_id)?;
-        match owner.filter(|owner| owner.is_of(Some(&run_id), Some(&self.session_id))) {
-            Some(owner) => Ok(Some(owner.status)),
-            // Not ours, or gone back in time: the copy knows.
-            None => Ok(self.owned_run()?.map(|run| run.status)),
+    /// True when this session belongs to the run that its environment names. Its record says so since
+    /// SessionStart; where that is gone, the state does.
+    pub fn is_of_run(&self, record: &SessionRecord) -> Result<bool, StoreError> {
+        let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(false) };
+        if record.run_id.as_ref() == Some(&run_id) {
+            return Ok(true);
         }
+        Ok(self.owned_run()?.is_some_and(|run| !run.status.is_over()))
     }
 
     /// The run named by the environment that this session owns. A nested session inherits the variable and has

@@ -61,26 +61,42 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
 }
 
 fn gather(request: &Request<'_>, record: &SessionRecord) -> Handoff {
-    let todo = request.run.and_then(|run| facts::todo(request.project, run));
-    let todo = todo.or_else(|| request.run.is_none().then(|| facts::default_todo(request.project)).flatten());
-    let TodoLists { done, open } = lists(todo.as_ref(), request.run);
-    Handoff {
-        run: request.run.map(|run| RunFacts {
-            run_id: run.run_id.clone(),
-            task_name: run.task_name.clone(),
-            iteration: run.iteration,
-        }),
-        session_id: request.session_id.to_owned(),
+    let found = facts::of_session(request.project, request.transcript.as_deref(), record, request.calls);
+    let found = Handoff {
         cause: request.cause,
         level: request.level,
         percent: request.reading.and_then(Reading::percent),
         percent_used: request.reading.and_then(Reading::percent_used),
+        transcript: request.transcript.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        ..found
+    };
+    with_plan(request.project, request.run, request.session_id, found)
+}
+
+/// What was found in a session, with its run and the items as they stand.
+pub(crate) fn with_plan(
+    project: &Project,
+    run: Option<&RunState>,
+    session_id: &str,
+    found: Handoff,
+) -> Handoff {
+    let todo = match run {
+        Some(run) => facts::todo(project, run),
+        None => facts::default_todo(project),
+    };
+    let TodoLists { done, open } = lists(todo.as_ref(), run);
+    Handoff {
+        run: run.map(|run| RunFacts {
+            run_id: run.run_id.clone(),
+            task_name: run.task_name.clone(),
+            iteration: run.iteration,
+        }),
+        session_id: session_id.to_owned(),
         written_at: clock::stamp(clock::now()),
         current_item: open.first().cloned(),
         done,
         open,
-        transcript: request.transcript.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        ..facts::of_session(request.project, request.transcript.as_deref(), record, request.calls)
+        ..found
     }
 }
 

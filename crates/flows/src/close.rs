@@ -2,9 +2,10 @@
 //! to date, one paragraph into the progress file. SessionEnd does it; whoever judges does it again if a kill
 //! came first, and doing it twice changes nothing.
 
+use crate::checkpoint::with_plan;
 use crate::measure::{Question, measure};
 use crate::{facts, keep};
-use session::handoff::Notes;
+use session::handoff::{Handoff, Notes};
 use session::journal::Entry;
 use session::state::{HistoryEntry, Phase};
 use session::text::{clip, one_line};
@@ -27,7 +28,6 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
     let notes = refresh_handoff(project, settings, &state, &record)?;
     keep::todo(project, &state)?;
     let todo = facts::todo(project, &state);
-    let ticked_before = state.completed_items.clone();
     let paragraph = state_file::update(project, Some(run_id), Durability::Durable, |state| {
         if state.iteration != iteration || state.iteration_record.closed {
             return None;
@@ -42,7 +42,7 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
             state.completed_items = todo.done();
         }
         state.note_history(HistoryEntry { iteration, peak_percent: record.peak_percent, checkpoint: false });
-        Some(paragraph(state, &record, &ticked_before))
+        Some(paragraph(state, &record))
     })?;
     if let Some(paragraph) = paragraph.flatten() {
         keep::append_progress(project, &paragraph)?;
@@ -94,28 +94,16 @@ fn refresh_handoff(
     }
     let path = project.root().join(&checkpoint.handoff_file);
     let old = disk::read_text(&path)?.unwrap_or_default();
-    let todo = facts::todo(project, state);
-    let transcript = record.transcript_path.as_ref().map(std::path::PathBuf::from);
-    let found = facts::of_session(project, transcript.as_deref(), record, &[]);
-    let open = todo.as_ref().map_or(state.todo_items.clone(), session::TodoList::open);
-    let fresh = session::handoff::Handoff {
-        run: Some(session::handoff::RunFacts {
-            run_id: state.run_id.clone(),
-            task_name: state.task_name.clone(),
-            iteration: state.iteration,
-        }),
-        session_id: record.session_id.clone(),
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let found = Handoff {
         cause: checkpoint.cause,
         level: checkpoint.level,
         percent: checkpoint.percent_at_checkpoint,
         percent_used: checkpoint.percent_used,
-        written_at: clock::stamp(clock::now()),
-        current_item: open.first().cloned(),
-        done: todo.as_ref().map_or(state.completed_items.clone(), session::TodoList::done),
-        open,
         transcript: record.transcript_path.clone(),
-        ..found
+        ..facts::of_session(project, transcript, record, &[])
     };
+    let fresh = with_plan(project, Some(state), &record.session_id, found);
     let files = fresh.files.clone();
     let head = fresh.git.as_ref().and_then(|git| git.head.clone());
     let said = record.stop.as_ref().map(|stop| Notes::in_message(&stop.last_words)).unwrap_or_default();
@@ -129,11 +117,11 @@ fn refresh_handoff(
 }
 
 /// What a person reads in the morning, and the next two sessions in their prompt.
-fn paragraph(state: &RunState, record: &SessionRecord, ticked_before: &[String]) -> String {
+fn paragraph(state: &RunState, record: &SessionRecord) -> String {
     let ticked: Vec<String> = state
         .completed_items
         .iter()
-        .filter(|item| !ticked_before.contains(item))
+        .filter(|item| !state.iteration_record.done_before.contains(item))
         .map(|item| format!("\"{}\"", clip(item, 80)))
         .collect();
     let ticked =

@@ -45,10 +45,7 @@ fn before(call: &Call) -> Result<Option<String>, StoreError> {
         calls: &[],
     };
     let measurement = measure(&question);
-    let level = match (&measurement.reading, &measurement.marks) {
-        (Some(reading), Some(marks)) => marks.level(reading.projected()),
-        _ => Level::L0,
-    };
+    let level = measurement.level().unwrap_or_default();
     let handoff = checkpoint::write(&Request {
         project: &call.project,
         settings: &call.settings,

@@ -34,7 +34,7 @@ pub fn of_session(
     calls: &[ToolCall],
 ) -> Handoff {
     let lines = transcript.and_then(|path| tail::last_lines(path, LOOK_BACK).ok()).unwrap_or_default();
-    let (git, files) = match launcher::git::facts(project.root()) {
+    let (git, files) = match launcher::git::facts(project.root(), record.head_at_start.as_deref()) {
         Some((git, files)) => (Some(git), files),
         None => (None, files_outside_git(project, record, &lines, calls)),
     };

@@ -141,7 +141,8 @@ fn save_work(
         return Ok(());
     }
     let transcript = record.transcript_path.as_ref().map(PathBuf::from);
-    if facts::of_session(project, transcript.as_deref(), record, &[]).files.is_empty() {
+    let found = facts::of_session(project, transcript.as_deref(), record, &[]);
+    if found.files.iter().all(|file| file.description == launcher::git::COMMITTED) {
         return Ok(());
     }
     checkpoint::write(&Request {

@@ -5,7 +5,7 @@ use policy::levels::{self, Knobs};
 use policy::monitor::is_worth_waiting;
 use policy::window::{self, WindowEvidence};
 use protocol::tool::{ToolCall, Visible};
-use session::level::Marks;
+use session::level::{Level, Marks};
 use session::reading::{Reading, UsedSource, Window, WindowSource};
 use session::record::{ClientSettings, StatusRecord};
 use session::{SessionRecord, Settings};
@@ -40,6 +40,13 @@ pub struct Measurement {
     pub waited: Option<Duration>,
     /// Why the transcript could not be read.
     pub trouble: Option<StoreError>,
+}
+
+impl Measurement {
+    /// The level of what the next request will probably hold; none while that is unknown.
+    pub fn level(&self) -> Option<Level> {
+        Some(self.marks?.level(self.reading.as_ref()?.projected()))
+    }
 }
 
 /// Three letters and a bit of English are one token; code has fewer (DESIGN §4: bytes / 4).

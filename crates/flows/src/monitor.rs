@@ -10,10 +10,11 @@ use protocol::Reply;
 use protocol::event::Event;
 use session::journal::Entry;
 use session::level::{Level, Marks};
-use session::state::{Cause, Status};
+use session::state::Cause;
+use session::status::Status;
 use session::{Marker, RunState, SessionRecord};
 use std::time::Duration;
-use store::{Durability, clock, journal, sessions, state_file};
+use store::{Durability, clock, journal, sessions};
 
 /// A lock is held for a millisecond or two; twenty hooks at once still pass in this time.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -38,14 +39,11 @@ pub fn post_tool(input: &[u8]) -> Signal {
 }
 
 fn watch(call: &Call) -> Result<Signal, store::StoreError> {
-    let may_be_in_run = call.names_a_run();
-    if may_be_in_run
-        && state_file::may_say(&call.project, Status::Cancelled.word())
-        && call.owned_status()? == Some(Status::Cancelled)
-    {
+    let record = sessions::load(&call.project, &call.session_id);
+    let claimed = call.is_of_run(&record)?;
+    if claimed && record.cancelled {
         return Ok(cancelled(call));
     }
-    let record = sessions::load(&call.project, &call.session_id);
     let transcript = call.transcript();
     let measurement = measure(&Question {
         project: &call.project,
@@ -55,30 +53,24 @@ fn watch(call: &Call) -> Result<Signal, store::StoreError> {
         calls: call.event().tool_calls(),
     });
     let complaint = measurement.trouble.as_ref().map(ToString::to_string);
-    let Some(mut sight) = sight(&record, &measurement, may_be_in_run) else {
+    let Some(mut sight) = sight(&record, &measurement, claimed) else {
         return Ok(Signal::quiet().with_complaint(complaint));
     };
-    // First without the lock: mostly nothing changes, and then nothing is locked or written. Where a session of a
-    // run has nothing to do, one without a run has nothing to do either: the state need not be understood.
+    // First without the lock: mostly nothing changes, and then nothing is locked or written.
     let mut draft = record.clone();
     let mut foreseen = policy::monitor::monitor(&mut draft, &sight, &call.settings);
     if draft == record && foreseen == Action::Nothing && measurement.waited.is_none() {
         return Ok(Signal::quiet().with_complaint(complaint));
     }
-    // A new figure below the checkpoint is noted in every session alike; beyond that it matters whose it is.
-    let is_a_note = foreseen == Action::Nothing && draft.announced < Level::L2;
-    let in_run = may_be_in_run
-        && (is_a_note || call.owned_status()?.is_some_and(|status| !status.is_over()));
-    if in_run != may_be_in_run {
-        sight.in_run = in_run;
+    // The state is read only by those who act on it: the run may be over by now.
+    let acts = claimed && foreseen != Action::Nothing;
+    let mut run = if acts { open_run(call)? } else { None };
+    if acts && run.is_none() {
+        sight.in_run = false;
         draft.clone_from(&record);
         foreseen = policy::monitor::monitor(&mut draft, &sight, &call.settings);
     }
-    if in_run && !is_a_note {
-        sight.now = clock::fine_stamp(clock::now());
-    }
-    // The whole state is read only by those who act on it, and before a level counts as announced.
-    let run = if in_run && foreseen != Action::Nothing { call.owned_run()? } else { None };
+    sight.now = clock::fine_stamp(clock::now());
     let (action, record) = match decide(call, &sight, &measurement) {
         Ok(decided) => decided,
         // At L3 it acts even if the lock cannot be had.
@@ -87,17 +79,16 @@ fn watch(call: &Call) -> Result<Signal, store::StoreError> {
         }
         Err(error) => return Err(error),
     };
-    let run = match run {
-        None if in_run && action != Action::Nothing => call.owned_run()?,
-        run => run,
-    };
-    // Another hook got in between, and the run was another session's after all: it is not ours to act for it.
-    if is_a_note && in_run && run.is_none() && action != Action::Nothing {
-        return Ok(Signal::quiet().with_complaint(complaint));
+    if run.is_none() && sight.in_run && action != Action::Nothing {
+        run = open_run(call)?;
     }
     let scene =
         Scene { call, run: run.as_ref(), record: &record, measurement: &measurement, marks: sight.marks };
     Ok(scene.act(&action).with_complaint(complaint))
+}
+
+fn open_run(call: &Call) -> Result<Option<RunState>, store::StoreError> {
+    Ok(call.owned_run()?.filter(|run| !run.status.is_over()))
 }
 
 /// The decision under the session's lock, on the newest record: twenty hooks at once announce a level once.

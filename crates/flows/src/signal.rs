@@ -31,7 +31,7 @@ impl Signal {
     }
 
     /// A fault of our own: one line for a person, a reply that changes nothing.
-    pub fn fault(complaint: impl ToString) -> Signal {
+    pub fn fault(complaint: impl std::fmt::Display) -> Signal {
         Signal::quiet().with_complaint(Some(complaint.to_string()))
     }
 
@@ -42,7 +42,7 @@ impl Signal {
     }
 
     /// Adds a line for a person.
-    pub fn with_complaint(mut self, complaint: Option<impl ToString>) -> Signal {
+    pub fn with_complaint(mut self, complaint: Option<impl std::fmt::Display>) -> Signal {
         self.complaints.extend(complaint.map(|complaint| session::text::one_line(&complaint.to_string())));
         self
     }

@@ -8,11 +8,12 @@ use crate::prompt::{self, PromptError};
 use launcher::client::Client;
 use launcher::process;
 use session::journal::Entry;
-use session::state::{IterationRecord, Phase, Status};
+use session::state::{IterationRecord, Phase};
+use session::status::Status;
 use session::text::{clip, counted, one_line};
 use session::{RunState, TodoList};
 use std::time::Duration;
-use store::{Durability, Project, StoreError, clock, disk, journal, lock, state_file};
+use store::{Durability, Project, StoreError, clock, disk, journal, lock, sessions, state_file};
 
 /// What the person asked for.
 #[derive(Debug, Clone, Default)]
@@ -236,12 +237,19 @@ pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
         (true, state.clone())
     })?;
     if let Some((true, state)) = &cancelled {
+        tell_session(project, state)?;
         journal::note(project, Entry::new("cancelled").run(Some((&state.run_id, state.iteration))))?;
     }
     if let Some((_, state)) = cancelled.as_ref().filter(|(_, state)| state.status == Status::Cancelled) {
         end_orphan(project, state)?;
     }
     Ok(cancelled.map(|(_, state)| state))
+}
+
+/// The session's hooks look at its record after every batch of tools, and at the state only when they act.
+fn tell_session(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let Some(session_id) = &state.session_id else { return Ok(()) };
+    sessions::update(project, session_id, state_file::PATIENCE, |record| record.cancelled = true)
 }
 
 /// A `plimsoll run` that lives ends its client itself; where it has died, its client is ended here.
@@ -303,6 +311,7 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
             iteration: state.iteration,
             phase: Phase::Planned,
             resuming,
+            done_before: state.completed_items.clone(),
             ..IterationRecord::default()
         };
         state.clone()
@@ -311,7 +320,7 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
     prompt::write(project, &state)?;
     // Consumed only once a prompt has carried it on.
     state_file::update(project, Some(run_id), Durability::Lazy, |state| {
-        state.context_checkpoint.active = false
+        state.context_checkpoint.active = false;
     })?;
     journal::note(
         project,

@@ -1,13 +1,13 @@
 //! The status line: measure, publish the client's own figures for the hooks, show.
 
-use crate::call::RUN_VARIABLE;
 use crate::measure::{Question, marks};
 use crate::signal::Signal;
 use policy::statusline::{RunView, View, render};
 use policy::window::{self, WindowEvidence};
 use protocol::status::StatusPayload;
-use session::{SessionRecord, Settings};
+use session::Status;
 use session::record::StatusRecord;
+use session::{SessionRecord, Settings};
 use std::path::Path;
 use store::{Project, clock, config, disk, environment, sessions, state_file, windows};
 
@@ -60,21 +60,21 @@ fn view(payload: &StatusPayload, project: &Project, settings: &Settings) -> View
             .or(own_percent.map(|percent| percent.min(100))),
         used,
         marks: window.map(|window| marks(&question, &window, payload.model.id.as_deref())),
-        run: run(project, session_id),
+        run: run(project),
         cost_usd: payload.cost.total_cost_usd.filter(|dollars| dollars.is_finite()),
         colour: environment::variable("NO_COLOR").is_none(),
     }
 }
 
-/// The run, if this session owns it.
-fn run(project: &Project, session_id: &str) -> Option<RunView> {
-    let run_id = environment::variable(RUN_VARIABLE)?;
-    let state = state_file::load(project, None).ok().flatten()?;
-    state.is_owned_by(Some(&run_id), Some(session_id)).then(|| RunView {
+/// The project's run, while it goes on: whoever works here wants to know.
+fn run(project: &Project) -> Option<RunView> {
+    let state = state_file::load(project, None).ok().flatten().filter(|state| !state.status.is_over())?;
+    Some(RunView {
         iteration: state.iteration,
         max_iterations: state.max_iterations,
         done: state.completed_items.len(),
         items: state.completed_items.len() + state.todo_items.len(),
+        paused: state.status == Status::Paused,
     })
 }
 

@@ -12,39 +12,60 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// So many ranges of one file are named.
 const RANGES_NAMED: usize = 6;
 
-/// The repository and the files with uncommitted changes; none outside git.
-pub fn facts(folder: &Path) -> Option<(GitFacts, Vec<FileInProgress>)> {
+/// How a file is described whose change the session has committed.
+pub const COMMITTED: &str = "committed in this session";
+
+/// The repository, and the files that were changed since a commit (`since`, else HEAD) with the lines: first
+/// those with uncommitted changes, whoever made them, then those that have been committed. None outside git.
+pub fn facts(folder: &Path, since: Option<&str>) -> Option<(GitFacts, Vec<FileInProgress>)> {
     let status =
         git(folder, &["status", "--porcelain=v2", "--branch", "--untracked-files=all", "-z", "--", "."]);
     if status.timed_out {
-        let facts = GitFacts {
-            branch: "?".into(),
-            trouble: Some("git status took too long".into()),
-            ..GitFacts::default()
-        };
-        return Some((facts, Vec::new()));
+        let trouble = Some("git status took too long".into());
+        return Some((GitFacts { branch: "?".into(), trouble, ..GitFacts::default() }, Vec::new()));
     }
     if !status.succeeded() {
         return None;
     }
     let (mut facts, mut files) = parse_status(&String::from_utf8_lossy(&status.stdout));
-    if facts.head.is_some() {
+    let prefix = prefix(folder);
+    for file in &mut files {
+        file.path = file.path.strip_prefix(&prefix).unwrap_or(&file.path).to_owned();
+    }
+    if let Some(head) = facts.head.clone() {
         facts.subject = text(&git(folder, &["log", "-1", "--format=%s"]));
-        let diff = git(
-            folder,
-            &["diff", "HEAD", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames", "--relative"],
-        );
+        let base = since.filter(|since| *since != head);
+        let diff = base.map(|base| diff(folder, base)).filter(Outcome::succeeded);
+        let diff = diff.unwrap_or_else(|| self::diff(folder, "HEAD"));
         if diff.timed_out {
             facts.trouble = Some("git diff took too long: no line ranges".into());
         }
-        let ranges = parse_diff(&String::from_utf8_lossy(&diff.stdout));
-        for file in &mut files {
-            if let Some((_, lines)) = ranges.iter().find(|(path, _)| *path == file.path) {
-                file.lines = join(lines);
-            }
-        }
+        name_lines(&mut files, &parse_diff(&String::from_utf8_lossy(&diff.stdout)));
     }
     Some((facts, files))
+}
+
+fn diff(folder: &Path, base: &str) -> Outcome {
+    git(folder, &["diff", base, "--unified=0", "--no-color", "--no-ext-diff", "--no-renames", "--relative"])
+}
+
+/// Where the folder lies below the root of its working tree, with a slash at its end; git names files from there.
+fn prefix(folder: &Path) -> String {
+    let root = folder.ancestors().find(|folder| folder.join(".git").exists());
+    let below = root.and_then(|root| folder.strip_prefix(root).ok()).map(|below| below.to_string_lossy());
+    below.filter(|below| !below.is_empty()).map_or(String::new(), |below| format!("{below}/"))
+}
+
+fn name_lines(files: &mut Vec<FileInProgress>, changes: &[(String, Vec<Range>)]) {
+    for (path, ranges) in changes {
+        match files.iter_mut().find(|file| file.path == *path) {
+            Some(file) => file.lines = join(ranges),
+            None if path != "/dev/null" => {
+                files.push(FileInProgress { lines: join(ranges), ..file(path, COMMITTED) });
+            }
+            None => {}
+        }
+    }
 }
 
 /// HEAD's id; none outside git or before the first commit.
@@ -187,7 +208,7 @@ mod tests {
             folder.path(),
             "sed -i '45,50s/$/x/; 90s/$/x/' a.txt && echo 11 >> 'spaced name.txt' && echo new > new.txt",
         );
-        let (facts, files) = facts(folder.path()).unwrap();
+        let (facts, files) = facts(folder.path(), None).unwrap();
         assert_eq!((facts.branch.as_str(), facts.subject.as_str()), ("main", "first"));
         let named: Vec<_> = files
             .iter()
@@ -204,12 +225,35 @@ mod tests {
     }
 
     #[test]
+    fn what_the_session_has_committed_is_named_too_also_below_the_root() {
+        let folder = repository();
+        let project = folder.path().join("app");
+        sh(
+            folder.path(),
+            "mkdir app && seq 1 100 > app/a.txt && seq 1 9 > app/b.txt && git add -A && git commit -qm first",
+        );
+        let start = head(&project).unwrap();
+        sh(
+            &project,
+            "sed -i '10,20s/$/x/' a.txt && git commit -qam wip && sed -i '5s/$/y/' b.txt && echo > ../outside.txt",
+        );
+        let (_, files) = facts(&project, Some(&start)).unwrap();
+        let named: Vec<_> = files
+            .iter()
+            .map(|file| (file.path.as_str(), file.lines.as_str(), file.description.as_str()))
+            .collect();
+        assert_eq!(named, [("b.txt", "5", "modified"), ("a.txt", "10-20", COMMITTED)]);
+        let (_, files) = facts(&project, Some("0000000000000000000000000000000000000000")).unwrap();
+        assert_eq!(files.len(), 1, "an unknown commit is not asked about");
+    }
+
+    #[test]
     fn a_repository_without_commits_and_no_repository_at_all_are_no_errors() {
         let folder = repository();
         sh(folder.path(), "echo x > a");
-        let (found, files) = facts(folder.path()).unwrap();
+        let (found, files) = facts(folder.path(), None).unwrap();
         assert_eq!((found.head, files.len()), (None, 1));
-        assert!(facts(tempfile::tempdir().unwrap().path()).is_none());
+        assert!(facts(tempfile::tempdir().unwrap().path(), None).is_none());
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct View {
     pub used: Option<u64>,
     /// Where the levels begin.
     pub marks: Option<Marks>,
-    /// The run that owns the session.
+    /// The project's run, while it goes on.
     pub run: Option<RunView>,
     /// US dollars.
     pub cost_usd: Option<f64>,
@@ -26,7 +26,7 @@ pub struct View {
     pub colour: bool,
 }
 
-/// The run that owns the session.
+/// The project's run, while it goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunView {
     /// The present iteration.
@@ -37,6 +37,8 @@ pub struct RunView {
     pub done: usize,
     /// All items; 0 without a to-do list.
     pub items: usize,
+    /// True while it waits.
+    pub paused: bool,
 }
 
 /// As wide as fits beside the rest on 100 columns, one cell for every five percent.
@@ -97,7 +99,8 @@ fn paint(text: &str, level: Option<Level>, colour: bool) -> String {
 
 fn run(run: &RunView) -> String {
     let items = if run.items > 0 { format!(" · {}/{} items", run.done, run.items) } else { String::new() };
-    format!("ralph {}/{}{items}", run.iteration, run.max_iterations)
+    let paused = if run.paused { " paused" } else { "" };
+    format!("ralph {}/{}{items}{paused}", run.iteration, run.max_iterations)
 }
 
 #[cfg(test)]
@@ -121,7 +124,7 @@ mod tests {
             percent: Some(percent),
             used: Some(percent * 10_000),
             marks: Some(marks),
-            run: Some(RunView { iteration: 2, max_iterations: 50, done: 1, items: 3 }),
+            run: Some(RunView { iteration: 2, max_iterations: 50, done: 1, items: 3, paused: false }),
             cost_usd: Some(0.123),
             colour: false,
         }

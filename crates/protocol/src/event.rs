@@ -149,7 +149,8 @@ pub struct StopFailure {
 impl Hook {
     /// Reads a hook's standard input; fails only where it is not one JSON object.
     pub fn parse(bytes: &[u8]) -> Result<Hook, Malformed> {
-        let exact = std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str::<Batch<'_>>(text).ok());
+        let exact =
+            std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str::<Batch<'_>>(text).ok());
         match exact.and_then(Batch::into_hook) {
             Some(hook) => Ok(hook),
             None => Ok(parse::<Payload>(bytes)?.into_hook()),
@@ -217,7 +218,9 @@ impl Batch<'_> {
             cwd: text(self.cwd),
             agent_id: text(self.agent_id),
             agent_type: self.agent_type.map(str::to_owned),
-            event: Event::PostToolBatch(self.tool_calls.into_iter().map(|lenient::Object(call)| call).collect()),
+            event: Event::PostToolBatch(
+                self.tool_calls.into_iter().map(|lenient::Object(call)| call).collect(),
+            ),
         })
     }
 }

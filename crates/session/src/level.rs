@@ -100,6 +100,6 @@ impl Marks {
 
     /// A mark as a share of the window, in whole percent, rounded down.
     pub fn percent(&self, tokens: u64) -> u64 {
-        if self.window == 0 { 0 } else { tokens.saturating_mul(100) / self.window }
+        tokens.saturating_mul(100).checked_div(self.window).unwrap_or(0)
     }
 }

@@ -1,7 +1,7 @@
 //! Markers: one line of `|`-separated fields, for people and scripts that read standard output.
 
 use crate::level::Level;
-use crate::state::Status;
+use crate::status::Status;
 use crate::text::one_line;
 
 /// A marker line.

@@ -23,6 +23,9 @@ pub struct SessionRecord {
     /// When SessionStart came, RFC 3339 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
+    /// HEAD at that moment: what was committed since is work of this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head_at_start: Option<String>,
     /// What the client's settings said about compaction when the session began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_settings: Option<ClientSettings>,
@@ -55,6 +58,9 @@ pub struct SessionRecord {
     /// The last handoff, relative to the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handoff: Option<String>,
+    /// True once the run was cancelled with `plimsoll stop`: the session's next hook ends it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
     /// Why a hook of ours ended the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by_us: Option<String>,

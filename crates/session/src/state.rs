@@ -1,6 +1,7 @@
 //! The run's state: `ralph-state.json`. Other people's shell scripts read this shape with jq: keep it.
 
 use crate::level::Level;
+use crate::status::Status;
 use crate::verdict::{Ending, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,75 +64,6 @@ pub struct RunState {
     pub prompt_made: bool,
     /// When the run ended, RFC 3339 UTC.
     pub ended_at: Option<String>,
-}
-
-/// Where a run stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// Going on.
-    #[default]
-    Running,
-    /// Waiting for a limit, an overload or a person.
-    Paused,
-    /// Done: promise, items and verify commands agree.
-    Completed,
-    /// The agent's honest way out.
-    Blocked,
-    /// Out of iterations.
-    MaxIterations,
-    /// Out of money.
-    Budget,
-    /// Out of time.
-    Deadline,
-    /// Stuck.
-    CircuitBreaker,
-    /// Credentials, billing, model.
-    FatalError,
-    /// Cancelled by `plimsoll stop`.
-    Cancelled,
-}
-
-impl Status {
-    /// True when no further session may start.
-    pub fn is_over(self) -> bool {
-        !matches!(self, Status::Running | Status::Paused)
-    }
-
-    /// The exit code of `plimsoll run`.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Status::Running | Status::Completed => 0,
-            Status::MaxIterations | Status::Budget | Status::Deadline => 3,
-            Status::CircuitBreaker => 4,
-            Status::FatalError => 5,
-            Status::Paused => 6,
-            Status::Blocked => 7,
-            Status::Cancelled => 9,
-        }
-    }
-
-    /// As it stands in the file.
-    pub fn word(self) -> &'static str {
-        match self {
-            Status::Running => "running",
-            Status::Paused => "paused",
-            Status::Completed => "completed",
-            Status::Blocked => "blocked",
-            Status::MaxIterations => "max_iterations",
-            Status::Budget => "budget",
-            Status::Deadline => "deadline",
-            Status::CircuitBreaker => "circuit_breaker",
-            Status::FatalError => "fatal_error",
-            Status::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl std::fmt::Display for Status {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.word())
-    }
 }
 
 /// The last checkpoint.
@@ -238,6 +170,8 @@ pub struct IterationRecord {
     pub ended_at: Option<String>,
     /// How it ended.
     pub ending: Option<Ending>,
+    /// Items that were ticked before it began.
+    pub done_before: Vec<String>,
     /// True when its prompt resumes a checkpoint.
     pub resuming: bool,
     /// True once SessionStart has spoken: our hooks run in it.
@@ -263,25 +197,6 @@ pub enum Phase {
     Ended,
 }
 
-/// Whose the run is and where it stands: all that most events need of the state.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Ownership {
-    /// The run's id.
-    pub run_id: String,
-    /// The session that owns the run.
-    pub session_id: Option<String>,
-    /// Where the run stands.
-    pub status: Status,
-}
-
-impl Ownership {
-    /// True when this session owns the run. An empty or missing id never matches.
-    pub fn is_of(&self, run_id: Option<&str>, session_id: Option<&str>) -> bool {
-        owns(&self.run_id, self.session_id.as_deref(), run_id, session_id)
-    }
-}
-
 fn owns(run: &str, session: Option<&str>, run_id: Option<&str>, session_id: Option<&str>) -> bool {
     let same = |ours: &str, theirs: Option<&str>| !ours.is_empty() && theirs == Some(ours);
     same(run, run_id) && same(session.unwrap_or_default(), session_id)
@@ -305,11 +220,6 @@ impl RunState {
     /// True when this session owns the run. An empty or missing id never matches.
     pub fn is_owned_by(&self, run_id: Option<&str>, session_id: Option<&str>) -> bool {
         owns(&self.run_id, self.session_id.as_deref(), run_id, session_id)
-    }
-
-    /// Whose the run is and where it stands.
-    pub fn ownership(&self) -> Ownership {
-        Ownership { run_id: self.run_id.clone(), session_id: self.session_id.clone(), status: self.status }
     }
 
     /// The highest figure noted for an iteration.

@@ -1,7 +1,7 @@
 //! The gate's answer, and how a session ended.
 
 use crate::marker::Marker;
-use crate::state::Status;
+use crate::status::Status;
 use serde::{Deserialize, Serialize};
 
 /// The gate's answer with its reason.

@@ -45,7 +45,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Value, StoreError> {
     serde_json::from_slice(bytes).map_err(|error| fault(path, error))
 }
 
-fn fault(path: &Path, why: impl ToString) -> StoreError {
+fn fault(path: &Path, why: impl std::fmt::Display) -> StoreError {
     StoreError::Settings { path: path.to_owned(), why: why.to_string() }
 }
 

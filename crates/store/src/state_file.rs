@@ -5,7 +5,6 @@ use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, disk, sessions};
 use serde_json::{Map, Value};
 use session::RunState;
-use session::state::Ownership;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,21 +28,6 @@ pub struct Loaded {
 /// parse, belongs to another run or went back in time is taken from the copy, if that is of the run.
 pub fn load(project: &Project, run_id: Option<&str>) -> Result<Option<RunState>, StoreError> {
     Ok(load_whole(project, run_id)?.map(|loaded| loaded.state))
-}
-
-/// Whose the run is, without reading the rest of the state; what is not as we write it is read as a whole.
-pub fn ownership(project: &Project, run_id: &str) -> Result<Option<Ownership>, StoreError> {
-    let glance = disk::read(project.state())?.and_then(|bytes| sessions::parse::<Ownership>(&bytes).ok());
-    match glance.filter(|glance| glance.run_id == run_id) {
-        Some(ownership) => Ok(Some(ownership)),
-        None => Ok(load(project, Some(run_id))?.map(|state| state.ownership())),
-    }
-}
-
-/// False only where the state does not hold this word at all, which costs less to know than what the state says.
-pub fn may_say(project: &Project, word: &str) -> bool {
-    let bytes = disk::read(project.state()).ok().flatten();
-    bytes.is_none_or(|bytes| memchr::memmem::find(&bytes, word.as_bytes()).is_some())
 }
 
 /// Changes the state under its lock. `change` sees the newest state; what it returns is handed back. Nothing
