@@ -149,7 +149,7 @@ row "monitor in a run, transcript of 1 MB" "$SMALL" -
 row "monitor in a run, transcript of 500 MB" "$LARGE" $((SMALL * 102 / 100))
 plain plimsoll-session-start status-start.json
 plain plimsoll-statusline status.json
-row "status line, nothing new" "$(instructions plimsoll-statusline status.json)" 60000 90000
+row "status line, nothing new, with a run shown" "$(instructions plimsoll-statusline status.json)" 60000 118000
 plain plimsoll-post-tool quiet.json
 row "monitor in an ordinary session, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 75000 107000
 plain plimsoll-post-tool quiet.json

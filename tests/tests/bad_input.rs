@@ -339,15 +339,22 @@ fn a_corrupt_record_is_set_aside_and_never_overwritten() {
         let finished = feed(&world, "plimsoll-post-tool", payload(&world, "PostToolBatch").to_string());
         check("plimsoll-post-tool", &finished, 0, corrupt);
         assert_eq!(world.json(&record)["percent"], 5, "it goes on with a new one");
+        // Readers move nothing; whoever writes the file next does.
+        assert_eq!(world.read(&published), corrupt);
+        assert_eq!(world.read(&windows), corrupt);
+        let status = std::fs::read_to_string(fixtures().join("statusline/usage.1m.json")).unwrap();
+        let mut status: Value = serde_json::from_str(&status).unwrap();
+        status["session_id"] = SESSION.into();
+        status["workspace"]["project_dir"] = world.project().display().to_string().into();
+        let finished = feed(&world, STATUS_LINE, status.to_string());
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{corrupt:?}");
+        assert_eq!(world.json(&published)["session_id"], SESSION);
         let kept = files(&world.path(".claude/plimsoll"));
         for file in [&record, &published, &windows] {
             let name = format!("{}.corrupt-", world.path(file).display());
             let aside = kept.iter().find(|(path, _)| path.to_string_lossy().starts_with(&name));
-            assert_eq!(
-                aside.map(|(_, bytes)| bytes.as_slice()),
-                Some(corrupt.as_bytes()),
-                "{file} {corrupt:?}"
-            );
+            let aside = aside.map(|(_, bytes)| bytes.as_slice());
+            assert_eq!(aside, Some(corrupt.as_bytes()), "{file} {corrupt:?}");
         }
     }
 }

@@ -68,13 +68,13 @@ fn view(payload: &StatusPayload, project: &Project, settings: &Settings) -> View
 
 /// The project's run, while it goes on: whoever works here wants to know.
 fn run(project: &Project) -> Option<RunView> {
-    let state = state_file::load(project, None).ok().flatten().filter(|state| !state.status.is_over())?;
+    let glance = state_file::glance(project).filter(|glance| !glance.status.is_over())?;
     Some(RunView {
-        iteration: state.iteration,
-        max_iterations: state.max_iterations,
-        done: state.completed_items.len(),
-        items: state.completed_items.len() + state.todo_items.len(),
-        paused: state.status == Status::Paused,
+        iteration: glance.iteration,
+        max_iterations: glance.max_iterations,
+        done: glance.completed_items.len(),
+        items: glance.completed_items.len() + glance.todo_items.len(),
+        paused: glance.status == Status::Paused,
     })
 }
 

@@ -147,14 +147,20 @@ mod tests {
 
     #[test]
     fn a_process_is_found_by_argument_and_environment_together() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("61.25")
-            .env("PLIMSOLL_RUN_ID", "find-me")
-            .spawn()
-            .unwrap();
-        let find_it = |argument, setting| find(argument, setting).map(|found| found.pid);
-        assert_eq!(find_it("61.25", "PLIMSOLL_RUN_ID=find-me"), Some(child.id()));
-        assert_eq!(find_it("61.25", "PLIMSOLL_RUN_ID=other"), None);
+        // Unlike any that an earlier test may have left.
+        let word = format!("61.{}", own_pid());
+        let mut child =
+            std::process::Command::new("sleep").arg(&word).env("PLIMSOLL_RUN_ID", "find-me").spawn().unwrap();
+        let find_it = |argument: &str, setting: &str| find(argument, setting).map(|found| found.pid);
+        // A process shows its words only a moment after it has been started.
+        let started = Instant::now();
+        while find_it(&word, "PLIMSOLL_RUN_ID=find-me").is_none()
+            && started.elapsed() < Duration::from_secs(5)
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(find_it(&word, "PLIMSOLL_RUN_ID=find-me"), Some(child.id()));
+        assert_eq!(find_it(&word, "PLIMSOLL_RUN_ID=other"), None);
         child.kill().unwrap();
         child.wait().unwrap();
     }

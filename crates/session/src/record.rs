@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct SessionRecord {
     /// The session.
     pub session_id: String,
+    /// True when the file that was there could not be read: it is set aside before this one is written.
+    #[serde(skip)]
+    pub unreadable: bool,
     /// The run that owns it, if one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,

@@ -9,14 +9,19 @@ use session::record::{ClientSettings, StatusRecord};
 use std::path::Path;
 use std::time::Duration;
 
-/// The record of a session; a new one if there is none. One that does not parse is set aside.
+/// The record of a session; a new one if there is none. One that does not parse counts as none, and is set
+/// aside by whoever writes next: a reader moves nothing, it may have come in the middle of a foreign write.
 pub fn load(project: &Project, session_id: &str) -> SessionRecord {
-    let fresh = || SessionRecord { session_id: session_id.to_owned(), ..SessionRecord::default() };
-    let Some(path) = project.session(session_id) else { return fresh() };
+    let fresh = |unreadable| SessionRecord {
+        session_id: session_id.to_owned(),
+        unreadable,
+        ..SessionRecord::default()
+    };
+    let Some(path) = project.session(session_id) else { return fresh(false) };
+    let Some(bytes) = disk::read(&path).ok().flatten() else { return fresh(false) };
     // A file under this session's name that speaks of another one is not believed.
-    load_or_set_aside(&path)
-        .filter(|record: &SessionRecord| record.session_id == session_id)
-        .unwrap_or_else(fresh)
+    let record = parse(&bytes).ok().filter(|record: &SessionRecord| record.session_id == session_id);
+    record.unwrap_or_else(|| fresh(true))
 }
 
 /// What the client's settings said when the session began, without the rest of its record.
@@ -40,6 +45,9 @@ pub fn lock(project: &Project, session_id: &str, patience: Duration) -> Result<O
 /// Writes the record. The caller holds the session's lock.
 pub fn save(project: &Project, record: &SessionRecord, durability: Durability) -> Result<(), StoreError> {
     let Some(path) = project.session(&record.session_id) else { return Ok(()) };
+    if record.unreadable {
+        set_aside(&path)?;
+    }
     write(&path, record, durability)
 }
 
@@ -62,13 +70,14 @@ pub fn update<T>(
 
 /// What the status line published about a session.
 pub fn load_status(project: &Project, session_id: &str) -> Option<StatusRecord> {
-    let path = project.status_record(session_id)?;
-    load_or_set_aside(&path).filter(|record: &StatusRecord| record.session_id == session_id)
+    load_parsed(&project.status_record(session_id)?)
+        .filter(|record: &StatusRecord| record.session_id == session_id)
 }
 
 /// Publishes the status line's figures.
 pub fn save_status(project: &Project, record: &StatusRecord) -> Result<(), StoreError> {
     let Some(path) = project.status_record(&record.session_id) else { return Ok(()) };
+    clear_the_way(&path)?;
     write(&path, record, Durability::Lazy)
 }
 
@@ -77,14 +86,16 @@ fn write(path: &Path, record: &impl Serialize, durability: Durability) -> Result
     disk::replace(path, &bytes, durability)
 }
 
-/// These records can be made anew, so one that does not parse is moved out of the way and kept.
-pub(crate) fn load_or_set_aside<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    let bytes = disk::read(path).ok().flatten()?;
-    let parsed = parse(&bytes).ok();
-    if parsed.is_none() {
-        let _ = set_aside(path);
-    }
-    parsed
+/// A file that parses.
+pub(crate) fn load_parsed<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    parse(&disk::read(path).ok().flatten()?).ok()
+}
+
+/// What does not parse is never overwritten: it is moved out of the way and kept.
+pub(crate) fn clear_the_way(path: &Path) -> Result<(), StoreError> {
+    let damaged = disk::read(path)?
+        .is_some_and(|bytes| parse::<serde_json::Map<String, serde_json::Value>>(&bytes).is_err());
+    if damaged { set_aside(path).map(|_| ()) } else { Ok(()) }
 }
 
 /// Reads a document. Its letters are looked at once as a whole, which is cheaper than text by text.

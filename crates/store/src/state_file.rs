@@ -30,6 +30,26 @@ pub fn load(project: &Project, run_id: Option<&str>) -> Result<Option<RunState>,
     Ok(load_whole(project, run_id)?.map(|loaded| loaded.state))
 }
 
+/// As much of a state as the status line shows.
+#[derive(Debug, serde::Deserialize)]
+pub struct Glance {
+    /// Where the run stands.
+    pub status: session::Status,
+    /// The present session's number.
+    pub iteration: u32,
+    /// The last one allowed.
+    pub max_iterations: u32,
+    /// Open items.
+    pub todo_items: Vec<serde::de::IgnoredAny>,
+    /// Ticked items.
+    pub completed_items: Vec<serde::de::IgnoredAny>,
+}
+
+/// A quick look at the state; none if there is none, or it is not as we write it.
+pub fn glance(project: &Project) -> Option<Glance> {
+    sessions::load_parsed(project.state())
+}
+
 /// Changes the state under its lock. `change` sees the newest state; what it returns is handed back. Nothing
 /// is written if nothing changed. None if there is no run.
 pub fn update<T>(

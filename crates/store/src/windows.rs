@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The windows of earlier sessions.
 pub fn load(project: &Project) -> BTreeMap<String, u64> {
-    sessions::load_or_set_aside(&project.windows()).unwrap_or_default()
+    sessions::load_parsed(&project.windows()).unwrap_or_default()
 }
 
 /// Remembers a window; writes only what is new.
@@ -14,6 +14,7 @@ pub fn learn(project: &Project, model: &str, tokens: u64) -> Result<(), StoreErr
     if tokens == 0 || windows.get(model) == Some(&tokens) {
         return Ok(());
     }
+    sessions::clear_the_way(&project.windows())?;
     windows.insert(model.to_owned(), tokens);
     disk::replace(
         &project.windows(),
