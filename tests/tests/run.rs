@@ -96,3 +96,15 @@ fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
     assert_eq!(verdicts[1], format!("RALPH_CONTINUE|checkpoint|{handoff}"));
     assert_eq!(events(&journal, "checkpoint").len(), 1);
 }
+
+#[test]
+fn a_resume_that_names_no_client_arguments_uses_those_of_before() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, honest);
+    let stopped = run(&world, &["--max-iterations", "1"]);
+    assert_eq!(stopped.code, Some(3), "{stopped:?}");
+    // Without `--allowedTools Bash` no item could be ticked.
+    let finished = world.plimsoll(&["run", "--resume", "--max-iterations", "9"]).run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(world.json(".claude/ralph-state.json")["completed_items"].as_array().expect("items").len(), 3);
+}

@@ -11,7 +11,7 @@ use session::state::Phase;
 use session::{Ending, Exit, RunState, Verdict};
 use std::process::ExitCode;
 use std::time::Duration;
-use store::{Project, clock, config, environment, sessions, state_file};
+use store::{Project, clock, config, environment, lock, sessions, state_file};
 
 /// Whether to sit through a pause.
 #[derive(Debug, Args)]
@@ -33,6 +33,9 @@ pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
         return as_hook(hook);
     }
     let project = Project::of_command();
+    if let Some(who) = somebody_else(&project) {
+        return fail(who, FAULT);
+    }
     match judge(&project, document.as_deref()) {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(verdict)) => {
@@ -41,6 +44,16 @@ pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
         }
         Err(error) => fail(error, FAULT),
     }
+}
+
+/// A session that is still at work is not judged from inside it, nor one that `plimsoll run` judges itself.
+fn somebody_else(project: &Project) -> Option<&'static str> {
+    if environment::variable(flows::call::SESSION_VARIABLE).is_some() {
+        return Some("this is inside a session: the gate is for the loop around it, after it has ended");
+    }
+    let has_run = state_file::load(project, None).ok().flatten().is_some();
+    let busy = has_run && lock::acquire(&project.run_lock(), Duration::ZERO).is_err();
+    busy.then_some("a `plimsoll run` is at work in this project, and judges its sessions itself")
 }
 
 fn is_hook(document: &[u8]) -> bool {
@@ -64,7 +77,11 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, st
     let run_id = environment::variable(flows::call::RUN_VARIABLE);
     let Some(state) = state_file::load(project, run_id.as_deref())? else { return Ok(None) };
     let (settings, _) = config::load(project);
-    let ended = match result.and_then(|bytes| RunResult::parse(bytes).ok()) {
+    let ours = |result: &RunResult| {
+        result.kind.as_deref() == Some("result") && result.session_id == state.session_id
+    };
+    let result = result.and_then(|bytes| RunResult::parse(bytes).ok()).filter(ours);
+    let ended = match result.filter(|_| state.iteration_record.phase != Phase::Planned) {
         Some(result) => of_result(&result),
         None => of_records(project, &state),
     };

@@ -27,14 +27,19 @@ pub(crate) enum Style {
 impl Style {
     /// A bar for people, lines for files.
     pub(crate) fn fitting() -> Style {
-        if std::io::stderr().is_terminal() { Style::Bar } else { Style::Plain }
+        let both = std::io::stderr().is_terminal() && std::io::stdout().is_terminal();
+        if both { Style::Bar } else { Style::Plain }
     }
 }
 
 /// A watcher that also counts Ctrl-C (and takes SIGTERM and SIGHUP for a request to end now).
 pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn Watcher>> {
     let interrupts = Arc::new(AtomicUsize::new(0));
-    for (signal, weight) in [(2, 1), (15, 2), (1, 2)] {
+    let ignored = ignored_signals();
+    // What was ignored when we were started (SIGHUP under nohup) stays ignored.
+    for (signal, weight) in
+        [(2, 1), (15, 2), (1, 2)].into_iter().filter(|(signal, _)| ignored & (1 << (signal - 1)) == 0)
+    {
         let counter = Arc::clone(&interrupts);
         listen(signal, weight, counter)?;
     }
@@ -43,6 +48,14 @@ pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn Watcher>> {
         Style::Plain => Box::new(Lines { interrupts, bar: None, announced: Level::L0 }),
         Style::Bar => Box::new(Lines { interrupts, bar: Some(bar()), announced: Level::L0 }),
     })
+}
+
+/// The signals that were ignored when we were started, one bit each; none where the system does not tell.
+fn ignored_signals() -> u64 {
+    let status =
+        store::disk::read_text(std::path::Path::new("/proc/self/status")).ok().flatten().unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 fn listen(signal: i32, weight: usize, counter: Arc<AtomicUsize>) -> std::io::Result<()> {

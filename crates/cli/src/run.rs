@@ -16,9 +16,9 @@ use store::{Project, config, environment};
 pub(crate) struct RunArguments {
     #[command(flatten)]
     task: TaskArguments,
-    /// The client
-    #[arg(long, default_value = "claude", value_name = "PATH")]
-    client: String,
+    /// The client [default: claude; with --resume the one the run was started with]
+    #[arg(long, value_name = "PATH")]
+    client: Option<String>,
     /// Go on with the run of this project
     #[arg(long)]
     resume: bool,
@@ -28,7 +28,7 @@ pub(crate) struct RunArguments {
     /// Print one JSON object per event
     #[arg(long)]
     json: bool,
-    /// Arguments passed on to the client, such as `--model opus --allowedTools Bash Edit Write`
+    /// Arguments passed on to the client (with --resume, none means those of before), such as `--model opus --allowedTools Bash Edit Write`
     #[arg(last = true, value_name = "CLIENT ARGS")]
     client_arguments: Vec<String>,
 }
@@ -50,12 +50,19 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
         return Err(format!("{complaint}; {}", complaint.hint()));
     }
     // Before anything is written: without a client there is nothing to run.
-    let client =
-        launcher::client::locate(&arguments.client).ok_or_else(|| missing_client(&arguments.client))?;
-    let new = arguments.task.new_run()?;
+    let mut new = arguments.task.new_run()?;
+    let (before, arguments_before) = match arguments.resume {
+        true => start::remembered_client(project).map_err(|error| error.to_string())?,
+        false => (None, Vec::new()),
+    };
+    new.client = arguments.client.clone().or(before);
+    let same = arguments.client_arguments.is_empty();
+    new.client_arguments = if same { arguments_before } else { arguments.client_arguments.clone() };
+    let name = new.client.clone().unwrap_or_else(|| "claude".to_owned());
+    let client = launcher::client::locate(&name).ok_or_else(|| missing_client(&name))?;
     let options = Options {
         client: absolute(client),
-        client_arguments: arguments.client_arguments.clone(),
+        client_arguments: new.client_arguments.clone(),
         wait: !arguments.no_wait,
     };
     let ready = prepare(project, &options).map_err(|error| words(&error))?;

@@ -60,6 +60,7 @@ impl TaskArguments {
             max_iterations: self.max_iterations.unwrap_or(MAX_ITERATIONS),
             promise: self.promise.clone(),
             verify: self.verify.clone(),
+            ..NewRun::default()
         })
     }
 }

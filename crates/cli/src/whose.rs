@@ -19,7 +19,7 @@ impl Whose {
     pub(crate) fn find(project: &Project) -> Result<Option<Whose>, StoreError> {
         let run_id = environment::variable(flows::call::RUN_VARIABLE);
         let state = state_file::load(project, run_id.as_deref())?.filter(|state| !state.status.is_over());
-        let inside = environment::variable("CLAUDE_CODE_SESSION_ID");
+        let inside = environment::variable(flows::call::SESSION_VARIABLE);
         let of_run = || state.as_ref().and_then(|state| state.session_id.clone());
         let Some(session_id) = inside.or_else(of_run).or_else(|| newest(project)) else { return Ok(None) };
         let run = state.filter(|state| state.session_id.as_ref() == Some(&session_id));
@@ -45,17 +45,6 @@ pub(crate) fn marker_of(reply: &str) -> Option<String> {
     let document: serde_json::Value = serde_json::from_str(reply).ok()?;
     let message = document.get("systemMessage")?.as_str()?;
     message.lines().next().map(str::to_owned)
-}
-
-/// A hook's standard input, made up for a session that a shell script asks about.
-pub(crate) fn payload(event: &str, record: &SessionRecord) -> String {
-    serde_json::json!({
-        "hook_event_name": event,
-        "session_id": record.session_id,
-        "transcript_path": record.transcript_path,
-        "tool_calls": [],
-    })
-    .to_string()
 }
 
 #[cfg(test)]

@@ -147,7 +147,8 @@ fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -
     // At L3 it acts even if the lock cannot be had.
     let _lock = if request.level == Level::L3 { lock.ok() } else { Some(lock?) };
     let change = |state: &mut RunState| {
-        if state.run_id != run.run_id {
+        // A hook that outlived its iteration has nothing to say about the next one.
+        if state.run_id != run.run_id || state.iteration != run.iteration {
             return;
         }
         state.context_checkpoint = checkpoint(request, handoff, file, notes, run);

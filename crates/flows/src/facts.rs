@@ -49,7 +49,14 @@ pub fn of_session(
 
 /// Our own files are never work in progress.
 pub fn is_ours(path: &str) -> bool {
-    let ours = [".claude/plimsoll", ".claude/handoffs/", ".claude/ralph-state.json"];
+    let ours = [
+        ".claude/plimsoll",
+        ".claude/handoffs/",
+        ".claude/ralph-state.json",
+        ".claude/settings",
+        ".claude/commands/ralph.md",
+        ".claude/commands/handoff.md",
+    ];
     ours.iter().any(|start| path.starts_with(start)) || matches!(path, "PROMPT.md" | "progress.txt")
 }
 

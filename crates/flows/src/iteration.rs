@@ -66,9 +66,10 @@ pub fn finish_unless(
     ended: &Ended,
     give_up: &dyn Fn() -> bool,
 ) -> Result<Option<Verdict>, StoreError> {
-    keep::journal(project)?;
+    // What keeps copies must not end the night.
+    let _ = keep::journal(project);
     let verdict = finish_once(project, settings, run_id, ended, give_up)?;
-    keep::journal(project)?;
+    let _ = keep::journal(project);
     Ok(verdict)
 }
 
@@ -133,8 +134,7 @@ fn save_work(
 ) -> Result<(), StoreError> {
     // A claim that is still there: its hook was killed, and no event came after it.
     let claim = record.claim.as_ref();
-    let orderly =
-        claim.is_none() && matches!(ending, Ending::Completed | Ending::HookStopped | Ending::Unknown);
+    let orderly = claim.is_none() && matches!(ending, Ending::Completed | Ending::HookStopped);
     let there = &state.context_checkpoint;
     let has_one = there.active && there.iteration == state.iteration && there.cause == Cause::Level;
     if orderly || has_one {

@@ -30,6 +30,10 @@ pub struct NewRun {
     pub promise: String,
     /// Commands that must pass.
     pub verify: Vec<String>,
+    /// The client, as the user named it.
+    pub client: Option<String>,
+    /// What the user passes on to the client.
+    pub client_arguments: Vec<String>,
 }
 
 /// Why a run could not be started or resumed.
@@ -170,6 +174,8 @@ fn state(
         nonce: uuid::Uuid::new_v4().simple().to_string()[..8].to_owned(),
         todo_file,
         verify: new.verify.clone(),
+        client: new.client.clone(),
+        client_arguments: new.client_arguments.clone(),
         prompt_made,
         ..RunState::default()
     }
@@ -196,6 +202,8 @@ pub fn resume(project: &Project, new: &NewRun, more_iterations: Option<u32>) -> 
         if !new.verify.is_empty() {
             state.verify.clone_from(&new.verify);
         }
+        state.client.clone_from(&new.client);
+        state.client_arguments.clone_from(&new.client_arguments);
         let mended = match state.status {
             Status::Running | Status::Completed | Status::Cancelled => false,
             Status::MaxIterations => state.iteration < state.max_iterations,
@@ -209,6 +217,13 @@ pub fn resume(project: &Project, new: &NewRun, more_iterations: Option<u32>) -> 
     })?
     .ok_or_else(|| StartError::NoRun(project.root().display().to_string()))?;
     Ok(if state.status.is_over() { Resumed::Over(Box::new(state)) } else { Resumed::Open(Box::new(state)) })
+}
+
+/// The client and its arguments that the run was started with, for a resume that names none.
+pub fn remembered_client(project: &Project) -> Result<(Option<String>, Vec<String>), StoreError> {
+    let Some(run_id) = newest_run_id(project)? else { return Ok((None, Vec::new())) };
+    let state = state_file::load(project, Some(&run_id))?;
+    Ok(state.map(|state| (state.client, state.client_arguments)).unwrap_or_default())
 }
 
 /// The id of the run in the state, or of its copy where an agent has taken the state away.
@@ -299,7 +314,10 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
             state.completed_items = todo.done();
         }
         let due = policy::resume::due(&state.context_checkpoint, todo.as_ref());
-        let resuming = due.is_some() || (again && state.iteration_record.resuming);
+        let resuming = due.is_some()
+            || (again
+                && state.iteration_record.resuming
+                && !policy::resume::item_is_ticked(&state.context_checkpoint, todo.as_ref()));
         if let Some(due) = due {
             state.context_checkpoint = due;
         }
@@ -317,6 +335,8 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
         state.clone()
     })?
     .ok_or_else(no_run)?;
+    // An agent may have made the repository only now.
+    exclude_run_files(project.root(), if state.prompt_made { &["/PROMPT.md"] } else { &[] })?;
     prompt::write(project, &state)?;
     // Consumed only once a prompt has carried it on.
     state_file::update(project, Some(run_id), Durability::Lazy, |state| {

@@ -46,7 +46,15 @@ pub fn facts(folder: &Path, since: Option<&str>) -> Option<(GitFacts, Vec<FileIn
 }
 
 fn diff(folder: &Path, base: &str) -> Outcome {
-    git(folder, &["diff", base, "--unified=0", "--no-color", "--no-ext-diff", "--no-renames", "--relative"])
+    let plain = [
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-renames",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+    ];
+    git(folder, &[&["diff", base, "--unified=0", "--relative"], &plain[..]].concat())
 }
 
 /// Where the folder lies below the root of its working tree, with a slash at its end; git names files from there.

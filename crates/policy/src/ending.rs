@@ -34,7 +34,11 @@ fn error(result: &RunResult) -> Ending {
         _ if words.to_lowercase().starts_with("prompt is too long") => {
             Ending::WindowFull("prompt_too_long".to_owned())
         }
-        _ => api_error(result.api_error_status.or_else(|| status_in(&words)), words),
+        _ => match result.api_error_status.or_else(|| status_in(&words)) {
+            // No status at all: the network is away, and every session of the night would fail like this one.
+            None if reason == "api_error" || words.starts_with("API Error") => Ending::Overloaded(words),
+            status => api_error(status, words),
+        },
     }
 }
 
@@ -47,7 +51,7 @@ fn api_error(status: Option<u64>, words: String) -> Ending {
         }
         Some(402) => Ending::Fatal(format!("billing: {words}")),
         Some(429) => Ending::Limit(words),
-        Some(500..) => Ending::Overloaded(words),
+        Some(408 | 409 | 500..) => Ending::Overloaded(words),
         _ => Ending::Failed(words),
     }
 }
@@ -62,5 +66,33 @@ fn without_result(exit: Exit) -> String {
         (Some(signal), _) => format!("ended by signal {signal}, without a result"),
         (None, Some(code)) => format!("exit code {code}, without a result"),
         (None, None) => "vanished without a result".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api_error_of(status: Option<u64>, words: &str) -> Ending {
+        let result = RunResult {
+            is_error: true,
+            terminal_reason: Some("api_error".into()),
+            api_error_status: status,
+            result: Some(words.into()),
+            ..RunResult::default()
+        };
+        ending(Some(&result), Exit::default())
+    }
+
+    #[test]
+    fn an_error_of_the_api_is_known_by_its_status_and_a_lost_network_pauses() {
+        assert!(matches!(api_error_of(Some(401), "x"), Ending::Fatal(_)));
+        assert!(matches!(api_error_of(Some(404), "x"), Ending::Fatal(_)));
+        assert!(matches!(api_error_of(Some(400), "Your credit balance is too low"), Ending::Fatal(_)));
+        assert!(matches!(api_error_of(Some(400), "other"), Ending::Failed(_)));
+        assert!(matches!(api_error_of(Some(429), "x"), Ending::Limit(_)));
+        assert!(matches!(api_error_of(Some(529), "x"), Ending::Overloaded(_)));
+        assert!(matches!(api_error_of(None, "API Error: Connection error."), Ending::Overloaded(_)));
+        assert!(matches!(api_error_of(None, "API Error: 429 slow down"), Ending::Limit(_)));
     }
 }

@@ -1,6 +1,7 @@
 //! The monitor's decision, after each batch of tools.
 
 use session::level::{Level, Marks};
+use session::reading::UsedSource;
 use session::record::Claim;
 use session::settings::Settings;
 use session::{Reading, SessionRecord};
@@ -64,7 +65,9 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
     };
     note_reading(record, &sight.reading, percent);
     let level = marks.level(sight.reading.projected());
-    let certain = marks.level(sight.reading.measured());
+    // A figure that the user set by hand warns and checkpoints like an estimate.
+    let by_hand = sight.reading.source == UsedSource::Environment;
+    let certain = if by_hand { Level::L0 } else { marks.level(sight.reading.measured()) };
     if !sight.in_run {
         return advise(record, level, percent);
     }
@@ -82,7 +85,7 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
         record.claim = Some(claim(sight, Level::L2, percent));
         return Action::Checkpoint { level: Level::L2, percent, ends: false };
     }
-    if record.announced >= Level::L2 {
+    if record.announced >= Level::L2 && certain >= Level::L2 {
         return wrap_up(record, sight, marks, settings, percent);
     }
     if level == Level::L1 && record.announced < Level::L1 {
@@ -177,7 +180,7 @@ mod tests {
     use super::*;
     use crate::levels::{Knobs, ceiling, marks};
     use session::Window;
-    use session::reading::{UsedSource, WindowSource};
+    use session::reading::WindowSource;
 
     const WINDOW: u64 = 1_000_000;
 
@@ -248,6 +251,19 @@ mod tests {
         assert_eq!(action, Action::Checkpoint { level: Level::L2, percent: 100, ends: false });
         let action = monitor(&mut record, &sight(97, 0, true), &Settings::default());
         assert_eq!(action, Action::Checkpoint { level: Level::L3, percent: 97, ends: true });
+    }
+
+    #[test]
+    fn an_estimate_that_did_not_come_true_ends_nothing_and_neither_does_a_figure_set_by_hand() {
+        let mut record = SessionRecord::default();
+        monitor(&mut record, &sight(60, 40, true), &Settings::default());
+        for _ in 0..10 {
+            assert_eq!(monitor(&mut record, &sight(40, 0, true), &Settings::default()), Action::Nothing);
+        }
+        let mut by_hand = sight(96, 0, true);
+        by_hand.reading.source = UsedSource::Environment;
+        let action = monitor(&mut SessionRecord::default(), &by_hand, &Settings::default());
+        assert_eq!(action, Action::Checkpoint { level: Level::L2, percent: 96, ends: false });
     }
 
     #[test]

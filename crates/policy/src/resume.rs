@@ -2,7 +2,6 @@
 
 use session::TodoList;
 use session::state::{Cause, Checkpoint};
-use session::todo::same_item;
 
 /// The checkpoint that the next session resumes, if there is one. One that was asked for, or written before a
 /// compaction, never forces a resume: once its item is ticked it is history.
@@ -21,8 +20,7 @@ pub fn due(checkpoint: &Checkpoint, todo: Option<&TodoList>) -> Option<Checkpoin
 /// True when the item that was in progress at the checkpoint has been ticked since.
 pub fn item_is_ticked(checkpoint: &Checkpoint, todo: Option<&TodoList>) -> bool {
     let item = &checkpoint.current_todo_item;
-    !item.is_empty()
-        && todo.is_some_and(|todo| todo.items.iter().any(|entry| entry.done && same_item(&entry.text, item)))
+    !item.is_empty() && todo.is_some_and(|todo| todo.is_ticked(item))
 }
 
 #[cfg(test)]

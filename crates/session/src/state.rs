@@ -60,6 +60,10 @@ pub struct RunState {
     pub refusals: Vec<String>,
     /// US dollars spent by all sessions, as the client reckons them.
     pub cost_usd: f64,
+    /// The client, as the user named it; none where nobody did.
+    pub client: Option<String>,
+    /// What the user passes on to the client: `run --resume` uses it again.
+    pub client_arguments: Vec<String>,
     /// True when PROMPT.md is ours as a whole (the run was started with an objective).
     pub prompt_made: bool,
     /// When the run ended, RFC 3339 UTC.

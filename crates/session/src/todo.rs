@@ -48,11 +48,27 @@ impl TodoList {
     /// Of the items once known, those that are no longer there in any form. A line that vanishes unticked is
     /// not a finished item. Words added behind an item (`… (done in abc123)`) do not make it another one.
     pub fn vanished(&self, known: &[String]) -> Vec<String> {
-        known
-            .iter()
-            .filter(|text| !self.items.iter().any(|item| same_item(&item.text, text)))
-            .cloned()
-            .collect()
+        // First those that are there to the letter, each line for one item: "Add tests for the parser" must not
+        // stand in for a lost "Add tests".
+        let mut lines: Vec<&str> = self.items.iter().map(|item| item.text.as_str()).collect();
+        let mut missing: Vec<&String> = known.iter().collect();
+        for same in [|line: &str, known: &str| plain(line) == plain(known), same_item] {
+            missing.retain(|text| match lines.iter().position(|line| same(line, text)) {
+                Some(place) => {
+                    lines.swap_remove(place);
+                    false
+                }
+                None => true,
+            });
+        }
+        missing.into_iter().cloned().collect()
+    }
+
+    /// True when the item is ticked; a line of exactly its words speaks first.
+    pub fn is_ticked(&self, known: &str) -> bool {
+        let exact = self.items.iter().find(|item| plain(&item.text) == plain(known));
+        let found = exact.or_else(|| self.items.iter().find(|item| same_item(&item.text, known)));
+        found.is_some_and(|item| item.done)
     }
 
     /// The list as a Markdown file, for when the file itself is gone.
@@ -115,6 +131,16 @@ mod tests {
         let now = TodoList::parse("- [x] ~~Parse dates~~ (done in abc123)\n- [ ] Parse\n");
         assert_eq!(now.vanished(&known), ["Write docs"]);
         assert_eq!(TodoList::parse("- [x] Parser\n").vanished(&known[1..2]), ["Parse"]);
+    }
+
+    #[test]
+    fn a_longer_item_does_not_stand_in_for_a_shorter_one() {
+        let known = ["Add tests".to_owned(), "Add tests for the parser".to_owned()];
+        let lost = TodoList::parse("- [x] Add tests for the parser\n");
+        assert_eq!(lost.vanished(&known), ["Add tests"]);
+        let both = TodoList::parse("- [ ] Add tests\n- [x] Add tests for the parser\n");
+        assert!(!both.is_ticked("Add tests") && both.is_ticked("Add tests for the parser"));
+        assert!(both.vanished(&known).is_empty());
     }
 
     #[test]
