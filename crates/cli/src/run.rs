@@ -4,7 +4,7 @@ use crate::progress::{self, Style};
 use crate::start::TaskArguments;
 use crate::{fail, say, say_error};
 use clap::Args;
-use flows::run::{Options, RunError, prepare, run as run_flow};
+use flows::run::{Options, prepare, run as run_flow};
 use flows::start::{self, Resumed};
 use session::{Marker, RunState};
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
         client_arguments: new.client_arguments.clone(),
         wait: !arguments.no_wait,
     };
-    let ready = prepare(project, &options).map_err(|error| words(&error))?;
+    let ready = prepare(project, &options).map_err(|error| error.to_string())?;
     let state = if arguments.resume {
         match start::resume(project, &new, arguments.task.max_iterations)
             .map_err(|error| error.to_string())?
@@ -81,11 +81,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
         progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
     let ended = run_flow(project, &settings, &options, ready, &state, watcher.as_mut());
     drop(watcher);
-    ended.map_err(|error| words(&error))
-}
-
-fn words(error: &RunError) -> String {
-    error.to_string()
+    ended.map_err(|error| error.to_string())
 }
 
 fn over(state: &RunState) -> u8 {

@@ -46,14 +46,16 @@ pub fn own_pid() -> u32 {
 /// The process that was started with this word among its arguments and this setting in its environment.
 /// A client whose `plimsoll run` died before it could note the pid is found so.
 pub fn find(argument: &str, setting: &str) -> Option<Identity> {
-    let entries = std::fs::read_dir("/proc").ok()?;
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| {
-        *pid != own_pid() && holds(*pid, "cmdline", argument) && holds(*pid, "environ", setting)
-    })
+    let found = others().filter(|pid| holds(*pid, "cmdline", argument) && holds(*pid, "environ", setting));
     // The client's own children may carry the same words: the oldest is the client.
-    .filter_map(identity)
-    .min_by_key(|found| (found.started, found.pid))
+    found.filter_map(identity).min_by_key(|found| (found.started, found.pid))
+}
+
+/// Every process but this one.
+fn others() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != own_pid())
 }
 
 fn holds(pid: u32, file: &str, word: &str) -> bool {
@@ -63,11 +65,8 @@ fn holds(pid: u32, file: &str, word: &str) -> bool {
 
 /// The processes that were started inside a session and outlived it: both settings stand in their environment.
 pub fn left_behind(settings: [&str; 2]) -> Vec<Identity> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| *pid != own_pid() && settings.iter().all(|setting| holds(*pid, "environ", setting)))
-        .filter_map(identity)
-        .collect()
+    let found = others().filter(|pid| settings.iter().all(|setting| holds(*pid, "environ", setting)));
+    found.filter_map(identity).collect()
 }
 
 /// Lets the processes that a dead session left behind finish what they are writing, then ends them: two

@@ -274,26 +274,25 @@ impl Notes {
 
     /// The document with these notes where its own are still empty.
     pub fn fill(&self, document: &str) -> String {
-        let Some(place) = notes_start(document) else { return document.to_owned() };
-        let (above, mut section) = (&document[..place], document[place..].to_owned());
-        for (label, note) in LABELS.iter().zip([&self.summary, &self.progress, &self.next]) {
-            if !note.is_empty() {
-                section =
-                    section.replacen(&format!("- {label}\n"), &format!("- {label} {}\n", one_line(note)), 1);
-            }
-        }
-        format!("{above}{section}")
+        self.put(document, str::is_empty)
     }
 
     /// The document with these notes in the place of its own: only for the session's own words.
     pub fn replace(&self, document: &str) -> String {
+        self.put(document, |_| true)
+    }
+
+    /// Writes each note behind its label, where what stands there may go.
+    fn put(&self, document: &str, may_go: fn(&str) -> bool) -> String {
         let Some(place) = notes_start(document) else { return document.to_owned() };
         let (above, mut section) = (&document[..place], document[place..].to_owned());
         for (label, note) in LABELS.iter().zip([&self.summary, &self.progress, &self.next]) {
             let mark = format!("\n- {label}");
-            if let Some(start) = section.find(&mark).filter(|_| !note.is_empty()) {
-                let end = section[start + 1..].find('\n').map_or(section.len(), |length| start + 1 + length);
-                section.replace_range(start..end, &format!("{mark} {}", one_line(note)));
+            let Some(start) = section.find(&mark).filter(|_| !note.is_empty()) else { continue };
+            let words = start + mark.len();
+            let end = section[words..].find('\n').map_or(section.len(), |length| words + length);
+            if may_go(&section[words..end]) {
+                section.replace_range(words..end, &format!(" {}", one_line(note)));
             }
         }
         format!("{above}{section}")

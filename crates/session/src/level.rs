@@ -88,16 +88,6 @@ impl Marks {
         }
     }
 
-    /// Where a level begins, in tokens.
-    pub fn start_of(&self, level: Level) -> u64 {
-        match level {
-            Level::L0 => 0,
-            Level::L1 => self.l1,
-            Level::L2 => self.l2,
-            Level::L3 => self.l3,
-        }
-    }
-
     /// A mark as a share of the window, in whole percent, rounded down.
     pub fn percent(&self, tokens: u64) -> u64 {
         tokens.saturating_mul(100).checked_div(self.window).unwrap_or(0)
