@@ -47,6 +47,12 @@ pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     Ok(whole.or_else(rounded))
 }
 
+/// A part of a whole: any number that is not negative.
+pub(crate) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let number = read::<f64>(<&RawValue>::deserialize(deserializer)?);
+    Ok(number.filter(|number| number.is_finite() && *number >= 0.0))
+}
+
 /// A list whose unreadable elements are left out.
 pub(crate) fn list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where

@@ -7,6 +7,7 @@
 pub mod client_settings;
 pub mod event;
 mod lenient;
+pub mod rate_limit;
 pub mod reply;
 pub mod result;
 pub mod settings;

@@ -24,6 +24,9 @@ pub struct RunResult {
     /// The HTTP status of the API's error.
     #[serde(deserialize_with = "lenient::count")]
     pub api_error_status: Option<u64>,
+    /// What the API's error was: `usage_limit_reached`, `autocompact_thrashing`, …; missing in older clients.
+    #[serde(deserialize_with = "lenient::text")]
+    pub api_error: Option<String>,
     /// The last text.
     #[serde(deserialize_with = "lenient::whole_text")]
     pub result: Option<String>,
@@ -36,7 +39,8 @@ pub struct RunResult {
     /// Model responses.
     #[serde(deserialize_with = "lenient::count")]
     pub num_turns: Option<u64>,
-    /// Figures by model id (with the `[1m]` suffix).
+    /// Figures by model id (with the `[1m]` suffix), since the session's beginning: a later result of the same
+    /// session counts the earlier ones in.
     #[serde(rename = "modelUsage", deserialize_with = "lenient::map")]
     pub model_usage: BTreeMap<String, ModelUsage>,
     /// Tools the client refused to run.
@@ -57,6 +61,32 @@ pub struct ModelUsage {
     /// Its longest answer in tokens.
     #[serde(deserialize_with = "lenient::count")]
     pub max_output_tokens: Option<u64>,
+    /// Tokens it read for the first time.
+    #[serde(deserialize_with = "lenient::count")]
+    pub input_tokens: Option<u64>,
+    /// Tokens it wrote.
+    #[serde(deserialize_with = "lenient::count")]
+    pub output_tokens: Option<u64>,
+    /// Tokens it read from the cache.
+    #[serde(deserialize_with = "lenient::count")]
+    pub cache_read_input_tokens: Option<u64>,
+    /// Tokens it put into the cache.
+    #[serde(deserialize_with = "lenient::count")]
+    pub cache_creation_input_tokens: Option<u64>,
+}
+
+impl ModelUsage {
+    fn tokens(&self) -> u64 {
+        [
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_input_tokens,
+            self.cache_creation_input_tokens,
+        ]
+        .into_iter()
+        .flatten()
+        .fold(0, u64::saturating_add)
+    }
 }
 
 /// A tool the client refused to run.
@@ -75,5 +105,10 @@ impl RunResult {
     /// Reads a result object; fails only where it is not one JSON object.
     pub fn parse(bytes: &[u8]) -> Result<RunResult, Malformed> {
         parse(bytes)
+    }
+
+    /// All tokens of all models since the session's beginning, those from the cache among them.
+    pub fn tokens(&self) -> u64 {
+        self.model_usage.values().map(ModelUsage::tokens).fold(0, u64::saturating_add)
     }
 }

@@ -1,6 +1,7 @@
 //! The lines of `claude -p --output-format stream-json --verbose`.
 
 use crate::lenient;
+use crate::rate_limit::{RateLimit, RateLimitInfo};
 use crate::result::RunResult;
 use crate::transcript::Message;
 use serde::Deserialize;
@@ -42,6 +43,8 @@ pub enum StreamLine {
         /// The pause before it in milliseconds.
         retry_delay_ms: Option<u64>,
     },
+    /// How much of the plan's quota is used; only with a subscription.
+    RateLimit(Box<RateLimit>),
     /// The client has compacted.
     CompactBoundary,
     /// The end of a turn; with background tasks there may be several.
@@ -75,6 +78,8 @@ struct Fields {
     error_status: Option<u64>,
     #[serde(deserialize_with = "lenient::count")]
     retry_delay_ms: Option<u64>,
+    #[serde(deserialize_with = "lenient::field")]
+    rate_limit_info: RateLimitInfo,
 }
 
 impl StreamLine {
@@ -97,6 +102,7 @@ impl StreamLine {
             (Some("system"), Some("compact_boundary")) => StreamLine::CompactBoundary,
             (Some("assistant"), _) => StreamLine::Assistant { message: fields.message, in_subagent },
             (Some("user"), _) => StreamLine::User { message: fields.message, in_subagent },
+            (Some("rate_limit_event"), _) => StreamLine::RateLimit(Box::new(fields.rate_limit_info.into())),
             (Some("result"), _) => RunResult::parse(bytes)
                 .map_or(StreamLine::Other, |result| StreamLine::Result(Box::new(result))),
             _ => StreamLine::Other,

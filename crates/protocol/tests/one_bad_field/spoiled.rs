@@ -5,6 +5,7 @@ use crate::views::{self, View};
 use protocol::Hook;
 use protocol::result::RunResult;
 use protocol::status::StatusPayload;
+use protocol::stream::StreamLine;
 use protocol::transcript::Line;
 use serde_json::{Value, json};
 
@@ -129,6 +130,23 @@ fn one_bad_field_of_a_transcript_line_never_loses_the_good_ones() {
             });
         }
     }
+}
+
+#[test]
+fn one_bad_field_of_a_rate_limit_never_loses_the_good_ones() {
+    let mut tried = 0;
+    for recording in recordings("stream") {
+        for line in recording.lines().map(whole).filter(|line| line["type"] == "rate_limit_event") {
+            tried += check(&recording.name, &line["rate_limit_info"], |info| {
+                let head = br#"{"type":"rate_limit_event","rate_limit_info":"#;
+                let StreamLine::RateLimit(limit) = StreamLine::parse(&[head, info, b"}"].concat()) else {
+                    panic!("a rate limit for all that")
+                };
+                views::rate_limit(&limit)
+            });
+        }
+    }
+    assert!(tried > 20, "only {tried} fields were spoiled");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! Every struct is taken apart without `..`, so that a new field cannot be forgotten here.
 
 use protocol::event::{BackgroundTask, SessionStart, Stop, StopFailure};
-use protocol::result::RunResult;
+use protocol::rate_limit::{QuotaWindow, RateLimit};
+use protocol::result::{ModelUsage, RunResult};
 use protocol::status::{ContextWindow, Cost, Model, StatusPayload, Workspace};
 use protocol::tool::{ToolCall, ToolInput};
 use protocol::transcript::{CompactMetadata, Line, Message, Usage};
@@ -123,6 +124,7 @@ pub(crate) fn result(result: &RunResult) -> View {
         is_error,
         terminal_reason,
         api_error_status,
+        api_error,
         result: text,
         session_id,
         total_cost_usd,
@@ -133,12 +135,35 @@ pub(crate) fn result(result: &RunResult) -> View {
     } = result;
     let mut view = View::new();
     leaves!(view, "", "type" => kind, "subtype" => subtype, "is_error" => is_error,
-        "terminal_reason" => terminal_reason, "api_error_status" => api_error_status, "result" => text,
+        "terminal_reason" => terminal_reason, "api_error_status" => api_error_status, "api_error" => api_error, "result" => text,
         "session_id" => session_id, "total_cost_usd" => total_cost_usd, "num_turns" => num_turns,
         "permission_denials" => permission_denials, "errors" => errors);
     for (model, figures) in model_usage {
-        leaves!(view, format!("/modelUsage/{model}"), "contextWindow" => figures.context_window,
-            "maxOutputTokens" => figures.max_output_tokens);
+        let ModelUsage {
+            context_window,
+            max_output_tokens,
+            input_tokens,
+            output_tokens,
+            cache_read_input_tokens,
+            cache_creation_input_tokens,
+        } = figures;
+        leaves!(view, format!("/modelUsage/{model}"), "contextWindow" => context_window,
+            "maxOutputTokens" => max_output_tokens, "inputTokens" => input_tokens,
+            "outputTokens" => output_tokens, "cacheReadInputTokens" => cache_read_input_tokens,
+            "cacheCreationInputTokens" => cache_creation_input_tokens);
+    }
+    view
+}
+
+/// By the pointers within `rate_limit_info`.
+pub(crate) fn rate_limit(limit: &RateLimit) -> View {
+    let RateLimit { status, kind, resets_at, is_using_overage, five_hour, seven_day } = limit;
+    let mut view = View::new();
+    leaves!(view, "", "status" => status, "rateLimitType" => kind, "resetsAt" => resets_at,
+        "isUsingOverage" => is_using_overage);
+    for (name, window) in [("five_hour", five_hour), ("seven_day", seven_day)] {
+        let Some(QuotaWindow { utilization, resets_at }) = window else { continue };
+        leaves!(view, format!("/unifiedWindows/{name}"), "utilization" => utilization, "resetsAt" => resets_at);
     }
     view
 }

@@ -8,6 +8,9 @@
 /// Where the recordings lie.
 pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures");
 
+/// Where recordings lie that only this crate reads.
+const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+
 /// One recording.
 pub(crate) struct Recording {
     /// The file's name without its last extension.
@@ -35,9 +38,22 @@ pub(crate) fn names(folder: &str) -> Vec<String> {
 
 /// The recordings in a folder, sorted by name.
 pub(crate) fn recordings(folder: &str) -> Vec<Recording> {
-    let read = |file: String| Recording {
-        bytes: std::fs::read(format!("{ROOT}/{folder}/{file}")).expect("a readable recording"),
-        name: file.rsplit_once('.').map_or(file.clone(), |(stem, _)| stem.to_owned()),
-    };
-    names(folder).into_iter().map(read).collect()
+    let shared = names(folder).into_iter().map(|file| read(ROOT, folder, &file));
+    let own = own_names(folder).into_iter().map(|file| read(OWN, folder, &file));
+    let mut recordings: Vec<Recording> = shared.chain(own).collect();
+    recordings.sort_by(|one, other| one.name.cmp(&other.name));
+    recordings
+}
+
+fn own_names(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(format!("{OWN}/{folder}"));
+    let names = entries.into_iter().flatten().map(|entry| entry.expect("an entry").file_name());
+    names.map(|name| name.into_string().expect("a plain name")).collect()
+}
+
+fn read(root: &str, folder: &str, file: &str) -> Recording {
+    Recording {
+        bytes: std::fs::read(format!("{root}/{folder}/{file}")).expect("a readable recording"),
+        name: file.rsplit_once('.').map_or(file, |(stem, _)| stem).to_owned(),
+    }
 }
