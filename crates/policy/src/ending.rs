@@ -34,7 +34,10 @@ fn error(result: &RunResult) -> Ending {
         _ if words.to_lowercase().starts_with("prompt is too long") => {
             Ending::WindowFull("prompt_too_long".to_owned())
         }
+        // The client's own name for a plan's limit; older clients have only their words.
+        _ if result.api_error.as_deref() == Some("usage_limit_reached") => Ending::Limit(words),
         _ => match result.api_error_status.or_else(|| status_in(&words)) {
+            None | Some(200) if crate::reset_clock::find(&words).is_some() => Ending::Limit(words),
             // No status at all: the network is away, and every session of the night would fail like this one.
             None if reason == "api_error" || words.starts_with("API Error") => Ending::Overloaded(words),
             status => api_error(status, words),

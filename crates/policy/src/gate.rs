@@ -1,121 +1,68 @@
 //! The gate: end the run, wait, or go on with a fresh session. One pure function for the Stop hook (which
 //! judges provisionally) and for `plimsoll run` and `plimsoll gate` (which judge finally).
 
-use session::promise::{self, Claim};
-use session::state::RunState;
-use session::text::{clip, counted};
-use session::verdict::ContinueKind;
-use session::{Ending, Status, TodoList, Verdict};
+use crate::bounds;
+use crate::breaker::{self, Observation};
+use crate::completion::{Completion, VerifyOutcome, completed_words, completion, refusal_reasons};
+use session::breaker::Opened;
+use session::settings::{Settings, Thrash};
+use session::state::Cause;
+use session::text::{clip, counted, one_line};
+use session::verdict::{ContinueKind, PauseKind};
+use session::{Ending, RunState, Status, TodoList, Verdict};
 
 /// What is known when the gate judges.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
     /// How the session ended.
     pub ending: Ending,
+    /// When the limit that ended it resets, RFC 3339 UTC.
+    pub resets_at: Option<String>,
     /// The last assistant message, as the client handed it over.
     pub last_message: Option<String>,
     /// The to-do list; none when the run has none or its file is missing.
     pub todo: Option<TodoList>,
     /// What the verify commands said; empty before they have run.
     pub verify: Vec<VerifyOutcome>,
+    /// What the session came to; none at Stop, where it is too early to count.
+    pub observation: Option<Observation>,
+    /// True when the session's fill stood at L2 or above before any work.
+    pub started_above: bool,
+    /// Now: RFC 3339 UTC, whole seconds.
+    pub now: String,
+    /// Now, in seconds since 1970.
+    pub now_seconds: i64,
 }
 
-/// What one verify command said.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifyOutcome {
-    /// The command.
-    pub command: String,
-    /// True when it exited with 0 in time.
-    pub passed: bool,
-    /// How it ended and what it printed, shortened.
-    pub words: String,
-}
-
-/// What the agent claims, and what stands against it before any command has run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Completion {
-    /// No promise was made.
-    NotClaimed,
-    /// The agent cannot go on.
-    Blocked(String),
-    /// The promise is refused, for these reasons.
-    Refused(Vec<String>),
-    /// Nothing stands against it but the verify commands.
-    Plausible,
-}
-
-/// How many names a refusal lists.
-const NAMES_LISTED: usize = 5;
-
-/// Looks at the promise and the items.
-pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
-    let message = evidence.last_message.as_deref().unwrap_or_default();
-    match promise::claim(message, &state.completion_promise, &state.nonce) {
-        Claim::None => Completion::NotClaimed,
-        Claim::Blocked(reason) => Completion::Blocked(reason),
-        Claim::Complete => {
-            let reasons = objections(state, evidence.todo.as_ref());
-            if reasons.is_empty() { Completion::Plausible } else { Completion::Refused(reasons) }
-        }
-    }
-}
-
-fn objections(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
-    let Some(file) = &state.todo_file else { return Vec::new() };
-    let Some(todo) = todo else {
-        return vec![format!(
-            "the to-do file {file} is missing, with {}",
-            counted(state.known_items.len(), "known item")
-        )];
-    };
-    let mut reasons = Vec::new();
-    let open = todo.open();
-    if !open.is_empty() {
-        let verb = if open.len() == 1 { "is" } else { "are" };
-        reasons.push(format!("{} {verb} open in {file}: {}", counted(open.len(), "item"), names(&open)));
-    }
-    let vanished = todo.vanished(&state.known_items);
-    if !vanished.is_empty() {
-        reasons.push(format!(
-            "{} vanished unticked from {file}: {}",
-            counted(vanished.len(), "item"),
-            names(&vanished)
-        ));
-    }
-    reasons
-}
-
-fn names(items: &[String]) -> String {
-    let listed = items
-        .iter()
-        .take(NAMES_LISTED)
-        .map(|item| format!("\"{}\"", clip(item, 80)))
-        .collect::<Vec<_>>()
-        .join(", ");
-    let rest = items.len().saturating_sub(NAMES_LISTED);
-    if rest > 0 { format!("{listed} and {rest} more") } else { listed }
-}
-
-/// Judges, in the order of the design: cancelled, completed or blocked, fatal, limits, iterations, go on.
+/// Judges, in the order of the design: cancelled, completed or blocked, fatal, limits, bounds, breaker, go on.
 /// Completion comes before the limits, so that a promise on the last iteration counts. The state takes the
 /// verdict; an active checkpoint is left as it is, for the next prompt to carry on.
-pub fn gate(state: &mut RunState, evidence: &Evidence) -> Verdict {
-    let verdict = judge(state, evidence);
+pub fn gate(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
+    let verdict = judge(state, evidence, settings);
     state.refusals = match &verdict {
         Verdict::Continue { kind: ContinueKind::Refused, .. } => refusal_reasons(state, evidence),
         Verdict::Pause { .. } => std::mem::take(&mut state.refusals),
         _ => Vec::new(),
     };
+    state.paused_until = None;
     match &verdict {
         Verdict::Stop { status, .. } => state.status = *status,
-        Verdict::Pause { .. } => state.status = Status::Paused,
-        Verdict::Continue { .. } => state.status = Status::Running,
+        Verdict::Pause { until, .. } => {
+            state.status = Status::Paused;
+            state.pauses += 1;
+            state.pauses_in_a_row += 1;
+            state.paused_until.clone_from(until);
+        }
+        Verdict::Continue { .. } => {
+            state.status = Status::Running;
+            state.pauses_in_a_row = 0;
+        }
     }
     state.last_verdict = Some(verdict.clone());
     verdict
 }
 
-fn judge(state: &RunState, evidence: &Evidence) -> Verdict {
+fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
     if state.status.is_over() {
         return Verdict::Stop { status: state.status, reason: String::new() };
     }
@@ -129,33 +76,90 @@ fn judge(state: &RunState, evidence: &Evidence) -> Verdict {
         }
         _ => {}
     }
-    match &evidence.ending {
-        Ending::Fatal(words) => {
-            return Verdict::Stop { status: Status::FatalError, reason: clip(words, 300) };
-        }
-        Ending::Limit(words) => {
-            return Verdict::Pause { until: None, reason: format!("usage limit: {}", clip(words, 200)) };
-        }
-        Ending::Overloaded(words) => {
-            return Verdict::Pause { until: None, reason: format!("overloaded: {}", clip(words, 200)) };
-        }
-        Ending::Interrupted => return Verdict::Pause { until: None, reason: "interrupted".to_owned() },
-        _ => {}
+    if let Some(verdict) = stopped_by_its_ending(state, evidence) {
+        return verdict;
     }
-    if state.iteration >= state.max_iterations {
-        let reason = format!("{} done", counted(state.iteration as usize, "iteration"));
-        return Verdict::Stop { status: Status::MaxIterations, reason };
+    let refused = matches!(completion, Completion::Refused(_) | Completion::Plausible);
+    let refusal = refused.then(|| clip(&one_line(&refusal_reasons(state, evidence).join("; ")), 500));
+    // Counted also where a bound ends the run: it may be resumed with a larger one.
+    let seen = evidence.observation.as_ref();
+    let opened = seen.and_then(|seen| breaker::observe(state, seen, refusal.as_deref(), &settings.breaker));
+    let is_thrashing = seen.and_then(|seen| thrash(state, evidence, seen, settings.thrash));
+    if let Some(verdict) = bounds::reached(state, &evidence.now) {
+        return verdict;
     }
-    go_on(state, evidence, &completion)
+    if let Some(opened) = opened {
+        return open_breaker(state, &opened, &evidence.now);
+    }
+    if let Some(reason) = is_thrashing {
+        return Verdict::Pause { kind: PauseKind::Thrash, until: None, reason };
+    }
+    go_on(state, evidence, refusal)
 }
 
-fn go_on(state: &RunState, evidence: &Evidence, completion: &Completion) -> Verdict {
-    if matches!(completion, Completion::Refused(_) | Completion::Plausible) {
-        let reason = refusal_reasons(state, evidence).join("; ");
-        return Verdict::Continue {
-            kind: ContinueKind::Refused,
-            reason: clip(&session::text::one_line(&reason), 500),
-        };
+/// A session that could not work is no iteration: the run ends, or waits.
+fn stopped_by_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdict> {
+    let now = evidence.now.as_str();
+    let pause = |kind, until, reason| Some(Verdict::Pause { kind, until, reason });
+    match &evidence.ending {
+        Ending::Fatal(words) => Some(Verdict::Stop { status: Status::FatalError, reason: clip(words, 300) }),
+        Ending::Limit(words) => {
+            let until = evidence.resets_at.clone().filter(|reset| reset.as_str() > now);
+            let reason = format!("usage limit: {}", clip(words, 200));
+            let too_late =
+                until.as_ref().zip(state.limits.deadline.as_ref()).is_some_and(|(reset, end)| reset >= end);
+            if too_late {
+                let reason = format!("{reason}; it resets after the deadline");
+                return Some(Verdict::Stop { status: Status::Deadline, reason });
+            }
+            pause(PauseKind::Limit, until, reason)
+        }
+        Ending::Overloaded(words) => {
+            pause(PauseKind::Overload, None, format!("overloaded: {}", clip(words, 200)))
+        }
+        Ending::Interrupted => pause(PauseKind::Interrupted, None, "interrupted".to_owned()),
+        _ => None,
+    }
+}
+
+fn open_breaker(state: &mut RunState, opened: &Opened, now: &str) -> Verdict {
+    state.breaker.opened = Some(Opened { at: now.to_owned(), ..opened.clone() });
+    let reason = format!("{}: {}", opened.cause.word(), opened.evidence);
+    Verdict::Stop { status: Status::CircuitBreaker, reason }
+}
+
+/// Why checkpoints follow one another and nothing gets done, if so.
+fn thrash(state: &mut RunState, evidence: &Evidence, seen: &Observation, rule: Thrash) -> Option<String> {
+    let checkpoint = &state.context_checkpoint;
+    let is_fresh = checkpoint.iteration == state.iteration && checkpoint.cause == Cause::Level;
+    if seen.finished {
+        state.breaker.fruitless_checkpoints_at.clear();
+    }
+    if seen.finished || !is_fresh || !checkpoint.active || rule.checkpoints == 0 {
+        return None;
+    }
+    let now = evidence.now_seconds;
+    let percent = checkpoint.percent_at_checkpoint.unwrap_or(0);
+    let times = &mut state.breaker.fruitless_checkpoints_at;
+    times.push(now);
+    times.retain(|at| now - at <= i64::from(rule.minutes) * 60);
+    if evidence.started_above {
+        return Some(format!(
+            "checkpoint thrash: the session stood at L2 before any work (checkpoint at {percent}%): what is loaded at its start leaves no room"
+        ));
+    }
+    (times.len() >= rule.checkpoints as usize).then(|| {
+        format!(
+            "checkpoint thrash: {} within {} minutes, and no item finished",
+            counted(times.len(), "checkpoint"),
+            rule.minutes
+        )
+    })
+}
+
+fn go_on(state: &mut RunState, evidence: &Evidence, refusal: Option<String>) -> Verdict {
+    if let Some(reason) = refusal {
+        return Verdict::Continue { kind: ContinueKind::Refused, reason };
     }
     let checkpoint = &state.context_checkpoint;
     if crate::resume::due(checkpoint, evidence.todo.as_ref()).is_some() {
@@ -171,7 +175,12 @@ fn next_words(state: &RunState, evidence: &Evidence) -> String {
         Ending::ClientLimit(which) => format!("the client's {which} ended the session; "),
         Ending::Crashed(why) => format!("the client {why}; "),
         Ending::Failed(words) => format!("the session failed: {}; ", clip(words, 200)),
-        Ending::Fatal(_) | Ending::Limit(_) | Ending::Overloaded(_) | Ending::Interrupted => String::new(),
+        Ending::Silent(why) => format!("the client was silent ({why}); "),
+        Ending::OutOfTime
+        | Ending::Fatal(_)
+        | Ending::Limit(_)
+        | Ending::Overloaded(_)
+        | Ending::Interrupted => String::new(),
     };
     let open = evidence.todo.as_ref().map_or(state.todo_items.len(), |todo| todo.open().len());
     match &state.todo_file {
@@ -180,32 +189,12 @@ fn next_words(state: &RunState, evidence: &Evidence) -> String {
     }
 }
 
-fn completed_words(state: &RunState, evidence: &Evidence) -> String {
-    let items = evidence.todo.as_ref().map(|todo| counted(todo.done().len(), "item"));
-    let verify = (!evidence.verify.is_empty())
-        .then(|| format!("{} passed", counted(evidence.verify.len(), "verify command")));
-    let parts: Vec<String> = items.filter(|_| state.todo_file.is_some()).into_iter().chain(verify).collect();
-    if parts.is_empty() { "promised".to_owned() } else { parts.join(", ") }
-}
-
-fn refusal_reasons(state: &RunState, evidence: &Evidence) -> Vec<String> {
-    if let Completion::Refused(reasons) = completion(state, evidence) {
-        return reasons;
-    }
-    let failed = |outcome: &&VerifyOutcome| !outcome.passed;
-    evidence
-        .verify
-        .iter()
-        .filter(failed)
-        .map(|outcome| format!("verify command `{}` {}", outcome.command, outcome.words))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use session::state::Checkpoint;
 
+    const NOW: &str = "2026-01-07T05:00:00Z";
     const PROMISE: &str = "done\n<promise>COMPLETE n1</promise>";
 
     fn state() -> RunState {
@@ -226,14 +215,15 @@ mod tests {
             ending: Ending::Completed,
             last_message: Some(message.to_owned()),
             todo: Some(TodoList::parse(todo)),
-            verify: Vec::new(),
+            now: NOW.to_owned(),
+            ..Evidence::default()
         }
     }
 
     const DONE: &str = "- [x] one\n- [x] two\n";
 
     fn marker(state: &mut RunState, evidence: &Evidence) -> String {
-        gate(state, evidence).marker().to_string()
+        gate(state, evidence, &Settings::default()).marker().to_string()
     }
 
     #[test]
@@ -311,6 +301,114 @@ mod tests {
             marker(&mut state(), &evidence(message, "- [ ] one\n")),
             "RALPH_STOP|blocked|no credentials"
         );
+    }
+
+    fn seen(progress: &[&str]) -> Option<Observation> {
+        let progress: Vec<String> = progress.iter().map(|words| (*words).to_owned()).collect();
+        Some(Observation {
+            finished: progress.iter().any(|words| words == "tick"),
+            progress,
+            ..Observation::default()
+        })
+    }
+
+    fn working(observation: Option<Observation>) -> Evidence {
+        Evidence { observation, ..evidence("working", "- [ ] one\n- [ ] two\n") }
+    }
+
+    #[test]
+    fn sessions_without_progress_open_the_breaker_and_a_limit_between_them_does_not_count() {
+        let mut state = RunState { todo_items: vec!["one".into()], ..state() };
+        let limit = Evidence { ending: Ending::Limit("429".into()), ..working(seen(&[])) };
+        for (evidence, beginning) in [
+            (working(seen(&[])), "RALPH_CONTINUE|next|"),
+            (limit.clone(), "RALPH_PAUSE|-|usage limit: 429"),
+            (working(seen(&[])), "RALPH_CONTINUE|next|"),
+            (limit, "RALPH_PAUSE|-|"),
+            (
+                working(seen(&[])),
+                "RALPH_STOP|circuit_breaker|no_progress: 3 sessions in a row changed nothing",
+            ),
+        ] {
+            let line = marker(&mut state, &evidence);
+            assert!(line.starts_with(beginning), "{line} vs {beginning}");
+        }
+        assert_eq!(state.status, Status::CircuitBreaker);
+        let opened = state.breaker.opened.unwrap();
+        assert_eq!((opened.count, opened.at.as_str()), (3, NOW));
+    }
+
+    #[test]
+    fn refused_promises_end_in_the_breaker_with_the_last_reason() {
+        let mut state = state();
+        let refused =
+            Evidence { observation: seen(&["files"]), ..evidence(PROMISE, "- [ ] one\n- [x] two\n") };
+        for _ in 0..2 {
+            assert!(marker(&mut state, &refused).starts_with("RALPH_CONTINUE|refused|"));
+        }
+        let line = marker(&mut state, &refused);
+        assert_eq!(
+            line,
+            "RALPH_STOP|circuit_breaker|refused: 3 promises in a row did not hold, the last because: 1 item is open in fix_plan.md: \"one\""
+        );
+    }
+
+    #[test]
+    fn a_limit_waits_for_its_reset_unless_that_lies_behind_or_after_the_deadline() {
+        let limit = |reset: &str| Evidence {
+            ending: Ending::Limit("limit".into()),
+            resets_at: Some(reset.to_owned()),
+            ..working(None)
+        };
+        for (reset, line) in [
+            ("2026-01-07T06:00:00Z", "RALPH_PAUSE|2026-01-07T06:00:00Z|usage limit: limit"),
+            ("2026-01-07T04:00:00Z", "RALPH_PAUSE|-|usage limit: limit"),
+            ("2026-01-07T09:00:00Z", "RALPH_STOP|deadline|usage limit: limit; it resets after the deadline"),
+        ] {
+            let mut state = state();
+            state.limits.deadline = Some("2026-01-07T08:00:00Z".into());
+            assert_eq!(marker(&mut state, &limit(reset)), line);
+        }
+    }
+
+    #[test]
+    fn three_checkpoints_in_a_quarter_of_an_hour_pause_unless_items_get_finished() {
+        let checkpoints = |seconds: [i64; 3], progress: &[&str]| {
+            let mut state = state();
+            let lines = seconds.map(|now_seconds| {
+                state.iteration += 1;
+                state.context_checkpoint =
+                    Checkpoint { active: true, iteration: state.iteration, ..Checkpoint::default() };
+                marker(&mut state, &Evidence { now_seconds, ..working(seen(progress)) })
+            });
+            lines[2].split('|').next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(checkpoints([0, 300, 900], &["files"]), "RALPH_PAUSE");
+        assert_eq!(checkpoints([0, 300, 901], &["files"]), "RALPH_CONTINUE");
+        assert_eq!(checkpoints([0, 300, 600], &["tick"]), "RALPH_CONTINUE");
+    }
+
+    #[test]
+    fn a_session_that_begins_above_its_level_pauses_at_once() {
+        let mut state = state();
+        state.context_checkpoint = Checkpoint {
+            active: true,
+            iteration: 3,
+            percent_at_checkpoint: Some(91),
+            ..Checkpoint::default()
+        };
+        let above = Evidence { started_above: true, ..working(seen(&["files"])) };
+        let line = marker(&mut state, &above);
+        assert!(
+            line.starts_with("RALPH_PAUSE|-|checkpoint thrash: the session stood at L2 before any work"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn an_item_that_was_ticked_and_then_removed_has_not_vanished() {
+        let mut state = RunState { ever_done: vec!["two".into()], ..state() };
+        assert_eq!(marker(&mut state, &evidence(PROMISE, "- [x] one\n")), "RALPH_STOP|completed|1 item");
     }
 
     #[test]

@@ -1,10 +1,17 @@
 //! RULE: verbs. Total, pure functions: no disk, no clock, no environment, no `Result`. Every number of taste
 //! stands here (or in the settings' defaults) with its reason.
 
+pub mod bounds;
+pub mod breaker;
+pub mod completion;
 pub mod ending;
+pub mod fingerprint;
 pub mod gate;
 pub mod levels;
 pub mod monitor;
+pub mod pack;
+pub mod pause;
+pub mod reset_clock;
 pub mod resume;
 pub mod statusline;
 pub mod window;

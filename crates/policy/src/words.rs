@@ -50,6 +50,22 @@ pub fn advice(level: Level, percent: u64, marks: &Marks, handoff: Option<&str>) 
     )
 }
 
+/// At Stop, with `--pack`: the window has room for the next item.
+pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str) -> String {
+    let item = session::text::clip(&session::text::one_line(item), 200);
+    let then = if open == 1 {
+        format!(
+            "It is the last one: when everything is done, end your last message with exactly this line, alone:\n{}",
+            session::promise::line(promise, nonce)
+        )
+    } else {
+        "Then end your turn: you will be told whether there is room for another one.".to_owned()
+    };
+    format!(
+        "The item is done, and the context window has room for the next one. Go on in this session with exactly this item: \"{item}\". Verify it, tick it, commit. {then}"
+    )
+}
+
 /// What the client's summarizer must keep.
 pub fn keep(lines: &[String]) -> String {
     format!(

@@ -62,6 +62,8 @@ pub struct GitFacts {
     pub subject: String,
     /// Why no file list could be had, if so.
     pub trouble: Option<String>,
+    /// What became of the uncommitted work; empty while nobody has touched it.
+    pub work: String,
 }
 
 /// A command of the session and what came of it.
@@ -175,9 +177,12 @@ impl Handoff {
             format!("`{}` {}", head.chars().take(12).collect::<String>(), clip(&one_line(&git.subject), 80))
         });
         let trouble = git.trouble.as_ref().map(|words| format!("- Trouble: {}\n", one_line(words)));
+        let work = Some(&git.work).filter(|work| !work.is_empty());
+        let work = work.map(|words| format!("- Work in progress: {}\n", one_line(words)));
         format!(
-            "## Git\n\n- Branch: {}\n- HEAD: {head}\n{}",
+            "## Git\n\n- Branch: {}\n- HEAD: {head}\n{}{}",
             one_line(&git.branch),
+            work.unwrap_or_default(),
             trouble.unwrap_or_default()
         )
     }

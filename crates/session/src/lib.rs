@@ -1,14 +1,17 @@
 //! RULE: nouns. Plain data with its parsing and rendering; no disk, no clock, no decision.
 
+pub mod breaker;
 pub mod handoff;
 pub mod journal;
 pub mod level;
+pub mod limits;
 pub mod marker;
 pub mod promise;
 pub mod prompt;
 pub mod reading;
 pub mod record;
 pub mod settings;
+pub mod size;
 pub mod state;
 pub mod status;
 pub mod text;

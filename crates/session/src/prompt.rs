@@ -1,8 +1,9 @@
 //! PROMPT.md: one generated block, then the user's own text, byte for byte.
 
 use crate::promise;
+use crate::size::Size;
 use crate::state::{Checkpoint, RunState};
-use crate::text::{clip, counted, one_line};
+use crate::text::{clip, clip_middle, counted, one_line};
 
 /// How the block begins. It stands first, so that a task text that begins with `/` is never taken for a
 /// command by the client.
@@ -10,6 +11,13 @@ pub const BEGIN: &str = "<!-- plimsoll:begin (generated; rewritten before each s
 /// How the block ends.
 pub const END: &str = "<!-- plimsoll:end -->";
 const GAP: &str = "\n\n";
+
+/// So many open items are named: the file has the rest.
+const ITEMS_NAMED: usize = 10;
+/// So much of all refusals together: the first and last 2 KB of one command's output and a few words more.
+const REFUSALS: usize = 6_000;
+/// So much of one paragraph of progress.
+const PARAGRAPH: usize = 600;
 
 /// What the block is made of beside the state.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +57,7 @@ pub fn block(state: &RunState, around: &Surroundings) -> String {
         current_state(state),
         around.resume.as_ref().map_or(String::new(), resume_section),
         refusals(state),
+        open_items(state),
         progress(&around.progress),
         instructions(state, around.resume.is_some()),
     ];
@@ -135,11 +144,36 @@ fn refusals(state: &RunState) -> String {
     if state.refusals.is_empty() {
         return String::new();
     }
+    let share = REFUSALS / state.refusals.len();
     let reasons: String =
-        state.refusals.iter().map(|reason| format!("- {}\n", clip(reason.trim(), 3_000))).collect();
+        state.refusals.iter().map(|reason| format!("- {}\n", clip_middle(reason.trim(), share))).collect();
     format!(
         "## Completion was refused\n\nThe last session promised completion. It was refused, because:\n\n{reasons}\nMend this first.\n"
     )
+}
+
+/// The open items but the one in hand, so that nobody has to open the file to know what is left.
+fn open_items(state: &RunState) -> String {
+    let in_hand = state.item_in_hand();
+    let others: Vec<&String> = state.todo_items.iter().filter(|item| Some(*item) != in_hand).collect();
+    if others.is_empty() {
+        return String::new();
+    }
+    let named: String = others
+        .iter()
+        .take(ITEMS_NAMED)
+        .map(|item| {
+            let aside = if state.set_aside.contains(item) {
+                " (set aside: sessions got nowhere with it)"
+            } else {
+                ""
+            };
+            format!("- {}{aside}\n", clip(&one_line(item), 120))
+        })
+        .collect();
+    let rest = others.len().saturating_sub(ITEMS_NAMED);
+    let more = if rest > 0 { format!("- … and {rest} more\n") } else { String::new() };
+    format!("## Open after this session's item\n\n{named}{more}")
 }
 
 fn progress(paragraphs: &[String]) -> String {
@@ -147,8 +181,39 @@ fn progress(paragraphs: &[String]) -> String {
         return String::new();
     }
     let text: String =
-        paragraphs.iter().map(|paragraph| format!("{}\n\n", clip(paragraph.trim(), 600))).collect();
+        paragraphs.iter().map(|paragraph| format!("{}\n\n", clip(paragraph.trim(), PARAGRAPH))).collect();
     format!("## Last sessions\n\n{}\n", text.trim_end())
+}
+
+/// What this session is about.
+fn item(state: &RunState) -> String {
+    let (file, next) = match (&state.todo_file, state.item_in_hand()) {
+        (Some(file), Some(next)) => (file, next),
+        (Some(file), None) => {
+            return format!(
+                "All items of `{file}` are ticked. Check the whole, then make the promise below.\n"
+            );
+        }
+        (None, _) => {
+            return "Do one sound step of the task, verify it, commit, and end your turn.\n".to_owned();
+        }
+    };
+    let which = if state.set_aside.is_empty() { "" } else { " that is not set aside" };
+    let then = if state.pack {
+        "You may then be told to go on with the next one in this session: only then. "
+    } else {
+        ""
+    };
+    let split = if Size::stated(next) == Some(Size::VeryComplex) {
+        "It states that it fits no window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.\n"
+    } else {
+        ""
+    };
+    format!(
+        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. {then}{} in all.\n{split}",
+        clip(&one_line(next), 200),
+        counted(state.todo_items.len(), "open item"),
+    )
 }
 
 fn instructions(state: &RunState, resuming: bool) -> String {
@@ -159,17 +224,7 @@ fn instructions(state: &RunState, resuming: bool) -> String {
     };
     let promise = promise::line(&state.completion_promise, &state.nonce);
     let blocked = promise::blocked_line(&state.nonce, "REASON");
-    let item = match (&state.todo_file, state.todo_items.first()) {
-        (Some(file), Some(next)) => format!(
-            "Do **exactly one item**: the first open one of `{file}`, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. {} in all.\n",
-            clip(&one_line(next), 200),
-            counted(state.todo_items.len(), "open item"),
-        ),
-        (Some(file), None) => {
-            format!("All items of `{file}` are ticked. Check the whole, then make the promise below.\n")
-        }
-        (None, _) => "Do one sound step of the task, verify it, commit, and end your turn.\n".to_owned(),
-    };
+    let item = item(state);
     let verify = if state.verify.is_empty() {
         String::new()
     } else {
@@ -178,7 +233,7 @@ fn instructions(state: &RunState, resuming: bool) -> String {
         format!("Completion is believed only when these commands pass:\n\n{commands}\n")
     };
     format!(
-        "## Instructions\n\n{resume}{item}\nLoad on demand: open files when you need them, not all at the start. Leave research, exploring and reviews to subagents.\n\nWhen a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone:\n\n{promise}\n\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
+        "## Instructions\n\n{resume}{item}\nLoad on demand: open files when you need them, not all at the start. Leave what fills the window to subagents (the Agent tool): exploring the code, research, reading many or large files, test logs, reviews; they hand back the result, and their reading stays out of this window.\n\nWhen a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone:\n\n{promise}\n\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
     )
 }
 
@@ -242,6 +297,37 @@ mod tests {
         assert!(text.contains("\n<promise>COMPLETE 7f3a</promise>\n"), "{text}");
         assert!(text.contains("Item two"));
         assert!(!text.contains("RESUME"));
+    }
+
+    #[test]
+    fn the_block_stays_small_whatever_the_run_has_become() {
+        let long = "x".repeat(5_000);
+        let state = RunState {
+            todo_items: (0..500).map(|n| format!("Item {n} {long}")).collect(),
+            refusals: vec![long.repeat(4); 9],
+            verify: vec!["cargo test".into()],
+            ..state()
+        };
+        let around = Surroundings { resume: Some(Checkpoint::default()), progress: vec![long.clone(), long] };
+        let text = block(&state, &around);
+        assert!(text.len() < 16_000, "{}", text.len());
+        assert!(text.contains("… and 489 more"));
+    }
+
+    #[test]
+    fn an_item_that_is_set_aside_is_passed_over_and_named() {
+        let items = vec!["Item two".to_owned(), "Item three".to_owned()];
+        let state = RunState { todo_items: items.clone(), set_aside: items[..1].to_vec(), ..state() };
+        let text = block(&state, &Surroundings::default());
+        assert!(text.contains("that is not set aside, which is \"Item three\""), "{text}");
+        assert!(text.contains("- Item two (set aside"), "{text}");
+    }
+
+    #[test]
+    fn an_item_that_fits_no_window_is_to_be_split_first() {
+        let large = RunState { todo_items: vec!["Rewrite it (very complex)".into()], ..state() };
+        assert!(block(&large, &Surroundings::default()).contains("first split it"));
+        assert!(!block(&state(), &Surroundings::default()).contains("first split it"));
     }
 
     #[test]

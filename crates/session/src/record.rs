@@ -73,6 +73,9 @@ pub struct SessionRecord {
     /// What StopFailure said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureEvidence>,
+    /// The gate's last word that the session may go on with the next item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<Continuation>,
     /// How often the monitor waited for the client's transcript writer.
     pub waits: u32,
     /// How long in all, milliseconds.
@@ -113,6 +116,22 @@ pub struct Claim {
     pub pid: u32,
     /// When, RFC 3339 UTC with milliseconds.
     pub at: String,
+}
+
+/// The gate's word that the session may go on with the next item.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Continuation {
+    /// The item.
+    pub item: String,
+    /// How many items were ticked by then.
+    pub done: usize,
+    /// The fill at that moment, in tokens.
+    pub tokens: u64,
+    /// How often the session has been told so.
+    pub count: u32,
+    /// True until the session has ended its turn again.
+    pub open: bool,
 }
 
 /// What the gate saw at Stop.

@@ -27,6 +27,61 @@ pub struct Settings {
     pub background_wait_seconds: u64,
     /// How long one `--verify` command may take, in seconds.
     pub verify_timeout_seconds: u64,
+    /// A client that says nothing for so long is ended, in seconds; 0 for never.
+    pub idle_timeout_seconds: u64,
+    /// How often in a row each trouble is borne before the breaker opens; 0 for always.
+    pub breaker: BreakerLimits,
+    /// Checkpoints that follow one another too fast.
+    pub thrash: Thrash,
+}
+
+/// How often in a row each trouble is borne before the breaker opens; 0 for always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BreakerLimits {
+    /// Sessions that change nothing.
+    pub no_progress: u32,
+    /// Sessions with the same error and no finished item.
+    pub same_error: u32,
+    /// Promises that do not hold, with no finished item.
+    pub refused: u32,
+    /// Sessions in which the client refused a tool, with no finished item.
+    pub permission_denied: u32,
+    /// Sessions that say and do nothing.
+    pub empty_reply: u32,
+    /// Sessions that fail before the model has answered.
+    pub quick_failure: u32,
+}
+
+/// So many level checkpoints in so many minutes, with no finished item, pause the run; 0 for never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Thrash {
+    /// Checkpoints.
+    pub checkpoints: u32,
+    /// Minutes.
+    pub minutes: u32,
+}
+
+impl Default for BreakerLimits {
+    /// A refused tool stays refused, so two are enough; an error may need a few tries.
+    fn default() -> Self {
+        BreakerLimits {
+            no_progress: 3,
+            same_error: 5,
+            refused: 3,
+            permission_denied: 2,
+            empty_reply: 3,
+            quick_failure: 3,
+        }
+    }
+}
+
+impl Default for Thrash {
+    /// Three windows filled in a quarter of an hour are no work.
+    fn default() -> Self {
+        Thrash { checkpoints: 3, minutes: 15 }
+    }
 }
 
 /// Where the levels begin, in percent of the window.
@@ -80,6 +135,10 @@ impl Default for Settings {
             end_wait_seconds: 10,
             background_wait_seconds: 120,
             verify_timeout_seconds: 600,
+            // The client's own longest Bash call is 10 minutes: three of them in silence are a hang.
+            idle_timeout_seconds: 1800,
+            breaker: BreakerLimits::default(),
+            thrash: Thrash::default(),
         }
     }
 }
@@ -96,6 +155,11 @@ impl Settings {
                 "margins.l2 ({}) must be larger than margins.l3 ({})",
                 self.margins.l2, self.margins.l3
             ));
+        }
+        if self.thrash.minutes == 0 {
+            return Some(
+                "thrash.minutes must be at least 1 (thrash.checkpoints 0 switches it off)".to_owned(),
+            );
         }
         if self.handoff_bytes < 1024 {
             return Some(format!("handoff_bytes ({}) must be at least 1024", self.handoff_bytes));

@@ -1,8 +1,20 @@
 //! The run's state: `ralph-state.json`. Other people's shell scripts read this shape with jq: keep it.
 
-use crate::level::Level;
+mod checkpoint;
+mod document;
+mod iteration;
+
+pub use checkpoint::{Cause, Checkpoint, FileInProgress};
+pub use document::merge;
+pub use iteration::{Footing, HistoryEntry, IterationRecord, Phase};
+
+use crate::breaker::Breaker;
+use crate::limits::{Limits, Quota};
+use crate::size::Growth;
 use crate::status::Status;
-use crate::verdict::{Ending, Verdict};
+use crate::todo::TodoList;
+use crate::verdict::Verdict;
+use document::strip_nulls;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -60,6 +72,36 @@ pub struct RunState {
     pub refusals: Vec<String>,
     /// US dollars spent by all sessions, as the client reckons them.
     pub cost_usd: f64,
+    /// Tokens of all sessions, as the client counts them: input, output, cache written and cache read.
+    pub tokens: u64,
+    /// What the run may use.
+    pub limits: Limits,
+    /// The client's own quotas, as it last told them.
+    pub quota: Quota,
+    /// Until when the run waits, RFC 3339 UTC; none while it does not, or where nobody knows.
+    pub paused_until: Option<String>,
+    /// Pauses so far.
+    pub pauses: u32,
+    /// Pauses since the last session that met no limit: each waits longer than the one before.
+    pub pauses_in_a_row: u32,
+    /// What has gone wrong in a row.
+    pub breaker: Breaker,
+    /// Items that were ticked at any time: one that is then removed from the list has not vanished.
+    pub ever_done: Vec<String>,
+    /// Open items that are passed over while others are open: nobody got anywhere with them.
+    pub set_aside: Vec<String>,
+    /// Verify commands that failed when they were last run.
+    pub verify_failing: Vec<String>,
+    /// What the last items took.
+    pub growth: Vec<Growth>,
+    /// True when a session may go on with the next item while the window has room for it.
+    pub pack: bool,
+    /// What becomes of uncommitted work at a checkpoint.
+    pub commit: Commit,
+    /// A client that says nothing for so long is ended; none for the settings' value.
+    pub idle_timeout_seconds: Option<u64>,
+    /// A program with its arguments, told of the end and of pauses.
+    pub notify: Vec<String>,
     /// The client, as the user named it; none where nobody did.
     pub client: Option<String>,
     /// What the user passes on to the client: `run --resume` uses it again.
@@ -70,136 +112,19 @@ pub struct RunState {
     pub ended_at: Option<String>,
 }
 
-/// The last checkpoint.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Checkpoint {
-    /// True until a prompt has carried it on.
-    pub active: bool,
-    /// Why it was written.
-    pub cause: Cause,
-    /// The level at that moment.
-    pub level: Level,
-    /// The deciding figure at that moment, whole percent.
-    pub percent_at_checkpoint: Option<u64>,
-    /// The client's own figure at that moment, whole percent.
-    pub percent_used: Option<u64>,
-    /// RFC 3339 UTC.
-    pub timestamp: String,
-    /// The handoff, relative to the project.
-    pub handoff_file: String,
-    /// What the session says it was doing: a claim, unverified.
-    pub resume_summary: String,
-    /// Files with uncommitted changes.
-    pub files_in_progress: Vec<FileInProgress>,
-    /// The first open item.
-    pub current_todo_item: String,
-    /// How far the session says it came: a claim, unverified.
-    pub progress_on_item: String,
-    /// The iteration it belongs to.
-    pub iteration: u32,
-    /// HEAD at that moment, to tell whether the handoff is stale.
-    pub head: Option<String>,
-}
-
-/// Why a checkpoint was written.
+/// What becomes of uncommitted work at a checkpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// A level was reached.
+pub enum Commit {
+    /// It is committed on the current branch.
     #[default]
-    Level,
-    /// A person or the model asked for it.
-    Manual,
-    /// The client was about to compact.
-    Compact,
-    /// The next item would not have fitted.
-    Budget,
-    /// The session ended in the middle of its work.
-    Crash,
+    Wip,
+    /// It stays as it is.
+    Off,
 }
 
-impl Cause {
-    /// As it stands in the file.
-    pub fn word(self) -> &'static str {
-        match self {
-            Cause::Level => "level",
-            Cause::Manual => "manual",
-            Cause::Compact => "compact",
-            Cause::Budget => "budget",
-            Cause::Crash => "crash",
-        }
-    }
-}
-
-/// A file with uncommitted changes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FileInProgress {
-    /// Relative to the project.
-    pub path: String,
-    /// Changed lines in the new file, such as `45-120`; several ranges are separated by `, `.
-    pub lines: String,
-    /// What kind of change.
-    pub description: String,
-}
-
-/// What one iteration came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HistoryEntry {
-    /// Its number.
-    pub iteration: u32,
-    /// Its highest deciding figure, whole percent; 0 when none was read.
-    pub peak_percent: u64,
-    /// True when it ended at a checkpoint.
-    pub checkpoint: bool,
-}
-
-/// The life of one iteration, written before each step, so that a kill between two is recoverable.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct IterationRecord {
-    /// Its number.
-    pub iteration: u32,
-    /// How far it has come.
-    pub phase: Phase,
-    /// The process of its client, once it is known.
-    pub pid: Option<u32>,
-    /// When that process began, in the system's own ticks: with the pid it names one process for ever.
-    pub process_started: Option<u64>,
-    /// RFC 3339 UTC.
-    pub started_at: Option<String>,
-    /// RFC 3339 UTC.
-    pub ended_at: Option<String>,
-    /// How it ended.
-    pub ending: Option<Ending>,
-    /// Items that were ticked before it began.
-    pub done_before: Vec<String>,
-    /// True when its prompt resumes a checkpoint.
-    pub resuming: bool,
-    /// True once SessionStart has spoken: our hooks run in it.
-    pub hooks_seen: bool,
-    /// US dollars, as the client reckons them.
-    pub cost_usd: f64,
-    /// True once it is in the history, the progress file and the handoff.
-    pub closed: bool,
-}
-
-/// How far an iteration has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Nothing has been planned yet, or the last one is judged.
-    #[default]
-    Judged,
-    /// Its prompt is written.
-    Planned,
-    /// Its client has been started.
-    Spawned,
-    /// Its client has ended.
-    Ended,
-}
+/// So many of the last items are remembered with what they took.
+const GROWTH_KEPT: usize = 20;
 
 fn owns(run: &str, session: Option<&str>, run_id: Option<&str>, session_id: Option<&str>) -> bool {
     let same = |ours: &str, theirs: Option<&str>| !ours.is_empty() && theirs == Some(ours);
@@ -226,60 +151,45 @@ impl RunState {
         owns(&self.run_id, self.session_id.as_deref(), run_id, session_id)
     }
 
-    /// The highest figure noted for an iteration.
-    pub fn note_history(&mut self, entry: HistoryEntry) {
-        match self.context_history.iter_mut().find(|known| known.iteration == entry.iteration) {
-            Some(known) => {
-                known.peak_percent = known.peak_percent.max(entry.peak_percent);
-                known.checkpoint |= entry.checkpoint;
-            }
-            None => self.context_history.push(entry),
-        }
+    /// The history's entry of an iteration, made if it is not there.
+    pub fn history_of(&mut self, iteration: u32) -> &mut HistoryEntry {
+        let place = self.context_history.iter().position(|known| known.iteration == iteration);
+        let place = place.unwrap_or_else(|| {
+            self.context_history.push(HistoryEntry { iteration, ..HistoryEntry::default() });
+            self.context_history.len() - 1
+        });
+        &mut self.context_history[place]
     }
-}
 
-fn strip_nulls(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(strip_nulls);
-        }
-        Value::Array(elements) => elements.iter_mut().for_each(strip_nulls),
-        _ => {}
-    }
-}
-
-/// Lays known fields over a document. Objects are merged; in lists an element keeps its foreign fields while
-/// it is the same thing, which is known by its first field.
-pub fn merge(document: &mut Value, known: Value) {
-    match (document, known) {
-        (Value::Object(old), Value::Object(new)) => {
-            for (key, value) in new {
-                match old.get_mut(&key) {
-                    Some(place) => merge(place, value),
-                    None => {
-                        old.insert(key, value);
-                    }
-                }
+    /// Takes the to-do list as it stands now.
+    pub fn take_items(&mut self, todo: &TodoList) {
+        self.todo_items = todo.open();
+        self.completed_items = todo.done();
+        for item in &self.completed_items {
+            if !self.ever_done.contains(item) {
+                self.ever_done.push(item.clone());
             }
         }
-        (Value::Array(old), Value::Array(new)) => {
-            old.truncate(new.len());
-            for (index, value) in new.into_iter().enumerate() {
-                match old.get_mut(index) {
-                    Some(place) if is_same_thing(place, &value) => merge(place, value),
-                    Some(place) => *place = value,
-                    None => old.push(value),
-                }
-            }
-        }
-        (place, value) => *place = value,
+        self.set_aside.retain(|item| self.todo_items.contains(item));
     }
-}
 
-fn is_same_thing(old: &Value, new: &Value) -> bool {
-    let Some((key, value)) = new.as_object().and_then(|fields| fields.iter().next()) else { return false };
-    old.get(key) == Some(value)
+    /// The item that the present session is about: the first open one that is not set aside, else the first.
+    pub fn item_in_hand(&self) -> Option<&String> {
+        self.todo_items.iter().find(|item| !self.set_aside.contains(item)).or(self.todo_items.first())
+    }
+
+    /// Items that have been ticked since the present iteration began.
+    pub fn ticked_now(&self) -> Vec<String> {
+        let before = &self.iteration_record.done_before;
+        self.completed_items.iter().filter(|item| !before.contains(item)).cloned().collect()
+    }
+
+    /// Remembers what an item took.
+    pub fn note_growth(&mut self, growth: Growth) {
+        self.growth.push(growth);
+        let too_many = self.growth.len().saturating_sub(GROWTH_KEPT);
+        self.growth.drain(..too_many);
+    }
 }
 
 #[cfg(test)]
@@ -298,7 +208,7 @@ mod tests {
         });
         let mut state = RunState::from_document(&document).unwrap();
         state.iteration = 5;
-        state.note_history(HistoryEntry { iteration: 2, peak_percent: 62, checkpoint: true });
+        state.history_of(2).peak_percent = 62;
         state.write_into(&mut document);
         let keys: Vec<_> = document.as_object().unwrap().keys().take(5).cloned().collect();
         assert_eq!(keys, ["zebra", "iteration", "context_history", "context_checkpoint", "status"]);

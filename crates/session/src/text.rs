@@ -17,6 +17,14 @@ pub fn clip_start(text: &str, limit: usize) -> String {
     std::iter::once('…').chain(text.chars().skip(length - limit.saturating_sub(1))).collect()
 }
 
+/// The beginning and the end of a text, together at most `limit` characters, with `…` between them.
+pub fn clip_middle(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    format!("{}\n{}", clip(text, limit / 2), clip_start(text, limit.saturating_sub(limit / 2 + 1)))
+}
+
 /// One line: runs of white space and control characters become one space.
 pub fn one_line(text: &str) -> String {
     text.split(|letter: char| letter.is_whitespace() || letter.is_control())

@@ -17,6 +17,9 @@ pub enum Verdict {
     },
     /// The run waits.
     Pause {
+        /// What for.
+        #[serde(default)]
+        kind: PauseKind,
         /// Until when (RFC 3339), if that is known.
         until: Option<String>,
         /// Why.
@@ -29,6 +32,35 @@ pub enum Verdict {
         /// Why.
         reason: String,
     },
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseKind {
+    /// A usage or rate limit ended the session.
+    #[default]
+    Limit,
+    /// The service is overloaded or out of reach.
+    Overload,
+    /// The user's own share of a quota is used up; the session itself went well.
+    Quota,
+    /// A person interrupted it.
+    Interrupted,
+    /// Checkpoints follow one another and nothing gets done.
+    Thrash,
+}
+
+impl PauseKind {
+    /// True when waiting helps; else a person is needed.
+    pub fn passes(self) -> bool {
+        matches!(self, PauseKind::Limit | PauseKind::Overload | PauseKind::Quota)
+    }
+
+    /// True when the session that met it is not counted and is planned again under its own number.
+    pub fn repeats(self) -> bool {
+        matches!(self, PauseKind::Limit | PauseKind::Overload | PauseKind::Interrupted)
+    }
 }
 
 /// What makes the next session.
@@ -48,7 +80,7 @@ impl Verdict {
     pub fn marker(&self) -> Marker {
         match self.clone() {
             Verdict::Stop { status, reason } => Marker::Stop { status, reason },
-            Verdict::Pause { until, reason } => Marker::Pause { until, reason },
+            Verdict::Pause { until, reason, .. } => Marker::Pause { until, reason },
             Verdict::Continue { kind, reason } => Marker::Continue { kind: kind.word(), reason },
         }
     }
@@ -92,6 +124,10 @@ pub enum Ending {
     Limit(String),
     /// The service is overloaded or failing.
     Overloaded(String),
+    /// It said nothing for too long, and was ended.
+    Silent(String),
+    /// The run's deadline came, and it was ended.
+    OutOfTime,
     /// Interrupted by a person.
     Interrupted,
     /// Ended without a result: a signal or a crash.
@@ -101,6 +137,39 @@ pub enum Ending {
     /// No evidence (a shell loop, whose results we do not see).
     #[default]
     Unknown,
+}
+
+impl Ending {
+    /// As it stands in the journal.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Ending::Completed => "completed",
+            Ending::HookStopped => "hook_stopped",
+            Ending::WindowFull(_) => "window_full",
+            Ending::ClientLimit(_) => "client_limit",
+            Ending::Fatal(_) => "fatal",
+            Ending::Limit(_) => "limit",
+            Ending::Overloaded(_) => "overloaded",
+            Ending::Silent(_) => "silent",
+            Ending::OutOfTime => "out_of_time",
+            Ending::Interrupted => "interrupted",
+            Ending::Crashed(_) => "crashed",
+            Ending::Failed(_) => "failed",
+            Ending::Unknown => "unknown",
+        }
+    }
+
+    /// The words of an ending that is a failure.
+    pub fn failure(&self) -> Option<&str> {
+        match self {
+            Ending::WindowFull(words)
+            | Ending::ClientLimit(words)
+            | Ending::Silent(words)
+            | Ending::Crashed(words)
+            | Ending::Failed(words) => Some(words),
+            _ => None,
+        }
+    }
 }
 
 /// How a process ended.

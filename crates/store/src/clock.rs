@@ -1,7 +1,7 @@
 //! The time.
 #![expect(clippy::disallowed_methods, reason = "this is the one place that tells the time")]
 
-use chrono::{DateTime, Local, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, Local, NaiveDate, NaiveDateTime, SecondsFormat, TimeZone, Utc};
 
 /// Now.
 pub fn now() -> DateTime<Utc> {
@@ -26,4 +26,73 @@ pub fn parse(stamp: &str) -> Option<DateTime<Utc>> {
 /// The moment on this machine's wall clock, as a handoff is named: `2026-01-07-1145`.
 pub fn wall_clock(moment: DateTime<Utc>) -> String {
     moment.with_timezone(&Local).format("%Y-%m-%d-%H%M").to_string()
+}
+
+/// The moment so many seconds after the beginning of 1970.
+pub fn at(seconds: u64) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0)
+}
+
+/// The next moment with this wall-clock time on this machine (or in UTC), and on this day if one is named.
+pub fn next_wall_clock(
+    now: DateTime<Utc>,
+    time: (u32, u32),
+    month_day: Option<(u32, u32)>,
+    utc: bool,
+) -> Option<DateTime<Utc>> {
+    if utc { next_at(&now, time, month_day) } else { next_at(&now.with_timezone(&Local), time, month_day) }
+}
+
+/// The moment with this date and time on this machine's wall clock.
+pub fn of_wall_clock(date_and_time: NaiveDateTime) -> Option<DateTime<Utc>> {
+    date_and_time.and_local_timezone(Local).earliest().map(|moment| moment.to_utc())
+}
+
+/// A moment as a person reads it on this machine's wall clock: `07:00`, or `Sat 22 Nov 07:00` on another day.
+pub fn for_people(moment: DateTime<Utc>) -> String {
+    let (moment, today) = (moment.with_timezone(&Local), now().with_timezone(&Local).date_naive());
+    let form = if moment.date_naive() == today { "%H:%M:%S" } else { "%a %e %b %H:%M:%S" };
+    moment.format(form).to_string()
+}
+
+fn next_at<Zone: TimeZone>(
+    now: &DateTime<Zone>,
+    (hour, minute): (u32, u32),
+    month_day: Option<(u32, u32)>,
+) -> Option<DateTime<Utc>> {
+    let zone = now.timezone();
+    let today = now.date_naive();
+    let days: Vec<NaiveDate> = match month_day {
+        Some((month, day)) => {
+            let years = [today.year(), today.year() + 1];
+            years.iter().filter_map(|year| NaiveDate::from_ymd_opt(*year, month, day)).collect()
+        }
+        // The third for a clock that skips the hour on the second.
+        None => today.iter_days().take(3).collect(),
+    };
+    let moments = days
+        .into_iter()
+        .filter_map(|day| day.and_hms_opt(hour, minute, 0)?.and_local_timezone(zone.clone()).earliest());
+    moments.map(|moment| moment.to_utc()).find(|moment| *moment > now.to_utc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wall_clock_time_is_the_next_one_today_or_tomorrow_or_on_its_day() {
+        let now = parse("2026-11-21T14:30:00Z").unwrap();
+        for (time, day, expected) in [
+            ((15, 0), None, "2026-11-21T15:00:00Z"),
+            ((14, 30), None, "2026-11-22T14:30:00Z"),
+            ((3, 0), None, "2026-11-22T03:00:00Z"),
+            ((15, 0), Some((11, 28)), "2026-11-28T15:00:00Z"),
+            ((0, 30), Some((1, 2)), "2027-01-02T00:30:00Z"),
+        ] {
+            let found = next_wall_clock(now, time, day, true).map(stamp);
+            assert_eq!(found.as_deref(), Some(expected), "{time:?} {day:?}");
+        }
+        assert_eq!(next_wall_clock(now, (15, 0), Some((2, 30)), true), None);
+    }
 }

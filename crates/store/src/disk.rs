@@ -243,6 +243,16 @@ pub fn changed_since(folder: &Path, since: std::time::SystemTime, most: usize) -
     found.into_iter().skip(skipped).map(|(_, path)| path).collect()
 }
 
+/// The files below a folder with their sizes, one a line, sorted; empty where there is none.
+pub fn listing(folder: &Path) -> String {
+    let mut lines: Vec<String> = changed_since(folder, std::time::SystemTime::UNIX_EPOCH, 1_000)
+        .iter()
+        .map(|path| format!("{} {}\n", path.display(), size(path).unwrap_or(0)))
+        .collect();
+    lines.sort();
+    lines.concat()
+}
+
 /// Where a link leads; the path itself if it is none.
 pub fn resolve_link(path: &Path) -> PathBuf {
     match fs::symlink_metadata(path) {

@@ -80,6 +80,17 @@ pub fn last_lines(path: &Path, limit: u64) -> Result<Vec<Line>, StoreError> {
     Ok(lines)
 }
 
+/// The fill of the session's first answer: what stood in the window before any work. Looked for at the
+/// transcript's beginning, at most so many bytes.
+pub fn first_fill(path: &Path) -> Option<u64> {
+    const BEGINNING: u64 = 4 * 1024 * 1024;
+    let (file, size) = open(path).ok()??;
+    let bytes = read_at(&file, 0, usize::try_from(size.min(BEGINNING)).ok()?).ok()?;
+    let mut answers = bytes.split(|byte| *byte == b'\n').filter_map(Line::parse_usage);
+    let first = answers.find(Line::speaks_of_usage)?;
+    Some(first.message.usage.unwrap_or_default().input())
+}
+
 fn open(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,

@@ -1,0 +1,127 @@
+//! What the run may use: iterations, money, tokens, time, and the user's share of the client's quotas.
+
+use session::limits::{Limits, QuotaWindow};
+use session::text::{counted, tokens};
+use session::verdict::PauseKind;
+use session::{RunState, Status, Verdict};
+
+/// The bound that is reached, if one is. `now` is RFC 3339 UTC in whole seconds, as every moment in the state.
+pub fn reached(state: &RunState, now: &str) -> Option<Verdict> {
+    let stop = |status, reason| Some(Verdict::Stop { status, reason });
+    let Limits { max_cost_usd, max_tokens, .. } = state.limits;
+    if let Some(most) = max_cost_usd.filter(|most| state.cost_usd >= *most) {
+        return stop(Status::Budget, format!("${:.2} of ${most:.2} spent", state.cost_usd));
+    }
+    if let Some(most) = max_tokens.filter(|most| state.tokens >= *most) {
+        return stop(Status::Budget, format!("{} of {} tokens used", tokens(state.tokens), tokens(most)));
+    }
+    if let Some(deadline) = passed(state, now) {
+        return stop(Status::Deadline, format!("the deadline was {deadline}"));
+    }
+    if state.iteration >= state.max_iterations {
+        let done = counted(state.iteration as usize, "iteration");
+        return stop(Status::MaxIterations, format!("{done} done"));
+    }
+    quota(state, now)
+}
+
+/// The deadline, if it has passed. Moments of one form sort as text.
+pub fn passed<'a>(state: &'a RunState, now: &str) -> Option<&'a str> {
+    state.limits.deadline.as_deref().filter(|deadline| now >= *deadline)
+}
+
+fn quota(state: &RunState, now: &str) -> Option<Verdict> {
+    let share = f64::from(state.limits.stop_at_limit_percent?);
+    let windows = [("five-hour", &state.quota.five_hour), ("weekly", &state.quota.seven_day)];
+    let is_over = |window: &QuotaWindow| window.resets_at.as_deref().is_none_or(|reset| now < reset);
+    let full = windows
+        .into_iter()
+        .filter_map(|(name, window)| Some((name, window.as_ref()?)))
+        .filter(|(_, window)| window.percent >= share && is_over(window))
+        // Where both are used up, the later reset counts.
+        .max_by(|(_, one), (_, other)| one.resets_at.cmp(&other.resets_at));
+    let (name, window) = full?;
+    let reason =
+        format!("{:.0}% of the {name} quota is used, and the run stops at {share:.0}%", window.percent);
+    match &window.resets_at {
+        Some(reset) if state.limits.deadline.as_ref().is_some_and(|deadline| reset >= deadline) => {
+            let reason = format!("{reason}; it resets at {reset}, after the deadline");
+            Some(Verdict::Stop { status: Status::Deadline, reason })
+        }
+        Some(reset) => Some(Verdict::Pause { kind: PauseKind::Quota, until: Some(reset.clone()), reason }),
+        // Without a reset there is nothing to wait for.
+        None => Some(Verdict::Stop { status: Status::Budget, reason }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use session::limits::Quota;
+
+    const NOW: &str = "2026-01-07T05:00:00Z";
+
+    fn state() -> RunState {
+        RunState { iteration: 2, max_iterations: 50, cost_usd: 4.0, tokens: 1_000_000, ..RunState::default() }
+    }
+
+    fn quota(five_hour: Option<(f64, &str)>, seven_day: Option<(f64, &str)>) -> Quota {
+        let window = |(percent, resets_at): (f64, &str)| QuotaWindow {
+            percent,
+            resets_at: Some(resets_at.to_owned()).filter(|reset| !reset.is_empty()),
+        };
+        Quota { five_hour: five_hour.map(window), seven_day: seven_day.map(window) }
+    }
+
+    #[test]
+    fn each_bound_ends_the_run_with_its_own_word() {
+        let none = || Limits::default();
+        for (limits, iteration, marker) in [
+            (none(), 2, None),
+            (none(), 50, Some("RALPH_STOP|max_iterations|50 iterations done")),
+            (Limits { max_cost_usd: Some(4.0), ..none() }, 2, Some("RALPH_STOP|budget|$4.00 of $4.00 spent")),
+            (Limits { max_cost_usd: Some(4.01), ..none() }, 2, None),
+            (
+                Limits { max_tokens: Some(900_000), ..none() },
+                2,
+                Some("RALPH_STOP|budget|1M of 900k tokens used"),
+            ),
+            (
+                Limits { deadline: Some(NOW.into()), ..none() },
+                2,
+                Some("RALPH_STOP|deadline|the deadline was 2026-01-07T05:00:00Z"),
+            ),
+            (Limits { deadline: Some("2026-01-07T05:00:01Z".into()), ..none() }, 2, None),
+        ] {
+            let state = RunState { limits: limits.clone(), iteration, ..state() };
+            let said = reached(&state, NOW).map(|verdict| verdict.marker().to_string());
+            assert_eq!(said.as_deref(), marker, "{limits:?}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_the_quota_waits_for_the_later_reset_and_an_old_figure_counts_for_nothing() {
+        let soon = "2026-01-07T06:00:00Z";
+        let later = "2026-01-10T00:00:00Z";
+        let past = "2026-01-07T04:00:00Z";
+        for (quota, beginning) in [
+            (quota(Some((79.0, soon)), None), None),
+            (
+                quota(Some((80.0, soon)), None),
+                Some("RALPH_PAUSE|2026-01-07T06:00:00Z|80% of the five-hour quota"),
+            ),
+            (
+                quota(Some((90.0, soon)), Some((81.0, later))),
+                Some("RALPH_PAUSE|2026-01-10T00:00:00Z|81% of the weekly quota"),
+            ),
+            (quota(Some((99.0, past)), None), None),
+            (quota(Some((99.0, "")), None), Some("RALPH_STOP|budget|99% of the five-hour quota")),
+        ] {
+            let limits = Limits { stop_at_limit_percent: Some(80), ..Limits::default() };
+            let state = RunState { limits, quota, ..state() };
+            let said = reached(&state, NOW).map(|verdict| verdict.marker().to_string());
+            assert_eq!(said.is_some(), beginning.is_some(), "{said:?}");
+            assert!(said.unwrap_or_default().starts_with(beginning.unwrap_or_default()));
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The circuit breaker: a night that gets nowhere ends, with the reason and the evidence. Pure counting; what
+//! counts as progress was found out before.
+
+use crate::fingerprint::fingerprint;
+use session::RunState;
+use session::breaker::{BreakerCause, Opened};
+use session::settings::BreakerLimits;
+use session::text::{clip, counted, one_line};
+
+/// What one session came to, as far as the breaker asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observation {
+    /// What has moved, in words: a commit, files, an item, a verify command, the working memory.
+    pub progress: Vec<String>,
+    /// True when an item was ticked, or a verify command passes that had failed.
+    pub finished: bool,
+    /// True when nobody could find out whether anything moved: that is held against nobody.
+    pub unsure: bool,
+    /// The error it ended with: its own, or its last command's that did not pass later.
+    pub error: Option<String>,
+    /// A tool that the client refused to run.
+    pub denied: Option<String>,
+    /// True when the model said nothing and did nothing.
+    pub empty: bool,
+    /// True when it failed before the model had answered.
+    pub failed_at_start: bool,
+}
+
+/// So many fingerprints are kept.
+const ERRORS_KEPT: usize = 20;
+/// The order in which causes are named when several are due: the most telling first.
+const ORDER: [BreakerCause; 6] = [
+    BreakerCause::QuickFailure,
+    BreakerCause::PermissionDenied,
+    BreakerCause::EmptyReply,
+    BreakerCause::Refused,
+    BreakerCause::SameError,
+    BreakerCause::NoProgress,
+];
+
+/// Counts one session; answers with the opening, if it opens now.
+pub fn observe(
+    state: &mut RunState,
+    seen: &Observation,
+    refusal: Option<&str>,
+    limits: &BreakerLimits,
+) -> Option<Opened> {
+    count_up(state, seen, refusal.is_some());
+    let trial = state.breaker.half_open.take();
+    let due = |cause: &BreakerCause| {
+        let limit = if trial == Some(*cause) { 1 } else { limit(*cause, limits) };
+        limit > 0 && count(*cause, state) >= limit
+    };
+    let cause = ORDER.into_iter().find(due)?;
+    let opened = Opened {
+        cause,
+        count: count(cause, state),
+        evidence: evidence(cause, state, seen, refusal, trial == Some(cause)),
+        iteration: state.iteration,
+        at: String::new(),
+    };
+    state.breaker.opened = Some(opened.clone());
+    Some(opened)
+}
+
+fn count_up(state: &mut RunState, seen: &Observation, refused: bool) {
+    let next = |count: u32, again: bool| if again { count.saturating_add(1) } else { 0 };
+    state.no_change_count = next(state.no_change_count, seen.progress.is_empty() && !seen.unsure);
+    let mark = seen.error.as_ref().filter(|_| !seen.finished).map(|error| fingerprint(error));
+    match mark {
+        Some(mark) if state.error_hashes.last() == Some(&mark) => state.error_hashes.push(mark),
+        Some(mark) => state.error_hashes = vec![mark],
+        None => state.error_hashes.clear(),
+    }
+    let too_many = state.error_hashes.len().saturating_sub(ERRORS_KEPT);
+    state.error_hashes.drain(..too_many);
+    let breaker = &mut state.breaker;
+    breaker.refused = next(breaker.refused, refused && !seen.finished);
+    breaker.permission_denied = next(breaker.permission_denied, seen.denied.is_some() && !seen.finished);
+    breaker.empty_reply = next(breaker.empty_reply, seen.empty);
+    breaker.quick_failure = next(breaker.quick_failure, seen.failed_at_start);
+    breaker.last_error = seen.error.as_ref().map_or(String::new(), |error| clip(&one_line(error), 300));
+}
+
+/// How far a counter has come.
+pub fn count(cause: BreakerCause, state: &RunState) -> u32 {
+    match cause {
+        BreakerCause::QuickFailure => state.breaker.quick_failure,
+        BreakerCause::PermissionDenied => state.breaker.permission_denied,
+        BreakerCause::EmptyReply => state.breaker.empty_reply,
+        BreakerCause::Refused => state.breaker.refused,
+        BreakerCause::SameError => state.error_hashes.len() as u32,
+        BreakerCause::NoProgress => state.no_change_count,
+    }
+}
+
+fn limit(cause: BreakerCause, limits: &BreakerLimits) -> u32 {
+    match cause {
+        BreakerCause::QuickFailure => limits.quick_failure,
+        BreakerCause::PermissionDenied => limits.permission_denied,
+        BreakerCause::EmptyReply => limits.empty_reply,
+        BreakerCause::Refused => limits.refused,
+        BreakerCause::SameError => limits.same_error,
+        BreakerCause::NoProgress => limits.no_progress,
+    }
+}
+
+fn evidence(
+    cause: BreakerCause,
+    state: &RunState,
+    seen: &Observation,
+    refusal: Option<&str>,
+    in_trial: bool,
+) -> String {
+    let error = &state.breaker.last_error;
+    let said = if error.is_empty() { String::new() } else { format!(": {error}") };
+    let sessions = counted(count(cause, state) as usize, "session");
+    let words = match cause {
+        BreakerCause::QuickFailure => {
+            format!("{sessions} in a row failed before the model had answered{said}")
+        }
+        BreakerCause::PermissionDenied => format!(
+            "in {sessions} in a row the client refused the tool {tool}: allow it after `--`, for example with --allowedTools {tool}",
+            tool = seen.denied.as_deref().unwrap_or("?")
+        ),
+        BreakerCause::EmptyReply => format!("{sessions} in a row said and did nothing"),
+        BreakerCause::Refused => format!(
+            "{} in a row did not hold, the last because: {}",
+            counted(state.breaker.refused as usize, "promise"),
+            refusal.unwrap_or_default()
+        ),
+        BreakerCause::SameError => format!("{sessions} in a row ended with the same error{said}"),
+        BreakerCause::NoProgress => {
+            let item =
+                state.item_in_hand().map(|item| format!("; the item in hand is \"{}\"", clip(item, 80)));
+            format!(
+                "{sessions} in a row changed nothing: no commit, no file, no item{}{said}",
+                item.unwrap_or_default()
+            )
+        }
+    };
+    let trial = if in_trial { "again in the session after the reset: " } else { "" };
+    clip(&format!("{trial}{words}"), 500)
+}
+
+/// Before a stuck item opens the breaker it is set aside, if another one is open: the night goes on with the
+/// rest. Answers with the item.
+pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String> {
+    let nearly = |cause| {
+        let limit = limit(cause, limits);
+        limit > 1 && count(cause, state) + 1 == limit
+    };
+    if !nearly(BreakerCause::NoProgress) && !nearly(BreakerCause::SameError) {
+        return None;
+    }
+    let stuck = state.item_in_hand()?.clone();
+    let others = state.todo_items.iter().any(|item| *item != stuck && !state.set_aside.contains(item));
+    if !others {
+        return None;
+    }
+    state.set_aside.push(stuck.clone());
+    Some(stuck)
+}
+
+/// `--reset-breaker`: the counters begin anew, and the next session is a trial for the old trouble.
+pub fn reset(state: &mut RunState) {
+    let trouble = state.breaker.opened.take().map(|opened| opened.cause);
+    state.breaker = session::breaker::Breaker { half_open: trouble, ..Default::default() };
+    state.no_change_count = 0;
+    state.error_hashes.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: BreakerLimits = BreakerLimits {
+        no_progress: 3,
+        same_error: 5,
+        refused: 3,
+        permission_denied: 2,
+        empty_reply: 3,
+        quick_failure: 3,
+    };
+
+    fn worked() -> Observation {
+        Observation { progress: vec!["a commit".into()], ..Observation::default() }
+    }
+
+    fn finished() -> Observation {
+        Observation { finished: true, ..worked() }
+    }
+
+    fn erring(error: &str) -> Observation {
+        Observation { error: Some(error.into()), ..worked() }
+    }
+
+    fn denied() -> Observation {
+        Observation { denied: Some("Bash".into()), ..worked() }
+    }
+
+    /// Which cause opens the breaker, and at which session; none if it stays closed.
+    fn opens(sessions: &[Observation]) -> Option<(BreakerCause, usize)> {
+        let mut state = RunState::default();
+        let opened = |seen: &Observation| observe(&mut state, seen, None, &LIMITS).map(|opened| opened.cause);
+        let causes: Vec<_> = sessions.iter().map(opened).collect();
+        let place = causes.iter().position(Option::is_some)?;
+        Some((causes[place]?, place + 1))
+    }
+
+    #[test]
+    fn each_cause_has_its_own_counter_and_opens_at_its_own_limit() {
+        let nothing = Observation::default();
+        let empty = Observation { empty: true, ..Observation::default() };
+        let at_start = Observation { failed_at_start: true, ..Observation::default() };
+        let unsure = Observation { unsure: true, ..Observation::default() };
+        for (sessions, expected) in [
+            (vec![nothing.clone(); 4], Some((BreakerCause::NoProgress, 3))),
+            (vec![empty; 3], Some((BreakerCause::EmptyReply, 3))),
+            (vec![at_start; 3], Some((BreakerCause::QuickFailure, 3))),
+            (vec![denied(); 2], Some((BreakerCause::PermissionDenied, 2))),
+            (vec![erring("error: a"); 5], Some((BreakerCause::SameError, 5))),
+            (vec![worked(); 50], None),
+            (vec![unsure; 50], None),
+            (vec![nothing.clone(), nothing.clone(), worked(), nothing.clone(), nothing], None),
+            (vec![denied(), worked(), denied()], None),
+        ] {
+            assert_eq!(opens(&sessions), expected, "{sessions:?}");
+        }
+    }
+
+    #[test]
+    fn changing_line_numbers_do_not_hide_an_error_and_different_errors_do_not_add_up() {
+        let same: Vec<_> = (1..=5)
+            .map(|line| erring(&format!("error[E0308]: mismatched types at src/a.rs:{line}:7")))
+            .collect();
+        assert_eq!(opens(&same), Some((BreakerCause::SameError, 5)));
+        let different: Vec<_> = ["E0308", "E0412", "E0425", "E0433", "E0502", "E0599"]
+            .iter()
+            .map(|code| erring(&format!("error[{code}]: something is wrong")))
+            .collect();
+        assert_eq!(opens(&different), None);
+        let with_a_tick: Vec<_> = (0..9)
+            .map(|n| {
+                if n % 3 == 2 {
+                    Observation { error: Some("error: a".into()), ..finished() }
+                } else {
+                    erring("error: a")
+                }
+            })
+            .collect();
+        assert_eq!(opens(&with_a_tick), None, "an error beside finished items is no standstill");
+    }
+
+    #[test]
+    fn promises_are_counted_while_no_item_is_finished() {
+        let mut state = RunState::default();
+        assert_eq!(observe(&mut state, &worked(), Some("x"), &LIMITS), None);
+        assert_eq!(observe(&mut state, &finished(), Some("x"), &LIMITS), None);
+        assert_eq!(observe(&mut state, &worked(), Some("x"), &LIMITS), None);
+        assert_eq!(observe(&mut state, &worked(), Some("x"), &LIMITS), None);
+        let opened = observe(&mut state, &worked(), Some("x"), &LIMITS).unwrap();
+        assert_eq!((opened.cause, opened.count), (BreakerCause::Refused, 3));
+    }
+
+    #[test]
+    fn a_limit_of_zero_never_opens() {
+        let limits = BreakerLimits { no_progress: 0, ..LIMITS };
+        let mut state = RunState::default();
+        assert!((0..50).all(|_| observe(&mut state, &Observation::default(), None, &limits).is_none()));
+    }
+
+    #[test]
+    fn after_a_reset_one_session_of_the_same_trouble_opens_it_again_and_progress_closes_it() {
+        let mut state = RunState::default();
+        for _ in 0..3 {
+            observe(&mut state, &Observation::default(), None, &LIMITS);
+        }
+        reset(&mut state);
+        assert_eq!(state.breaker.half_open, Some(BreakerCause::NoProgress));
+        let mut closed = state.clone();
+        assert_eq!(observe(&mut closed, &worked(), None, &LIMITS), None);
+        assert_eq!(observe(&mut closed, &Observation::default(), None, &LIMITS), None, "closed again");
+        let opened = observe(&mut state, &Observation::default(), None, &LIMITS).unwrap();
+        assert_eq!((opened.cause, opened.count), (BreakerCause::NoProgress, 1));
+        assert!(opened.evidence.starts_with("again in the session after the reset"), "{}", opened.evidence);
+    }
+
+    #[test]
+    fn a_stuck_item_is_set_aside_just_before_the_breaker_would_open_and_only_if_another_is_open() {
+        let mut state = RunState { todo_items: vec!["one".into(), "two".into()], ..RunState::default() };
+        let mut nothing = || {
+            let opened = observe(&mut state, &Observation::default(), None, &LIMITS).is_some();
+            (opened, set_aside(&mut state, &LIMITS))
+        };
+        assert_eq!(nothing(), (false, None));
+        assert_eq!(nothing(), (false, Some("one".to_owned())));
+        assert_eq!(nothing(), (true, None), "three sessions without progress are three, whatever the item");
+        assert_eq!(state.item_in_hand().map(String::as_str), Some("two"));
+    }
+}

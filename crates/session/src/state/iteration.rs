@@ -1,0 +1,89 @@
+//! One iteration: its life, and what it came to.
+
+use crate::verdict::Ending;
+use serde::{Deserialize, Serialize};
+
+/// What one iteration came to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HistoryEntry {
+    /// Its number.
+    pub iteration: u32,
+    /// Its highest deciding figure, whole percent; 0 when none was read.
+    pub peak_percent: u64,
+    /// True when it ended at a checkpoint.
+    pub checkpoint: bool,
+    /// Items it ticked.
+    pub items: u32,
+    /// US dollars, as the client reckons them.
+    pub cost_usd: f64,
+    /// From its start to its end.
+    pub seconds: u64,
+    /// How it ended, in one word of the journal; empty while it has not.
+    pub ending: String,
+}
+
+/// What the project stands on: when none of it has moved, nothing was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Footing {
+    /// HEAD.
+    pub head: Option<String>,
+    /// What the files hold, apart from ours and ignored ones; none where that could not be found out.
+    pub tree: Option<String>,
+    /// What the working memory holds; none without one.
+    pub memory: Option<String>,
+}
+
+/// The life of one iteration, written before each step, so that a kill between two is recoverable.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IterationRecord {
+    /// Its number.
+    pub iteration: u32,
+    /// How far it has come.
+    pub phase: Phase,
+    /// The process of its client, once it is known.
+    pub pid: Option<u32>,
+    /// When that process began, in the system's own ticks: with the pid it names one process for ever.
+    pub process_started: Option<u64>,
+    /// RFC 3339 UTC.
+    pub started_at: Option<String>,
+    /// RFC 3339 UTC.
+    pub ended_at: Option<String>,
+    /// How it ended.
+    pub ending: Option<Ending>,
+    /// Items that were ticked before it began.
+    pub done_before: Vec<String>,
+    /// True when its prompt resumes a checkpoint.
+    pub resuming: bool,
+    /// True once SessionStart has spoken: our hooks run in it.
+    pub hooks_seen: bool,
+    /// US dollars, as the client reckons them.
+    pub cost_usd: f64,
+    /// Tokens, as the client counts them.
+    pub tokens: u64,
+    /// When the limit that ended it resets, RFC 3339 UTC.
+    pub resets_at: Option<String>,
+    /// A tool that the client refused to run.
+    pub denied_tool: Option<String>,
+    /// What the project stood on before it.
+    pub footing: Option<Footing>,
+    /// True once it is in the history, the progress file and the handoff.
+    pub closed: bool,
+}
+
+/// How far an iteration has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Nothing has been planned yet, or the last one is judged.
+    #[default]
+    Judged,
+    /// Its prompt is written.
+    Planned,
+    /// Its client has been started.
+    Spawned,
+    /// Its client has ended.
+    Ended,
+}
