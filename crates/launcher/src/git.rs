@@ -83,15 +83,27 @@ pub fn head(folder: &Path) -> Option<String> {
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> Outcome {
+    run(asking(folder, arguments), DEADLINE)
+}
+
+/// A git that is only asked and writes nothing: `git diff` renews the index unless it is told not to.
+pub(crate) fn asking(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("git");
     command
-        .args(["-c", "core.quotePath=false", "-c", "core.fsmonitor=false"])
+        .args([
+            "-c",
+            "core.quotePath=false",
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "diff.autoRefreshIndex=false",
+        ])
         .args(arguments)
         .current_dir(folder)
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("LC_ALL", "C");
-    run(command, DEADLINE)
+    command
 }
 
 fn text(outcome: &Outcome) -> String {

@@ -9,16 +9,19 @@
     reason = "this is the one place that starts programs, and their output lies in files"
 )]
 
+mod changes;
+mod child;
 pub mod client;
+pub mod footing;
 pub mod git;
 pub mod process;
+mod secrets;
+pub mod wip;
 
-use std::io::Read;
-use std::os::unix::process::CommandExt;
+use child::Terms;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 /// What a child came to.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +59,7 @@ pub fn shell(line: &str, folder: &Path, deadline: Duration) -> Outcome {
 pub fn shell_unless(line: &str, folder: &Path, deadline: Duration, give_up: &dyn Fn() -> bool) -> Outcome {
     let mut command = Command::new("sh");
     command.arg("-c").arg(line).current_dir(folder);
-    run_unless(command, deadline, give_up)
+    child::run(command, Terms { give_up, ..Terms::within(deadline) })
 }
 
 /// Runs a program in our place: its streams are ours, its environment is exactly what is given. Answers with
@@ -85,69 +88,30 @@ pub fn client_version(program: &Path) -> Option<String> {
     (outcome.succeeded() && !words.is_empty()).then_some(words)
 }
 
+/// Runs a program (no shell: each argument reaches it as it stands, the first is the program) with these bytes
+/// on its standard input. Its whole group is ended at the deadline; a program that does not read is no error.
+pub fn tell(arguments: &[String], folder: &Path, input: &[u8], deadline: Duration) -> Outcome {
+    let Some((program, arguments)) = arguments.split_first() else {
+        return Outcome { trouble: Some("no program is named".into()), ..Outcome::default() };
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder);
+    child::run(command, Terms { input: Some(input.to_owned()), ..Terms::within(deadline) })
+}
+
 /// Runs a command with nothing on its standard input, collecting what it prints.
 fn run(command: Command, deadline: Duration) -> Outcome {
-    run_unless(command, deadline, &|| false)
-}
-
-const ASKED_EVERY: Duration = Duration::from_millis(250);
-
-fn run_unless(mut command: Command, deadline: Duration, give_up: &dyn Fn() -> bool) -> Outcome {
-    let mut asked = Instant::now();
-    let started = Instant::now();
-    let child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
-    let mut child = match child {
-        Ok(child) => child,
-        Err(error) => return Outcome { trouble: Some(error.to_string()), ..Outcome::default() },
-    };
-    let stdout = collect(child.stdout.take());
-    let stderr = collect(child.stderr.take());
-    let mut outcome = Outcome::default();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => {
-                outcome.code = status.code();
-                break;
-            }
-            Ok(None) if started.elapsed() < deadline && !outcome.given_up => {
-                std::thread::sleep(Duration::from_millis(2));
-                if asked.elapsed() >= ASKED_EVERY {
-                    asked = Instant::now();
-                    outcome.given_up = give_up();
-                }
-            }
-            _ => {
-                outcome.timed_out = !outcome.given_up;
-                process::end_group(child.id(), Duration::from_millis(500));
-                let _ = child.wait();
-                break;
-            }
-        }
-    }
-    // A grandchild may hold the pipe open for ever: what has come so far must do.
-    let patience = Duration::from_millis(500);
-    outcome.stdout = stdout.recv_timeout(patience).unwrap_or_default();
-    outcome.stderr = stderr.recv_timeout(patience).unwrap_or_default();
-    outcome
-}
-
-fn collect(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut stream) = stream {
-            let _ = stream.by_ref().take(MOST_OUTPUT as u64).read_to_end(&mut bytes);
-            let _ = std::io::copy(&mut stream, &mut std::io::sink());
-        }
-        let _ = sender.send(bytes);
-    });
-    receiver
+    child::run(command, Terms::within(deadline))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
+
+    fn words(line: &[&str]) -> Vec<String> {
+        line.iter().map(|word| (*word).to_owned()).collect()
+    }
 
     #[test]
     fn a_command_line_runs_in_its_folder_and_reports_what_it_said() {
@@ -165,5 +129,64 @@ mod tests {
         let outcome = shell("sleep 60 & sleep 60", folder.path(), Duration::from_millis(200));
         assert!(outcome.timed_out && !outcome.succeeded());
         assert!(started.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn what_was_said_is_there_though_a_daemon_holds_the_pipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let started = Instant::now();
+        let outcome = shell("echo said; echo oops >&2; sleep 30 &", folder.path(), Duration::from_secs(20));
+        assert!(outcome.succeeded());
+        assert_eq!((outcome.stdout.as_slice(), outcome.stderr.as_slice()), (&b"said\n"[..], &b"oops\n"[..]));
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn what_was_said_before_the_deadline_is_there_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let outcome = shell("echo said; sleep 30", folder.path(), Duration::from_millis(300));
+        assert!(outcome.timed_out);
+        assert_eq!(outcome.stdout, b"said\n");
+    }
+
+    #[test]
+    fn more_output_than_we_keep_is_thrown_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let outcome = shell("head -c 9000000 /dev/zero", folder.path(), Duration::from_secs(20));
+        assert!(outcome.succeeded());
+        assert_eq!(outcome.stdout.len(), MOST_OUTPUT);
+    }
+
+    #[test]
+    fn a_program_is_told_every_byte_in_its_folder_and_no_shell_reads_its_arguments() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = vec![b'x'; 300_000];
+        let outcome = tell(&words(&["cat"]), folder.path(), &input, Duration::from_secs(10));
+        assert!(outcome.succeeded());
+        assert_eq!(outcome.stdout, input);
+        let outcome = tell(&words(&["echo", "$HOME; *"]), folder.path(), b"", Duration::from_secs(10));
+        assert_eq!(outcome.stdout, b"$HOME; *\n");
+        let outcome = tell(&words(&["pwd"]), folder.path(), b"", Duration::from_secs(10));
+        assert!(String::from_utf8_lossy(&outcome.stdout).contains(&*folder.path().to_string_lossy()));
+    }
+
+    #[test]
+    fn a_program_that_does_not_read_what_it_is_told_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let outcome = tell(&words(&["true"]), folder.path(), &vec![0; 1_000_000], Duration::from_secs(10));
+        assert!(outcome.succeeded(), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_program_that_is_told_something_is_ended_at_its_deadline_and_one_that_is_missing_is_named_trouble() {
+        let folder = tempfile::tempdir().unwrap();
+        let started = Instant::now();
+        let hangs = words(&["sh", "-c", "sleep 60 & sleep 60"]);
+        let outcome = tell(&hangs, folder.path(), &vec![0; 1_000_000], Duration::from_millis(200));
+        assert!(outcome.timed_out && !outcome.succeeded());
+        assert!(started.elapsed() < Duration::from_secs(10));
+        let missing = tell(&words(&["/no/such/program"]), folder.path(), b"", Duration::from_secs(1));
+        assert!(missing.trouble.is_some() && !missing.succeeded());
+        assert!(tell(&[], folder.path(), b"", Duration::from_secs(1)).trouble.is_some());
     }
 }

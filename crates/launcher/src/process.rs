@@ -1,7 +1,10 @@
 //! Processes: who is alive, who is who, and ending what is ours.
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
+use rustix::process::{
+    Pid, Signal, kill_process, kill_process_group, test_kill_process, test_kill_process_group,
+};
 use std::path::Path;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// A process named for ever: pids come back, a pid with its start time does not.
@@ -104,6 +107,24 @@ pub fn end_group(leader: u32, patience: Duration) {
         std::thread::sleep(Duration::from_millis(10));
     }
     let _ = kill_process_group(pid, Signal::KILL);
+}
+
+/// Ends a child of ours and its group: asks first, and gives all of them this long to tidy up behind themselves.
+pub(crate) fn end_child(child: &mut Child, patience: Duration) {
+    let Some(group) = to_pid(child.id()) else { return };
+    let _ = kill_process_group(group, Signal::TERM);
+    let started = Instant::now();
+    let mut is_empty = false;
+    while !is_empty && started.elapsed() < patience {
+        std::thread::sleep(Duration::from_millis(10));
+        let is_reaped = !matches!(child.try_wait(), Ok(None));
+        is_empty = is_reaped && test_kill_process_group(group).is_err();
+    }
+    // While anybody of the group lives, its id is nobody else's.
+    if !is_empty {
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = child.wait();
+    }
 }
 
 fn to_pid(pid: u32) -> Option<Pid> {

@@ -1,0 +1,273 @@
+//! What the project stands on: HEAD, and one digest over the content of its working tree.
+//!
+//! The digest is over what a commit of everything would hold, so that neither staging nor committing changes it:
+//! the blobs of HEAD, and over them the working tree wherever it differs. Nothing is written anywhere.
+
+use crate::changes::{self, Change, Index, Place, Until, names};
+use crate::git;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+/// A footing is taken between sessions, where nobody minds a moment, but nobody wants to wait for a minute.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// More files than this are no project whose every file we look at.
+const MOST_FILES: usize = 50_000;
+/// A larger file counts by size and modification time: reading it would take too long.
+const LARGEST_READ: u64 = 16 * 1024 * 1024;
+/// Outside git nobody says what is ignored: caches and version control are.
+const PASSED_OVER: [&str; 6] = [".git", ".claude", "node_modules", "target", ".venv", "__pycache__"];
+
+/// What the project stands on; two that are equal: nothing has been changed in between.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Footing {
+    /// The commit; none outside git and before the first.
+    pub head: Option<String>,
+    /// The content of the working tree, apart from ours and from ignored files, as a digest; none if it could
+    /// not be found out in time.
+    pub tree: Option<String>,
+}
+
+/// What the project in this folder stands on. Only what lies below the folder counts; `is_ours` is asked with
+/// paths from the folder on.
+///
+/// A file over 16 MB that differs from HEAD counts by size and modification time, so committing it does change
+/// the digest.
+pub fn footing(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Footing {
+    let until = Until::within(DEADLINE);
+    let mut content = Content { is_ours, until, files: BTreeMap::new() };
+    match Place::of(folder, until) {
+        Ok(Some(place)) => {
+            let head = git::head(folder);
+            let is_known = content.add_repository(folder, &place, head.as_deref()).is_some();
+            Footing { head, tree: is_known.then(|| content.digest()) }
+        }
+        Ok(None) => Footing { head: None, tree: content.add_folder(folder).map(|()| content.digest()) },
+        Err(_) => Footing::default(),
+    }
+}
+
+/// Each path with its kind and a name for its content. `None` as an answer: it could not be found out in time.
+struct Content<'a> {
+    is_ours: &'a dyn Fn(&str) -> bool,
+    until: Until,
+    files: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// A file that git has yet to name by its content.
+struct Unnamed {
+    key: Vec<u8>,
+    path_from_root: Vec<u8>,
+    mode: String,
+}
+
+impl Content<'_> {
+    fn add_repository(&mut self, folder: &Path, place: &Place, head: Option<&str>) -> Option<()> {
+        if let Some(head) = head {
+            self.add_commit(folder, head)?;
+        }
+        self.add_changes(folder, place, head, b"")?;
+        // A project in an ignored folder of somebody's larger repository: git has nothing to say about it.
+        let is_unseen = self.files.is_empty() && !place.prefix.is_empty();
+        if is_unseen && changes::answer(folder, &["check-ignore", "-q", "--", "."], None, self.until).is_ok()
+        {
+            return self.add_folder(folder);
+        }
+        Some(())
+    }
+
+    fn add_commit(&mut self, folder: &Path, head: &str) -> Option<()> {
+        let list = changes::answer(folder, &["ls-tree", "-r", "-z", head], None, self.until).ok()?;
+        for entry in names(&list) {
+            // `100644 blob <id>`, a tabulator, the path.
+            let tabulator = entry.iter().position(|byte| *byte == b'\t')?;
+            let (what, path) = (&entry[..tabulator], &entry[tabulator + 1..]);
+            let mode = what.get(..6)?;
+            let link = (mode == b"120000").then(|| link_at(&folder.join(OsStr::from_bytes(path)))).flatten();
+            let id = what.rsplit(|byte| *byte == b' ').next()?;
+            self.note(path.to_owned(), link.unwrap_or_else(|| [mode, b" ", id].concat()))?;
+        }
+        Some(())
+    }
+
+    /// What differs from HEAD; `above` is where a repository inside the project lies.
+    fn add_changes(&mut self, folder: &Path, place: &Place, head: Option<&str>, above: &[u8]) -> Option<()> {
+        let mut unnamed = Vec::new();
+        for change in changes::since_head(folder, head, Index::Untouched, self.until).ok()? {
+            let key = [above, change.path.as_slice()].concat();
+            let path = folder.join(OsStr::from_bytes(&change.path));
+            match path.symlink_metadata() {
+                Ok(found) if found.is_symlink() => self.note(key, link_at(&path)?)?,
+                Ok(found) if found.is_dir() && is_repository(&change) => self.add_inner(&path, &key)?,
+                Ok(found) if found.is_file() => {
+                    let mode = mode_of(&change, &found);
+                    if is_read(&path, &found) {
+                        let path_from_root = [place.prefix.as_slice(), &change.path].concat();
+                        unnamed.push(Unnamed { key, path_from_root, mode });
+                    } else {
+                        self.note(key, by_time(&mode, &found))?;
+                    }
+                }
+                // Gone, or no file any more. Inside another repository nothing stands for it yet.
+                _ if above.is_empty() => {
+                    self.files.remove(&key);
+                }
+                _ => self.note(key, b"gone".to_vec())?,
+            }
+        }
+        self.name_by_content(place, unnamed)
+    }
+
+    /// A repository inside this one counts by its commit, as it would when committed, and by what is not yet
+    /// committed in it.
+    fn add_inner(&mut self, folder: &Path, key: &[u8]) -> Option<()> {
+        let key = key.strip_suffix(b"/").unwrap_or(key);
+        let head = git::head(folder);
+        self.note(key.to_owned(), [b"160000 ", head.as_deref().unwrap_or_default().as_bytes()].concat())?;
+        match Place::of(folder, self.until).ok()? {
+            Some(place) if place.prefix.is_empty() => {
+                self.add_changes(folder, &place, head.as_deref(), &[key, b"/"].concat())
+            }
+            // A broken one: git would speak of the repository around it.
+            _ => Some(()),
+        }
+    }
+
+    /// Git itself names them, since what it would commit may differ from what lies on the disk (line endings).
+    fn name_by_content(&mut self, place: &Place, unnamed: Vec<Unnamed>) -> Option<()> {
+        if unnamed.is_empty() {
+            return Some(());
+        }
+        let paths: Vec<u8> = unnamed.iter().flat_map(|file| quoted(&file.path_from_root)).collect();
+        let hash = |how: &[&str]| {
+            let question = [&["hash-object", "--stdin-paths"], how].concat();
+            changes::answer(&place.root, &question, Some(paths.clone()), self.until)
+        };
+        // A filter that is configured may not be installed.
+        let ids = hash(&[]).or_else(|_| hash(&["--no-filters"])).ok()?;
+        let ids: Vec<&[u8]> = ids.split(|byte| *byte == b'\n').filter(|id| !id.is_empty()).collect();
+        if ids.len() != unnamed.len() {
+            return None;
+        }
+        for (file, id) in unnamed.into_iter().zip(ids) {
+            self.note(file.key, [file.mode.as_bytes(), b" ", id].concat())?;
+        }
+        Some(())
+    }
+
+    /// Outside git: every file below the folder.
+    fn add_folder(&mut self, root: &Path) -> Option<()> {
+        let mut folders = vec![root.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let Ok(found) = path.symlink_metadata() else { continue };
+                if found.is_dir() {
+                    if !PASSED_OVER.iter().any(|passed| entry.file_name() == *passed) {
+                        folders.push(path);
+                    }
+                    self.may_go_on()?;
+                    continue;
+                }
+                let key = path.strip_prefix(root).ok()?.as_os_str().as_bytes().to_owned();
+                if found.is_symlink() {
+                    self.note(key, link_at(&path)?)?;
+                } else if found.is_file() {
+                    let mode = mode_on_disk(&found);
+                    let digest = is_read(&path, &found).then(|| digest_of(&path)).flatten();
+                    let content = digest.map(|digest| format!("{mode} {digest}").into_bytes());
+                    self.note(key, content.unwrap_or_else(|| by_time(mode, &found)))?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn note(&mut self, key: Vec<u8>, content: Vec<u8>) -> Option<()> {
+        if !(self.is_ours)(&String::from_utf8_lossy(&key)) {
+            self.files.insert(key, content);
+        }
+        self.may_go_on()
+    }
+
+    fn may_go_on(&self) -> Option<()> {
+        (self.files.len() <= MOST_FILES && !self.until.is_over()).then_some(())
+    }
+
+    fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        for part in self.files.iter().flat_map(|(path, content)| [path, content]) {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        in_letters(&digest.finalize())
+    }
+}
+
+/// A repository inside this one, whether git follows it already or not.
+fn is_repository(change: &Change) -> bool {
+    change.path.ends_with(b"/") || change.mode.as_deref() == Some("160000")
+}
+
+fn mode_of(change: &Change, found: &Metadata) -> String {
+    let known = change.mode.as_deref().filter(|mode| *mode != "160000");
+    known.unwrap_or_else(|| mode_on_disk(found)).to_owned()
+}
+
+fn mode_on_disk(found: &Metadata) -> &'static str {
+    if found.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" }
+}
+
+/// Small enough to be read, and ours to read.
+fn is_read(path: &Path, found: &Metadata) -> bool {
+    found.len() <= LARGEST_READ && File::open(path).is_ok()
+}
+
+fn by_time(mode: &str, found: &Metadata) -> Vec<u8> {
+    format!("{mode} {} bytes at {}.{}", found.len(), found.mtime(), found.mtime_nsec()).into_bytes()
+}
+
+/// A link counts by where it leads, never by what lies there; none if it is no link.
+fn link_at(path: &Path) -> Option<Vec<u8>> {
+    let target = std::fs::read_link(path).ok()?;
+    Some([b"120000 leads to ", target.as_os_str().as_bytes()].concat())
+}
+
+/// Git reads a name a line; one in quotes may hold every byte.
+fn quoted(path: &[u8]) -> Vec<u8> {
+    let mut line = vec![b'"'];
+    for byte in path {
+        match byte {
+            b'"' | b'\\' => line.extend([b'\\', *byte]),
+            0..b' ' => line.extend(format!("\\{byte:03o}").into_bytes()),
+            _ => line.push(*byte),
+        }
+    }
+    line.extend(*b"\"\n");
+    line
+}
+
+fn digest_of(path: &Path) -> Option<String> {
+    let mut digest = Sha256::new();
+    let mut file = File::open(path).ok()?.take(LARGEST_READ);
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut piece).ok()? {
+            0 => return Some(in_letters(&digest.finalize())),
+            count => digest.update(&piece[..count]),
+        }
+    }
+}
+
+fn in_letters(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

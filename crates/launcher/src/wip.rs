@@ -1,0 +1,315 @@
+//! The work-in-progress commit at a checkpoint: what lies in the working tree, and nothing that could hurt.
+//!
+//! Git commits exactly the chosen paths (`--only`), so what somebody has staged beside them stays staged. Files
+//! that git does not follow yet are announced to the index first; if the commit fails that is taken back.
+
+use crate::changes::{self, Change, Index, Place, Until};
+use crate::child::{self, Terms};
+use crate::{git, secrets};
+use session::text;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Hooks of the user may run his tests; one that hangs must not hang the checkpoint for ever.
+pub const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
+/// Choosing what to commit is git's work of a moment.
+const CHOICE_DEADLINE: Duration = Duration::from_secs(20);
+/// A hook that has put changes aside needs a moment to bring them back when it is ended.
+const HOOK_PATIENCE: Duration = Duration::from_secs(5);
+/// Another git, often an editor's, holds the index for a moment only.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+/// A larger new file is hardly work, and a history never forgets it.
+const LARGEST_NEW: u64 = 10 * 1024 * 1024;
+/// A larger file is not searched for secrets.
+const LARGEST_SEARCHED: u64 = 1024 * 1024;
+/// So long may a reason be.
+const LONGEST_REASON: usize = 200;
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wip {
+    /// Nothing to commit, or no git.
+    Nothing,
+    /// It is committed.
+    Committed {
+        /// The commit.
+        id: String,
+        /// So many files changed in it.
+        files: usize,
+        /// What looks like a secret, is too big, cannot be read, is a repository of its own, or was taken out
+        /// of the index by somebody: not committed, and as it was.
+        left_out: Vec<String>,
+    },
+    /// It could not or should not be; everything is as it was.
+    Refused {
+        /// Why, in one line.
+        why: String,
+    },
+}
+
+/// Commits on the current branch what is dirty or untracked below this folder; never what git ignores, what is
+/// ours (asked with paths from the folder on), what looks like a secret, or large new files. Hooks and signing are as
+/// the user configured them.
+pub fn commit_wip(folder: &Path, message: &str, is_ours: &dyn Fn(&str) -> bool) -> Wip {
+    commit_within(folder, message, is_ours, COMMIT_DEADLINE)
+}
+
+fn commit_within(folder: &Path, message: &str, is_ours: &dyn Fn(&str) -> bool, deadline: Duration) -> Wip {
+    attempt(folder, message, is_ours, deadline).unwrap_or_else(|why| Wip::Refused { why: in_one_line(&why) })
+}
+
+fn attempt(
+    folder: &Path,
+    message: &str,
+    is_ours: &dyn Fn(&str) -> bool,
+    deadline: Duration,
+) -> Result<Wip, String> {
+    let until = Until::within(CHOICE_DEADLINE);
+    let Some(place) = Place::of(folder, until)? else { return Ok(Wip::Nothing) };
+    refuse_if_busy(folder, &place, until)?;
+    let head = git::head(folder);
+    let mut choice = Choice::default();
+    for change in changes::since_head(folder, head.as_deref(), Index::Renewed, until)? {
+        if !is_ours(&change.name()) {
+            choice.consider(folder, change);
+        }
+    }
+    if choice.paths.is_empty() {
+        return Ok(Wip::Nothing);
+    }
+    let index = IndexFile::of(folder, until)?;
+    index.wait_until_free()?;
+    let id = commit(folder, message, &choice, &index, head.as_deref(), deadline)?;
+    Ok(Wip::Committed { id, files: choice.paths.len(), left_out: choice.left_out })
+}
+
+/// In the middle of something, a commit would end it or become a part of it.
+fn refuse_if_busy(folder: &Path, place: &Place, until: Until) -> Result<(), String> {
+    const SIGNS: [(&str, &str); 6] = [
+        ("rebase-apply/applying", "git am"),
+        ("rebase-apply", "a rebase"),
+        ("rebase-merge", "a rebase"),
+        ("MERGE_HEAD", "a merge"),
+        ("BISECT_LOG", "a bisect"),
+        ("sequencer", "a series of cherry-picks or reverts"),
+    ];
+    const REFERENCES: [(&str, &str); 2] =
+        [("CHERRY_PICK_HEAD", "a cherry-pick"), ("REVERT_HEAD", "a revert")];
+    let own_folder = path_from(folder, &["rev-parse", "--absolute-git-dir"], until)?;
+    let sign = SIGNS.iter().find(|(sign, _)| own_folder.join(sign).exists());
+    // These two are files only in the older kind of repository: git itself knows.
+    let is_there = |name: &str| {
+        changes::answer(folder, &["rev-parse", "--verify", "--quiet", name], None, until).is_ok()
+    };
+    let reference = || REFERENCES.iter().find(|(name, _)| is_there(name));
+    if let Some((_, what)) = sign.or_else(reference) {
+        return Err(format!("{what} is under way"));
+    }
+    let unmerged = changes::answer(&place.root, &["ls-files", "--unmerged", "-z"], None, until)?;
+    if unmerged.is_empty() { Ok(()) } else { Err("there are files with conflicts".into()) }
+}
+
+fn path_from(folder: &Path, question: &[&str], until: Until) -> Result<PathBuf, String> {
+    let answer = changes::answer(folder, question, None, until)?;
+    Ok(folder.join(OsStr::from_bytes(answer.strip_suffix(b"\n").unwrap_or(&answer))))
+}
+
+/// What is to be committed, and what is passed over.
+#[derive(Debug, Default)]
+struct Choice {
+    paths: Vec<Vec<u8>>,
+    /// Those of them that git does not follow yet.
+    new: Vec<Vec<u8>>,
+    /// Taken out of the index though they lie on the disk: somebody's decision, not ours to undo.
+    unfollowed: BTreeSet<Vec<u8>>,
+    left_out: Vec<String>,
+}
+
+impl Choice {
+    fn consider(&mut self, folder: &Path, change: Change) {
+        let path = folder.join(OsStr::from_bytes(&change.path));
+        match path.symlink_metadata() {
+            Err(_) if change.is_tracked && change.mode.is_none() => self.take_unless_secret(change),
+            // Staged and gone again: only the index has it, and keeps it.
+            Err(_) => {}
+            Ok(found) if found.is_dir() => match change.mode.as_deref() {
+                Some("160000") => self.paths.push(change.path),
+                _ if change.is_tracked => {} // What lies in the folder takes the file's place.
+                _ => self.left_out.push(change.name()),
+            },
+            Ok(_) if change.is_tracked && change.mode.is_none() => {
+                self.left_out.push(change.name());
+                self.unfollowed.insert(change.path);
+            }
+            Ok(_) if self.unfollowed.contains(&change.path) => {}
+            Ok(found) if found.is_symlink() => self.take_unless_secret(change),
+            Ok(found) => {
+                let is_too_big = !change.is_tracked && found.len() > LARGEST_NEW;
+                if is_too_big || !found.is_file() || !may_be_shown(&path, found.len()) {
+                    self.left_out.push(change.name());
+                } else {
+                    self.take_unless_secret(change);
+                }
+            }
+        }
+    }
+
+    fn take_unless_secret(&mut self, change: Change) {
+        if secrets::is_secret_name(&change.name()) {
+            self.left_out.push(change.name());
+            return;
+        }
+        if !change.is_tracked {
+            self.new.push(change.path.clone());
+        }
+        self.paths.push(change.path);
+    }
+}
+
+/// A file that we may read and in which nothing looks like a secret.
+fn may_be_shown(path: &Path, size: u64) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    if size > LARGEST_SEARCHED {
+        return true;
+    }
+    let mut content = Vec::new();
+    file.take(LARGEST_SEARCHED).read_to_end(&mut content).is_ok() && !secrets::holds_secret(&content)
+}
+
+fn commit(
+    folder: &Path,
+    message: &str,
+    choice: &Choice,
+    index: &IndexFile,
+    before: Option<&str>,
+    deadline: Duration,
+) -> Result<String, String> {
+    let untouched = index.read();
+    if !choice.new.is_empty() {
+        change_index(folder, &["add", "--intent-to-add"], &choice.new)?;
+    }
+    let announced = index.read();
+    let message = format!("--message={message}");
+    let command = writing(folder, &["commit", "--quiet", "--only", &message]);
+    let terms = Terms {
+        input: Some(as_pathspecs(&choice.paths)),
+        patience: HOOK_PATIENCE,
+        ..Terms::within(deadline)
+    };
+    let outcome = child::run(command, terms);
+    // A hook that runs after the commit may fail or hang, and the commit stands.
+    if let Some(id) = git::head(folder).filter(|id| Some(id.as_str()) != before) {
+        return Ok(id);
+    }
+    if choice.new.is_empty() {
+        // Then nothing had been announced.
+    } else if index.read() == announced {
+        index.put_back(untouched.as_deref());
+    } else {
+        // Somebody else has written it meanwhile: only what is ours is taken back.
+        let _ = change_index(folder, &["reset", "--quiet"], &choice.new);
+    }
+    Err(if outcome.timed_out {
+        format!("the commit took longer than {} seconds", deadline.as_secs())
+    } else {
+        changes::last_words(&outcome)
+    })
+}
+
+fn change_index(folder: &Path, what: &[&str], paths: &[Vec<u8>]) -> Result<(), String> {
+    let terms = Terms { input: Some(as_pathspecs(paths)), ..Terms::within(CHOICE_DEADLINE) };
+    let outcome = child::run(writing(folder, what), terms);
+    if outcome.succeeded() { Ok(()) } else { Err(changes::last_words(&outcome)) }
+}
+
+/// A git that reads its paths from its input. It speaks the user's language and asks nobody.
+fn writing(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    command
+        .args(arguments)
+        .args(["--pathspec-from-file=-", "--pathspec-file-nul"])
+        .current_dir(folder)
+        .env("GIT_EDITOR", "true")
+        .env("GIT_TERMINAL_PROMPT", "0");
+    for setting in ["LITERAL", "GLOB", "NOGLOB", "ICASE"] {
+        command.env_remove(format!("GIT_{setting}_PATHSPECS"));
+    }
+    command
+}
+
+/// Each path says for itself that it means what it says. `GIT_LITERAL_PATHSPECS` would say so for all, and for
+/// the user's hooks too: their `git diff -- '*.js'` would find nothing any more.
+fn as_pathspecs(paths: &[Vec<u8>]) -> Vec<u8> {
+    paths.iter().flat_map(|path| [b":(literal)", path.as_slice(), b"\0"].concat()).collect()
+}
+
+/// Git's list of what is staged.
+struct IndexFile(PathBuf);
+
+impl IndexFile {
+    fn of(folder: &Path, until: Until) -> Result<IndexFile, String> {
+        path_from(folder, &["rev-parse", "--git-path", "index"], until).map(IndexFile)
+    }
+
+    fn lock(&self) -> PathBuf {
+        let mut name = self.0.clone().into_os_string();
+        name.push(".lock");
+        name.into()
+    }
+
+    fn wait_until_free(&self) -> Result<(), String> {
+        let started = Instant::now();
+        while self.lock().exists() {
+            if started.elapsed() > LOCK_PATIENCE {
+                return Err("index.lock is there: another git is at work, or one has died".into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// None before the first `git add`.
+    fn read(&self) -> Option<Vec<u8>> {
+        std::fs::read(&self.0).ok()
+    }
+
+    /// The way git itself replaces it: under its lock, in one step.
+    fn put_back(&self, bytes: Option<&[u8]>) {
+        let is_free = self.wait_until_free().is_ok();
+        let lock = OpenOptions::new().write(true).create_new(true).open(self.lock());
+        let (true, Ok(mut lock)) = (is_free, lock) else { return };
+        let permissions = std::fs::metadata(&self.0).map(|found| found.permissions());
+        let written = bytes.is_some_and(|bytes| lock.write_all(bytes).is_ok());
+        if let Ok(permissions) = permissions {
+            let _ = lock.set_permissions(permissions);
+        }
+        if bytes.is_none() {
+            let _ = std::fs::remove_file(&self.0);
+        }
+        let placed = written && std::fs::rename(self.lock(), &self.0).is_ok();
+        if !placed {
+            let _ = std::fs::remove_file(self.lock());
+        }
+    }
+}
+
+fn in_one_line(why: &str) -> String {
+    text::clip(&text::one_line(&without_colours(why)), LONGEST_REASON)
+}
+
+/// Hooks like colours: an escape character, a bracket, numbers, a letter.
+fn without_colours(words: &str) -> String {
+    let mut parts = words.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let is_end = |letter: char| letter.is_ascii_alphabetic();
+    parts.fold(first, |said, part| said + part.split_once(is_end).map_or("", |(_, rest)| rest))
+}
+
+#[cfg(test)]
+mod tests;
