@@ -142,6 +142,8 @@ fn last_words(turn: &Turn<'_>) -> Step {
 #[test]
 fn only_the_exact_last_line_of_the_last_message_is_a_promise() {
     let mut world = world(ONE);
+    // Most of these sessions do nothing but speak: that is what is tested.
+    world.write(".claude/plimsoll.json", r#"{"breaker": {"no_progress": 0}}"#);
     let model = start(&mut world, |turn| last_words(turn).delay(LIFELIKE));
     let finished = run(&world, &["--max-iterations", "10"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");

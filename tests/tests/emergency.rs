@@ -152,7 +152,9 @@ fn a_jump_from_60_to_97_percent_ends_the_session_in_the_batch_of_that_message() 
         (checkpoint["level"].as_str(), checkpoint["percent_at_checkpoint"].as_u64()),
         (Some("L3"), Some(97))
     );
-    assert_eq!(state["context_history"][1], json!({"iteration": 2, "peak_percent": 97, "checkpoint": true}));
+    let entry = &state["context_history"][1];
+    assert_eq!((&entry["iteration"], &entry["peak_percent"]), (&json!(2), &json!(97)));
+    assert_eq!((&entry["checkpoint"], &entry["ending"]), (&json!(true), &json!("hook_stopped")));
     let result = result_of(&world, 2);
     assert_eq!(
         (result["terminal_reason"].as_str(), result["is_error"].as_bool()),

@@ -103,13 +103,15 @@ fn imports_go_one_way() {
     }
 }
 
-/// Source files below a folder.
+/// Source files below a folder, without the tests of a module.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
             sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && path.file_name().is_some_and(|name| name != "tests.rs")
+        {
             found.push(path);
         }
     }

@@ -86,7 +86,7 @@ fn table(measurement: &Measurement, whose: Option<&Whose>, settings: &Settings) 
         lines.extend(level_lines(reading, marks, settings));
     }
     if let Some(run) = &whose.run {
-        let item = run.todo_items.first().map_or("none open", String::as_str);
+        let item = run.item_in_hand().map_or("none open", String::as_str);
         lines.push(format!(
             "Run        \"{}\", iteration {} of {}, item: {item}",
             run.task_name, run.iteration, run.max_iterations

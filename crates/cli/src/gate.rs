@@ -5,9 +5,10 @@ use crate::{fail, say, standard_input};
 use clap::Args;
 use flows::iteration::{self, Ended};
 use flows::start;
-use policy::ending::ending;
+use policy::pause;
 use protocol::result::RunResult;
 use session::state::Phase;
+use session::verdict::ContinueKind;
 use session::{Ending, Exit, RunState, Verdict};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,9 +23,8 @@ pub(crate) struct GateArguments {
 }
 
 const FAULT: u8 = 70;
-/// A limit without a reset time: the first wait, doubled up to the longest.
-const FIRST_WAIT: u64 = 5;
-const LONGEST_WAIT: u64 = 300;
+/// A shell loop is one run: it need not spread its tries.
+const MIDDLE: f64 = 0.5;
 
 /// Judges: 0 stop the loop, 1 continue, 75 pause; 0 where there is no run; 70 for a fault of our own.
 pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
@@ -76,24 +76,30 @@ fn as_hook(document: &[u8]) -> ExitCode {
 fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, store::StoreError> {
     let run_id = environment::variable(flows::call::RUN_VARIABLE);
     let Some(state) = state_file::load(project, run_id.as_deref())? else { return Ok(None) };
+    if let Some(verdict) = waited_for(&state) {
+        return Ok(Some(verdict));
+    }
     let (settings, _) = config::load(project);
     let ours = |result: &RunResult| {
         result.kind.as_deref() == Some("result") && result.session_id == state.session_id
     };
     let result = result.and_then(|bytes| RunResult::parse(bytes).ok()).filter(ours);
     let ended = match result.filter(|_| state.iteration_record.phase != Phase::Planned) {
-        Some(result) => of_result(&result),
+        Some(result) => Ended::of_result(Some(&result), Exit::default()),
         None => of_records(project, &state),
     };
     iteration::finish(project, &settings, &state.run_id, &ended)
 }
 
-fn of_result(result: &RunResult) -> Ended {
-    Ended {
-        ending: ending(Some(result), Exit::default()),
-        result_text: result.result.clone(),
-        cost_usd: result.total_cost_usd.unwrap_or(0.0),
-    }
+/// A pause that was judged before: the loop has waited by itself, or has to wait on.
+fn waited_for(state: &RunState) -> Option<Verdict> {
+    let is_judged = state.iteration_record.phase == Phase::Judged;
+    let Some(Verdict::Pause { kind, until, .. }) = state.last_verdict.as_ref().filter(|_| is_judged) else {
+        return None;
+    };
+    let has_passed = until.as_deref().and_then(clock::parse).is_none_or(|until| until <= clock::now());
+    let goes_on = Verdict::Continue { kind: ContinueKind::Next, reason: "the pause is over".to_owned() };
+    (kind.passes() && has_passed).then_some(goes_on)
 }
 
 fn of_records(project: &Project, state: &RunState) -> Ended {
@@ -134,14 +140,12 @@ fn plan_next(project: &Project) -> ExitCode {
 
 /// Until the known time; without one, a few seconds more at each pause in a row.
 fn sleep_through(project: &Project, until: Option<&str>) {
-    let known =
-        until.and_then(clock::parse).map(|until| (until - clock::now()).num_seconds().max(0).unsigned_abs());
-    let journal = store::journal::read(project).unwrap_or_default();
-    let is_pause = |entry: &&serde_json::Value| {
-        entry["marker"].as_str().is_some_and(|marker| marker.starts_with("RALPH_PAUSE"))
+    let run_id = environment::variable(flows::call::RUN_VARIABLE);
+    let state = state_file::load(project, run_id.as_deref()).ok().flatten();
+    let tries = state.map_or(1, |state| state.pauses_in_a_row);
+    let milliseconds = match until.and_then(clock::parse) {
+        Some(reset) => pause::until_reset_ms((reset - clock::now()).num_seconds(), MIDDLE),
+        None => pause::backoff_ms(tries, MIDDLE),
     };
-    let verdicts = journal.iter().rev().filter(|entry| entry["event"] == "verdict");
-    let in_a_row = verdicts.take_while(is_pause).count() as u32;
-    let backoff = FIRST_WAIT.saturating_mul(1 << in_a_row.saturating_sub(1).min(10)).min(LONGEST_WAIT);
-    std::thread::sleep(Duration::from_secs(known.unwrap_or(backoff)));
+    std::thread::sleep(Duration::from_millis(milliseconds));
 }

@@ -12,6 +12,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use store::clock;
 
 /// How to show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +93,16 @@ impl Watcher for Lines {
         match progress {
             Progress::Load { state, record } => self.load(state, record),
             Progress::Iteration { .. } => self.announced = Level::L0,
+            Progress::Waiting { until } => {
+                if let Some(bar) = &self.bar {
+                    let left = (*until - clock::now()).num_seconds().max(0);
+                    bar.set_message(format!(
+                        "paused until {}, {} left",
+                        clock::for_people(*until),
+                        for_people(left)
+                    ));
+                }
+            }
             _ => {}
         }
         if let Some(line) = line(progress) {
@@ -174,8 +185,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
             )
         }
         Progress::Iteration { state } => {
-            let item =
-                state.todo_items.first().map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();
+            let item = state.item_in_hand().map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();
             let resuming =
                 if state.iteration_record.resuming { " (resuming from the checkpoint)" } else { "" };
             format!("── iteration {}{item}{resuming}", state.iteration)
@@ -188,10 +198,24 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         Progress::Judged { state, verdict } => {
             format!("   {}   (${:.2})", verdict.marker(), state.cost_usd)
         }
-        Progress::Pause { seconds, reason } => format!("   paused for {seconds} s: {}", one_line(reason)),
+        Progress::Pause { until, seconds, reason } => format!(
+            "   paused until {} ({}): {}",
+            clock::for_people(*until),
+            for_people(*seconds as i64),
+            one_line(reason)
+        ),
         Progress::Note(words) => format!("   {words}"),
-        Progress::Load { .. } => return None,
+        Progress::Load { .. } | Progress::Waiting { .. } => return None,
     })
+}
+
+/// `45 s`, `12 min`, `3 h 5 min`.
+pub(crate) fn for_people(seconds: i64) -> String {
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
 }
 
 fn ending(ended: &Ended) -> String {
@@ -213,17 +237,19 @@ impl Watcher for Json {
     }
 
     fn tell(&mut self, progress: &Progress<'_>) {
-        drop(writeln!(std::io::stdout(), "{}", event(progress)));
+        if let Some(event) = event(progress) {
+            drop(writeln!(std::io::stdout(), "{event}"));
+        }
     }
 }
 
-fn event(progress: &Progress<'_>) -> Value {
-    match progress {
+fn event(progress: &Progress<'_>) -> Option<Value> {
+    Some(match progress {
         Progress::Run { state } => {
             json!({"event": "run", "run_id": state.run_id, "task_name": state.task_name, "max_iterations": state.max_iterations, "open": state.todo_items, "done": state.completed_items})
         }
         Progress::Iteration { state } => {
-            json!({"event": "iteration", "iteration": state.iteration, "session_id": state.session_id, "resuming": state.iteration_record.resuming, "item": state.todo_items.first()})
+            json!({"event": "iteration", "iteration": state.iteration, "session_id": state.session_id, "resuming": state.iteration_record.resuming, "item": state.item_in_hand()})
         }
         Progress::Client { model, version } => json!({"event": "client", "model": model, "version": version}),
         Progress::Tool { name, detail } => json!({"event": "tool", "name": name, "detail": detail}),
@@ -238,9 +264,10 @@ fn event(progress: &Progress<'_>) -> Value {
         Progress::Judged { state, verdict } => {
             json!({"event": "verdict", "iteration": state.iteration, "status": state.status.word(), "marker": verdict.marker().to_string(), "cost_usd": state.cost_usd})
         }
-        Progress::Pause { seconds, reason } => {
-            json!({"event": "pause", "seconds": seconds, "reason": reason})
+        Progress::Pause { until, seconds, reason } => {
+            json!({"event": "pause", "until": clock::stamp(*until), "seconds": seconds, "reason": reason})
         }
+        Progress::Waiting { .. } => return None,
         Progress::Note(words) => json!({"event": "note", "words": words}),
-    }
+    })
 }

@@ -2,11 +2,11 @@
 
 use crate::progress::{self, Style};
 use crate::start::TaskArguments;
-use crate::{fail, say, say_error};
+use crate::{amounts, fail, say, say_error};
 use clap::Args;
 use flows::run::{Options, prepare, run as run_flow};
-use flows::start::{self, Resumed};
-use session::{Marker, RunState};
+use flows::start::{self, Changes, NewRun, Resumed};
+use session::{Marker, RunState, Status, Verdict};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use store::{Project, config, environment};
@@ -22,6 +22,15 @@ pub(crate) struct RunArguments {
     /// Go on with the run of this project
     #[arg(long)]
     resume: bool,
+    /// With --resume: close the circuit breaker; the next session is a trial
+    #[arg(long, requires = "resume")]
+    reset_breaker: bool,
+    /// End a client that says nothing for so long (30m, 90s; 0 for never) [default: 30m]
+    #[arg(long, value_name = "DURATION", value_parser = amounts::seconds)]
+    idle_timeout: Option<u64>,
+    /// A program told of the end and of pauses, with JSON on its standard input; no shell reads it
+    #[arg(long, value_name = "CMD")]
+    notify: Option<String>,
     /// Do not sit through pauses: exit with 6 instead
     #[arg(long)]
     no_wait: bool,
@@ -50,32 +59,48 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
         return Err(format!("{complaint}; {}", complaint.hint()));
     }
     // Before anything is written: without a client there is nothing to run.
-    let mut new = arguments.task.new_run()?;
+    let notify = arguments.notify.as_deref().map(amounts::words).transpose();
+    let notify = notify.map_err(|error| format!("--notify takes {error}"))?;
     let (before, arguments_before) = match arguments.resume {
         true => start::remembered_client(project).map_err(|error| error.to_string())?,
         false => (None, Vec::new()),
     };
-    new.client = arguments.client.clone().or(before);
+    let client_named = arguments.client.clone().or(before);
     let same = arguments.client_arguments.is_empty();
-    new.client_arguments = if same { arguments_before } else { arguments.client_arguments.clone() };
-    let name = new.client.clone().unwrap_or_else(|| "claude".to_owned());
+    let client_arguments = if same { arguments_before } else { arguments.client_arguments.clone() };
+    let name = client_named.clone().unwrap_or_else(|| "claude".to_owned());
     let client = launcher::client::locate(&name).ok_or_else(|| missing_client(&name))?;
     let options = Options {
         client: absolute(client),
-        client_arguments: new.client_arguments.clone(),
+        client_arguments: client_arguments.clone(),
         wait: !arguments.no_wait,
     };
-    let ready = prepare(project, &options).map_err(|error| error.to_string())?;
     let state = if arguments.resume {
-        match start::resume(project, &new, arguments.task.max_iterations)
-            .map_err(|error| error.to_string())?
-        {
-            Resumed::Open(state) => *state,
+        let changes = Changes {
+            client: client_named,
+            client_arguments,
+            idle_timeout_seconds: arguments.idle_timeout,
+            notify,
+            reset_breaker: arguments.reset_breaker,
+            ..arguments.task.changes()?
+        };
+        let ready = prepare(project, &options).map_err(|error| error.to_string())?;
+        match start::resume(project, &changes).map_err(|error| error.to_string())? {
+            Resumed::Open(state) => (ready, *state),
             Resumed::Over(state) => return Ok(over(&state)),
         }
     } else {
-        start::create(project, &new).map_err(|error| error.to_string())?
+        let new = NewRun {
+            client: client_named,
+            client_arguments,
+            idle_timeout_seconds: arguments.idle_timeout,
+            notify: notify.unwrap_or_default(),
+            ..arguments.task.new_run()?
+        };
+        let ready = prepare(project, &options).map_err(|error| error.to_string())?;
+        (ready, start::create(project, &new).map_err(|error| error.to_string())?)
     };
+    let (ready, state) = state;
     let style = if arguments.json { Style::Json } else { Style::fitting() };
     let mut watcher =
         progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
@@ -84,13 +109,29 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
     ended.map_err(|error| error.to_string())
 }
 
+/// A run that was completed or cancelled stays so: 0. One that a person can open again says how, with the exit
+/// code of its end.
 fn over(state: &RunState) -> u8 {
-    say(Marker::Stop { status: state.status, reason: "this run is over".to_owned() });
-    say_error(&format!(
-        "the run \"{}\" is over ({}): there is nothing to resume",
-        state.task_name, state.status
-    ));
-    0
+    let for_good = matches!(state.status, Status::Completed | Status::Cancelled);
+    let reason = match &state.last_verdict {
+        Some(Verdict::Stop { reason, .. }) if !for_good => reason.clone(),
+        _ => "this run is over".to_owned(),
+    };
+    say(Marker::Stop { status: state.status, reason });
+    let then = if for_good { "there is nothing to resume" } else { way_on(state.status) };
+    say_error(&format!("the run \"{}\" is over ({}): {then}", state.task_name, state.status));
+    if for_good { 0 } else { state.status.exit_code() }
+}
+
+/// What opens a run again, beside `plimsoll run --resume`.
+pub(crate) fn way_on(status: Status) -> &'static str {
+    match status {
+        Status::CircuitBreaker => "look at the reason, mend it, then: plimsoll run --resume --reset-breaker",
+        Status::MaxIterations => "plimsoll run --resume --max-iterations N, with a larger N",
+        Status::Budget => "plimsoll run --resume --max-cost USD (or --max-tokens N), with more",
+        Status::Deadline => "plimsoll run --resume --deadline TIME, with a later one",
+        _ => "plimsoll run --resume",
+    }
 }
 
 fn absolute(path: PathBuf) -> PathBuf {

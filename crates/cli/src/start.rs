@@ -1,9 +1,11 @@
 //! `plimsoll start`: prepares a run for a shell loop, and the options that `run` shares with it.
 
-use crate::{fail, say, say_error};
+use crate::{amounts, fail, say, say_error};
 use clap::Args;
 use flows::call::RUN_VARIABLE;
-use flows::start::{self, NewRun};
+use flows::start::{self, Changes, NewRun};
+use session::limits::Limits;
+use session::state::Commit;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use store::{Project, disk, environment};
@@ -25,13 +27,40 @@ pub(crate) struct TaskArguments {
     todo: Option<String>,
     /// End after so many sessions [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_iterations: Option<u32>,
+    max_iterations: Option<u32>,
     /// The word of the promise
     #[arg(long, default_value = "COMPLETE", value_name = "WORD", value_parser = promise_word)]
     promise: String,
     /// A command line that must pass before completion is believed; may be given several times
     #[arg(long, value_name = "CMD")]
     verify: Vec<String>,
+    /// End when so many US dollars are spent, as the client reckons them
+    #[arg(long, value_name = "USD", value_parser = amounts::dollars)]
+    max_cost: Option<f64>,
+    /// End when so many tokens are used, all kinds together: 500k, 5M
+    #[arg(long, value_name = "TOKENS", value_parser = amounts::tokens)]
+    max_tokens: Option<u64>,
+    /// End at a time (07:00, "2026-01-07 07:00") or after a duration (8h, 90m)
+    #[arg(long, value_name = "TIME|DURATION", value_parser = amounts::deadline)]
+    deadline: Option<String>,
+    /// Wait for the reset once so much of the five-hour or weekly quota is used (where the client reports it)
+    #[arg(long, value_name = "PERCENT", value_parser = amounts::percent)]
+    stop_at_limit: Option<u8>,
+    /// What becomes of uncommitted work at a checkpoint [default: wip]
+    #[arg(long, value_name = "MODE")]
+    commit: Option<CommitMode>,
+    /// Let a session go on with the next item while its window has room for it
+    #[arg(long)]
+    pack: bool,
+}
+
+/// What becomes of uncommitted work at a checkpoint.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum CommitMode {
+    /// Commit it on the current branch as `ralph: checkpoint …`
+    Wip,
+    /// Leave it as it is
+    Off,
 }
 
 /// Unlimited loops are not a default.
@@ -60,7 +89,47 @@ impl TaskArguments {
             max_iterations: self.max_iterations.unwrap_or(MAX_ITERATIONS),
             promise: self.promise.clone(),
             verify: self.verify.clone(),
+            limits: self.limits(),
+            commit: self.commit().unwrap_or_default(),
+            pack: self.pack,
             ..NewRun::default()
+        })
+    }
+
+    /// What a resume changes.
+    pub(crate) fn changes(&self) -> Result<Changes, String> {
+        let about_the_task = [
+            (self.objective.is_some(), "--objective"),
+            (self.objective_file.is_some(), "--objective-file"),
+            (self.name.is_some(), "--name"),
+            (self.todo.is_some(), "--todo"),
+        ];
+        if let Some((_, option)) = about_the_task.iter().find(|(given, _)| *given) {
+            return Err(format!("{option} belongs to a new run: with --resume the task stays as it was"));
+        }
+        Ok(Changes {
+            max_iterations: self.max_iterations,
+            verify: Some(self.verify.clone()).filter(|verify| !verify.is_empty()),
+            limits: self.limits(),
+            commit: self.commit(),
+            pack: self.pack,
+            ..Changes::default()
+        })
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            max_cost_usd: self.max_cost,
+            max_tokens: self.max_tokens,
+            deadline: self.deadline.clone(),
+            stop_at_limit_percent: self.stop_at_limit,
+        }
+    }
+
+    fn commit(&self) -> Option<Commit> {
+        self.commit.map(|mode| match mode {
+            CommitMode::Wip => Commit::Wip,
+            CommitMode::Off => Commit::Off,
         })
     }
 }

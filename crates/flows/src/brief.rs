@@ -100,7 +100,7 @@ fn briefing(run: Option<&RunState>, record: &SessionRecord, source: Source) -> S
 
 /// A compaction that nobody could prevent loses nothing that was recorded.
 fn after_compaction(run: &RunState, record: &SessionRecord) -> String {
-    let item = run.todo_items.first().map(|item| {
+    let item = run.item_in_hand().map(|item| {
         format!(
             "The item in hand is \"{item}\" ({} open, {} done).\n",
             run.todo_items.len(),

@@ -6,7 +6,7 @@ use protocol::tool::ToolCall;
 use session::handoff::{Handoff, Notes, RunFacts};
 use session::journal::Entry;
 use session::level::Level;
-use session::state::{Cause, Checkpoint, HistoryEntry};
+use session::state::{Cause, Checkpoint};
 use session::text::clip;
 use session::{Reading, RunState, SessionRecord, Settings, TodoList};
 use std::path::PathBuf;
@@ -50,13 +50,14 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
     let handoff = gather(request, &record);
     let (file, notes) = write_handoff(request, &record, &handoff)?;
     let committed = commit(request, &handoff, &file, &notes);
+    // The claim goes last: a kill before that brings a second line into the journal, never none.
+    note(request, &handoff, &file, committed.as_ref().err());
     let _ = sessions::update(request.project, request.session_id, PATIENCE, |record| {
         record.handoff = Some(file.clone());
         if committed.is_ok() {
             record.claim = None;
         }
     });
-    note(request, &handoff, &file, committed.as_ref().err());
     committed.map(|()| file)
 }
 
@@ -85,6 +86,8 @@ pub(crate) fn with_plan(
         None => facts::default_todo(project),
     };
     let TodoLists { done, open } = lists(todo.as_ref(), run);
+    let set_aside = run.map(|run| run.set_aside.as_slice()).unwrap_or_default();
+    let in_hand = open.iter().find(|item| !set_aside.contains(item)).or(open.first()).cloned();
     Handoff {
         run: run.map(|run| RunFacts {
             run_id: run.run_id.clone(),
@@ -93,7 +96,7 @@ pub(crate) fn with_plan(
         }),
         session_id: session_id.to_owned(),
         written_at: clock::stamp(clock::now()),
-        current_item: open.first().cloned(),
+        current_item: in_hand,
         done,
         open,
         ..found
@@ -154,11 +157,9 @@ fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -
         state.context_checkpoint = checkpoint(request, handoff, file, notes, run);
         state.todo_items.clone_from(&handoff.open);
         state.completed_items.clone_from(&handoff.done);
-        state.note_history(HistoryEntry {
-            iteration: run.iteration,
-            peak_percent: handoff.percent.unwrap_or(0),
-            checkpoint: request.cause == Cause::Level,
-        });
+        let entry = state.history_of(run.iteration);
+        entry.peak_percent = entry.peak_percent.max(handoff.percent.unwrap_or(0));
+        entry.checkpoint |= matches!(request.cause, Cause::Level | Cause::Budget);
     };
     state_file::update_locked(request.project, Some(&run.run_id), Durability::Durable, change).map(|_| ())
 }
@@ -190,6 +191,7 @@ fn checkpoint(
         progress_on_item: claimed(&notes.progress),
         iteration: run.iteration,
         head: handoff.git.as_ref().and_then(|git| git.head.clone()),
+        work: String::new(),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::measure::{Question, measure};
 use crate::{facts, keep};
 use session::handoff::{Handoff, Notes};
 use session::journal::Entry;
-use session::state::{HistoryEntry, Phase};
+use session::state::Phase;
 use session::text::{clip, one_line};
 use session::verdict::Ending;
 use session::{RunState, SessionRecord, Settings};
@@ -24,6 +24,7 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
         return Ok(());
     }
     let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    note_override(project, &state, &record)?;
     record.peak_percent = record.peak_percent.max(last_percent(project, settings, &record));
     let notes = refresh_handoff(project, settings, &state, &record)?;
     keep::todo(project, &state)?;
@@ -38,10 +39,10 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
             take_notes(state, notes, &record);
         }
         if let Some(todo) = &todo {
-            state.todo_items = todo.open();
-            state.completed_items = todo.done();
+            state.take_items(todo);
         }
-        state.note_history(HistoryEntry { iteration, peak_percent: record.peak_percent, checkpoint: false });
+        let entry = state.history_of(iteration);
+        entry.peak_percent = entry.peak_percent.max(record.peak_percent);
         Some(paragraph(state, &record))
     })?;
     if let Some(paragraph) = paragraph.flatten() {
@@ -54,6 +55,23 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
         journal::note(project, entry)?;
     }
     Ok(())
+}
+
+/// The client ends a turn after so many blocks of a Stop hook, and does not tell it. Then our last word was "go
+/// on", and the session ended with the very message it had stopped with.
+fn note_override(project: &Project, state: &RunState, record: &SessionRecord) -> Result<(), StoreError> {
+    let Some(told) = record.continuation.as_ref().filter(|told| told.open) else { return Ok(()) };
+    let last = record.transcript_path.as_ref().and_then(|path| facts::last_message(Path::new(path)));
+    let stopped_with = record.stop.as_ref().map(|stop| stop.last_words.as_str());
+    if last.is_none() || last.as_deref() != stopped_with || record.ended_by_us.is_some() {
+        return Ok(());
+    }
+    let entry = Entry::new("cut_off_by_client")
+        .run(Some((&state.run_id, state.iteration)))
+        .session(Some(&record.session_id))
+        .fact("item", told.item.clone())
+        .fact("continuations", told.count);
+    journal::note(project, entry)
 }
 
 /// The last answer comes after the last batch of tools: only now is it measured.
@@ -103,7 +121,10 @@ fn refresh_handoff(
         transcript: record.transcript_path.clone(),
         ..facts::of_session(project, transcript, record, &[])
     };
-    let fresh = with_plan(project, Some(state), &record.session_id, found);
+    let mut fresh = with_plan(project, Some(state), &record.session_id, found);
+    if let Some(git) = &mut fresh.git {
+        git.work.clone_from(&checkpoint.work);
+    }
     let files = fresh.files.clone();
     let head = fresh.git.as_ref().and_then(|git| git.head.clone());
     let said = record.stop.as_ref().map(|stop| Notes::in_message(&stop.last_words)).unwrap_or_default();
@@ -118,12 +139,8 @@ fn refresh_handoff(
 
 /// What a person reads in the morning, and the next two sessions in their prompt.
 fn paragraph(state: &RunState, record: &SessionRecord) -> String {
-    let ticked: Vec<String> = state
-        .completed_items
-        .iter()
-        .filter(|item| !state.iteration_record.done_before.contains(item))
-        .map(|item| format!("\"{}\"", clip(item, 80)))
-        .collect();
+    let ticked: Vec<String> =
+        state.ticked_now().iter().map(|item| format!("\"{}\"", clip(item, 80))).collect();
     let ticked =
         if ticked.is_empty() { "no item ticked".to_owned() } else { format!("ticked {}", ticked.join(", ")) };
     let checkpoint = &state.context_checkpoint;

@@ -129,6 +129,29 @@ fn place_of(text: &str, file: &str) -> Option<(u64, u64)> {
     Some((first, first + text.trim_end_matches('\n').matches('\n').count() as u64))
 }
 
+/// What the last command printed that failed and did not pass later in the same session; none if all is well.
+pub fn standing_error(transcript: &Path) -> Option<String> {
+    let lines = tail::last_lines(transcript, LOOK_BACK).ok()?;
+    let mut asked: Vec<(String, String)> = Vec::new();
+    let mut failed: Vec<(String, String)> = Vec::new();
+    for block in lines.iter().filter(|line| !line.is_sidechain).flat_map(|line| line.message.blocks()) {
+        if let (Some("tool_use"), Some(command)) = (block.kind.as_deref(), &block.input.command) {
+            asked.push((block.id.clone().unwrap_or_default(), command.clone()));
+        }
+        if block.kind.as_deref() != Some("tool_result") {
+            continue;
+        }
+        let Some((_, command)) = asked.iter().find(|(id, _)| Some(id) == block.tool_use_id.as_ref()) else {
+            continue;
+        };
+        failed.retain(|(known, _)| known != command);
+        if block.is_error {
+            failed.push((command.clone(), block.result_text()));
+        }
+    }
+    failed.pop().map(|(_, words)| session::text::clip_start(&words, 4_000))
+}
+
 fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<CommandFact> {
     let mut known: Vec<(String, CommandFact)> = Vec::new();
     for block in lines.iter().filter(|line| !line.is_sidechain).flat_map(|line| line.message.blocks()) {
@@ -158,6 +181,16 @@ fn settle(known: &mut [(String, CommandFact)], result: &Block) {
         fact.ok = Some(!result.is_error);
         fact.last_line = result.result_text().trim_end().lines().last().unwrap_or_default().to_owned();
     }
+}
+
+/// The last message of the session, if it is text alone: a session that goes on ends with another.
+pub fn last_message(transcript: &Path) -> Option<String> {
+    let lines = tail::last_lines(transcript, LOOK_BACK).ok()?;
+    let last = lines.iter().rev().find(|line| {
+        line.kind.as_deref() == Some("assistant") && !line.is_sidechain && !line.is_api_error_message
+    })?;
+    let blocks = last.message.blocks();
+    blocks.into_iter().next_back().and_then(|block| block.text)
 }
 
 fn last_words(lines: &[Line]) -> Option<String> {

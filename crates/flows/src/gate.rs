@@ -1,15 +1,17 @@
 //! The gate at Stop: evidence for the one who judges, and a provisional verdict for the session itself.
 
 use crate::call::Call;
-use crate::facts;
 use crate::signal::Signal;
-use policy::gate::{Completion, Evidence, completion, gate};
+use crate::{facts, pack};
+use policy::completion::{Completion, completion};
+use policy::gate::{Evidence, gate};
 use protocol::Reply;
 use protocol::event::{Event, Stop, StopFailure};
 use session::journal::Entry;
 use session::record::{FailureEvidence, StopEvidence};
 use session::text::{clip, clip_start};
-use session::{Ending, RunState, Verdict};
+use session::verdict::ContinueKind;
+use session::{Ending, Marker, RunState, Settings, Verdict};
 use std::time::Duration;
 use store::{StoreError, clock, journal, sessions};
 
@@ -26,19 +28,51 @@ pub fn stop_gate(input: &[u8]) -> Signal {
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return Signal::quiet();
     }
-    let judged = match call.event() {
-        Event::Stop(stop) => note_stop(&call, stop)
-            .and_then(|()| judge(&call, Ending::Completed, stop.last_assistant_message.clone())),
-        Event::StopFailure(failure) => {
-            note_failure(&call, failure).and_then(|()| judge(&call, ending_of(failure), None))
-        }
-        _ => Ok(None),
-    };
-    match judged {
-        Ok(Some(verdict)) => speak(&verdict).with_complaint(call.complaint),
-        Ok(None) => Signal::quiet().with_complaint(call.complaint),
+    match at_end_of_turn(&call) {
+        Ok(signal) => signal.with_complaint(call.complaint),
         Err(error) => Signal::fault(format!("{error}; {}", error.hint())),
     }
+}
+
+fn at_end_of_turn(call: &Call) -> Result<Signal, StoreError> {
+    let judged = match call.event() {
+        Event::Stop(stop) => {
+            note_stop(call, stop)?;
+            let verdict = judge(call, Ending::Completed, stop.last_assistant_message.clone())?;
+            if let Some(words) = in_this_session(call, stop, verdict.as_ref())? {
+                return Ok(go_on(&words));
+            }
+            verdict
+        }
+        Event::StopFailure(failure) => {
+            note_failure(call, failure)?;
+            judge(call, ending_of(failure), None)?
+        }
+        _ => None,
+    };
+    Ok(judged.map_or_else(Signal::quiet, |verdict| speak(&verdict)))
+}
+
+/// With `--pack`: the words that keep the session going, if the run goes on and the window has room.
+fn in_this_session(
+    call: &Call,
+    stop: &Stop,
+    verdict: Option<&Verdict>,
+) -> Result<Option<String>, StoreError> {
+    if !matches!(verdict, Some(Verdict::Continue { kind: ContinueKind::Next, .. })) {
+        return Ok(None);
+    }
+    match call.owned_run()? {
+        Some(run) => pack::next_item(call, &run, stop),
+        None => Ok(None),
+    }
+}
+
+/// A polite block: the client sends the words and goes on.
+fn go_on(words: &str) -> Signal {
+    let marker = Marker::Continue { kind: "next", reason: "in this session".to_owned() };
+    Signal::reply(&Reply::default().tell_model("Stop", words.to_owned()).tell_person(marker.to_string()))
+        .exit(1)
 }
 
 fn speak(verdict: &Verdict) -> Signal {
@@ -50,9 +84,10 @@ fn speak(verdict: &Verdict) -> Signal {
 /// The verdict as far as it can be known before the verify commands have run; none in a session of no run.
 fn judge(call: &Call, ending: Ending, last_message: Option<String>) -> Result<Option<Verdict>, StoreError> {
     let Some(state) = call.owned_run()? else { return Ok(None) };
-    let evidence =
-        Evidence { ending, last_message, todo: facts::todo(&call.project, &state), verify: Vec::new() };
-    let verdict = provisional(&state, &evidence);
+    let todo = facts::todo(&call.project, &state);
+    let now = clock::stamp(clock::now());
+    let evidence = Evidence { ending, last_message, todo, now, ..Evidence::default() };
+    let verdict = provisional(&state, &evidence, &call.settings);
     let entry = Entry::new("provisional_verdict")
         .run(Some((&state.run_id, state.iteration)))
         .session(Some(&call.session_id))
@@ -61,8 +96,8 @@ fn judge(call: &Call, ending: Ending, last_message: Option<String>) -> Result<Op
     Ok(Some(verdict))
 }
 
-fn provisional(state: &RunState, evidence: &Evidence) -> Verdict {
-    let verdict = gate(&mut state.clone(), evidence);
+fn provisional(state: &RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
+    let verdict = gate(&mut state.clone(), evidence, settings);
     let unproven = completion(state, evidence) == Completion::Plausible && !state.verify.is_empty();
     match verdict {
         Verdict::Stop { status: session::Status::Completed, .. } if unproven => {
@@ -81,7 +116,12 @@ fn note_stop(call: &Call, stop: &Stop) -> Result<(), StoreError> {
         background_tasks: running.count(),
         session_crons: stop.session_crons,
     };
-    note(call, |record| record.stop = Some(evidence))
+    note(call, |record| {
+        record.stop = Some(evidence);
+        if let Some(continuation) = &mut record.continuation {
+            continuation.open = false;
+        }
+    })
 }
 
 fn note_failure(call: &Call, failure: &StopFailure) -> Result<(), StoreError> {

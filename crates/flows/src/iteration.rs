@@ -1,17 +1,22 @@
 //! The end of an iteration: evidence recorded, work saved, closed, verified, judged. Each step is written down
 //! before the next, so that a kill between two is recoverable; judging happens once per (run, iteration).
 
-use crate::checkpoint::{self, Request};
-use crate::{close, facts, keep};
-use policy::gate::{Completion, Evidence, VerifyOutcome, completion, gate};
+use crate::observe::{footing, observe, started_above};
+use crate::verify::verify;
+use crate::{archive, close, facts, keep, save};
+use policy::breaker;
+use policy::completion::{Completion, completion};
+use policy::ending::ending;
+use policy::gate::{Evidence, gate};
+use policy::reset_clock::{self, ResetClock};
+use protocol::result::RunResult;
 use session::journal::Entry;
-use session::level::Level;
-use session::state::{Cause, Phase};
-use session::text::{clip, clip_start};
-use session::{Ending, RunState, SessionRecord, Settings, Status, Verdict};
-use std::path::PathBuf;
-use std::time::Duration;
-use store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
+use session::limits::Quota;
+use session::state::Phase;
+use session::text::clip;
+use session::verdict::PauseKind;
+use session::{Ending, Exit, RunState, SessionRecord, Settings, Verdict};
+use store::{Durability, Project, StoreError, clock, journal, sessions, state_file};
 
 /// What is known of a session that has ended.
 #[derive(Debug, Clone, Default)]
@@ -20,11 +25,34 @@ pub struct Ended {
     pub ending: Ending,
     /// The result's text.
     pub result_text: Option<String>,
+    /// When the limit that ended it resets, RFC 3339 UTC.
+    pub resets_at: Option<String>,
     /// What it cost, US dollars.
     pub cost_usd: f64,
+    /// What it used, in tokens as the client counts them.
+    pub tokens: u64,
+    /// The client's quotas, as it told them in this session.
+    pub quota: Option<Quota>,
+    /// A tool that the client refused to run.
+    pub denied_tool: Option<String>,
 }
 
 impl Ended {
+    /// What the client's result and its exit tell.
+    pub fn of_result(result: Option<&RunResult>, exit: Exit) -> Ended {
+        let Some(found) = result else { return Ended { ending: ending(None, exit), ..Ended::default() } };
+        Ended {
+            ending: ending(result, exit),
+            result_text: found.result.clone(),
+            // As last resort: the client's words.
+            resets_at: found.result.as_deref().and_then(reset_in).map(clock::stamp),
+            cost_usd: found.total_cost_usd.unwrap_or(0.0),
+            tokens: found.tokens(),
+            quota: None,
+            denied_tool: found.permission_denials.first().and_then(|denial| denial.tool_name.clone()),
+        }
+    }
+
     /// What the hooks' records alone tell of an ending: in a shell loop nobody sees the client's result.
     pub fn by_record(record: &SessionRecord) -> Ended {
         let ending = if record.ended_by_us.is_some() {
@@ -40,12 +68,23 @@ impl Ended {
         } else {
             Ending::Unknown
         };
-        Ended { ending, ..Ended::default() }
+        let words = match &ending {
+            Ending::Limit(words) => reset_in(words).map(clock::stamp),
+            _ => None,
+        };
+        Ended { ending, resets_at: words, ..Ended::default() }
     }
 }
 
-/// So much of a verify command's output goes into journal and prompt, from its beginning and its end.
-const OUTPUT_KEPT: usize = 2_000;
+/// When a limit resets, by the words in which the client says so.
+fn reset_in(words: &str) -> Option<chrono::DateTime<chrono::Utc>> {
+    match reset_clock::find(words)? {
+        ResetClock::Epoch(seconds) => clock::at(seconds),
+        ResetClock::Time { hour, minute, month_day, utc } => {
+            clock::next_wall_clock(clock::now(), (hour, minute), month_day, utc)
+        }
+    }
+}
 
 /// Takes an iteration from its end to its verdict. None if there is no run, or nothing to judge.
 pub fn finish(
@@ -68,32 +107,29 @@ pub fn finish_unless(
 ) -> Result<Option<Verdict>, StoreError> {
     // What keeps copies must not end the night.
     let _ = keep::journal(project);
-    let verdict = finish_once(project, settings, run_id, ended, give_up)?;
-    let _ = keep::journal(project);
-    Ok(verdict)
-}
-
-fn finish_once(
-    project: &Project,
-    settings: &Settings,
-    run_id: &str,
-    ended: &Ended,
-    give_up: &dyn Fn() -> bool,
-) -> Result<Option<Verdict>, StoreError> {
     let Some(state) = note_end(project, run_id, ended)? else { return Ok(None) };
     if state.iteration_record.phase == Phase::Judged {
         return Ok(state.last_verdict);
     }
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     let ending = state.iteration_record.ending.clone().unwrap_or_default();
-    save_work(project, settings, &state, &record, &ending)?;
+    // Before our own commit, which is not the session's work.
+    let stands_on = footing(project);
+    save::handoff_of_a_crash(project, settings, &state, &record, &ending)?;
+    save::commit(project, run_id)?;
     close::close(project, settings, run_id, state.iteration)?;
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
-    let (evidence, given_up) = evidence(project, settings, &state, &record, ending, ended, give_up);
-    if given_up && let Some(paused) = pause(project, run_id)? {
-        return Ok(Some(paused));
+    let mut evidence = evidence(project, &state, &record, ending, ended);
+    evidence.started_above = started_above(project, settings, &record);
+    if !state.status.is_over() && completion(&state, &evidence) == Completion::Plausible {
+        evidence.verify = verify(project, settings, &state.verify, give_up);
+        let given_up = evidence.verify.len() < state.verify.len();
+        if given_up && let Some(paused) = pause(project, run_id)? {
+            return Ok(Some(paused));
+        }
     }
-    judge(project, run_id, state.iteration, &evidence)
+    evidence.observation = Some(observe(project, settings, &state, &record, &evidence, &stands_on));
+    judge(project, settings, run_id, state.iteration, &evidence)
 }
 
 /// A pause before the verdict; none for a run that has been cancelled meanwhile.
@@ -101,12 +137,13 @@ fn pause(project: &Project, run_id: &str) -> Result<Option<Verdict>, StoreError>
     let paused = state_file::update(project, Some(run_id), Durability::Durable, |state| {
         let open = !state.status.is_over();
         if open {
-            state.status = Status::Paused;
+            state.status = session::Status::Paused;
         }
         open
     })?;
-    let verdict = Verdict::Pause { until: None, reason: "interrupted".to_owned() };
-    Ok(paused.filter(|paused| *paused).map(|_| verdict))
+    let interrupted =
+        Verdict::Pause { kind: PauseKind::Interrupted, until: None, reason: "interrupted".to_owned() };
+    Ok(paused.filter(|paused| *paused).map(|_| interrupted))
 }
 
 fn note_end(project: &Project, run_id: &str, ended: &Ended) -> Result<Option<RunState>, StoreError> {
@@ -116,60 +153,40 @@ fn note_end(project: &Project, run_id: &str, ended: &Ended) -> Result<Option<Run
             record.phase = Phase::Ended;
             record.ended_at = Some(clock::stamp(clock::now()));
             record.ending = Some(ended.ending.clone());
+            record.resets_at.clone_from(&ended.resets_at);
+            record.denied_tool.clone_from(&ended.denied_tool);
             record.cost_usd = ended.cost_usd;
+            record.tokens = ended.tokens;
             state.cost_usd += ended.cost_usd;
+            state.tokens += ended.tokens;
+            if let Some(quota) = &ended.quota {
+                state.quota.clone_from(quota);
+            }
+            note_history(state);
         }
         state.clone()
     })
 }
 
-/// A session that ended in the middle of its work, with no checkpoint, leaves one all the same: the files it
-/// was changing must not be forgotten.
-fn save_work(
-    project: &Project,
-    settings: &Settings,
-    state: &RunState,
-    record: &SessionRecord,
-    ending: &Ending,
-) -> Result<(), StoreError> {
-    // A claim that is still there: its hook was killed, and no event came after it.
-    let claim = record.claim.as_ref();
-    let orderly = claim.is_none() && matches!(ending, Ending::Completed | Ending::HookStopped);
-    let there = &state.context_checkpoint;
-    let has_one = there.active && there.iteration == state.iteration && there.cause == Cause::Level;
-    if orderly || has_one {
-        return Ok(());
-    }
-    let transcript = record.transcript_path.as_ref().map(PathBuf::from);
-    let found = facts::of_session(project, transcript.as_deref(), record, &[]);
-    if found.files.iter().all(|file| file.description == launcher::git::COMMITTED) {
-        return Ok(());
-    }
-    checkpoint::write(&Request {
-        project,
-        settings,
-        session_id: state.session_id.as_deref().unwrap_or_default(),
-        transcript,
-        run: Some(state),
-        cause: claim.map_or(Cause::Crash, |_| Cause::Level),
-        level: claim.map_or(Level::L0, |claim| claim.level),
-        reading: record.reading.as_ref(),
-        waited: None,
-        calls: &[],
-        notes: session::handoff::Notes::default(),
-    })
-    .map(|_| ())
+fn note_history(state: &mut RunState) {
+    let record = state.iteration_record.clone();
+    let at = |moment: &Option<String>| moment.as_deref().and_then(clock::parse);
+    let seconds =
+        at(&record.ended_at).zip(at(&record.started_at)).map(|(end, start)| (end - start).num_seconds());
+    let entry = state.history_of(record.iteration);
+    // A limit may bring several sessions under one number.
+    entry.cost_usd += record.cost_usd;
+    entry.seconds += seconds.unwrap_or(0).max(0).unsigned_abs();
+    entry.ending = record.ending.map(|ending| ending.word().to_owned()).unwrap_or_default();
 }
 
 fn evidence(
     project: &Project,
-    settings: &Settings,
     state: &RunState,
     record: &SessionRecord,
     ending: Ending,
     ended: &Ended,
-    give_up: &dyn Fn() -> bool,
-) -> (Evidence, bool) {
+) -> Evidence {
     let at_stop = record.stop.as_ref().map(|stop| stop.last_words.clone());
     let last_message = match &ending {
         // What a hook of ours cut off is no last word; an earlier turn's is not either.
@@ -177,55 +194,21 @@ fn evidence(
         Ending::Completed => ended.result_text.clone().filter(|text| !text.is_empty()).or(at_stop),
         _ => at_stop,
     };
-    let mut evidence =
-        Evidence { ending, last_message, todo: facts::todo(project, state), verify: Vec::new() };
-    let mut given_up = false;
-    if !state.status.is_over() && completion(state, &evidence) == Completion::Plausible {
-        evidence.verify = verify(project, settings, &state.verify, give_up);
-        given_up = evidence.verify.len() < state.verify.len();
+    let now = clock::now();
+    Evidence {
+        ending,
+        resets_at: state.iteration_record.resets_at.clone(),
+        last_message,
+        todo: facts::todo(project, state),
+        now: clock::stamp(now),
+        now_seconds: now.timestamp(),
+        ..Evidence::default()
     }
-    (evidence, given_up)
-}
-
-/// Runs the verify commands, as the user gave them, outside any lock. One that was given up, and those after
-/// it, have no outcome.
-fn verify(
-    project: &Project,
-    settings: &Settings,
-    commands: &[String],
-    give_up: &dyn Fn() -> bool,
-) -> Vec<VerifyOutcome> {
-    let limit = Duration::from_secs(settings.verify_timeout_seconds);
-    commands
-        .iter()
-        .map_while(|command| {
-            let outcome = launcher::shell_unless(command, project.root(), limit, give_up);
-            if outcome.given_up {
-                return None;
-            }
-            let how = match (&outcome.trouble, outcome.timed_out, outcome.code) {
-                (Some(trouble), ..) => format!("could not be started: {trouble}"),
-                (None, true, _) => format!("took longer than {} s and was ended", limit.as_secs()),
-                (None, false, Some(code)) => format!("exited with {code}"),
-                (None, false, None) => "was ended by a signal".to_owned(),
-            };
-            let output = [outcome.stdout.as_slice(), outcome.stderr.as_slice()].concat();
-            let output = shorten(String::from_utf8_lossy(&output).trim());
-            let words = if output.is_empty() { how } else { format!("{how}; it printed:\n{output}") };
-            Some(VerifyOutcome { command: command.clone(), passed: outcome.succeeded(), words })
-        })
-        .collect()
-}
-
-fn shorten(output: &str) -> String {
-    if output.chars().count() <= OUTPUT_KEPT * 2 {
-        return output.to_owned();
-    }
-    format!("{}\n{}", clip(output, OUTPUT_KEPT), clip_start(output, OUTPUT_KEPT))
 }
 
 fn judge(
     project: &Project,
+    settings: &Settings,
     run_id: &str,
     iteration: u32,
     evidence: &Evidence,
@@ -234,18 +217,30 @@ fn judge(
         if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
             return state.last_verdict.clone().map(|verdict| (verdict, None));
         }
-        let verdict = gate(state, evidence);
+        let verdict = gate(state, evidence, settings);
+        let set_aside = matches!(verdict, Verdict::Continue { .. })
+            .then(|| breaker::set_aside(state, &settings.breaker))
+            .flatten();
+        take_verify(state, evidence);
+        state.history_of(iteration).items = state.ticked_now().len() as u32;
         state.iteration_record.phase = Phase::Judged;
         if state.status.is_over() {
             state.ended_at.get_or_insert(clock::stamp(clock::now()));
         }
-        Some((verdict, Some(state.clone())))
+        Some((verdict, Some((state.clone(), set_aside))))
     })?;
     let Some((verdict, fresh)) = judged.flatten() else { return Ok(None) };
-    if let Some(state) = fresh {
-        note_verdict(project, &state, &verdict, evidence)?;
+    if let Some((state, set_aside)) = fresh {
+        note_verdict(project, &state, &verdict, evidence, set_aside)?;
     }
     Ok(Some(verdict))
+}
+
+fn take_verify(state: &mut RunState, evidence: &Evidence) {
+    if !evidence.verify.is_empty() {
+        let failing = evidence.verify.iter().filter(|outcome| !outcome.passed);
+        state.verify_failing = failing.map(|outcome| outcome.command.clone()).collect();
+    }
 }
 
 fn note_verdict(
@@ -253,25 +248,40 @@ fn note_verdict(
     state: &RunState,
     verdict: &Verdict,
     evidence: &Evidence,
+    set_aside: Option<String>,
 ) -> Result<(), StoreError> {
     let verify: Vec<serde_json::Value> = evidence
         .verify
         .iter()
         .map(|outcome| serde_json::json!({"command": outcome.command, "passed": outcome.passed, "words": outcome.words}))
         .collect();
-    let entry = Entry::new("verdict")
-        .run(Some((&state.run_id, state.iteration)))
-        .session(state.session_id.as_deref())
+    let seen = evidence.observation.clone().unwrap_or_default();
+    let line = |event: &str| {
+        Entry::new(event).run(Some((&state.run_id, state.iteration))).session(state.session_id.as_deref())
+    };
+    let entry = line("verdict")
         .fact("marker", verdict.marker().to_string())
         .fact("ending", serde_json::to_value(&evidence.ending).unwrap_or_default())
         .fact("open", state.todo_items.len())
         .fact("done", state.completed_items.len())
+        .fact("ticked", state.ticked_now())
         .fact("verify", verify)
-        .fact("cost_usd", state.cost_usd);
+        .fact("progress", seen.progress)
+        .fact("error", seen.error.map(|error| clip(&error, 500)))
+        .fact("no_change_count", state.no_change_count)
+        .fact("same_errors", state.error_hashes.len())
+        .fact("cost_usd", state.cost_usd)
+        .fact("tokens", state.tokens);
     journal::note(project, entry)?;
-    if state.status.is_over() {
-        let archive = project.run_folder(&state.run_id).join("state.json");
-        disk::replace(&archive, &serde_json::to_vec_pretty(state).unwrap_or_default(), Durability::Lazy)?;
+    if let Some(item) = set_aside {
+        journal::note(project, line("set_aside").fact("item", item))?;
     }
-    Ok(())
+    if let Some(opened) = state.breaker.opened.as_ref().filter(|opened| opened.iteration == state.iteration) {
+        let entry = line("breaker_opened")
+            .fact("cause", opened.cause.word())
+            .fact("count", opened.count)
+            .fact("evidence", opened.evidence.clone());
+        journal::note(project, entry)?;
+    }
+    if state.status.is_over() { archive::archive(project, state) } else { Ok(()) }
 }

@@ -22,8 +22,7 @@ pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
         return Ok(());
     }
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
-        state.todo_items = todo.open();
-        state.completed_items = todo.done();
+        state.take_items(&todo);
     })
     .map(|_| ())
 }

@@ -1,6 +1,7 @@
 //! RULE: the use cases, once. What hooks and the command share: look (store, launcher), decide (policy),
 //! write (store), say (protocol's reply). A fault of ours is a line for a person and never the session's end.
 
+mod archive;
 pub mod brief;
 pub mod call;
 pub mod checkpoint;
@@ -14,11 +15,16 @@ pub mod iteration;
 pub mod keep;
 pub mod measure;
 pub mod monitor;
+pub mod notify;
+pub mod observe;
+mod pack;
 pub mod prompt;
 pub mod run;
+mod save;
 pub mod session_end;
 pub mod signal;
 pub mod start;
 pub mod statusline;
+mod verify;
 
 pub use signal::Signal;

@@ -1,27 +1,28 @@
 //! `plimsoll run`: one headless session after another, until the gate says stop. It survives its own death:
 //! every step is in the state before it is taken.
 
+mod attend;
 mod follow;
+mod obey;
+mod ready;
 mod watch;
 
+pub use ready::{Ready, prepare};
 pub use watch::{Progress, Watcher};
 
 use crate::call::RUN_VARIABLE;
-use crate::install::command_for;
 use crate::iteration::{self, Ended};
-use crate::keep;
 use crate::start::{self, StartError};
 use follow::Follower;
 use launcher::client::{self, Client, Launch};
 use launcher::process;
-use protocol::settings::{self, Era};
+use protocol::settings::Era;
 use session::journal::Entry;
 use session::state::Phase;
 use session::status::Status;
 use session::{Ending, RunState, Settings, Verdict};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use store::{Durability, Project, StoreError, clock, disk, environment, journal, lock, state_file};
+use std::path::PathBuf;
+use store::{Durability, Project, StoreError, clock, disk, journal, state_file};
 
 /// What `plimsoll run` was asked beside the task.
 #[derive(Debug, Clone)]
@@ -59,61 +60,6 @@ pub enum RunError {
     Argument(String),
 }
 
-/// What Ctrl-C leaves behind.
-const INTERRUPTED: u8 = 130;
-/// First pause after a limit without a reset time; doubled up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_secs(3);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-
-/// Arguments that would take the session out of our hands.
-const OURS: [&str; 10] = [
-    "-p",
-    "--print",
-    "--output-format",
-    "--session-id",
-    "--resume",
-    "-r",
-    "--continue",
-    "-c",
-    "--input-format",
-    "--fork-session",
-];
-
-/// A killed `run` takes a moment to let go of its lock.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-
-/// What must be so before a run is created or changed: a start that fails leaves no run behind.
-#[derive(Debug)]
-pub struct Ready {
-    hooks: String,
-    _only: lock::Lock,
-}
-
-/// Looks at the arguments, the client and the hook programs, and takes the lock of the one `plimsoll run`.
-pub fn prepare(project: &Project, options: &Options) -> Result<Ready, RunError> {
-    if let Some(argument) = options
-        .client_arguments
-        .iter()
-        .find(|argument| OURS.contains(&argument.split('=').next().unwrap_or_default()))
-    {
-        return Err(RunError::Argument(argument.clone()));
-    }
-    let hooks = hook_settings(&options.client)?;
-    let _only = lock::acquire(&project.run_lock(), LOCK_PATIENCE).map_err(|error| match error {
-        StoreError::Busy { .. } => RunError::Busy(named(project)),
-        error => RunError::Store(error),
-    })?;
-    Ok(Ready { hooks, _only })
-}
-
-/// The run that another `plimsoll run` works for, as far as the state tells.
-fn named(project: &Project) -> String {
-    let state = state_file::load(project, None).ok().flatten();
-    state.map_or(String::new(), |state| {
-        format!(": the run \"{}\" ({}), iteration {}", state.task_name, state.run_id, state.iteration)
-    })
-}
-
 /// Runs a run to its end (or its pause); answers with the exit code.
 pub fn run(
     project: &Project,
@@ -123,12 +69,11 @@ pub fn run(
     run: &RunState,
     watcher: &mut dyn Watcher,
 ) -> Result<u8, RunError> {
-    let Ready { hooks, _only } = ready;
+    let Ready { hooks, era, _only } = ready;
     for folder in [project.root(), &project.root().join(".claude"), &project.handoffs(), &project.copies()] {
         disk::sweep_drafts(folder, process::has_pid);
     }
-    let mut runner =
-        Runner { project, settings, options, run_id: run.run_id.clone(), hooks, watcher, pause: FIRST_PAUSE };
+    let mut runner = Runner { project, settings, options, run_id: run.run_id.clone(), hooks, era, watcher };
     runner.watcher.tell(&Progress::Run { state: run });
     let mut recovered = runner.recover(run)?;
     loop {
@@ -142,38 +87,14 @@ pub fn run(
     }
 }
 
-/// Our hooks as the client's version knows them. They are passed along always: identical entries of the
-/// project's settings run once, and an agent's `git clean` cannot take these away.
-fn hook_settings(client: &Path) -> Result<String, RunError> {
-    let answer = launcher::client_version(client).ok_or_else(|| {
-        RunError::Client(format!("{} does not answer `--version`: is it Claude Code?", client.display()))
-    })?;
-    let version = Some(answer.as_str()).filter(|answer| answer.contains("Claude Code")).ok_or_else(|| {
-        let answer = session::text::clip(&session::text::one_line(&answer), 80);
-        RunError::Client(format!(
-            "{} answers `--version` with \"{answer}\": is it Claude Code?",
-            client.display()
-        ))
-    })?;
-    let era = Era::of_client(version);
-    let missing = settings::programs_of(era).into_iter().find(|program| {
-        let beside = environment::own_directory().map(|folder| folder.join(program));
-        !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
-    });
-    match missing {
-        Some(program) => Err(RunError::NoHooks(program)),
-        None => Ok(settings::hooks_only(era, &command_for).to_string()),
-    }
-}
-
 struct Runner<'a> {
     project: &'a Project,
     settings: &'a Settings,
     options: &'a Options,
     run_id: String,
     hooks: String,
+    era: Era,
     watcher: &'a mut dyn Watcher,
-    pause: Duration,
 }
 
 impl Runner<'_> {
@@ -182,7 +103,7 @@ impl Runner<'_> {
     fn recover(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
         let record = &run.iteration_record;
         if record.phase == Phase::Judged {
-            return Ok(None);
+            return Ok(pause_that_lasts(run));
         }
         if let Some(orphan) = start::orphan(run) {
             self.note(run, Entry::new("adopted").fact("pid", orphan.pid))?;
@@ -228,8 +149,12 @@ impl Runner<'_> {
             "--settings",
             &self.hooks,
         ];
-        let arguments: Vec<String> =
-            ours.map(str::to_owned).into_iter().chain(self.options.client_arguments.clone()).collect();
+        let arguments: Vec<String> = ours
+            .map(str::to_owned)
+            .into_iter()
+            .chain(self.budget_left(state))
+            .chain(self.options.client_arguments.clone())
+            .collect();
         let client = client::start(Launch {
             program: &self.options.client,
             arguments: &arguments,
@@ -247,6 +172,18 @@ impl Runner<'_> {
         Ok(client)
     }
 
+    /// The client itself stops a session that would spend more than is left; clients that are too old for it
+    /// are stopped between sessions.
+    fn budget_left(&self, state: &RunState) -> Vec<String> {
+        const FLAG: &str = "--max-budget-usd";
+        let is_set = self.options.client_arguments.iter().any(|argument| argument.starts_with(FLAG));
+        let left = state.limits.max_cost_usd.map(|most| (most - state.cost_usd).max(0.01));
+        match left.filter(|_| !is_set && self.era == Era::Modern) {
+            Some(left) => vec![FLAG.to_owned(), format!("{left:.2}")],
+            None => Vec::new(),
+        }
+    }
+
     fn record_process(&self, identity: process::Identity) -> Result<(), StoreError> {
         state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
             let record = &mut state.iteration_record;
@@ -260,123 +197,9 @@ impl Runner<'_> {
         .map(|_| ())
     }
 
-    /// Follows the client's output until it has ended, or has to be.
-    fn follow(&mut self, state: &RunState, mut client: Client) -> Result<Verdict, RunError> {
-        let output = self.output(state, "jsonl");
-        let mut follower = match &client {
-            Client::Adopted(orphan) => Follower::of_adopted(output, &process::output_of(orphan.pid)),
-            Client::Started(..) => Follower::new(output),
-        };
-        let ended = loop {
-            let exit = client.ended();
-            for progress in follower.read_on() {
-                self.watcher.tell(&progress);
-            }
-            if let Some(exit) = exit {
-                break self.checked_end(state, &follower, exit)?;
-            }
-            if let Some(ended) = self.intervene(state, &mut follower, &mut client)? {
-                break ended;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        };
-        for (model, tokens) in follower.windows() {
-            let _ = store::windows::learn(self.project, model, tokens);
-        }
-        if let Some(words) = follower.denial() {
-            self.watcher.tell(&Progress::Note(words));
-        }
-        self.finish(state, &ended)
-    }
-
-    /// Reasons to end the client that do not come from itself.
-    fn intervene(
-        &mut self,
-        state: &RunState,
-        follower: &mut Follower,
-        client: &mut Client,
-    ) -> Result<Option<Ended>, RunError> {
-        if self.watcher.interrupts() >= 2 {
-            client.end(Duration::from_secs(5));
-            return Ok(Some(Ended {
-                ending: Ending::Interrupted,
-                ..follower.ended(session::Exit::default())
-            }));
-        }
-        if !follower.time_to_look() {
-            return Ok(None);
-        }
-        let now = state_file::load(self.project, Some(&self.run_id))?;
-        let now = now.as_ref().unwrap_or(state);
-        // What keeps copies must not end the night.
-        let _ = keep::todo(self.project, now);
-        if now.status == Status::Cancelled {
-            // Its next hook ends it; a client that waits for something else is asked to.
-            client.end(Duration::from_secs(10));
-            return Ok(Some(follower.ended(session::Exit::default())));
-        }
-        if follower.is_unguarded(now.iteration_record.hooks_seen) {
-            client.end(Duration::from_secs(2));
-            self.note(state, Entry::new("unguarded").fact("client_version", follower.version()))?;
-            return Ok(Some(Ended {
-                ending: Ending::Fatal(unguarded_words(&follower.version())),
-                ..Ended::default()
-            }));
-        }
-        let record =
-            state.session_id.as_ref().map(|id| store::sessions::load(self.project, id)).unwrap_or_default();
-        self.watcher.tell(&Progress::Load { state: now, record: &record });
-        let limit = if record.ended_by_us.is_some() || follower.was_stopped_by_hook() {
-            self.settings.end_wait_seconds
-        } else {
-            self.settings.background_wait_seconds
-        };
-        if follower.lingers(Duration::from_secs(limit)) {
-            self.note(
-                state,
-                Entry::new("client_ended").fact("reason", format!("alive {limit} s after its result")),
-            )?;
-            client.end(Duration::from_secs(5));
-            follower.read_on();
-            return Ok(Some(follower.ended(session::Exit::default())));
-        }
-        Ok(None)
-    }
-
-    /// A client that came and went before we looked was guarded, or the night ends here.
-    fn checked_end(
-        &self,
-        state: &RunState,
-        follower: &Follower,
-        exit: session::Exit,
-    ) -> Result<Ended, RunError> {
-        let now = state_file::load(self.project, Some(&self.run_id))?;
-        let hooks_seen = now.as_ref().unwrap_or(state).iteration_record.hooks_seen;
-        if follower.has_begun() && !hooks_seen {
-            self.note(state, Entry::new("unguarded").fact("client_version", follower.version()))?;
-            return Ok(Ended {
-                ending: Ending::Fatal(unguarded_words(&follower.version())),
-                ..follower.ended(exit)
-            });
-        }
-        if let Some(code) = exit.code.filter(|_| !follower.has_spoken() && !hooks_seen) {
-            return Ok(Ended { ending: Ending::Fatal(self.never_began(state, code)), ..Ended::default() });
-        }
-        Ok(follower.ended(exit))
-    }
-
-    /// The next session would fare no better: a wrong option, a broken installation.
-    fn never_began(&self, state: &RunState, code: i32) -> String {
-        let complaint = disk::read_text(&self.output(state, "err")).ok().flatten().unwrap_or_default();
-        let complaint = session::text::one_line(&session::text::clip_start(complaint.trim(), 200));
-        let said =
-            if complaint.is_empty() { "said nothing".to_owned() } else { format!("said: {complaint}") };
-        format!("the client ended with exit code {code} before its session began, and {said}")
-    }
-
     fn finish(&mut self, state: &RunState, ended: &Ended) -> Result<Verdict, RunError> {
         self.watcher.tell(&Progress::Ended { iteration: state.iteration, ended });
-        if matches!(ended.ending, Ending::Crashed(_) | Ending::Interrupted) {
+        if matches!(ended.ending, Ending::Crashed(_)) {
             start::end_left_behind(state);
         }
         let verdict = iteration::finish_unless(self.project, self.settings, &self.run_id, ended, &|| {
@@ -394,51 +217,6 @@ impl Runner<'_> {
         state.is_some_and(|state| state.status == Status::Cancelled)
     }
 
-    /// What the verdict means for us: an exit code, or another round.
-    fn obey(&mut self, verdict: &Verdict) -> Result<Option<u8>, RunError> {
-        let interrupted = self.watcher.interrupts() > 0;
-        match verdict {
-            Verdict::Stop { status, .. } => Ok(Some(status.exit_code())),
-            Verdict::Continue { .. } if interrupted => {
-                let status =
-                    state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
-                        // It may have been cancelled since: then it stays so.
-                        if !state.status.is_over() {
-                            state.status = Status::Paused;
-                        }
-                        state.status
-                    })?;
-                let over = status.filter(|status| status.is_over());
-                Ok(Some(over.map_or(INTERRUPTED, Status::exit_code)))
-            }
-            Verdict::Continue { .. } => {
-                self.pause = FIRST_PAUSE;
-                Ok(None)
-            }
-            Verdict::Pause { .. } if interrupted => Ok(Some(INTERRUPTED)),
-            Verdict::Pause { reason, .. } if !self.options.wait || reason == "interrupted" => {
-                Ok(Some(Status::Paused.exit_code()))
-            }
-            Verdict::Pause { reason, .. } => self.wait(reason),
-        }
-    }
-
-    fn wait(&mut self, reason: &str) -> Result<Option<u8>, RunError> {
-        self.watcher.tell(&Progress::Pause { seconds: self.pause.as_secs(), reason });
-        let started = Instant::now();
-        while started.elapsed() < self.pause {
-            if self.watcher.interrupts() > 0 {
-                return Ok(Some(INTERRUPTED));
-            }
-            if self.is_cancelled() {
-                return Ok(Some(Status::Cancelled.exit_code()));
-            }
-            std::thread::sleep(Duration::from_millis(200));
-        }
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        Ok(None)
-    }
-
     /// Where a session's output lies: a limit may bring several sessions under one number.
     fn output(&self, state: &RunState, kind: &str) -> PathBuf {
         let session: String = state.session_id.as_deref().unwrap_or("none").chars().take(8).collect();
@@ -453,8 +231,9 @@ impl Runner<'_> {
     }
 }
 
-fn unguarded_words(version: &str) -> String {
-    format!(
-        "our hooks did not run in this session (client {version}), so nothing would guard it: look for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings"
-    )
+/// A run that was paused until a known moment goes on waiting for it when it is resumed.
+fn pause_that_lasts(run: &RunState) -> Option<Verdict> {
+    let Some(Verdict::Pause { kind, until: Some(until), .. }) = &run.last_verdict else { return None };
+    let lasts = kind.passes() && clock::parse(until).is_some_and(|until| until > clock::now());
+    run.last_verdict.clone().filter(|_| lasts)
 }

@@ -4,14 +4,16 @@ use crate::call::{RUN_VARIABLE, SESSION_VARIABLE};
 use crate::exclude::exclude_run_files;
 use crate::facts;
 use crate::keep;
+use crate::observe;
 use crate::prompt::{self, PromptError};
 use launcher::client::Client;
 use launcher::process;
 use session::journal::Entry;
-use session::state::{IterationRecord, Phase};
+use session::limits::Limits;
+use session::state::{Commit, IterationRecord, Phase};
 use session::status::Status;
 use session::text::{clip, counted, one_line};
-use session::{RunState, TodoList};
+use session::{RunState, TodoList, Verdict};
 use std::time::Duration;
 use store::{Durability, Project, StoreError, clock, disk, journal, lock, sessions, state_file};
 
@@ -34,6 +36,41 @@ pub struct NewRun {
     pub client: Option<String>,
     /// What the user passes on to the client.
     pub client_arguments: Vec<String>,
+    /// What the run may use.
+    pub limits: Limits,
+    /// What becomes of uncommitted work at a checkpoint.
+    pub commit: Commit,
+    /// True when a session may go on with the next item while the window has room for it.
+    pub pack: bool,
+    /// A client that says nothing for so long is ended; none for the settings' value.
+    pub idle_timeout_seconds: Option<u64>,
+    /// A program with its arguments, told of the end and of pauses.
+    pub notify: Vec<String>,
+}
+
+/// What `--resume` changes of a run; what is absent stays as it was.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// The run ends after so many sessions.
+    pub max_iterations: Option<u32>,
+    /// Commands that must pass.
+    pub verify: Option<Vec<String>>,
+    /// The client, as the user named it.
+    pub client: Option<String>,
+    /// What the user passes on to the client.
+    pub client_arguments: Vec<String>,
+    /// What the run may use, each bound on its own.
+    pub limits: Limits,
+    /// What becomes of uncommitted work at a checkpoint.
+    pub commit: Option<Commit>,
+    /// True to let sessions go on with the next item.
+    pub pack: bool,
+    /// A client that says nothing for so long is ended.
+    pub idle_timeout_seconds: Option<u64>,
+    /// A program with its arguments, told of the end and of pauses.
+    pub notify: Option<Vec<String>>,
+    /// True with `--reset-breaker`.
+    pub reset_breaker: bool,
 }
 
 /// Why a run could not be started or resumed.
@@ -177,6 +214,12 @@ fn state(
         client: new.client.clone(),
         client_arguments: new.client_arguments.clone(),
         prompt_made,
+        ever_done: todo.done(),
+        limits: new.limits.clone(),
+        commit: new.commit,
+        pack: new.pack,
+        idle_timeout_seconds: new.idle_timeout_seconds,
+        notify: new.notify.clone(),
         ..RunState::default()
     }
 }
@@ -190,33 +233,62 @@ pub enum Resumed {
     Over(Box<RunState>),
 }
 
-/// Looks for the run to resume. A run that stopped for a reason a person can mend is opened again; one that was
-/// completed or cancelled is over for good.
-pub fn resume(project: &Project, new: &NewRun, more_iterations: Option<u32>) -> Result<Resumed, StartError> {
-    let run_id =
-        newest_run_id(project)?.ok_or_else(|| StartError::NoRun(project.root().display().to_string()))?;
+/// Looks for the run to resume. A run that stopped for a reason a person can mend is opened again once it is
+/// mended; one that was completed or cancelled is over for good.
+pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartError> {
+    let no_run = || StartError::NoRun(project.root().display().to_string());
+    let run_id = newest_run_id(project)?.ok_or_else(no_run)?;
+    let now = clock::stamp(clock::now());
     let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
-        if let Some(most) = more_iterations {
-            state.max_iterations = most;
+        change(state, changes);
+        reopen(state, &now);
+        state.clone()
+    })?
+    .ok_or_else(no_run)?;
+    Ok(if state.status.is_over() { Resumed::Over(Box::new(state)) } else { Resumed::Open(Box::new(state)) })
+}
+
+fn change(state: &mut RunState, changes: &Changes) {
+    fn set<T: Clone>(place: &mut T, value: Option<&T>) {
+        if let Some(value) = value {
+            place.clone_from(value);
         }
-        if !new.verify.is_empty() {
-            state.verify.clone_from(&new.verify);
-        }
-        state.client.clone_from(&new.client);
-        state.client_arguments.clone_from(&new.client_arguments);
-        let mended = match state.status {
-            Status::Running | Status::Completed | Status::Cancelled => false,
-            Status::MaxIterations => state.iteration < state.max_iterations,
-            _ => true,
-        };
-        if mended {
+    }
+    set(&mut state.max_iterations, changes.max_iterations.as_ref());
+    set(&mut state.verify, changes.verify.as_ref());
+    set(&mut state.commit, changes.commit.as_ref());
+    set(&mut state.notify, changes.notify.as_ref());
+    state.client.clone_from(&changes.client);
+    state.client_arguments.clone_from(&changes.client_arguments);
+    state.pack |= changes.pack;
+    state.idle_timeout_seconds = changes.idle_timeout_seconds.or(state.idle_timeout_seconds);
+    let (limits, new) = (&mut state.limits, &changes.limits);
+    limits.max_cost_usd = new.max_cost_usd.or(limits.max_cost_usd);
+    limits.max_tokens = new.max_tokens.or(limits.max_tokens);
+    limits.deadline = new.deadline.clone().or(limits.deadline.take());
+    limits.stop_at_limit_percent = new.stop_at_limit_percent.or(limits.stop_at_limit_percent);
+    if changes.reset_breaker {
+        policy::breaker::reset(state);
+    }
+}
+
+/// Opens a run again, unless what ended it still stands.
+fn reopen(state: &mut RunState, now: &str) {
+    let is_over_for_good = matches!(state.status, Status::Completed | Status::Cancelled);
+    let is_open_breaker = state.status == Status::CircuitBreaker && state.breaker.opened.is_some();
+    if is_over_for_good || is_open_breaker {
+        return;
+    }
+    let repeats = matches!(&state.last_verdict, Some(Verdict::Pause { kind, .. }) if kind.repeats());
+    let is_judged = state.iteration_record.phase == Phase::Judged && !repeats;
+    match policy::bounds::reached(state, now).filter(|_| is_judged) {
+        Some(Verdict::Stop { status, .. }) => state.status = status,
+        _ if state.status.is_over() => {
             state.status = Status::Running;
             state.ended_at = None;
         }
-        state.clone()
-    })?
-    .ok_or_else(|| StartError::NoRun(project.root().display().to_string()))?;
-    Ok(if state.status.is_over() { Resumed::Over(Box::new(state)) } else { Resumed::Open(Box::new(state)) })
+        _ => {}
+    }
 }
 
 /// The client and its arguments that the run was started with, for a resume that names none.
@@ -303,15 +375,15 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
     let no_run = || StartError::NoRun(project.root().display().to_string());
     let before = state_file::load(project, Some(run_id))?.ok_or_else(no_run)?;
     let todo = mend_todo(project, &before)?;
+    let footing = observe::footing(project);
     let state = state_file::update(project, Some(run_id), Durability::Durable, |state| {
-        let paused = matches!(state.last_verdict, Some(session::Verdict::Pause { .. }));
-        let again = state.iteration > 0 && (state.iteration_record.phase == Phase::Planned || paused);
+        let repeats = matches!(&state.last_verdict, Some(Verdict::Pause { kind, .. }) if kind.repeats());
+        let again = state.iteration > 0 && (state.iteration_record.phase == Phase::Planned || repeats);
         if !again {
             state.iteration += 1;
         }
         if let Some(todo) = &todo {
-            state.todo_items = todo.open();
-            state.completed_items = todo.done();
+            state.take_items(todo);
         }
         let due = policy::resume::due(&state.context_checkpoint, todo.as_ref());
         let resuming = due.is_some()
@@ -323,13 +395,21 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
         }
         if !state.status.is_over() {
             state.status = Status::Running;
+            state.paused_until = None;
         }
         state.session_id = session_id;
+        // What an iteration did before it met a limit is its own work when it is planned again.
+        let before = std::mem::take(&mut state.iteration_record);
+        let (done_before, footing) = match before.footing.filter(|_| again) {
+            Some(footing) => (before.done_before, footing),
+            None => (state.completed_items.clone(), footing),
+        };
         state.iteration_record = IterationRecord {
             iteration: state.iteration,
             phase: Phase::Planned,
             resuming,
-            done_before: state.completed_items.clone(),
+            done_before,
+            footing: Some(footing),
             ..IterationRecord::default()
         };
         state.clone()

@@ -2,14 +2,17 @@
 
 use super::watch::Progress;
 use crate::iteration::Ended;
-use policy::ending::ending;
+use protocol::rate_limit::RateLimit;
 use protocol::result::RunResult;
 use protocol::stream::StreamLine;
 use protocol::transcript::{Block, Message};
 use session::Exit;
+use session::limits::{Quota, QuotaWindow};
 use session::text::{clip, one_line};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use store::clock;
 use store::disk::Growing;
 
 /// How long after the client's first word our SessionStart hook may still be silent. The client waits for it
@@ -30,6 +33,13 @@ pub(super) struct Follower {
     version: String,
     begun: Option<Instant>,
     looked: Instant,
+    /// When anything came last.
+    heard: Instant,
+    quota: Option<Quota>,
+    /// When the limit resets that the client has run into, in seconds since 1970.
+    rejected_until: Option<u64>,
+    /// Tokens of each message, for a session that ends without a result.
+    spent: BTreeMap<String, u64>,
 }
 
 impl Follower {
@@ -43,6 +53,10 @@ impl Follower {
             version: String::new(),
             begun: None,
             looked: Instant::now(),
+            heard: Instant::now(),
+            quota: None,
+            rejected_until: None,
+            spent: BTreeMap::new(),
         }
     }
 
@@ -59,18 +73,18 @@ impl Follower {
         if self.stream.is_none() {
             self.stream = Growing::open(&self.path);
         }
-        let bytes = self.stream.as_mut().and_then(|stream| stream.read_on().ok());
-        self.torn.extend(bytes.unwrap_or_default());
-        let mut news = Vec::new();
-        while let Some(line_break) = self.torn.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.torn.drain(..=line_break).collect();
-            news.extend(self.hear(StreamLine::parse(&line)));
+        let bytes = self.stream.as_mut().and_then(|stream| stream.read_on().ok()).unwrap_or_default();
+        if !bytes.is_empty() {
+            self.heard = Instant::now();
         }
-        news
+        self.torn.extend(bytes);
+        let whole = self.torn.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let lines: Vec<u8> = self.torn.drain(..whole).collect();
+        lines.split(|byte| *byte == b'\n').flat_map(|line| self.hear(StreamLine::parse(line))).collect()
     }
 
     fn hear(&mut self, line: StreamLine) -> Vec<Progress<'static>> {
-        let speaks = !matches!(line, StreamLine::Other);
+        let speaks = !matches!(line, StreamLine::Other | StreamLine::RateLimit(_));
         if speaks {
             self.quiet_since = None;
         }
@@ -80,7 +94,15 @@ impl Follower {
                 self.version = version.unwrap_or_default();
                 vec![Progress::Client { model: model.unwrap_or_default(), version: self.version.clone() }]
             }
-            StreamLine::Assistant { message, in_subagent } if !in_subagent => tools(&message),
+            StreamLine::Assistant { message, in_subagent } => {
+                self.note_spent(&message);
+                if in_subagent { Vec::new() } else { tools(&message) }
+            }
+            StreamLine::RateLimit(limit) => {
+                self.rejected_until = limit.resets_at.filter(|_| limit.is_rejected());
+                self.quota = Some(quota(&limit));
+                Vec::new()
+            }
             StreamLine::ApiRetry { error_status, .. } => {
                 vec![Progress::Retry { status: error_status.unwrap_or(0) }]
             }
@@ -94,13 +116,18 @@ impl Follower {
         }
     }
 
+    fn note_spent(&mut self, message: &Message) {
+        let Some(usage) = &message.usage else { return };
+        let tokens = usage.input() + usage.output_tokens.unwrap_or(0);
+        self.spent.insert(message.id.clone().unwrap_or_default(), tokens);
+    }
+
     /// How it ended, as far as the stream and the exit tell.
     pub(super) fn ended(&self, exit: Exit) -> Ended {
-        Ended {
-            ending: ending(self.result.as_ref(), exit),
-            result_text: self.result.as_ref().and_then(|result| result.result.clone()),
-            cost_usd: self.result.as_ref().and_then(|result| result.total_cost_usd).unwrap_or(0.0),
-        }
+        let of_result = Ended::of_result(self.result.as_ref(), exit);
+        let of_event = self.rejected_until.and_then(clock::at).map(clock::stamp);
+        let tokens = if of_result.tokens > 0 { of_result.tokens } else { self.spent.values().sum() };
+        Ended { resets_at: of_event.or(of_result.resets_at), tokens, quota: self.quota.clone(), ..of_result }
     }
 
     /// True a few times a second: state and record are small files.
@@ -120,6 +147,11 @@ impl Follower {
     /// True when the result is long there, nothing has come after it, and the client lives on.
     pub(super) fn lingers(&self, limit: Duration) -> bool {
         self.quiet_since.is_some_and(|since| since.elapsed() > limit)
+    }
+
+    /// True when nothing has come for so long, and no result is there either.
+    pub(super) fn is_silent(&self, limit: Duration) -> bool {
+        self.heard.elapsed() > limit
     }
 
     pub(super) fn was_stopped_by_hook(&self) -> bool {
@@ -153,6 +185,15 @@ impl Follower {
             "the client refused the tool {tool}: allow it, for example with `-- --allowedTools {tool}` or a permission mode of your choice"
         ))
     }
+}
+
+fn quota(limit: &RateLimit) -> Quota {
+    let window = |window: &Option<protocol::rate_limit::QuotaWindow>| {
+        let window = window.as_ref()?;
+        let resets_at = window.resets_at.and_then(clock::at).map(clock::stamp);
+        Some(QuotaWindow { percent: window.utilization? * 100.0, resets_at })
+    };
+    Quota { five_hour: window(&limit.five_hour), seven_day: window(&limit.seven_day) }
 }
 
 fn tools(message: &Message) -> Vec<Progress<'static>> {

@@ -58,12 +58,19 @@ pub enum Progress<'a> {
         /// The verdict.
         verdict: &'a Verdict,
     },
-    /// The run waits.
+    /// The run begins to wait.
     Pause {
+        /// Until when.
+        until: chrono::DateTime<chrono::Utc>,
         /// How long.
         seconds: u64,
         /// Why.
         reason: &'a str,
+    },
+    /// The run still waits, told a few times a second.
+    Waiting {
+        /// Until when.
+        until: chrono::DateTime<chrono::Utc>,
     },
     /// Something a person should know.
     Note(String),

@@ -1,0 +1,19 @@
+//! A run that is over is kept whole: its state, task, to-do list and progress, beside the output of its sessions.
+
+use session::RunState;
+use store::{Durability, Project, StoreError, disk};
+
+/// Copies what the next run will write anew into the run's own folder.
+pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let folder = project.run_folder(&state.run_id);
+    let document = serde_json::to_vec_pretty(state).unwrap_or_default();
+    disk::replace(&folder.join("state.json"), &document, Durability::Lazy)?;
+    let todo = state.todo_file.as_ref().map(|file| project.root().join(file));
+    for file in [Some(project.prompt()), Some(project.progress()), todo].into_iter().flatten() {
+        let Some(name) = file.file_name() else { continue };
+        if let Some(bytes) = disk::read(&file)? {
+            disk::replace(&folder.join(name), &bytes, Durability::Lazy)?;
+        }
+    }
+    Ok(())
+}

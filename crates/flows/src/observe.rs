@@ -1,0 +1,82 @@
+//! What did a session come to? Whether anything moved, and with which error it ended: what the breaker counts.
+
+use crate::facts;
+use crate::measure::{Question, measure};
+use policy::breaker::Observation;
+use policy::gate::Evidence;
+use session::level::Level;
+use session::state::Footing;
+use session::{Ending, RunState, SessionRecord, Settings};
+use std::path::Path;
+use store::{Project, disk};
+
+/// What the project stands on now.
+pub fn footing(project: &Project) -> Footing {
+    let found = launcher::footing::footing(project.root(), &facts::is_ours);
+    let memory = disk::listing(&project.own().join("memory"));
+    Footing { head: found.head, tree: found.tree, memory: Some(memory).filter(|listing| !listing.is_empty()) }
+}
+
+/// What the session that has just ended came to.
+pub fn observe(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    record: &SessionRecord,
+    evidence: &Evidence,
+    now: &Footing,
+) -> Observation {
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let question = Question { project, settings, record, transcript, calls: &[] };
+    let has_answered = record.reading.is_some() || measure(&question).reading.is_some();
+    let is_silent = evidence.last_message.as_deref().is_none_or(|words| words.trim().is_empty());
+    let (moved, unsure) = moved(state.iteration_record.footing.as_ref(), now);
+    let ticked = !state.ticked_now().is_empty();
+    let passing = newly_passing(state, evidence);
+    let progress = [(ticked, "an item was ticked"), (passing, "a verify command passes that had failed")];
+    let progress = progress.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned());
+    Observation {
+        progress: progress.chain(moved).collect(),
+        finished: ticked || passing,
+        unsure,
+        error: error(evidence, transcript),
+        denied: state.iteration_record.denied_tool.clone(),
+        empty: evidence.ending == Ending::Completed && is_silent && record.reading.is_none(),
+        failed_at_start: evidence.ending.failure().is_some() && !has_answered,
+    }
+}
+
+/// True when the session's first request already stood at L2: no session of this run can work.
+pub fn started_above(project: &Project, settings: &Settings, record: &SessionRecord) -> bool {
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let marks = measure(&Question { project, settings, record, transcript, calls: &[] }).marks;
+    let first = transcript.and_then(store::tail::first_fill);
+    marks.zip(first).is_some_and(|(marks, first)| marks.level(first) >= Level::L2)
+}
+
+/// What has moved, in words, and whether that could not be found out.
+fn moved(before: Option<&Footing>, now: &Footing) -> (Vec<String>, bool) {
+    let Some(before) = before else { return (Vec::new(), true) };
+    let differences = [
+        (before.head != now.head, "HEAD moved"),
+        (before.tree != now.tree && before.tree.is_some() && now.tree.is_some(), "files changed"),
+        (before.memory != now.memory, "the working memory was written"),
+    ];
+    let moved: Vec<String> =
+        differences.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned()).collect();
+    let unsure = moved.is_empty() && (before.tree.is_none() || now.tree.is_none());
+    (moved, unsure)
+}
+
+fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {
+    evidence.verify.iter().any(|outcome| outcome.passed && state.verify_failing.contains(&outcome.command))
+}
+
+/// The session's own failure, else the verify command that failed, else its last command that failed and did
+/// not pass later. Only what the client or an exit code calls an error is one: the word proves nothing.
+fn error(evidence: &Evidence, transcript: Option<&Path>) -> Option<String> {
+    let failure = evidence.ending.failure().map(|words| format!("{}: {words}", evidence.ending.word()));
+    let verify = evidence.verify.iter().find(|outcome| !outcome.passed);
+    let verify = verify.map(|outcome| format!("{}\n{}", outcome.command, outcome.words));
+    failure.or(verify).or_else(|| facts::standing_error(transcript?))
+}

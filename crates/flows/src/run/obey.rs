@@ -1,0 +1,114 @@
+//! What a verdict means for the program: an exit code, a pause, or another round.
+
+use super::{Progress, RunError, Runner};
+use crate::notify::notify;
+use session::journal::Entry;
+use session::{Status, Verdict};
+use std::time::Duration;
+use store::{Durability, clock, journal, state_file};
+
+/// What Ctrl-C leaves behind.
+const INTERRUPTED: u8 = 130;
+/// How often a waiting run looks at the clock and at the state. The clock, not a count of naps: a computer that
+/// sleeps through the reset must not wait for it twice.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+impl Runner<'_> {
+    /// Obeys; none means another round.
+    pub(super) fn obey(&mut self, verdict: &Verdict) -> Result<Option<u8>, RunError> {
+        let interrupted = self.watcher.interrupts() > 0;
+        match verdict {
+            Verdict::Stop { status, .. } => {
+                self.notify(verdict)?;
+                Ok(Some(status.exit_code()))
+            }
+            Verdict::Continue { .. } if interrupted => self.pause_for_person().map(Some),
+            Verdict::Continue { .. } => Ok(None),
+            Verdict::Pause { .. } if interrupted => Ok(Some(INTERRUPTED)),
+            Verdict::Pause { kind, .. } if !self.options.wait || !kind.passes() => {
+                self.notify(verdict)?;
+                Ok(Some(Status::Paused.exit_code()))
+            }
+            Verdict::Pause { until, reason, .. } => self.wait(verdict, until.as_deref(), reason),
+        }
+    }
+
+    /// Ctrl-C once: the session has ended, and no other begins.
+    fn pause_for_person(&self) -> Result<u8, RunError> {
+        let status = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+            // It may have been cancelled since: then it stays so.
+            if !state.status.is_over() {
+                state.status = Status::Paused;
+            }
+            state.status
+        })?;
+        let over = status.filter(|status| status.is_over());
+        Ok(over.map_or(INTERRUPTED, Status::exit_code))
+    }
+
+    /// Sits through a pause: until the reset where one is known, else a little longer each time.
+    fn wait(&mut self, verdict: &Verdict, until: Option<&str>, reason: &str) -> Result<Option<u8>, RunError> {
+        let now = clock::now();
+        let tries =
+            state_file::load(self.project, Some(&self.run_id))?.map_or(1, |state| state.pauses_in_a_row);
+        let chance = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
+        let milliseconds = match until.and_then(clock::parse) {
+            Some(reset) => policy::pause::until_reset_ms((reset - now).num_seconds(), chance),
+            None => policy::pause::backoff_ms(tries, chance),
+        };
+        let end = now + Duration::from_millis(milliseconds);
+        state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+            if !state.status.is_over() {
+                state.status = Status::Paused;
+                state.paused_until = Some(clock::stamp(end));
+            }
+        })?;
+        // One message a pause, not one a try.
+        if tries <= 1 {
+            self.notify(verdict)?;
+        }
+        self.watcher.tell(&Progress::Pause { until: end, seconds: milliseconds.div_ceil(1_000), reason });
+        while clock::now() < end {
+            if self.watcher.interrupts() > 0 {
+                return Ok(Some(INTERRUPTED));
+            }
+            if let Some(code) = self.over_meanwhile()? {
+                return Ok(Some(code));
+            }
+            self.watcher.tell(&Progress::Waiting { until: end });
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        Ok(None)
+    }
+
+    /// A pause ends early where the run is cancelled, or its deadline comes.
+    fn over_meanwhile(&mut self) -> Result<Option<u8>, RunError> {
+        let Some(state) = state_file::load(self.project, Some(&self.run_id))? else { return Ok(None) };
+        if state.status == Status::Cancelled {
+            return Ok(Some(Status::Cancelled.exit_code()));
+        }
+        let Some(deadline) = policy::bounds::passed(&state, &clock::stamp(clock::now())) else {
+            return Ok(None);
+        };
+        let verdict =
+            Verdict::Stop { status: Status::Deadline, reason: format!("the deadline was {deadline}") };
+        state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+            state.status = Status::Deadline;
+            state.paused_until = None;
+            state.ended_at = Some(clock::stamp(clock::now()));
+            state.last_verdict = Some(verdict.clone());
+        })?;
+        let entry = Entry::new("verdict").run(Some((&self.run_id, state.iteration)));
+        journal::note(self.project, entry.fact("marker", verdict.marker().to_string()))?;
+        self.watcher.tell(&Progress::Judged { state: &state, verdict: &verdict });
+        self.notify(&verdict)?;
+        Ok(Some(Status::Deadline.exit_code()))
+    }
+
+    fn notify(&self, verdict: &Verdict) -> Result<(), RunError> {
+        if let Some(state) = state_file::load(self.project, Some(&self.run_id))? {
+            notify(self.project, &state, verdict)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! What must be so before a run begins: arguments, client, hook programs, and the lock of the one `plimsoll run`.
+
+use super::{Options, RunError};
+use crate::install::command_for;
+use protocol::settings::{self, Era};
+use std::path::Path;
+use std::time::Duration;
+use store::{Project, StoreError, disk, environment, lock, state_file};
+
+/// Arguments that would take the session out of our hands.
+const OURS: [&str; 10] = [
+    "-p",
+    "--print",
+    "--output-format",
+    "--session-id",
+    "--resume",
+    "-r",
+    "--continue",
+    "-c",
+    "--input-format",
+    "--fork-session",
+];
+
+/// A killed `run` takes a moment to let go of its lock.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What must be so before a run is created or changed: a start that fails leaves no run behind.
+#[derive(Debug)]
+pub struct Ready {
+    /// Our hooks, as `--settings` takes them.
+    pub(super) hooks: String,
+    /// The client's era.
+    pub(super) era: Era,
+    /// Held as long as the run is at work.
+    pub(super) _only: lock::Lock,
+}
+
+/// Looks at the arguments, the client and the hook programs, and takes the lock of the one `plimsoll run`.
+pub fn prepare(project: &Project, options: &Options) -> Result<Ready, RunError> {
+    if let Some(argument) = options
+        .client_arguments
+        .iter()
+        .find(|argument| OURS.contains(&argument.split('=').next().unwrap_or_default()))
+    {
+        return Err(RunError::Argument(argument.clone()));
+    }
+    let (era, hooks) = hook_settings(&options.client)?;
+    let _only = lock::acquire(&project.run_lock(), LOCK_PATIENCE).map_err(|error| match error {
+        StoreError::Busy { .. } => RunError::Busy(named(project)),
+        error => RunError::Store(error),
+    })?;
+    Ok(Ready { hooks, era, _only })
+}
+
+/// The run that another `plimsoll run` works for, as far as the state tells.
+fn named(project: &Project) -> String {
+    let state = state_file::load(project, None).ok().flatten();
+    state.map_or(String::new(), |state| {
+        format!(": the run \"{}\" ({}), iteration {}", state.task_name, state.run_id, state.iteration)
+    })
+}
+
+/// Our hooks as the client's version knows them. They are passed along always: identical entries of the
+/// project's settings run once, and an agent's `git clean` cannot take these away.
+fn hook_settings(client: &Path) -> Result<(Era, String), RunError> {
+    let answer = launcher::client_version(client).ok_or_else(|| {
+        RunError::Client(format!("{} does not answer `--version`: is it Claude Code?", client.display()))
+    })?;
+    let version = Some(answer.as_str()).filter(|answer| answer.contains("Claude Code")).ok_or_else(|| {
+        let answer = session::text::clip(&session::text::one_line(&answer), 80);
+        RunError::Client(format!(
+            "{} answers `--version` with \"{answer}\": is it Claude Code?",
+            client.display()
+        ))
+    })?;
+    let era = Era::of_client(version);
+    let missing = settings::programs_of(era).into_iter().find(|program| {
+        let beside = environment::own_directory().map(|folder| folder.join(program));
+        !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
+    });
+    match missing {
+        Some(program) => Err(RunError::NoHooks(program)),
+        None => Ok((era, settings::hooks_only(era, &command_for).to_string())),
+    }
+}

@@ -1,0 +1,98 @@
+//! What a session leaves unfinished is kept: a handoff where it has none, and a commit of its work.
+
+use crate::checkpoint::{self, Request};
+use crate::facts;
+use launcher::wip::{Wip, commit_wip};
+use session::journal::Entry;
+use session::level::Level;
+use session::state::{Cause, Checkpoint, Commit};
+use session::text::counted;
+use session::{Ending, RunState, SessionRecord, Settings};
+use std::path::PathBuf;
+use store::{Durability, Project, StoreError, journal, state_file};
+
+/// A session that ended in the middle of its work, with no checkpoint, leaves one all the same: the files it
+/// was changing must not be forgotten.
+pub(crate) fn handoff_of_a_crash(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    record: &SessionRecord,
+    ending: &Ending,
+) -> Result<(), StoreError> {
+    // A claim that is still there: its hook was killed, and no event came after it.
+    let claim = record.claim.as_ref();
+    let orderly = claim.is_none() && matches!(ending, Ending::Completed | Ending::HookStopped);
+    if orderly || has_checkpoint(state, |cause| cause == Cause::Level) {
+        return Ok(());
+    }
+    let transcript = record.transcript_path.as_ref().map(PathBuf::from);
+    let found = facts::of_session(project, transcript.as_deref(), record, &[]);
+    if found.files.iter().all(|file| file.description == launcher::git::COMMITTED) {
+        return Ok(());
+    }
+    checkpoint::write(&Request {
+        project,
+        settings,
+        session_id: state.session_id.as_deref().unwrap_or_default(),
+        transcript,
+        run: Some(state),
+        cause: claim.map_or(Cause::Crash, |_| Cause::Level),
+        level: claim.map_or(Level::L0, |claim| claim.level),
+        reading: record.reading.as_ref(),
+        waited: None,
+        calls: &[],
+        notes: session::handoff::Notes::default(),
+    })
+    .map(|_| ())
+}
+
+fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {
+    let there = &state.context_checkpoint;
+    there.active && there.iteration == state.iteration && is_meant(there.cause)
+}
+
+/// At a checkpoint, after the model had its chance, what is dirty is committed, so that the next session's
+/// `git reset` or `git clean` cannot take it. A commit that fails is told in the handoff, and the run goes on.
+pub(crate) fn commit(project: &Project, run_id: &str) -> Result<(), StoreError> {
+    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
+    if state.commit == Commit::Off || !has_checkpoint(&state, |_| true) {
+        return Ok(());
+    }
+    let message = message(state.iteration, &state.context_checkpoint);
+    let (words, entry) = match commit_wip(project.root(), &message, &facts::is_ours) {
+        Wip::Nothing => return Ok(()),
+        Wip::Committed { id, files, left_out } => {
+            let words = format!("{} committed as `{message}`{}", counted(files, "file"), named(&left_out));
+            (
+                words,
+                Entry::new("wip_commit").fact("commit", id).fact("files", files).fact("left_out", left_out),
+            )
+        }
+        Wip::Refused { why } => {
+            let words = format!("the uncommitted work could not be committed: {why}");
+            (words, Entry::new("wip_commit").fact("trouble", why))
+        }
+    };
+    let entry = entry.run(Some((run_id, state.iteration))).session(state.session_id.as_deref());
+    journal::note(project, entry.fact("message", message))?;
+    state_file::update(project, Some(run_id), Durability::Lazy, |state| {
+        state.context_checkpoint.work = words;
+    })
+    .map(|_| ())
+}
+
+/// `ralph: checkpoint iter 5 (L2 at 85%)`
+fn message(iteration: u32, checkpoint: &Checkpoint) -> String {
+    let percent =
+        checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent}%")).unwrap_or_default();
+    let what = match checkpoint.cause {
+        Cause::Level => checkpoint.level.to_string(),
+        cause => cause.word().to_owned(),
+    };
+    format!("ralph: checkpoint iter {iteration} ({what}{percent})")
+}
+
+fn named(left_out: &[String]) -> String {
+    if left_out.is_empty() { String::new() } else { format!("; left uncommitted: {}", left_out.join(", ")) }
+}

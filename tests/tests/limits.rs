@@ -1,0 +1,254 @@
+//! Limits pause and do not count; money, tokens, time and the user's share of a quota end or hold the run.
+
+use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, markers, run, start, world};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use testkit::scripted_model::Step;
+use testkit::world::{Finished, World};
+
+const STATE: &str = ".claude/ralph-state.json";
+
+/// A world whose client believes that it is logged in with a subscription.
+fn subscribed(todo: &str) -> World {
+    let mut world = world(todo);
+    world.set_env("ANTHROPIC_API_KEY", "");
+    world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
+    world
+}
+
+fn in_seconds(seconds: u64) -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs() + seconds
+}
+
+/// What the API's headers say of the five-hour quota.
+fn quota(step: Step, status: &str, utilization: f64, resets_at: u64) -> Step {
+    let reset = resets_at.to_string();
+    step.header("anthropic-ratelimit-unified-status", status)
+        .header("anthropic-ratelimit-unified-reset", reset.clone())
+        .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
+        .header("anthropic-ratelimit-unified-5h-status", status)
+        .header("anthropic-ratelimit-unified-5h-utilization", utilization.to_string())
+        .header("anthropic-ratelimit-unified-5h-reset", reset)
+}
+
+fn usage_limit(resets_at: u64) -> Step {
+    quota(Step::error(429, "This request would exceed your account's rate limit"), "rejected", 1.0, resets_at)
+}
+
+fn resume(world: &World, arguments: &[&str]) -> Finished {
+    let all: Vec<&str> = ["run", "--resume"].iter().chain(arguments).copied().collect();
+    world.plimsoll(&all).timeout(Duration::from_secs(60)).run()
+}
+
+fn status_and_iteration(world: &World) -> (String, u64) {
+    let state = world.json(STATE);
+    (state["status"].as_str().unwrap_or_default().to_owned(), state["iteration"].as_u64().unwrap_or(0))
+}
+
+#[test]
+fn a_usage_limit_waits_for_its_reset_and_goes_on_by_itself_with_the_same_iteration() {
+    let mut world = subscribed(ITEMS);
+    let resets_at = in_seconds(14);
+    let model = start(&mut world, move |turn| match turn.iteration {
+        2 if in_seconds(0) < resets_at => usage_limit(resets_at),
+        _ => honest(turn).delay(LIFELIKE),
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
+    assert!(in_seconds(0) >= resets_at, "not before the reset");
+    let verdicts = markers(&journal(&world));
+    let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE|2")).collect();
+    assert_eq!(pauses.len(), 1, "one pause, until the reset: {verdicts:?}");
+    assert!(pauses[0].contains("usage limit"), "{pauses:?}");
+    assert!(finished.stdout.contains("paused until "), "{}", finished.stdout);
+    let refused =
+        model.main_requests().iter().filter(|request| request.text().contains("Iteration**: 2 of")).count();
+    assert!(refused <= 5, "the limit was not run against: {refused} requests");
+    let state = world.json(STATE);
+    assert_eq!((&state["no_change_count"], &state["pauses"]), (&json!(0), &json!(1)));
+    assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
+    let mut world = subscribed(ITEMS);
+    let resets_at = in_seconds(16);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let _model = start(&mut world, {
+        let asked = Arc::clone(&asked);
+        move |turn| {
+            if in_seconds(0) < resets_at {
+                asked.fetch_add(1, Ordering::SeqCst);
+                return usage_limit(resets_at);
+            }
+            honest(turn).delay(LIFELIKE)
+        }
+    });
+    let objective = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"];
+    let mut paused = world.plimsoll(&objective).spawn();
+    world.wait_until(
+        Duration::from_secs(12),
+        || paused.stdout_so_far().contains("paused until"),
+        "the pause",
+    );
+    assert_eq!(status_and_iteration(&world), ("paused".to_owned(), 1));
+    assert!(world.json(STATE)["paused_until"].is_string());
+    paused.kill();
+    let before = asked.load(Ordering::SeqCst);
+
+    let held = resume(&world, &["--no-wait"]);
+    assert_eq!(held.code, Some(6), "it does not sit through it, and asks nobody: {held:?}");
+    let finished = resume(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(asked.load(Ordering::SeqCst), before, "nobody was asked before the reset");
+    assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
+}
+
+#[test]
+fn a_rate_limit_without_a_reset_is_tried_again_within_seconds_and_counts_for_nothing() {
+    let mut world = world(ITEMS);
+    let left = Arc::new(AtomicUsize::new(4));
+    let _model = start(&mut world, {
+        let left = Arc::clone(&left);
+        move |turn| {
+            let refuse = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+            if refuse.is_ok() {
+                Step::error(429, "Number of requests has exceeded your rate limit")
+            } else {
+                honest(turn).delay(LIFELIKE)
+            }
+        }
+    });
+    let finished = run(&world, &["--max-iterations", "3"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
+    let verdicts = markers(&journal(&world));
+    assert!(verdicts[0].starts_with("RALPH_PAUSE|-|usage limit: "), "{verdicts:?}");
+    assert!(finished.elapsed < Duration::from_secs(50), "{:?}", finished.elapsed);
+}
+
+#[test]
+fn a_file_that_speaks_of_a_limit_or_an_error_is_none() {
+    let mut world = world(ITEMS);
+    world.write(
+        "notes.txt",
+        "You've hit your 5-hour limit · resets 3am\n\"is_error\": true\nError: usage limit reached|1795270982\nAPI Error: 529\n",
+    );
+    let _model = start(&mut world, |turn| {
+        let item = turn.item.clone().unwrap_or_default();
+        let step = match turn.step {
+            0 => Step::bash("cat notes.txt"),
+            1 => Step::bash(format!("echo '{item}' >> work.txt && {}", testkit::story::tick(&item))),
+            _ if item == "Item three" => {
+                Step::text(format!("5-hour limit reached, resets 3am. error\n\n{}", turn.promise))
+            }
+            _ => Step::text("You've hit your 5-hour limit · resets 3am. Error: usage limit reached"),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let state = world.json(STATE);
+    assert_eq!((&state["status"], &state["pauses"]), (&json!("completed"), &json!(0)));
+    assert_eq!(state["error_hashes"], json!([]));
+}
+
+/// The cost of one session with the scripted model, as the client reckons it.
+fn cost(world: &World) -> f64 {
+    world.json(STATE)["cost_usd"].as_f64().unwrap_or(0.0)
+}
+
+#[test]
+fn money_ends_the_run_and_more_of_it_opens_it_again() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let finished = run(&world, &["--max-cost", "0.001"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let state = world.json(STATE);
+    assert_eq!((&state["status"], &state["iteration"]), (&json!("budget"), &json!(1)));
+    assert!(cost(&world) >= 0.001);
+    assert!(finished.stdout.contains("RALPH_STOP|budget|$"), "{}", finished.stdout);
+
+    let same = resume(&world, &[]);
+    assert_eq!(same.code, Some(3), "{same:?}");
+    assert!(same.stderr.contains("--max-cost"), "it says how to go on: {}", same.stderr);
+    assert_eq!(world.json(STATE)["iteration"], 1);
+
+    let more = resume(&world, &["--max-cost", "50"]);
+    assert_eq!(more.code, Some(0), "{more:?}");
+    assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
+}
+
+#[test]
+fn one_session_cannot_spend_more_than_what_is_left() {
+    let mut world = world(ITEMS);
+    // Each answer costs several dollars by the client's own prices.
+    let model = start(&mut world, |turn| {
+        Step::bash(format!("echo {} >> steps.txt", turn.step)).usage_parts(600_000, 0, 0).delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--max-cost", "4"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let steps = model.main_requests().len();
+    assert!(steps <= 3, "the client itself was told the limit: {steps} requests");
+    assert_eq!(status_and_iteration(&world), ("budget".to_owned(), 1));
+}
+
+#[test]
+fn tokens_end_the_run() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let finished = run(&world, &["--max-tokens", "100k"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let state = world.json(STATE);
+    assert_eq!((&state["status"], &state["iteration"]), (&json!("budget"), &json!(2)));
+    let tokens = state["tokens"].as_u64().unwrap_or(0);
+    assert!((100_000..140_000).contains(&tokens), "two sessions of two answers each: {tokens}");
+}
+
+#[test]
+fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+        (2, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(30_000).delay(LIFELIKE),
+        (2, _) => Step::text("too late").delay(Duration::from_secs(60)),
+        _ => honest(turn).delay(LIFELIKE),
+    });
+    let finished = run(&world, &["--deadline", "12s"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(finished.elapsed < Duration::from_secs(30), "{:?}", finished.elapsed);
+    let state = world.json(STATE);
+    assert_eq!((&state["status"], &state["iteration"]), (&json!("deadline"), &json!(2)));
+    let handoff = state["context_checkpoint"]["handoff_file"].as_str().expect("a handoff");
+    assert!(world.read(handoff).contains("src/dates.txt"), "{}", world.read(handoff));
+    let past = resume(&world, &[]);
+    assert_eq!(past.code, Some(3), "{past:?}");
+    assert!(past.stderr.contains("--deadline"), "{}", past.stderr);
+    let bad = world.plimsoll(&["run", "--resume", "--deadline", "2001-01-01 07:00"]).run();
+    assert_eq!(bad.code, Some(2), "{bad:?}");
+    assert!(bad.stderr.contains("lies in the past"), "{}", bad.stderr);
+}
+
+#[test]
+fn a_share_of_the_quota_holds_the_run_until_the_quota_begins_anew() {
+    let mut world = subscribed(ITEMS);
+    let resets_at = in_seconds(14);
+    let _model = start(&mut world, move |turn| {
+        let used = if in_seconds(0) < resets_at { 0.83 } else { 0.04 };
+        quota(honest(turn), "allowed", used, if used > 0.5 { resets_at } else { resets_at + 18_000 })
+            .delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--stop-at-limit", "80"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let journal = journal(&world);
+    let verdicts = markers(&journal);
+    let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE")).collect();
+    assert_eq!(pauses.len(), 1, "{verdicts:?}");
+    assert!(pauses[0].contains("83% of the five-hour quota is used, and the run stops at 80%"), "{pauses:?}");
+    assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3), "a session that worked is counted");
+    let begun: Vec<&Value> =
+        events(&journal, "spawned").into_iter().map(|entry| &entry["iteration"]).collect();
+    assert_eq!(begun, [1, 2, 3]);
+}

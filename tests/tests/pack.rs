@@ -1,0 +1,173 @@
+//! `--pack`: a session goes on with the next item while its window has room for it, and no further.
+
+use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, markers, run, start, world};
+use serde_json::{Value, json};
+use std::time::Duration;
+use testkit::scripted_model::Step;
+use testkit::story::{Turn, tick};
+use testkit::world::World;
+
+const STATE: &str = ".claude/ralph-state.json";
+/// What the scripted sessions stand at before any work.
+const BASE: u64 = 30_000;
+
+fn plan(items: usize) -> String {
+    (1..=items).map(|n| format!("- [ ] Item {n:02}\n")).collect()
+}
+
+/// An agent that does the item it was told last; each item fills so many tokens.
+fn packed(turn: &Turn<'_>, tokens: u64) -> Step {
+    let told = turn.request.text();
+    let mark = "exactly this item: \"";
+    let continued = told.rfind(mark).map(|place| {
+        let rest = &told[place + mark.len()..];
+        rest[..rest.find('"').unwrap_or(0)].to_owned()
+    });
+    let Some(item) = continued.or(turn.item.clone()) else {
+        return Step::text(format!("All done.\n\n{}", turn.promise));
+    };
+    let done = turn.step as u64 / 2;
+    let is_work = turn.step % 2 == 0;
+    let fill = BASE + tokens * (done + u64::from(!is_work));
+    let last = told.contains("It is the last one")
+        || told.contains("\n1 open item in all")
+        || told.contains(". 1 open item in all");
+    let step = if is_work {
+        Step::bash(format!("echo '{item}' >> work.txt; {}", tick(&item)))
+    } else if last {
+        Step::text(format!("{item} is done, all is done.\n\n{}", turn.promise))
+    } else {
+        Step::text(format!("{item} is done."))
+    };
+    step.usage(fill).delay(LIFELIKE)
+}
+
+fn sessions(world: &World) -> u64 {
+    world.json(STATE)["iteration"].as_u64().expect("an iteration")
+}
+
+fn done_in_order(world: &World, items: usize) {
+    let expected: String = (1..=items).map(|n| format!("Item {n:02}\n")).collect();
+    assert_eq!(world.read("work.txt"), expected, "none lost, none twice");
+    assert_eq!(world.json(STATE)["status"], "completed");
+}
+
+#[test]
+fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
+    const ITEMS: usize = 12;
+    let finish = |arguments: &[&str]| {
+        let mut world = world(&plan(ITEMS));
+        let model = start(&mut world, |turn| packed(turn, 150_000));
+        let finished = run(&world, arguments);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        done_in_order(&world, ITEMS);
+        (sessions(&world), world, model)
+    };
+    let (without, ..) = finish(&[]);
+    let (with, world, model) = finish(&["--pack"]);
+    assert_eq!(without, ITEMS as u64, "one item a session");
+    let gain = without as f64 / with as f64;
+    assert!(
+        gain >= 1.3,
+        "{without} sessions without, {with} with --pack: {gain:.2} times the items a session"
+    );
+    let journal = journal(&world);
+    assert_eq!(events(&journal, "packed").len() + with as usize, ITEMS, "each item was begun once");
+    // 30k + 150k an item: the fifth ends at 780k, and a sixth would pass L2 at 850k.
+    for entry in events(&journal, "packed") {
+        let (estimate, room) = (&entry["estimate_tokens"], &entry["room_tokens"]);
+        assert!(estimate.as_u64() < room.as_u64(), "{entry}");
+    }
+    assert!(events(&journal, "warning").len() < with as usize * 2);
+    let peaks: Vec<u64> = world.json(STATE)["context_history"]
+        .as_array()
+        .expect("a history")
+        .iter()
+        .filter_map(|entry| entry["peak_percent"].as_u64())
+        .collect();
+    assert!(peaks.iter().all(|peak| *peak < 85), "no session was driven into L2: {peaks:?}");
+    let second = first_request_of(&model, 2);
+    assert!(
+        second.contains("the next item would not have fitted"),
+        "the checkpoint came before the item: {second}"
+    );
+    assert!(second.contains("not begun"), "{second}");
+}
+
+#[test]
+fn an_item_that_states_a_size_is_not_begun_where_it_would_not_fit() {
+    let todo = "- [ ] Item 01\n- [ ] Item 02 (complex)\n- [ ] Item 03\n";
+    let mut world = world(todo);
+    let _model = start(&mut world, |turn| packed(turn, 250_000));
+    let finished = run(&world, &["--pack"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let journal = journal(&world);
+    let held = events(&journal, "not_packed");
+    assert_eq!(held[0]["item"], "Item 02 (complex)");
+    assert_eq!(held[0]["estimate_tokens"], 600_000, "60% of the window by the original's table");
+    assert_eq!(held[0]["room_tokens"], 850_000 - (BASE + 250_000 + 50), "to L2");
+    let checkpoints = events(&journal, "checkpoint");
+    assert_eq!((&checkpoints[0]["cause"], &checkpoints[0]["iteration"]), (&json!("budget"), &json!(1)));
+    assert!(markers(&journal)[0].starts_with("RALPH_CONTINUE|checkpoint|"), "{:?}", markers(&journal));
+}
+
+#[test]
+fn a_session_that_has_not_finished_its_item_is_not_kept_going() {
+    let mut world = world(&plan(2));
+    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+        (1, 0) => Step::bash("echo half >> src/dates.txt").usage(BASE).delay(LIFELIKE),
+        (1, _) => Step::text("I am not done.").usage(BASE).delay(LIFELIKE),
+        _ => packed(turn, 50_000),
+    });
+    let finished = run(&world, &["--pack"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let first =
+        model.main_requests().iter().filter(|request| request.text().contains("Iteration**: 1 of")).count();
+    assert_eq!(first, 2, "its turn ended with its words");
+    done_in_order(&world, 2);
+}
+
+#[test]
+fn a_turn_that_the_client_ends_against_our_word_is_journaled_and_the_run_goes_on() {
+    let mut world = world(&plan(4));
+    world.set_env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "2");
+    // A hook of the user's own has used the client's blocks up by the time our word comes; the item ticks itself,
+    // for a tool of the model would start the client's count anew.
+    let hold = world.home().join("hold.sh");
+    std::fs::write(
+        &hold,
+        "n=$(cat ~/n 2>/dev/null || echo 0); echo $((n + 1)) > ~/n\n[ $n -ge 2 ] || echo '{\"decision\": \"block\", \"reason\": \"Wait.\"}'\n",
+    )
+    .expect("a file");
+    let entry = json!({"hooks": [{"type": "command", "command": format!("sh {}", hold.display())}]});
+    world.write(".claude/settings.json", &json!({"hooks": {"Stop": [entry]}}).to_string());
+    let _model = start(&mut world, |turn| {
+        match (turn.iteration, turn.step) {
+        (1, 0) => Step::bash(
+            "(sleep 2; sed -i 's/\\[ \\] Item 01/[x] Item 01/' fix_plan.md; echo 'Item 01' >> work.txt) > /dev/null 2>&1 &",
+        )
+        .usage(BASE),
+        (1, 3) => Step::text("Item 01 is done.").usage(BASE + 6_000).delay(Duration::from_secs(4)),
+        (1, _) => Step::text(format!("I wait ({}).", turn.step)).usage(BASE + 5_000).delay(LIFELIKE),
+        _ => packed(turn, 50_000),
+    }
+    });
+    let finished = run(&world, &["--pack"]);
+    let journal = journal(&world);
+    let cut: Vec<&Value> = events(&journal, "cut_off_by_client");
+    assert_eq!(cut.len(), 1, "{finished:?}\n{journal:#?}");
+    assert_eq!(cut[0]["iteration"], 1);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(markers(&journal)[0].starts_with("RALPH_CONTINUE|next|"), "cut off is not complete");
+    done_in_order(&world, 4);
+}
+
+#[test]
+fn an_item_that_fits_no_window_is_begun_in_a_fresh_session_that_is_told_to_split_it() {
+    let mut world = world("- [ ] Item 01\n- [ ] Item 02 (very complex)\n");
+    let model = start(&mut world, |turn| packed(turn, 20_000));
+    let finished = run(&world, &["--pack"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(sessions(&world), 2);
+    assert!(first_request_of(&model, 2).contains("first split it"));
+}
