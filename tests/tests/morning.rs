@@ -33,9 +33,14 @@ impl Night {
         Night { world, overloaded, _model: model }
     }
 
+    /// The rest of it; while it goes on, status sees somebody at work.
     fn resume(&self) {
         self.overloaded.store(false, Ordering::SeqCst);
-        let finished = self.world.plimsoll(&["run", "--resume"]).timeout(Duration::from_secs(120)).run();
+        let running = self.world.plimsoll(&["run", "--resume"]).spawn();
+        let is_seen = || said(&self.ask(&["status"]), "Status") == "running: a `plimsoll run` is at work";
+        self.world.wait_until(Duration::from_secs(10), is_seen, "the run is seen at work");
+        assert_eq!(self.world.plimsoll(&["status", "--json"]).run().json()["at_work"], true);
+        let finished = running.wait(Duration::from_secs(120));
         assert_eq!(finished.code, Some(0), "{finished:?}");
     }
 
@@ -59,7 +64,8 @@ impl Night {
 /// The second item does not get done before the window is nearly full.
 fn fill_up(turn: &Turn<'_>) -> Step {
     match turn.step {
-        0 => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(870_000),
+        0 => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(600_000),
+        1 => Step::bash("echo more").usage(870_000),
         _ => Step::text("I stop here.").usage(872_000),
     }
 }

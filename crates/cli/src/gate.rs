@@ -23,6 +23,8 @@ pub(crate) struct GateArguments {
 }
 
 const FAULT: u8 = 70;
+/// `plimsoll status` looks at the same lock for a moment.
+const GLANCE: Duration = Duration::from_millis(200);
 /// A shell loop is one run: it need not spread its tries.
 const MIDDLE: f64 = 0.5;
 
@@ -52,7 +54,7 @@ fn somebody_else(project: &Project) -> Option<&'static str> {
         return Some("this is inside a session: the gate is for the loop around it, after it has ended");
     }
     let has_run = state_file::load(project, None).ok().flatten().is_some();
-    let busy = has_run && lock::acquire(&project.run_lock(), Duration::ZERO).is_err();
+    let busy = has_run && lock::acquire(&project.run_lock(), GLANCE).is_err();
     busy.then_some("a `plimsoll run` is at work in this project, and judges its sessions itself")
 }
 

@@ -1,10 +1,12 @@
 //! `plimsoll`: the command. One file per subcommand; everything it does is in `flows`.
 
+mod amounts;
 mod checkpoint;
 mod context;
 mod demo;
 mod gate;
 mod init;
+mod log;
 mod monitor;
 mod progress;
 mod prompt;
@@ -39,6 +41,8 @@ enum Verb {
     Start(start::StartArguments),
     /// Show where the run stands
     Status(status::StatusArguments),
+    /// Read the journal: what happened, line by line
+    Log(log::LogArguments),
     /// Show how full the session's context window is
     Context(context::ContextArguments),
     /// Write a handoff now
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Start(arguments) => start::start(&arguments),
         Verb::Status(arguments) => status::status(&arguments),
+        Verb::Log(arguments) => log::log(&arguments),
         Verb::Context(arguments) => context::context(&arguments),
         Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
         Verb::Prompt => prompt::prompt(),

@@ -1,22 +1,32 @@
 //! `plimsoll status`: where the run stands, on one screen.
 
+mod screen;
+#[cfg(test)]
+mod tests;
+mod words;
+
 use crate::{fail, say};
 use clap::Args;
-use session::text::{clip, counted};
-use session::{RunState, SessionRecord, Status};
+use launcher::process::{Identity, is_alive};
+use screen::View;
+use session::{RunState, SessionRecord};
+use std::io::IsTerminal;
 use std::process::ExitCode;
-use store::{Project, disk, sessions, state_file};
+use std::time::Duration;
+use store::{Project, StoreError, clock, disk, environment, lock, sessions, state_file};
 
 /// How to show it.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
-    /// Print the state as it stands in the file, with the session's record beside it
+    /// Print the state as it stands in the file, with the session's record and whether a run is at work
     #[arg(long)]
     json: bool,
 }
 
-/// So many items and iterations are named.
-const NAMED: usize = 10;
+/// So wide is a screen of which nobody knows anything, and so wide is a line that is still read easily.
+const USUAL_WIDTH: usize = 100;
+/// Narrower than this nothing can be said.
+const LEAST_WIDTH: usize = 40;
 
 /// Shows it: exit code 0, also where there is no run.
 pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
@@ -38,99 +48,51 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// True while a `plimsoll run` works in this project or waits there. Where none ever has, nothing is written to
+/// find out.
+pub(crate) fn is_at_work(project: &Project) -> bool {
+    let path = project.run_lock();
+    disk::exists(&path) && matches!(lock::acquire(&path, Duration::ZERO), Err(StoreError::Busy { .. }))
+}
+
 fn json(project: &Project, record: Option<&SessionRecord>) -> String {
     let bytes = disk::read(project.state()).ok().flatten().unwrap_or_default();
     let mut document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     document["session"] = serde_json::to_value(record).unwrap_or_default();
+    document["at_work"] = is_at_work(project).into();
     document.to_string()
 }
 
 fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -> String {
-    let total = state.todo_items.len() + state.completed_items.len();
-    let mut lines = vec![
-        format!("{} ({})", state.task_name, state.run_id),
-        format!("Status      {}{}", state.status, reason(state)),
-        format!("Iteration   {} of {}", state.iteration, state.max_iterations),
-        format!("Items       {} of {total} done", state.completed_items.len()),
-        format!(
-            "Started     {}{}",
-            state.started_at,
-            state.ended_at.as_ref().map(|at| format!(", ended {at}")).unwrap_or_default()
-        ),
-        format!("Cost        ${:.2}", state.cost_usd),
-    ];
-    if let Some(percent) = record.and_then(|record| record.percent) {
-        lines.push(format!("Context     {percent}% in the present session"));
-    }
-    lines.extend(checkpoint(state));
-    lines.extend(peaks(state));
-    lines.extend(items("Done", 'x', &state.completed_items));
-    lines.extend(items("Open", ' ', &state.todo_items));
-    lines.extend(
-        state
-            .refusals
-            .iter()
-            .map(|reason| format!("Refused     {}", clip(reason.lines().next().unwrap_or_default(), 160))),
-    );
-    lines.push(format!("Next        {}", next(state)));
-    lines.push(format!("Journal     {}", project.relative(&project.journal())));
-    lines.join("\n")
+    let view = View {
+        state,
+        percent: record.and_then(|record| record.percent),
+        at_work: is_at_work(project),
+        client: living_client(state),
+        journal: project.relative(&project.journal()),
+        now: clock::now(),
+        width: width(),
+    };
+    view.lines().join("\n")
 }
 
-fn reason(state: &RunState) -> String {
-    let words = state.last_verdict.as_ref().map(|verdict| verdict.marker().to_string());
-    words.map(|words| format!("  {words}")).unwrap_or_default()
+/// The client of the present session, where it lives: also one whose `plimsoll run` has died.
+fn living_client(state: &RunState) -> Option<u32> {
+    let record = &state.iteration_record;
+    let known = record.pid.zip(record.process_started).map(|(pid, started)| Identity { pid, started });
+    known.filter(|known| is_alive(*known)).map(|known| known.pid)
 }
 
-fn checkpoint(state: &RunState) -> Option<String> {
-    let checkpoint = &state.context_checkpoint;
-    (!checkpoint.handoff_file.is_empty()).then(|| {
-        let percent =
-            checkpoint.percent_at_checkpoint.map_or("?".to_owned(), |percent| format!("{percent}%"));
-        format!(
-            "Checkpoint  {} ({}, {} at {percent}, iteration {})",
-            checkpoint.handoff_file,
-            checkpoint.cause.word(),
-            checkpoint.level,
-            checkpoint.iteration
-        )
-    })
+/// As the person says, else as the terminal is, else as usual.
+fn width() -> usize {
+    let said = environment::number("COLUMNS").filter(|columns| *columns >= 1.0);
+    let width = said.map_or_else(terminal_width, |columns| columns as usize);
+    width.max(LEAST_WIDTH)
 }
 
-fn peaks(state: &RunState) -> Option<String> {
-    let skipped = state.context_history.len().saturating_sub(NAMED);
-    let shown = state.context_history.iter().skip(skipped);
-    let peaks: Vec<String> = shown
-        .map(|entry| {
-            format!("{}:{}%{}", entry.iteration, entry.peak_percent, if entry.checkpoint { "*" } else { "" })
-        })
-        .collect();
-    (!peaks.is_empty()).then(|| format!("Peaks       {}  (* ended at a checkpoint)", peaks.join(" ")))
-}
-
-fn items(title: &str, mark: char, items: &[String]) -> Vec<String> {
-    if items.is_empty() {
-        return Vec::new();
-    }
-    let mut lines = vec![format!("{title}        {}", counted(items.len(), "item"))];
-    lines.extend(items.iter().take(NAMED).map(|item| format!("  [{mark}] {}", clip(item, 90))));
-    if items.len() > NAMED {
-        lines.push(format!("  … and {} more", items.len() - NAMED));
-    }
-    lines
-}
-
-fn next(state: &RunState) -> &'static str {
-    match state.status {
-        Status::Running => "if no `plimsoll run` is at work: plimsoll run --resume",
-        Status::Paused => "plimsoll run --resume",
-        Status::Completed => "nothing: it is done",
-        Status::Blocked => "answer what blocks it, then: plimsoll run --resume",
-        Status::MaxIterations => "plimsoll run --resume --max-iterations N, with a larger N",
-        Status::Budget | Status::Deadline | Status::CircuitBreaker => {
-            "look at the journal, then: plimsoll run --resume"
-        }
-        Status::FatalError => "mend the cause, then: plimsoll run --resume",
-        Status::Cancelled => "start a new run with: plimsoll run",
-    }
+fn terminal_width() -> usize {
+    let stdout = std::io::stdout();
+    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    if columns == 0 { USUAL_WIDTH } else { columns.min(USUAL_WIDTH) }
 }

@@ -1,0 +1,79 @@
+//! `plimsoll log`: the journal for people, one line for each thing that happened.
+
+mod entry;
+mod follow;
+mod journal;
+mod page;
+mod sentence;
+mod tell;
+mod verdict;
+
+use crate::fail;
+use clap::Args;
+use entry::Line;
+use journal::Journal;
+use page::Page;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use store::{Project, environment, state_file};
+use tell::{Teller, Told};
+
+/// How much of it, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct LogArguments {
+    /// Go on as lines come, until the run is over
+    #[arg(short, long)]
+    follow: bool,
+    /// Only so many lines, the newest [default: all since the present run began, else 50]
+    #[arg(short = 'n', long, value_name = "N")]
+    lines: Option<usize>,
+}
+
+/// Without a run so many lines are shown.
+const USUAL: usize = 50;
+
+/// Shows it; exit code 0, also where nothing has been written yet.
+pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
+    let project = Project::of_command();
+    let mut journal = Journal::new(project.journal());
+    let lines = match if arguments.follow { journal.news() } else { journal.all() } {
+        Ok(lines) => lines,
+        Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
+    };
+    let (mut page, mut teller) = (Page::new(has_colours()), Teller::default());
+    let told = chosen(&mut teller, &lines, present_run(&project).as_deref(), arguments.lines);
+    let read_on = told.iter().all(|told| page.print(told));
+    if arguments.follow && read_on {
+        return follow::follow(&project, journal, teller, page);
+    }
+    if told.is_empty() && read_on {
+        crate::say_error(&format!("nothing has been written to {} yet", project.journal().display()));
+    }
+    ExitCode::SUCCESS
+}
+
+fn present_run(project: &Project) -> Option<String> {
+    state_file::load(project, None).ok().flatten().map(|state| state.run_id).filter(|id| !id.is_empty())
+}
+
+/// What is shown at first. Since the present run began everything is: what happened beside it may be the reason
+/// for what happened in it.
+fn chosen(teller: &mut Teller, lines: &[Line], run_id: Option<&str>, most: Option<usize>) -> Vec<Told> {
+    let of_run = |line: &Line| matches!(line, Line::Entry(entry) if entry.run_id() == run_id);
+    let beginning = run_id.and_then(|_| lines.iter().position(of_run));
+    let (first, most) = match (most, beginning) {
+        (Some(most), _) => (0, most),
+        (None, Some(beginning)) => (beginning, usize::MAX),
+        (None, None) => (0, USUAL),
+    };
+    let told: Vec<Told> = lines[first..].iter().filter_map(|line| teller.tell(line)).collect();
+    let too_many = told.len().saturating_sub(most);
+    told.into_iter().skip(too_many).collect()
+}
+
+fn has_colours() -> bool {
+    std::io::stdout().is_terminal() && environment::variable("NO_COLOR").is_none()
+}
+
+#[cfg(test)]
+mod tests;

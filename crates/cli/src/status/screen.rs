@@ -1,0 +1,239 @@
+//! The screen: a pure function from what is known to at most 24 lines, whatever the run's size.
+
+use super::words::{next, standing, troubles};
+use crate::progress::for_people as duration;
+use chrono::{DateTime, Utc};
+use session::RunState;
+use session::limits::QuotaWindow;
+use session::state::{Cause, HistoryEntry};
+use session::text::{clip, counted, one_line, tokens};
+use store::clock;
+
+/// What the screen is made from.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    /// The run.
+    pub(super) state: &'a RunState,
+    /// How full the present session is.
+    pub(super) percent: Option<u64>,
+    /// True while a `plimsoll run` works or waits.
+    pub(super) at_work: bool,
+    /// The client of the present session, while it lives.
+    pub(super) client: Option<u32>,
+    /// Where the journal lies.
+    pub(super) journal: String,
+    /// Now.
+    pub(super) now: DateTime<Utc>,
+    /// No line is longer.
+    pub(super) width: usize,
+}
+
+/// So many done items and so many open ones are named.
+const NAMED: usize = 3;
+/// Where the words begin behind a title.
+const INDENT: usize = 13;
+
+impl View<'_> {
+    /// The lines. What has nothing to say is left out; what says much is cut.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let state = self.state;
+        let mut lines = vec![clip(&format!("{} ({})", plain(&state.task_name), state.run_id), self.width)];
+        lines.extend(self.wrapped("Status", &standing(self)));
+        lines.extend(self.in_hand().map(|words| self.line("In hand", &words)));
+        lines.extend(self.items());
+        lines.push(self.line("Sessions", &self.sessions()));
+        lines.extend(self.peaks().map(|words| self.line("Peaks", &words)));
+        lines.extend(self.checkpoints().map(|words| self.line("Checkpoints", &words)));
+        lines.push(self.line("Cost", &self.cost()));
+        lines.extend(self.quota().map(|words| self.line("Quota", &words)));
+        lines.push(self.line("Time", &self.time()));
+        lines.extend(self.refused().map(|words| self.line("Refused", &words)));
+        lines.extend(troubles(state).map(|words| self.line("Trouble", &words)));
+        lines.extend(self.wrapped("Next", &next(self)));
+        lines.push(self.line("More", &format!("plimsoll log, or {}", self.journal)));
+        lines
+    }
+
+    fn line(&self, title: &str, words: &str) -> String {
+        clip(format!("{title:<INDENT$}{}", one_line(words)).trim_end(), self.width)
+    }
+
+    /// The same on two lines, where one is too short.
+    fn wrapped(&self, title: &str, words: &str) -> Vec<String> {
+        let words = one_line(words);
+        let room = self.width - INDENT;
+        let end = words.char_indices().nth(room).map(|(end, _)| end);
+        let Some(break_at) = end.map(|end| words[..=end].rfind(' ').filter(|at| *at > 0).unwrap_or(end))
+        else {
+            return vec![self.line(title, &words)];
+        };
+        let (first, rest) = words.split_at(break_at);
+        vec![self.line(title, first), clip(&format!("{:<INDENT$}{}", "", rest.trim_start()), self.width)]
+    }
+
+    fn in_hand(&self) -> Option<String> {
+        if self.state.status.is_over() || self.state.iteration == 0 {
+            return None;
+        }
+        let item = self.state.item_in_hand().map(|item| format!("\"{}\", ", clip(item, 60)));
+        let percent = self.percent.map(|percent| format!(", {percent}% full"));
+        let session = format!("session {}", self.state.iteration);
+        Some(format!("{}{session}{}", item.unwrap_or_default(), percent.unwrap_or_default()))
+    }
+
+    fn items(&self) -> Vec<String> {
+        let (done, open) = (self.state.completed_items.len(), self.state.todo_items.len());
+        if done + open == 0 {
+            return vec![self.line("Items", "none: promise and verify commands decide")];
+        }
+        let aside = self.state.set_aside.len();
+        let aside = if aside > 0 { format!(", {aside} of them set aside") } else { String::new() };
+        let open = if open > 0 { format!(", {open} open{aside}") } else { String::new() };
+        let total = done + self.state.todo_items.len();
+        let mut lines = vec![self.line("Items", &format!("{done} of {total} done{open}"))];
+        let row = |mark: char, words: String| clip(&format!("  [{mark}] {}", one_line(&words)), self.width);
+        lines.extend(self.last_done().into_iter().map(|item| row('x', item)));
+        lines.extend(self.next_open().into_iter().map(|item| row(' ', item)));
+        lines
+    }
+
+    /// In the order in which they were ticked, as far as that was seen.
+    fn last_done(&self) -> Vec<String> {
+        let state = self.state;
+        let seen = |item: &&String| state.ever_done.contains(item);
+        let unseen = state.completed_items.iter().filter(|item| !seen(item));
+        let in_order = state.ever_done.iter().filter(|item| state.completed_items.contains(item));
+        let all: Vec<&String> = unseen.chain(in_order).collect();
+        all.iter().skip(all.len().saturating_sub(NAMED)).map(|item| (*item).clone()).collect()
+    }
+
+    /// The next ones; one that is set aside is named whatever lies before it.
+    fn next_open(&self) -> Vec<String> {
+        let aside = |item: &&String| self.state.set_aside.contains(item);
+        let all = &self.state.todo_items;
+        let (set_aside, ahead): (Vec<&String>, Vec<&String>) = all.iter().partition(aside);
+        let room = if set_aside.is_empty() || all.len() <= NAMED { NAMED } else { NAMED - 1 };
+        let ahead = ahead.into_iter().take(room).cloned();
+        let set_aside = set_aside.iter().map(|item| format!("{} (set aside)", clip(item, 80)));
+        ahead.chain(set_aside).take(NAMED).collect()
+    }
+
+    fn sessions(&self) -> String {
+        let state = self.state;
+        let pauses = match state.pauses {
+            0 => String::new(),
+            number => format!(", {}", counted(number as usize, "pause")),
+        };
+        format!("{} of at most {}{pauses}", state.iteration, state.max_iterations)
+    }
+
+    fn peaks(&self) -> Option<String> {
+        let history = &self.state.context_history;
+        let legend = if history.iter().any(|entry| entry.checkpoint) { " (* checkpoint)" } else { "" };
+        let room = self.width.saturating_sub(INDENT + legend.chars().count() + 2);
+        let peaks = newest(history, room);
+        (!peaks.is_empty()).then(|| format!("{peaks}{legend}"))
+    }
+
+    fn checkpoints(&self) -> Option<String> {
+        let last = &self.state.context_checkpoint;
+        if last.handoff_file.is_empty() {
+            return None;
+        }
+        let number = self.state.context_history.iter().filter(|entry| entry.checkpoint).count();
+        let percent = last.percent_at_checkpoint.map(|percent| format!(" at {percent}%")).unwrap_or_default();
+        let cause = match last.cause {
+            Cause::Level => last.level.to_string(),
+            cause => cause.word().to_owned(),
+        };
+        let of = format!("({cause}{percent}, session {})", last.iteration);
+        Some(format!("{}the last: {} {of}", with_one(number), last.handoff_file))
+    }
+
+    fn cost(&self) -> String {
+        let (state, limits) = (self.state, &self.state.limits);
+        let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
+        let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
+        format!("${:.2}{money}, {}{most} tokens", state.cost_usd, tokens(state.tokens))
+    }
+
+    fn quota(&self) -> Option<String> {
+        let quota = &self.state.quota;
+        let windows = [("five-hour", &quota.five_hour), ("weekly", &quota.seven_day)];
+        let known: Vec<String> = windows
+            .into_iter()
+            .filter_map(|(name, window)| window.as_ref().map(|window| quota_words(name, window)))
+            .collect();
+        let stop = self.state.limits.stop_at_limit_percent;
+        let stop = stop.map(|percent| format!("; waits at {percent}%")).unwrap_or_default();
+        (!known.is_empty()).then(|| format!("{}{stop}", known.join(", ")))
+    }
+
+    fn time(&self) -> String {
+        let state = self.state;
+        let started = clock::parse(&state.started_at);
+        let ended = state.ended_at.as_deref().and_then(clock::parse);
+        let took =
+            started.map(|started| duration((ended.unwrap_or(self.now) - started).num_seconds().max(0)));
+        let took = took.unwrap_or_else(|| "?".to_owned());
+        let started = started.map_or("?".to_owned(), clock::for_people);
+        let so_far = match ended {
+            Some(ended) => format!(", ended {}, took {took}", clock::for_people(ended)),
+            None => format!(", {took} ago"),
+        };
+        let deadline = state.limits.deadline.as_deref().and_then(clock::parse).map(clock::for_people);
+        let deadline = deadline.map(|deadline| format!(", deadline {deadline}")).unwrap_or_default();
+        format!("started {started}{so_far}{deadline}")
+    }
+
+    fn refused(&self) -> Option<String> {
+        let reasons = &self.state.refusals;
+        let first = reasons.first()?.lines().next()?;
+        let more =
+            if reasons.len() > 1 { format!(" (and {} more)", reasons.len() - 1) } else { String::new() };
+        let room = self.width.saturating_sub(INDENT + more.chars().count());
+        Some(format!("{}{more}", clip(&one_line(first), room)))
+    }
+}
+
+fn plain(name: &str) -> String {
+    clip(&one_line(name), 60)
+}
+
+/// A session has one handoff: so many of them ended at theirs.
+fn with_one(sessions: usize) -> String {
+    match sessions {
+        0 => String::new(),
+        number => format!("{}, ", counted(number, "session")),
+    }
+}
+
+fn quota_words(name: &str, window: &QuotaWindow) -> String {
+    let resets = window.resets_at.as_deref().and_then(clock::parse).map(clock::for_people);
+    let resets = resets.map(|at| format!(" (resets {at})")).unwrap_or_default();
+    format!("{name} {:.0}%{resets}", window.percent)
+}
+
+/// The newest peaks that fit, oldest of them first; `…` where older ones are left out.
+fn newest(history: &[HistoryEntry], room: usize) -> String {
+    let mut shown: Vec<String> = Vec::new();
+    let mut length = 0;
+    for peak in history.iter().rev().map(peak) {
+        length += peak.chars().count() + 1;
+        if length > room {
+            shown.push("…".to_owned());
+            break;
+        }
+        shown.push(peak);
+    }
+    shown.reverse();
+    shown.join(" ")
+}
+
+fn peak(entry: &HistoryEntry) -> String {
+    let star = if entry.checkpoint { "*" } else { "" };
+    match entry.peak_percent {
+        0 => format!("?{star}"),
+        percent => format!("{percent}%{star}"),
+    }
+}

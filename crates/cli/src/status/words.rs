@@ -1,0 +1,135 @@
+//! Where a run stands, what troubles it and what a person does next, in words.
+
+use super::screen::View;
+use crate::run::way_on;
+use policy::breaker::count;
+use session::breaker::BreakerCause;
+use session::text::{clip, counted, one_line};
+use session::verdict::PauseKind;
+use session::{RunState, Status, Verdict};
+use store::clock;
+
+/// Where it stands, and why.
+pub(super) fn standing(view: &View<'_>) -> String {
+    let state = view.state;
+    let because = |words: &str| with_reason(words, reason(state));
+    match state.status {
+        Status::Running => running(view),
+        Status::Paused => paused(view),
+        Status::Completed => because("completed"),
+        Status::Blocked => because("blocked: the agent found no way on"),
+        Status::MaxIterations => because("out of sessions (max_iterations)"),
+        Status::Budget => because("out of money or tokens (budget)"),
+        Status::Deadline => because("out of time (deadline)"),
+        Status::CircuitBreaker => with_reason("stuck (circuit_breaker)", breaker(state).or(reason(state))),
+        Status::FatalError => because("it cannot go on like this (fatal_error)"),
+        Status::Cancelled => "cancelled with `plimsoll stop`".to_owned(),
+    }
+}
+
+fn with_reason(words: &str, reason: Option<String>) -> String {
+    match reason.filter(|reason| !reason.is_empty()) {
+        Some(reason) => format!("{words}: {reason}"),
+        None => words.to_owned(),
+    }
+}
+
+fn reason(state: &RunState) -> Option<String> {
+    let reason = match state.last_verdict.as_ref()? {
+        Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. } => reason,
+        Verdict::Continue { .. } => return None,
+    };
+    Some(clip(&one_line(reason), 400))
+}
+
+fn breaker(state: &RunState) -> Option<String> {
+    let opened = state.breaker.opened.as_ref()?;
+    Some(format!("{}: {}", opened.cause.word(), clip(&one_line(&opened.evidence), 400)))
+}
+
+fn running(view: &View<'_>) -> String {
+    match (view.at_work, view.client) {
+        (true, _) => "running: a `plimsoll run` is at work".to_owned(),
+        (false, Some(pid)) => {
+            format!("running, but its `plimsoll run` has gone; its client (process {pid}) still works")
+        }
+        (false, None) => {
+            "running, but no `plimsoll run` is at work (a shell loop of your own is not seen)".to_owned()
+        }
+    }
+}
+
+fn paused(view: &View<'_>) -> String {
+    let state = view.state;
+    let Some(kind) = pause_kind(state) else {
+        return "paused: interrupted by a person".to_owned();
+    };
+    let until = state.paused_until.as_deref().and_then(clock::parse);
+    let until = until.map(|until| format!(" until {}", clock::for_people(until))).unwrap_or_default();
+    let nobody = kind.passes() && !view.at_work;
+    let nobody = if nobody { " (and no `plimsoll run` is waiting)" } else { "" };
+    with_reason(&format!("paused{until}{nobody}"), reason(state))
+}
+
+/// None where a person has paused it between two sessions.
+fn pause_kind(state: &RunState) -> Option<PauseKind> {
+    match state.last_verdict.as_ref()? {
+        Verdict::Pause { kind, .. } => Some(*kind),
+        _ => None,
+    }
+}
+
+/// What a person does next.
+pub(super) fn next(view: &View<'_>) -> String {
+    let resume = way_on(view.state.status);
+    match view.state.status {
+        Status::Running | Status::Paused if view.at_work => {
+            "nothing: it goes on by itself; watch it with plimsoll log --follow".to_owned()
+        }
+        Status::Paused if pause_kind(view.state) == Some(PauseKind::Thrash) => {
+            format!("give it more room (a smaller item, less loaded at the start), then: {resume}")
+        }
+        Status::Completed => "nothing: it is done; look at it with git log and progress.txt".to_owned(),
+        Status::Blocked => format!("answer what blocks it, then: {resume}"),
+        Status::FatalError => format!("mend the cause, then: {resume}"),
+        Status::Cancelled => "start a new run with: plimsoll run".to_owned(),
+        _ => resume.to_owned(),
+    }
+}
+
+/// The counters that are not zero; none while nothing goes wrong.
+pub(super) fn troubles(state: &RunState) -> Option<String> {
+    let causes = [
+        BreakerCause::NoProgress,
+        BreakerCause::SameError,
+        BreakerCause::Refused,
+        BreakerCause::PermissionDenied,
+        BreakerCause::EmptyReply,
+        BreakerCause::QuickFailure,
+    ];
+    let counted_causes = causes.into_iter().filter_map(|cause| trouble(cause, state));
+    let fruitless = state.breaker.fruitless_checkpoints_at.len();
+    let fruitless =
+        (fruitless > 0).then(|| format!("{} without a finished item", counted(fruitless, "checkpoint")));
+    let trial = state.breaker.half_open.map(|cause| format!("on trial after {}", cause.word()));
+    let all: Vec<String> = counted_causes.chain(fruitless).chain(trial).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+fn trouble(cause: BreakerCause, state: &RunState) -> Option<String> {
+    let number = count(cause, state) as usize;
+    let sessions = counted(number, "session");
+    (number > 0).then(|| match cause {
+        BreakerCause::NoProgress => format!("{sessions} without progress"),
+        BreakerCause::SameError => {
+            let error = clip(&one_line(&state.breaker.last_error), 50);
+            let error = if error.is_empty() { String::new() } else { format!(" ({error})") };
+            let same = if number > 1 { "with the same error" } else { "with an error" };
+            format!("{sessions} {same}{error}")
+        }
+        BreakerCause::Refused => format!("{} refused", counted(number, "promise")),
+        BreakerCause::PermissionDenied => format!("{sessions} with a tool that the client refused"),
+        BreakerCause::EmptyReply => format!("{sessions} that said and did nothing"),
+        BreakerCause::QuickFailure => format!("{sessions} that failed at once"),
+    })
+}
