@@ -146,7 +146,7 @@ pub fn standing_error(transcript: &Path) -> Option<String> {
         };
         failed.retain(|(known, _)| known != command);
         if block.is_error {
-            failed.push((command.clone(), block.result_text()));
+            failed.push((command.clone(), without_reminders(&block.result_text())));
         }
     }
     failed.pop().map(|(_, words)| session::text::clip_start(&words, 4_000))
@@ -181,6 +181,13 @@ fn settle(known: &mut [(String, CommandFact)], result: &Block) {
         fact.ok = Some(!result.is_error);
         fact.last_line = result.result_text().trim_end().lines().last().unwrap_or_default().to_owned();
     }
+}
+
+/// What the client adds to a tool's result for the model (PROTOCOL §0) is none of the tool's words.
+fn without_reminders(text: &str) -> String {
+    let mut parts = text.split("<system-reminder>");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.filter_map(|part| part.split_once("</system-reminder>")).fold(first, |text, (_, rest)| text + rest)
 }
 
 /// The last message of the session, if it is text alone: a session that goes on ends with another.

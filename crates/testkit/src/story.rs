@@ -37,7 +37,9 @@ impl<'a> Turn<'a> {
             request,
             step: answers,
             item: between("the first open one of `", "\". Verify")
-                .and_then(|part| Some(part.split_once("which is \"")?.1.to_owned())),
+                .and_then(|part| Some(part.split_once("which is \"")?.1.to_owned()))
+                // After a compaction the prompt is gone, and the briefing says it.
+                .or_else(|| between("The item in hand is \"", "\" (")),
             iteration: between("- **Iteration**: ", " of")
                 .and_then(|number| number.parse().ok())
                 .unwrap_or(0),
