@@ -58,9 +58,9 @@ impl Night {
             (STUCK, 0) => Step::bash("cargo-that-is-not-there test; exit 1").usage(30_000),
             (STUCK, _) => Step::text("I could not do it.").usage(31_000),
             // Half of the work, then the client is gone, with an edit that is not committed.
-            (_, 0) if CRASHES.contains(&number) && self.crashes.insert(number, true).is_none() => Step::bash(format!(
-                "sed -i '{number}s/$/ half/' src/dates.txt; kill -9 $CLAUDE_PID; sleep 5"
-            )),
+            (_, 0) if CRASHES.contains(&number) && self.crashes.insert(number, true).is_none() => {
+                Step::bash(format!("sed -i '{number}s/$/ half/' src/dates.txt; kill -9 $CLAUDE_PID; sleep 5"))
+            }
             (COMPACTED, 0) if self.compactions == 0 => Step::bash("seq 1 4000").usage(30_000),
             (COMPACTED, 1) if self.compactions == 0 => {
                 self.compactions += 1;
@@ -112,7 +112,10 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
     let state = world.json(".claude/ralph-state.json");
     assert_eq!(state["status"], "circuit_breaker");
     assert_eq!(state["todo_items"], json!([item(STUCK)]), "everything else is done");
-    assert_eq!((&state["breaker"]["opened"]["cause"], &state["set_aside"]), (&json!("no_progress"), &json!([item(STUCK)])));
+    assert_eq!(
+        (&state["breaker"]["opened"]["cause"], &state["set_aside"]),
+        (&json!("no_progress"), &json!([item(STUCK)]))
+    );
     let mut work: Vec<String> = world.read("work.txt").lines().map(str::to_owned).collect();
     let in_order = work.clone();
     work.sort();
@@ -137,7 +140,8 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
         assert!(world.read("src/dates.txt").contains(&format!("line {number} half\n")));
         let told = model.main_requests().iter().any(|request| {
             let text = request.text();
-            text.contains("ended in the middle of its work") && text.contains(&format!("Item: {}", item(number)))
+            text.contains("ended in the middle of its work")
+                && text.contains(&format!("Item: {}", item(number)))
         });
         assert!(told, "{}", item(number));
     }

@@ -60,6 +60,7 @@ fn claim(call: &Call) -> Result<Option<RunState>, StoreError> {
             state.session_id = Some(call.session_id.clone());
             state.iteration_record.phase = Phase::Spawned;
             state.iteration_record.started_at = Some(clock::stamp(clock::now()));
+            // Its pid is not noted: the loop started it, and whoever has not started a client must not end it.
         }
         if !state.is_owned_by(Some(&run_id), Some(&call.session_id)) {
             return None;

@@ -14,10 +14,14 @@ pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let todo = TodoList::parse(&text);
     let is_known = |state: &RunState| todo.open() == state.todo_items && todo.done() == state.completed_items;
     let copy = todo_copy(project);
-    if (is_known(state) && disk::exists(&copy)) || !todo.vanished(&state.known_items).is_empty() {
+    let kept = disk::read_text(&copy)?;
+    let is_kept = kept.as_deref() == Some(text.as_str());
+    if (is_known(state) && is_kept) || !todo.vanished(&state.known_items).is_empty() {
         return Ok(());
     }
-    disk::replace(&copy, text.as_bytes(), Durability::Lazy)?;
+    if !is_kept {
+        disk::replace(&copy, text.as_bytes(), Durability::Lazy)?;
+    }
     if is_known(state) || state.status.is_over() {
         return Ok(());
     }

@@ -99,9 +99,7 @@ fn wait_for_writer(
     if ids.is_empty() || is_here(first) || measurement.trouble.is_some() {
         return None;
     }
-    let (before, marks) = measurement.reading.as_ref().zip(measurement.marks.as_ref())?;
-    let remembered = question.record.reading.as_ref().map_or(0, Reading::projected);
-    if !is_worth_waiting(before.measured().max(remembered), marks, question.record.announced) {
+    if !may_be_near_a_level(question, first, measurement) {
         return None;
     }
     let started = Instant::now();
@@ -115,6 +113,19 @@ fn wait_for_writer(
     }
     measurement.waited = Some(started.elapsed());
     Some(tail)
+}
+
+fn may_be_near_a_level(question: &Question<'_>, tail: &Tail, measurement: &Measurement) -> bool {
+    let record = question.record;
+    let Some((before, marks)) = measurement.reading.as_ref().zip(measurement.marks.as_ref()) else {
+        // Nothing is known before the first answer, and it may be a large one: it is waited for once.
+        return tail.size > 0
+            && measurement.reading.is_none()
+            && record.reading.is_none()
+            && record.waits == 0;
+    };
+    let remembered = record.reading.as_ref().map_or(0, Reading::projected);
+    is_worth_waiting(before.measured().max(remembered), marks, record.announced)
 }
 
 fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading> {

@@ -53,7 +53,8 @@ fn watch(call: &Call) -> Result<Signal, store::StoreError> {
         calls: call.event().tool_calls(),
     });
     let complaint = measurement.trouble.as_ref().map(ToString::to_string);
-    let Some(mut sight) = sight(&record, &measurement, claimed) else {
+    let Some(mut sight) = sight(call, &record, &measurement, claimed) else {
+        note_wait(call, &measurement)?;
         return Ok(Signal::quiet().with_complaint(complaint));
     };
     // First without the lock: mostly nothing changes, and then nothing is locked or written.
@@ -115,8 +116,18 @@ fn decide(
     Ok((action, record))
 }
 
-fn sight(record: &SessionRecord, measurement: &Measurement, in_run: bool) -> Option<Sight> {
+/// A wait in vain is remembered: it is not repeated at every batch.
+fn note_wait(call: &Call, measurement: &Measurement) -> Result<(), store::StoreError> {
+    let Some(waited) = measurement.waited else { return Ok(()) };
+    sessions::update(&call.project, &call.session_id, PATIENCE, |record| {
+        record.waits += 1;
+        record.waited_ms += waited.as_millis() as u64;
+    })
+}
+
+fn sight(call: &Call, record: &SessionRecord, measurement: &Measurement, in_run: bool) -> Option<Sight> {
     Some(Sight {
+        is_batch: matches!(call.event(), Event::PostToolBatch(_)),
         reading: measurement.reading.clone()?,
         marks: measurement.marks,
         in_run,

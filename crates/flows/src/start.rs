@@ -245,6 +245,11 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
         state.clone()
     })?
     .ok_or_else(no_run)?;
+    let entry = Entry::new("resumed")
+        .run(Some((&state.run_id, state.iteration)))
+        .fact("status", state.status.word())
+        .fact("reset_breaker", changes.reset_breaker);
+    journal::note(project, entry)?;
     Ok(if state.status.is_over() { Resumed::Over(Box::new(state)) } else { Resumed::Open(Box::new(state)) })
 }
 

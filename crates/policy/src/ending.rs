@@ -38,6 +38,12 @@ fn error(result: &RunResult) -> Ending {
         _ if result.api_error.as_deref() == Some("usage_limit_reached") => Ending::Limit(words),
         _ => match result.api_error_status.or_else(|| status_in(&words)) {
             None | Some(200) if crate::reset_clock::find(&words).is_some() => Ending::Limit(words),
+            None if words.contains("context window limit") => {
+                Ending::WindowFull("window_exceeded".to_owned())
+            }
+            // The service works: the answer was too long, or refused by the usage policy that it names.
+            None if result.api_error.as_deref() == Some("max_output_tokens") => Ending::Failed(words),
+            None if words.contains("anthropic.com/legal/aup") => Ending::Failed(words),
             // No status at all: the network is away, and every session of the night would fail like this one.
             None if reason == "api_error" || words.starts_with("API Error") => Ending::Overloaded(words),
             status => api_error(status, words),
@@ -67,7 +73,7 @@ fn status_in(words: &str) -> Option<u64> {
 fn without_result(exit: Exit) -> String {
     match (exit.signal, exit.code) {
         (Some(signal), _) => format!("ended by signal {signal}, without a result"),
-        (None, Some(code)) => format!("exit code {code}, without a result"),
+        (None, Some(code)) => format!("ended with exit code {code}, without a result"),
         (None, None) => "vanished without a result".to_owned(),
     }
 }

@@ -13,6 +13,8 @@ pub struct Sight {
     pub reading: Reading,
     /// Where the levels begin; none while the window is unknown.
     pub marks: Option<Marks>,
+    /// True after a whole batch of tools; false after each tool, on clients that know no batches.
+    pub is_batch: bool,
     /// True when the session belongs to a run that is going on.
     pub in_run: bool,
     /// True when the record holds a claim whose process is gone.
@@ -137,7 +139,7 @@ fn wrap_up(
     settings: &Settings,
     percent: u64,
 ) -> Action {
-    record.batches_since_checkpoint += 1;
+    count_batch(record, sight);
     let left = marks.l3.saturating_sub(record.checkpoint_tokens);
     let half_gone =
         sight.reading.measured() >= record.checkpoint_tokens.saturating_add(left / 2).max(marks.l2);
@@ -152,6 +154,15 @@ fn wrap_up(
         return Action::Nothing;
     };
     Action::End { level: Level::L2, percent, reason }
+}
+
+/// Parallel tools of one message are one batch, also where the client tells of each tool apart.
+fn count_batch(record: &mut SessionRecord, sight: &Sight) {
+    let message = sight.reading.message_id.clone().filter(|_| !sight.is_batch);
+    if message.is_none() || message != record.counted_message {
+        record.batches_since_checkpoint += 1;
+    }
+    record.counted_message = message;
 }
 
 fn claim(sight: &Sight, level: Level, percent: u64) -> Claim {
@@ -199,6 +210,7 @@ mod tests {
                 at: None,
                 behind: false,
             },
+            is_batch: true,
             marks: Some(marks(WINDOW, ceiling, &settings.levels, &settings.margins)),
             in_run,
             claim_is_orphaned: false,
@@ -222,6 +234,21 @@ mod tests {
             })
             .collect();
         assert_eq!(announced, levels, "{percents:?}");
+    }
+
+    #[test]
+    fn parallel_tools_of_one_message_are_one_batch_of_the_grace_also_where_each_is_told_apart() {
+        let mut record = SessionRecord::default();
+        let mut after = |message: &str, is_batch: bool| {
+            let mut sight = sight(86, 0, true);
+            sight.reading.message_id = Some(message.to_owned());
+            sight.is_batch = is_batch;
+            monitor(&mut record, &sight, &Settings::default());
+            record.batches_since_checkpoint
+        };
+        let told: Vec<u32> = ["a", "b", "b", "b", "c"].iter().map(|message| after(message, false)).collect();
+        assert_eq!(told, [0, 1, 1, 1, 2]);
+        assert_eq!([after("c", true), after("c", true)], [3, 4]);
     }
 
     #[test]

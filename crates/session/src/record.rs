@@ -55,6 +55,9 @@ pub struct SessionRecord {
     /// Batches of tools since then.
     #[serde(skip_serializing_if = "is_default")]
     pub batches_since_checkpoint: u32,
+    /// The message whose tools were counted last, on clients that tell of each tool apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_message: Option<String>,
     /// A checkpoint that has been claimed and not yet committed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,

@@ -62,6 +62,10 @@ pub(super) fn sentence(entry: &Entry) -> Sentence {
         "cut_off_by_client" => plain(format!("the client ended the turn before {} was begun", item(entry))),
         "notified" => notified(entry),
         "cancelled" => Sentence::Said("run cancelled with `plimsoll stop`".to_owned(), Tone::Bold),
+        "resumed" if entry.truth("reset_breaker") == Some(true) => {
+            plain("run resumed, and the circuit breaker reset".to_owned())
+        }
+        "resumed" => plain("run resumed".to_owned()),
         "adopted" => plain(format!("run resumed; its client (process {}) still worked", entry.known("pid"))),
         "unguarded" => {
             bad(format!("our hooks did not run in this session (client {})", entry.known("client_version")))

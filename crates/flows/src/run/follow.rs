@@ -151,7 +151,7 @@ impl Follower {
 
     /// True when nothing has come for so long, and no result is there either.
     pub(super) fn is_silent(&self, limit: Duration) -> bool {
-        self.heard.elapsed() > limit
+        self.quiet_since.is_none() && self.heard.elapsed() > limit
     }
 
     pub(super) fn was_stopped_by_hook(&self) -> bool {

@@ -44,7 +44,7 @@ pub fn prepare(project: &Project, options: &Options) -> Result<Ready, RunError> 
     {
         return Err(RunError::Argument(argument.clone()));
     }
-    let (era, hooks) = hook_settings(&options.client)?;
+    let (era, hooks) = hook_settings(project, &options.client)?;
     let _only = lock::acquire(&project.run_lock(), LOCK_PATIENCE).map_err(|error| match error {
         StoreError::Busy { .. } => RunError::Busy(named(project)),
         error => RunError::Store(error),
@@ -62,7 +62,7 @@ fn named(project: &Project) -> String {
 
 /// Our hooks as the client's version knows them. They are passed along always: identical entries of the
 /// project's settings run once, and an agent's `git clean` cannot take these away.
-fn hook_settings(client: &Path) -> Result<(Era, String), RunError> {
+fn hook_settings(project: &Project, client: &Path) -> Result<(Era, String), RunError> {
     let answer = launcher::client_version(client).ok_or_else(|| {
         RunError::Client(format!("{} does not answer `--version`: is it Claude Code?", client.display()))
     })?;
@@ -80,6 +80,25 @@ fn hook_settings(client: &Path) -> Result<(Era, String), RunError> {
     });
     match missing {
         Some(program) => Err(RunError::NoHooks(program)),
-        None => Ok((era, settings::hooks_only(era, &command_for).to_string())),
+        None => Ok((era, settings::hooks_only(era, &spelling(project)).to_string())),
+    }
+}
+
+/// How a hook program is named: as the settings that the client reads here name it, for only an identical entry
+/// runs once; else where it lies.
+fn spelling(project: &Project) -> impl Fn(&str) -> String {
+    let user = environment::home().map(|home| home.join(".claude/settings.json"));
+    let files =
+        [".claude/settings.local.json", ".claude/settings.json"].map(|name| project.root().join(name));
+    let installed: Vec<settings::OurHook> = files
+        .into_iter()
+        .chain(user)
+        .filter_map(|file| disk::read_text(&file).ok().flatten())
+        .flat_map(|text| settings::our_hooks(&text).unwrap_or_default())
+        .collect();
+    move |program| {
+        let same = installed.iter().find(|hook| hook.program == program);
+        let works = same.filter(|hook| environment::find_program(&hook.command).is_some());
+        works.map_or_else(|| command_for(program), |hook| hook.command.clone())
     }
 }
