@@ -126,3 +126,20 @@ fn hooks_that_the_project_names_by_their_path_run_once_each() {
     assert_eq!(events(&journal, "session_start").len(), 3, "one a session");
     assert_eq!(events(&journal, "session_end").len(), 3, "one a session");
 }
+
+#[test]
+fn the_users_own_settings_for_the_client_are_heeded_beside_our_hooks() {
+    let mut world = world("- [ ] Item three\n");
+    let _model = start(&mut world, honest);
+    let mark = world.home().join("theirs");
+    let theirs = serde_json::json!({"hooks": {"Stop": [{"hooks": [
+        {"type": "command", "command": format!("echo stop >> {}", mark.display())}
+    ]}]}});
+    let finished = world
+        .plimsoll(&["run", "--objective", "Do it.", "--", "--allowedTools", "Bash", "--settings"])
+        .arg(theirs.to_string())
+        .run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(std::fs::read_to_string(mark).expect("their hook ran"), "stop\n");
+    assert_eq!(events(&journal(&world), "session_end").len(), 1, "and ours did");
+}

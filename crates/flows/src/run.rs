@@ -69,11 +69,12 @@ pub fn run(
     run: &RunState,
     watcher: &mut dyn Watcher,
 ) -> Result<u8, RunError> {
-    let Ready { hooks, era, _only } = ready;
+    let Ready { hooks, client_arguments, era, _only } = ready;
     for folder in [project.root(), &project.root().join(".claude"), &project.handoffs(), &project.copies()] {
         disk::sweep_drafts(folder, process::has_pid);
     }
-    let mut runner = Runner { project, settings, options, run_id: run.run_id.clone(), hooks, era, watcher };
+    let run_id = run.run_id.clone();
+    let mut runner = Runner { project, settings, options, run_id, hooks, client_arguments, era, watcher };
     runner.watcher.tell(&Progress::Run { state: run });
     let mut recovered = runner.recover(run)?;
     loop {
@@ -93,6 +94,7 @@ struct Runner<'a> {
     options: &'a Options,
     run_id: String,
     hooks: String,
+    client_arguments: Vec<String>,
     era: Era,
     watcher: &'a mut dyn Watcher,
 }
@@ -153,7 +155,7 @@ impl Runner<'_> {
             .map(str::to_owned)
             .into_iter()
             .chain(self.budget_left(state))
-            .chain(self.options.client_arguments.clone())
+            .chain(self.client_arguments.clone())
             .collect();
         let client = client::start(Launch {
             program: &self.options.client,
@@ -176,7 +178,7 @@ impl Runner<'_> {
     /// are stopped between sessions.
     fn budget_left(&self, state: &RunState) -> Vec<String> {
         const FLAG: &str = "--max-budget-usd";
-        let is_set = self.options.client_arguments.iter().any(|argument| argument.starts_with(FLAG));
+        let is_set = self.client_arguments.iter().any(|argument| argument.starts_with(FLAG));
         let left = state.limits.max_cost_usd.map(|most| (most - state.cost_usd).max(0.01));
         match left.filter(|_| !is_set && self.era == Era::Modern) {
             Some(left) => vec![FLAG.to_owned(), format!("{left:.2}")],

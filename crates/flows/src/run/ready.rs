@@ -27,8 +27,10 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// What must be so before a run is created or changed: a start that fails leaves no run behind.
 #[derive(Debug)]
 pub struct Ready {
-    /// Our hooks, as `--settings` takes them.
+    /// Our hooks, with the user's own `--settings`, as `--settings` takes them.
     pub(super) hooks: String,
+    /// What the user passes on to the client beside that.
+    pub(super) client_arguments: Vec<String>,
     /// The client's era.
     pub(super) era: Era,
     /// Held as long as the run is at work.
@@ -44,12 +46,48 @@ pub fn prepare(project: &Project, options: &Options) -> Result<Ready, RunError> 
     {
         return Err(RunError::Argument(argument.clone()));
     }
-    let (era, hooks) = hook_settings(project, &options.client)?;
+    let (client_arguments, users) = without_settings(&options.client_arguments);
+    let (era, mut hooks) = hook_settings(project, &options.client)?;
+    if let Some(users) = users {
+        hooks = with_users(project, &users, era)?;
+    }
     let _only = lock::acquire(&project.run_lock(), LOCK_PATIENCE).map_err(|error| match error {
         StoreError::Busy { .. } => RunError::Busy(named(project)),
         error => RunError::Store(error),
     })?;
-    Ok(Ready { hooks, era, _only })
+    Ok(Ready { hooks, client_arguments, era, _only })
+}
+
+const SETTINGS: &str = "--settings";
+
+/// The user's arguments without their own `--settings`, and its value: the client heeds only the last one, and
+/// that would switch our hooks off.
+fn without_settings(arguments: &[String]) -> (Vec<String>, Option<String>) {
+    let mut rest = Vec::new();
+    let mut value = None;
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.strip_prefix(SETTINGS) {
+            Some("") => value = arguments.next().cloned(),
+            Some(joined) if joined.starts_with('=') => value = Some(joined[1..].to_owned()),
+            _ => rest.push(argument.clone()),
+        }
+    }
+    (rest, value)
+}
+
+/// The user's settings (JSON, or a file with it) with our hooks in them.
+fn with_users(project: &Project, users: &str, era: Era) -> Result<String, RunError> {
+    let refuse = |why: String| RunError::Client(format!("the client's {SETTINGS} {users}: {why}"));
+    let text = if users.trim_start().starts_with('{') {
+        users.to_owned()
+    } else {
+        let file = disk::read_text(&project.root().join(users)).map_err(|error| refuse(error.to_string()))?;
+        file.ok_or_else(|| refuse("there is no such file".to_owned()))?
+    };
+    let merged =
+        settings::install(&text, era, &spelling(project)).map_err(|error| refuse(error.to_string()))?;
+    Ok(merged.text)
 }
 
 /// The run that another `plimsoll run` works for, as far as the state tells.
@@ -100,5 +138,24 @@ fn spelling(project: &Project) -> impl Fn(&str) -> String {
         let same = installed.iter().find(|hook| hook.program == program);
         let works = same.filter(|hook| environment::find_program(&hook.command).is_some());
         works.map_or_else(|| command_for(program), |hook| hook.command.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_settings_are_taken_out_of_the_arguments_and_the_last_one_counts() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (arguments, rest, value) in [
+            ("--model opus", "--model opus", None),
+            ("--settings a.json --model opus", "--model opus", Some("a.json")),
+            ("--model opus --settings={} --settings b", "--model opus", Some("b")),
+            ("--settingsx y", "--settingsx y", None),
+        ] {
+            let found = without_settings(&words(arguments));
+            assert_eq!(found, (words(rest), value.map(str::to_owned)), "{arguments}");
+        }
     }
 }
