@@ -66,6 +66,7 @@ fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
     let (without, ..) = finish(&[]);
     let (with, world, model) = finish(&["--pack"]);
     assert_eq!(without, ITEMS as u64, "one item a session");
+    assert_eq!(with, 3, "five items fit below L2");
     let gain = without as f64 / with as f64;
     assert!(
         gain >= 1.3,

@@ -116,7 +116,7 @@ fn of_records(project: &Project, state: &RunState) -> Ended {
 fn obey(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
     match verdict {
         Verdict::Stop { .. } => ExitCode::from(verdict.gate_exit_code()),
-        Verdict::Pause { .. } if !wait => ExitCode::from(verdict.gate_exit_code()),
+        Verdict::Pause { kind, .. } if !wait || !kind.passes() => ExitCode::from(verdict.gate_exit_code()),
         Verdict::Pause { until, .. } => {
             sleep_through(project, until.as_deref());
             plan_next(project)

@@ -2,10 +2,11 @@
 
 use crate::facts;
 use crate::measure::{Question, measure};
+use launcher::git::{self, COMMITTED};
 use policy::breaker::Observation;
 use policy::gate::Evidence;
 use session::level::Level;
-use session::state::Footing;
+use session::state::{FileInProgress, Footing};
 use session::{Ending, RunState, SessionRecord, Settings};
 use std::path::Path;
 use store::{Project, disk};
@@ -30,7 +31,7 @@ pub fn observe(
     let question = Question { project, settings, record, transcript, calls: &[] };
     let has_answered = record.reading.is_some() || measure(&question).reading.is_some();
     let is_silent = evidence.last_message.as_deref().is_none_or(|words| words.trim().is_empty());
-    let (moved, unsure) = moved(state.iteration_record.footing.as_ref(), now);
+    let (moved, unsure) = moved(project, state.iteration_record.footing.as_ref(), now);
     let ticked = !state.ticked_now().is_empty();
     let passing = newly_passing(state, evidence);
     let progress = [(ticked, "an item was ticked"), (passing, "a verify command passes that had failed")];
@@ -55,10 +56,10 @@ pub fn started_above(project: &Project, settings: &Settings, record: &SessionRec
 }
 
 /// What has moved, in words, and whether that could not be found out.
-fn moved(before: Option<&Footing>, now: &Footing) -> (Vec<String>, bool) {
+fn moved(project: &Project, before: Option<&Footing>, now: &Footing) -> (Vec<String>, bool) {
     let Some(before) = before else { return (Vec::new(), true) };
     let differences = [
-        (before.head != now.head, "HEAD moved"),
+        (before.head != now.head && is_work(project, before), "HEAD moved"),
         (before.tree != now.tree && before.tree.is_some() && now.tree.is_some(), "files changed"),
         (before.memory != now.memory, "the working memory was written"),
     ];
@@ -66,6 +67,13 @@ fn moved(before: Option<&Footing>, now: &Footing) -> (Vec<String>, bool) {
         differences.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned()).collect();
     let unsure = moved.is_empty() && (before.tree.is_none() || now.tree.is_none());
     (moved, unsure)
+}
+
+/// Not so an empty commit, and one of our own files: an agent that gets nowhere commits progress.txt all night.
+fn is_work(project: &Project, before: &Footing) -> bool {
+    let found = before.head.as_deref().and_then(|head| git::facts(project.root(), Some(head)));
+    let is_work = |file: &FileInProgress| file.description == COMMITTED && !facts::is_ours(&file.path);
+    found.is_none_or(|(_, files)| files.iter().any(is_work))
 }
 
 fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {
