@@ -27,7 +27,7 @@ fn packed(turn: &Turn<'_>, tokens: u64) -> Step {
         return Step::text(format!("All done.\n\n{}", turn.promise));
     };
     let done = turn.step as u64 / 2;
-    let is_work = turn.step % 2 == 0;
+    let is_work = turn.step.is_multiple_of(2);
     let fill = BASE + tokens * (done + u64::from(!is_work));
     let last = told.contains("It is the last one")
         || told.contains("\n1 open item in all")
