@@ -3,12 +3,13 @@
 //! came first, and doing it twice changes nothing.
 
 use crate::checkpoint::with_plan;
+use crate::gate::WORDS_KEPT;
 use crate::measure::{Question, measure};
 use crate::{facts, keep};
 use session::handoff::{Handoff, Notes};
 use session::journal::Entry;
 use session::state::Phase;
-use session::text::{clip, one_line};
+use session::text::{clip, clip_start, one_line};
 use session::verdict::Ending;
 use session::{RunState, SessionRecord, Settings};
 use std::path::Path;
@@ -62,6 +63,8 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
 fn note_override(project: &Project, state: &RunState, record: &SessionRecord) -> Result<(), StoreError> {
     let Some(told) = record.continuation.as_ref().filter(|told| told.open) else { return Ok(()) };
     let last = record.transcript_path.as_ref().and_then(|path| facts::last_message(Path::new(path)));
+    // The record keeps the end of long words.
+    let last = last.map(|words| clip_start(&words, WORDS_KEPT));
     let stopped_with = record.stop.as_ref().map(|stop| stop.last_words.as_str());
     if last.is_none() || last.as_deref() != stopped_with || record.ended_by_us.is_some() {
         return Ok(());
@@ -72,6 +75,13 @@ fn note_override(project: &Project, state: &RunState, record: &SessionRecord) ->
         .fact("item", told.item.clone())
         .fact("continuations", told.count);
     journal::note(project, entry)
+}
+
+/// Brings the handoff up to date once more: a commit has come after its session.
+pub(crate) fn renew_handoff(project: &Project, settings: &Settings, run_id: &str) -> Result<(), StoreError> {
+    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
+    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    refresh_handoff(project, settings, &state, &record).map(|_| ())
 }
 
 /// The last answer comes after the last batch of tools: only now is it measured.

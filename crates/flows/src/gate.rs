@@ -16,7 +16,7 @@ use std::time::Duration;
 use store::{StoreError, clock, journal, sessions};
 
 /// So much of the last message is kept: the promise is its last line.
-const WORDS_KEPT: usize = 4_000;
+pub(crate) const WORDS_KEPT: usize = 4_000;
 
 /// Stop and StopFailure.
 pub fn stop_gate(input: &[u8]) -> Signal {

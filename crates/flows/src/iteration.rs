@@ -116,7 +116,10 @@ pub fn finish_unless(
     // Before our own commit, which is not the session's work.
     let stands_on = footing(project);
     save::handoff_of_a_crash(project, settings, &state, &record, &ending)?;
-    save::commit(project, run_id)?;
+    if save::commit(project, run_id)? {
+        // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.
+        close::renew_handoff(project, settings, run_id)?;
+    }
     close::close(project, settings, run_id, state.iteration)?;
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
     let mut evidence = evidence(project, &state, &record, ending, ended);
@@ -221,6 +224,8 @@ fn judge(
         let set_aside = matches!(verdict, Verdict::Continue { .. })
             .then(|| breaker::set_aside(state, &settings.breaker))
             .flatten();
+        // Nothing of it is to be resumed by a session that is about another item.
+        state.context_checkpoint.active &= set_aside.is_none();
         take_verify(state, evidence);
         state.history_of(iteration).items = state.ticked_now().len() as u32;
         state.iteration_record.phase = Phase::Judged;

@@ -54,14 +54,15 @@ fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {
 
 /// At a checkpoint, after the model had its chance, what is dirty is committed, so that the next session's
 /// `git reset` or `git clean` cannot take it. A commit that fails is told in the handoff, and the run goes on.
-pub(crate) fn commit(project: &Project, run_id: &str) -> Result<(), StoreError> {
-    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
+/// Answers whether there is something to tell.
+pub(crate) fn commit(project: &Project, run_id: &str) -> Result<bool, StoreError> {
+    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(false) };
     if state.commit == Commit::Off || !has_checkpoint(&state, |_| true) {
-        return Ok(());
+        return Ok(false);
     }
     let message = message(state.iteration, &state.context_checkpoint);
     let (words, entry) = match commit_wip(project.root(), &message, &facts::is_ours) {
-        Wip::Nothing => return Ok(()),
+        Wip::Nothing => return Ok(false),
         Wip::Committed { id, files, left_out } => {
             let words = format!("{} committed as `{message}`{}", counted(files, "file"), named(&left_out));
             (
@@ -79,7 +80,7 @@ pub(crate) fn commit(project: &Project, run_id: &str) -> Result<(), StoreError> 
     state_file::update(project, Some(run_id), Durability::Lazy, |state| {
         state.context_checkpoint.work = words;
     })
-    .map(|_| ())
+    .map(|_| true)
 }
 
 /// `ralph: checkpoint iter 5 (L2 at 85%)`

@@ -1,6 +1,7 @@
 //! What a verdict means for the program: an exit code, a pause, or another round.
 
 use super::{Progress, RunError, Runner};
+use crate::archive::archive;
 use crate::notify::notify;
 use session::journal::Entry;
 use session::{Status, Verdict};
@@ -100,6 +101,9 @@ impl Runner<'_> {
         })?;
         let entry = Entry::new("verdict").run(Some((&self.run_id, state.iteration)));
         journal::note(self.project, entry.fact("marker", verdict.marker().to_string()))?;
+        if let Some(state) = state_file::load(self.project, Some(&self.run_id))? {
+            archive(self.project, &state)?;
+        }
         self.watcher.tell(&Progress::Judged { state: &state, verdict: &verdict });
         self.notify(&verdict)?;
         Ok(Some(Status::Deadline.exit_code()))
