@@ -14,7 +14,7 @@ use testkit::world::{Finished, World};
 const PLAN: &str = "# Plan\n\n- [ ] Item two\n- [ ] Item three\n";
 const COMPACTED: &str = "The conversation has just been compacted.";
 const FIRST_HALF: &str = "sed -i '45,80s/$/ changed/' src/dates.txt";
-const FIRST_HALF_ROW: &str = "| src/dates.txt | 45-80 | modified |";
+const FIRST_HALF_ROW: &str = "| src/dates.txt | 45-80 | modified";
 
 /// Six results of 6,000 tokens each: together more than the room that L3 leaves below the ceiling.
 fn large_results() -> Step {
@@ -140,7 +140,7 @@ fn after_an_automatic_compaction_the_session_is_briefed_and_the_levels_begin_ane
     // The work of before the compaction and of after it is in the handoff that the next session resumes.
     let resumed = first_request_of(&model, 2);
     for part in
-        ["| src/dates.txt | 45-120 | modified |", "lines 45-120 are converted", "90%", "Do not start over"]
+        ["| src/dates.txt | 45-120 | modified", "lines 45-120 are converted", "90%", "Do not start over"]
     {
         assert!(resumed.contains(part), "{part} in\n{resumed}");
     }

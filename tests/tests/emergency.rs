@@ -12,7 +12,7 @@ use testkit::world::{Finished, World};
 /// The first half of item two, left uncommitted.
 const FIRST_HALF: &str = "sed -i '45,80s/$/ changed/' src/dates.txt";
 /// How a resume names it.
-const FIRST_HALF_ROW: &str = "| src/dates.txt | 45-80 | modified |";
+const FIRST_HALF_ROW: &str = "| src/dates.txt | 45-80 | modified";
 
 /// The rest of item two: an agent that was told what is there goes on behind it, one that was not begins again.
 fn second_half(turn: &Turn<'_>) -> Step {

@@ -241,7 +241,7 @@ fn a_handoff_that_is_cleaned_away_is_there_for_the_next_session() {
     let next = first_request_of(&model, 2);
     let state = world.json(STATE);
     let handoff = state["context_checkpoint"]["handoff_file"].as_str().expect("a handoff");
-    for part in [handoff, "hit 87%", "70%", "| src/dates.txt | 45-80 | modified |"] {
+    for part in [handoff, "hit 87%", "70%", "| src/dates.txt | 45-80 | modified"] {
         assert!(next.contains(part), "{part} in {next}");
     }
     assert!(last_of(&model, 2).contains("- Next step: line 81"), "the next session can read it");

@@ -482,7 +482,7 @@ fn a_checkpoint_whose_hook_was_killed_is_finished_by_the_next_event() {
     assert_eq!(world.json(&path)["claim"], Value::Null, "the claim is settled");
     let handoffs = std::fs::read_dir(world.path(".claude/handoffs")).expect("handoffs").count();
     assert_eq!(handoffs, 1);
-    assert!(first_request_of(&model, 2).contains("| src/dates.txt | 45-80 | modified |"));
+    assert!(first_request_of(&model, 2).contains("| src/dates.txt | 45-80 | modified"));
 }
 
 /// No event comes after the kill: the one who judges finishes the checkpoint.
@@ -514,7 +514,7 @@ fn a_checkpoint_whose_hook_was_killed_last_is_finished_by_the_run() {
     let finished = run.wait(LIMIT);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     assert_eq!(events(&journal(&world), "checkpoint").len(), 1);
-    assert!(first_request_of(&model, 2).contains("| src/dates.txt | 45-80 | modified |"));
+    assert!(first_request_of(&model, 2).contains("| src/dates.txt | 45-80 | modified"));
 }
 
 // ---- what the tests share ----

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use policy::statusline::{View, load_line};
 use serde_json::{Value, json};
 use session::level::Level;
-use session::text::{clip, one_line, tokens};
+use session::text::{clip, counted, one_line, tokens};
 use session::{RunState, SessionRecord};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -177,7 +177,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
             let todo = state
                 .todo_file
                 .as_ref()
-                .map(|file| format!(", {} open items in {file}", state.todo_items.len()))
+                .map(|file| format!(", {} in {file}", counted(state.todo_items.len(), "open item")))
                 .unwrap_or_default();
             format!(
                 "run \"{}\" ({}), at most {} sessions{todo}",
@@ -192,6 +192,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         }
         Progress::Client { model, version } => format!("   client {version}, {model}"),
         Progress::Tool { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
+        Progress::Retry { status: 0 } => "   the API cannot be reached: the client tries again".to_owned(),
         Progress::Retry { status } => format!("   the API answered {status}: the client tries again"),
         Progress::Compacted => "   the client has compacted".to_owned(),
         Progress::Ended { iteration, ended } => format!("   iteration {iteration} ended: {}", ending(ended)),

@@ -8,7 +8,7 @@ use crate::measure::{Question, measure};
 use crate::{facts, keep};
 use session::handoff::{Handoff, Notes};
 use session::journal::Entry;
-use session::state::Phase;
+use session::state::{FileInProgress, Phase};
 use session::text::{clip, clip_start, one_line};
 use session::verdict::Ending;
 use session::{RunState, SessionRecord, Settings};
@@ -135,6 +135,7 @@ fn refresh_handoff(
     if let Some(git) = &mut fresh.git {
         git.work.clone_from(&checkpoint.work);
     }
+    name_our_commit(&mut fresh.files, &checkpoint.files_in_progress);
     let files = fresh.files.clone();
     let head = fresh.git.as_ref().and_then(|git| git.head.clone());
     let said = record.stop.as_ref().map(|stop| Notes::in_message(&stop.last_words)).unwrap_or_default();
@@ -145,6 +146,18 @@ fn refresh_handoff(
         state.context_checkpoint.head = head;
     })?;
     Ok(Some(Notes::parse(&text)))
+}
+
+/// What was in progress before our commit still is, though git calls it committed.
+fn name_our_commit(files: &mut [FileInProgress], before: &[FileInProgress]) {
+    const OURS: &str = ", committed as work in progress";
+    for file in files.iter_mut().filter(|file| file.description == launcher::git::COMMITTED) {
+        let known =
+            before.iter().find(|known| known.path == file.path && known.description != file.description);
+        if let Some(known) = known {
+            file.description = format!("{}{OURS}", known.description.trim_end_matches(OURS));
+        }
+    }
 }
 
 /// What a person reads in the morning, and the next two sessions in their prompt.

@@ -89,6 +89,8 @@ fn message(iteration: u32, checkpoint: &Checkpoint) -> String {
         checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent}%")).unwrap_or_default();
     let what = match checkpoint.cause {
         Cause::Level => checkpoint.level.to_string(),
+        // By a crash, an error of the API, a limit of the client.
+        Cause::Crash => "unfinished".to_owned(),
         cause => cause.word().to_owned(),
     };
     format!("ralph: checkpoint iter {iteration} ({what}{percent})")

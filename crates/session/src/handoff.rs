@@ -220,8 +220,10 @@ impl Handoff {
             .current_item
             .as_deref()
             .map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
+        let is_committed = self.git.as_ref().is_some_and(|git| git.work.contains(" committed as "));
+        let look = if is_committed { "`git show`" } else { "`git diff`" };
         format!(
-            "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. Look at the files above with `git diff`, then go on with {item}.\n3. The notes below say how far the session believes it came; check before you build on it.\n"
+            "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. Look at the files above with {look}, then go on with {item}.\n3. The notes below say how far the session believes it came; check before you build on it.\n"
         )
     }
 }
