@@ -171,7 +171,7 @@ impl Stage {
             ("a checkpoint was written at 87 %", state["context_checkpoint"]["percent_at_checkpoint"] == 87),
             ("the next session was sent the handoff's path", resumed(&handoff)),
             ("… the item with its progress", resumed("Convert the table") && resumed("80 of 120 lines")),
-            ("… the file with its lines", resumed("| table.txt | 1-80 | modified |")),
+            ("… the file with its lines", resumed("| table.txt | 1-80 | modified")),
             ("… and \"Do not start over\"", resumed("Do not start over")),
             ("every line was converted once", self.converted_once()),
             ("three items are ticked", self.read("fix_plan.md").matches("- [x]").count() == 3),
