@@ -1,5 +1,5 @@
-//! At a checkpoint the uncommitted work is committed, and nothing that could hurt; and `--notify` tells a
-//! program of ends and pauses.
+//! At a checkpoint the uncommitted work is committed, and nothing that could hurt; checkpoints without any
+//! finished item pause the run; and `--notify` tells a program of ends and pauses.
 
 use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, honest, journal, run, start, world};
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ fn what_is_dirty_at_a_checkpoint_is_committed_and_nothing_that_could_hurt() {
     for part in [
         &format!("HEAD: `{}` {subject}", &id[..12]),
         &format!("4 files committed as `{subject}`; left uncommitted: "),
-        "| src/dates.txt | 45-80 | committed in this session |",
+        "| src/dates.txt | 45-80 | modified, committed as work in progress |",
     ] {
         assert!(handoff.contains(part), "{part} in\n{handoff}");
     }
@@ -217,6 +217,44 @@ fn a_project_in_a_folder_of_a_larger_repository_commits_only_what_is_its_own() {
     assert_eq!(commits.iter().map(|(_, subject)| subject.as_str()).collect::<Vec<_>>(), [MESSAGE]);
     let changed = world.git(&["show", "--name-only", "--format=", &commits[0].0]);
     assert_eq!(lines(&changed), ["project/new.txt"]);
+}
+
+/// Fills the window to L2 without finishing its item; `first` is what its first answer stands at.
+fn filling(turn: &Turn<'_>, first: u64) -> Step {
+    match turn.step {
+        0 => Step::bash("date +%N >> src/dates.txt").usage(first),
+        1 | 2 => Step::bash("echo on").usage(870_000),
+        _ => Step::text("I stop here.").usage(872_000),
+    }
+}
+
+#[test]
+fn three_checkpoints_without_a_finished_item_pause_the_run_and_a_resume_goes_on() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| {
+        if turn.iteration <= 3 { filling(turn, 720_000) } else { honest(turn) }.delay(LIFELIKE)
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(6), "{finished:?}");
+    let marker = "RALPH_PAUSE|-|checkpoint thrash: 3 checkpoints within 15 minutes, and no item finished";
+    assert!(finished.stdout.contains(marker), "{}", finished.stdout);
+    let state = world.json(STATE);
+    assert_eq!((&state["status"], &state["iteration"]), (&json!("paused"), &json!(3)));
+    let resumed = resume(&world, &[]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_eq!(world.json(STATE)["iteration"], 6, "the three sessions count");
+    assert_eq!(world.json(STATE)["breaker"]["fruitless_checkpoints_at"], json!([]));
+}
+
+#[test]
+fn a_session_that_begins_above_the_checkpoint_level_pauses_the_run_at_once() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| filling(turn, 860_000).delay(LIFELIKE));
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(6), "{finished:?}");
+    let marker = "RALPH_PAUSE|-|checkpoint thrash: the session stood at L2 before any work";
+    assert!(finished.stdout.contains(marker), "{}", finished.stdout);
+    assert_eq!(events(&journal(&world), "spawned").len(), 1);
 }
 
 /// A program that notes its arguments and what it is told.
