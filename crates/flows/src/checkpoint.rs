@@ -62,7 +62,8 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
 }
 
 fn gather(request: &Request<'_>, record: &SessionRecord) -> Handoff {
-    let found = facts::of_session(request.project, request.transcript.as_deref(), record, request.calls);
+    let found =
+        facts::of_session(request.project, request.transcript.as_deref(), record, request.run, request.calls);
     let found = Handoff {
         cause: request.cause,
         level: request.level,

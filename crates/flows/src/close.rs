@@ -129,7 +129,7 @@ fn refresh_handoff(
         percent: checkpoint.percent_at_checkpoint,
         percent_used: checkpoint.percent_used,
         transcript: record.transcript_path.clone(),
-        ..facts::of_session(project, transcript, record, &[])
+        ..facts::of_session(project, transcript, record, Some(state), &[])
     };
     let mut fresh = with_plan(project, Some(state), &record.session_id, found);
     if let Some(git) = &mut fresh.git {

@@ -31,10 +31,14 @@ pub fn of_session(
     project: &Project,
     transcript: Option<&Path>,
     record: &SessionRecord,
+    run: Option<&RunState>,
     calls: &[ToolCall],
 ) -> Handoff {
     let lines = transcript.and_then(|path| tail::last_lines(path, LOOK_BACK).ok()).unwrap_or_default();
-    let (git, files) = match launcher::git::facts(project.root(), record.head_at_start.as_deref()) {
+    // An agent may have cleaned the record away; the run knows what its session began from.
+    let planned_on = || run?.iteration_record.footing.as_ref()?.head.as_deref();
+    let since = record.head_at_start.as_deref().or_else(planned_on);
+    let (git, files) = match launcher::git::facts(project.root(), since) {
         Some((git, files)) => (Some(git), files),
         None => (None, files_outside_git(project, record, &lines, calls)),
     };

@@ -27,7 +27,7 @@ pub(crate) fn handoff_of_a_crash(
         return Ok(());
     }
     let transcript = record.transcript_path.as_ref().map(PathBuf::from);
-    let found = facts::of_session(project, transcript.as_deref(), record, &[]);
+    let found = facts::of_session(project, transcript.as_deref(), record, Some(state), &[]);
     if found.files.iter().all(|file| file.description == launcher::git::COMMITTED) {
         return Ok(());
     }
