@@ -8,6 +8,7 @@ pub mod client_settings;
 pub mod event;
 mod lenient;
 pub mod rate_limit;
+pub mod recording;
 pub mod reply;
 pub mod result;
 pub mod settings;

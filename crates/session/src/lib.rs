@@ -1,10 +1,12 @@
 //! RULE: nouns. Plain data with its parsing and rendering; no disk, no clock, no decision.
 
 pub mod breaker;
+pub mod digest;
 pub mod handoff;
 pub mod journal;
 pub mod level;
 pub mod limits;
+pub mod log_line;
 pub mod marker;
 pub mod promise;
 pub mod prompt;
@@ -16,6 +18,7 @@ pub mod state;
 pub mod status;
 pub mod text;
 pub mod todo;
+pub mod turn;
 pub mod verdict;
 
 pub use level::{Level, Marks};
@@ -26,4 +29,5 @@ pub use settings::Settings;
 pub use state::RunState;
 pub use status::Status;
 pub use todo::TodoList;
+pub use turn::Turn;
 pub use verdict::{Ending, Exit, Verdict};

@@ -168,6 +168,12 @@ impl Growing {
     }
 }
 
+/// Cuts a file to a length.
+pub fn cut(path: &Path, length: u64) -> Result<(), StoreError> {
+    let file = OpenOptions::new().write(true).open(path).map_err(io("open", path))?;
+    file.set_len(length).and_then(|()| file.sync_data()).map_err(io("cut", path))
+}
+
 /// Removes a file; one that is not there is fine.
 pub fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {

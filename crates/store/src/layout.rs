@@ -81,6 +81,11 @@ impl Project {
         self.own().join("journal.jsonl")
     }
 
+    /// The turn logs.
+    pub fn turns(&self) -> PathBuf {
+        below(&self.root, &["/.claude/plimsoll/turns"])
+    }
+
     /// Windows learned from the client.
     pub fn windows(&self) -> PathBuf {
         below(&self.root, &["/.claude/plimsoll/windows.json"])

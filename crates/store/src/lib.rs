@@ -14,10 +14,12 @@ pub mod lock;
 pub mod sessions;
 pub mod state_file;
 pub mod tail;
+pub mod turn_log;
 pub mod windows;
 
 pub use disk::Durability;
 pub use layout::Project;
+pub use turn_log::TurnLog;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,354 @@
+//! What one line of a transcript tells the turn log. Unlike [`crate::transcript`], which reads for figures, this
+//! keeps what was said exactly as it stands there.
+
+use crate::lenient;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// One line: when, and what.
+#[derive(Debug, Clone)]
+pub struct Said {
+    /// RFC 3339.
+    pub at: Option<String>,
+    /// What was said.
+    pub what: What,
+}
+
+/// What a line says.
+#[derive(Debug, Clone)]
+pub enum What {
+    /// One line of a response: mostly one block of it.
+    Answer(Answer),
+    /// What tools have answered.
+    Results(Vec<ToolResult>),
+    /// A prompt, by a person or by the client.
+    Prompt {
+        /// The words; an image is named, not kept.
+        text: String,
+        /// True when the client wrote it, and people do not see it.
+        is_meta: bool,
+    },
+    /// The conversation was replaced by a summary.
+    Compaction {
+        /// `auto` or `manual`.
+        trigger: Option<String>,
+        /// Tokens before.
+        before: Option<u64>,
+        /// Tokens after.
+        after: Option<u64>,
+    },
+    /// Words that the client or a hook added for the model.
+    Context {
+        /// The client's name for it, with the hook's where a hook said it.
+        from: String,
+        /// The words as the model got them.
+        text: String,
+    },
+    /// The client's own account: the last one of a file is the newest.
+    Cost(Cost),
+    /// Of a kind that matters to no turn.
+    Other,
+}
+
+/// One line of a response.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// One id for all lines of one response.
+    pub id: String,
+    /// The model that answered; `<synthetic>` when the client speaks itself.
+    pub model: Option<String>,
+    /// The model that was asked for, with its `[1m]` suffix.
+    pub requested_model: Option<String>,
+    /// Why the model stopped.
+    pub stop_reason: Option<String>,
+    /// The blocks of this line, byte for byte.
+    pub blocks: Vec<Box<RawValue>>,
+    /// What the response cost, byte for byte; the same on each of its lines.
+    pub usage: Option<Box<RawValue>>,
+    /// The API's id of the request.
+    pub request_id: Option<String>,
+    /// The client's word for an error of the API, when this line is one.
+    pub api_error: Option<String>,
+}
+
+/// What a tool has answered.
+#[derive(Debug, Clone)]
+pub struct ToolResult {
+    /// The call.
+    pub id: String,
+    /// True when it failed.
+    pub is_error: bool,
+    /// What the model is given: a text or blocks.
+    pub content: Option<Box<RawValue>>,
+    /// The tool's own object behind it.
+    pub behind: Behind,
+    /// True when a person, a rule or a hook did not allow the call.
+    pub denied: bool,
+    /// Who decided: `config`, `hook`, `user`, …
+    pub decided_by: Option<String>,
+}
+
+/// What stands behind a tool result.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Behind {
+    /// What a command printed.
+    #[serde(deserialize_with = "lenient::whole_text")]
+    pub stdout: Option<String>,
+    /// What it printed about its troubles.
+    #[serde(deserialize_with = "lenient::whole_text")]
+    pub stderr: Option<String>,
+    /// True when a person stopped it.
+    #[serde(deserialize_with = "lenient::field")]
+    pub interrupted: bool,
+    /// The subagent that the call started.
+    #[serde(deserialize_with = "lenient::text")]
+    pub agent_id: Option<String>,
+    /// Its kind.
+    #[serde(deserialize_with = "lenient::text")]
+    pub agent_type: Option<String>,
+    /// How long the subagent took.
+    #[serde(deserialize_with = "lenient::count")]
+    pub total_duration_ms: Option<u64>,
+    /// How long a fetch took.
+    #[serde(deserialize_with = "lenient::count")]
+    pub duration_ms: Option<u64>,
+}
+
+/// The client's own account of a session.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Cost {
+    /// US dollars.
+    #[serde(rename = "totalCostUSD", deserialize_with = "lenient::share")]
+    pub total_usd: Option<f64>,
+    /// By model, as the client writes it.
+    #[serde(deserialize_with = "lenient::raw")]
+    pub model_usage: Option<Box<RawValue>>,
+}
+
+/// The fields of all kinds of lines, cut out and not yet looked at.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Bones<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    subtype: Option<&'a RawValue>,
+    #[serde(borrow)]
+    timestamp: Option<&'a RawValue>,
+    #[serde(borrow)]
+    is_meta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    is_compact_summary: Option<&'a RawValue>,
+    #[serde(borrow)]
+    is_api_error_message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    requested_model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_use_result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    permission_decision: Option<&'a RawValue>,
+    #[serde(borrow)]
+    attachment: Option<&'a RawValue>,
+    #[serde(borrow)]
+    rendered: Option<&'a RawValue>,
+    #[serde(borrow)]
+    compact_metadata: Option<&'a RawValue>,
+}
+
+/// The fields of a message, likewise.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MessageBones<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(borrow)]
+    stop_reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+/// The fields of a block of a user line, likewise.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct BlockBones<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_use_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    is_error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Attachment {
+    #[serde(rename = "type", deserialize_with = "lenient::text")]
+    kind: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    hook_name: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Decision {
+    #[serde(deserialize_with = "lenient::text")]
+    decision: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    source: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Compacted {
+    #[serde(deserialize_with = "lenient::text")]
+    trigger: Option<String>,
+    #[serde(deserialize_with = "lenient::count")]
+    pre_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient::count")]
+    post_tokens: Option<u64>,
+}
+
+impl Said {
+    /// Reads one line; none if it is torn or no object. Invalid UTF-8 is replaced.
+    pub fn parse(bytes: &[u8]) -> Option<Said> {
+        let text = std::str::from_utf8(bytes)
+            .map_or_else(|_| String::from_utf8_lossy(bytes), std::borrow::Cow::Borrowed);
+        if !text.trim_start().starts_with('{') {
+            return None;
+        }
+        let bones: Bones<'_> = serde_json::from_str(&text).ok()?;
+        let what = match text_of(bones.kind).as_deref() {
+            Some("assistant") => answer(&bones).map(What::Answer),
+            Some("user") => user(&bones),
+            Some("attachment") => context(&bones),
+            Some("system") if text_of(bones.subtype).as_deref() == Some("compact_boundary") => {
+                let done: Compacted = bones.compact_metadata.and_then(lenient::read).unwrap_or_default();
+                Some(What::Compaction {
+                    trigger: done.trigger,
+                    before: done.pre_tokens,
+                    after: done.post_tokens,
+                })
+            }
+            Some("cost-state") => serde_json::from_str(&text).ok().map(What::Cost),
+            _ => None,
+        };
+        Some(Said { at: text_of(bones.timestamp), what: what.unwrap_or(What::Other) })
+    }
+}
+
+fn text_of(raw: Option<&RawValue>) -> Option<String> {
+    raw.and_then(lenient::text_of).filter(|text| !text.is_empty())
+}
+
+fn is_true(raw: Option<&RawValue>) -> bool {
+    raw.is_some_and(|raw| raw.get() == "true")
+}
+
+fn bones<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
+    raw.filter(|raw| raw.get().starts_with('{'))
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default()
+}
+
+fn answer(line: &Bones<'_>) -> Option<Answer> {
+    let message: MessageBones<'_> = bones(line.message);
+    let blocks = match message.content {
+        Some(content) if content.get().starts_with('[') => {
+            lenient::elements(content).into_iter().map(ToOwned::to_owned).collect()
+        }
+        // A plain text stands for one text block.
+        Some(content) if content.get().starts_with('"') => {
+            let block = format!(r#"{{"type":"text","text":{}}}"#, content.get());
+            RawValue::from_string(block).into_iter().collect()
+        }
+        _ => Vec::new(),
+    };
+    let api_error = is_true(line.is_api_error_message)
+        .then(|| text_of(line.error).unwrap_or_else(|| "unknown".to_owned()));
+    Some(Answer {
+        id: text_of(message.id)?,
+        model: text_of(message.model),
+        requested_model: text_of(line.requested_model),
+        stop_reason: text_of(message.stop_reason),
+        blocks,
+        usage: message.usage.map(ToOwned::to_owned),
+        request_id: text_of(line.request_id),
+        api_error,
+    })
+}
+
+fn user(line: &Bones<'_>) -> Option<What> {
+    let message: MessageBones<'_> = bones(line.message);
+    let content = message.content?;
+    let blocks: Vec<BlockBones<'_>> =
+        lenient::elements(content).into_iter().map(|block| bones(Some(block))).collect();
+    let decision: Decision = line.permission_decision.and_then(lenient::read).unwrap_or_default();
+    let results: Vec<ToolResult> = blocks
+        .iter()
+        .filter(|block| text_of(block.kind).as_deref() == Some("tool_result"))
+        .filter_map(|block| {
+            Some(ToolResult {
+                id: text_of(block.tool_use_id)?,
+                is_error: is_true(block.is_error),
+                content: block.content.map(ToOwned::to_owned),
+                behind: line.tool_use_result.and_then(lenient::read).unwrap_or_default(),
+                denied: decision.decision.as_deref().is_some_and(|decision| decision != "accept"),
+                decided_by: decision.source.clone(),
+            })
+        })
+        .collect();
+    if !results.is_empty() {
+        return Some(What::Results(results));
+    }
+    let text = words(content);
+    if is_true(line.is_compact_summary) {
+        return Some(What::Context { from: "compact_summary".to_owned(), text });
+    }
+    Some(What::Prompt { text, is_meta: is_true(line.is_meta) })
+}
+
+/// The words of a text or of blocks; what has no words is named by its kind.
+fn words(content: &RawValue) -> String {
+    if let Some(text) = lenient::text_of(content) {
+        return text;
+    }
+    let word = |block: &RawValue| {
+        let block: BlockBones<'_> = bones(Some(block));
+        block.text.and_then(lenient::text_of).or_else(|| Some(format!("[{}]", text_of(block.kind)?)))
+    };
+    lenient::elements(content).into_iter().filter_map(word).collect::<Vec<_>>().join("\n")
+}
+
+/// Only what was rendered reached the model.
+fn context(line: &Bones<'_>) -> Option<What> {
+    let attachment: Attachment = line.attachment.and_then(lenient::read)?;
+    let text: Vec<String> = lenient::elements(line.rendered?)
+        .into_iter()
+        .filter_map(|part| bones::<BlockBones<'_>>(Some(part)).content.map(words))
+        .collect();
+    let from = [attachment.kind, attachment.hook_name].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    (!text.is_empty()).then(|| What::Context { from, text: text.join("\n") })
+}
+
+impl ToolResult {
+    /// What the model is given, as words.
+    pub fn text(&self) -> String {
+        self.content.as_deref().map(words).unwrap_or_default()
+    }
+}

@@ -1,0 +1,127 @@
+//! The turn log of one session: an append-only file of chained lines, a head that says how far it goes, large
+//! pieces beside it, and what waits to be merged.
+//!
+//! The log is the authority; the head only saves reading it, and shows when its end has been cut off. One writer at
+//! a time, under a lock on a file of its own. A torn end is moved aside before anything is added.
+
+mod blobs;
+mod erase;
+mod head;
+mod pending;
+mod reader;
+mod repair;
+mod verify;
+mod writer;
+
+pub use head::{Head, Stream};
+pub use reader::{Backwards, Forwards, Place, RawLine};
+pub use verify::{Finding, Report};
+pub use writer::{Entry, Writer};
+
+use crate::{Project, StoreError, disk, lock};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The turn log of one session.
+#[derive(Debug, Clone)]
+pub struct TurnLog {
+    folder: PathBuf,
+    session_id: String,
+}
+
+impl TurnLog {
+    /// The log of a session; none for an id that is no plain name.
+    pub fn of(project: &Project, session_id: &str) -> Option<TurnLog> {
+        project.session(session_id)?;
+        Some(TurnLog { folder: project.turns(), session_id: session_id.to_owned() })
+    }
+
+    /// The logs of all sessions, the one that was written last at the end.
+    pub fn all(project: &Project) -> Vec<TurnLog> {
+        let folder = project.turns();
+        let mut logs: Vec<(Option<std::time::SystemTime>, TurnLog)> = disk::names(&folder)
+            .iter()
+            .filter_map(|name| TurnLog::of(project, name.strip_suffix(".jsonl")?))
+            .map(|log| (disk::modified(&log.path()), log))
+            .collect();
+        logs.sort_by_key(|(modified, _)| *modified);
+        logs.into_iter().map(|(_, log)| log).collect()
+    }
+
+    /// The session.
+    pub fn session_id(&self) -> &str {
+        &self.session_id
+    }
+
+    /// The log.
+    pub fn path(&self) -> PathBuf {
+        self.file("jsonl")
+    }
+
+    /// What was torn off.
+    pub fn torn(&self) -> PathBuf {
+        self.file("torn")
+    }
+
+    fn head_path(&self) -> PathBuf {
+        self.file("head")
+    }
+
+    fn blob_folder(&self) -> PathBuf {
+        self.file("blobs")
+    }
+
+    fn pending_folder(&self) -> PathBuf {
+        self.folder.join("pending")
+    }
+
+    fn file(&self, extension: &str) -> PathBuf {
+        self.folder.join(format!("{}.{extension}", self.session_id))
+    }
+
+    /// True if there is a log.
+    pub fn exists(&self) -> bool {
+        disk::size(&self.path()).is_some()
+    }
+
+    /// How far the log goes, as its last writer left it; none if there is no log or the head is behind.
+    pub fn head(&self) -> Option<Head> {
+        let head = Head::load(&self.head_path())?;
+        (disk::size(&self.path()) == Some(head.bytes)).then_some(head)
+    }
+
+    /// Takes the lock, mends the end, merges what waits. Everything that is added comes after it.
+    pub fn write(&self, patience: Duration) -> Result<Writer, StoreError> {
+        disk::create_folder(&self.folder)?;
+        let lock = lock::acquire(&self.file("lock"), patience)?;
+        Writer::open(self.clone(), lock)
+    }
+
+    /// Adds one record that no transcript holds. Where the lock or the log is in trouble, it waits in a file of its
+    /// own, and whoever writes next adds it.
+    pub fn note(&self, entry: &Entry, patience: Duration) -> Result<(), StoreError> {
+        let added = self.write(patience).and_then(|mut writer| {
+            writer.append(std::slice::from_ref(entry))?;
+            writer.close()
+        });
+        match added {
+            Ok(()) => Ok(()),
+            Err(_) => pending::put(self, entry),
+        }
+    }
+
+    /// A large piece; none if it is not there.
+    pub fn blob(&self, hash: &str) -> Option<Vec<u8>> {
+        blobs::get(&self.blob_folder(), hash)
+    }
+
+    /// The lines from the beginning.
+    pub fn forwards(&self) -> Result<Forwards, StoreError> {
+        Forwards::open(&self.path(), Place::default())
+    }
+
+    /// The lines from the end.
+    pub fn backwards(&self) -> Result<Backwards, StoreError> {
+        Backwards::open(&self.path())
+    }
+}

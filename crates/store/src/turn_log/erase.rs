@@ -1,0 +1,77 @@
+//! Taking contents away for good. The log says first that it will; then the lines are written again without them,
+//! each as long as before, so that neither the chain nor the head changes.
+#![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
+
+use super::{Entry, TurnLog, blobs};
+use crate::{StoreError, clock, disk, io};
+use serde_json::{Map, json};
+use session::log_line::{Kind, LogLine, erased};
+use session::turn::record::{blobs_of, encode_fields};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::time::Duration;
+
+impl TurnLog {
+    /// Takes the contents of these records away; answers how many there were. Their numbers, times and links stay.
+    pub fn erase(&self, seqs: &BTreeSet<u64>, patience: Duration) -> Result<usize, StoreError> {
+        let mut writer = self.write(patience)?;
+        let fields = Map::from_iter([("seqs".to_owned(), json!(seqs))]);
+        let said = Entry::new(Kind::Erase, clock::fine_stamp(clock::now())).holding(encode_fields(&fields));
+        writer.append(&[said])?;
+        // Whatever happens from here on, the log says what was meant to go. The lock is kept to the end.
+        writer.settle()?;
+        let (count, gone) = self.rewrite(seqs)?;
+        self.drop_blobs(gone)?;
+        disk::remove(&self.torn())?;
+        drop(writer);
+        Ok(count)
+    }
+
+    fn rewrite(&self, seqs: &BTreeSet<u64>) -> Result<(usize, BTreeSet<String>), StoreError> {
+        let path = self.path();
+        let draft = path.with_extension(format!("jsonl.{}.0{}", std::process::id(), disk::DRAFT));
+        let mut count = 0;
+        let mut gone = BTreeSet::new();
+        let mut out = BufWriter::new(disk::open_to_append(&draft)?);
+        for line in self.forwards()? {
+            let line = line?;
+            let target = LogLine::parse(&line.bytes)
+                .filter(|parsed| seqs.contains(&parsed.header.seq) && parsed.header.kind != Kind::Erase);
+            let written = match target {
+                Some(parsed) if !parsed.is_erased() => {
+                    count += 1;
+                    gone.extend(blobs_of(parsed.content));
+                    out.write_all(erased(&parsed, line.bytes.len()).as_bytes())
+                }
+                _ => out.write_all(&line.bytes),
+            };
+            let end: &[u8] = if line.is_ended { b"\n" } else { b"" };
+            written.and_then(|()| out.write_all(end)).map_err(io("write", &draft))?;
+        }
+        let file = out.into_inner().map_err(|error| io("write", &draft)(error.into_error()))?;
+        file.sync_all().map_err(io("sync", &draft))?;
+        disk::rename(&draft, &path)?;
+        if let Ok(folder) = File::open(&self.folder) {
+            let _ = folder.sync_all();
+        }
+        Ok((count, gone))
+    }
+
+    /// A large piece that another record still names stays.
+    fn drop_blobs(&self, mut gone: BTreeSet<String>) -> Result<(), StoreError> {
+        for line in self.forwards()? {
+            if gone.is_empty() {
+                return Ok(());
+            }
+            let line = line?;
+            for hash in LogLine::parse(&line.bytes).map(|parsed| blobs_of(parsed.content)).unwrap_or_default()
+            {
+                gone.remove(&hash);
+            }
+        }
+        gone.iter()
+            .filter_map(|hash| blobs::path(&self.blob_folder(), hash))
+            .try_for_each(|path| disk::remove(&path))
+    }
+}

@@ -1,0 +1,76 @@
+//! How far a log goes: written after each append, and made anew from the log whenever it is not there.
+
+use crate::{Durability, StoreError, disk};
+use serde::{Deserialize, Serialize};
+use session::log_line::{Header, Kind};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How far a log goes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Head {
+    /// The number of the last line.
+    pub seq: u64,
+    /// The link of the last line.
+    pub link: String,
+    /// The length of the log.
+    pub bytes: u64,
+    /// When the last record happened.
+    pub at: String,
+    /// How far each transcript has been read.
+    pub streams: BTreeMap<String, Stream>,
+    /// Pending files that were merged last: a kill between merging and removing one must not double it.
+    pub merged: Vec<String>,
+}
+
+/// How far a transcript has been read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stream {
+    /// Up to this byte.
+    pub read: u64,
+    /// The number of its last turn.
+    pub number: u64,
+    /// The message of its last turn.
+    pub message: String,
+    /// The client's last account of the session's cost, as it stands in the log.
+    pub cost: String,
+}
+
+/// So many merged names are remembered.
+const MERGED: usize = 64;
+
+impl Head {
+    pub(super) fn load(path: &Path) -> Option<Head> {
+        serde_json::from_slice(&disk::read(path).ok()??).ok()
+    }
+
+    pub(super) fn save(&self, path: &Path) -> Result<(), StoreError> {
+        disk::replace(path, &serde_json::to_vec(self).unwrap_or_default(), Durability::Lazy)
+    }
+
+    /// Takes note of a line that was added.
+    pub(super) fn take(&mut self, header: &Header, link: &str, bytes: u64) {
+        self.seq = header.seq;
+        link.clone_into(&mut self.link);
+        self.bytes += bytes;
+        header.at.clone_into(&mut self.at);
+        if let Some(pending) = &header.pending {
+            self.merged.push(pending.clone());
+            self.merged.drain(..self.merged.len().saturating_sub(MERGED));
+        }
+        if header.read.is_none() && header.number.is_none() {
+            return;
+        }
+        let stream = self.streams.entry(header.stream.clone()).or_default();
+        stream.read = header.read.unwrap_or(stream.read);
+        stream.number = header.number.unwrap_or(stream.number);
+        if let Some(message) = &header.message {
+            stream.message.clone_from(message);
+        }
+        if header.kind == Kind::Cost {
+            stream.cost.clone_from(&header.content);
+        }
+    }
+}

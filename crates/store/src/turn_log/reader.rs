@@ -1,0 +1,196 @@
+//! Reading a log, from its beginning or from its end; memory stays at a line, whatever the log's size.
+#![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
+
+use crate::{StoreError, disk, io};
+use memchr::memrchr;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Where a line begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The line's number in the file, from 1; 0 where nobody counted.
+    pub line: u64,
+    /// Its first byte.
+    pub offset: u64,
+}
+
+/// One line of a file.
+#[derive(Debug, Clone)]
+pub struct RawLine {
+    /// Where it begins.
+    pub place: Place,
+    /// Its bytes, without the break.
+    pub bytes: Vec<u8>,
+    /// False for a last line without a break.
+    pub is_ended: bool,
+}
+
+/// Lines from a place on.
+#[derive(Debug)]
+pub struct Forwards {
+    path: PathBuf,
+    file: Option<BufReader<File>>,
+    next: Place,
+}
+
+impl Forwards {
+    /// Opens a file at a place; one that is not there has no lines.
+    pub fn open(path: &Path, from: Place) -> Result<Forwards, StoreError> {
+        let file = if disk::exists(path) {
+            let mut file = File::open(path).map_err(io("read", path))?;
+            file.seek(SeekFrom::Start(from.offset)).map_err(io("read", path))?;
+            Some(BufReader::with_capacity(256 * 1024, file))
+        } else {
+            None
+        };
+        Ok(Forwards { path: path.to_owned(), file, next: Place { line: from.line + 1, offset: from.offset } })
+    }
+
+    /// The next line into a buffer that is used again; false at the end.
+    pub fn read_into(&mut self, line: &mut RawLine) -> Result<bool, StoreError> {
+        line.bytes.clear();
+        let Some(file) = &mut self.file else { return Ok(false) };
+        let read = file.read_until(b'\n', &mut line.bytes).map_err(io("read", &self.path))?;
+        line.place = self.next;
+        line.is_ended = line.bytes.last() == Some(&b'\n');
+        if line.is_ended {
+            line.bytes.pop();
+        }
+        self.next = Place { line: self.next.line + 1, offset: self.next.offset + read as u64 };
+        Ok(read > 0)
+    }
+
+    /// A line to read into.
+    pub fn buffer() -> RawLine {
+        RawLine { place: Place::default(), bytes: Vec::new(), is_ended: false }
+    }
+}
+
+impl Iterator for Forwards {
+    type Item = Result<RawLine, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut line = Forwards::buffer();
+        match self.read_into(&mut line) {
+            Ok(true) => Some(Ok(line)),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// Lines from the end of a file.
+#[derive(Debug)]
+pub struct Backwards {
+    path: PathBuf,
+    file: Option<File>,
+    /// Where the bytes that are kept begin in the file.
+    from: u64,
+    /// Bytes that have been read and not given out.
+    kept: Vec<u8>,
+    at_end: bool,
+}
+
+const CHUNK: u64 = 64 * 1024;
+
+impl Backwards {
+    /// Opens a file; one that is not there has no lines.
+    pub fn open(path: &Path) -> Result<Backwards, StoreError> {
+        let size = disk::size(path);
+        let file = size.map(|_| File::open(path).map_err(io("read", path))).transpose()?;
+        Ok(Backwards { path: path.to_owned(), file, from: size.unwrap_or(0), kept: Vec::new(), at_end: true })
+    }
+
+    fn read_more(&mut self) -> Result<(), StoreError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        // A long line costs no more than twice its length.
+        let step = CHUNK.max(self.kept.len() as u64).min(self.from);
+        let mut bytes = vec![0; usize::try_from(step).unwrap_or(0)];
+        let read = file.seek(SeekFrom::Start(self.from - step)).and_then(|_| file.read_exact(&mut bytes));
+        read.map_err(io("read", &self.path))?;
+        bytes.append(&mut self.kept);
+        self.kept = bytes;
+        self.from -= step;
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Option<RawLine>, StoreError> {
+        if self.at_end {
+            self.at_end = false;
+            if self.from > 0 {
+                self.read_more()?;
+            }
+            if self.kept.last() == Some(&b'\n') {
+                self.kept.pop();
+            } else if !self.kept.is_empty() {
+                return self.take(false);
+            }
+        }
+        self.take(true)
+    }
+
+    fn take(&mut self, is_ended: bool) -> Result<Option<RawLine>, StoreError> {
+        loop {
+            if let Some(place) = memrchr(b'\n', &self.kept) {
+                let bytes = self.kept.split_off(place + 1);
+                self.kept.pop();
+                let offset = self.from + place as u64 + 1;
+                return Ok(Some(RawLine { place: Place { line: 0, offset }, bytes, is_ended }));
+            }
+            if self.from == 0 {
+                let bytes = std::mem::take(&mut self.kept);
+                self.file = None;
+                let line = RawLine { place: Place::default(), bytes, is_ended };
+                return Ok((!line.bytes.is_empty()).then_some(line));
+            }
+            self.read_more()?;
+        }
+    }
+}
+
+impl Iterator for Backwards {
+    type Item = Result<RawLine, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step().transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_see_the_same_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        for text in ["", "a\n", "a", "a\nb\n", "a\n\nb", "\n", "\n\na\n"] {
+            disk::remove(&path).unwrap();
+            disk::append(&path, text.as_bytes()).unwrap();
+            let lines = |all: Vec<RawLine>| -> Vec<(u64, Vec<u8>, bool)> {
+                all.into_iter()
+                    .filter(|line| !line.bytes.is_empty())
+                    .map(|line| (line.place.offset, line.bytes, line.is_ended))
+                    .collect()
+            };
+            let forwards: Vec<RawLine> =
+                Forwards::open(&path, Place::default()).unwrap().map(Result::unwrap).collect();
+            let mut backwards: Vec<RawLine> = Backwards::open(&path).unwrap().map(Result::unwrap).collect();
+            backwards.reverse();
+            assert_eq!(lines(forwards), lines(backwards), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn long_lines_are_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let long = "x".repeat(700_000);
+        disk::append(&path, format!("first\n{long}\nlast\n").as_bytes()).unwrap();
+        let lines: Vec<usize> =
+            Backwards::open(&path).unwrap().map(|line| line.unwrap().bytes.len()).collect();
+        assert_eq!(lines, [4, 700_000, 5]);
+    }
+}

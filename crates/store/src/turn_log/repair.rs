@@ -1,0 +1,58 @@
+//! Mending a log's end before anything is added: a kill or a power cut may have torn the last line.
+
+use super::{Entry, Forwards, Head, Place, RawLine, TurnLog};
+use crate::{StoreError, clock, disk};
+use serde_json::{Map, Value, json};
+use session::log_line::{Kind, LogLine};
+use session::turn::record::encode_fields;
+
+/// How far the log goes, with its torn end moved aside, and what is to be said about it.
+pub(super) fn mend(log: &TurnLog) -> Result<(Head, Vec<Entry>), StoreError> {
+    let size = disk::size(&log.path()).unwrap_or(0);
+    let known = Head::load(&log.head_path());
+    if let Some(head) = known.as_ref().filter(|head| head.bytes == size) {
+        return Ok((head.clone(), Vec::new()));
+    }
+    let start = known.clone().filter(|head| head.bytes <= size).unwrap_or_default();
+    let (head, torn) = read_on(log, start)?;
+    let mut said = Vec::new();
+    if let Some(torn) = &torn {
+        quarantine(log, torn)?;
+        said.push(repair(&json!({"torn_bytes": torn.bytes.len(), "at_byte": torn.place.offset})));
+    }
+    if let Some(known) = known.filter(|known| known.seq > head.seq) {
+        let lost = json!({"lost_from": head.seq + 1, "lost_to": known.seq, "lost_link": known.link});
+        said.push(repair(&lost));
+    }
+    Ok((head, said))
+}
+
+/// Reads what the head does not know of. A line that cannot be read is a torn end only if nothing comes after it;
+/// else it stays, and `verify` names it.
+fn read_on(log: &TurnLog, mut head: Head) -> Result<(Head, Option<RawLine>), StoreError> {
+    let mut unreadable: Option<RawLine> = None;
+    for line in Forwards::open(&log.path(), Place { line: 0, offset: head.bytes })? {
+        let line = line?;
+        if let Some(inner) = unreadable.take() {
+            head.bytes += inner.bytes.len() as u64 + 1;
+        }
+        match LogLine::parse(&line.bytes).filter(|_| line.is_ended) {
+            Some(parsed) => head.take(&parsed.header, parsed.link, line.bytes.len() as u64 + 1),
+            None => unreadable = Some(line),
+        }
+    }
+    Ok((head, unreadable))
+}
+
+/// Nothing is thrown away: the torn bytes are kept beside the log.
+fn quarantine(log: &TurnLog, torn: &RawLine) -> Result<(), StoreError> {
+    let mut bytes = torn.bytes.clone();
+    bytes.push(b'\n');
+    disk::append(&log.torn(), &bytes)?;
+    disk::cut(&log.path(), torn.place.offset)
+}
+
+fn repair(what: &Value) -> Entry {
+    let fields: Map<String, Value> = what.as_object().cloned().unwrap_or_default();
+    Entry::new(Kind::Repair, clock::fine_stamp(clock::now())).holding(encode_fields(&fields))
+}

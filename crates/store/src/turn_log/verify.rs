@@ -1,0 +1,187 @@
+//! Is the log what was written? Tamper-evident, not tamper-proof: who can write the files can write them all anew.
+
+use super::{Head, TurnLog};
+use crate::StoreError;
+use session::digest::sha256;
+use session::log_line::{Kind, LogLine, NO_LINK};
+use session::turn::record::blobs_of;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was found at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The line, from 1.
+    pub line: u64,
+    /// The record, where it can be told.
+    pub seq: Option<u64>,
+    /// False for what is only said: erased contents, mended ends.
+    pub is_bad: bool,
+    /// What.
+    pub what: String,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Records that were read.
+    pub records: u64,
+    /// Turns among them.
+    pub turns: u64,
+    /// Erased contents.
+    pub erased: u64,
+    /// What is to be said.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// True if nothing is wrong.
+    pub fn is_whole(&self) -> bool {
+        self.findings.iter().all(|finding| !finding.is_bad)
+    }
+}
+
+/// The state of a check on its way through the lines.
+struct Check<'a> {
+    log: &'a TurnLog,
+    report: Report,
+    link: String,
+    /// What the link of the line before should have been, where it was not.
+    true_link: Option<String>,
+    seq: u64,
+    numbers: BTreeMap<String, u64>,
+    erased: BTreeMap<u64, u64>,
+    erasures: BTreeSet<u64>,
+    lost: u64,
+}
+
+impl TurnLog {
+    /// Checks every line, every link, every content and every large piece.
+    pub fn verify(&self) -> Result<Report, StoreError> {
+        let mut check = Check {
+            log: self,
+            report: Report::default(),
+            link: NO_LINK.to_owned(),
+            true_link: None,
+            seq: 0,
+            numbers: BTreeMap::new(),
+            erased: BTreeMap::new(),
+            erasures: BTreeSet::new(),
+            lost: 0,
+        };
+        let mut torn = None;
+        for line in self.forwards()? {
+            let line = line?;
+            if !line.is_ended {
+                torn = Some((line.place.line, line.bytes.len()));
+                break;
+            }
+            match LogLine::parse(&line.bytes) {
+                Some(parsed) => check.line(line.place.line, &parsed),
+                None => check.say(line.place.line, None, true, "the line is no record".to_owned()),
+            }
+        }
+        if let Some((line, bytes)) = torn {
+            let what = format!("the end is torn ({bytes} bytes): the next writer moves it aside");
+            check.say(line, None, false, what);
+        }
+        check.end();
+        Ok(check.report)
+    }
+}
+
+impl Check<'_> {
+    fn say(&mut self, line: u64, seq: Option<u64>, is_bad: bool, what: String) {
+        self.report.findings.push(Finding { line, seq, is_bad, what });
+    }
+
+    fn line(&mut self, line: u64, parsed: &LogLine<'_>) {
+        let seq = parsed.header.seq;
+        let bad = |check: &mut Self, what: String| check.say(line, Some(seq), true, what);
+        self.report.records += 1;
+        let follows = parsed.follows(&self.link);
+        let follows_truth = self.true_link.as_ref().is_some_and(|truth| parsed.follows(truth));
+        if !follows && !follows_truth {
+            bad(self, "does not follow the line before it: changed, moved, doubled or put in".to_owned());
+        }
+        self.true_link = (!follows && !follows_truth).then(|| parsed.link_after(&self.link));
+        if seq != self.seq + 1 {
+            bad(self, format!("is record {seq} where {} should stand", self.seq + 1));
+        }
+        if !parsed.is_whole() {
+            bad(self, "its content is not what was written".to_owned());
+        }
+        if let Some(number) = parsed.header.number {
+            let last = self.numbers.insert(parsed.header.stream.clone(), number).unwrap_or(0);
+            if number != last + 1 {
+                bad(self, format!("is turn {number} of its stream where {} should stand", last + 1));
+            }
+        }
+        self.report.turns += u64::from(parsed.header.kind == Kind::Turn);
+        self.content(line, parsed);
+        self.seq = seq;
+        parsed.link.clone_into(&mut self.link);
+    }
+
+    fn content(&mut self, line: u64, parsed: &LogLine<'_>) {
+        let seq = parsed.header.seq;
+        if parsed.is_erased() {
+            self.report.erased += 1;
+            self.erased.insert(seq, line);
+            return;
+        }
+        for hash in blobs_of(parsed.content) {
+            let fault = match self.log.blob(&hash) {
+                Some(bytes) if sha256(&[&bytes]) == hash => continue,
+                Some(_) => "has been changed",
+                None => "is missing",
+            };
+            self.say(line, Some(seq), true, format!("its large piece {hash} {fault}"));
+        }
+        let fields: serde_json::Value = serde_json::from_str(parsed.content).unwrap_or_default();
+        match parsed.header.kind {
+            Kind::Erase => {
+                let seqs = fields["seqs"].as_array().into_iter().flatten();
+                self.erasures.extend(seqs.filter_map(serde_json::Value::as_u64));
+            }
+            Kind::Repair => {
+                let words = match (fields["lost_from"].as_u64(), fields["torn_bytes"].as_u64()) {
+                    (Some(from), _) => {
+                        self.lost = self.lost.max(fields["lost_to"].as_u64().unwrap_or(from));
+                        format!(
+                            "records {from} to {} were lost here; recorded anew where the transcript still held them",
+                            self.lost
+                        )
+                    }
+                    (None, Some(bytes)) => format!("a torn end of {bytes} bytes was moved aside here"),
+                    _ => "mended here".to_owned(),
+                };
+                self.say(line, Some(seq), false, words);
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self) {
+        let (erased, erasures) = (std::mem::take(&mut self.erased), std::mem::take(&mut self.erasures));
+        for (seq, line) in &erased {
+            if erasures.contains(seq) {
+                self.say(*line, Some(*seq), false, "erased".to_owned());
+            } else {
+                self.say(*line, Some(*seq), true, "erased, and no erasure was recorded".to_owned());
+            }
+        }
+        let last = self.seq;
+        for seq in erasures.iter().filter(|seq| !erased.contains_key(seq) && **seq <= last) {
+            let what = "its erasure was recorded and not finished: erase it again".to_owned();
+            self.say(0, Some(*seq), true, what);
+        }
+        let Some(head) = Head::load(&self.log.head_path()) else { return };
+        if head.seq > self.seq {
+            let what =
+                format!("the end has been cut off: records {} to {} are missing", self.seq + 1, head.seq);
+            self.say(0, None, true, what);
+        } else if head.seq == self.seq && head.link != self.link {
+            self.say(0, None, true, "the last record is not the one that was written last".to_owned());
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Adding to a log.
+#![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
+
+use super::{Head, TurnLog, blobs, pending, repair};
+use crate::lock::Lock;
+use crate::{StoreError, disk, io};
+use serde::{Deserialize, Serialize};
+use session::log_line::{Header, Kind, MAIN, line};
+use session::turn::record::Encoded;
+use std::fs::File;
+use std::io::Write;
+
+/// A record that is to be added: the log gives it its place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Entry {
+    /// What is known of it without its content.
+    pub header: Header,
+    /// The content.
+    pub encoded: Encoded,
+}
+
+impl Entry {
+    /// A record of the main stream with nothing in it yet.
+    pub fn new(kind: Kind, at: String) -> Entry {
+        let header = Header {
+            v: 1,
+            seq: 0,
+            at,
+            kind,
+            stream: MAIN.to_owned(),
+            number: None,
+            message: None,
+            success: None,
+            reason: None,
+            usage: None,
+            read: None,
+            pending: None,
+            content: String::new(),
+        };
+        Entry { header, encoded: Encoded { content: "{}".to_owned(), ..Encoded::default() } }
+    }
+
+    /// The same with a content.
+    pub fn holding(self, encoded: Encoded) -> Entry {
+        Entry { encoded, ..self }
+    }
+}
+
+/// The one who may add.
+#[derive(Debug)]
+pub struct Writer {
+    log: TurnLog,
+    head: Head,
+    file: Option<File>,
+    _lock: Lock,
+}
+
+impl Writer {
+    pub(super) fn open(log: TurnLog, lock: Lock) -> Result<Writer, StoreError> {
+        let (head, repairs) = repair::mend(&log)?;
+        let mut writer = Writer { log, head, file: None, _lock: lock };
+        writer.append(&repairs)?;
+        writer.merge()?;
+        Ok(writer)
+    }
+
+    /// How far the log goes.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Adds records, each in one write. After a failure the log is as it was.
+    pub fn append(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let before = self.head.clone();
+        self.write_all(entries).inspect_err(|_| {
+            let _ = disk::cut(&self.log.path(), before.bytes);
+            self.head = before;
+        })
+    }
+
+    fn write_all(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        let path = self.log.path();
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => disk::open_to_append(&path)?,
+        };
+        for entry in entries {
+            for (hash, bytes) in &entry.encoded.blobs {
+                blobs::put(&self.log.blob_folder(), hash, bytes.as_bytes())?;
+            }
+            let header = Header { seq: self.head.seq + 1, ..entry.header.clone() };
+            let (text, link) = line(&self.head.link, header.clone(), &entry.encoded.content);
+            file.write_all(text.as_bytes()).map_err(io("append to", &path))?;
+            self.head.take(&header, &link, text.len() as u64);
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// What waited comes before anything that happens from now on.
+    fn merge(&mut self) -> Result<(), StoreError> {
+        let waiting = pending::waiting(&self.log);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        for (name, _, mut entry) in waiting.clone() {
+            if !self.head.merged.contains(&name) {
+                entry.header.pending = Some(name);
+                self.append(&[entry])?;
+            }
+        }
+        self.settle()?;
+        waiting.iter().try_for_each(|(_, path, _)| disk::remove(path))
+    }
+
+    /// Puts what was added on the disk, then says how far the log goes.
+    pub fn close(mut self) -> Result<(), StoreError> {
+        self.settle()
+    }
+
+    pub(super) fn settle(&mut self) -> Result<(), StoreError> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        file.sync_data().map_err(io("sync", &self.log.path()))?;
+        self.head.save(&self.log.head_path())
+    }
+}
