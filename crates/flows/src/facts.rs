@@ -15,10 +15,12 @@ const COMMANDS: usize = 8;
 /// So many files are named.
 const FILES: usize = 200;
 
-/// The to-do list of a run; none when it has none or the file is missing.
+/// The to-do list of a run; none when it has none or the file is missing. A list that has been emptied is as
+/// good as missing.
 pub fn todo(project: &Project, run: &RunState) -> Option<TodoList> {
     let file = run.todo_file.as_ref()?;
-    disk::read_text(&project.root().join(file)).ok().flatten().map(|text| TodoList::parse(&text))
+    let text = disk::read_text(&project.root().join(file)).ok().flatten()?;
+    Some(TodoList::parse(&text)).filter(|todo| !todo.items.is_empty() || run.known_items.is_empty())
 }
 
 /// `fix_plan.md`, where a session of no run has one.
@@ -153,7 +155,11 @@ pub fn standing_error(transcript: &Path) -> Option<String> {
             failed.push((command.clone(), without_reminders(&block.result_text())));
         }
     }
-    failed.pop().map(|(_, words)| session::text::clip_start(&words, 4_000))
+    let (command, words) = failed.pop()?;
+    // An exit code alone is the same for `grep` and for `git diff`: then the command makes the difference.
+    let is_bare = words.trim().strip_prefix("Exit code ").is_some_and(|rest| !rest.contains('\n'));
+    let words = if is_bare { format!("{command}: {words}") } else { words };
+    Some(session::text::clip_start(&words, 4_000))
 }
 
 fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<CommandFact> {

@@ -4,7 +4,7 @@
 use crate::observe::{footing, observe, started_above};
 use crate::verify::verify;
 use crate::{archive, close, facts, keep, save};
-use policy::breaker;
+use policy::{bounds, breaker};
 use policy::completion::{Completion, completion};
 use policy::ending::ending;
 use policy::gate::{Evidence, gate};
@@ -115,8 +115,13 @@ pub fn finish_unless(
     let ending = state.iteration_record.ending.clone().unwrap_or_default();
     // Before our own commit, which is not the session's work.
     let stands_on = footing(project);
-    save::handoff_of_a_crash(project, settings, &state, &record, &ending)?;
-    if save::commit(project, run_id)? {
+    // A run that a person has stopped, or that could not begin, leaves the files as they are.
+    let may_save = !state.status.is_over() && !matches!(ending, Ending::Fatal(_));
+    let is_untouched = state.iteration_record.footing.as_ref() == Some(&stands_on);
+    if may_save && (!is_untouched || record.claim.is_some()) {
+        save::handoff_of_a_crash(project, settings, &state, &record, &ending)?;
+    }
+    if may_save && save::commit(project, run_id)? {
         // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.
         close::renew_handoff(project, settings, run_id)?;
     }
@@ -158,9 +163,14 @@ fn note_end(project: &Project, run_id: &str, ended: &Ended) -> Result<Option<Run
             record.ending = Some(ended.ending.clone());
             record.resets_at.clone_from(&ended.resets_at);
             record.denied_tool.clone_from(&ended.denied_tool);
-            record.cost_usd = ended.cost_usd;
             record.tokens = ended.tokens;
-            state.cost_usd += ended.cost_usd;
+            record.cost_usd = ended.cost_usd;
+            // A session that broke off has told no price: it is reckoned by what the run's others have cost.
+            if ended.cost_usd == 0.0 && ended.tokens > 0 {
+                record.cost_usd = bounds::reckoned_usd(state.cost_usd, state.tokens, ended.tokens);
+                state.cost_is_reckoned = true;
+            }
+            state.cost_usd += state.iteration_record.cost_usd;
             state.tokens += ended.tokens;
             if let Some(quota) = &ended.quota {
                 state.quota.clone_from(quota);

@@ -11,6 +11,8 @@ use session::{Ending, RunState, SessionRecord, Settings};
 use std::path::Path;
 use store::{Project, disk};
 
+const HEAD_MOVED: &str = "HEAD moved";
+
 /// What the project stands on now.
 pub fn footing(project: &Project) -> Footing {
     let found = launcher::footing::footing(project.root(), &facts::is_ours);
@@ -34,11 +36,13 @@ pub fn observe(
     let (moved, unsure) = moved(project, state.iteration_record.footing.as_ref(), now);
     let ticked = !state.ticked_now().is_empty();
     let passing = newly_passing(state, evidence);
+    let committed = state.todo_file.is_none() && moved.iter().any(|what| what == HEAD_MOVED);
     let progress = [(ticked, "an item was ticked"), (passing, "a verify command passes that had failed")];
     let progress = progress.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned());
     Observation {
         progress: progress.chain(moved).collect(),
         finished: ticked || passing,
+        advanced: ticked || passing || committed,
         unsure,
         error: error(evidence, transcript),
         denied: state.iteration_record.denied_tool.clone(),
@@ -59,7 +63,7 @@ pub fn started_above(project: &Project, settings: &Settings, record: &SessionRec
 fn moved(project: &Project, before: Option<&Footing>, now: &Footing) -> (Vec<String>, bool) {
     let Some(before) = before else { return (Vec::new(), true) };
     let differences = [
-        (before.head != now.head && is_work(project, before), "HEAD moved"),
+        (before.head != now.head && is_work(project, before), HEAD_MOVED),
         (before.tree != now.tree && before.tree.is_some() && now.tree.is_some(), "files changed"),
         (before.memory != now.memory, "the working memory was written"),
     ];
@@ -83,7 +87,9 @@ fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {
 /// The session's own failure, else the verify command that failed, else its last command that failed and did
 /// not pass later. Only what the client or an exit code calls an error is one: the word proves nothing.
 fn error(evidence: &Evidence, transcript: Option<&Path>) -> Option<String> {
-    let failure = evidence.ending.failure().map(|words| format!("{}: {words}", evidence.ending.word()));
+    // A limit that the user set for the client is no error of anybody's.
+    let failure = evidence.ending.failure().filter(|_| !matches!(evidence.ending, Ending::ClientLimit(_)));
+    let failure = failure.map(|words| format!("{}: {words}", evidence.ending.word()));
     let verify = evidence.verify.iter().find(|outcome| !outcome.passed);
     let verify = verify.map(|outcome| format!("{}\n{}", outcome.command, outcome.words));
     failure.or(verify).or_else(|| facts::standing_error(transcript?))

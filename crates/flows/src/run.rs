@@ -2,6 +2,7 @@
 //! every step is in the state before it is taken.
 
 mod attend;
+mod bear;
 mod follow;
 mod obey;
 mod ready;
@@ -76,14 +77,15 @@ pub fn run(
     let run_id = run.run_id.clone();
     let mut runner = Runner { project, settings, options, run_id, hooks, client_arguments, era, watcher };
     runner.watcher.tell(&Progress::Run { state: run });
-    let mut recovered = runner.recover(run)?;
+    let (mut rounds, mut faults) = (0, 0);
     loop {
-        let verdict = match recovered.take() {
-            Some(verdict) => verdict,
-            None => runner.iterate()?,
-        };
-        if let Some(code) = runner.obey(&verdict)? {
-            return Ok(code);
+        match runner.go_on() {
+            Ok(Some(code)) => return Ok(code),
+            Ok(None) => (rounds, faults) = (rounds + 1, 0),
+            Err(error) => {
+                faults += 1;
+                runner.bear(error, faults, rounds == 0)?;
+            }
         }
     }
 }
@@ -100,6 +102,18 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
+    /// One round, from wherever the state says that the run stands: what was begun is finished first. None means
+    /// another round.
+    fn go_on(&mut self) -> Result<Option<u8>, RunError> {
+        let gone = || StartError::NoRun(self.project.root().display().to_string());
+        let state = state_file::load(self.project, Some(&self.run_id))?.ok_or_else(gone)?;
+        let verdict = match self.recover(&state)? {
+            Some(verdict) => verdict,
+            None => self.iterate()?,
+        };
+        self.obey(&verdict)
+    }
+
     /// What an earlier `run` left behind: a client that still works is followed to its end, one that has ended
     /// is judged; nothing is started twice.
     fn recover(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {

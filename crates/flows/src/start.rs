@@ -437,15 +437,17 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
     Ok(state)
 }
 
-/// The to-do list as it stands; where an agent has taken the whole file away, it is written again from what
-/// the state knows.
+/// The to-do list as it stands; where an agent has taken the whole file away, or emptied it, it is written again
+/// from what the state knows.
 fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
     let Some(file) = &state.todo_file else { return Ok(None) };
     if let Some(todo) = facts::todo(project, state) {
         keep::todo(project, state)?;
         return Ok(Some(todo));
     }
-    let text = keep::lost_todo(project, state)?;
+    // What stands in a list that has been emptied is no item, and is not lost.
+    let rest = disk::read_text(&project.root().join(file))?.unwrap_or_default();
+    let text = keep::lost_todo(project, state)? + &rest;
     let todo = TodoList::parse(&text);
     disk::replace(&project.root().join(file), text.as_bytes(), Durability::Durable)?;
     journal::note(

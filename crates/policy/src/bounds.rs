@@ -7,6 +7,18 @@ use session::{RunState, Status, Verdict};
 
 /// The bound that is reached, if one is. `now` is RFC 3339 UTC in whole seconds, as every moment in the state.
 pub fn reached(state: &RunState, now: &str) -> Option<Verdict> {
+    if let Some(verdict) = spent(state, now) {
+        return Some(verdict);
+    }
+    if state.iteration >= state.max_iterations {
+        let done = counted(state.iteration as usize, "iteration");
+        return Some(Verdict::Stop { status: Status::MaxIterations, reason: format!("{done} done") });
+    }
+    quota(state, now)
+}
+
+/// Money, tokens or time are used up: so they are also where a session is not counted.
+pub fn spent(state: &RunState, now: &str) -> Option<Verdict> {
     let stop = |status, reason| Some(Verdict::Stop { status, reason });
     let Limits { max_cost_usd, max_tokens, .. } = state.limits;
     if let Some(most) = max_cost_usd.filter(|most| state.cost_usd >= *most) {
@@ -18,11 +30,12 @@ pub fn reached(state: &RunState, now: &str) -> Option<Verdict> {
     if let Some(deadline) = passed(state, now) {
         return stop(Status::Deadline, format!("the deadline was {deadline}"));
     }
-    if state.iteration >= state.max_iterations {
-        let done = counted(state.iteration as usize, "iteration");
-        return stop(Status::MaxIterations, format!("{done} done"));
-    }
-    quota(state, now)
+    None
+}
+
+/// What so many tokens cost by the price of others; nothing where there are none to compare with.
+pub fn reckoned_usd(known_usd: f64, known_tokens: u64, tokens: u64) -> f64 {
+    if known_tokens == 0 { 0.0 } else { known_usd / known_tokens as f64 * tokens as f64 }
 }
 
 /// The deadline, if it has passed. Moments of one form sort as text.

@@ -14,6 +14,8 @@ pub struct Observation {
     pub progress: Vec<String>,
     /// True when an item was ticked, or a verify command passes that had failed.
     pub finished: bool,
+    /// True when it finished something, or, in a run without a to-do list, made a commit: there that is the item.
+    pub advanced: bool,
     /// True when nobody could find out whether anything moved: that is held against nobody.
     pub unsure: bool,
     /// The error it ended with: its own, or its last command's that did not pass later.
@@ -66,7 +68,7 @@ pub fn observe(
 fn count_up(state: &mut RunState, seen: &Observation, refused: bool) {
     let next = |count: u32, again: bool| if again { count.saturating_add(1) } else { 0 };
     state.no_change_count = next(state.no_change_count, seen.progress.is_empty() && !seen.unsure);
-    let mark = seen.error.as_ref().filter(|_| !seen.finished).map(|error| fingerprint(error));
+    let mark = seen.error.as_ref().filter(|_| !seen.advanced).map(|error| fingerprint(error));
     match mark {
         Some(mark) if state.error_hashes.last() == Some(&mark) => state.error_hashes.push(mark),
         Some(mark) => state.error_hashes = vec![mark],
@@ -76,7 +78,7 @@ fn count_up(state: &mut RunState, seen: &Observation, refused: bool) {
     state.error_hashes.drain(..too_many);
     let breaker = &mut state.breaker;
     breaker.refused = next(breaker.refused, refused && !seen.finished);
-    breaker.permission_denied = next(breaker.permission_denied, seen.denied.is_some() && !seen.finished);
+    breaker.permission_denied = next(breaker.permission_denied, seen.denied.is_some() && !seen.advanced);
     breaker.empty_reply = next(breaker.empty_reply, seen.empty);
     breaker.quick_failure = next(breaker.quick_failure, seen.failed_at_start);
     breaker.last_error = seen.error.as_ref().map_or(String::new(), |error| clip(&one_line(error), 300));
@@ -188,7 +190,7 @@ mod tests {
     }
 
     fn finished() -> Observation {
-        Observation { finished: true, ..worked() }
+        Observation { finished: true, advanced: true, ..worked() }
     }
 
     fn erring(error: &str) -> Observation {

@@ -44,6 +44,9 @@ fn error(result: &RunResult) -> Ending {
             // The service works: the answer was too long, or refused by the usage policy that it names.
             None if result.api_error.as_deref() == Some("max_output_tokens") => Ending::Failed(words),
             None if words.contains("anthropic.com/legal/aup") => Ending::Failed(words),
+            None if words.contains("output token maximum") => Ending::Failed(words),
+            // No status, and the session had worked: it is counted, for whatever ended it may come again.
+            None if result.tokens() > 0 => Ending::Failed(words),
             // No status at all: the network is away, and every session of the night would fail like this one.
             None if reason == "api_error" || words.starts_with("API Error") => Ending::Overloaded(words),
             status => api_error(status, words),

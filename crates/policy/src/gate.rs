@@ -77,7 +77,10 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         _ => {}
     }
     if let Some(verdict) = stopped_by_its_ending(state, evidence) {
-        return verdict;
+        // A session that is not counted has cost something all the same.
+        let is_pause = matches!(&verdict, Verdict::Pause { kind, .. } if kind.passes());
+        let spent = is_pause.then(|| bounds::spent(state, &evidence.now)).flatten();
+        return spent.unwrap_or(verdict);
     }
     let refused = matches!(completion, Completion::Refused(_) | Completion::Plausible);
     let refusal = refused.then(|| clip(&one_line(&refusal_reasons(state, evidence).join("; ")), 500));

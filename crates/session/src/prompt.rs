@@ -185,10 +185,23 @@ fn progress(paragraphs: &[String]) -> String {
     format!("## Last sessions\n\n{}\n", text.trim_end())
 }
 
+/// What the list has lost, and what to do about it.
+fn put_back(file: &str, state: &RunState) -> String {
+    let items: Vec<String> = state.vanished().iter().map(|item| format!("- {}\n", clip(item, 200))).collect();
+    if items.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nThese items stood in `{file}` and are no longer there, unticked. Put each back as a `- [ ]` line, or as `- [x]` if it is done, and go on with the first open one:\n\n{}\n",
+        items.concat()
+    )
+}
+
 /// What this session is about.
 fn item(state: &RunState) -> String {
     let (file, next) = match (&state.todo_file, state.item_in_hand()) {
         (Some(file), Some(next)) => (file, next),
+        (Some(file), None) if !state.vanished().is_empty() => return put_back(file, state),
         (Some(file), None) => {
             return format!(
                 "All items of `{file}` are ticked. Check the whole, then make the promise below.\n"
@@ -210,9 +223,10 @@ fn item(state: &RunState) -> String {
         ""
     };
     format!(
-        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. {then}{} in all.\n{split}",
+        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. {then}{} in all.\n{split}{}",
         clip(&one_line(next), 200),
         counted(state.todo_items.len(), "open item"),
+        put_back(file, state),
     )
 }
 

@@ -72,6 +72,8 @@ pub struct RunState {
     pub refusals: Vec<String>,
     /// US dollars spent by all sessions, as the client reckons them.
     pub cost_usd: f64,
+    /// True when a session broke off without a price, so that the cost is reckoned in part, or more than known.
+    pub cost_is_reckoned: bool,
     /// Tokens of all sessions, as the client counts them: input, output, cache written and cache read.
     pub tokens: u64,
     /// What the run may use.
@@ -171,6 +173,12 @@ impl RunState {
             }
         }
         self.set_aside.retain(|item| self.todo_items.contains(item));
+    }
+
+    /// Items that were in the list and are gone without ever having been ticked.
+    pub fn vanished(&self) -> Vec<&str> {
+        let is_there = |item: &&String| self.todo_items.contains(item) || self.ever_done.contains(item);
+        self.known_items.iter().filter(|item| !is_there(item)).map(String::as_str).collect()
     }
 
     /// The item that the present session is about: the first open one that is not set aside, else the first.

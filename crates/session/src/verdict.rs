@@ -49,6 +49,8 @@ pub enum PauseKind {
     Interrupted,
     /// Checkpoints follow one another and nothing gets done.
     Thrash,
+    /// Something of the machine's failed, and went on failing: a program, a disk, a lock.
+    Fault,
 }
 
 impl PauseKind {
@@ -59,7 +61,7 @@ impl PauseKind {
 
     /// True when the session that met it is not counted and is planned again under its own number.
     pub fn repeats(self) -> bool {
-        matches!(self, PauseKind::Limit | PauseKind::Overload | PauseKind::Interrupted)
+        matches!(self, PauseKind::Limit | PauseKind::Overload | PauseKind::Interrupted | PauseKind::Fault)
     }
 }
 

@@ -23,6 +23,14 @@ pub fn home() -> Option<PathBuf> {
     variable("HOME").map(PathBuf::from)
 }
 
+/// Where programs keep what is theirs and not the user's.
+pub fn state_home() -> Option<PathBuf> {
+    variable("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute())
+        .or_else(|| Some(home()?.join(".local/state")))
+}
+
 /// The working directory.
 pub fn current_dir() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))

@@ -107,10 +107,13 @@ impl Project {
         self.own().join("runs").join(name)
     }
 
-    /// The lock that the one `plimsoll run` of this project holds. It lies with the copies, where an
-    /// agent's `git clean` does not take it away.
+    /// The lock that the one `plimsoll run` of this project holds. It lies outside the project: an agent may
+    /// clean the folder, and make or remove the repository, and there is still only one.
     pub fn run_lock(&self) -> PathBuf {
-        self.copies().join("run.lock")
+        let Some(home) = environment::state_home() else { return self.copies().join("run.lock") };
+        let root = disk::canonical(&self.root);
+        let name = session::digest::sha256(&[root.as_os_str().as_encoded_bytes()]);
+        home.join("plimsoll/locks").join(format!("{}.lock", &name[..16]))
     }
 
     /// `PROMPT.md`.

@@ -154,7 +154,8 @@ impl View<'_> {
         let (state, limits) = (self.state, &self.state.limits);
         let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
         let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
-        format!("${:.2}{money}, {}{most} tokens", state.cost_usd, tokens(state.tokens))
+        let about = if state.cost_is_reckoned { "about " } else { "" };
+        format!("{about}${:.2}{money}, {}{most} tokens", state.cost_usd, tokens(state.tokens))
     }
 
     fn quota(&self) -> Option<String> {

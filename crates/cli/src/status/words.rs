@@ -89,6 +89,9 @@ pub(super) fn next(view: &View<'_>) -> String {
         Status::Paused if pause_kind(view.state) == Some(PauseKind::Thrash) => {
             format!("give it more room (a smaller item, less loaded at the start), then: {resume}")
         }
+        Status::Paused if pause_kind(view.state) == Some(PauseKind::Fault) => {
+            format!("mend the cause, then: {resume}")
+        }
         Status::Completed => "nothing: it is done; look at it with git log and progress.txt".to_owned(),
         Status::Blocked => format!("answer what blocks it, then: {resume}"),
         Status::FatalError => format!("mend the cause, then: {resume}"),
