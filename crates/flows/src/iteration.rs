@@ -4,11 +4,11 @@
 use crate::observe::{footing, observe, started_above};
 use crate::verify::verify;
 use crate::{archive, close, facts, keep, save};
-use policy::{bounds, breaker};
 use policy::completion::{Completion, completion};
 use policy::ending::ending;
 use policy::gate::{Evidence, gate};
 use policy::reset_clock::{self, ResetClock};
+use policy::{bounds, breaker};
 use protocol::result::RunResult;
 use session::journal::Entry;
 use session::limits::Quota;

@@ -97,6 +97,15 @@ mod tests {
     }
 
     #[test]
+    fn an_error_without_a_status_counts_where_the_session_had_worked_or_the_answer_was_too_long() {
+        let long = "API Error: Claude's response exceeded the 32000 output token maximum.";
+        assert!(matches!(api_error_of(None, long), Ending::Failed(_)));
+        let worked = br#"{"is_error":true,"terminal_reason":"api_error","result":"API Error: Connection error.","modelUsage":{"m":{"inputTokens":10,"outputTokens":5}}}"#;
+        let result = RunResult::parse(worked).unwrap();
+        assert!(matches!(ending(Some(&result), Exit::default()), Ending::Failed(_)));
+    }
+
+    #[test]
     fn an_error_of_the_api_is_known_by_its_status_and_a_lost_network_pauses() {
         assert!(matches!(api_error_of(Some(401), "x"), Ending::Fatal(_)));
         assert!(matches!(api_error_of(Some(404), "x"), Ending::Fatal(_)));

@@ -409,6 +409,18 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_or_an_overload_waits_only_while_there_is_money_and_time_left() {
+        for ending in [Ending::Limit("429".into()), Ending::Overloaded("529".into())] {
+            let evidence = Evidence { ending, ..evidence("", "- [ ] one\n") };
+            let limits = session::limits::Limits { max_cost_usd: Some(4.0), ..Default::default() };
+            let mut poor = RunState { limits: limits.clone(), cost_usd: 4.0, ..state() };
+            assert_eq!(marker(&mut poor, &evidence), "RALPH_STOP|budget|$4.00 of $4.00 spent");
+            let mut last = RunState { iteration: 50, limits, cost_usd: 3.9, ..state() };
+            assert!(marker(&mut last, &evidence).starts_with("RALPH_PAUSE|-|"), "it is not counted");
+        }
+    }
+
+    #[test]
     fn an_item_that_was_ticked_and_then_removed_has_not_vanished() {
         let mut state = RunState { ever_done: vec!["two".into()], ..state() };
         assert_eq!(marker(&mut state, &evidence(PROMISE, "- [x] one\n")), "RALPH_STOP|completed|1 item");

@@ -1,0 +1,214 @@
+//! What a night meets beside the work itself: a client that is being updated, a lock that is held, a repository
+//! made anew, a list that is emptied, endings that leave the person's own changes alone.
+
+use plimsoll_tests::{
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
+};
+use serde_json::json;
+use std::time::Duration;
+use testkit::client::claude;
+use testkit::scripted_model::{Request, ScriptedModel, Step};
+use testkit::story::Turn;
+use testkit::world::World;
+
+const STATE: &str = ".claude/ralph-state.json";
+const COMMIT: &str = "date +%N >> work.txt && git add -A && git commit -qm Work";
+
+fn last_request_of(model: &ScriptedModel, iteration: u32) -> String {
+    let named = format!("- **Iteration**: {iteration} of");
+    let requests = model.main_requests();
+    let mut of_it = requests.iter().rev().filter(|request| request.first_text().contains(&named));
+    of_it.next().map(Request::text).expect("a request of that iteration")
+}
+
+fn script(world: &World, name: &str, text: &str) -> String {
+    let path = world.home().join(name);
+    world.write(&path, text);
+    let path = path.display().to_string();
+    world.command("chmod", &["+x", &path]).run().expect_success();
+    path
+}
+
+/// The honest agent, which has done something else first.
+fn honest_after_one(turn: &Turn<'_>) -> Step {
+    let (item, promise) = (turn.item.clone(), turn.promise.clone());
+    honest(&Turn { request: turn.request, step: turn.step - 1, item, iteration: turn.iteration, promise })
+}
+
+#[test]
+fn a_client_that_is_gone_for_a_moment_does_not_end_the_night() {
+    let mut world = world(ITEMS);
+    let client = script(&world, "client.sh", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", claude().display()));
+    script(&world, "update.sh", "#!/bin/sh\nmv ~/client.sh ~/old.sh\nsleep 3\nmv ~/old.sh ~/client.sh\n");
+    let _model = start(&mut world, |turn| {
+        match (turn.iteration, turn.step) {
+            (1, 0) => Step::bash("setsid nohup ~/update.sh > /dev/null 2>&1 &"),
+            (1, _) => honest_after_one(turn),
+            _ => honest(turn),
+        }
+        .delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--client", &client]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("trying again in 3 s"), "{}", finished.stdout);
+    let journal = journal(&world);
+    assert!(!events(&journal, "fault").is_empty(), "the journal tells of it");
+    assert_eq!(world.json(STATE)["iteration"], 3, "nothing was counted twice");
+}
+
+#[test]
+fn a_fault_at_the_first_step_is_told_at_once_and_leaves_the_run_paused_with_the_reason() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, honest);
+    let text = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && {{ rm ~/client.sh; exec '{}' --version; }}\nexit 9\n",
+        claude().display()
+    );
+    let client = script(&world, "client.sh", &text);
+    let finished = run(&world, &["--client", &client]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let state = world.json(STATE);
+    assert_eq!(state["status"], "paused");
+    assert!(state["last_verdict"]["reason"].as_str().is_some_and(|reason| reason.contains("client.sh")));
+    let status = world.plimsoll(&["status"]).run();
+    assert!(status.stdout.contains("mend the cause, then: plimsoll run --resume"), "{}", status.stdout);
+    let real = claude().display().to_string();
+    let resumed =
+        world.plimsoll(&["run", "--resume", "--client", &real]).timeout(Duration::from_secs(60)).run();
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+}
+
+#[test]
+fn a_repository_made_anew_does_not_let_a_second_run_begin() {
+    let mut world = world(ITEMS);
+    let again = "rm -rf .git && git init -q -b main && git config user.email a@b && git config user.name n && git add -A && git commit -qm Anew; env -u CLAUDECODE plimsoll run --resume; plimsoll status";
+    script(&world, "again.sh", &format!("#!/bin/sh\n{again}\n"));
+    let model = start(&mut world, |turn| {
+        match (turn.iteration, turn.step) {
+            (1, 0) => Step::bash("sh ~/again.sh"),
+            (1, _) => honest_after_one(turn),
+            _ => honest(turn),
+        }
+        .delay(LIFELIKE)
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let seen = last_request_of(&model, 1);
+    let seen = &seen[seen.len().saturating_sub(3_000)..];
+    assert!(seen.contains("another `plimsoll run` is at work"), "{seen}");
+    assert!(!seen.contains("its `plimsoll run` has gone"), "{seen}");
+    assert_eq!(events(&journal(&world), "spawned").len(), 3);
+}
+
+#[test]
+fn an_emptied_list_comes_back_and_one_that_lost_an_item_is_told_of_it() {
+    let mut world = world(ITEMS);
+    let model = start(&mut world, |turn| {
+        match (turn.iteration, turn.step) {
+            (1, 0) => Step::bash("echo 'Nothing left to do.' > fix_plan.md"),
+            (1, _) => Step::text("All gone."),
+            (2, 0) => Step::bash(format!("{COMMIT}; sed -i '/Item two/d' fix_plan.md")),
+            (2, _) => Step::text("Tidied up."),
+            (3, 0) => Step::bash("echo '- [ ] Item two' >> fix_plan.md"),
+            (3, _) => Step::text("Put back."),
+            _ => honest(turn),
+        }
+        .delay(LIFELIKE)
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let second = first_request_of(&model, 2);
+    assert!(second.contains("which is \"Item one\"") && second.contains("**Remaining items**: 3 of 3"));
+    assert!(world.read("fix_plan.md").contains("Nothing left to do."), "what was written there is not lost");
+    let third = first_request_of(&model, 3);
+    assert!(third.contains("no longer there, unticked") && third.contains("- Item two"), "{third}");
+    assert_eq!(world.json(STATE)["completed_items"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn a_session_that_never_began_leaves_the_persons_changes_uncommitted() {
+    let mut world = world(ITEMS);
+    world.write("notes.txt", "mine\n");
+    world.write("src/dates.txt", "mine too\n");
+    let before = world.git(&["status", "--porcelain", "--", "notes.txt", "src"]);
+    let _model = start(&mut world, honest);
+    let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--no-such-option"];
+    let finished = world.plimsoll(&arguments).run();
+    assert_eq!(finished.code, Some(5), "{finished:?}");
+    assert_eq!(world.git(&["status", "--porcelain", "--", "notes.txt", "src"]), before);
+    assert!(events(&journal(&world), "wip_commit").is_empty());
+    assert!(!world.exists(".claude/handoffs"), "there is nothing to hand over");
+}
+
+#[test]
+fn without_a_list_a_commit_is_the_item_and_a_limit_of_the_client_is_no_error() {
+    let cases: [(&str, &[&str], &[&str]); 3] = [
+        ("sessions cut by --max-turns", &["--max-turns", "1"], &[COMMIT, "true"]),
+        ("an error that stays", &[], &[COMMIT, "ls no-such-file"]),
+        ("a tool that is denied", &[], &[COMMIT, "DENIED"]),
+    ];
+    for (what, arguments, commands) in cases {
+        let mut world = World::new();
+        world.git(&["init", "-q", "-b", "main"]);
+        world.write("a.txt", "a\n");
+        world.git(&["add", "-A"]);
+        world.git(&["commit", "-qm", "First"]);
+        let _model = start(&mut world, move |turn| {
+            commands
+                .get(turn.step)
+                .map_or_else(|| Step::text("On I go."), |one| Step::bash(*one))
+                .delay(LIFELIKE)
+        });
+        let all = [&["--allowedTools", "Bash", "--model", "opus"], arguments].concat();
+        let mut line = vec!["run", "--objective", "Improve it.", "--max-iterations", "6", "--"];
+        line.extend(all);
+        let finished = world.plimsoll(&line).timeout(Duration::from_secs(60)).run();
+        assert_eq!(finished.code, Some(3), "{what}: {finished:?}");
+        assert_eq!(world.json(STATE)["no_change_count"], 0, "{what}");
+    }
+}
+
+#[test]
+fn different_commands_that_only_fail_are_no_same_error() {
+    const COMMANDS: [&str; 6] = [
+        "test -f missing",
+        "grep -c nothing src/dates.txt",
+        "git diff --exit-code HEAD~1 > /dev/null",
+        "false",
+        "cmp -s src/dates.txt fix_plan.md",
+        "exit 2",
+    ];
+    let mut world = world("- [ ] Item one\n");
+    let _model = start(&mut world, |turn| {
+        match turn.step {
+            0 => Step::bash(COMMIT),
+            1 => Step::bash(COMMANDS[turn.iteration as usize - 1]),
+            _ => Step::text("Not yet."),
+        }
+        .delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--max-iterations", "6"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+}
+
+#[test]
+fn a_killed_session_costs_what_its_tokens_cost_elsewhere() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| {
+        match (turn.iteration, turn.step) {
+            (2, 0) => Step::bash("echo on").usage(500_000),
+            (2, 1) => Step::bash("kill -9 $PPID").usage(500_000),
+            _ => honest(turn).usage(100_000),
+        }
+        .delay(LIFELIKE)
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let journal = journal(&world);
+    let verdicts = events(&journal, "verdict");
+    assert!(markers(&journal)[1].contains("the client ended by signal 9"), "{:?}", markers(&journal));
+    let cost = |index: usize| verdicts[index]["cost_usd"].as_f64().unwrap_or_default();
+    assert!(cost(1) > cost(0) * 1.5, "{} after {}", cost(1), cost(0));
+    assert_eq!(world.json(STATE)["cost_is_reckoned"], json!(true));
+    assert!(world.plimsoll(&["status"]).run().stdout.contains("about $"));
+}
