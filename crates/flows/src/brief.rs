@@ -1,17 +1,19 @@
 //! SessionStart: note the session, claim it for its run, and brief it.
 
 use crate::call::{Call, RUN_VARIABLE};
-use crate::compact;
 use crate::signal::Signal;
+use crate::{capture, compact};
 use protocol::Reply;
 use protocol::event::{Event, Source};
+use serde_json::json;
 use session::journal::Entry;
+use session::log_line::Kind;
 use session::prompt::resume_section;
 use session::state::Phase;
 use session::status::Status;
 use session::{RunState, SessionRecord, promise};
 use std::time::Duration;
-use store::{Durability, StoreError, clock, config, environment, journal, sessions, state_file};
+use store::{Durability, StoreError, TurnLog, clock, config, environment, journal, sessions, state_file};
 
 /// SessionStart.
 pub fn session_start(input: &[u8]) -> Signal {
@@ -25,9 +27,32 @@ pub fn session_start(input: &[u8]) -> Signal {
     }
     match begin(&call, start.source) {
         Ok(text) => {
-            Signal::reply(&Reply::default().tell_model("SessionStart", text)).with_complaint(call.complaint)
+            let untold = record_turns(&call, start.source).err();
+            let untold = untold.map(|error| format!("turn log: {error}; {}", error.hint()));
+            Signal::reply(&Reply::default().tell_model("SessionStart", text))
+                .with_complaint(call.complaint)
+                .with_complaint(untold)
         }
         Err(error) => Signal::fault(format!("{error}; {}", error.hint())),
+    }
+}
+
+/// That a session begins here, and what a crash has left out of the others.
+fn record_turns(call: &Call, source: Source) -> Result<(), StoreError> {
+    /// About a second's work.
+    const MOST_BYTES: u64 = 64 * 1024 * 1024;
+    let Some(log) = TurnLog::of(&call.project, &call.session_id) else { return Ok(()) };
+    let record = sessions::load(&call.project, &call.session_id);
+    let fields = json!({
+        "source": format!("{source:?}").to_lowercase(),
+        "transcript": record.transcript_path,
+        "run_id": record.run_id,
+        "iteration": record.iteration,
+    });
+    capture::note(&log, Kind::SessionStart, &fields)?;
+    match capture::sync(&call.project, capture::HOOK_PATIENCE, MOST_BYTES) {
+        Ok(_) | Err(StoreError::Busy { .. }) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

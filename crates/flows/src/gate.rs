@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::signal::Signal;
-use crate::{facts, pack};
+use crate::{capture, facts, pack};
 use policy::completion::{Completion, completion};
 use policy::gate::{Evidence, gate};
 use protocol::Reply;
@@ -25,6 +25,11 @@ pub fn stop_gate(input: &[u8]) -> Signal {
         // A broken gate must not loop: 0 is the safe side.
         Err(complaint) => return Signal::fault(complaint),
     };
+    let untold = capture::at_hook(&call);
+    answer(call).with_complaint(untold)
+}
+
+fn answer(call: Call) -> Signal {
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return Signal::quiet();
     }

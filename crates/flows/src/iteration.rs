@@ -3,7 +3,7 @@
 
 use crate::observe::{footing, observe, started_above};
 use crate::verify::verify;
-use crate::{archive, close, facts, keep, save};
+use crate::{archive, capture, close, facts, keep, save};
 use policy::completion::{Completion, completion};
 use policy::ending::ending;
 use policy::gate::{Evidence, gate};
@@ -16,6 +16,7 @@ use session::state::Phase;
 use session::text::clip;
 use session::verdict::PauseKind;
 use session::{Ending, Exit, RunState, SessionRecord, Settings, Verdict};
+use std::path::Path;
 use store::{Durability, Project, StoreError, clock, journal, sessions, state_file};
 
 /// What is known of a session that has ended.
@@ -112,6 +113,11 @@ pub fn finish_unless(
         return Ok(state.last_verdict);
     }
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    // What a killed session has left out; the turn log's troubles must not end the night.
+    if let Some(transcript) = &record.transcript_path {
+        let transcript = Path::new(transcript);
+        let _ = capture::at_end(project, &record.session_id, transcript, capture::PERSON_PATIENCE);
+    }
     let ending = state.iteration_record.ending.clone().unwrap_or_default();
     // Before our own commit, which is not the session's work.
     let stands_on = footing(project);

@@ -4,6 +4,7 @@
 mod archive;
 pub mod brief;
 pub mod call;
+pub mod capture;
 pub mod checkpoint;
 pub mod close;
 pub mod compact;

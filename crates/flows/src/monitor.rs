@@ -1,6 +1,7 @@
 //! The monitor: after each batch of tools, how full is it, and what follows?
 
 use crate::call::Call;
+use crate::capture;
 use crate::checkpoint::{self, Request};
 use crate::measure::{Measurement, Question, measure};
 use crate::signal::Signal;
@@ -27,6 +28,11 @@ pub fn post_tool(input: &[u8]) -> Signal {
         Ok(call) => call,
         Err(complaint) => return Signal::fault(complaint),
     };
+    let untold = capture::at_hook(&call);
+    answer(call).with_complaint(untold)
+}
+
+fn answer(call: Call) -> Signal {
     // A subagent's event names the parent's transcript: it is never measured by it and never announced to.
     let speaks = matches!(call.event(), Event::PostToolBatch(_) | Event::PostToolUse(_));
     if !speaks || call.hook.in_subagent() || call.session_id.is_empty() {

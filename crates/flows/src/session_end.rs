@@ -1,12 +1,14 @@
 //! SessionEnd: the session's last word in the record, and its iteration closed.
 
 use crate::call::Call;
-use crate::close;
 use crate::signal::Signal;
+use crate::{capture, close};
 use protocol::event::Event;
+use serde_json::json;
 use session::journal::Entry;
+use session::log_line::Kind;
 use std::time::Duration;
-use store::{StoreError, clock, journal, sessions};
+use store::{StoreError, TurnLog, clock, journal, sessions};
 
 /// SessionEnd.
 pub fn session_end(input: &[u8]) -> Signal {
@@ -18,10 +20,21 @@ pub fn session_end(input: &[u8]) -> Signal {
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return Signal::quiet();
     }
+    let untold = record_turns(&call, reason.as_deref()).err();
+    let untold = untold.map(|error| format!("turn log: {error}; {}", error.hint()));
     match end(&call, reason.clone()) {
-        Ok(()) => Signal::quiet().with_complaint(call.complaint),
+        Ok(()) => Signal::quiet().with_complaint(call.complaint).with_complaint(untold),
         Err(error) => Signal::fault(format!("{error}; {}", error.hint())),
     }
+}
+
+/// The last turns, also those of subagents, and that it ended here.
+fn record_turns(call: &Call, reason: Option<&str>) -> Result<(), StoreError> {
+    if let Some(transcript) = call.transcript() {
+        capture::at_end(&call.project, &call.session_id, &transcript, capture::PERSON_PATIENCE)?;
+    }
+    let Some(log) = TurnLog::of(&call.project, &call.session_id) else { return Ok(()) };
+    capture::note(&log, Kind::SessionEnd, &json!({"reason": reason}))
 }
 
 fn end(call: &Call, reason: Option<String>) -> Result<(), StoreError> {

@@ -14,5 +14,6 @@ pub mod pause;
 pub mod reset_clock;
 pub mod resume;
 pub mod statusline;
+pub mod turns;
 pub mod window;
 pub mod words;

@@ -10,6 +10,8 @@ use serde_json::value::RawValue;
 pub struct Said {
     /// RFC 3339.
     pub at: Option<String>,
+    /// True for a subagent's line: in the session's own transcript only old clients have such.
+    pub is_sidechain: bool,
     /// What was said.
     pub what: What,
 }
@@ -138,6 +140,8 @@ struct Bones<'a> {
     #[serde(borrow)]
     timestamp: Option<&'a RawValue>,
     #[serde(borrow)]
+    is_sidechain: Option<&'a RawValue>,
+    #[serde(borrow)]
     is_meta: Option<&'a RawValue>,
     #[serde(borrow)]
     is_compact_summary: Option<&'a RawValue>,
@@ -248,7 +252,15 @@ impl Said {
             Some("cost-state") => serde_json::from_str(&text).ok().map(What::Cost),
             _ => None,
         };
-        Some(Said { at: text_of(bones.timestamp), what: what.unwrap_or(What::Other) })
+        let is_sidechain = is_true(bones.is_sidechain);
+        Some(Said { at: text_of(bones.timestamp), is_sidechain, what: what.unwrap_or(What::Other) })
+    }
+}
+
+impl Said {
+    /// True for a line of one of these messages.
+    pub fn is_among(&self, messages: &std::collections::HashSet<String>) -> bool {
+        matches!(&self.what, What::Answer(answer) if messages.contains(&answer.id))
     }
 }
 

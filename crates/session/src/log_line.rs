@@ -83,6 +83,8 @@ pub enum Kind {
     Prompt,
     /// The client replaced the conversation by a summary.
     Compaction,
+    /// Words that the client or a hook added for the model.
+    Context,
     /// A session begins.
     SessionStart,
     /// A session ends.
@@ -107,6 +109,7 @@ impl Kind {
             Kind::Turn => "turn",
             Kind::Prompt => "prompt",
             Kind::Compaction => "compaction",
+            Kind::Context => "context",
             Kind::SessionStart => "session start",
             Kind::SessionEnd => "session end",
             Kind::Cost => "cost",

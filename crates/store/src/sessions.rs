@@ -24,6 +24,13 @@ pub fn load(project: &Project, session_id: &str) -> SessionRecord {
     record.unwrap_or_else(|| fresh(true))
 }
 
+/// The sessions that have a record, sorted by name.
+pub fn ids(project: &Project) -> Vec<String> {
+    let id =
+        |name: String| Some(name.strip_suffix(".json")?.to_owned()).filter(|id| !id.ends_with(".status"));
+    disk::names(&project.own().join("sessions")).into_iter().filter_map(id).collect()
+}
+
 /// What the client's settings said when the session began, without the rest of its record.
 pub fn client_settings(project: &Project, session_id: &str) -> Option<ClientSettings> {
     #[derive(serde::Deserialize)]

@@ -90,6 +90,11 @@ impl TurnLog {
         (disk::size(&self.path()) == Some(head.bytes)).then_some(head)
     }
 
+    /// How far a stream's transcript has been read, as far as can be told without the lock.
+    pub fn read_of(&self, stream: &str) -> u64 {
+        self.head().and_then(|head| head.streams.get(stream).map(|stream| stream.read)).unwrap_or(0)
+    }
+
     /// Takes the lock, mends the end, merges what waits. Everything that is added comes after it.
     pub fn write(&self, patience: Duration) -> Result<Writer, StoreError> {
         disk::create_folder(&self.folder)?;

@@ -28,7 +28,10 @@ pub fn outline(blocks: &[Block]) -> Outline {
         match text("type") {
             "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                 let args = fields.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new()));
-                lines.push(format!("{} {}", text("name"), canonical(&args)));
+                // What cannot be read as arguments is no action.
+                if args.is_object() {
+                    lines.push(format!("{} {}", text("name"), canonical(&args)));
+                }
                 outline.calls.push((text("id").to_owned(), text("name").to_owned(), args));
             }
             "text" => texts.push(text("text").to_owned()),

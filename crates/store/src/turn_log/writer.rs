@@ -69,7 +69,7 @@ impl Writer {
         &self.head
     }
 
-    /// Adds records, each in one write. After a failure the log is as it was.
+    /// Adds records in one write. After a failure the log is as it was.
     pub fn append(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
@@ -87,15 +87,18 @@ impl Writer {
             Some(file) => file,
             None => disk::open_to_append(&path)?,
         };
+        let mut lines = String::new();
         for entry in entries {
             for (hash, bytes) in &entry.encoded.blobs {
                 blobs::put(&self.log.blob_folder(), hash, bytes.as_bytes())?;
             }
             let header = Header { seq: self.head.seq + 1, ..entry.header.clone() };
             let (text, link) = line(&self.head.link, header.clone(), &entry.encoded.content);
-            file.write_all(text.as_bytes()).map_err(io("append to", &path))?;
             self.head.take(&header, &link, text.len() as u64);
+            lines.push_str(&text);
         }
+        // In one write: what belongs together is there together.
+        file.write_all(lines.as_bytes()).map_err(io("append to", &path))?;
         self.file = Some(file);
         Ok(())
     }

@@ -1,0 +1,264 @@
+//! What the transcripts hold and the turn log does not yet: read on from where the log left off, and recorded.
+//!
+//! The transcript itself is what waits when the log is locked or the disk in trouble: the next event reads on from
+//! the same place, so nothing is lost, and the session is never delayed.
+
+use crate::call::Call;
+use policy::turns::{Assembler, Closing, Made, Record};
+use protocol::event::Event;
+use protocol::recording::Said;
+use serde_json::{Map, Value, json};
+use session::log_line::{Header, Kind, MAIN};
+use session::turn::record::{encode, encode_fields};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use store::turn_log::{Entry, Forwards, Place, Stream, Writer};
+use store::{Project, StoreError, TurnLog, clock, disk};
+
+/// A hook waits no longer for the log's lock than its reader would notice.
+pub const HOOK_PATIENCE: Duration = Duration::from_millis(50);
+/// A person waits a little.
+pub const PERSON_PATIENCE: Duration = Duration::from_secs(5);
+
+/// One transcript of a session.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// `main`, or the subagent's id.
+    pub stream: String,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+/// What is known of the session beside its transcript: it goes into every turn.
+#[derive(Debug, Clone, Default)]
+pub struct Setting {
+    /// The run and the iteration, where it belongs to one.
+    pub run: Option<(String, u32)>,
+    /// The kind of subagent.
+    pub agent_type: Option<String>,
+}
+
+impl Source {
+    fn is_main(&self) -> bool {
+        self.stream == MAIN
+    }
+
+    /// The session's own transcript.
+    pub fn main(path: &Path) -> Source {
+        Source { stream: MAIN.to_owned(), path: path.to_owned() }
+    }
+
+    /// A subagent's transcript.
+    pub fn agent(id: &str, path: &Path) -> Source {
+        Source { stream: id.to_owned(), path: path.to_owned() }
+    }
+
+    /// A session's transcript and those of its subagents, which lie in a folder beside it.
+    pub fn all(transcript: &Path) -> Vec<Source> {
+        let folder = transcript.with_extension("").join("subagents");
+        let agent = |name: String| {
+            let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
+            Some(Source { path: folder.join(&name), stream: id })
+        };
+        let agents = disk::names(&folder).into_iter().filter_map(agent);
+        std::iter::once(Source::main(transcript)).chain(agents).collect()
+    }
+}
+
+/// Records what a hook's event has brought; answers with the trouble, if there was some. A lock that is held is
+/// none: the next event reads on.
+pub fn at_hook(call: &Call) -> Option<String> {
+    let log = TurnLog::of(&call.project, &call.session_id)?;
+    let transcript = call.transcript()?;
+    let record = store::sessions::load(&call.project, &call.session_id);
+    let ids: Vec<&str> =
+        call.event().tool_calls().iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
+    let (source, closing) = match (&call.hook.agent_id, call.event()) {
+        (Some(agent), Event::SubagentStop(stop)) => {
+            let own = stop.agent_transcript_path.as_ref().map(PathBuf::from);
+            (Source::agent(agent, &own.unwrap_or_else(|| agent_file(&transcript, agent))), Closing::Open)
+        }
+        (Some(agent), _) => (Source::agent(agent, &agent_file(&transcript, agent)), Closing::Batch(&ids)),
+        (None, _) => (Source::main(&transcript), Closing::Batch(&ids)),
+    };
+    let setting = Setting { agent_type: call.hook.agent_type.clone(), ..Setting::of(&record) };
+    match capture(&log, &source, &setting, closing, HOOK_PATIENCE) {
+        Ok(_) | Err(StoreError::Busy { .. }) => None,
+        Err(error) => Some(format!("turn log: {error}; {}", error.hint())),
+    }
+}
+
+/// Records everything of a session that has ended.
+pub fn at_end(
+    project: &Project,
+    session_id: &str,
+    transcript: &Path,
+    patience: Duration,
+) -> Result<(), StoreError> {
+    let Some(log) = TurnLog::of(project, session_id) else { return Ok(()) };
+    let setting = Setting::of(&store::sessions::load(project, session_id));
+    for source in Source::all(transcript) {
+        capture(&log, &source, &setting, Closing::Over, patience)?;
+    }
+    Ok(())
+}
+
+fn agent_file(transcript: &Path, agent: &str) -> PathBuf {
+    transcript.with_extension("").join("subagents").join(format!("agent-{agent}.jsonl"))
+}
+
+/// Records what is new; answers how many turns that were.
+pub fn capture(
+    log: &TurnLog,
+    source: &Source,
+    setting: &Setting,
+    closing: Closing<'_>,
+    patience: Duration,
+) -> Result<u64, StoreError> {
+    let Some(size) = disk::size(&source.path) else { return Ok(0) };
+    // Without the lock: mostly there is something new, but not for every hook of a batch.
+    let is_read = |stream: &Stream| stream.read == size;
+    if log.head().is_some_and(|head| head.streams.get(&source.stream).is_some_and(is_read)) {
+        return Ok(0);
+    }
+    let mut writer = log.write(patience)?;
+    let known = writer.head().streams.get(&source.stream).cloned().unwrap_or_default();
+    let turns = if known.read <= size {
+        let assembler = Assembler::after(known.number, &known.message, known.read, setting.facts());
+        read_on(&mut writer, source, closing, assembler, &HashSet::new())?
+    } else {
+        // The file was written anew: what the log has is left out.
+        let recorded = messages(log, &source.stream)?;
+        let assembler = Assembler::after(known.number, &known.message, 0, setting.facts());
+        read_on(&mut writer, source, closing, assembler, &recorded)?
+    };
+    writer.close()?;
+    Ok(turns)
+}
+
+fn read_on(
+    writer: &mut Writer,
+    source: &Source,
+    closing: Closing<'_>,
+    mut assembler: Assembler,
+    recorded: &HashSet<String>,
+) -> Result<u64, StoreError> {
+    let mut turns = 0;
+    let from = assembler.read();
+    let mut lines = Forwards::open(&source.path, Place { line: 0, offset: from })?;
+    let mut line = Forwards::buffer();
+    while lines.read_into(&mut line)? {
+        if !line.is_ended {
+            break;
+        }
+        let to = line.place.offset + line.bytes.len() as u64 + 1;
+        match Said::parse(&line.bytes) {
+            Some(said) if said.is_sidechain != source.is_main() && !said.is_among(recorded) => {
+                assembler.feed(said, to);
+            }
+            _ => {}
+        }
+        turns += record(writer, assembler.take(), source)?;
+    }
+    assembler.settle(closing);
+    turns += record(writer, assembler.take(), source)?;
+    Ok(turns)
+}
+
+fn record(writer: &mut Writer, made: Vec<Made>, source: &Source) -> Result<u64, StoreError> {
+    let turns = made.iter().filter(|made| matches!(made.what, Record::Turn { .. })).count();
+    let entries: Vec<Entry> = made.into_iter().map(|made| entry(made, source)).collect();
+    writer.append(&entries)?;
+    Ok(turns as u64)
+}
+
+fn entry(made: Made, source: &Source) -> Entry {
+    let at = if made.at.is_empty() { clock::fine_stamp(clock::now()) } else { made.at };
+    match made.what {
+        Record::Turn { turn, message, tokens, reason } => {
+            let entry = Entry::new(Kind::Turn, at).holding(encode(&turn));
+            let header = Header {
+                stream: source.stream.clone(),
+                number: Some(turn.number()),
+                message: Some(message),
+                success: Some(turn.is_success()),
+                reason,
+                usage: tokens,
+                read: Some(made.read),
+                ..entry.header
+            };
+            Entry { header, ..entry }
+        }
+        Record::Event { kind, fields } => {
+            let entry = Entry::new(kind, at).holding(encode_fields(&fields));
+            let header = Header { stream: source.stream.clone(), read: Some(made.read), ..entry.header };
+            Entry { header, ..entry }
+        }
+    }
+}
+
+/// The messages of a stream that the log has.
+fn messages(log: &TurnLog, stream: &str) -> Result<HashSet<String>, StoreError> {
+    let mut known = HashSet::new();
+    for line in log.forwards()? {
+        if let Some(line) = session::log_line::LogLine::parse(&line?.bytes)
+            && line.header.stream == stream
+        {
+            known.extend(line.header.message);
+        }
+    }
+    Ok(known)
+}
+
+/// Notes that a session begins or ends: no transcript says so.
+pub fn note(log: &TurnLog, kind: Kind, fields: &Value) -> Result<(), StoreError> {
+    let fields = fields.as_object().cloned().unwrap_or_default();
+    let entry = Entry::new(kind, clock::fine_stamp(clock::now())).holding(encode_fields(&fields));
+    log.note(&entry, HOOK_PATIENCE)
+}
+
+/// Records what a session's end, a crash or a locked log has left out, of every session of the project whose
+/// transcript is still there, as far as there are not too many bytes of it. Answers how many turns that were.
+pub fn sync(project: &Project, patience: Duration, most_bytes: u64) -> Result<u64, StoreError> {
+    let (mut turns, mut left) = (0, most_bytes);
+    for session_id in store::sessions::ids(project) {
+        let record = store::sessions::load(project, &session_id);
+        let (Some(path), Some(log)) = (&record.transcript_path, TurnLog::of(project, &session_id)) else {
+            continue;
+        };
+        let is_over = record.ended_at.is_some() || is_quiet(Path::new(path));
+        let closing = if is_over { Closing::Over } else { Closing::Open };
+        for source in Source::all(Path::new(path)) {
+            let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
+            if new <= left {
+                left -= new;
+                turns += capture(&log, &source, &Setting::of(&record), closing, patience)?;
+            }
+        }
+    }
+    Ok(turns)
+}
+
+/// A session that has written nothing for an hour waits for a person, or is dead: its last turn is closed.
+fn is_quiet(transcript: &Path) -> bool {
+    const QUIET: Duration = Duration::from_secs(3_600);
+    disk::modified(transcript).and_then(|written| written.elapsed().ok()).is_some_and(|since| since > QUIET)
+}
+
+impl Setting {
+    /// What the session's record says.
+    pub fn of(record: &session::SessionRecord) -> Setting {
+        Setting { run: record.run_id.clone().zip(record.iteration), agent_type: None }
+    }
+
+    fn facts(&self) -> Map<String, Value> {
+        let run = self.run.as_ref();
+        let facts = [
+            ("run_id", run.map(|(run_id, _)| json!(run_id))),
+            ("iteration", run.map(|(_, iteration)| json!(iteration))),
+            ("agent_type", self.agent_type.as_ref().map(|kind| json!(kind))),
+        ];
+        facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    }
+}

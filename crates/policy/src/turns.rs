@@ -1,0 +1,241 @@
+//! From the lines of a transcript to turns: which lines are one response, when it is complete, how it went. Pure;
+//! the lines come in order, and each says where it ends, so that whoever reads can go on from there.
+
+mod build;
+mod outcome;
+
+use protocol::recording::{Answer, Said, ToolResult, What};
+use serde_json::{Map, Value, json};
+use session::Turn;
+use session::log_line::{Kind, Tokens};
+use session::turn::{Block, Reason, outline};
+use std::collections::BTreeMap;
+
+/// What was made of some lines.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// When, RFC 3339; empty where no line said so.
+    pub at: String,
+    /// Up to this byte the transcript has been read.
+    pub read: u64,
+    /// What.
+    pub what: Record,
+}
+
+/// A record for the log.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// A turn.
+    Turn {
+        /// The turn.
+        turn: Box<Turn>,
+        /// The client's id of its message.
+        message: String,
+        /// What it cost.
+        tokens: Option<Tokens>,
+        /// Why it failed, if it did.
+        reason: Option<Reason>,
+    },
+    /// Anything else.
+    Event {
+        /// What.
+        kind: Kind,
+        /// Its content.
+        fields: Map<String, Value>,
+    },
+}
+
+/// What is known when there are no more lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing<'a> {
+    /// More may come.
+    Open,
+    /// All calls with these ids have returned.
+    Batch(&'a [&'a str]),
+    /// Nothing comes any more.
+    Over,
+}
+
+/// Puts the lines of one stream together.
+#[derive(Debug)]
+pub struct Assembler {
+    number: u64,
+    last_message: String,
+    open: Option<OpenTurn>,
+    /// Events that came while a turn was open.
+    queue: Vec<Made>,
+    made: Vec<Made>,
+    read: u64,
+    /// What goes into every turn's `ext`.
+    setting: Map<String, Value>,
+}
+
+/// A response whose lines or results may still come.
+#[derive(Debug, Clone)]
+struct OpenTurn {
+    answer: Answer,
+    blocks: Vec<Block>,
+    calls: Vec<(String, String, Value)>,
+    results: BTreeMap<String, Returned>,
+    first_at: String,
+    last_at: String,
+    interrupted: bool,
+}
+
+/// What came back from a call, and when.
+#[derive(Debug, Clone)]
+struct Returned {
+    result: ToolResult,
+    at: String,
+}
+
+impl Assembler {
+    /// Goes on after the turn with that number and message.
+    pub fn after(number: u64, last_message: &str, read: u64, setting: Map<String, Value>) -> Assembler {
+        Assembler {
+            number,
+            last_message: last_message.to_owned(),
+            open: None,
+            queue: Vec::new(),
+            made: Vec::new(),
+            read,
+            setting,
+        }
+    }
+
+    /// Up to this byte the lines have been taken.
+    pub fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Takes a line that ends at a byte.
+    pub fn feed(&mut self, said: Said, to: u64) {
+        let at = said.at.unwrap_or_default();
+        match said.what {
+            What::Answer(answer) => self.answer(answer, &at),
+            What::Results(results) => self.results(results, &at),
+            What::Prompt { text, is_meta } => {
+                if text.starts_with("[Request interrupted") {
+                    self.open.iter_mut().for_each(|open| open.interrupted = true);
+                }
+                self.event(Kind::Prompt, &at, to, json!({"text": text, "meta": is_meta}));
+            }
+            What::Compaction { trigger, before, after } => {
+                let fields = json!({"trigger": trigger, "tokens_before": before, "tokens_after": after});
+                self.event(Kind::Compaction, &at, to, fields);
+            }
+            What::Context { from, text } => {
+                self.event(Kind::Context, &at, to, json!({"from": from, "text": text}));
+            }
+            What::Cost(cost) => {
+                let by_model: Option<Value> =
+                    cost.model_usage.and_then(|raw| serde_json::from_str(raw.get()).ok());
+                self.event(Kind::Cost, &at, to, json!({"usd": cost.total_usd, "models": by_model}));
+            }
+            What::Other => self.close_if_complete(),
+        }
+        self.read = to;
+        // What has been closed by this line has been read up to here, unless a new one was opened by it.
+        if self.open.is_none() {
+            self.made.iter_mut().rev().take(1).for_each(|made| made.read = to);
+        }
+    }
+
+    /// There are no more lines.
+    pub fn settle(&mut self, closing: Closing<'_>) {
+        let is_due = |open: &OpenTurn| match closing {
+            Closing::Open => false,
+            Closing::Over => true,
+            Closing::Batch(ids) => {
+                open.is_complete() && open.calls.iter().any(|(id, ..)| ids.contains(&id.as_str()))
+            }
+        };
+        if self.open.as_ref().is_some_and(is_due) {
+            self.close();
+        }
+    }
+
+    /// What has been made since the last time, in order. Everything in it may be forgotten here.
+    pub fn take(&mut self) -> Vec<Made> {
+        std::mem::take(&mut self.made)
+    }
+
+    fn answer(&mut self, answer: Answer, at: &str) {
+        let blocks: Vec<Block> = answer.blocks.iter().cloned().map(Block::new).collect();
+        if let Some(open) = self.open.as_mut().filter(|open| open.answer.id == answer.id) {
+            open.calls.extend(outline(&blocks).calls);
+            open.blocks.extend(blocks);
+            open.answer.stop_reason = answer.stop_reason.or(open.answer.stop_reason.take());
+            open.answer.usage = answer.usage.or(open.answer.usage.take());
+            at.clone_into(&mut open.last_at);
+            return;
+        }
+        self.close();
+        if answer.id == self.last_message {
+            // Its turn is closed, and a turn never changes.
+            let blocks: Vec<Value> = blocks.iter().map(Block::value).collect();
+            return self.event(Kind::Late, at, self.read, json!({"message": answer.id, "blocks": blocks}));
+        }
+        let calls = outline(&blocks).calls;
+        self.open = Some(OpenTurn {
+            answer,
+            blocks,
+            calls,
+            results: BTreeMap::new(),
+            first_at: at.to_owned(),
+            last_at: at.to_owned(),
+            interrupted: false,
+        });
+    }
+
+    fn results(&mut self, results: Vec<ToolResult>, at: &str) {
+        for result in results {
+            let known = |open: &&mut OpenTurn| open.calls.iter().any(|(id, ..)| *id == result.id);
+            match self.open.as_mut().filter(known) {
+                Some(open) => {
+                    at.clone_into(&mut open.last_at);
+                    open.results.insert(result.id.clone(), Returned { result, at: at.to_owned() });
+                }
+                None => {
+                    let fields = json!({"call": result.id, "result": result.text(), "ok": !result.is_error});
+                    self.event(Kind::Late, at, self.read, fields);
+                }
+            }
+        }
+    }
+
+    /// An event comes after the turn before it: while that is open, it waits.
+    fn event(&mut self, kind: Kind, at: &str, read: u64, fields: Value) {
+        self.close_if_complete();
+        let Value::Object(fields) = fields else { return };
+        let made = Made { at: at.to_owned(), read, what: Record::Event { kind, fields } };
+        if self.open.is_some() { self.queue.push(made) } else { self.made.push(made) }
+    }
+
+    fn close_if_complete(&mut self) {
+        if self.open.as_ref().is_some_and(OpenTurn::is_complete) {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        self.number += 1;
+        self.last_message.clone_from(&open.answer.id);
+        let read = self.read;
+        let at = open.last_at.clone();
+        self.made.push(Made { at, read, what: build::turn(self.number, open, &self.setting) });
+        self.made.extend(self.queue.drain(..).map(|made| Made { read, ..made }));
+    }
+}
+
+impl OpenTurn {
+    /// True when nothing of it is missing any more, as far as its lines tell. (A tool's line may come after its
+    /// message's first one: a response that stopped for a tool has one.)
+    fn is_complete(&self) -> bool {
+        let stopped = self.answer.stop_reason.as_deref();
+        let has_its_calls = stopped != Some("tool_use") || !self.calls.is_empty();
+        let all_back = self.calls.iter().all(|(id, ..)| self.results.contains_key(id));
+        stopped.is_some() && has_its_calls && all_back
+    }
+}

@@ -1,0 +1,69 @@
+//! How did a turn go?
+
+use super::OpenTurn;
+use protocol::recording::ToolResult;
+use session::turn::Reason;
+
+/// Why the turn failed, and in whose words; none if all went well.
+pub(super) fn failure(open: &OpenTurn, text: &str) -> Option<(Reason, String)> {
+    if let Some(error) = &open.answer.api_error {
+        let words = if text.is_empty() { error.clone() } else { text.to_owned() };
+        return Some((Reason::ApiError, words));
+    }
+    let missing = open.calls.iter().find(|(id, ..)| !open.results.contains_key(id));
+    let stopped = open.results.values().find(|back| back.result.behind.interrupted);
+    if open.interrupted && missing.is_some() || stopped.is_some() {
+        return Some((Reason::Interrupted, "a person stopped it".to_owned()));
+    }
+    match open.answer.stop_reason.as_deref() {
+        Some("max_tokens") => return Some((Reason::MaxTokens, "the response was cut at its longest".into())),
+        Some("model_context_window_exceeded") => {
+            return Some((Reason::MaxTokens, "the window was full in the middle of the response".into()));
+        }
+        Some("refusal") => return Some((Reason::Refusal, text.to_owned())),
+        _ => {}
+    }
+    if let Some((_, name, _)) = missing {
+        return Some((Reason::Abandoned, format!("{name} never returned")));
+    }
+    let failed = |(id, ..): &(String, String, _)| {
+        let result = &open.results.get(id)?.result;
+        (result.is_error || result.denied).then(|| (reason(result), result.text()))
+    };
+    if let Some((reason, words)) = open.calls.iter().find_map(failed) {
+        return Some((reason, session::text::clip(&words, 2_000)));
+    }
+    match open.answer.stop_reason.as_deref() {
+        None | Some("tool_use" | "end_turn" | "stop_sequence" | "pause_turn") => None,
+        Some(other) => Some((Reason::ApiError, format!("the model stopped: {other}"))),
+    }
+}
+
+/// Why a call failed, by the client's own words (PROTOCOL §1, §5).
+fn reason(result: &ToolResult) -> Reason {
+    let text = result.text();
+    let says = |words: &str| text.contains(words);
+    if says("No such tool available") {
+        Reason::UnknownTool
+    } else if says("InputValidationError") || says("could not be parsed") {
+        Reason::ParseError
+    } else if result.decided_by.as_deref() == Some("hook") && result.denied
+        || says("hook error") && says("PreToolUse")
+    {
+        Reason::HookBlocked
+    } else if says("[Request interrupted by user") {
+        Reason::Interrupted
+    } else if result.denied || DENIALS.iter().any(|words| says(words)) {
+        Reason::ToolDenied
+    } else {
+        Reason::ToolError
+    }
+}
+
+/// How the client says that a call was not allowed.
+const DENIALS: [&str; 4] = [
+    "requested permissions",
+    "doesn't want to proceed with this tool use",
+    "has been denied",
+    "The user doesn't want to take this action",
+];
