@@ -71,7 +71,8 @@ fn chosen(teller: &mut Teller, lines: &[Line], run_id: Option<&str>, most: Optio
     told.into_iter().skip(too_many).collect()
 }
 
-fn has_colours() -> bool {
+/// True on a terminal, unless the person wants none.
+pub(crate) fn has_colours() -> bool {
     std::io::stdout().is_terminal() && environment::variable("NO_COLOR").is_none()
 }
 

@@ -10,6 +10,7 @@ mod log;
 mod monitor;
 mod progress;
 mod prompt;
+mod query;
 mod run;
 mod standard_input;
 mod start;
@@ -43,6 +44,8 @@ enum Verb {
     Status(status::StatusArguments),
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
+    /// Ask state or journal with a jq program
+    Query(query::QueryArguments),
     /// Show how full the session's context window is
     Context(context::ContextArguments),
     /// Write a handoff now
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Verb::Start(arguments) => start::start(&arguments),
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Log(arguments) => log::log(&arguments),
+        Verb::Query(arguments) => query::query(&arguments),
         Verb::Context(arguments) => context::context(&arguments),
         Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
         Verb::Prompt => prompt::prompt(),

@@ -8,6 +8,12 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// Every variable. Bytes that are not UTF-8 are replaced.
+pub fn all() -> impl Iterator<Item = (String, String)> {
+    let text = |part: std::ffi::OsString| part.to_string_lossy().into_owned();
+    std::env::vars_os().map(move |(name, value)| (text(name), text(value)))
+}
+
 /// A variable that is set to something other than an off word.
 pub fn flag(name: &str) -> bool {
     variable(name).is_some_and(|value| !matches!(value.to_lowercase().as_str(), "0" | "false" | "no" | "off"))

@@ -30,6 +30,13 @@ pub fn load(project: &Project, run_id: Option<&str>) -> Result<Option<RunState>,
     Ok(load_whole(project, run_id)?.map(|loaded| loaded.state))
 }
 
+/// The newest state's whole document as it was written: with what others keep there, in its order.
+pub fn text(project: &Project) -> Result<Option<String>, StoreError> {
+    let Some(loaded) = load_whole(project, None)? else { return Ok(None) };
+    let from_copy = loaded.mended.is_some();
+    disk::read_text(&if from_copy { copy_path(project) } else { project.state().to_owned() })
+}
+
 /// As much of a state as the status line shows.
 #[derive(Debug, serde::Deserialize)]
 pub struct Glance {
@@ -228,6 +235,7 @@ mod tests {
         for run_id in [None, Some("r1")] {
             assert_eq!(load(&project, run_id).unwrap().unwrap().iteration, 2, "{run_id:?}");
         }
+        assert!(text(&project).unwrap().unwrap().contains("\"iteration\": 2"));
     }
 
     #[test]

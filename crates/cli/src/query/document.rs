@@ -1,0 +1,85 @@
+//! What can be asked, and where it lies.
+
+use super::inputs::Inputs;
+use serde_json::Value;
+use std::path::PathBuf;
+use store::{Project, StoreError, disk, state_file};
+
+/// What can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Document {
+    /// The run's state.
+    State,
+    /// Every decision with its numbers.
+    Journal,
+    /// Every turn of the sessions.
+    Turns,
+    /// The working memory.
+    Memory,
+}
+
+/// Why a document cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DocumentError {
+    /// No state.
+    #[error("there is no run in {0}")]
+    NoRun(PathBuf),
+    /// No journal.
+    #[error("nothing has been written to {0} yet")]
+    NoJournal(PathBuf),
+    /// No turn log.
+    #[error("there is no turn log in {0} yet")]
+    NoTurns(PathBuf),
+    /// No working memory.
+    #[error("there is no working memory in {0}")]
+    NoMemory(PathBuf),
+    /// It cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] StoreError),
+}
+
+impl DocumentError {
+    /// What the person can do about it.
+    pub(super) fn hint(&self) -> &'static str {
+        match self {
+            DocumentError::NoRun(_) => "go to the project of the run, or start one with `plimsoll run`",
+            DocumentError::NoJournal(_) => {
+                "go to the project of the run, or install the hooks with `plimsoll init`"
+            }
+            DocumentError::NoTurns(_) | DocumentError::NoMemory(_) => "ask --on state or --on journal",
+            DocumentError::Unreadable(error) => error.hint(),
+        }
+    }
+}
+
+type Opened<T> = Result<T, DocumentError>;
+
+impl Document {
+    /// Opens it.
+    pub(super) fn open(self, project: &Project) -> Opened<Inputs> {
+        match self {
+            Document::State => {
+                let text = state_file::text(project)?;
+                let text = text.ok_or_else(|| DocumentError::NoRun(project.root().to_owned()))?;
+                Ok(Inputs::one(&project.relative(project.state()), text))
+            }
+            Document::Journal => {
+                let path = project.journal();
+                let text = disk::read_text(&path)?.ok_or_else(|| DocumentError::NoJournal(path.clone()))?;
+                Ok(Inputs::lines(&project.relative(&path), &text))
+            }
+            Document::Turns => Ok(Inputs::values("the turn log", turns(project)?)),
+            Document::Memory => Ok(Inputs::values("the working memory", memory(project)?)),
+        }
+    }
+}
+
+/// The turns of all sessions, in their order. There is no turn log yet.
+fn turns(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
+    Err::<std::iter::Empty<Value>, _>(DocumentError::NoTurns(project.root().to_owned()))
+}
+
+/// The working memory: registers, frames, heap. There is none yet.
+fn memory(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
+    Err::<std::iter::Empty<Value>, _>(DocumentError::NoMemory(project.root().to_owned()))
+}
