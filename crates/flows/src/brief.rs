@@ -1,8 +1,9 @@
 //! SessionStart: note the session, claim it for its run, and brief it.
 
 use crate::call::{Call, RUN_VARIABLE};
+use crate::capture::{self, Patience};
+use crate::compact;
 use crate::signal::Signal;
-use crate::{capture, compact};
 use protocol::Reply;
 use protocol::event::{Event, Source};
 use serde_json::json;
@@ -39,8 +40,6 @@ pub fn session_start(input: &[u8]) -> Signal {
 
 /// That a session begins here, and what a crash has left out of the others.
 fn record_turns(call: &Call, source: Source) -> Result<(), StoreError> {
-    /// About a second's work.
-    const MOST_BYTES: u64 = 64 * 1024 * 1024;
     let Some(log) = TurnLog::of(&call.project, &call.session_id) else { return Ok(()) };
     let record = sessions::load(&call.project, &call.session_id);
     let fields = json!({
@@ -50,7 +49,7 @@ fn record_turns(call: &Call, source: Source) -> Result<(), StoreError> {
         "iteration": record.iteration,
     });
     capture::note(&log, Kind::SessionStart, &fields)?;
-    match capture::sync(&call.project, capture::HOOK_PATIENCE, MOST_BYTES) {
+    match capture::sync(&call.project, Patience::HOOK) {
         Ok(_) | Err(StoreError::Busy { .. }) => Ok(()),
         Err(error) => Err(error),
     }

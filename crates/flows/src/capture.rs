@@ -13,13 +13,13 @@ use session::turn::record::{encode, encode_fields};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::turn_log::{Entry, Forwards, Place, Stream, Writer};
+use store::turn_log::{Entry, Forwards, Head, Place, Stream, Writer};
 use store::{Project, StoreError, TurnLog, clock, disk};
 
 /// A hook waits no longer for the log's lock than its reader would notice.
-pub const HOOK_PATIENCE: Duration = Duration::from_millis(50);
+const HOOK_PATIENCE: Duration = Duration::from_millis(50);
 /// A person waits a little.
-pub const PERSON_PATIENCE: Duration = Duration::from_secs(5);
+const PERSON_PATIENCE: Duration = Duration::from_secs(5);
 
 /// One transcript of a session.
 #[derive(Debug, Clone)]
@@ -71,7 +71,6 @@ impl Source {
 pub fn at_hook(call: &Call) -> Option<String> {
     let log = TurnLog::of(&call.project, &call.session_id)?;
     let transcript = call.transcript()?;
-    let record = store::sessions::load(&call.project, &call.session_id);
     let ids: Vec<&str> =
         call.event().tool_calls().iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
     let (source, closing) = match (&call.hook.agent_id, call.event()) {
@@ -82,24 +81,22 @@ pub fn at_hook(call: &Call) -> Option<String> {
         (Some(agent), _) => (Source::agent(agent, &agent_file(&transcript, agent)), Closing::Batch(&ids)),
         (None, _) => (Source::main(&transcript), Closing::Batch(&ids)),
     };
-    let setting = Setting { agent_type: call.hook.agent_type.clone(), ..Setting::of(&record) };
-    match capture(&log, &source, &setting, closing, HOOK_PATIENCE) {
+    let setting = || {
+        let record = store::sessions::load(&call.project, &call.session_id);
+        Setting { agent_type: call.hook.agent_type.clone(), ..Setting::of(&record) }
+    };
+    match capture(&log, &source, setting, closing, Patience::HOOK) {
         Ok(_) | Err(StoreError::Busy { .. }) => None,
         Err(error) => Some(format!("turn log: {error}; {}", error.hint())),
     }
 }
 
 /// Records everything of a session that has ended.
-pub fn at_end(
-    project: &Project,
-    session_id: &str,
-    transcript: &Path,
-    patience: Duration,
-) -> Result<(), StoreError> {
+pub fn at_end(project: &Project, session_id: &str, transcript: &Path) -> Result<(), StoreError> {
     let Some(log) = TurnLog::of(project, session_id) else { return Ok(()) };
-    let setting = Setting::of(&store::sessions::load(project, session_id));
+    let setting = || Setting::of(&store::sessions::load(project, session_id));
     for source in Source::all(transcript) {
-        capture(&log, &source, &setting, Closing::Over, patience)?;
+        capture(&log, &source, setting, Closing::Over, Patience::PERSON)?;
     }
     Ok(())
 }
@@ -108,62 +105,139 @@ fn agent_file(transcript: &Path, agent: &str) -> PathBuf {
     transcript.with_extension("").join("subagents").join(format!("agent-{agent}.jsonl"))
 }
 
+/// So much is read before the lock is taken; a longer backlog is read under it, line by line.
+const GLANCE: u64 = 1024 * 1024;
+/// So much a hook reads at most, if that brings it on: the next event goes on from there.
+const HOOK_BYTES: u64 = 8 * 1024 * 1024;
+
+/// How long a capture may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// For the lock.
+    pub lock: Duration,
+    /// For the transcript, in bytes.
+    pub bytes: u64,
+}
+
+impl Patience {
+    /// A hook's: its session waits for it.
+    pub const HOOK: Patience = Patience { lock: HOOK_PATIENCE, bytes: HOOK_BYTES };
+    /// A person's, and that of a session's end.
+    pub const PERSON: Patience = Patience { lock: PERSON_PATIENCE, bytes: u64::MAX };
+}
+
 /// Records what is new; answers how many turns that were.
 pub fn capture(
     log: &TurnLog,
     source: &Source,
-    setting: &Setting,
+    setting: impl Fn() -> Setting,
     closing: Closing<'_>,
-    patience: Duration,
+    patience: Patience,
 ) -> Result<u64, StoreError> {
     let Some(size) = disk::size(&source.path) else { return Ok(0) };
-    // Without the lock: mostly there is something new, but not for every hook of a batch.
-    let is_read = |stream: &Stream| stream.read == size;
-    if log.head().is_some_and(|head| head.streams.get(&source.stream).is_some_and(is_read)) {
+    let known = |head: &Head| head.streams.get(&source.stream).cloned().unwrap_or_default();
+    // First without the lock: often nothing is complete yet, and then nothing is locked or written.
+    let head = log.head().unwrap_or_default();
+    let backlog = size.checked_sub(known(&head).read);
+    if backlog == Some(0) {
         return Ok(0);
     }
-    let mut writer = log.write(patience)?;
-    let known = writer.head().streams.get(&source.stream).cloned().unwrap_or_default();
-    let turns = if known.read <= size {
-        let assembler = Assembler::after(known.number, &known.message, known.read, setting.facts());
-        read_on(&mut writer, source, closing, assembler, &HashSet::new())?
-    } else {
-        // The file was written anew: what the log has is left out.
-        let recorded = messages(log, &source.stream)?;
-        let assembler = Assembler::after(known.number, &known.message, 0, setting.facts());
-        read_on(&mut writer, source, closing, assembler, &recorded)?
+    let mut seen = None;
+    if backlog.is_some_and(|bytes| bytes <= GLANCE) {
+        let mut made = Vec::new();
+        let reader = Reader { source, closing, bytes: GLANCE, recorded: &HashSet::new() };
+        reader.read(assembler(&known(&head), || setting().facts()), &mut |new| {
+            made.extend(new);
+            Ok(())
+        })?;
+        if made.is_empty() {
+            return Ok(0);
+        }
+        seen = Some(made);
+    }
+    let mut writer = log.write(patience.lock)?;
+    let turns = match seen.filter(|_| *writer.head() == head) {
+        Some(made) => record(&mut writer, made, source)?,
+        None => read_under_lock(log, &mut writer, source, &setting().facts(), closing, patience.bytes, size)?,
     };
     writer.close()?;
     Ok(turns)
 }
 
-fn read_on(
+fn assembler(known: &Stream, facts: impl FnOnce() -> Map<String, Value>) -> Assembler {
+    Assembler::after(known.number, &known.message, known.read, facts())
+}
+
+fn read_under_lock(
+    log: &TurnLog,
     writer: &mut Writer,
     source: &Source,
+    facts: &Map<String, Value>,
     closing: Closing<'_>,
-    mut assembler: Assembler,
-    recorded: &HashSet<String>,
+    bytes: u64,
+    size: u64,
 ) -> Result<u64, StoreError> {
-    let mut turns = 0;
-    let from = assembler.read();
-    let mut lines = Forwards::open(&source.path, Place { line: 0, offset: from })?;
-    let mut line = Forwards::buffer();
-    while lines.read_into(&mut line)? {
-        if !line.is_ended {
-            break;
-        }
-        let to = line.place.offset + line.bytes.len() as u64 + 1;
-        match Said::parse(&line.bytes) {
-            Some(said) if said.is_sidechain != source.is_main() && !said.is_among(recorded) => {
-                assembler.feed(said, to);
-            }
-            _ => {}
-        }
-        turns += record(writer, assembler.take(), source)?;
+    let mut known = writer.head().streams.get(&source.stream).cloned().unwrap_or_default();
+    let is_anew = known.read > size;
+    // The file was written anew: what the log has is left out, and the place is noted at the end.
+    let recorded = if is_anew { messages(log, &source.stream)? } else { HashSet::new() };
+    if is_anew {
+        known.read = 0;
     }
-    assembler.settle(closing);
-    turns += record(writer, assembler.take(), source)?;
+    let mut turns = 0;
+    let reader = Reader { source, closing, bytes, recorded: &recorded };
+    let read = reader.read(assembler(&known, || facts.clone()), &mut |made| {
+        turns += record(writer, made, source)?;
+        Ok(())
+    })?;
+    if is_anew {
+        let fields = json!({"transcript": source.path.to_string_lossy(), "read_anew_to": read});
+        let fields = fields.as_object().cloned().unwrap_or_default();
+        let what = Record::Event { kind: Kind::Repair, fields };
+        record(writer, vec![Made { at: String::new(), read, what }], source)?;
+    }
     Ok(turns)
+}
+
+/// Reads a transcript on.
+struct Reader<'a> {
+    source: &'a Source,
+    closing: Closing<'a>,
+    /// It stops after so many, if they brought something.
+    bytes: u64,
+    /// Messages that are in the log.
+    recorded: &'a HashSet<String>,
+}
+
+impl Reader<'_> {
+    /// Gives out what was made, in order; answers up to where the transcript need not be read again.
+    fn read(
+        &self,
+        mut assembler: Assembler,
+        take: &mut dyn FnMut(Vec<Made>) -> Result<(), StoreError>,
+    ) -> Result<u64, StoreError> {
+        let from = assembler.read();
+        let mut has_made = false;
+        let mut give = |assembler: &mut Assembler| {
+            let made = assembler.take();
+            has_made |= !made.is_empty();
+            if made.is_empty() { Ok(has_made) } else { take(made).map(|()| true) }
+        };
+        let mut lines = Forwards::open(&self.source.path, Place { line: 0, offset: from })?;
+        let mut line = Forwards::buffer();
+        while lines.read_into(&mut line)? && line.is_ended {
+            let to = line.place.offset + line.bytes.len() as u64 + 1;
+            let said = Said::parse(&line.bytes)
+                .filter(|said| said.is_sidechain != self.source.is_main() && !said.is_among(self.recorded));
+            assembler.feed(said, to);
+            if give(&mut assembler)? && to - from >= self.bytes {
+                return Ok(assembler.safe());
+            }
+        }
+        assembler.settle(self.closing);
+        give(&mut assembler)?;
+        Ok(assembler.safe())
+    }
 }
 
 fn record(writer: &mut Writer, made: Vec<Made>, source: &Source) -> Result<u64, StoreError> {
@@ -220,8 +294,8 @@ pub fn note(log: &TurnLog, kind: Kind, fields: &Value) -> Result<(), StoreError>
 
 /// Records what a session's end, a crash or a locked log has left out, of every session of the project whose
 /// transcript is still there, as far as there are not too many bytes of it. Answers how many turns that were.
-pub fn sync(project: &Project, patience: Duration, most_bytes: u64) -> Result<u64, StoreError> {
-    let (mut turns, mut left) = (0, most_bytes);
+pub fn sync(project: &Project, patience: Patience) -> Result<u64, StoreError> {
+    let (mut turns, mut left) = (0, patience.bytes);
     for session_id in store::sessions::ids(project) {
         let record = store::sessions::load(project, &session_id);
         let (Some(path), Some(log)) = (&record.transcript_path, TurnLog::of(project, &session_id)) else {
@@ -233,7 +307,7 @@ pub fn sync(project: &Project, patience: Duration, most_bytes: u64) -> Result<u6
             let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
             if new <= left {
                 left -= new;
-                turns += capture(&log, &source, &Setting::of(&record), closing, patience)?;
+                turns += capture(&log, &source, || Setting::of(&record), closing, patience)?;
             }
         }
     }

@@ -31,7 +31,7 @@ pub fn session_end(input: &[u8]) -> Signal {
 /// The last turns, also those of subagents, and that it ended here.
 fn record_turns(call: &Call, reason: Option<&str>) -> Result<(), StoreError> {
     if let Some(transcript) = call.transcript() {
-        capture::at_end(&call.project, &call.session_id, &transcript, capture::PERSON_PATIENCE)?;
+        capture::at_end(&call.project, &call.session_id, &transcript)?;
     }
     let Some(log) = TurnLog::of(&call.project, &call.session_id) else { return Ok(()) };
     capture::note(&log, Kind::SessionEnd, &json!({"reason": reason}))

@@ -73,6 +73,8 @@ pub struct Assembler {
 /// A response whose lines or results may still come.
 #[derive(Debug, Clone)]
 struct OpenTurn {
+    /// Where its first line begins.
+    from: u64,
     answer: Answer,
     blocks: Vec<Block>,
     calls: Vec<(String, String, Value)>,
@@ -108,8 +110,24 @@ impl Assembler {
         self.read
     }
 
-    /// Takes a line that ends at a byte.
-    pub fn feed(&mut self, said: Said, to: u64) {
+    /// Up to this byte nothing is needed again.
+    pub fn safe(&self) -> u64 {
+        self.open.as_ref().map_or(self.read, |open| open.from)
+    }
+
+    /// Takes a line that ends at a byte; none is one that tells nothing.
+    pub fn feed(&mut self, said: Option<Said>, to: u64) {
+        if let Some(said) = said {
+            self.take_line(said, to);
+        }
+        self.read = to;
+        // What has been closed by this line has been read up to here, unless a new one was opened by it.
+        if self.open.is_none() {
+            self.made.iter_mut().rev().take(1).for_each(|made| made.read = to);
+        }
+    }
+
+    fn take_line(&mut self, said: Said, to: u64) {
         let at = said.at.unwrap_or_default();
         match said.what {
             What::Answer(answer) => self.answer(answer, &at),
@@ -133,11 +151,6 @@ impl Assembler {
                 self.event(Kind::Cost, &at, to, json!({"usd": cost.total_usd, "models": by_model}));
             }
             What::Other => self.close_if_complete(),
-        }
-        self.read = to;
-        // What has been closed by this line has been read up to here, unless a new one was opened by it.
-        if self.open.is_none() {
-            self.made.iter_mut().rev().take(1).for_each(|made| made.read = to);
         }
     }
 
@@ -178,6 +191,7 @@ impl Assembler {
         }
         let calls = outline(&blocks).calls;
         self.open = Some(OpenTurn {
+            from: self.read,
             answer,
             blocks,
             calls,
