@@ -7,6 +7,7 @@ use session::text::one_line;
 use session::verdict::PauseKind;
 use session::{RunState, Status, Verdict};
 use store::clock;
+use unicode_width::UnicodeWidthStr;
 
 const STARTED: &str = "2026-01-06T21:04:11Z";
 const UNTIL: &str = "2026-01-07T05:00:02Z";
@@ -273,4 +274,26 @@ fn a_run_without_a_to_do_list_says_what_decides() {
     let screen = screen(&state, true);
     assert_eq!(said(&screen, "Items"), "none: promise and verify commands decide");
     assert_eq!(said(&screen, "In hand"), "session 3, 43% full");
+}
+
+#[test]
+fn words_of_every_script_fit_every_width_by_the_columns_that_they_take() {
+    let scripts = [
+        "Für die Prüfung fehlt der Schlüssel: »Zugangsdaten für die Testumgebung«, größere Änderungen nötig",
+        "認証に失敗しました。鍵を確認してから、もう一度お試しください。",
+        "ошибка: нет доступа 🚢 к тестовой среде",
+    ];
+    for text in scripts.map(|text| format!("{text} ").repeat(4)) {
+        let state = RunState {
+            task_name: text.clone(),
+            todo_items: vec![text.clone()],
+            refusals: vec![text.clone()],
+            ..stopped(Status::Blocked, &text)
+        };
+        for width in 40..130 {
+            for line in (View { width, ..view(&state, false) }).lines() {
+                assert!(line.width() <= width, "{} of {width} columns: {line}", line.width());
+            }
+        }
+    }
 }
