@@ -1,6 +1,8 @@
 //! Limits pause and do not count; money, tokens, time and the user's share of a quota end or hold the run.
 
-use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, markers, run, start, world};
+use plimsoll_tests::{
+    ITEMS, LIFELIKE, events, honest, journal, markers, quota, run, start, subscribed, usage_limit, world,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,31 +12,8 @@ use testkit::world::{Finished, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 
-/// A world whose client believes that it is logged in with a subscription.
-fn subscribed(todo: &str) -> World {
-    let mut world = world(todo);
-    world.set_env("ANTHROPIC_API_KEY", "");
-    world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
-    world
-}
-
 fn in_seconds(seconds: u64) -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs() + seconds
-}
-
-/// What the API's headers say of the five-hour quota.
-fn quota(step: Step, status: &str, utilization: f64, resets_at: u64) -> Step {
-    let reset = resets_at.to_string();
-    step.header("anthropic-ratelimit-unified-status", status)
-        .header("anthropic-ratelimit-unified-reset", reset.clone())
-        .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
-        .header("anthropic-ratelimit-unified-5h-status", status)
-        .header("anthropic-ratelimit-unified-5h-utilization", utilization.to_string())
-        .header("anthropic-ratelimit-unified-5h-reset", reset)
-}
-
-fn usage_limit(resets_at: u64) -> Step {
-    quota(Step::error(429, "This request would exceed your account's rate limit"), "rejected", 1.0, resets_at)
 }
 
 fn resume(world: &World, arguments: &[&str]) -> Finished {

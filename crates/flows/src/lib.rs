@@ -7,6 +7,7 @@ pub mod call;
 pub mod checkpoint;
 pub mod close;
 pub mod compact;
+mod ended;
 pub mod exclude;
 pub mod facts;
 pub mod gate;
