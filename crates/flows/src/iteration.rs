@@ -93,7 +93,7 @@ fn note_end(project: &Project, run_id: &str, ended: &Ended) -> Result<Option<Run
             state.cost_usd += ended.cost_usd;
             state.tokens += ended.tokens;
             if let Some(quota) = &ended.quota {
-                state.quota.clone_from(quota);
+                state.quota.merge(quota);
             }
             note_history(state);
         }

@@ -284,6 +284,8 @@ fn reopen(state: &mut RunState, now: &str) {
     if is_over_for_good || is_open_breaker {
         return;
     }
+    // The next session tells anew.
+    state.quota.forget_undated();
     let repeats = matches!(&state.last_verdict, Some(Verdict::Pause { kind, .. }) if kind.repeats());
     let is_judged = state.iteration_record.phase == Phase::Judged && !repeats;
     match policy::bounds::reached(state, now).filter(|_| is_judged) {

@@ -297,3 +297,19 @@ fn words_of_every_script_fit_every_width_by_the_columns_that_they_take() {
         }
     }
 }
+
+#[test]
+fn a_share_of_a_quota_without_a_reset_is_no_matter_of_money() {
+    let window =
+        |resets_at: Option<&str>| Some(QuotaWindow { percent: 85.0, resets_at: resets_at.map(Into::into) });
+    let out = RunState {
+        limits: Limits { max_cost_usd: Some(10.0), stop_at_limit_percent: Some(80), ..Limits::default() },
+        quota: Quota { five_hour: None, seven_day: window(None) },
+        ..stopped(Status::Budget, "85% of the weekly quota is used")
+    };
+    let words = screen(&out, false);
+    assert!(said(&words, "Status").starts_with("out of quota (budget): 85% of the weekly"), "{words}");
+    assert!(said(&words, "Next").contains("--stop-at-limit") && !words.contains("--max-cost"), "{words}");
+    let of_money = screen(&RunState { cost_usd: 10.0, ..out }, false);
+    assert!(said(&of_money, "Next").contains("--max-cost"), "{of_money}");
+}

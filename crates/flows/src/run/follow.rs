@@ -100,7 +100,7 @@ impl Follower {
             }
             StreamLine::RateLimit(limit) => {
                 self.rejected_until = limit.resets_at.filter(|_| limit.is_rejected());
-                self.quota = Some(quota(&limit));
+                self.quota.get_or_insert_default().merge(&quota(&limit));
                 Vec::new()
             }
             StreamLine::ApiRetry { error_status, .. } => {
