@@ -2,7 +2,7 @@ use super::screen::View;
 use session::breaker::{Breaker, BreakerCause, Opened};
 use session::level::Level;
 use session::limits::{Limits, Quota, QuotaWindow};
-use session::state::{Checkpoint, HistoryEntry};
+use session::state::{Checkpoint, Footing, HistoryEntry, IterationRecord};
 use session::text::one_line;
 use session::verdict::PauseKind;
 use session::{RunState, Status, Verdict};
@@ -312,4 +312,15 @@ fn a_share_of_a_quota_without_a_reset_is_no_matter_of_money() {
     assert!(said(&words, "Next").contains("--stop-at-limit") && !words.contains("--max-cost"), "{words}");
     let of_money = screen(&RunState { cost_usd: 10.0, ..out }, false);
     assert!(said(&of_money, "Next").contains("--max-cost"), "{of_money}");
+}
+
+#[test]
+fn where_progress_cannot_be_seen_it_says_so() {
+    let on = |tree: Option<&str>| {
+        let footing = Footing { tree: tree.map(Into::into), ..Footing::default() };
+        let record = IterationRecord { footing: Some(footing), ..IterationRecord::default() };
+        screen(&RunState { iteration_record: record, ..state(Status::Running) }, true)
+    };
+    assert!(said(&on(None), "Trouble").starts_with("progress in the files cannot be seen"));
+    assert!(!on(Some("by-time:1")).contains("Trouble"));
 }

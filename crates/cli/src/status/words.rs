@@ -113,7 +113,10 @@ pub(super) fn troubles(state: &RunState) -> Option<String> {
     let fruitless =
         (fruitless > 0).then(|| format!("{} without a finished item", counted(fruitless, "checkpoint")));
     let trial = state.breaker.half_open.map(|cause| format!("on trial after {}", cause.word()));
-    let all: Vec<String> = counted_causes.chain(fruitless).chain(trial).collect();
+    let unseen = state.iteration_record.footing.as_ref().is_some_and(|footing| footing.tree.is_none());
+    let unseen =
+        unseen.then(|| "progress in the files cannot be seen (too many, or git is too slow)".to_owned());
+    let all: Vec<String> = counted_causes.chain(fruitless).chain(trial).chain(unseen).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
 
