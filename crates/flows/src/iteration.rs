@@ -55,13 +55,16 @@ pub fn finish_unless(
     let mut evidence = evidence(project, &state, &record, ending, ended);
     evidence.started_above = started_above(project, settings, &record);
     if !state.status.is_over() && completion(&state, &evidence) == Completion::Plausible {
-        evidence.verify = verify(project, settings, &state.verify, give_up);
+        evidence.verify = verify(project, settings, &state, give_up);
         let given_up = evidence.verify.len() < state.verify.len();
         if given_up && let Some(paused) = pause(project, run_id)? {
             return Ok(Some(paused));
         }
     }
     evidence.observation = Some(observe(project, settings, &state, &record, &evidence, &stands_on));
+    // Only now: the verify commands may have taken long.
+    let now = clock::now();
+    (evidence.now, evidence.now_seconds) = (clock::stamp(now), now.timestamp());
     judge(project, settings, run_id, state.iteration, &evidence)
 }
 
@@ -127,14 +130,11 @@ fn evidence(
         Ending::Completed => ended.result_text.clone().filter(|text| !text.is_empty()).or(at_stop),
         _ => at_stop,
     };
-    let now = clock::now();
     Evidence {
         ending,
         resets_at: state.iteration_record.resets_at.clone(),
         last_message,
         todo: facts::todo(project, state),
-        now: clock::stamp(now),
-        now_seconds: now.timestamp(),
         ..Evidence::default()
     }
 }
