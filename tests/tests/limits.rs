@@ -1,6 +1,8 @@
 //! Limits pause and do not count; money, tokens, time and the user's share of a quota end or hold the run.
 
-use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, markers, run, start, world};
+use plimsoll_tests::{
+    ITEMS, LIFELIKE, events, honest, journal, markers, quota, run, start, subscribed, usage_limit, world,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,31 +12,8 @@ use testkit::world::{Finished, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 
-/// A world whose client believes that it is logged in with a subscription.
-fn subscribed(todo: &str) -> World {
-    let mut world = world(todo);
-    world.set_env("ANTHROPIC_API_KEY", "");
-    world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
-    world
-}
-
 fn in_seconds(seconds: u64) -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs() + seconds
-}
-
-/// What the API's headers say of the five-hour quota.
-fn quota(step: Step, status: &str, utilization: f64, resets_at: u64) -> Step {
-    let reset = resets_at.to_string();
-    step.header("anthropic-ratelimit-unified-status", status)
-        .header("anthropic-ratelimit-unified-reset", reset.clone())
-        .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
-        .header("anthropic-ratelimit-unified-5h-status", status)
-        .header("anthropic-ratelimit-unified-5h-utilization", utilization.to_string())
-        .header("anthropic-ratelimit-unified-5h-reset", reset)
-}
-
-fn usage_limit(resets_at: u64) -> Step {
-    quota(Step::error(429, "This request would exceed your account's rate limit"), "rejected", 1.0, resets_at)
 }
 
 fn resume(world: &World, arguments: &[&str]) -> Finished {
@@ -251,4 +230,40 @@ fn a_share_of_the_quota_holds_the_run_until_the_quota_begins_anew() {
     let begun: Vec<&Value> =
         events(&journal, "spawned").into_iter().map(|entry| &entry["iteration"]).collect();
     assert_eq!(begun, [1, 2, 3]);
+}
+
+#[test]
+fn a_larger_share_opens_a_run_that_waits_for_its_quota() {
+    let mut world = subscribed(ITEMS);
+    let resets_at = in_seconds(7_200);
+    let _model =
+        start(&mut world, move |turn| quota(honest(turn), "allowed", 0.83, resets_at).delay(LIFELIKE));
+    let held = run(&world, &["--stop-at-limit", "80", "--no-wait"]);
+    assert_eq!(held.code, Some(6), "{held:?}");
+    assert_eq!(resume(&world, &["--no-wait"]).code, Some(6), "it waits on");
+    assert_eq!(status_and_iteration(&world), ("paused".to_owned(), 1));
+    let opened = resume(&world, &["--stop-at-limit", "100"]);
+    assert_eq!(opened.code, Some(0), "{opened:?}");
+    assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
+}
+
+#[test]
+fn a_quota_figure_without_a_reset_is_forgotten_at_resume() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let stopped = run(&world, &["--max-iterations", "1", "--stop-at-limit", "80"]);
+    assert_eq!(stopped.code, Some(3), "{stopped:?}");
+    // As a run stands whose client told of a share and of no reset; this client tells of none without.
+    let mut state = world.json(STATE);
+    let reason = "85% of the five-hour quota is used, and the run stops at 80%";
+    state["status"] = json!("budget");
+    state["last_verdict"] = json!({"verdict": "stop", "status": "budget", "reason": reason});
+    state["max_iterations"] = json!(50);
+    state["quota"] = json!({"five_hour": {"percent": 85.0}});
+    world.write(STATE, &state.to_string());
+    let status = world.plimsoll(&["status"]).run().stdout;
+    assert!(status.contains("out of quota (budget)") && status.contains("--stop-at-limit"), "{status}");
+    let opened = resume(&world, &[]);
+    assert_eq!(opened.code, Some(0), "{opened:?}");
+    assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
 }

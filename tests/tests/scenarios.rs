@@ -170,6 +170,26 @@ fn a_run_whose_owner_crashed_traps_no_new_session_and_is_offered_for_resume() {
 }
 
 #[test]
+fn a_run_that_is_cancelled_in_a_pause_or_before_its_first_session_is_archived() {
+    let mut in_a_pause = world(ITEMS);
+    let _model =
+        start(&mut in_a_pause, |_| Step::error(429, "Number of requests has exceeded your rate limit"));
+    let paused = run(&in_a_pause, &["--no-wait"]);
+    assert_eq!(paused.code, Some(6), "{paused:?}");
+    let planned = world(ITEMS);
+    planned.plimsoll(&["start", "--objective", "Do the plan."]).run().expect_success();
+    for world in [in_a_pause, planned] {
+        let run_id = world.json(STATE)["run_id"].as_str().expect("an id").to_owned();
+        world.plimsoll(&["stop"]).run().expect_success();
+        let folder = format!(".claude/plimsoll/runs/{run_id}");
+        assert_eq!(world.json(format!("{folder}/state.json"))["status"], "cancelled");
+        for file in ["PROMPT.md", "fix_plan.md"] {
+            assert!(world.exists(format!("{folder}/{file}")), "{file}");
+        }
+    }
+}
+
+#[test]
 fn at_an_emergency_nothing_of_ours_keeps_a_session_going() {
     let mut world = world(ITEMS);
     let model = start(&mut world, |turn| match (turn.iteration, turn.step) {

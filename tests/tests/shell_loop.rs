@@ -1,7 +1,10 @@
 //! The loop as a shell script: the same hooks, judged by `plimsoll gate`, with the real client.
 
-use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, start, world};
-use std::time::Duration;
+use plimsoll_tests::{
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, start, subscribed, usage_limit,
+    world,
+};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::scripted_model::Step;
 use testkit::workspace_root;
 use testkit::world::{Finished, World};
@@ -52,6 +55,27 @@ fn a_loop_without_hooks_stops_and_says_why() {
     assert!(finished.stdout.contains("RALPH_STOP|fatal_error|our hooks did not run"), "{}", finished.stdout);
     assert_eq!(first_request_of(&model, 1).matches("Current State").count(), 1);
     assert!(events(&journal(&world), "session_start").is_empty());
+}
+
+#[test]
+fn a_usage_limit_pauses_a_loop_until_its_reset_and_says_why() {
+    let mut world = subscribed(ITEMS);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs();
+    // The client prints the minutes alone.
+    let resets_at = (now / 60 + 120) * 60;
+    let _model = start(&mut world, move |_| usage_limit(resets_at));
+    world.plimsoll(&["init"]).run().expect_success();
+    let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
+        claude -p --model opus < PROMPT.md || true
+        plimsoll gate < /dev/null"#;
+    let finished = world.command("bash", &["-c", script]).timeout(Duration::from_secs(60)).run();
+    assert_eq!(finished.code, Some(75), "{finished:?}");
+    let pause = finished.stdout.lines().find(|line| line.starts_with("RALPH_PAUSE|")).expect("a pause");
+    let parts: Vec<&str> = pause.splitn(3, '|').collect();
+    assert_eq!(world.json(".claude/ralph-state.json")["paused_until"], parts[1], "{pause}");
+    let until = store::clock::parse(parts[1]).expect(pause);
+    assert_eq!(until.timestamp().unsigned_abs(), resets_at, "{pause}");
+    assert!(parts[2].starts_with("usage limit: ") && parts[2].contains("resets"), "{pause}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use policy::pause;
 use protocol::result::RunResult;
 use session::state::Phase;
 use session::verdict::ContinueKind;
-use session::{Ending, Exit, RunState, Verdict};
+use session::{Ending, Exit, RunState, SessionRecord, Verdict};
 use std::process::ExitCode;
 use std::time::Duration;
 use store::{Project, clock, config, environment, lock, sessions, state_file};
@@ -86,9 +86,13 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, st
         result.kind.as_deref() == Some("result") && result.session_id == state.session_id
     };
     let result = result.and_then(|bytes| RunResult::parse(bytes).ok()).filter(ours);
+    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     let ended = match result.filter(|_| state.iteration_record.phase != Phase::Planned) {
-        Some(result) => Ended::of_result(Some(&result), Exit::default()),
-        None => of_records(project, &state),
+        Some(result) => {
+            let at = record.ended_at.as_deref().and_then(clock::parse);
+            Ended::of_result(Some(&result), Exit::default(), at)
+        }
+        None => by_record(&state, &record),
     };
     iteration::finish(project, &settings, &state.run_id, &ended)
 }
@@ -104,13 +108,12 @@ fn waited_for(state: &RunState) -> Option<Verdict> {
     (kind.passes() && has_passed).then_some(goes_on)
 }
 
-fn of_records(project: &Project, state: &RunState) -> Ended {
+fn by_record(state: &RunState, record: &SessionRecord) -> Ended {
     if state.iteration_record.phase == Phase::Planned {
         let words = "our hooks did not run in this session: is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
         return Ended { ending: Ending::Fatal(words.to_owned()), ..Ended::default() };
     }
-    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
-    Ended::by_record(&record)
+    Ended::by_record(record)
 }
 
 fn obey(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {

@@ -118,16 +118,19 @@ fn over(state: &RunState) -> u8 {
         _ => "this run is over".to_owned(),
     };
     say(Marker::Stop { status: state.status, reason });
-    let then = if for_good { "there is nothing to resume" } else { way_on(state.status) };
+    let then = if for_good { "there is nothing to resume" } else { way_on(state) };
     say_error(&format!("the run \"{}\" is over ({}): {then}", state.task_name, state.status));
     if for_good { 0 } else { state.status.exit_code() }
 }
 
 /// What opens a run again, beside `plimsoll run --resume`.
-pub(crate) fn way_on(status: Status) -> &'static str {
-    match status {
+pub(crate) fn way_on(state: &RunState) -> &'static str {
+    match state.status {
         Status::CircuitBreaker => "look at the reason, mend it, then: plimsoll run --resume --reset-breaker",
         Status::MaxIterations => "plimsoll run --resume --max-iterations N, with a larger N",
+        Status::Budget if policy::bounds::stops_for_quota(state) => {
+            "plimsoll run --resume, when the quota has room again (or with a larger --stop-at-limit PERCENT)"
+        }
         Status::Budget => "plimsoll run --resume --max-cost USD (or --max-tokens N), with more",
         Status::Deadline => "plimsoll run --resume --deadline TIME, with a later one",
         _ => "plimsoll run --resume",

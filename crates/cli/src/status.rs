@@ -1,5 +1,6 @@
 //! `plimsoll status`: where the run stands, on one screen.
 
+mod columns;
 mod screen;
 #[cfg(test)]
 mod tests;

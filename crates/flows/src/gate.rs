@@ -1,6 +1,7 @@
 //! The gate at Stop: evidence for the one who judges, and a provisional verdict for the session itself.
 
 use crate::call::Call;
+use crate::ended::reset_of;
 use crate::signal::Signal;
 use crate::{capture, facts, pack};
 use policy::completion::{Completion, completion};
@@ -91,7 +92,8 @@ fn judge(call: &Call, ending: Ending, last_message: Option<String>) -> Result<Op
     let Some(state) = call.owned_run()? else { return Ok(None) };
     let todo = facts::todo(&call.project, &state);
     let now = clock::stamp(clock::now());
-    let evidence = Evidence { ending, last_message, todo, now, ..Evidence::default() };
+    let resets_at = reset_of(&ending, None);
+    let evidence = Evidence { ending, resets_at, last_message, todo, now, ..Evidence::default() };
     let verdict = provisional(&state, &evidence, &call.settings);
     let entry = Entry::new("provisional_verdict")
         .run(Some((&state.run_id, state.iteration)))
@@ -133,7 +135,7 @@ fn note_failure(call: &Call, failure: &StopFailure) -> Result<(), StoreError> {
     let evidence = FailureEvidence {
         at: clock::stamp(clock::now()),
         error: failure.error.clone().unwrap_or_default(),
-        details: clip(failure.error_details.as_deref().unwrap_or_default(), WORDS_KEPT),
+        details: clip(words_of(failure), WORDS_KEPT),
     };
     note(call, |record| record.failure = Some(evidence))
 }
@@ -146,9 +148,16 @@ fn note(call: &Call, change: impl FnOnce(&mut session::SessionRecord)) -> Result
     sessions::update(&call.project, &call.session_id, Duration::from_secs(3), change)
 }
 
+/// What the client shows the person; of a limit it says nothing else, and there it names the reset.
+fn words_of(failure: &StopFailure) -> &str {
+    let words = [&failure.last_assistant_message, &failure.error_details];
+    let said = words.into_iter().flatten().find(|words| !words.trim().is_empty());
+    said.map_or("", String::as_str)
+}
+
 /// The client's word for an API error (PROTOCOL §2).
 pub fn ending_of(failure: &StopFailure) -> Ending {
-    let words = failure.last_assistant_message.clone().or(failure.error_details.clone()).unwrap_or_default();
+    let words = words_of(failure).to_owned();
     match failure.error.as_deref().unwrap_or_default() {
         "authentication_failed" => Ending::Fatal(format!("authentication failed: {words}")),
         "billing_error" => Ending::Fatal(format!("billing: {words}")),

@@ -1,91 +1,21 @@
 //! The end of an iteration: evidence recorded, work saved, closed, verified, judged. Each step is written down
 //! before the next, so that a kill between two is recoverable; judging happens once per (run, iteration).
 
+pub use crate::ended::Ended;
+
 use crate::observe::{footing, observe, started_above};
 use crate::verify::verify;
 use crate::{archive, capture, close, facts, keep, save};
 use policy::completion::{Completion, completion};
-use policy::ending::ending;
 use policy::gate::{Evidence, gate};
-use policy::reset_clock::{self, ResetClock};
 use policy::{bounds, breaker};
-use protocol::result::RunResult;
 use session::journal::Entry;
-use session::limits::Quota;
 use session::state::Phase;
 use session::text::clip;
 use session::verdict::PauseKind;
-use session::{Ending, Exit, RunState, SessionRecord, Settings, Verdict};
+use session::{Ending, RunState, SessionRecord, Settings, Verdict};
 use std::path::Path;
 use store::{Durability, Project, StoreError, clock, journal, sessions, state_file};
-
-/// What is known of a session that has ended.
-#[derive(Debug, Clone, Default)]
-pub struct Ended {
-    /// How.
-    pub ending: Ending,
-    /// The result's text.
-    pub result_text: Option<String>,
-    /// When the limit that ended it resets, RFC 3339 UTC.
-    pub resets_at: Option<String>,
-    /// What it cost, US dollars.
-    pub cost_usd: f64,
-    /// What it used, in tokens as the client counts them.
-    pub tokens: u64,
-    /// The client's quotas, as it told them in this session.
-    pub quota: Option<Quota>,
-    /// A tool that the client refused to run.
-    pub denied_tool: Option<String>,
-}
-
-impl Ended {
-    /// What the client's result and its exit tell.
-    pub fn of_result(result: Option<&RunResult>, exit: Exit) -> Ended {
-        let Some(found) = result else { return Ended { ending: ending(None, exit), ..Ended::default() } };
-        Ended {
-            ending: ending(result, exit),
-            result_text: found.result.clone(),
-            // As last resort: the client's words.
-            resets_at: found.result.as_deref().and_then(reset_in).map(clock::stamp),
-            cost_usd: found.total_cost_usd.unwrap_or(0.0),
-            tokens: found.tokens(),
-            quota: None,
-            denied_tool: found.permission_denials.first().and_then(|denial| denial.tool_name.clone()),
-        }
-    }
-
-    /// What the hooks' records alone tell of an ending: in a shell loop nobody sees the client's result.
-    pub fn by_record(record: &SessionRecord) -> Ended {
-        let ending = if record.ended_by_us.is_some() {
-            Ending::HookStopped
-        } else if let Some(failure) = &record.failure {
-            crate::gate::ending_of(&protocol::event::StopFailure {
-                error: Some(failure.error.clone()),
-                error_details: Some(failure.details.clone()),
-                last_assistant_message: None,
-            })
-        } else if record.stop.is_some() {
-            Ending::Completed
-        } else {
-            Ending::Unknown
-        };
-        let words = match &ending {
-            Ending::Limit(words) => reset_in(words).map(clock::stamp),
-            _ => None,
-        };
-        Ended { ending, resets_at: words, ..Ended::default() }
-    }
-}
-
-/// When a limit resets, by the words in which the client says so.
-fn reset_in(words: &str) -> Option<chrono::DateTime<chrono::Utc>> {
-    match reset_clock::find(words)? {
-        ResetClock::Epoch(seconds) => clock::at(seconds),
-        ResetClock::Time { hour, minute, month_day, utc } => {
-            clock::next_wall_clock(clock::now(), (hour, minute), month_day, utc)
-        }
-    }
-}
 
 /// Takes an iteration from its end to its verdict. None if there is no run, or nothing to judge.
 pub fn finish(
@@ -135,13 +65,16 @@ pub fn finish_unless(
     let mut evidence = evidence(project, &state, &record, ending, ended);
     evidence.started_above = started_above(project, settings, &record);
     if !state.status.is_over() && completion(&state, &evidence) == Completion::Plausible {
-        evidence.verify = verify(project, settings, &state.verify, give_up);
+        evidence.verify = verify(project, settings, &state, give_up);
         let given_up = evidence.verify.len() < state.verify.len();
         if given_up && let Some(paused) = pause(project, run_id)? {
             return Ok(Some(paused));
         }
     }
     evidence.observation = Some(observe(project, settings, &state, &record, &evidence, &stands_on));
+    // Only now: the verify commands may have taken long.
+    let now = clock::now();
+    (evidence.now, evidence.now_seconds) = (clock::stamp(now), now.timestamp());
     judge(project, settings, run_id, state.iteration, &evidence)
 }
 
@@ -164,7 +97,7 @@ fn note_end(project: &Project, run_id: &str, ended: &Ended) -> Result<Option<Run
         let record = &mut state.iteration_record;
         if matches!(record.phase, Phase::Planned | Phase::Spawned) {
             record.phase = Phase::Ended;
-            record.ended_at = Some(clock::stamp(clock::now()));
+            record.ended_at = Some(clock::stamp(ended.at.unwrap_or_else(clock::now)));
             record.ending = Some(ended.ending.clone());
             record.resets_at.clone_from(&ended.resets_at);
             record.denied_tool.clone_from(&ended.denied_tool);
@@ -178,7 +111,7 @@ fn note_end(project: &Project, run_id: &str, ended: &Ended) -> Result<Option<Run
             state.cost_usd += state.iteration_record.cost_usd;
             state.tokens += ended.tokens;
             if let Some(quota) = &ended.quota {
-                state.quota.clone_from(quota);
+                state.quota.merge(quota);
             }
             note_history(state);
         }
@@ -212,14 +145,11 @@ fn evidence(
         Ending::Completed => ended.result_text.clone().filter(|text| !text.is_empty()).or(at_stop),
         _ => at_stop,
     };
-    let now = clock::now();
     Evidence {
         ending,
         resets_at: state.iteration_record.resets_at.clone(),
         last_message,
         todo: facts::todo(project, state),
-        now: clock::stamp(now),
-        now_seconds: now.timestamp(),
         ..Evidence::default()
     }
 }

@@ -8,6 +8,7 @@ pub mod capture;
 pub mod checkpoint;
 pub mod close;
 pub mod compact;
+mod ended;
 pub mod exclude;
 pub mod facts;
 pub mod gate;

@@ -62,14 +62,15 @@ pub fn started_above(project: &Project, settings: &Settings, record: &SessionRec
 /// What has moved, in words, and whether that could not be found out.
 fn moved(project: &Project, before: Option<&Footing>, now: &Footing) -> (Vec<String>, bool) {
     let Some(before) = before else { return (Vec::new(), true) };
+    let files_changed = now.files_changed(before);
     let differences = [
         (before.head != now.head && is_work(project, before), HEAD_MOVED),
-        (before.tree != now.tree && before.tree.is_some() && now.tree.is_some(), "files changed"),
+        (files_changed == Some(true), "files changed"),
         (before.memory != now.memory, "the working memory was written"),
     ];
     let moved: Vec<String> =
         differences.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned()).collect();
-    let unsure = moved.is_empty() && (before.tree.is_none() || now.tree.is_none());
+    let unsure = moved.is_empty() && files_changed.is_none();
     (moved, unsure)
 }
 

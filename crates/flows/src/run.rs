@@ -21,6 +21,7 @@ use protocol::settings::Era;
 use session::journal::Entry;
 use session::state::Phase;
 use session::status::Status;
+use session::verdict::PauseKind;
 use session::{Ending, RunState, Settings, Verdict};
 use std::path::PathBuf;
 use store::{Durability, Project, StoreError, clock, disk, journal, state_file};
@@ -247,9 +248,45 @@ impl Runner<'_> {
     }
 }
 
-/// A run that was paused until a known moment goes on waiting for it when it is resumed.
+/// A run that was paused until a known moment goes on waiting for it when it is resumed; for its share of a
+/// quota only as far as the share that it has now says so.
 fn pause_that_lasts(run: &RunState) -> Option<Verdict> {
     let Some(Verdict::Pause { kind, until: Some(until), .. }) = &run.last_verdict else { return None };
-    let lasts = kind.passes() && clock::parse(until).is_some_and(|until| until > clock::now());
+    let now = clock::now();
+    if *kind == PauseKind::Quota {
+        let bound = policy::bounds::reached(run, &clock::stamp(now));
+        return bound.filter(|bound| matches!(bound, Verdict::Pause { .. }));
+    }
+    let lasts = kind.passes() && clock::parse(until).is_some_and(|until| until > now);
     run.last_verdict.clone().filter(|_| lasts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use session::limits::{Limits, Quota, QuotaWindow};
+
+    #[test]
+    fn a_pause_for_the_quota_lasts_as_long_as_the_share_says_so_and_a_limit_until_its_reset() {
+        let reset = clock::stamp(clock::now() + chrono::Duration::hours(2));
+        let paused = |kind, share| RunState {
+            max_iterations: 50,
+            limits: Limits { stop_at_limit_percent: share, ..Limits::default() },
+            quota: Quota {
+                five_hour: Some(QuotaWindow { percent: 85.0, resets_at: Some(reset.clone()) }),
+                seven_day: None,
+            },
+            last_verdict: Some(Verdict::Pause { kind, until: Some(reset.clone()), reason: String::new() }),
+            ..RunState::default()
+        };
+        for (kind, share, lasts) in [
+            (PauseKind::Quota, Some(80), true),
+            (PauseKind::Quota, Some(100), false),
+            (PauseKind::Quota, None, false),
+            (PauseKind::Limit, Some(100), true),
+            (PauseKind::Interrupted, Some(80), false),
+        ] {
+            assert_eq!(pause_that_lasts(&paused(kind, share)).is_some(), lasts, "{kind:?} {share:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Creating a run, resuming one, cancelling one.
 
+use crate::archive::archive;
 use crate::call::{RUN_VARIABLE, SESSION_VARIABLE};
 use crate::exclude::exclude_run_files;
 use crate::facts;
@@ -284,6 +285,8 @@ fn reopen(state: &mut RunState, now: &str) {
     if is_over_for_good || is_open_breaker {
         return;
     }
+    // The next session tells anew.
+    state.quota.forget_undated();
     let repeats = matches!(&state.last_verdict, Some(Verdict::Pause { kind, .. }) if kind.repeats());
     let is_judged = state.iteration_record.phase == Phase::Judged && !repeats;
     match policy::bounds::reached(state, now).filter(|_| is_judged) {
@@ -335,7 +338,19 @@ pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
     if let Some((_, state)) = cancelled.as_ref().filter(|(_, state)| state.status == Status::Cancelled) {
         end_orphan(project, state)?;
     }
+    if matches!(cancelled, Some((true, _))) {
+        archive_cancelled(project, &run_id)?;
+    }
     Ok(cancelled.map(|(_, state)| state))
+}
+
+/// Nobody may come to judge it any more: it is archived as it stands. One whose session ends later is archived then
+/// once more.
+fn archive_cancelled(project: &Project, run_id: &str) -> Result<(), StoreError> {
+    match state_file::load(project, Some(run_id))? {
+        Some(state) => archive(project, &state),
+        None => Ok(()),
+    }
 }
 
 /// The session's hooks look at its record after every batch of tools, and at the state only when they act.

@@ -3,6 +3,8 @@
 //! The digest is over what a commit of everything would hold, so that neither staging nor committing changes it:
 //! the blobs of HEAD, and over them the working tree wherever it differs. Nothing is written anywhere.
 
+mod coarse;
+
 use crate::changes::{self, Change, Index, Place, Until, names};
 use crate::git;
 use sha2::{Digest, Sha256};
@@ -17,7 +19,7 @@ use std::time::Duration;
 
 /// A footing is taken between sessions, where nobody minds a moment, but nobody wants to wait for a minute.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// More files than this are no project whose every file we look at.
+/// In a project with more files than this we do not look into them.
 const MOST_FILES: usize = 50_000;
 /// A larger file counts by size and modification time: reading it would take too long.
 const LARGEST_READ: u64 = 16 * 1024 * 1024;
@@ -29,8 +31,8 @@ const PASSED_OVER: [&str; 6] = [".git", ".claude", "node_modules", "target", ".v
 pub struct Footing {
     /// The commit; none outside git and before the first.
     pub head: Option<String>,
-    /// The content of the working tree, apart from ours and from ignored files, as a digest; none if it could
-    /// not be found out in time.
+    /// The working tree, apart from ours and from ignored files, as a digest: of its content, or of sizes and times
+    /// where that would take too long; none if neither could be found out in time.
     pub tree: Option<String>,
 }
 
@@ -40,8 +42,13 @@ pub struct Footing {
 /// A file over 16 MB that differs from HEAD counts by size and modification time, so committing it does change
 /// the digest.
 pub fn footing(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Footing {
+    let found = by_content(folder, is_ours);
+    Footing { tree: found.tree.or_else(|| coarse::tree(folder, is_ours)), ..found }
+}
+
+fn by_content(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Footing {
     let until = Until::within(DEADLINE);
-    let mut content = Content { is_ours, until, files: BTreeMap::new() };
+    let mut content = Content { is_ours, until, most: MOST_FILES, reads: true, files: BTreeMap::new() };
     match Place::of(folder, until) {
         Ok(Some(place)) => {
             let head = git::head(folder);
@@ -57,6 +64,10 @@ pub fn footing(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Footing {
 struct Content<'a> {
     is_ours: &'a dyn Fn(&str) -> bool,
     until: Until,
+    /// So many files at most.
+    most: usize,
+    /// False where files count by size and modification time alone.
+    reads: bool,
     files: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -73,13 +84,17 @@ impl Content<'_> {
             self.add_commit(folder, head)?;
         }
         self.add_changes(folder, place, head, b"")?;
-        // A project in an ignored folder of somebody's larger repository: git has nothing to say about it.
-        let is_unseen = self.files.is_empty() && !place.prefix.is_empty();
-        if is_unseen && changes::answer(folder, &["check-ignore", "-q", "--", "."], None, self.until).is_ok()
-        {
-            return self.add_folder(folder);
+        if self.files.is_empty() && self.is_ignored(folder, place) {
+            self.add_folder(folder)
+        } else {
+            Some(())
         }
-        Some(())
+    }
+
+    /// A project in an ignored folder of somebody's larger repository: git has nothing to say about it.
+    fn is_ignored(&self, folder: &Path, place: &Place) -> bool {
+        let question = ["check-ignore", "-q", "--", "."];
+        !place.prefix.is_empty() && changes::answer(folder, &question, None, self.until).is_ok()
     }
 
     fn add_commit(&mut self, folder: &Path, head: &str) -> Option<()> {
@@ -180,7 +195,8 @@ impl Content<'_> {
                     self.note(key, link_at(&path)?)?;
                 } else if found.is_file() {
                     let mode = mode_on_disk(&found);
-                    let digest = is_read(&path, &found).then(|| digest_of(&path)).flatten();
+                    let is_read = self.reads && is_read(&path, &found);
+                    let digest = is_read.then(|| digest_of(&path)).flatten();
                     let content = digest.map(|digest| format!("{mode} {digest}").into_bytes());
                     self.note(key, content.unwrap_or_else(|| by_time(mode, &found)))?;
                 }
@@ -197,7 +213,7 @@ impl Content<'_> {
     }
 
     fn may_go_on(&self) -> Option<()> {
-        (self.files.len() <= MOST_FILES && !self.until.is_over()).then_some(())
+        (self.files.len() <= self.most && !self.until.is_over()).then_some(())
     }
 
     fn digest(&self) -> String {

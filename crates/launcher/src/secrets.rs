@@ -1,27 +1,86 @@
 //! What looks like a secret and is therefore never committed by us. A guess on the safe side: what it takes for
 //! one is left out and named, and the user can commit it himself.
 
-/// True when a file's name says that it holds a secret.
+mod tokens;
+
+/// True when a file's name says that it holds a secret. An example of such a file holds none: what stands in it
+/// is looked at all the same.
 pub(crate) fn is_secret_name(path: &str) -> bool {
-    const NAMES: [&str; 7] =
-        [".netrc", ".npmrc", ".pypirc", ".htpasswd", ".git-credentials", "credentials", "credentials.json"];
-    const ENDINGS: [&str; 7] = [".pem", ".key", ".p12", ".pfx", ".kdbx", ".jks", ".keystore"];
-    const KEYS: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
-    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    let path = path.to_lowercase();
+    let name = path.rsplit('/').next().unwrap_or(&path);
     let starts = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
     let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
-    NAMES.contains(&name.as_str())
+    let speaks_of_secrets = starts(&SPEAK_OF_SECRETS) && !ends(&SOURCES);
+    let is_secret = NAMES.contains(&name)
+        || PLACES.iter().any(|place| path == *place || path.ends_with(&format!("/{place}")))
         || ends(&ENDINGS)
-        || name == ".env"
-        || starts(&[".env."]) && !ends(&[".example", ".sample", ".template"])
+        || starts(&[".env.", ".env-", ".env_"])
         || starts(&KEYS) && !ends(&[".pub"])
-        || starts(&["secrets."])
-        || starts(&["service-account"]) && ends(&[".json"])
+        || speaks_of_secrets
+        || starts(&["secret", "service-account", "service_account"]) && ends(&[".json"])
+        || name.contains("firebase-adminsdk") && ends(&[".json"]);
+    is_secret && !is_example(name)
+}
+
+const NAMES: [&str; 18] = [
+    ".boto",
+    ".credentials.json",
+    ".dockercfg",
+    ".dockerconfigjson",
+    ".envrc",
+    ".git-credentials",
+    ".htpasswd",
+    ".my.cnf",
+    ".netrc",
+    ".npmrc",
+    ".pgpass",
+    ".pypirc",
+    ".s3cfg",
+    ".vault-token",
+    ".vault_pass",
+    "_netrc",
+    "credentials",
+    "pgpass.conf",
+];
+/// Names that say nothing without their folder.
+const PLACES: [&str; 2] = [".docker/config.json", ".kube/config"];
+const ENDINGS: [&str; 18] = [
+    ".agekey",
+    ".env",
+    ".htpasswd",
+    ".jks",
+    ".kdbx",
+    ".key",
+    ".keystore",
+    ".kubeconfig",
+    ".p12",
+    ".p8",
+    ".pem",
+    ".pfx",
+    ".pkcs12",
+    ".ppk",
+    ".tfstate",
+    ".tfstate.backup",
+    ".tfvars",
+    ".tfvars.json",
+];
+const KEYS: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
+const SPEAK_OF_SECRETS: [&str; 4] = ["client_secret", "credentials.", "kubeconfig", "secrets."];
+/// Code and prose about secrets. (Not so `secrets.py` and `secrets.h`: there some keep the secrets themselves.)
+const SOURCES: [&str; 14] = [
+    ".c", ".cpp", ".cs", ".go", ".html", ".java", ".kt", ".md", ".rb", ".rs", ".scala", ".swift", ".ts",
+    ".tsx",
+];
+
+/// `.env.example`, `sample.env`, `secrets.template.yaml`.
+fn is_example(name: &str) -> bool {
+    const EXAMPLES: [&str; 6] = ["dist", "example", "examples", "sample", "template", "tmpl"];
+    name.split(['.', '-', '_']).any(|part| EXAMPLES.contains(&part))
 }
 
 /// True when a file holds a private key or something that looks like a well-known kind of token.
 pub(crate) fn holds_secret(content: &[u8]) -> bool {
-    content.split(|byte| *byte == b'\n').any(|line| is_key_line(line) || holds_token(line))
+    content.split(|byte| *byte == b'\n').any(|line| is_key_line(line) || tokens::holds_token(line))
 }
 
 /// In two pieces, so that this file is not taken for a secret itself.
@@ -31,36 +90,6 @@ const KEY_ENDS: [&[u8]; 2] = [b"PRIVATE KEY-----", b"PRIVATE KEY BLOCK-----"];
 fn is_key_line(line: &[u8]) -> bool {
     let start = places(line, KEY_STARTS).next();
     start.is_some_and(|start| KEY_ENDS.iter().any(|end| places(&line[start..], end).next().is_some()))
-}
-
-/// How a token begins, how many letters follow at least, and which letters may beside letters and digits.
-const TOKENS: [(&[u8], usize, &[u8]); 6] = [
-    (b"sk-ant-", 20, b"-_"),
-    (b"ghp_", 30, b""),
-    (b"github_pat_", 22, b"_"),
-    (b"glpat-", 20, b"-_"),
-    (b"xoxb-", 20, b"-"),
-    (b"xoxp-", 20, b"-"),
-];
-
-fn holds_token(line: &[u8]) -> bool {
-    let starts_a_word = |place: usize| place == 0 || !line[place - 1].is_ascii_alphanumeric();
-    let letters_from = |place: usize, allowed: &dyn Fn(u8) -> bool| {
-        line[place..].iter().take_while(|byte| allowed(**byte)).count()
-    };
-    let is_token = TOKENS.iter().any(|(start, least, others)| {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || others.contains(&byte);
-        places(line, start)
-            .any(|place| starts_a_word(place) && letters_from(place + start.len(), &allowed) >= *least)
-    });
-    // The one kind whose length is known: longer runs of capitals are something else.
-    let is_access_key = |place: usize| {
-        let rest = &line[place + 4..];
-        starts_a_word(place)
-            && letters_from(place + 4, &|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()) == 16
-            && !rest.get(16).is_some_and(u8::is_ascii_alphanumeric)
-    };
-    is_token || places(line, b"AKIA").any(is_access_key)
 }
 
 /// Where a word stands in a line.
@@ -101,6 +130,29 @@ mod tests {
             "secrets.yaml",
             "service-account.json",
             "service-account-prod.json",
+            "prod.env",
+            "deploy/.envrc",
+            ".env_prod",
+            ".pgpass",
+            "prod.tfvars",
+            "prod.auto.tfvars.json",
+            "terraform.tfstate",
+            "terraform.tfstate.backup",
+            "client_secret.json",
+            "client_secret_12-ab.apps.googleusercontent.com.json",
+            "secret.json",
+            "secret-prod.json",
+            "secrets.py",
+            "secrets.json",
+            "credentials.yml",
+            "config/credentials.yml.enc",
+            ".claude/.credentials.json",
+            "kubeconfig",
+            "kubeconfig-prod.yaml",
+            ".kube/config",
+            "home/.docker/config.json",
+            "my-app-firebase-adminsdk-x1.json",
+            "AuthKey_1.p8",
         ];
         for name in secret {
             assert!(is_secret_name(name), "{name}");
@@ -109,8 +161,29 @@ mod tests {
             ".env.example",
             ".env.local.sample",
             ".env.template",
-            ".envrc",
+            ".env-example",
+            ".env.dist",
+            "prod.env.example",
+            "example.env",
+            "app.env.template",
+            ".envrc.sample",
+            "prod.tfvars.example",
+            "secrets.example.yaml",
+            "client_secret.json.template",
             "id_rsa.pub",
+            "secrets.rs",
+            "client_secret.go",
+            "secret.rs",
+            "secretary.txt",
+            "docker/config.json",
+            "kube/config",
+            "env.ts",
+            "environment.json",
+            "main.tf",
+            "tfstate.md",
+            "token.ts",
+            "keystore.rs",
+            "monkey",
             "key.rs",
             "keys",
             "credentials.rs",
@@ -126,34 +199,16 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_tokens_are_known_by_their_looks() {
-        let letters = |count: usize| "aB3".repeat(count)[..count].to_owned();
-        let secret = [
+    fn private_keys_are_known_by_their_first_line() {
+        for line in [
             format!("{}RSA {}", "-----BEGIN ", "PRIVATE KEY-----"),
             format!("  key: \"{}{}\\n", "-----BEGIN ", "PRIVATE KEY-----"),
             format!("{}PGP {}", "-----BEGIN ", "PRIVATE KEY BLOCK-----"),
-            format!("token = 'sk-{}api03-{}'", "ant-", letters(30)),
-            format!("ghp{}{}", "_", letters(36)),
-            format!("x=github_{}{}", "pat_", letters(40)),
-            format!("GL:glp{}{}", "at-", letters(20)),
-            format!("xo{}12345-67890-{}", "xb-", letters(24)),
-            format!("xo{}12345-67890-{}", "xp-", letters(24)),
-            format!("id: AK{}{}", "IA", "A1B2C3D4E5F6G7H8"),
-        ];
-        for line in &secret {
+        ] {
             assert!(holds_secret(format!("first\n{line}\nlast\n").as_bytes()), "{line}");
         }
-        let plain = [
-            format!("{}CERTIFICATE-----", "-----BEGIN "),
-            "-----BEGIN\nPRIVATE KEY-----".to_owned(),
-            "sk-ant-, ghp_, github_pat_, glpat-, xoxb-".to_owned(),
-            format!("disk-ant-{}", letters(40)),
-            "AKIAshort".to_owned(),
-            format!("AKIA{}", "A".repeat(40)),
-            format!("MAKIA{}", "A".repeat(16)),
-        ];
-        for line in &plain {
-            assert!(!holds_secret(line.as_bytes()), "{line}");
-        }
+        let certificate = format!("{}CERTIFICATE-----", "-----BEGIN ");
+        assert!(!holds_secret(certificate.as_bytes()));
+        assert!(!holds_secret(b"-----BEGIN\nPRIVATE KEY-----"));
     }
 }

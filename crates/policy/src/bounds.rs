@@ -20,12 +20,8 @@ pub fn reached(state: &RunState, now: &str) -> Option<Verdict> {
 /// Money, tokens or time are used up: so they are also where a session is not counted.
 pub fn spent(state: &RunState, now: &str) -> Option<Verdict> {
     let stop = |status, reason| Some(Verdict::Stop { status, reason });
-    let Limits { max_cost_usd, max_tokens, .. } = state.limits;
-    if let Some(most) = max_cost_usd.filter(|most| state.cost_usd >= *most) {
-        return stop(Status::Budget, format!("${:.2} of ${most:.2} spent", state.cost_usd));
-    }
-    if let Some(most) = max_tokens.filter(|most| state.tokens >= *most) {
-        return stop(Status::Budget, format!("{} of {} tokens used", tokens(state.tokens), tokens(most)));
+    if let Some(reason) = budget(state) {
+        return stop(Status::Budget, reason);
     }
     if let Some(deadline) = passed(state, now) {
         return stop(Status::Deadline, format!("the deadline was {deadline}"));
@@ -38,9 +34,29 @@ pub fn reckoned_usd(known_usd: f64, known_tokens: u64, tokens: u64) -> f64 {
     if known_tokens == 0 { 0.0 } else { known_usd / known_tokens as f64 * tokens as f64 }
 }
 
+/// The money or the tokens that are used up, in words.
+fn budget(state: &RunState) -> Option<String> {
+    let Limits { max_cost_usd, max_tokens, .. } = state.limits;
+    if let Some(most) = max_cost_usd.filter(|most| state.cost_usd >= *most) {
+        return Some(format!("${:.2} of ${most:.2} spent", state.cost_usd));
+    }
+    let most = max_tokens.filter(|most| state.tokens >= *most)?;
+    Some(format!("{} of {} tokens used", tokens(state.tokens), tokens(most)))
+}
+
 /// The deadline, if it has passed. Moments of one form sort as text.
 pub fn passed<'a>(state: &'a RunState, now: &str) -> Option<&'a str> {
     state.limits.deadline.as_deref().filter(|deadline| now >= *deadline)
+}
+
+/// Is it neither money nor tokens, but a share of a quota that names no reset?
+pub fn stops_for_quota(state: &RunState) -> bool {
+    let share = state.limits.stop_at_limit_percent.map(f64::from);
+    let is_undated = |window: &QuotaWindow| {
+        window.resets_at.is_none() && share.is_some_and(|share| window.percent >= share)
+    };
+    budget(state).is_none()
+        && [&state.quota.five_hour, &state.quota.seven_day].into_iter().flatten().any(is_undated)
 }
 
 fn quota(state: &RunState, now: &str) -> Option<Verdict> {
@@ -62,8 +78,10 @@ fn quota(state: &RunState, now: &str) -> Option<Verdict> {
             Some(Verdict::Stop { status: Status::Deadline, reason })
         }
         Some(reset) => Some(Verdict::Pause { kind: PauseKind::Quota, until: Some(reset.clone()), reason }),
-        // Without a reset there is nothing to wait for.
-        None => Some(Verdict::Stop { status: Status::Budget, reason }),
+        None => {
+            let reason = format!("{reason}; the client names no reset that could be waited for");
+            Some(Verdict::Stop { status: Status::Budget, reason })
+        }
     }
 }
 
@@ -128,7 +146,12 @@ mod tests {
                 Some("RALPH_PAUSE|2026-01-10T00:00:00Z|81% of the weekly quota"),
             ),
             (quota(Some((99.0, past)), None), None),
-            (quota(Some((99.0, "")), None), Some("RALPH_STOP|budget|99% of the five-hour quota")),
+            (
+                quota(Some((99.0, "")), None),
+                Some(
+                    "RALPH_STOP|budget|99% of the five-hour quota is used, and the run stops at 80%; the client names no reset",
+                ),
+            ),
         ] {
             let limits = Limits { stop_at_limit_percent: Some(80), ..Limits::default() };
             let state = RunState { limits, quota, ..state() };

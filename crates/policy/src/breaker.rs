@@ -50,8 +50,8 @@ pub fn observe(
     count_up(state, seen, refusal.is_some());
     let trial = state.breaker.half_open.take();
     let due = |cause: &BreakerCause| {
-        let limit = if trial == Some(*cause) { 1 } else { limit(*cause, limits) };
-        limit > 0 && count(*cause, state) >= limit
+        let limit = limit(*cause, limits);
+        limit > 0 && (count(*cause, state) >= limit || trial == Some(*cause) && again(*cause, state))
     };
     let cause = ORDER.into_iter().find(due)?;
     let opened = Opened {
@@ -145,6 +145,14 @@ fn evidence(
     clip(&format!("{trial}{words}"), 500)
 }
 
+/// Has the session on trial met the old trouble? Another error is none: of the old one the fingerprint is kept.
+fn again(cause: BreakerCause, state: &RunState) -> bool {
+    match cause {
+        BreakerCause::SameError => state.error_hashes.len() > 1,
+        cause => count(cause, state) > 0,
+    }
+}
+
 /// Before a stuck item opens the breaker it is set aside, if another one is open: the night goes on with the
 /// rest. Answers with the item.
 pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String> {
@@ -164,12 +172,14 @@ pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String>
     Some(stuck)
 }
 
-/// `--reset-breaker`: the counters begin anew, and the next session is a trial for the old trouble.
+/// `--reset-breaker`: the counters begin anew, and the next session is a trial for the old trouble. By its last
+/// fingerprint the same error is known again.
 pub fn reset(state: &mut RunState) {
     let trouble = state.breaker.opened.take().map(|opened| opened.cause);
     state.breaker = session::breaker::Breaker { half_open: trouble, ..Default::default() };
     state.no_change_count = 0;
-    state.error_hashes.clear();
+    let known = state.error_hashes.pop().filter(|_| trouble == Some(BreakerCause::SameError));
+    state.error_hashes = known.into_iter().collect();
 }
 
 #[cfg(test)]
@@ -286,6 +296,24 @@ mod tests {
         let opened = observe(&mut state, &Observation::default(), None, &LIMITS).unwrap();
         assert_eq!((opened.cause, opened.count), (BreakerCause::NoProgress, 1));
         assert!(opened.evidence.starts_with("again in the session after the reset"), "{}", opened.evidence);
+    }
+
+    #[test]
+    fn after_a_reset_only_the_same_error_opens_it_again() {
+        let mut state = RunState::default();
+        for line in 0..5 {
+            observe(&mut state, &erring(&format!("error[E0308] at src/a.rs:{line}")), None, &LIMITS);
+        }
+        assert!(state.breaker.opened.is_some());
+        reset(&mut state);
+        let (mut same, mut none) = (state.clone(), state.clone());
+        assert_eq!(observe(&mut state, &erring("cannot access 'nowhere'"), None, &LIMITS), None);
+        assert_eq!((count(BreakerCause::SameError, &state), state.breaker.half_open), (1, None));
+        let opened = observe(&mut same, &erring("error[E0308] at src/a.rs:99"), None, &LIMITS).unwrap();
+        assert_eq!(opened.cause, BreakerCause::SameError);
+        assert!(opened.evidence.starts_with("again in the session after the reset"), "{}", opened.evidence);
+        assert_eq!(observe(&mut none, &worked(), None, &LIMITS), None);
+        assert_eq!(count(BreakerCause::SameError, &none), 0);
     }
 
     #[test]

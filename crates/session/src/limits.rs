@@ -26,6 +26,26 @@ pub struct Quota {
     pub seven_day: Option<QuotaWindow>,
 }
 
+impl Quota {
+    /// Takes what is newer, window by window: about the others the client said nothing.
+    pub fn merge(&mut self, newer: &Quota) {
+        for (known, newer) in
+            [(&mut self.five_hour, &newer.five_hour), (&mut self.seven_day, &newer.seven_day)]
+        {
+            if newer.is_some() {
+                known.clone_from(newer);
+            }
+        }
+    }
+
+    /// Forgets figures that name no reset: they would hold for ever.
+    pub fn forget_undated(&mut self) {
+        for window in [&mut self.five_hour, &mut self.seven_day] {
+            window.take_if(|window| window.resets_at.is_none());
+        }
+    }
+}
+
 /// One quota.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -34,4 +54,25 @@ pub struct QuotaWindow {
     pub percent: f64,
     /// When it begins anew, RFC 3339 UTC.
     pub resets_at: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(percent: f64, resets_at: Option<&str>) -> Option<QuotaWindow> {
+        Some(QuotaWindow { percent, resets_at: resets_at.map(str::to_owned) })
+    }
+
+    #[test]
+    fn what_is_said_of_one_window_changes_no_other() {
+        let mut quota = Quota { five_hour: None, seven_day: window(85.0, Some("2026-01-09T00:00:00Z")) };
+        quota.merge(&Quota { five_hour: window(10.0, None), seven_day: None });
+        assert_eq!(quota.seven_day, window(85.0, Some("2026-01-09T00:00:00Z")));
+        quota.merge(&Quota { five_hour: window(12.0, None), seven_day: window(86.0, None) });
+        assert_eq!((&quota.five_hour, &quota.seven_day), (&window(12.0, None), &window(86.0, None)));
+        quota.merge(&Quota { five_hour: window(1.0, Some("2026-01-07T00:00:00Z")), seven_day: None });
+        quota.forget_undated();
+        assert_eq!(quota, Quota { five_hour: window(1.0, Some("2026-01-07T00:00:00Z")), seven_day: None });
+    }
 }

@@ -159,7 +159,7 @@ pub struct FailureEvidence {
     pub at: String,
     /// The client's word for the error.
     pub error: String,
-    /// The API's own words.
+    /// What it told the person, else the API's own words.
     pub details: String,
 }
 

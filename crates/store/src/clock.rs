@@ -1,7 +1,11 @@
 //! The time.
 #![expect(clippy::disallowed_methods, reason = "this is the one place that tells the time")]
 
-use chrono::{DateTime, Datelike, Local, NaiveDate, NaiveDateTime, SecondsFormat, TimeZone, Utc};
+use chrono::{DateTime, Datelike, Duration, Local, NaiveDate, NaiveDateTime, SecondsFormat, TimeZone, Utc};
+
+/// A time that was named without seconds or day has just passed when it lies so little behind: nobody means
+/// tomorrow by it.
+const JUST_PASSED: Duration = Duration::minutes(15);
 
 /// Now.
 pub fn now() -> DateTime<Utc> {
@@ -41,6 +45,16 @@ pub fn next_wall_clock(
     utc: bool,
 ) -> Option<DateTime<Utc>> {
     if utc { next_at(&now, time, month_day) } else { next_at(&now.with_timezone(&Local), time, month_day) }
+}
+
+/// The moment that somebody meant who named this wall-clock time then: the next one, or one that had just passed.
+pub fn named_wall_clock(
+    then: DateTime<Utc>,
+    time: (u32, u32),
+    month_day: Option<(u32, u32)>,
+    utc: bool,
+) -> Option<DateTime<Utc>> {
+    next_wall_clock(then - JUST_PASSED, time, month_day, utc)
 }
 
 /// The moment with this date and time on this machine's wall clock.
@@ -94,5 +108,24 @@ mod tests {
             assert_eq!(found.as_deref(), Some(expected), "{time:?} {day:?}");
         }
         assert_eq!(next_wall_clock(now, (15, 0), Some((2, 30)), true), None);
+    }
+
+    #[test]
+    fn a_time_that_was_named_in_minutes_may_just_have_passed() {
+        let then = parse("2026-11-21T16:16:31Z").unwrap();
+        for (time, day, expected) in [
+            ((16, 16), None, "2026-11-21T16:16:00Z"),
+            ((16, 2), None, "2026-11-21T16:02:00Z"),
+            ((16, 1), None, "2026-11-22T16:01:00Z"),
+            ((16, 17), None, "2026-11-21T16:17:00Z"),
+            ((16, 16), Some((11, 21)), "2026-11-21T16:16:00Z"),
+            ((16, 16), Some((11, 20)), "2027-11-20T16:16:00Z"),
+        ] {
+            let found = named_wall_clock(then, time, day, true).map(stamp);
+            assert_eq!(found.as_deref(), Some(expected), "{time:?} {day:?}");
+        }
+        let midnight = parse("2026-11-21T00:00:20Z").unwrap();
+        assert_eq!(named_wall_clock(midnight, (0, 0), None, true), parse("2026-11-21T00:00:00Z"));
+        assert_eq!(named_wall_clock(midnight, (23, 59), None, true), parse("2026-11-20T23:59:00Z"));
     }
 }

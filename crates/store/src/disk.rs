@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
 
 use crate::{StoreError, io};
+use chrono::{DateTime, Utc};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -157,6 +158,11 @@ impl Growing {
     /// Opens a file; none if it cannot be.
     pub fn open(path: &Path) -> Option<Growing> {
         File::open(path).ok().map(Growing)
+    }
+
+    /// When anything was added last.
+    pub fn grew_at(&self) -> Option<DateTime<Utc>> {
+        self.0.metadata().and_then(|found| found.modified()).ok().map(DateTime::from)
     }
 
     /// What has been added since the last time.
@@ -344,6 +350,9 @@ mod tests {
         fs::remove_file(&path).unwrap();
         writer.write_all(b"two").unwrap();
         assert_eq!(reader.read_on().unwrap(), b"two");
+        let then = crate::clock::at(1_767_733_200).unwrap();
+        writer.set_modified(then.into()).unwrap();
+        assert_eq!(reader.grew_at(), Some(then));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The screen: a pure function from what is known to at most 24 lines, whatever the run's size.
 
+use super::columns;
 use super::words::{next, standing, troubles};
 use crate::progress::for_people as duration;
 use chrono::{DateTime, Utc};
@@ -37,7 +38,8 @@ impl View<'_> {
     /// The lines. What has nothing to say is left out; what says much is cut.
     pub(super) fn lines(&self) -> Vec<String> {
         let state = self.state;
-        let mut lines = vec![clip(&format!("{} ({})", plain(&state.task_name), state.run_id), self.width)];
+        let mut lines =
+            vec![columns::clip(&format!("{} ({})", plain(&state.task_name), state.run_id), self.width)];
         lines.extend(self.wrapped("Status", &standing(self)));
         lines.extend(self.in_hand().map(|words| self.line("In hand", &words)));
         lines.extend(self.items());
@@ -55,20 +57,15 @@ impl View<'_> {
     }
 
     fn line(&self, title: &str, words: &str) -> String {
-        clip(format!("{title:<INDENT$}{}", one_line(words)).trim_end(), self.width)
+        columns::clip(format!("{title:<INDENT$}{}", one_line(words)).trim_end(), self.width)
     }
 
     /// The same on two lines, where one is too short.
     fn wrapped(&self, title: &str, words: &str) -> Vec<String> {
         let words = one_line(words);
-        let room = self.width - INDENT;
-        let end = words.char_indices().nth(room).map(|(end, _)| end);
-        let Some(break_at) = end.map(|end| words[..=end].rfind(' ').filter(|at| *at > 0).unwrap_or(end))
-        else {
-            return vec![self.line(title, &words)];
-        };
-        let (first, rest) = words.split_at(break_at);
-        vec![self.line(title, first), clip(&format!("{:<INDENT$}{}", "", rest.trim_start()), self.width)]
+        let (first, rest) = columns::broken(&words, self.width.saturating_sub(INDENT));
+        let second = (!rest.is_empty()).then(|| self.line("", rest));
+        [self.line(title, first)].into_iter().chain(second).collect()
     }
 
     fn in_hand(&self) -> Option<String> {
@@ -91,7 +88,9 @@ impl View<'_> {
         let open = if open > 0 { format!(", {open} open{aside}") } else { String::new() };
         let total = done + self.state.todo_items.len();
         let mut lines = vec![self.line("Items", &format!("{done} of {total} done{open}"))];
-        let row = |mark: char, words: String| clip(&format!("  [{mark}] {}", one_line(&words)), self.width);
+        let row = |mark: char, words: String| {
+            columns::clip(&format!("  [{mark}] {}", one_line(&words)), self.width)
+        };
         lines.extend(self.last_done().into_iter().map(|item| row('x', item)));
         lines.extend(self.next_open().into_iter().map(|item| row(' ', item)));
         lines
@@ -193,7 +192,7 @@ impl View<'_> {
         let more =
             if reasons.len() > 1 { format!(" (and {} more)", reasons.len() - 1) } else { String::new() };
         let room = self.width.saturating_sub(INDENT + more.chars().count());
-        Some(format!("{}{more}", clip(&one_line(first), room)))
+        Some(format!("{}{more}", columns::clip(&one_line(first), room)))
     }
 }
 

@@ -2,11 +2,12 @@ use super::screen::View;
 use session::breaker::{Breaker, BreakerCause, Opened};
 use session::level::Level;
 use session::limits::{Limits, Quota, QuotaWindow};
-use session::state::{Checkpoint, HistoryEntry};
+use session::state::{Checkpoint, Footing, HistoryEntry, IterationRecord};
 use session::text::one_line;
 use session::verdict::PauseKind;
 use session::{RunState, Status, Verdict};
 use store::clock;
+use unicode_width::UnicodeWidthStr;
 
 const STARTED: &str = "2026-01-06T21:04:11Z";
 const UNTIL: &str = "2026-01-07T05:00:02Z";
@@ -273,4 +274,53 @@ fn a_run_without_a_to_do_list_says_what_decides() {
     let screen = screen(&state, true);
     assert_eq!(said(&screen, "Items"), "none: promise and verify commands decide");
     assert_eq!(said(&screen, "In hand"), "session 3, 43% full");
+}
+
+#[test]
+fn words_of_every_script_fit_every_width_by_the_columns_that_they_take() {
+    let scripts = [
+        "Für die Prüfung fehlt der Schlüssel: »Zugangsdaten für die Testumgebung«, größere Änderungen nötig",
+        "認証に失敗しました。鍵を確認してから、もう一度お試しください。",
+        "ошибка: нет доступа 🚢 к тестовой среде",
+    ];
+    for text in scripts.map(|text| format!("{text} ").repeat(4)) {
+        let state = RunState {
+            task_name: text.clone(),
+            todo_items: vec![text.clone()],
+            refusals: vec![text.clone()],
+            ..stopped(Status::Blocked, &text)
+        };
+        for width in 40..130 {
+            for line in (View { width, ..view(&state, false) }).lines() {
+                assert!(line.width() <= width, "{} of {width} columns: {line}", line.width());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_share_of_a_quota_without_a_reset_is_no_matter_of_money() {
+    let window =
+        |resets_at: Option<&str>| Some(QuotaWindow { percent: 85.0, resets_at: resets_at.map(Into::into) });
+    let out = RunState {
+        limits: Limits { max_cost_usd: Some(10.0), stop_at_limit_percent: Some(80), ..Limits::default() },
+        quota: Quota { five_hour: None, seven_day: window(None) },
+        ..stopped(Status::Budget, "85% of the weekly quota is used")
+    };
+    let words = screen(&out, false);
+    assert!(said(&words, "Status").starts_with("out of quota (budget): 85% of the weekly"), "{words}");
+    assert!(said(&words, "Next").contains("--stop-at-limit") && !words.contains("--max-cost"), "{words}");
+    let of_money = screen(&RunState { cost_usd: 10.0, ..out }, false);
+    assert!(said(&of_money, "Next").contains("--max-cost"), "{of_money}");
+}
+
+#[test]
+fn where_progress_cannot_be_seen_it_says_so() {
+    let on = |tree: Option<&str>| {
+        let footing = Footing { tree: tree.map(Into::into), ..Footing::default() };
+        let record = IterationRecord { footing: Some(footing), ..IterationRecord::default() };
+        screen(&RunState { iteration_record: record, ..state(Status::Running) }, true)
+    };
+    assert!(said(&on(None), "Trouble").starts_with("progress in the files cannot be seen"));
+    assert!(!on(Some("by-time:1")).contains("Trouble"));
 }

@@ -19,6 +19,7 @@ pub(super) fn standing(view: &View<'_>) -> String {
         Status::Completed => because("completed"),
         Status::Blocked => because("blocked: the agent found no way on"),
         Status::MaxIterations => because("out of sessions (max_iterations)"),
+        Status::Budget if policy::bounds::stops_for_quota(state) => because("out of quota (budget)"),
         Status::Budget => because("out of money or tokens (budget)"),
         Status::Deadline => because("out of time (deadline)"),
         Status::CircuitBreaker => with_reason("stuck (circuit_breaker)", breaker(state).or(reason(state))),
@@ -81,7 +82,7 @@ fn pause_kind(state: &RunState) -> Option<PauseKind> {
 
 /// What a person does next.
 pub(super) fn next(view: &View<'_>) -> String {
-    let resume = way_on(view.state.status);
+    let resume = way_on(view.state);
     match view.state.status {
         Status::Running | Status::Paused if view.at_work => {
             "nothing: it goes on by itself; watch it with plimsoll log --follow".to_owned()
@@ -115,7 +116,10 @@ pub(super) fn troubles(state: &RunState) -> Option<String> {
     let fruitless =
         (fruitless > 0).then(|| format!("{} without a finished item", counted(fruitless, "checkpoint")));
     let trial = state.breaker.half_open.map(|cause| format!("on trial after {}", cause.word()));
-    let all: Vec<String> = counted_causes.chain(fruitless).chain(trial).collect();
+    let unseen = state.iteration_record.footing.as_ref().is_some_and(|footing| footing.tree.is_none());
+    let unseen =
+        unseen.then(|| "progress in the files cannot be seen (too many, or git is too slow)".to_owned());
+    let all: Vec<String> = counted_causes.chain(fruitless).chain(trial).chain(unseen).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
 

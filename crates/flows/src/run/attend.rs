@@ -43,7 +43,8 @@ impl Runner<'_> {
         if let Some(words) = follower.denial() {
             self.watcher.tell(&Progress::Note(words));
         }
-        self.finish(state, &ended)
+        // It ended just now, however long it had been silent.
+        self.finish(state, &Ended { at: None, ..ended })
     }
 
     /// Why the client must end, if it must: the person, the run, or its own silence.

@@ -100,7 +100,7 @@ impl Follower {
             }
             StreamLine::RateLimit(limit) => {
                 self.rejected_until = limit.resets_at.filter(|_| limit.is_rejected());
-                self.quota = Some(quota(&limit));
+                self.quota.get_or_insert_default().merge(&quota(&limit));
                 Vec::new()
             }
             StreamLine::ApiRetry { error_status, .. } => {
@@ -122,9 +122,11 @@ impl Follower {
         self.spent.insert(message.id.clone().unwrap_or_default(), tokens);
     }
 
-    /// How it ended, as far as the stream and the exit tell.
+    /// How it ended, as far as the stream and the exit tell. What it said last it said then, also where nobody
+    /// followed it until now.
     pub(super) fn ended(&self, exit: Exit) -> Ended {
-        let of_result = Ended::of_result(self.result.as_ref(), exit);
+        let at = self.stream.as_ref().and_then(Growing::grew_at);
+        let of_result = Ended::of_result(self.result.as_ref(), exit, at);
         let of_event = self.rejected_until.and_then(clock::at).map(clock::stamp);
         let tokens = if of_result.tokens > 0 { of_result.tokens } else { self.spent.values().sum() };
         Ended { resets_at: of_event.or(of_result.resets_at), tokens, quota: self.quota.clone(), ..of_result }

@@ -4,9 +4,9 @@ use super::{Progress, RunError, Runner};
 use crate::archive::archive;
 use crate::notify::notify;
 use session::journal::Entry;
-use session::{Status, Verdict};
+use session::{RunState, Status, Verdict};
 use std::time::Duration;
-use store::{Durability, clock, journal, state_file};
+use store::{Durability, Project, StoreError, clock, journal, state_file};
 
 /// What Ctrl-C leaves behind.
 const INTERRUPTED: u8 = 130;
@@ -93,17 +93,13 @@ impl Runner<'_> {
         };
         let verdict =
             Verdict::Stop { status: Status::Deadline, reason: format!("the deadline was {deadline}") };
-        state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
-            state.status = Status::Deadline;
-            state.paused_until = None;
-            state.ended_at = Some(clock::stamp(clock::now()));
-            state.last_verdict = Some(verdict.clone());
-        })?;
+        let Some(state) = take_deadline(self.project, &self.run_id, &verdict)? else { return Ok(None) };
+        if state.status != Status::Deadline {
+            return Ok(Some(state.status.exit_code()));
+        }
         let entry = Entry::new("verdict").run(Some((&self.run_id, state.iteration)));
         journal::note(self.project, entry.fact("marker", verdict.marker().to_string()))?;
-        if let Some(state) = state_file::load(self.project, Some(&self.run_id))? {
-            archive(self.project, &state)?;
-        }
+        archive(self.project, &state)?;
         self.watcher.tell(&Progress::Judged { state: &state, verdict: &verdict });
         self.notify(&verdict)?;
         Ok(Some(Status::Deadline.exit_code()))
@@ -114,5 +110,38 @@ impl Runner<'_> {
             notify(self.project, &state, verdict)?;
         }
         Ok(())
+    }
+}
+
+/// The run ends at its deadline, unless it was ended meanwhile: what was cancelled stays so. Answers with the state
+/// as it stands then.
+fn take_deadline(project: &Project, run_id: &str, verdict: &Verdict) -> Result<Option<RunState>, StoreError> {
+    state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        if !state.status.is_over() {
+            state.status = Status::Deadline;
+            state.paused_until = None;
+            state.ended_at = Some(clock::stamp(clock::now()));
+            state.last_verdict = Some(verdict.clone());
+        }
+        state.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_cancelled_as_its_deadline_came_stays_cancelled() {
+        let deadline = Verdict::Stop { status: Status::Deadline, reason: "the deadline was noon".into() };
+        for (before, after) in [(Status::Paused, Status::Deadline), (Status::Cancelled, Status::Cancelled)] {
+            let folder = tempfile::tempdir().unwrap();
+            let project = Project::at(folder.path());
+            let state = RunState { run_id: "r1".into(), status: before, ..RunState::default() };
+            state_file::create(&project, &state).unwrap();
+            let state = take_deadline(&project, "r1", &deadline).unwrap().unwrap();
+            assert_eq!((state.status, state.ended_at.is_some()), (after, after == Status::Deadline));
+            assert_eq!(state_file::load(&project, Some("r1")).unwrap().unwrap().status, after);
+        }
     }
 }

@@ -273,13 +273,35 @@ fn a_filter_that_is_not_installed_does_not_hide_the_rest() {
 }
 
 #[test]
-fn more_files_than_we_look_at_are_no_tree_but_head_is_known() {
+fn more_files_than_we_look_into_count_by_size_and_time() {
     let folder = repository();
     let at = folder.path();
-    sh(at, "mkdir many; cd many; seq 50001 | xargs touch");
-    let found = of(at);
-    assert!(found.head.is_some());
-    assert_eq!(found.tree, None);
+    sh(at, "mkdir many; cd many; seq 50001 | xargs touch; git add -A; git commit -qm many");
+    let first = of(at);
+    assert!(first.head.is_some() && first.tree.as_ref().unwrap().starts_with("by-time:"), "{first:?}");
+    stays(at, "sleep 0.01; touch a.txt many/7; echo x > PROMPT.md; echo x > a.log");
+    changes(at, "echo 10 >> a.txt");
+    changes(at, "echo 11 >> a.txt");
+    stays(at, "git add a.txt");
+    changes(at, "rm many/7; echo new > many/new");
+    sh(at, "git reset -q --hard; rm many/new");
+    assert_eq!(of(at), first);
+    stays(at, "git add -f PROMPT.md; git commit -qm ours");
     sh(at, "rm -rf .git");
-    assert_eq!(of(at), Footing::default());
+    assert!(tree(at).starts_with("by-time:"));
+    stays(at, "true");
+    changes(at, "echo 12 >> a.txt");
+}
+
+#[test]
+fn of_a_large_project_below_the_root_only_what_lies_there_counts() {
+    let folder = repository();
+    let project = folder.path().join("sub");
+    sh(folder.path(), "mkdir sub; echo s > sub/s; git add -A; git commit -qm sub");
+    let coarse = || coarse::tree(&project, &|_| false).unwrap();
+    let first = coarse();
+    sh(folder.path(), "echo 10 >> a.txt");
+    assert_eq!(coarse(), first);
+    sh(folder.path(), "echo t >> sub/s");
+    assert_ne!(coarse(), first);
 }

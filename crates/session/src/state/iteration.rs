@@ -35,6 +35,16 @@ pub struct Footing {
     pub memory: Option<String>,
 }
 
+impl Footing {
+    /// Do the files differ from those of before? None where that cannot be seen: one of the two is not known, or one
+    /// is known by sizes and times (`by-time:…`) and the other by content.
+    pub fn files_changed(&self, before: &Footing) -> Option<bool> {
+        let kind = |tree: &str| tree.split_once(':').map(|(kind, _)| kind.to_owned());
+        let (before, now) = (before.tree.as_deref()?, self.tree.as_deref()?);
+        (kind(before) == kind(now)).then_some(before != now)
+    }
+}
+
 /// The life of one iteration, written before each step, so that a kill between two is recoverable.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -86,4 +96,28 @@ pub enum Phase {
     Spawned,
     /// Its client has ended.
     Ended,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_digests_of_one_kind_are_compared() {
+        let footing = |tree: &str| Footing {
+            tree: Some(tree.to_owned()).filter(|tree| !tree.is_empty()),
+            ..Footing::default()
+        };
+        for (before, now, expected) in [
+            ("a", "a", Some(false)),
+            ("a", "b", Some(true)),
+            ("by-time:a", "by-time:a", Some(false)),
+            ("by-time:a", "by-time:b", Some(true)),
+            ("a", "by-time:a", None),
+            ("", "a", None),
+            ("a", "", None),
+        ] {
+            assert_eq!(footing(now).files_changed(&footing(before)), expected, "{before} {now}");
+        }
+    }
 }
