@@ -54,20 +54,24 @@ conversation() {
     result "$number" 12
   done
   answer 50 "$1"
+  result 50 1
+  printf '{"type":"last-prompt","lastPrompt":"do it","sessionId":"%s"}\n' "$SESSION"
 }
 conversation 50000 >"$STAGE/quiet.jsonl"
 conversation 66000 >"$STAGE/busier.jsonl"
 { cat "$STAGE/quiet.jsonl"; for number in 51 52 53 54 55 56 57 58 59 60; do result "$number" 606; done; } >"$STAGE/far.jsonl"
+{ cat "$STAGE/quiet.jsonl"; answer 51 50500; result 51 12; } >"$STAGE/turn.jsonl"
 for megabytes in 1 500; do
   truncate -s "${megabytes}M" "$STAGE/$megabytes-mb.jsonl"
   { echo; cat "$STAGE/quiet.jsonl"; } >>"$STAGE/$megabytes-mb.jsonl"
 done
 
-batch() { # transcript, tool's answer
-  printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","prompt_id":"ef8f1f60-0c1a-4419-a0bd-64ea0e77dfcd","permission_mode":"bypassPermissions","effort":{"level":"medium"},"hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Bash","tool_input":{"command":"make -s -j 4 \\"check\\"","description":"Run the checks"},"tool_use_id":"toolu_50","tool_response":"%s"}]}\n' \
-    "$SESSION" "$STAGE/$1" "$STAGE/project" "$2"
+batch() { # transcript, tool's answer, its number
+  printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","prompt_id":"ef8f1f60-0c1a-4419-a0bd-64ea0e77dfcd","permission_mode":"bypassPermissions","effort":{"level":"medium"},"hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Bash","tool_input":{"command":"make -s -j 4 \\"check\\"","description":"Run the checks"},"tool_use_id":"toolu_%s","tool_response":"%s"}]}\n' \
+    "$SESSION" "$STAGE/$1" "$STAGE/project" "${3:-50}" "$2"
 }
-for name in quiet busier far 1-mb 500-mb; do batch "$name.jsonl" "ok" >"$STAGE/$name.json"; done
+for name in quiet busier turn far 1-mb 500-mb; do batch "$name.jsonl" "ok" >"$STAGE/$name.json"; done
+batch turn.jsonl "ok" 51 >"$STAGE/turn.json"
 batch quiet.jsonl "$(text 1500)" >"$STAGE/large.json"
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"SessionStart","source":"startup"}\n' \
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/start.json"
@@ -116,6 +120,8 @@ STATE
 ENVIRONMENT=(HOME="$STAGE/home" PATH=/usr/local/bin:/usr/bin:/bin CLAUDE_PROJECT_DIR="$STAGE/project"
   USER=dev SHELL=/bin/bash TERM=xterm-256color LANG=C.UTF-8 CLAUDECODE=1 CLAUDE_CODE_ENTRYPOINT=cli)
 
+# What a hook does when the turn log has all of the transcript is measured apart from what a new turn costs.
+settled() { plain "$@"; plain "$@"; }
 plain() { env -i "${ENVIRONMENT[@]}" "${@:3}" "$BIN/$1" <"$STAGE/$2" >/dev/null; }
 instructions() { # program, payload, further variables
   # The first variable that valgrind adds would otherwise be the only difference between two computers.
@@ -134,16 +140,19 @@ printf '%-58s %12s %12s\n' case instructions budget
 RUN=PLIMSOLL_RUN_ID=20260107-090000-dates
 
 plain plimsoll-session-start start.json "$RUN"
-plain plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 75000 110000
-plain plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000
-plain plimsoll-post-tool far.json "$RUN"
+settled plimsoll-post-tool quiet.json "$RUN"
+row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 75000 130000
+settled plimsoll-post-tool quiet.json "$RUN"
+row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 173000
+settled plimsoll-post-tool quiet.json "$RUN"
+row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000
+settled plimsoll-post-tool far.json "$RUN"
 row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000
-plain plimsoll-post-tool large.json "$RUN"
+settled plimsoll-post-tool large.json "$RUN"
 row "monitor in a run, payload of 114 KB" "$(instructions plimsoll-post-tool large.json "$RUN")" 1600000
-plain plimsoll-post-tool 1-mb.json "$RUN"
+settled plimsoll-post-tool 1-mb.json "$RUN"
 SMALL=$(instructions plimsoll-post-tool 1-mb.json "$RUN")
+settled plimsoll-post-tool 500-mb.json "$RUN"
 LARGE=$(instructions plimsoll-post-tool 500-mb.json "$RUN")
 row "monitor in a run, transcript of 1 MB" "$SMALL" -
 row "monitor in a run, transcript of 500 MB" "$LARGE" $((SMALL * 102 / 100))
@@ -151,9 +160,9 @@ plain plimsoll-session-start status-start.json
 plain plimsoll-statusline status.json
 row "status line, nothing new, with a run shown" "$(instructions plimsoll-statusline status.json)" 60000 118000
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 75000 107000
+row "monitor in an ordinary session, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 75000 129000
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000
+row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 175000
 
 # --- the clock: information, never a verdict ----------------------------------------------------------------
 
@@ -191,11 +200,11 @@ RUST
   }
   printf '\n%-58s %12s %12s  %6s\n' "by the clock (information)" median floor ratio
   clock "status line, nothing new" plimsoll-statusline status.json
-  plain plimsoll-post-tool quiet.json "$RUN"
+  settled plimsoll-post-tool quiet.json "$RUN"
   clock "monitor in a run, nothing to change" plimsoll-post-tool quiet.json "$RUN"
-  plain plimsoll-post-tool far.json "$RUN"
+  settled plimsoll-post-tool far.json "$RUN"
   clock "monitor in a run, last usage 470 KB from the end" plimsoll-post-tool far.json "$RUN"
-  plain plimsoll-post-tool large.json "$RUN"
+  settled plimsoll-post-tool large.json "$RUN"
   clock "monitor in a run, payload of 114 KB" plimsoll-post-tool large.json "$RUN"
   clock "monitor in a run, transcript of 500 MB" plimsoll-post-tool 500-mb.json "$RUN"
 fi
