@@ -50,8 +50,8 @@ pub fn finish_unless(
     let ending = state.iteration_record.ending.clone().unwrap_or_default();
     // Before our own commit, which is not the session's work.
     let stands_on = footing(project);
-    // A run that a person has stopped, or that could not begin, leaves the files as they are.
-    let may_save = !state.status.is_over() && !matches!(ending, Ending::Fatal(_));
+    // A run that a person has stopped, and a session that could not begin, leave the files as they are.
+    let may_save = !state.status.is_over();
     let is_untouched = state.iteration_record.footing.as_ref() == Some(&stands_on);
     if may_save && (!is_untouched || record.claim.is_some()) {
         save::handoff_of_a_crash(project, settings, &state, &record, &ending)?;

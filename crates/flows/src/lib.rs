@@ -27,6 +27,7 @@ pub mod session_end;
 pub mod signal;
 pub mod start;
 pub mod statusline;
+pub mod turns;
 mod verify;
 
 pub use signal::Signal;

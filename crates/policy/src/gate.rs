@@ -76,7 +76,8 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         }
         _ => {}
     }
-    if let Some(verdict) = stopped_by_its_ending(state, evidence) {
+    let stopped = stopped_by_its_ending(state, evidence).filter(|_| !keeps_breaking_off(state, evidence));
+    if let Some(verdict) = stopped {
         // A session that is not counted has cost something all the same.
         let is_pause = matches!(&verdict, Verdict::Pause { kind, .. } if kind.passes());
         let spent = is_pause.then(|| bounds::spent(state, &evidence.now)).flatten();
@@ -98,6 +99,15 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         return Verdict::Pause { kind: PauseKind::Thrash, until: None, reason };
     }
     go_on(state, evidence, refusal)
+}
+
+/// A service that fails is waited for, whoever it hits; but what breaks one session after another in the middle of
+/// its work may well be the work: from then on each of them counts.
+fn keeps_breaking_off(state: &RunState, evidence: &Evidence) -> bool {
+    /// With the backoff of a pause these are about ten minutes.
+    const BORNE: u32 = 8;
+    let has_worked = state.iteration_record.tokens > 0;
+    matches!(evidence.ending, Ending::Overloaded(_)) && has_worked && state.pauses_in_a_row >= BORNE
 }
 
 /// A session that could not work is no iteration: the run ends, or waits.
@@ -179,11 +189,8 @@ fn next_words(state: &RunState, evidence: &Evidence) -> String {
         Ending::Crashed(why) => format!("the client {why}; "),
         Ending::Failed(words) => format!("the session failed: {}; ", clip(words, 200)),
         Ending::Silent(why) => format!("the client was silent ({why}); "),
-        Ending::OutOfTime
-        | Ending::Fatal(_)
-        | Ending::Limit(_)
-        | Ending::Overloaded(_)
-        | Ending::Interrupted => String::new(),
+        Ending::Overloaded(_) => "the service failed; ".to_owned(),
+        Ending::OutOfTime | Ending::Fatal(_) | Ending::Limit(_) | Ending::Interrupted => String::new(),
     };
     let open = evidence.todo.as_ref().map_or(state.todo_items.len(), |todo| todo.open().len());
     match &state.todo_file {
@@ -418,6 +425,23 @@ mod tests {
             let mut last = RunState { iteration: 50, limits, cost_usd: 3.9, ..state() };
             assert!(marker(&mut last, &evidence).starts_with("RALPH_PAUSE|-|"), "it is not counted");
         }
+    }
+
+    #[test]
+    fn sessions_that_break_off_one_after_another_in_their_work_count_from_the_ninth_on() {
+        let evidence = Evidence { ending: Ending::Overloaded("529".into()), ..evidence("", "- [ ] one\n") };
+        let mut worked = state();
+        worked.iteration_record.tokens = 1;
+        let mut idle = state();
+        for _ in 0..8 {
+            assert!(marker(&mut worked, &evidence).starts_with("RALPH_PAUSE"));
+            assert!(marker(&mut idle, &evidence).starts_with("RALPH_PAUSE"));
+        }
+        assert!(marker(&mut worked, &evidence).starts_with("RALPH_CONTINUE|next|the service failed; "));
+        assert!(
+            marker(&mut idle, &evidence).starts_with("RALPH_PAUSE"),
+            "a service that is down is waited for"
+        );
     }
 
     #[test]

@@ -1,0 +1,92 @@
+//! Reading the turn logs of a project: records with their turns put together again.
+
+use serde_json::{Map, Value};
+use session::Turn;
+use session::log_line::{Header, Kind, LogLine};
+use session::turn::record::{Unsound, decode, decode_fields};
+use store::turn_log::RawLine;
+use store::{Project, StoreError, TurnLog};
+
+/// One record of a session's log.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// The session.
+    pub session_id: String,
+    /// What is known without the content.
+    pub header: Header,
+    /// The content.
+    pub body: Body,
+}
+
+/// The content of a record.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// A turn.
+    Turn(Box<Turn>),
+    /// Anything else.
+    Event(Map<String, Value>),
+    /// It was erased for good.
+    Erased,
+    /// It cannot be read; why.
+    Unsound(String),
+}
+
+impl Recorded {
+    /// The turn, if it is a sound one.
+    pub fn turn(&self) -> Option<&Turn> {
+        match &self.body {
+            Body::Turn(turn) => Some(turn),
+            _ => None,
+        }
+    }
+
+    /// True for a record of a turn, sound or not.
+    pub fn is_turn(&self) -> bool {
+        self.header.kind == Kind::Turn
+    }
+
+    /// The first letters of the session's id, a colon and the turn's number: what people type.
+    pub fn name(&self) -> String {
+        let session: String = self.session_id.chars().take(8).collect();
+        match self.header.number {
+            Some(number) => format!("{session}:{number}"),
+            None => format!("{session}#{}", self.header.seq),
+        }
+    }
+}
+
+/// Puts a line together. None if it is no record; `verify` names those.
+pub fn recorded(log: &TurnLog, line: &RawLine) -> Option<Recorded> {
+    let parsed = LogLine::parse(&line.bytes).filter(|_| line.is_ended)?;
+    let fetch = |hash: &str| log.blob(hash);
+    let body = if parsed.is_erased() {
+        Ok(Body::Erased)
+    } else if parsed.header.kind == Kind::Turn {
+        let (number, success) = (parsed.header.number.unwrap_or(0), parsed.header.success.unwrap_or(false));
+        decode(number, success, parsed.content, &fetch).map(|turn| Body::Turn(Box::new(turn)))
+    } else {
+        decode_fields(parsed.content, &fetch).map(Body::Event)
+    };
+    let body = body.unwrap_or_else(|unsound| match unsound {
+        Unsound::Erased => Body::Erased,
+        unsound => Body::Unsound(unsound.to_string()),
+    });
+    Some(Recorded { session_id: log.session_id().to_owned(), header: parsed.header, body })
+}
+
+/// The records of a log from its beginning; lines that are none are left out.
+pub fn forwards(log: &TurnLog) -> Result<impl Iterator<Item = Result<Recorded, StoreError>>, StoreError> {
+    let lines = log.forwards()?;
+    Ok(lines.filter_map(|line| line.map(|line| recorded(log, &line)).transpose()))
+}
+
+/// The records of a log from its end.
+pub fn backwards(log: &TurnLog) -> Result<impl Iterator<Item = Result<Recorded, StoreError>>, StoreError> {
+    let lines = log.backwards()?;
+    Ok(lines.filter_map(|line| line.map(|line| recorded(log, &line)).transpose()))
+}
+
+/// The log of the session whose id begins so; of several the one that was written last.
+pub fn log_of(project: &Project, beginning: &str) -> Option<TurnLog> {
+    TurnLog::all(project).into_iter().rfind(|log| log.session_id().starts_with(beginning))
+}
