@@ -1,6 +1,6 @@
 //! How people write amounts on a command line: money, tokens, durations, moments, commands.
 
-use chrono::{DateTime, NaiveDateTime, NaiveTime, Timelike, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 use std::time::Duration;
 use store::clock;
 
@@ -60,6 +60,19 @@ pub(crate) fn deadline(text: &str) -> Result<String, String> {
     Ok(clock::stamp(moment))
 }
 
+/// A moment that has been, as it stands in the turn log: `07:00` (the last one), `2026-01-07`, RFC 3339, or so long
+/// ago (`12h`).
+pub(crate) fn past(text: &str) -> Result<String, String> {
+    let now = clock::now();
+    let ago = humantime::parse_duration(text).ok().map(|duration| now - duration);
+    let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
+    let moment = ago.or_else(|| day().and_then(clock::of_wall_clock)).or_else(|| moment(text, now));
+    let last = moment.map(|moment| if moment > now { moment - chrono::Duration::days(1) } else { moment });
+    last.map(clock::stamp).ok_or_else(|| {
+        "a time such as 07:00, 2026-01-07 or \"2026-01-07 07:00\", or a duration ago such as 12h".to_owned()
+    })
+}
+
 fn moment(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     if let Ok(duration) = humantime::parse_duration(text) {
         return Some(now + duration.max(Duration::from_secs(1)));
@@ -107,6 +120,17 @@ mod tests {
             Ok(vec!["ntfy".into(), "publish".into(), "my topic".into()])
         );
         assert!(words("").is_err() && words("a 'b").is_err());
+    }
+
+    #[test]
+    fn a_time_that_has_been_is_never_one_to_come() {
+        let age = |text: &str| (clock::now() - clock::parse(&past(text).unwrap()).unwrap()).num_seconds();
+        assert!((43_199..=43_201).contains(&age("12h")));
+        for text in ["00:00", "23:59", "2026-01-07", "2026-01-07 07:00", "2026-01-07T07:00:00Z"] {
+            assert!(age(text) >= 0, "{text}");
+        }
+        assert!((0..=86_400).contains(&age("23:59")));
+        assert!(past("yesterday").is_err());
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod standard_input;
 mod start;
 mod status;
 mod stop;
+mod turns;
 mod whose;
 
 use clap::{Parser, Subcommand};
@@ -44,8 +45,10 @@ enum Verb {
     Status(status::StatusArguments),
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
-    /// Ask state or journal with a jq program
+    /// Ask state, journal or turns with a jq program
     Query(query::QueryArguments),
+    /// Read the turn log: every response of the model with its tool calls and results
+    Turns(turns::TurnsArguments),
     /// Show how full the session's context window is
     Context(context::ContextArguments),
     /// Write a handoff now
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Log(arguments) => log::log(&arguments),
         Verb::Query(arguments) => query::query(&arguments),
+        Verb::Turns(arguments) => turns::turns(&arguments),
         Verb::Context(arguments) => context::context(&arguments),
         Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
         Verb::Prompt => prompt::prompt(),

@@ -67,7 +67,7 @@ const AFTER_HELP: &str = "\
 Documents:
   state    the run's state, .claude/ralph-state.json
   journal  every decision with its numbers, one value after another (-s: one array)
-  turns    every turn of the sessions, one value after another (to come)
+  turns    every turn of the sessions, one value after another
   memory   the working memory (to come)
 
 Examples:

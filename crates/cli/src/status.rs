@@ -1,6 +1,6 @@
 //! `plimsoll status`: where the run stands, on one screen.
 
-mod columns;
+pub(crate) mod columns;
 mod screen;
 #[cfg(test)]
 mod tests;
@@ -85,7 +85,7 @@ fn living_client(state: &RunState) -> Option<u32> {
 }
 
 /// As the person says, else as the terminal is, else as usual.
-fn width() -> usize {
+pub(crate) fn width() -> usize {
     let said = environment::number("COLUMNS").filter(|columns| *columns >= 1.0);
     let width = said.map_or_else(terminal_width, |columns| columns as usize);
     width.max(LEAST_WIDTH)

@@ -101,6 +101,15 @@ pub fn at_end(project: &Project, session_id: &str, transcript: &Path) -> Result<
     Ok(())
 }
 
+/// Records everything of a transcript that is named by a person; answers how many turns that were.
+pub fn whole(log: &TurnLog, transcript: &Path) -> Result<u64, StoreError> {
+    let mut turns = 0;
+    for source in Source::all(transcript) {
+        turns += capture(log, &source, Setting::default, Closing::Over, Patience::PERSON)?;
+    }
+    Ok(turns)
+}
+
 fn agent_file(transcript: &Path, agent: &str) -> PathBuf {
     transcript.with_extension("").join("subagents").join(format!("agent-{agent}.jsonl"))
 }

@@ -44,15 +44,11 @@ impl Recorded {
     pub fn is_turn(&self) -> bool {
         self.header.kind == Kind::Turn
     }
+}
 
-    /// The first letters of the session's id, a colon and the turn's number: what people type.
-    pub fn name(&self) -> String {
-        let session: String = self.session_id.chars().take(8).collect();
-        match self.header.number {
-            Some(number) => format!("{session}:{number}"),
-            None => format!("{session}#{}", self.header.seq),
-        }
-    }
+/// What a line's header says; none if it is no record.
+pub fn header(line: &RawLine) -> Option<Header> {
+    LogLine::parse(&line.bytes).filter(|_| line.is_ended).map(|parsed| parsed.header)
 }
 
 /// Puts a line together. None if it is no record; `verify` names those.

@@ -1,9 +1,10 @@
 //! What can be asked, and where it lies.
 
 use super::inputs::Inputs;
+use flows::capture::{self, Patience};
 use serde_json::Value;
 use std::path::PathBuf;
-use store::{Project, StoreError, disk, state_file};
+use store::{Project, StoreError, TurnLog, disk, state_file};
 
 /// What can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -74,9 +75,18 @@ impl Document {
     }
 }
 
-/// The turns of all sessions, in their order. There is no turn log yet.
+/// The turns of all sessions and their subagents, session by session, each with its eight fields and `ext`.
 fn turns(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
-    Err::<std::iter::Empty<Value>, _>(DocumentError::NoTurns(project.root().to_owned()))
+    let logs = TurnLog::all(project);
+    if logs.is_empty() {
+        return Err(DocumentError::NoTurns(project.root().to_owned()));
+    }
+    if let Err(error) = capture::sync(project, Patience::PERSON) {
+        crate::say_error(&format!("the newest turns may be missing: {error}"));
+    }
+    let of = |log: TurnLog| flows::turns::forwards(&log).map(Iterator::collect::<Vec<_>>);
+    let records = logs.into_iter().flat_map(move |log| of(log).unwrap_or_default()).flatten();
+    Ok(records.filter(flows::turns::Recorded::is_turn).map(|turn| crate::turns::as_json(&turn)))
 }
 
 /// The working memory: registers, frames, heap. There is none yet.

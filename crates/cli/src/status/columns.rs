@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthChar;
 
 /// The longest beginning that is no wider, with `…` where something was left out.
-pub(super) fn clip(text: &str, columns: usize) -> String {
+pub(crate) fn clip(text: &str, columns: usize) -> String {
     if beginning(text, columns).len() == text.len() {
         return text.to_owned();
     }

@@ -1,0 +1,68 @@
+//! `plimsoll turns grep`.
+
+use super::row::{name, plain};
+use super::which::places;
+use super::{TurnsError, Which, bring_up_to_date};
+use crate::say;
+use crate::status::{columns::clip, width};
+use clap::Args;
+use flows::turns;
+use regex::{Regex, RegexBuilder};
+use std::process::ExitCode;
+use store::Project;
+
+/// What to look for, and where.
+#[derive(Debug, Args)]
+pub(super) struct GrepArguments {
+    /// A regular expression
+    pattern: String,
+    /// Capital and small letters are the same
+    #[arg(short, long)]
+    ignore_case: bool,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Exit code 0 if something was found, else 1, as with grep.
+pub(super) fn grep(project: &Project, arguments: &GrepArguments) -> Result<ExitCode, TurnsError> {
+    bring_up_to_date(project);
+    let pattern = RegexBuilder::new(&arguments.pattern)
+        .case_insensitive(arguments.ignore_case)
+        .build()
+        .map_err(|error| TurnsError::Typed(format!("the pattern cannot be read: {error}")))?;
+    let mut logs = arguments.which.logs(project)?;
+    logs.reverse();
+    let mut is_found = false;
+    for log in logs {
+        for line in log.forwards()? {
+            let line = line?;
+            if !turns::header(&line).is_some_and(|header| arguments.which.may_mean(&header)) {
+                continue;
+            }
+            let Some(record) = turns::recorded(&log, &line).filter(|turn| arguments.which.means(turn)) else {
+                continue;
+            };
+            for hit in hits(&record, &pattern) {
+                is_found = true;
+                say(clip(&hit, width()));
+            }
+        }
+    }
+    Ok(if is_found { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// `SESSION:NUMBER  where: line`
+fn hits(record: &turns::Recorded, pattern: &Regex) -> Vec<String> {
+    let Some(turn) = record.turn() else { return Vec::new() };
+    let name = name(record);
+    let mut hits = Vec::new();
+    for (place, text) in places(turn) {
+        for line in text.lines().filter(|line| pattern.is_match(line)) {
+            let hit = format!("{name}  {place}: {}", plain(line.trim()));
+            if !hits.contains(&hit) {
+                hits.push(hit);
+            }
+        }
+    }
+    hits
+}

@@ -1,0 +1,170 @@
+//! `plimsoll turns show`.
+
+use super::find::find;
+use super::list::as_json;
+use super::row::{about, name, plain};
+use super::{TurnsError, bring_up_to_date};
+use crate::say;
+use clap::Args;
+use flows::turns::{self, Body, Recorded};
+use serde_json::Value;
+use session::log_line::Kind;
+use session::text::{clip, tokens};
+use session::turn::{ToolCall, Turn};
+use std::process::ExitCode;
+use store::{Project, TurnLog, clock};
+
+/// Which turn, and what of it.
+#[derive(Debug, Args)]
+pub(super) struct ShowArguments {
+    /// SESSION:NUMBER, SESSION/AGENT:NUMBER, or the number of a record
+    turn: String,
+    /// The session of a record's number: the beginning of its id [default: the newest]
+    #[arg(long)]
+    session: Option<String>,
+    #[command(flatten)]
+    part: Part,
+    /// Print one JSON object with the eight fields and `ext`
+    #[arg(long)]
+    json: bool,
+}
+
+/// What of it; else all, shortened.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct Part {
+    /// The response as it came: one block a line, byte for byte
+    #[arg(long)]
+    raw: bool,
+    /// The calls as a program
+    #[arg(long)]
+    program: bool,
+    /// What the calls printed, whole
+    #[arg(long)]
+    prints: bool,
+    /// The working memory at its close
+    #[arg(long)]
+    memory: bool,
+    /// What it cost, as the API told
+    #[arg(long)]
+    usage: bool,
+    /// What the model was told since the turn before: prompts, and what the client and its hooks added
+    #[arg(long)]
+    saw: bool,
+}
+
+/// So many letters of what came back are shown.
+const RESULT: usize = 1_200;
+
+pub(super) fn show(project: &Project, arguments: &ShowArguments) -> Result<ExitCode, TurnsError> {
+    bring_up_to_date(project);
+    let (log, found) = find(project, &arguments.turn, arguments.session.as_deref())?;
+    let part = &arguments.part;
+    if arguments.json {
+        say(as_json(&found));
+    } else if part.saw {
+        say(plain(&saw(&log, &found)?));
+    } else {
+        say(plain(&words(&found, part)?));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn words(found: &Recorded, part: &Part) -> Result<String, TurnsError> {
+    let turn = match &found.body {
+        Body::Turn(turn) => turn,
+        Body::Erased => return Ok(format!("{} [erased]", name(found))),
+        Body::Unsound(why) => return Err(TurnsError::Typed(format!("{}: {why}", name(found)))),
+        Body::Event(fields) => {
+            let fields = serde_json::to_string_pretty(fields).unwrap_or_default();
+            return Ok(format!("{} at {}\n{fields}", found.header.kind.word(), found.header.at));
+        }
+    };
+    let pretty = |value: Value| serde_json::to_string_pretty(&value).unwrap_or_default();
+    Ok(if part.raw {
+        turn.raw_response().iter().map(|block| block.json().to_owned()).collect::<Vec<_>>().join("\n")
+    } else if part.program {
+        turn.program().unwrap_or_default().to_owned()
+    } else if part.prints {
+        turn.prints().join("\n")
+    } else if part.memory {
+        pretty(Value::Object(turn.memory().clone()))
+    } else if part.usage {
+        pretty(turn.ext().get("usage").cloned().unwrap_or_default())
+    } else {
+        whole(found, turn)
+    })
+}
+
+fn whole(found: &Recorded, turn: &Turn) -> String {
+    let fact = |key: &str| turn.ext().get(key).and_then(Value::as_str).unwrap_or("?").to_owned();
+    let at = clock::parse(&found.header.at).map(clock::for_people).unwrap_or_default();
+    let iteration = turn.ext().get("iteration").and_then(Value::as_u64);
+    let iteration = iteration.map(|number| format!(", iteration {number}")).unwrap_or_default();
+    let mut parts = vec![
+        format!("Turn {}   {at}   (record {}{iteration})", name(found), found.header.seq),
+        format!("Session  {}, stream {}", found.session_id, found.header.stream),
+        format!(
+            "Model    {}, stopped for {}, reasoning {}",
+            fact("model"),
+            fact("stop_reason"),
+            fact("reasoning")
+        ),
+    ];
+    if let Some(usage) = found.header.usage {
+        let cached = tokens(usage.cache_read);
+        parts.push(format!(
+            "Tokens   {} sent ({cached} from the cache), {} answered",
+            tokens(usage.sent()),
+            tokens(usage.output)
+        ));
+    }
+    if let Some(failure) = turn.failure_of() {
+        parts.push(format!("Failed   {}: {}", failure.reason.word(), clip(&failure.message, RESULT)));
+    }
+    let text = turn.text();
+    if !text.is_empty() {
+        parts.push(format!("\n{text}"));
+    }
+    parts.extend(turn.tool_calls().iter().map(call));
+    parts.join("\n")
+}
+
+fn call(call: &ToolCall) -> String {
+    let took = call.ext.get("duration_ms").and_then(Value::as_u64);
+    let took = took.map(|took| format!(", {:.1} s", took as f64 / 1_000.0)).unwrap_or_default();
+    let outcome = if call.is_ok() { "ok" } else { "failed" };
+    let agent = call.ext.get("agent_id").and_then(Value::as_str);
+    let agent = agent.map(|id| format!(", subagent {id}")).unwrap_or_default();
+    let result = call.result_text();
+    let shown = clip(&result, RESULT);
+    let more = result.chars().count().saturating_sub(RESULT);
+    let more = if more > 0 { format!("\n  ({more} more letters: --json)") } else { String::new() };
+    let body: String = shown.lines().map(|line| format!("\n  | {line}")).collect();
+    format!("\n→ {}   [{outcome}{took}{agent}]{body}{more}", about(&call.name, &call.args))
+}
+
+/// What came into the stream between the turn before and this one.
+fn saw(log: &TurnLog, found: &Recorded) -> Result<String, TurnsError> {
+    let mut told = Vec::new();
+    for record in turns::backwards(log)? {
+        let record = record?;
+        let is_ours = record.header.stream == found.header.stream && record.header.seq < found.header.seq;
+        if !is_ours {
+            continue;
+        }
+        if record.header.kind == Kind::Turn {
+            break;
+        }
+        if let (Kind::Prompt | Kind::Context | Kind::Compaction, Body::Event(fields)) =
+            (record.header.kind, &record.body)
+        {
+            let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let from = Some(text("from")).filter(|from| !from.is_empty());
+            let from = from.unwrap_or_else(|| record.header.kind.word().to_owned());
+            told.push(format!("── {from}\n{}", text("text")));
+        }
+    }
+    told.reverse();
+    Ok(told.join("\n"))
+}

@@ -1,0 +1,249 @@
+//! `plimsoll turns stats`: what the turns came to, and what filled the window.
+
+use super::which::Which;
+use super::{TurnsError, bring_up_to_date};
+use crate::say;
+use clap::Args;
+use flows::turns::{self, Body, Recorded};
+use serde_json::{Value, json};
+use session::log_line::{Kind, MAIN, Tokens};
+use session::text::{counted, tokens};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use store::Project;
+
+/// Of which turns, and how.
+#[derive(Debug, Args)]
+pub(super) struct StatsArguments {
+    #[command(flatten)]
+    which: Which,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The figures.
+#[derive(Debug, Default)]
+struct Stats {
+    sessions: usize,
+    turns: u64,
+    failures: BTreeMap<&'static str, u64>,
+    tools: BTreeMap<String, Tool>,
+    /// Counted once a message.
+    used: Tokens,
+    /// How much the window grew from one turn of a main stream to the next.
+    growth: Vec<u64>,
+    peak: u64,
+    compactions: u64,
+    /// The client's own account, where a session's end told it.
+    cost_usd: Option<f64>,
+    told: Tokens,
+    /// Tokens of the sessions whose account is known: what the two are compared by.
+    compared: Tokens,
+}
+
+/// What a tool came to.
+#[derive(Debug, Default, Clone)]
+struct Tool {
+    calls: u64,
+    failed: u64,
+    milliseconds: u64,
+    /// What it put into the window, in bytes.
+    bytes: u64,
+}
+
+/// About so many bytes are a token.
+const BYTES_A_TOKEN: u64 = 4;
+
+pub(super) fn stats(project: &Project, arguments: &StatsArguments) -> Result<ExitCode, TurnsError> {
+    bring_up_to_date(project);
+    let mut stats = Stats::default();
+    for log in arguments.which.logs(project)? {
+        let mut session = Session::default();
+        for record in turns::forwards(&log)? {
+            session.take(&record?, &arguments.which, &mut stats);
+        }
+        session.end(&mut stats);
+    }
+    say(if arguments.json { stats.json().to_string() } else { stats.words() });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One session on its way through its records.
+#[derive(Debug, Default)]
+struct Session {
+    turns: u64,
+    used: Tokens,
+    sent_before: Option<u64>,
+    told: Option<(f64, Tokens)>,
+}
+
+impl Session {
+    fn take(&mut self, record: &Recorded, which: &Which, stats: &mut Stats) {
+        match (record.header.kind, &record.body) {
+            (Kind::Turn, _) => self.turn(record, which, stats),
+            (Kind::Compaction, _) => {
+                stats.compactions += 1;
+                self.sent_before = None;
+            }
+            // The last one is the newest.
+            (Kind::Cost, Body::Event(fields)) => {
+                let usd = fields.get("usd").and_then(Value::as_f64).unwrap_or(0.0);
+                self.told = Some((usd, account(fields.get("models"))));
+            }
+            _ => {}
+        }
+    }
+
+    fn turn(&mut self, record: &Recorded, which: &Which, stats: &mut Stats) {
+        let used = record.header.usage.unwrap_or_default();
+        // The account is of the whole session, subagents too.
+        add(&mut self.used, used);
+        if !which.may_mean(&record.header) || !which.means(record) {
+            return;
+        }
+        self.turns += 1;
+        add(&mut stats.used, used);
+        if let Some(reason) = record.header.reason {
+            *stats.failures.entry(reason.word()).or_default() += 1;
+        }
+        if record.header.stream == MAIN && used.sent() > 0 {
+            let before = self.sent_before.replace(used.sent());
+            stats.growth.extend(before.map(|before| used.sent().saturating_sub(before)));
+            stats.peak = stats.peak.max(used.sent());
+        }
+        for call in record.turn().map(session::Turn::tool_calls).unwrap_or_default() {
+            let tool = stats.tools.entry(call.name.clone()).or_default();
+            tool.calls += 1;
+            tool.failed += u64::from(!call.is_ok());
+            tool.milliseconds += call.ext.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
+            tool.bytes += call.result_text().len() as u64;
+        }
+    }
+
+    fn end(self, stats: &mut Stats) {
+        stats.sessions += usize::from(self.turns > 0);
+        stats.turns += self.turns;
+        if let Some((usd, told)) = self.told.filter(|_| self.turns > 0) {
+            *stats.cost_usd.get_or_insert(0.0) += usd;
+            add(&mut stats.told, told);
+            add(&mut stats.compared, self.used);
+        }
+    }
+}
+
+fn add(sum: &mut Tokens, more: Tokens) {
+    sum.input += more.input;
+    sum.cache_read += more.cache_read;
+    sum.cache_creation += more.cache_creation;
+    sum.output += more.output;
+}
+
+/// The client's account by model, summed.
+fn account(models: Option<&Value>) -> Tokens {
+    let mut sum = Tokens::default();
+    for model in models.and_then(Value::as_object).into_iter().flat_map(|models| models.values()) {
+        let number = |key: &str| model.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let told = Tokens {
+            input: number("inputTokens"),
+            cache_read: number("cacheReadInputTokens"),
+            cache_creation: number("cacheCreationInputTokens"),
+            output: number("outputTokens"),
+        };
+        add(&mut sum, told);
+    }
+    sum
+}
+
+impl Stats {
+    fn growth_at(&self, percent: usize) -> u64 {
+        let mut growth = self.growth.clone();
+        growth.sort_unstable();
+        let place = growth.len().saturating_sub(1) * percent / 100;
+        growth.get(place).copied().unwrap_or(0)
+    }
+
+    /// Most bytes first.
+    fn by_bytes(&self) -> Vec<(&String, &Tool)> {
+        let mut tools: Vec<_> = self.tools.iter().collect();
+        tools.sort_by_key(|(_, tool)| std::cmp::Reverse(tool.bytes));
+        tools
+    }
+
+    fn words(&self) -> String {
+        let failed: u64 = self.failures.values().sum();
+        let failures: Vec<String> =
+            self.failures.iter().map(|(word, count)| format!("{count} {word}")).collect();
+        let failures =
+            if failures.is_empty() { String::new() } else { format!(" ({})", failures.join(", ")) };
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let mut lines = vec![
+            format!(
+                "Turns      {} in {}, {failed} failed{failures}",
+                self.turns,
+                counted(self.sessions, "session")
+            ),
+            format!(
+                "Tokens     {} sent ({} from the cache), {} answered",
+                tokens(self.used.sent()),
+                tokens(self.used.cache_read),
+                tokens(self.used.output)
+            ),
+            format!(
+                "Window     peak {} tokens, {}; a turn adds {} (half of them less), one in ten more than {}",
+                tokens(self.peak),
+                counted(number(self.compactions), "compaction"),
+                tokens(self.growth_at(50)),
+                tokens(self.growth_at(90))
+            ),
+            format!("Cost       {}", self.cost_words()),
+        ];
+        if !self.tools.is_empty() {
+            lines.push(format!(
+                "\n{:<24} {:>6} {:>7} {:>9} {:>14}",
+                "Tool", "calls", "failed", "seconds", "tokens added"
+            ));
+        }
+        lines.extend(self.by_bytes().into_iter().map(|(name, tool)| {
+            let seconds = tool.milliseconds as f64 / 1_000.0;
+            let added = format!("about {}", tokens(tool.bytes / BYTES_A_TOKEN));
+            format!("{name:<24} {:>6} {:>7} {seconds:>9.1} {added:>14}", tool.calls, tool.failed)
+        }));
+        lines.join("\n")
+    }
+
+    fn cost_words(&self) -> String {
+        let Some(usd) = self.cost_usd else { return "unknown: no session's end has told it".to_owned() };
+        let agrees = if self.told == self.compared {
+            "whose tokens are the ones counted here".to_owned()
+        } else {
+            format!(
+                "which counts {} sent and {} answered where the turns have {} and {}: the client also asks for titles and summaries",
+                tokens(self.told.sent()),
+                tokens(self.told.output),
+                tokens(self.compared.sent()),
+                tokens(self.compared.output)
+            )
+        };
+        format!("${usd:.2} by the client's own account, {agrees}")
+    }
+
+    fn json(&self) -> Value {
+        let plain = |used: &Tokens| {
+            json!({
+                "input": used.input, "cache_read": used.cache_read, "cache_creation": used.cache_creation,
+                "output": used.output,
+            })
+        };
+        let tools: BTreeMap<&String, Value> = self.tools.iter().map(|(name, tool)| (name, json!({
+            "calls": tool.calls, "failed": tool.failed, "milliseconds": tool.milliseconds, "bytes": tool.bytes,
+            "tokens_estimated": tool.bytes / BYTES_A_TOKEN,
+        }))).collect();
+        json!({
+            "sessions": self.sessions, "turns": self.turns, "failures": self.failures, "tools": tools,
+            "tokens": plain(&self.used), "peak_tokens": self.peak, "compactions": self.compactions,
+            "growth_tokens": {"p50": self.growth_at(50), "p90": self.growth_at(90), "turns": self.growth.len()},
+            "cost_usd": self.cost_usd, "client_account": plain(&self.told), "turns_account": plain(&self.compared),
+        })
+    }
+}
