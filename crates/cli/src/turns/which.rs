@@ -99,8 +99,8 @@ impl Which {
         for line in log.backwards()? {
             let line = line?;
             let Some(header) = turns::header(&line) else { continue };
-            let is_older = oldest.is_some_and(|oldest| header.at.as_str() < oldest)
-                || self.since.as_ref().is_some_and(|since| header.at < *since);
+            let is_older =
+                oldest.is_some_and(|oldest| header.at.as_str() < oldest) || !self.is_since(&header.at);
             if taken >= most || is_older {
                 break;
             }
@@ -115,6 +115,11 @@ impl Which {
         Ok(())
     }
 
+    /// Records tell parts of a second, which sort after the whole one only where its `Z` is left out.
+    fn is_since(&self, at: &str) -> bool {
+        self.since.as_ref().is_none_or(|since| at >= since.trim_end_matches('Z'))
+    }
+
     /// What the header alone can tell.
     pub(super) fn may_mean(&self, header: &session::log_line::Header) -> bool {
         let is_stream = match &self.agent {
@@ -125,7 +130,7 @@ impl Which {
             && header.kind == session::log_line::Kind::Turn
             && (!self.failures || header.success == Some(false))
             && self.reason.is_none_or(|reason| header.reason == Some(reason))
-            && self.since.as_ref().is_none_or(|since| header.at >= *since)
+            && self.is_since(&header.at)
             && self.until.as_ref().is_none_or(|until| header.at <= *until)
     }
 

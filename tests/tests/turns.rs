@@ -1,0 +1,227 @@
+//! `plimsoll turns` over the recorded transcripts: what each command says, after the transcripts are gone too.
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use testkit::fixtures;
+use testkit::world::{Finished, World};
+
+const RECORDED: [&str; 8] = [
+    "api_error.529_after_tool",
+    "compaction",
+    "hook_stopped",
+    "interactive_1m_suffix",
+    "natural_sizes",
+    "parallel_tools",
+    "stop_block",
+    "subagent.main",
+];
+
+/// A project whose sessions are the recorded ones; their transcripts are deleted when the log has them.
+fn recorded() -> World {
+    let world = World::without_git();
+    for session in RECORDED {
+        let path = format!("recorded/{session}.jsonl");
+        let text = std::fs::read_to_string(fixtures().join(format!("transcripts/{session}.jsonl")));
+        world.write(&path, &text.expect("a fixture"));
+        if session == "subagent.main" {
+            let own = fixtures().join("transcripts/subagent.sidechain.jsonl");
+            let own = std::fs::read_to_string(own).expect("a fixture");
+            world.write("recorded/subagent.main/subagents/agent-a60bf2aa187041951.jsonl", &own);
+        }
+        let end = json!({
+            "session_id": session, "transcript_path": world.path(&path), "cwd": world.project(),
+            "hook_event_name": "SessionEnd", "reason": "other",
+        });
+        let ended = world.hook("plimsoll-session-end", &end).run().expect_success();
+        assert_eq!(ended.stderr, "");
+    }
+    std::fs::remove_dir_all(world.path("recorded")).expect("the transcripts");
+    world
+}
+
+fn ask(world: &World, arguments: &[&str]) -> Finished {
+    world.plimsoll(&[&["turns"], arguments].concat()).env("COLUMNS", "120").run()
+}
+
+fn listed(world: &World, arguments: &[&str]) -> Vec<String> {
+    let all = [&["list", "-n", "100"], arguments].concat();
+    let shown = ask(world, &all).expect_success().stdout;
+    shown.lines().map(|line| line.split_whitespace().next().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn list_shows_the_main_streams_of_all_sessions_in_order_of_time() {
+    let world = recorded();
+    let names = listed(&world, &[]);
+    assert_eq!(names.len(), 27, "{names:?}");
+    assert_eq!(names.first().map(String::as_str), Some("hook_sto:1"));
+    assert_eq!(names.last().map(String::as_str), Some("natural_:10"));
+    let shown = ask(&world, &[]).expect_success().stdout;
+    assert_eq!(shown.lines().count(), 20, "the last twenty");
+    assert!(shown.lines().all(|line| line.chars().count() <= 120), "{shown}");
+}
+
+#[test]
+fn each_filter_leaves_what_it_says() {
+    let world = recorded();
+    for (arguments, expected) in [
+        (&["--failures"][..], &["parallel:1", "api_erro:2", "natural_:8"][..]),
+        (&["--reason", "api_error"], &["api_erro:2"]),
+        (&["--tool", "glob"], &["parallel:1"]),
+        (&["--file", "src.py", "--session", "natural"], &["natural_:4", "natural_:5", "natural_:7"]),
+        (&["--text", "after-compact"], &["compacti:4"]),
+        (&["--session", "subagent.main"], &["subagent:1", "subagent:2", "subagent:3"]),
+        (&["--agent", "a60"], &["subagent/a60bf2:1", "subagent/a60bf2:2", "subagent/a60bf2:3"]),
+        (
+            &["--since", "2026-11-21T04:08:30Z"],
+            &[
+                "natural_:4",
+                "natural_:5",
+                "natural_:6",
+                "natural_:7",
+                "natural_:8",
+                "natural_:9",
+                "natural_:10",
+            ],
+        ),
+        (&["--until", "2026-11-21T03:10:46Z", "--session", "parallel"], &["parallel:1", "parallel:2"]),
+        (&["--iteration", "3"], &[]),
+    ] {
+        assert_eq!(listed(&world, arguments), expected, "{arguments:?}");
+    }
+    assert_eq!(listed(&world, &["--all-streams"]).len(), 30);
+    let wrong = ask(&world, &["list", "--reason", "bad luck"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.contains("one of tool_error, tool_denied"), "{}", wrong.stderr);
+    let nobody = ask(&world, &["list", "--session", "zzz"]);
+    assert_eq!(nobody.code, Some(1));
+    assert!(nobody.stderr.contains("no session here begins with \"zzz\""), "{}", nobody.stderr);
+}
+
+#[test]
+fn arc_001_and_dbg_002_every_listed_turn_has_the_eight_fields_by_name() {
+    let world = recorded();
+    let all: Vec<Value> =
+        serde_json::from_str(&ask(&world, &["list", "-n", "100", "--json"]).stdout).expect("an array");
+    assert_eq!(all.len(), 27);
+    let fields =
+        ["number", "raw_response", "program", "result", "prints", "tool_calls", "memory", "success", "ext"];
+    for turn in &all {
+        let keys: BTreeSet<&str> = turn.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(keys, BTreeSet::from(fields), "{turn}");
+        assert!(!turn["raw_response"].as_array().expect("blocks").is_empty(), "ARC-010");
+    }
+    let parallel = all.iter().find(|turn| turn["ext"]["session_id"] == "parallel_tools").expect("it");
+    assert_eq!(parallel["success"], false);
+    assert_eq!(parallel["result"]["reason"], "tool_error");
+    assert_eq!(parallel["tool_calls"].as_array().map(Vec::len), Some(5));
+    assert_eq!(parallel["prints"], json!(["A", "B"]));
+    let program = parallel["program"].as_str().expect("a program");
+    assert_eq!(program.lines().next(), Some(r#"Bash {"command":"echo A","description":"x"}"#), "DBG-001");
+}
+
+#[test]
+fn large_pieces_are_whole_again() {
+    let world = recorded();
+    let written = ask(&world, &["show", "natural_:6", "--json"]).expect_success().json();
+    let content = written["tool_calls"][0]["args"]["content"].as_str().expect("a content");
+    assert!(content.len() > 20_000, "{}", content.len());
+    let program = ask(&world, &["show", "natural_:6", "--program"]).expect_success().stdout;
+    assert!(program.contains(&content[content.len() - 100..].replace('\n', "\\n")), "the program is whole");
+    let raw = ask(&world, &["show", "natural_:6", "--raw"]).expect_success().stdout;
+    assert_eq!(raw.lines().count(), written["raw_response"].as_array().expect("blocks").len());
+}
+
+#[test]
+fn show_tells_one_turn_and_what_the_model_was_told_before_it() {
+    let world = recorded();
+    let shown = ask(&world, &["show", "parallel:1"]).expect_success().stdout;
+    for part in
+        ["Failed   tool_error: Exit code 3", "→ Bash(echo A)   [ok, 0.4 s]", "No such tool available: Glob"]
+    {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    let saw = ask(&world, &["show", "parallel:2", "--saw"]).expect_success().stdout;
+    assert!(saw.contains("── hook_additional_context PostToolBatch"), "{saw}");
+    assert!(ask(&world, &["show", "parallel:1", "--saw"]).stdout.contains("── prompt\ndo it"));
+    let usage = ask(&world, &["show", "parallel:1", "--usage"]).expect_success().json();
+    assert_eq!(usage["output_tokens"], 50);
+    let by_record = ask(&world, &["show", "11", "--session", "parallel"]).expect_success().stdout;
+    assert_eq!(by_record, shown);
+    let linked = ask(&world, &["show", "subagent:1"]).expect_success().stdout;
+    assert!(linked.contains("subagent a60bf2aa187041951"), "{linked}");
+    let missing = ask(&world, &["show", "parallel:9"]);
+    assert_eq!(missing.code, Some(1));
+    assert!(missing.stderr.contains("there is no turn parallel:9"), "{}", missing.stderr);
+}
+
+#[test]
+fn grep_diff_and_query_find_what_is_there() {
+    let world = recorded();
+    let found = ask(&world, &["grep", "-i", "NO SUCH tool"]).expect_success().stdout;
+    assert!(found.starts_with("parallel:1  result: "), "{found}");
+    assert_eq!(ask(&world, &["grep", "not anywhere at all"]).code, Some(1), "as grep says it");
+    assert!(ask(&world, &["grep", "("]).stderr.contains("the pattern cannot be read"));
+    let changes = ask(&world, &["diff", "natural_:3", "natural_:9"]).expect_success().stdout;
+    assert!(changes.contains("src.py: edited in natural_:5"), "{changes}");
+    assert!(changes.contains("out.txt: written in natural_:6"), "{changes}");
+    let across = ask(&world, &["diff", "natural_:3", "parallel:1"]);
+    assert!(across.stderr.contains("are not two turns of one session"), "{}", across.stderr);
+    let failed =
+        world.plimsoll(&["query", "--on", "turns", "-r", "select(.success | not) | .result.reason"]).run();
+    let reasons: BTreeSet<&str> = failed.stdout.lines().collect();
+    assert_eq!(reasons, BTreeSet::from(["api_error", "tool_error"]), "{failed:?}");
+}
+
+#[test]
+fn stats_agree_with_the_clients_own_account() {
+    let world = recorded();
+    // The client's account also has the requests that are no turn: titles, the summary of a compaction.
+    for session in ["parallel_tools", "natural_sizes", "stop_block", "hook_stopped", "api_error"] {
+        let stats = ask(&world, &["stats", "--session", session, "--json"]).expect_success().json();
+        assert_eq!(stats["client_account"], stats["turns_account"], "{session}: {stats}");
+        assert!(stats["cost_usd"].as_f64().is_some_and(|usd| usd > 0.0), "{stats}");
+    }
+    let all = ask(&world, &["stats", "--json"]).expect_success().json();
+    assert_eq!((&all["turns"], &all["sessions"], &all["compactions"]), (&json!(27), &json!(8), &json!(1)));
+    assert_eq!(all["failures"], json!({"api_error": 1, "tool_error": 2}));
+    assert_eq!(all["tools"]["Bash"]["failed"], 2);
+    let words = ask(&world, &["stats"]).expect_success().stdout;
+    assert!(words.contains("Turns      27 in 8 sessions, 3 failed (1 api_error, 2 tool_error)"), "{words}");
+}
+
+#[test]
+fn verify_names_what_was_changed_and_erase_keeps_the_chain() {
+    let world = recorded();
+    assert!(ask(&world, &["verify"]).expect_success().stdout.lines().all(|line| line.contains("  whole: ")));
+    let secret = "after-compact";
+    let log = ".claude/plimsoll/turns/compaction.jsonl";
+    assert!(world.read(log).contains(secret));
+    let erased = ask(&world, &["erase", "compacti:4"]).expect_success().stdout;
+    assert!(erased.contains("1 record erased here for good"), "{erased}");
+    assert!(!world.read(log).contains(secret));
+    let verified = ask(&world, &["verify", "--session", "compaction"]).expect_success().stdout;
+    assert!(verified.contains("whole: 27 records, 4 turns, 1 erased"), "{verified}");
+    assert!(ask(&world, &["list", "--session", "compaction"]).stdout.contains("[erased]"));
+    assert!(ask(&world, &["show", "compacti:4"]).stdout.contains("[erased]"));
+
+    let log = ".claude/plimsoll/turns/stop_block.jsonl";
+    world.write(log, &world.read(log).replace("reply one", "reply two"));
+    let changed = ask(&world, &["verify"]);
+    assert_eq!(changed.code, Some(1));
+    assert!(changed.stdout.contains("stop_block  NOT WHOLE"), "{}", changed.stdout);
+    assert!(changed.stdout.contains("record 11: its content is not what was written"), "{}", changed.stdout);
+}
+
+#[test]
+fn a_transcript_that_no_hook_has_seen_can_be_read_and_nothing_is_read_twice() {
+    let world = World::without_git();
+    let none = ask(&world, &["list"]);
+    assert_eq!(none.code, Some(1));
+    assert!(none.stderr.contains("no turn has been recorded"), "{}", none.stderr);
+    let file = fixtures().join("transcripts/parallel_tools.jsonl").display().to_string();
+    assert_eq!(ask(&world, &["sync", &file]).expect_success().stdout, "2 new turns\n");
+    assert_eq!(ask(&world, &["sync", &file]).expect_success().stdout, "0 new turns\n");
+    assert_eq!(listed(&world, &[]), ["parallel:1", "parallel:2"]);
+    assert!(ask(&world, &["sync", "/no/such/file"]).stderr.contains("is no transcript"));
+}
