@@ -8,6 +8,7 @@ pub mod level;
 pub mod limits;
 pub mod log_line;
 pub mod marker;
+pub mod memory;
 pub mod promise;
 pub mod prompt;
 pub mod reading;

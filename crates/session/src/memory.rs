@@ -1,0 +1,142 @@
+//! The working memory of an agent: registers, a stack of frames, a heap. Plain data and its one way to change:
+//! [`Memory::apply`]. The log of what was applied, folded, is the live state.
+
+mod apply;
+mod fit;
+mod heap;
+mod op;
+mod register;
+
+pub use apply::{Refusal, Report};
+pub use fit::{Cut, fit};
+pub use heap::{CHUNK_UNITS, Chunk, HARD_CEILING, Pressure, SOFT_CEILING, share};
+pub use op::{Closing, Op, Values};
+pub use register::Register;
+
+use serde::{Deserialize, Serialize};
+
+/// The deepest frame; the root is 0.
+pub const DEEPEST: usize = 5;
+/// The longest name of a frame, in characters: `returned from: ` and it fill R3.
+pub const NAME: usize = 45;
+/// After so many steps without a word a register that belongs to every step is stale.
+pub const STALE_STEPS: u64 = 3;
+
+/// The working memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Grows with every change.
+    pub rev: u64,
+    /// Responses of the model so far, over all frames.
+    pub step: u64,
+    /// The stack: the root first, the present frame last. Never empty.
+    pub frames: Vec<Frame>,
+    /// The heap, in the order of allocation.
+    pub heap: Vec<Chunk>,
+    /// What is gone, with the revision in which it went: a reader may still have it in mind.
+    pub freed: Vec<(String, u64)>,
+    /// The root's result, once it has popped: then nothing is written until a person speaks again.
+    pub done: Option<String>,
+}
+
+/// One frame of the stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Frame {
+    /// Its name; empty for the root.
+    pub name: String,
+    /// What it is to do, whole.
+    pub objective: String,
+    /// What it must know beside heap and registers.
+    pub context: String,
+    /// What it is to report.
+    pub return_spec: String,
+    /// Its registers.
+    pub registers: [Slot; 8],
+    /// R4 and R5 as it got them.
+    pub inherited: [String; 2],
+    /// The subagent that works in it, once it has been started.
+    pub agent: Option<String>,
+}
+
+/// A register's value.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Slot {
+    /// The value.
+    pub text: String,
+    /// The revision that wrote it.
+    pub rev: u64,
+    /// The step in which it was written.
+    pub step: u64,
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory {
+            rev: 0,
+            step: 0,
+            frames: vec![Frame::default()],
+            heap: Vec::new(),
+            freed: Vec::new(),
+            done: None,
+        }
+    }
+}
+
+impl Memory {
+    /// The state that a log of accepted changes comes to.
+    pub fn fold<'a>(changes: impl IntoIterator<Item = &'a Op>) -> Memory {
+        let mut memory = Memory::default();
+        for op in changes {
+            // What was accepted once is accepted again.
+            let _ = memory.apply(op);
+        }
+        memory
+    }
+
+    /// The present frame.
+    pub fn top(&self) -> &Frame {
+        &self.frames[self.frames.len() - 1]
+    }
+
+    /// How deep it is: 0 at the root.
+    pub fn depth(&self) -> usize {
+        self.frames.len() - 1
+    }
+
+    /// A register of the present frame.
+    pub fn register(&self, register: Register) -> &str {
+        &self.top().registers[register.index()].text
+    }
+
+    /// A chunk.
+    pub fn chunk(&self, name: &str) -> Option<&Chunk> {
+        self.heap.iter().find(|chunk| chunk.name == name)
+    }
+
+    /// What the heap holds, in characters.
+    pub fn heap_size(&self) -> usize {
+        self.heap.iter().map(Chunk::size).sum()
+    }
+
+    /// How near the heap is to its ceiling.
+    pub fn pressure(&self) -> Pressure {
+        Pressure::of(self.heap_size())
+    }
+
+    /// The registers of every step that have not been written for too long.
+    pub fn stale(&self) -> Vec<Register> {
+        let is_stale = |register: &Register| {
+            let written = self.top().registers[register.index()].step;
+            self.step.saturating_sub(written) >= STALE_STEPS
+        };
+        [Register::Next, Register::Status].into_iter().filter(is_stale).collect()
+    }
+
+    /// True while nothing has been written.
+    pub fn is_empty(&self) -> bool {
+        self.rev == 0
+    }
+}

@@ -1,0 +1,303 @@
+//! The one way to change a memory.
+
+use super::heap::{CHUNK_UNITS, Chunk, HARD_CEILING, share};
+use super::{Closing, Cut, DEEPEST, Frame, Memory, NAME, Op, Pressure, Register, Slot, Values, fit};
+use serde::Serialize;
+
+/// What a change came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The revision from now on.
+    pub rev: u64,
+    /// Values that were too long.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cut: Vec<Cut>,
+    /// What whoever changed it should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The heap's pressure, where the heap has changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<Pressure>,
+}
+
+/// Why a change was not made, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+fn refuse<T>(why: String) -> Result<T, Refusal> {
+    Err(Refusal(why))
+}
+
+impl Memory {
+    /// Changes the memory, or refuses and leaves it as it is.
+    pub fn apply(&mut self, op: &Op) -> Result<Report, Refusal> {
+        match op {
+            Op::Step => {
+                self.step += 1;
+                return Ok(Report { rev: self.rev, ..Report::default() });
+            }
+            Op::Reopen => {
+                self.done = None;
+                return Ok(Report { rev: self.rev, ..Report::default() });
+            }
+            _ if self.done.is_some() => {
+                return refuse(
+                    "the root frame has popped: nothing is written until a person speaks again".into(),
+                );
+            }
+            _ => {}
+        }
+        let mut after = self.clone();
+        after.rev += 1;
+        let mut report = after.change(op)?;
+        report.rev = after.rev;
+        *self = after;
+        Ok(report)
+    }
+
+    fn change(&mut self, op: &Op) -> Result<Report, Refusal> {
+        match op {
+            Op::UpdateRegisters { values, strict } => self.update(values, *strict),
+            Op::PushFrame { name, objective, context, return_spec } => {
+                self.push(name, objective, context, return_spec)
+            }
+            Op::EnterFrame { agent } => {
+                let depth = self.depth();
+                self.frames[depth].agent = Some(agent.clone());
+                Ok(Report::default())
+            }
+            Op::PopFrame { result } => self.pop(result),
+            Op::CloseFrame { how, words } => self.close(*how, words),
+            Op::HeapAlloc { name, content, description } => self.alloc(name, content, description),
+            Op::HeapWrite { name, content } => self.write(name, content),
+            Op::HeapFree { name } => self.free(name),
+            Op::Step | Op::Reopen => Ok(Report::default()),
+        }
+    }
+
+    /// Puts a value into a register of a frame; answers with what had to be cut.
+    fn set(&mut self, depth: usize, register: Register, text: &str) -> Option<Cut> {
+        let kept = fit(text, register.limit());
+        self.frames[depth].registers[register.index()] =
+            Slot { text: kept.to_owned(), rev: self.rev, step: self.step };
+        let count = |text: &str| text.chars().count();
+        (kept.len() < text.len()).then(|| Cut {
+            register: register.key().to_owned(),
+            limit: register.limit(),
+            given: count(text),
+            kept: count(kept),
+            dropped: count(text) - count(kept),
+        })
+    }
+
+    fn update(&mut self, values: &Values, strict: bool) -> Result<Report, Refusal> {
+        if values.is_empty() {
+            return refuse("no register is named: give at least one of R0_GOAL … R7_STATUS".into());
+        }
+        let too_long = |(register, text): &(&Register, &String)| text.chars().count() > register.limit();
+        if let Some((register, text)) = values.iter().find(too_long).filter(|_| strict) {
+            return refuse(format!(
+                "{} takes at most {} characters, and {} were given: shorten it, or put the rest on the heap",
+                register.key(),
+                register.limit(),
+                text.chars().count()
+            ));
+        }
+        let depth = self.depth();
+        let cut = values.iter().filter_map(|(register, text)| self.set(depth, *register, text)).collect();
+        Ok(Report { cut, ..Report::default() })
+    }
+
+    fn push(
+        &mut self,
+        name: &str,
+        objective: &str,
+        context: &str,
+        return_spec: &str,
+    ) -> Result<Report, Refusal> {
+        if self.depth() >= DEEPEST {
+            return refuse(format!(
+                "the stack is full: {DEEPEST} frames lie on the root; finish this one with pop_frame"
+            ));
+        }
+        let length = name.chars().count();
+        if length == 0 || length > NAME || name.chars().any(char::is_control) {
+            return refuse(format!(
+                "a frame's name has 1 to {NAME} characters on one line, and this one has {length}"
+            ));
+        }
+        if objective.trim().is_empty() {
+            return refuse("the objective is empty: say what to produce, where, and how to verify it".into());
+        }
+        let parent = self.top().clone();
+        let inherited = [Register::Constraints, Register::Assumptions]
+            .map(|register| parent.registers[register.index()].text.clone());
+        self.frames.push(Frame {
+            name: name.to_owned(),
+            objective: objective.to_owned(),
+            context: context.to_owned(),
+            return_spec: return_spec.to_owned(),
+            registers: parent.registers,
+            inherited,
+            agent: None,
+        });
+        let depth = self.depth();
+        let limit = Register::Goal.limit();
+        let goal = if objective.chars().count() <= limit {
+            objective.to_owned()
+        } else {
+            format!("{}…", fit(objective, limit - 1))
+        };
+        self.set(depth, Register::Goal, &goal);
+        self.set(depth, Register::Next, "");
+        self.set(depth, Register::Phase, &format!("entering: {name}"));
+        self.set(depth, Register::Status, "Entered sub-frame. Starting.");
+        Ok(Report::default())
+    }
+
+    fn pop(&mut self, result: &str) -> Result<Report, Refusal> {
+        if self.depth() == 0 {
+            self.done = Some(result.to_owned());
+            let note = "the root frame is done; open items and verify commands still decide about the run";
+            return Ok(Report { notes: vec![note.to_owned()], ..Report::default() });
+        }
+        Ok(self.merge(result))
+    }
+
+    /// What the parent gets of a child that has popped: R7, R3, R2 and R6, and nothing else.
+    fn merge(&mut self, result: &str) -> Report {
+        let Some(child) = self.frames.pop() else { return Report::default() };
+        let depth = self.depth();
+        let mut notes = Vec::new();
+        for (register, was) in
+            [Register::Constraints, Register::Assumptions].into_iter().zip(&child.inherited)
+        {
+            if child.registers[register.index()].text != *was {
+                notes.push(format!("{} of the child differs from yours, and is not merged", register.key()));
+            }
+        }
+        let questions = child.registers[Register::OpenQuestions.index()].text.clone();
+        let before = self.register(Register::OpenQuestions).chars().count();
+        if self.register(Register::OpenQuestions) != questions && before > 0 {
+            notes.push(format!("{} replaced (was {before} chars)", Register::OpenQuestions.key()));
+        }
+        self.set(depth, Register::Status, fit(result, Register::Status.limit()));
+        self.set(depth, Register::Phase, &format!("returned from: {}", child.name));
+        self.set(depth, Register::Next, "");
+        self.set(depth, Register::OpenQuestions, &questions);
+        Report { notes, ..Report::default() }
+    }
+
+    fn close(&mut self, how: Closing, words: &str) -> Result<Report, Refusal> {
+        if self.depth() == 0 {
+            return refuse("the root frame is closed by pop_frame alone".into());
+        }
+        if how == Closing::Unpopped {
+            return Ok(self.merge(words));
+        }
+        // Its registers are all that is left of its work.
+        let Some(child) = self.frames.pop() else { return Ok(Report::default()) };
+        let depth = self.depth();
+        for register in [Register::Status, Register::OpenQuestions, Register::Plan] {
+            self.set(depth, register, &child.registers[register.index()].text);
+        }
+        self.set(depth, Register::Phase, &format!("abandoned: {}", child.name));
+        self.set(depth, Register::Next, "");
+        Ok(Report::default())
+    }
+
+    fn alloc(&mut self, name: &str, content: &str, description: &str) -> Result<Report, Refusal> {
+        check_name(name)?;
+        if self.chunk(name).is_some() {
+            return refuse(format!("the chunk {name} is there already: rewrite it with heap_write"));
+        }
+        self.check_size(name, content)?;
+        self.freed.retain(|(freed, _)| freed != name);
+        self.heap.push(Chunk {
+            name: name.to_owned(),
+            content: content.to_owned(),
+            description: fit(description.trim(), 120).replace(['\n', '\r'], " "),
+            allocated: self.step,
+            updated: self.step,
+            rev: self.rev,
+        });
+        Ok(self.heap_report())
+    }
+
+    fn write(&mut self, name: &str, content: &str) -> Result<Report, Refusal> {
+        self.place_of(name)?;
+        self.check_size(name, content)?;
+        let place = self.place_of(name)?;
+        let (step, rev) = (self.step, self.rev);
+        let chunk = &mut self.heap[place];
+        (chunk.content, chunk.updated, chunk.rev) = (content.to_owned(), step, rev);
+        Ok(self.heap_report())
+    }
+
+    fn free(&mut self, name: &str) -> Result<Report, Refusal> {
+        let place = self.place_of(name)?;
+        let chunk = self.heap.remove(place);
+        self.freed.push((chunk.name, self.rev));
+        Ok(self.heap_report())
+    }
+
+    fn place_of(&self, name: &str) -> Result<usize, Refusal> {
+        let names = || self.heap.iter().map(|chunk| chunk.name.as_str()).collect::<Vec<_>>().join(", ");
+        let known = || {
+            if self.heap.is_empty() {
+                "the heap is empty".to_owned()
+            } else {
+                format!("there are {}", names())
+            }
+        };
+        let place = self.heap.iter().position(|chunk| chunk.name == name);
+        place.ok_or_else(|| Refusal(format!("there is no chunk {name}: {}", known())))
+    }
+
+    fn check_size(&self, name: &str, content: &str) -> Result<(), Refusal> {
+        let units = content.encode_utf16().count();
+        if units > CHUNK_UNITS {
+            return refuse(format!(
+                "{name} would have {units} UTF-16 units, and a chunk has at most {CHUNK_UNITS}: strip it to what decides, or put it into a file"
+            ));
+        }
+        let others = self.heap_size() - self.chunk(name).map_or(0, Chunk::size);
+        let size = others + content.chars().count();
+        if size > HARD_CEILING {
+            return refuse(format!(
+                "the heap would hold {size} characters, and takes at most {HARD_CEILING}: free chunks first"
+            ));
+        }
+        Ok(())
+    }
+
+    fn heap_report(&self) -> Report {
+        let pressure = self.pressure();
+        let note = (pressure > Pressure::Low).then(|| {
+            format!(
+                "the heap is at {}% of its ceiling: free what no future step needs",
+                share(self.heap_size())
+            )
+        });
+        Report { pressure: Some(pressure), notes: note.into_iter().collect(), ..Report::default() }
+    }
+}
+
+/// A chunk's name stands in tags and lists: letters, digits and `-_./:`.
+fn check_name(name: &str) -> Result<(), Refusal> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:".contains(letter);
+    if (1..=60).contains(&name.chars().count()) && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    refuse(format!(
+        "a chunk's name has 1 to 60 letters, digits or -_./: and {name:?} has others or is too long"
+    ))
+}

@@ -1,0 +1,96 @@
+//! The heap: named chunks that every frame sees.
+
+use serde::{Deserialize, Serialize};
+
+/// Above this, in characters, writing still succeeds and says that it is too much.
+pub const SOFT_CEILING: usize = 8_000;
+/// Above this nothing more is taken.
+pub const HARD_CEILING: usize = 3 * SOFT_CEILING;
+/// The longest chunk, in UTF-16 units: the client shows at most 10,000 of what one hook says, and cuts no chunk so.
+pub const CHUNK_UNITS: usize = 9_500;
+
+/// One chunk.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Chunk {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub content: String,
+    /// What it is for.
+    pub description: String,
+    /// The step in which it was allocated: its age counts from there.
+    pub allocated: u64,
+    /// The step in which it was written last.
+    pub updated: u64,
+    /// The revision that wrote it.
+    pub rev: u64,
+}
+
+impl Chunk {
+    /// Its size in characters.
+    pub fn size(&self) -> usize {
+        self.content.chars().count()
+    }
+}
+
+/// How near the heap is to its ceiling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pressure {
+    /// Below 70 %.
+    Low,
+    /// From 70 %.
+    Elevated,
+    /// From 85 %.
+    High,
+    /// Above the soft ceiling.
+    Over,
+}
+
+impl Pressure {
+    /// The pressure of so many characters.
+    pub fn of(size: usize) -> Pressure {
+        match share(size) {
+            _ if size > SOFT_CEILING => Pressure::Over,
+            85.. => Pressure::High,
+            70.. => Pressure::Elevated,
+            _ => Pressure::Low,
+        }
+    }
+
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Pressure::Low => "low",
+            Pressure::Elevated => "elevated",
+            Pressure::High => "high",
+            Pressure::Over => "over",
+        }
+    }
+}
+
+/// So many characters in percent of the soft ceiling.
+pub fn share(size: usize) -> usize {
+    size * 100 / SOFT_CEILING
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_rises_at_its_marks() {
+        for (size, pressure) in [
+            (0, Pressure::Low),
+            (5_599, Pressure::Low),
+            (5_600, Pressure::Elevated),
+            (6_799, Pressure::Elevated),
+            (6_800, Pressure::High),
+            (8_000, Pressure::High),
+            (8_001, Pressure::Over),
+        ] {
+            assert_eq!(Pressure::of(size), pressure, "{size}");
+        }
+    }
+}

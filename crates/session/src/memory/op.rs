@@ -1,0 +1,86 @@
+//! What can be done to a memory. A log of these is the memory.
+
+use super::Register;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Values for registers, whole, as they were given.
+pub type Values = BTreeMap<Register, String>;
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Op {
+    /// Registers of the present frame are written.
+    UpdateRegisters {
+        /// Only those that change.
+        values: Values,
+        /// True to refuse a value that is too long, instead of cutting it.
+        #[serde(default)]
+        strict: bool,
+    },
+    /// A frame is begun.
+    PushFrame {
+        /// Its name.
+        name: String,
+        /// What it is to do.
+        objective: String,
+        /// What it must know.
+        context: String,
+        /// What it is to report.
+        return_spec: String,
+    },
+    /// A subagent begins to work in the present frame.
+    EnterFrame {
+        /// Its id.
+        agent: String,
+    },
+    /// The present frame is finished.
+    PopFrame {
+        /// What its parent is told.
+        result: String,
+    },
+    /// The present frame ended in another way.
+    CloseFrame {
+        /// How.
+        how: Closing,
+        /// Its last words.
+        words: String,
+    },
+    /// A chunk is allocated.
+    HeapAlloc {
+        /// Its name.
+        name: String,
+        /// What it holds.
+        content: String,
+        /// What it is for.
+        #[serde(default)]
+        description: String,
+    },
+    /// A chunk is written anew.
+    HeapWrite {
+        /// Its name.
+        name: String,
+        /// What it holds from now on.
+        content: String,
+    },
+    /// A chunk is freed.
+    HeapFree {
+        /// Its name.
+        name: String,
+    },
+    /// The model has answered.
+    Step,
+    /// A person has spoken: a memory whose root was done is written again.
+    Reopen,
+}
+
+/// How a frame ended that did not pop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Closing {
+    /// Its subagent ended its turn and did not pop, also not when it was reminded.
+    Unpopped,
+    /// Its subagent died, or was never started.
+    Abandoned,
+}
