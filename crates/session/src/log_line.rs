@@ -97,6 +97,8 @@ pub enum Kind {
     Repair,
     /// A person took contents away for good.
     Erase,
+    /// The working memory was changed.
+    Memory,
     /// Of a later Plimsoll.
     #[serde(other)]
     Other,
@@ -116,6 +118,7 @@ impl Kind {
             Kind::Late => "late words",
             Kind::Repair => "repair",
             Kind::Erase => "erasure",
+            Kind::Memory => "memory",
             Kind::Other => "?",
         }
     }

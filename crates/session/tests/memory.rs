@@ -38,7 +38,7 @@ fn written(word: &str) -> Memory {
     let values = Register::ALL.map(|register| (register, format!("{word}{}", register.index())));
     let values: Vec<(Register, &str)> =
         values.iter().map(|(register, text)| (*register, text.as_str())).collect();
-    memory.apply(&update(&values)).unwrap();
+    assert!(memory.apply(&update(&values)).is_ok());
     memory
 }
 

@@ -81,6 +81,11 @@ impl Project {
         self.own().join("journal.jsonl")
     }
 
+    /// The working memory.
+    pub fn memory(&self) -> PathBuf {
+        below(&self.root, &["/.claude/plimsoll/memory"])
+    }
+
     /// The turn logs.
     pub fn turns(&self) -> PathBuf {
         below(&self.root, &["/.claude/plimsoll/turns"])

@@ -11,6 +11,7 @@ pub mod environment;
 pub mod journal;
 pub mod layout;
 pub mod lock;
+pub mod memory;
 pub mod sessions;
 pub mod state_file;
 pub mod tail;

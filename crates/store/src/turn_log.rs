@@ -36,6 +36,11 @@ impl TurnLog {
         Some(TurnLog { folder: project.turns(), session_id: session_id.to_owned() })
     }
 
+    /// A log of another kind, such as the working memory's, under a name of ours.
+    pub(crate) fn at(folder: PathBuf, name: &str) -> TurnLog {
+        TurnLog { folder, session_id: name.to_owned() }
+    }
+
     /// The logs of all sessions, the one that was written last at the end.
     pub fn all(project: &Project) -> Vec<TurnLog> {
         let folder = project.turns();

@@ -20,6 +20,15 @@ pub struct Report {
     pub pressure: Option<Pressure>,
 }
 
+impl Report {
+    /// What two changes, one after the other, came to.
+    pub fn and(mut self, later: Report) -> Report {
+        self.cut.extend(later.cut);
+        self.notes.extend(later.notes);
+        Report { rev: later.rev, pressure: later.pressure.or(self.pressure), ..self }
+    }
+}
+
 /// Why a change was not made, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal(pub String);
