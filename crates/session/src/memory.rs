@@ -6,10 +6,11 @@ mod fit;
 mod heap;
 mod op;
 mod register;
+pub mod render;
 
 pub use apply::{Refusal, Report};
 pub use fit::{Cut, fit};
-pub use heap::{CHUNK_UNITS, Chunk, HARD_CEILING, Pressure, SOFT_CEILING, share};
+pub use heap::{CHUNK_UNITS, Chunk, HARD_CEILING, MOST_CHUNKS, Pressure, SOFT_CEILING, share};
 pub use op::{Closing, Op, Values};
 pub use register::Register;
 

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use session::memory::{
-    CHUNK_UNITS, Closing, DEEPEST, HARD_CEILING, Memory, Op, Pressure, Register, SOFT_CEILING, Values,
+    CHUNK_UNITS, Closing, DEEPEST, HARD_CEILING, Memory, Op, Pressure, Register, SOFT_CEILING, Values, render,
 };
 
 fn update(values: &[(Register, &str)]) -> Op {
@@ -193,9 +193,9 @@ fn the_heap_keeps_account_ages_and_its_ceilings() {
             "there is no chunk four: there are api-spec, two",
         ),
         (Op::HeapFree { name: "four".into() }, "there is no chunk four"),
-        (alloc("a b", "x"), "1 to 60 letters"),
-        (alloc("<x>", "x"), "1 to 60 letters"),
-        (alloc("", "x"), "1 to 60 letters"),
+        (alloc("a b", "x"), "1 to 40 letters"),
+        (alloc("<x>", "x"), "1 to 40 letters"),
+        (alloc("", "x"), "1 to 40 letters"),
     ] {
         let refusal = memory.apply(&op).unwrap_err().to_string();
         assert!(refusal.contains(words), "{words} in {refusal}");
@@ -269,6 +269,10 @@ proptest! {
             }
             let counted: usize = live.heap.iter().map(|chunk| chunk.content.chars().count()).sum();
             prop_assert_eq!(live.heap_size(), counted);
+            let entries = render::entries(&live);
+            prop_assert!(entries.len() <= render::ENTRIES);
+            prop_assert!(entries.iter().all(|entry| entry.encode_utf16().count() <= render::ENTRY_UNITS));
+            prop_assert!(render::overview(&live).encode_utf16().count() <= render::ENTRY_UNITS);
         }
         prop_assert_eq!(&Memory::fold(&accepted), &live);
         let text = serde_json::to_string(&accepted).unwrap();

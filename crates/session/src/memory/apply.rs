@@ -1,6 +1,6 @@
 //! The one way to change a memory.
 
-use super::heap::{CHUNK_UNITS, Chunk, HARD_CEILING, share};
+use super::heap::{CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOST_CHUNKS, share};
 use super::{Closing, Cut, DEEPEST, Frame, Memory, NAME, Op, Pressure, Register, Slot, Values, fit};
 use serde::Serialize;
 
@@ -228,12 +228,17 @@ impl Memory {
         if self.chunk(name).is_some() {
             return refuse(format!("the chunk {name} is there already: rewrite it with heap_write"));
         }
+        if self.heap.len() >= MOST_CHUNKS {
+            return refuse(format!(
+                "the heap has {MOST_CHUNKS} chunks, and takes no more: merge some, or free them"
+            ));
+        }
         self.check_size(name, content)?;
         self.freed.retain(|(freed, _)| freed != name);
         self.heap.push(Chunk {
             name: name.to_owned(),
             content: content.to_owned(),
-            description: fit(description.trim(), 120).replace(['\n', '\r'], " "),
+            description: fit(description.trim(), DESCRIPTION).replace(['\n', '\r'], " "),
             allocated: self.step,
             updated: self.step,
             rev: self.rev,
@@ -278,11 +283,11 @@ impl Memory {
                 "{name} would have {units} UTF-16 units, and a chunk has at most {CHUNK_UNITS}: strip it to what decides, or put it into a file"
             ));
         }
-        let others = self.heap_size() - self.chunk(name).map_or(0, Chunk::size);
-        let size = others + content.chars().count();
+        let others = self.heap.iter().filter(|chunk| chunk.name != name);
+        let size = others.map(|chunk| chunk.content.encode_utf16().count()).sum::<usize>() + units;
         if size > HARD_CEILING {
             return refuse(format!(
-                "the heap would hold {size} characters, and takes at most {HARD_CEILING}: free chunks first"
+                "the heap would hold {size} UTF-16 units, and takes at most {HARD_CEILING}: free chunks first"
             ));
         }
         Ok(())
@@ -303,10 +308,10 @@ impl Memory {
 /// A chunk's name stands in tags and lists: letters, digits and `-_./:`.
 fn check_name(name: &str) -> Result<(), Refusal> {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:".contains(letter);
-    if (1..=60).contains(&name.chars().count()) && name.chars().all(is_plain) {
+    if (1..=40).contains(&name.chars().count()) && name.chars().all(is_plain) {
         return Ok(());
     }
     refuse(format!(
-        "a chunk's name has 1 to 60 letters, digits or -_./: and {name:?} has others or is too long"
+        "a chunk's name has 1 to 40 letters, digits or -_./: and {name:?} has others or is too long"
     ))
 }

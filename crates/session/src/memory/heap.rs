@@ -4,10 +4,15 @@ use serde::{Deserialize, Serialize};
 
 /// Above this, in characters, writing still succeeds and says that it is too much.
 pub const SOFT_CEILING: usize = 8_000;
-/// Above this nothing more is taken.
+/// Above this, in UTF-16 units, nothing more is taken: the client counts what hooks say in these.
 pub const HARD_CEILING: usize = 3 * SOFT_CEILING;
 /// The longest chunk, in UTF-16 units: the client shows at most 10,000 of what one hook says, and cuts no chunk so.
 pub const CHUNK_UNITS: usize = 9_500;
+
+/// So many chunks at most: the index of all must fit what one hook may say.
+pub const MOST_CHUNKS: usize = 32;
+/// The longest description, in characters.
+pub(super) const DESCRIPTION: usize = 80;
 
 /// One chunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
