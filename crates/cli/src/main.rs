@@ -7,6 +7,7 @@ mod demo;
 mod gate;
 mod init;
 mod log;
+mod memory;
 mod monitor;
 mod progress;
 mod prompt;
@@ -49,6 +50,13 @@ enum Verb {
     Query(query::QueryArguments),
     /// Read the turn log: every response of the model with its tool calls and results
     Turns(turns::TurnsArguments),
+    /// Read and write the agent's working memory: registers and heap
+    // Hidden until the hooks show it to the agent.
+    #[command(hide = true)]
+    Memory(memory::MemoryArguments),
+    /// Show the frames of the working memory
+    #[command(hide = true)]
+    Frame(memory::FrameArguments),
     /// Show how full the session's context window is
     Context(context::ContextArguments),
     /// Write a handoff now
@@ -75,6 +83,8 @@ fn main() -> ExitCode {
         Verb::Log(arguments) => log::log(&arguments),
         Verb::Query(arguments) => query::query(&arguments),
         Verb::Turns(arguments) => turns::turns(&arguments),
+        Verb::Memory(arguments) => memory::memory(&arguments),
+        Verb::Frame(arguments) => memory::frame(&arguments),
         Verb::Context(arguments) => context::context(&arguments),
         Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
         Verb::Prompt => prompt::prompt(),

@@ -68,7 +68,7 @@ Documents:
   state    the run's state, .claude/ralph-state.json
   journal  every decision with its numbers, one value after another (-s: one array)
   turns    every turn of the sessions, one value after another
-  memory   the working memory (to come)
+  memory   the working memory: frames with their registers, heap
 
 Examples:
   plimsoll query -r '.todo_items[]'

@@ -16,6 +16,7 @@ use crate::{fail, say_error};
 use clap::{Args, Subcommand};
 use flows::capture::{self, Patience};
 pub(crate) use list::as_json;
+pub(crate) use row::plain;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use store::{Project, StoreError, TurnLog};

@@ -89,7 +89,11 @@ fn turns(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
     Ok(records.filter(flows::turns::Recorded::is_turn).map(|turn| crate::turns::as_json(&turn)))
 }
 
-/// The working memory: registers, frames, heap. There is none yet.
+/// The working memory: registers, frames, heap.
 fn memory(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
-    Err::<std::iter::Empty<Value>, _>(DocumentError::NoMemory(project.root().to_owned()))
+    if !store::memory::exists(project) {
+        return Err(DocumentError::NoMemory(project.root().to_owned()));
+    }
+    let memory = store::memory::load(project)?;
+    Ok(std::iter::once(serde_json::to_value(memory).unwrap_or_default()))
 }

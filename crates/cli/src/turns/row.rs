@@ -69,7 +69,7 @@ pub(super) fn about(name: &str, args: &Value) -> String {
 }
 
 /// Text that cannot steer a terminal.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let is_kept = |letter: &char| matches!(letter, '\n' | '\t') || !letter.is_control() && !is_bidi(*letter);
     text.chars().map(|letter| if is_kept(&letter) { letter } else { '\u{fffd}' }).collect()
 }

@@ -134,7 +134,7 @@ pub fn safe(text: &str) -> String {
 fn begins_tag(rest: &str) -> bool {
     let name = rest.trim_start_matches(|letter: char| letter == '/' || letter.is_whitespace());
     let is_it = |tag: &&str| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
-    TAGS.iter().any(|tag| is_it(&tag))
+    TAGS.iter().any(is_it)
 }
 
 #[cfg(test)]
