@@ -4,6 +4,7 @@ mod amounts;
 mod checkpoint;
 mod context;
 mod demo;
+mod export;
 mod gate;
 mod init;
 mod log;
@@ -58,6 +59,9 @@ enum Verb {
     Gate(gate::GateArguments),
     /// Cancel the run for good
     Stop,
+    /// Export a session
+    #[command(hide = true)]
+    ExportTurns(export::Export),
     /// See a whole run with the real client and a scripted model: no key, no network
     Demo(demo::DemoArguments),
 }
@@ -77,6 +81,7 @@ fn main() -> ExitCode {
         Verb::Monitor => monitor::monitor(),
         Verb::Gate(arguments) => gate::gate(&arguments),
         Verb::Stop => stop::stop(),
+        Verb::ExportTurns(arguments) => export::run(&arguments),
         Verb::Demo(arguments) => demo::demo(&arguments),
     }
 }
