@@ -88,13 +88,34 @@ impl Page {
     }
 
     fn stream(&mut self, stream: &Stream<'_>) {
-        for record in &stream.records {
-            if record.is_turn() {
-                self.turn(record, stream);
-            } else {
-                self.event(record);
+        let is_context = |record: &Recorded| record.header.kind == Kind::Context;
+        for run in stream.records.chunk_by(|one, next| is_context(one) && is_context(next)) {
+            if run.len() > 1 {
+                self.contexts(run);
+                continue;
+            }
+            for record in run {
+                if record.is_turn() {
+                    self.turn(record, stream);
+                } else {
+                    self.event(record);
+                }
             }
         }
+    }
+
+    /// What the client adds for the model comes in heaps.
+    fn contexts(&mut self, run: &[&Recorded]) {
+        let at = run.first().map_or("", |record| record.header.at.as_str());
+        let names: Vec<String> = run.iter().map(|record| event(record).0.replace("context: ", "")).collect();
+        self.add(&format!(
+            "<details class=\"event group\"><summary><time>{}</time> <span class=\"what\">",
+            escaped(&time(at))
+        ));
+        self.say(&format!("{}: {}", counted(run.len(), "context"), names.join(", ")));
+        self.add("</span></summary>\n");
+        run.iter().for_each(|record| self.event(record));
+        self.add("</details>\n");
     }
 
     /// A subagent, folded.

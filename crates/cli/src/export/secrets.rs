@@ -51,7 +51,7 @@ impl Secrets {
         found.extend(whole(&self.jwt, "jwt", text));
         found.extend(whole(&self.test_key, "token", text));
         found.extend(inner(&self.webhook, "webhook", text, |value| is_drawn_by_lot(value)));
-        found.extend(inner(&self.url, "url-password", text, |value| !is_placeholder(value)));
+        found.extend(inner(&self.url, "url-password", text, |value| !is_placeholder(value) && !is_port(value)));
         found.extend(inner(&self.header, "authorization", text, is_credential));
         found.extend(inner(&self.bearer, "authorization", text, is_drawn_by_lot));
         found.extend(self.assignment.find(text));
@@ -129,6 +129,11 @@ fn is_drawn_by_lot(value: &str) -> bool {
             && piece.bytes().any(|byte| byte.is_ascii_alphabetic())
     };
     !is_placeholder(value) && value.split(|letter: char| !letter.is_ascii_alphanumeric()).any(is_mixed)
+}
+
+/// `http://here:3000,me@there`: a port, and behind the comma something else.
+fn is_port(value: &str) -> bool {
+    value.split_once(',').is_some_and(|(port, _)| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// What follows `Authorization: Basic`: letters of both cases, or digits.

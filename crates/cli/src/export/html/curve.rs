@@ -33,7 +33,9 @@ pub(super) fn render(exported: &Exported) -> String {
     let window = exported.window.as_ref().map(|window| window.tokens);
     let is_near = window.is_some_and(|window| peak as f64 >= LEAST_SHARE * window as f64);
     let top = if is_near { window.unwrap_or(peak).max(peak) as f64 } else { peak as f64 } * 1.04;
-    let chart = Chart { count: points.len(), top };
+    let number = |point: Option<&Point<'_>>| point.and_then(|point| point.record.header.number);
+    let chart =
+        Chart { count: points.len(), first: number(points.first()), last: number(points.last()), top };
     let mut svg = format!(
         "<figure class=\"curve\"><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
          aria-label=\"Tokens sent per turn\">\n"
@@ -84,6 +86,9 @@ fn is_compaction(record: &Recorded) -> bool {
 
 struct Chart {
     count: usize,
+    /// The numbers of the turns at both ends.
+    first: Option<u64>,
+    last: Option<u64>,
     top: f64,
 }
 
@@ -113,7 +118,20 @@ impl Chart {
                 tokens(sent)
             );
         }
-        svg
+        svg + &self.axis()
+    }
+
+    /// The first and the last turn under the curve.
+    fn axis(&self) -> String {
+        let label = |place: usize, anchor: &str, number: Option<u64>| {
+            let (x, y) = (self.x(place as f64), HEIGHT - 8.0);
+            let number = number.unwrap_or(0);
+            format!("<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\">turn {number}</text>\n")
+        };
+        match self.count {
+            1 => label(0, "middle", self.first),
+            _ => label(0, "start", self.first) + &label(self.count - 1, "end", self.last),
+        }
     }
 
     /// The curve, broken at compactions, and its turns.
@@ -174,7 +192,7 @@ impl Chart {
         let last = self.count.saturating_sub(1) as f64;
         let x = self.x((after as f64 - 0.5).clamp(0.0, last));
         let (anchor, shift) = if x > WIDTH * 0.8 { ("end", -4.0) } else { ("start", 4.0) };
-        let height = if class == "checkpoint" { TOP - 8.0 } else { TOP + 10.0 };
+        let height = if class == "checkpoint" { TOP - 8.0 } else { TOP + 26.0 };
         format!(
             "<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{:.1}\"/>\
              <text class=\"{class}\" x=\"{:.1}\" y=\"{height:.1}\" text-anchor=\"{anchor}\">{}</text>\n",

@@ -15,7 +15,7 @@
       entry.classList.toggle("hidden", !hit);
       count += hit ? 1 : 0;
     });
-    document.querySelectorAll(".agent").forEach((agent) => { if (wanted) agent.open = true; });
+    document.querySelectorAll(".agent, .group").forEach((fold) => { if (wanted) fold.open = true; });
     found.textContent = wanted ? count + " found" : "";
   });
   document.getElementById("open").addEventListener("click", () => folds.forEach((fold) => { fold.open = true; }));
