@@ -24,7 +24,7 @@ pub(crate) fn render(exported: &Exported) -> String {
     if let Some(cost) = exported.cost() {
         totals.insert("total_cost_usd".to_owned(), json!(cost));
     }
-    let root = document(exported, &exported.id, steps, totals, inside, exported.model());
+    let root = document(exported, &exported.id, &steps, &totals, &inside, exported.model());
     let mut text = serde_json::to_string_pretty(&root).unwrap_or_default();
     text.push('\n');
     text
@@ -34,9 +34,9 @@ pub(crate) fn render(exported: &Exported) -> String {
 fn trajectory(exported: &Exported, stream: &Stream<'_>) -> Value {
     let steps = all_steps(stream);
     let totals = metrics(stream, &steps);
-    let inside = stream.agents.values().map(|agent| trajectory(exported, agent)).collect();
+    let inside: Vec<Value> = stream.agents.values().map(|agent| trajectory(exported, agent)).collect();
     let model = stream.records.iter().filter_map(|record| model_of(record)).find(|model| *model != SYNTHETIC);
-    let mut document = document(exported, stream.name, steps, totals, inside, model);
+    let mut document = document(exported, stream.name, &steps, &totals, &inside, model);
     document["extra"]["agent_type"] = json!(stream.kind);
     document
 }
@@ -44,9 +44,9 @@ fn trajectory(exported: &Exported, stream: &Stream<'_>) -> Value {
 fn document(
     exported: &Exported,
     id: &str,
-    steps: Vec<Value>,
-    totals: Map<String, Value>,
-    inside: Vec<Value>,
+    steps: &[Value],
+    totals: &Map<String, Value>,
+    inside: &[Value],
     model: Option<&str>,
 ) -> Value {
     let mut document = json!({

@@ -110,7 +110,7 @@ pub(crate) fn model_of(record: &Recorded) -> Option<&str> {
 pub(crate) fn calls_to_agents(record: &Recorded) -> impl Iterator<Item = (usize, &str, Option<&str>)> {
     let calls = record.turn().map(session::Turn::tool_calls).unwrap_or_default();
     let text = |call: &'_ session::turn::ToolCall, name: &str| {
-        call.ext.get(name).is_some_and(|value| value.is_string())
+        call.ext.get(name).is_some_and(serde_json::Value::is_string)
     };
     calls.iter().enumerate().filter(move |(_, call)| text(call, "agent_id")).map(|(place, call)| {
         let word = |name: &str| call.ext.get(name).and_then(serde_json::Value::as_str);
@@ -141,7 +141,11 @@ impl<'a> Tree<'a> {
 
 fn known_window(project: &Project, id: &str, records: &[Recorded]) -> Option<Window> {
     let own = || records.iter().filter(|record| record.header.stream == MAIN);
-    let used = own().filter_map(|record| record.header.usage).map(|usage| usage.sent()).max().unwrap_or(0);
+    let used = own()
+        .filter_map(|record| record.header.usage)
+        .map(session::log_line::Tokens::sent)
+        .max()
+        .unwrap_or(0);
     // What the monitor measured by is the best there is, unless that itself was only assumed.
     let measured = sessions::load(project, id).reading.and_then(|reading| reading.window);
     if let Some(window) = measured.filter(|window| window.tokens >= used) {

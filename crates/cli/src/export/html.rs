@@ -71,7 +71,7 @@ impl Page {
         let mut facts = vec![
             ("turns", turns().count().to_string()),
             ("failed", failed.to_string()),
-            ("sent", tokens(usages().map(|usage| usage.sent()).sum())),
+            ("sent", tokens(usages().map(session::log_line::Tokens::sent).sum())),
             ("answered", tokens(usages().map(|usage| usage.output).sum())),
         ];
         facts.extend(exported.model().map(|model| ("model", visible(model))));

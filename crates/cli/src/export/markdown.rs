@@ -39,13 +39,16 @@ impl Page {
         let turns = exported.records.iter().filter(|record| record.is_turn());
         let failed = turns.clone().filter(|record| record.header.success == Some(false)).count();
         let usages = || exported.records.iter().filter_map(|record| record.header.usage);
-        let peak =
-            exported.main_turns().filter_map(|record| record.header.usage).map(|usage| usage.sent()).max();
+        let peak = exported
+            .main_turns()
+            .filter_map(|record| record.header.usage)
+            .map(session::log_line::Tokens::sent)
+            .max();
         let mut facts = vec![
             format!("{}, {failed} failed", counted(turns.count(), "turn")),
             format!(
                 "{} tokens sent, {} answered",
-                tokens(usages().map(|usage| usage.sent()).sum()),
+                tokens(usages().map(session::log_line::Tokens::sent).sum()),
                 tokens(usages().map(|usage| usage.output).sum())
             ),
         ];
@@ -100,7 +103,7 @@ impl Page {
         let mut title = format!("{} Turn {}", "#".repeat(depth.min(6)), header.number.unwrap_or(0));
         let turn = record.turn();
         let names: Vec<String> =
-            turn.into_iter().flat_map(|turn| turn.tool_calls()).map(|call| inline(&call.name)).collect();
+            turn.into_iter().flat_map(session::Turn::tool_calls).map(|call| inline(&call.name)).collect();
         if !names.is_empty() {
             title.push_str(&format!(" · {}", names.join(", ")));
         }

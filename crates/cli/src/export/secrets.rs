@@ -50,8 +50,10 @@ impl Secrets {
         found.extend(self.pem.find(text));
         found.extend(whole(&self.jwt, "jwt", text));
         found.extend(whole(&self.test_key, "token", text));
-        found.extend(inner(&self.webhook, "webhook", text, |value| is_drawn_by_lot(value)));
-        found.extend(inner(&self.url, "url-password", text, |value| !is_placeholder(value) && !is_port(value)));
+        found.extend(inner(&self.webhook, "webhook", text, is_drawn_by_lot));
+        found.extend(inner(&self.url, "url-password", text, |value| {
+            !is_placeholder(value) && !is_port(value)
+        }));
         found.extend(inner(&self.header, "authorization", text, is_credential));
         found.extend(inner(&self.bearer, "authorization", text, is_drawn_by_lot));
         found.extend(self.assignment.find(text));
@@ -62,7 +64,7 @@ impl Secrets {
     pub(crate) fn keyed(&self, key: &str, value: &str) -> Option<Found> {
         if key.eq_ignore_ascii_case("authorization") {
             let value_of = value.split_once(' ').map_or(value, |(_, credential)| credential);
-            return is_credential(value_of).then(|| Found { kind: "authorization", range: 0..value.len() });
+            return is_credential(value_of).then_some(Found { kind: "authorization", range: 0..value.len() });
         }
         self.assignment.keyed(key, value)
     }
@@ -133,7 +135,9 @@ fn is_drawn_by_lot(value: &str) -> bool {
 
 /// `http://here:3000,me@there`: a port, and behind the comma something else.
 fn is_port(value: &str) -> bool {
-    value.split_once(',').is_some_and(|(port, _)| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()))
+    value
+        .split_once(',')
+        .is_some_and(|(port, _)| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// What follows `Authorization: Basic`: letters of both cases, or digits.

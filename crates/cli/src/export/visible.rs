@@ -18,7 +18,7 @@ pub(crate) fn visible(text: &str) -> String {
                 shown.push(char::from_u32(0x2400 + u32::from(control)).unwrap_or('\u{fffd}'));
             }
             hidden if is_hidden(hidden) => {
-                shown.push_str(&format!("\u{27e6}U+{:04X}\u{27e7}", u32::from(hidden)))
+                shown.push_str(&format!("\u{27e6}U+{:04X}\u{27e7}", u32::from(hidden)));
             }
             plain => shown.push(plain),
         }

@@ -190,7 +190,9 @@ impl Chart {
     /// An upright line between the turns before and after.
     fn mark(&self, after: usize, class: &str, label: &str) -> String {
         let last = self.count.saturating_sub(1) as f64;
-        let x = self.x((after as f64 - 0.5).clamp(0.0, last));
+        // Both may lie between the same two turns.
+        let back = if class == "checkpoint" { 0.6 } else { 0.4 };
+        let x = self.x((after as f64 - back).clamp(0.0, last));
         let (anchor, shift) = if x > WIDTH * 0.8 { ("end", -4.0) } else { ("start", 4.0) };
         let height = if class == "checkpoint" { TOP - 8.0 } else { TOP + 26.0 };
         format!(

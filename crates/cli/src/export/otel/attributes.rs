@@ -2,7 +2,7 @@
 
 use crate::export::exported::SYNTHETIC;
 use flows::turns::{Body, Recorded};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use session::turn::ToolCall;
 
 /// A list of attributes in the making.
@@ -37,7 +37,10 @@ impl Attributes {
     }
 
     fn with(mut self, key: &str, value: Value) -> Attributes {
-        self.0.push(json!({"key": key, "value": value}));
+        self.0.push(Value::Object(Map::from_iter([
+            ("key".to_owned(), json!(key)),
+            ("value".to_owned(), value),
+        ])));
         self
     }
 
