@@ -103,6 +103,12 @@ fn export(
     secrets: &Secrets,
 ) -> Result<Vec<Place>, StoreError> {
     let mut exported = Exported::load(project, log)?;
+    if exported.unread > 0 {
+        let lines = session::text::counted(exported.unread, "line");
+        say_error(&format!(
+            "{lines} of the log cannot be read and are left out: `plimsoll turns verify` names them"
+        ));
+    }
     if arguments.redact || arguments.fail_on_secret {
         let mut redactor = Redactor::new(secrets);
         let cleaned = exported.records.iter().map(|record| redactor.record(record)).collect();

@@ -11,6 +11,8 @@ use store::{Project, StoreError, TurnLog, config, journal, sessions, windows};
 pub(crate) struct Exported {
     pub(crate) id: String,
     pub(crate) records: Vec<Recorded>,
+    /// Lines of the log that are no records.
+    pub(crate) unread: usize,
     /// The window of the session's own stream, where a model was seen.
     pub(crate) window: Option<Window>,
     pub(crate) checkpoints: Vec<Checkpoint>,
@@ -36,7 +38,13 @@ pub(crate) struct Stream<'a> {
 impl Exported {
     /// Reads a whole log.
     pub(crate) fn load(project: &Project, log: &TurnLog) -> Result<Exported, StoreError> {
-        let records = turns::forwards(log)?.collect::<Result<Vec<_>, _>>()?;
+        let (mut records, mut unread) = (Vec::new(), 0);
+        for line in log.forwards()? {
+            match turns::recorded(log, &line?) {
+                Some(record) => records.push(record),
+                None => unread += 1,
+            }
+        }
         let id = log.session_id().to_owned();
         let window = known_window(project, &id, &records);
         let checkpoints = journal::read(project)?
@@ -48,7 +56,7 @@ impl Exported {
                 percent: entry["percent"].as_u64(),
             })
             .collect();
-        Ok(Exported { id, records, window, checkpoints })
+        Ok(Exported { id, records, unread, window, checkpoints })
     }
 
     /// The streams: the session's own first, each with its subagents; then those whose starter is not known.

@@ -42,11 +42,13 @@ pub(super) fn render(exported: &Exported) -> String {
     );
     svg += &chart.grid();
     if let Some(window) = window.filter(|_| is_near) {
-        let (y, right) = (chart.y(window), WIDTH - RIGHT);
+        let y = chart.y(window);
         svg += &format!(
-            "<line class=\"window\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-             <text class=\"window\" x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">window {}</text>\n",
-            y - 4.0,
+            "<line class=\"window\" x1=\"{LEFT}\" x2=\"{:.0}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+             <text class=\"window\" x=\"{:.0}\" y=\"{:.1}\">window {}</text>\n",
+            WIDTH - RIGHT,
+            LEFT + 6.0,
+            y - 5.0,
             tokens(window)
         );
     }

@@ -33,9 +33,12 @@ impl Keys {
         let mut from = 0;
         while let Some(begin) = self.begin.find_at(text, from) {
             let next = self.begin.find_at(text, begin.end()).map_or(text.len(), |next| next.start());
-            let end = self.end.find_at(text, begin.end()).filter(|end| end.end() <= next);
-            let to = match end.filter(|end| end.start() - begin.end() <= LONGEST) {
-                Some(end) => end.end(),
+            let end = self
+                .end
+                .find(&text[begin.end()..next])
+                .map(|end| begin.end() + end.start()..begin.end() + end.end());
+            let to = match end.clone().filter(|end| end.start - begin.end() <= LONGEST) {
+                Some(end) => end.end,
                 None => {
                     let rest = &text[begin.end()..next];
                     let body = self.body.find(rest).map_or("", |body| body.as_str());
@@ -43,7 +46,7 @@ impl Keys {
                 }
             };
             // Only the words, as in a search for them or a sentence about them, are no key.
-            let body = &text[begin.end()..end.map_or(to, |end| end.start().min(to))];
+            let body = &text[begin.end()..end.map_or(to, |end| end.start.min(to))];
             let is_broken = body.contains('\n') || body.contains("\\n");
             if to > begin.end() + 16 && (is_broken || !body.trim().contains(' ')) {
                 found.push(Found { kind: "private-key", range: begin.start()..to });
