@@ -152,6 +152,21 @@ impl Transcript {
     }
 }
 
+/// A session whose subagent `one` started `two`, and one, `lost`, whose starter is not in the log.
+fn record_nested(world: &World) {
+    let starter = |agent: &str| {
+        let transcript =
+            Transcript::default().prompt("go").turn("over to you", &[("Agent", json!({}), "STARTED")]);
+        let behind = json!({"agentId": agent, "agentType": "frame"}).to_string();
+        let lines = transcript.turn(&format!("{agent} is back"), &[]).lines;
+        lines.replace(r#"{"stdout":"STARTED","stderr":"","interrupted":false}"#, &behind)
+    };
+    let last = |words: &str| Transcript::default().prompt("go").turn(words, &[]).lines;
+    let inside = |lines: String| lines.replace("\"isSidechain\":false", "\"isSidechain\":true");
+    let (one, two, lost) = (inside(starter("two")), inside(last("deep words")), inside(last("lost words")));
+    record(world, "nested", &starter("one"), &[("one", &one), ("two", &two), ("lost", &lost)]);
+}
+
 #[test]
 fn json_lines_have_everything_the_log_has() {
     let world = World::without_git();

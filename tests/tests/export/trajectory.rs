@@ -1,6 +1,6 @@
 //! ATIF, judged by the `atif` package.
 
-use crate::{RECORDED, export, judged, record_fixture, record_subagent};
+use crate::{RECORDED, export, judged, record_fixture, record_nested, record_subagent};
 use serde_json::Value;
 use testkit::world::World;
 
@@ -75,4 +75,42 @@ fn a_compaction_is_a_step_of_the_system() {
         .collect();
     assert_eq!(compactions.len(), 1);
     assert_eq!(compactions[0]["extra"]["content"]["tokens_before"], 975_561);
+}
+
+#[test]
+fn subagents_of_subagents_are_further_in_and_lost_ones_are_kept() {
+    let world = World::without_git();
+    record_nested(&world);
+    let trajectory = trajectory(&world, "nested");
+    let names = |trajectory: &Value| -> Vec<String> {
+        let inside = trajectory["subagent_trajectories"].as_array();
+        inside.into_iter().flatten().map(|each| each["trajectory_id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&trajectory), ["one", "lost"]);
+    assert_eq!(names(&trajectory["subagent_trajectories"][0]), ["two"]);
+    for (format, start) in [("html", "Subagent two"), ("markdown", "Subagent two")] {
+        let text = export(&world, "nested", format);
+        let places = [
+            "Subagent one",
+            start,
+            "deep words",
+            "two is back",
+            "one is back",
+            "Subagent lost",
+            "lost words",
+        ];
+        let found: Vec<usize> = places.iter().map(|words| text.find(words).expect(words)).collect();
+        assert!(found.is_sorted(), "{format}: {found:?}");
+    }
+    let spans = judged(&world, "otlp.py", &export(&world, "nested", "otel"));
+    let agents: Vec<&Value> = spans
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|span| span["name"].as_str().unwrap().starts_with("invoke_agent"))
+        .collect();
+    assert_eq!(
+        agents.iter().map(|span| span["parent"] == "").collect::<Vec<_>>(),
+        [true, false, false, true]
+    );
 }

@@ -15,6 +15,7 @@ pub(crate) struct Secrets {
     bearer: Regex,
     url: Regex,
     webhook: Regex,
+    curl: Regex,
     test_key: Regex,
     assignment: assignment::Assignments,
     pem: pem::Keys,
@@ -33,7 +34,10 @@ impl Secrets {
             webhook: Regex::new(
                 r"\bhooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9]+/[A-Za-z0-9/]{8,})",
             )?,
-            test_key: Regex::new(r"\b(?:[sr]k_test_[A-Za-z0-9]{16,}|ya29\.[A-Za-z0-9_-]{20,})")?,
+            curl: Regex::new(r#"\bcurl\s(?:[^\n|;]*\s)?(?:-u|--user)[ =]?["']?[^\s:"'/]+:([^\s"']{4,})"#)?,
+            test_key: Regex::new(
+                r"\b(?:[sr]k_test_[A-Za-z0-9]{16,}|ya29\.[A-Za-z0-9_-]{20,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})",
+            )?,
             assignment: assignment::Assignments::new()?,
             pem: pem::Keys::new()?,
         })
@@ -54,6 +58,7 @@ impl Secrets {
         found.extend(inner(&self.url, "url-password", text, |value| {
             !is_placeholder(value) && !is_port(value)
         }));
+        found.extend(inner(&self.curl, "password", text, |value| !is_placeholder(value)));
         found.extend(inner(&self.header, "authorization", text, is_credential));
         found.extend(inner(&self.bearer, "authorization", text, is_drawn_by_lot));
         found.extend(self.assignment.find(text));
@@ -120,7 +125,9 @@ fn is_placeholder(value: &str) -> bool {
         || lower.contains("placeholder")
         || lower.contains("changeme")
         || lower.contains("redacted")
-        || value.chars().all(|letter| matches!(letter, 'x' | 'X' | '*' | '.' | '-' | '_' | '#' | '0' | '•'))
+        || value
+            .chars()
+            .all(|letter| matches!(letter, 'x' | 'X' | '*' | ':' | '.' | '-' | '_' | '#' | '0' | '•'))
 }
 
 /// Digits and letters both, in one piece that is no word with a number.

@@ -7,10 +7,14 @@ use regex::{Captures, Regex};
 /// How names and values stand together.
 pub(super) struct Assignments {
     pattern: Regex,
+    /// `--password word`.
+    option: Regex,
+    /// `<password>word</password>`.
+    element: Regex,
     name: Regex,
 }
 
-const NAMES: &str = r"(?:(?P<pass>pass(?:word|wd|phrase)|pwd)|(?:api|access|secret|private|signing|encryption|auth|account)[_-]?key|apikey|secret|(?:auth|access|refresh|bearer|session|api|id|bot|deploy)?[_-]?token|credentials?)";
+const NAMES: &str = r"(?:(?P<pass>pass(?:word|wd|phrase)|pwd|[_-]pass)|(?:api|access|secret|private|signing|encryption|auth|account)[_-]?key|apikey|secret|(?:auth|access|refresh|bearer|session|api|id|bot|deploy)?[_-]?token|credentials?)";
 
 impl Assignments {
     pub(super) fn new() -> Result<Assignments, regex::Error> {
@@ -20,6 +24,10 @@ impl Assignments {
             pattern: Regex::new(&format!(
                 r"(?i)(?P<before>[?&]|--)?(?P<name>[A-Za-z0-9_.-]*{NAMES}){between}(?:{value})"
             ))?,
+            option: Regex::new(&format!(
+                r#"(?i)(?:^|\s)--(?:[A-Za-z0-9-]*-)?{NAMES} ["']?(?P<value>[^\s"'`<>|;&]{{5,}})"#
+            ))?,
+            element: Regex::new(&format!(r"(?i)<[A-Za-z0-9_.:-]*{NAMES}>(?P<value>[^<>\s]{{5,}})</"))?,
             name: Regex::new(&format!(r"(?i)^[A-Za-z0-9_.-]*{NAMES}$"))?,
         })
     }
@@ -31,11 +39,18 @@ impl Assignments {
             let is_pass = found.name("pass").is_some();
             let is_secret = match quoted {
                 Some(value) => is_quoted_secret(is_pass, value.as_str()),
-                None => is_bare_secret(is_pass, &found, value.as_str(), &text[value.end()..]),
+                None => is_bare_secret(is_pass, &found, value.as_str(), text),
             };
             is_secret.then(|| Found { kind: kind(is_pass), range: value.range() })
         };
-        self.pattern.captures_iter(text).filter_map(one).collect()
+        let other = |found: Captures<'_>, is_secret: fn(bool, &str) -> bool| {
+            let (value, is_pass) = (found.name("value")?, found.name("pass").is_some());
+            is_secret(is_pass, value.as_str()).then(|| Found { kind: kind(is_pass), range: value.range() })
+        };
+        let assigned = self.pattern.captures_iter(text).filter_map(one);
+        let options = self.option.captures_iter(text).filter_map(|found| other(found, is_option_secret));
+        let elements = self.element.captures_iter(text).filter_map(|found| other(found, is_quoted_secret));
+        assigned.chain(options).chain(elements).collect()
     }
 
     /// The same for a key and its value in JSON.
@@ -58,7 +73,8 @@ fn is_quoted_secret(is_pass: bool, value: &str) -> bool {
 }
 
 /// Without quotes it may as well be code: a variable, a call, a type.
-fn is_bare_secret(is_pass: bool, found: &Captures<'_>, value: &str, after: &str) -> bool {
+fn is_bare_secret(is_pass: bool, found: &Captures<'_>, value: &str, text: &str) -> bool {
+    let (before, after) = found.get(0).map_or(("", ""), |all| (&text[..all.start()], &text[all.end()..]));
     let value = value.trim_end_matches(['.', ':', '!', '?']);
     // A call, an index, a generic, a path.
     let is_code = value.starts_with('=')
@@ -78,12 +94,26 @@ fn is_bare_secret(is_pass: bool, found: &Captures<'_>, value: &str, after: &str)
     let is_equals = found.name("sign").is_some_and(|sign| sign.as_str() == "=");
     let is_shell =
         is_equals && (found.name("before").is_some() || !name.bytes().any(|byte| byte.is_ascii_lowercase()));
+    // A line of a settings file, and nothing else on it.
+    let is_tight = found.get(0).is_some_and(|all| all.as_str().len() == name.len() + 1 + value.len());
+    let is_line = is_equals
+        && is_tight
+        && (before.is_empty() || before.ends_with('\n'))
+        && (after.is_empty() || after.starts_with(['\n', '\r']));
+    let is_shell = is_shell || is_line;
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
     value.len() >= 5
         && (!is_number || is_equals && value.len() >= 6)
         && (is_shell || has_digit || !is_word)
         && !is_label(value)
         && (is_shell || !is_variable(value))
+}
+
+/// After an option comes its value, or, in prose, any word.
+fn is_option_secret(is_pass: bool, value: &str) -> bool {
+    let is_word =
+        value.chars().all(|letter| letter.is_alphabetic() || matches!(letter, '.' | ',' | '-' | '_'));
+    !value.starts_with('-') && !is_word && is_quoted_secret(is_pass, value)
 }
 
 /// `config.password`, `self.token`.
