@@ -1,7 +1,7 @@
 //! `plimsoll turns diff`: what changed from one turn to another.
 
 use super::find::find;
-use super::row::{name, plain};
+use super::row::plain;
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
@@ -56,11 +56,11 @@ fn words(log: &TurnLog, from: &Recorded, to: &Recorded) -> Result<String, TurnsE
         for call in record.turn().map(session::Turn::tool_calls).unwrap_or_default() {
             commands += usize::from(call.name == "Bash");
             if let Some((path, what)) = change(call) {
-                files.entry(path).or_default().push(format!("{what} in {}", name(&record)));
+                files.entry(path).or_default().push(format!("{what} in {}", record.name()));
             }
         }
     }
-    let mut lines = vec![format!("From {} to {}", name(from), name(to)), String::new(), "Files".to_owned()];
+    let mut lines = vec![format!("From {} to {}", from.name(), to.name()), String::new(), "Files".to_owned()];
     if files.is_empty() {
         lines.push("  none by Edit and Write".to_owned());
     }

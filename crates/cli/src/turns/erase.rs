@@ -1,7 +1,6 @@
 //! `plimsoll turns erase`.
 
 use super::find::find;
-use super::row::name;
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
@@ -31,7 +30,7 @@ pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<Exi
         let (log, found) = find(project, turn, arguments.session.as_deref())?;
         let (_, seqs) = wanted.entry(found.session_id.clone()).or_insert_with(|| (log, BTreeSet::new()));
         seqs.insert(found.header.seq);
-        say(format!("{} (record {})", name(&found), found.header.seq));
+        say(format!("{} (record {})", found.name(), found.header.seq));
     }
     let mut count = 0;
     for (log, seqs) in wanted.values() {

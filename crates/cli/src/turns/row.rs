@@ -3,7 +3,6 @@
 use crate::status::columns::clip;
 use flows::turns::{Body, Recorded};
 use serde_json::Value;
-use session::log_line::MAIN;
 use session::text::{one_line, tokens};
 use session::turn::Turn;
 use store::clock;
@@ -21,20 +20,9 @@ pub(super) fn row(recorded: &Recorded, width: usize) -> String {
         (_, Some(reason)) => reason.word(),
         _ => "?",
     };
-    let start = format!("{:<13} {at}  {:>5}  {outcome:<12} ", name(recorded), sent.unwrap_or_default());
+    let start = format!("{:<13} {at}  {:>5}  {outcome:<12} ", recorded.name(), sent.unwrap_or_default());
     let room = width.saturating_sub(start.chars().count()).max(20);
     format!("{start}{}", clip(&what(recorded), room))
-}
-
-/// As people type it.
-pub(super) fn name(recorded: &Recorded) -> String {
-    let session: String = recorded.session_id.chars().take(8).collect();
-    let number = recorded.header.number.unwrap_or(0);
-    if recorded.header.stream == MAIN {
-        format!("{session}:{number}")
-    } else {
-        format!("{session}/{}:{number}", recorded.header.stream.chars().take(6).collect::<String>())
-    }
 }
 
 fn what(recorded: &Recorded) -> String {

@@ -2,7 +2,7 @@
 
 use super::find::find;
 use super::list::as_json;
-use super::row::{about, name, plain};
+use super::row::{about, plain};
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
@@ -73,8 +73,8 @@ pub(super) fn show(project: &Project, arguments: &ShowArguments) -> Result<ExitC
 fn words(found: &Recorded, part: &Part) -> Result<String, TurnsError> {
     let turn = match &found.body {
         Body::Turn(turn) => turn,
-        Body::Erased => return Ok(format!("{} [erased]", name(found))),
-        Body::Unsound(why) => return Err(TurnsError::Typed(format!("{}: {why}", name(found)))),
+        Body::Erased => return Ok(format!("{} [erased]", found.name())),
+        Body::Unsound(why) => return Err(TurnsError::Typed(format!("{}: {why}", found.name()))),
         Body::Event(fields) => {
             let fields = serde_json::to_string_pretty(fields).unwrap_or_default();
             return Ok(format!("{} at {}\n{fields}", found.header.kind.word(), found.header.at));
@@ -102,7 +102,7 @@ fn whole(found: &Recorded, turn: &Turn) -> String {
     let iteration = turn.ext().get("iteration").and_then(Value::as_u64);
     let iteration = iteration.map(|number| format!(", iteration {number}")).unwrap_or_default();
     let mut parts = vec![
-        format!("Turn {}   {at}   (record {}{iteration})", name(found), found.header.seq),
+        format!("Turn {}   {at}   (record {}{iteration})", found.name(), found.header.seq),
         format!("Session  {}, stream {}", found.session_id, found.header.stream),
         format!(
             "Model    {}, stopped for {}, reasoning {}",
