@@ -86,6 +86,8 @@ pub struct ToolResult {
     pub behind: Behind,
     /// True when a person, a rule or a hook did not allow the call.
     pub denied: bool,
+    /// True when a person stopped the call after it had begun: the client's words are those of a denial.
+    pub stopped: bool,
     /// Who decided: `config`, `hook`, `user`, …
     pub decided_by: Option<String>,
 }
@@ -129,6 +131,25 @@ pub struct Cost {
     pub model_usage: Option<Box<RawValue>>,
 }
 
+/// What the client notes of a subagent, in a file beside its transcript.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AgentNote {
+    /// Its kind.
+    #[serde(deserialize_with = "lenient::text")]
+    pub agent_type: Option<String>,
+    /// The call that started it.
+    #[serde(deserialize_with = "lenient::text")]
+    pub tool_use_id: Option<String>,
+}
+
+impl AgentNote {
+    /// Reads the note; an unreadable one tells nothing.
+    pub fn parse(bytes: &[u8]) -> AgentNote {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
+}
+
 /// The fields of all kinds of lines, cut out and not yet looked at.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -159,6 +180,10 @@ struct Bones<'a> {
     tool_use_result: Option<&'a RawValue>,
     #[serde(borrow)]
     permission_decision: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_denial_kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_denial_before_run: Option<&'a RawValue>,
     #[serde(borrow)]
     attachment: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -311,6 +336,9 @@ fn user(line: &Bones<'_>) -> Option<What> {
     let blocks: Vec<BlockBones<'_>> =
         lenient::elements(content).into_iter().map(|block| bones(Some(block))).collect();
     let decision: Decision = line.permission_decision.and_then(lenient::read).unwrap_or_default();
+    let refused = decision.decision.as_deref().is_some_and(|decision| decision != "accept");
+    let before_run = is_true(line.tool_denial_before_run);
+    let by_person = text_of(line.tool_denial_kind).as_deref() == Some("user-rejected");
     let results: Vec<ToolResult> = blocks
         .iter()
         .filter(|block| text_of(block.kind).as_deref() == Some("tool_result"))
@@ -320,7 +348,8 @@ fn user(line: &Bones<'_>) -> Option<What> {
                 is_error: is_true(block.is_error),
                 content: block.content.map(ToOwned::to_owned),
                 behind: line.tool_use_result.and_then(lenient::read).unwrap_or_default(),
-                denied: decision.decision.as_deref().is_some_and(|decision| decision != "accept"),
+                denied: refused || before_run,
+                stopped: by_person && !refused && !before_run,
                 decided_by: decision.source.clone(),
             })
         })

@@ -49,7 +49,7 @@ fn tool_call((id, name, args): &(String, String, Value), open: &OpenTurn) -> Too
         ext.insert("ok".to_owned(), json!(false));
         return ToolCall { name: name.clone(), args: args.clone(), result: Value::Null, ext };
     };
-    let is_ok = !result.is_error && !result.denied && !result.behind.interrupted;
+    let is_ok = !result.is_error && !result.denied && !result.stopped && !result.behind.interrupted;
     let behind = &result.behind;
     let took = behind.total_duration_ms.or(behind.duration_ms).or_else(|| milliseconds(&open.first_at, at));
     let facts = [
@@ -84,7 +84,11 @@ fn printed(name: &str, result: &ToolResult) -> Option<String> {
     let text = (name == "Bash").then(|| result.text())?;
     let first = text.lines().next().unwrap_or_default();
     let is_code = first.strip_prefix("Exit code ").is_some_and(|code| code.parse::<i32>().is_ok());
-    Some(if is_code { text[first.len()..].trim_start_matches('\n').to_owned() } else { text })
+    if is_code {
+        return Some(text[first.len()..].trim_start_matches('\n').to_owned());
+    }
+    // The client's words about a call that did not run were printed by nobody.
+    (!result.is_error).then_some(text)
 }
 
 fn ext(open: &OpenTurn, reasoning: &str) -> Map<String, Value> {
