@@ -1,0 +1,80 @@
+//! Sessions that are more than one stream, or more than one window.
+
+use crate::common::{
+    FIRST, ask, check, cost, installed, kinds, outcomes, outcomes_of, price, priced, transcript, turns,
+};
+use serde_json::json;
+use session::log_line::{Kind, MAIN};
+use testkit::scripted_model::{RequestKind, ScriptedModel, Step};
+
+#[test]
+fn a_subagent_is_a_stream_of_its_own_linked_to_the_call_that_started_it() {
+    let ask_agent = json!({
+        "description": "look", "prompt": "Look around.", "subagent_type": "general-purpose",
+        "run_in_background": false,
+    });
+    let mut answered = 0;
+    let model = ScriptedModel::start(move |request| {
+        answered += 1;
+        let text = request.last_text();
+        let step = match request.kind {
+            RequestKind::Subagent if text.contains("agent-tool-ran") => Step::text("I have looked."),
+            RequestKind::Subagent => Step::bash("echo agent-tool-ran").say("I look."),
+            _ if text.contains("I have looked.") => Step::text("Done."),
+            _ => Step::default().tool("Agent", ask_agent.clone()),
+        };
+        priced(step, answered)
+    });
+    let world = installed(&model);
+    ask(&world, FIRST, "Work.").run().expect_success();
+    let records = check(&world, FIRST);
+    assert_eq!(outcomes(&records), ["ok", "ok"], "{records:#?}");
+    let call = &turns(&records, MAIN)[0].turn().unwrap().tool_calls()[0];
+    let agent = call.ext["agent_id"].as_str().expect("the call names its agent");
+    assert_eq!(outcomes_of(&records, agent), ["ok", "ok"]);
+    assert_eq!(cost(&records), price(4));
+    assert_eq!(turns(&records, agent)[0].turn().unwrap().prints(), ["agent-tool-ran"]);
+    for turn in turns(&records, agent) {
+        let ext = turn.turn().unwrap().ext();
+        assert_eq!(ext["agent_type"], "general-purpose", "whoever read it: {ext:#?}");
+        assert_eq!(ext["started_by"], call.id());
+    }
+}
+
+#[test]
+fn a_command_in_the_background_returns_at_once_and_its_end_is_a_prompt() {
+    let background = json!({"command": "sleep 1; echo later", "description": "b", "run_in_background": true});
+    let model = ScriptedModel::start(move |request| match request.last_text() {
+        text if text.contains("task-notification") => Step::text("It has ended."),
+        text if text.contains("running in background") => Step::text("I wait."),
+        _ => Step::default().tool("Bash", background.clone()),
+    });
+    let world = installed(&model);
+    ask(&world, FIRST, "Work.").run().expect_success();
+    let records = check(&world, FIRST);
+    assert_eq!(outcomes(&records), ["ok"; 3], "{records:#?}");
+    let prompts = kinds(&records).iter().filter(|kind| **kind == Kind::Prompt).count();
+    assert_eq!(prompts, 2, "{records:#?}");
+}
+
+#[test]
+fn a_compaction_is_an_event_between_turns() {
+    let model = ScriptedModel::start(|request| {
+        let text = request.text();
+        match text.matches("a-step").count() {
+            _ if text.contains("SUMMARY-OF-WORK") => Step::text("Done.").usage(40_000),
+            0 => Step::bash("echo a-step").usage(870_000),
+            _ => Step::bash("echo a-step").usage(968_000),
+        }
+    });
+    let world = installed(&model);
+    ask(&world, FIRST, "Work.").run().expect_success();
+    let records = check(&world, FIRST);
+    assert_eq!(outcomes(&records), ["ok"; 3], "{:?}", kinds(&records));
+    let seen: Vec<Kind> = kinds(&records)
+        .into_iter()
+        .filter(|kind| matches!(kind, Kind::Turn | Kind::Compaction | Kind::Late))
+        .collect();
+    assert_eq!(seen, [Kind::Turn, Kind::Turn, Kind::Compaction, Kind::Turn]);
+    assert!(transcript(&world, FIRST).exists());
+}
