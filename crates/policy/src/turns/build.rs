@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use session::Turn;
 use session::digest::sha256;
 use session::log_line::Tokens;
-use session::text::clip;
+use session::text::{clip, json_value};
 use session::turn::{CallOutcome, Failure, ToolCall, outline};
 
 /// So much of what came back stands in the result, in letters.
@@ -61,8 +61,7 @@ fn tool_call((id, name, args): &(String, String, Value), open: &OpenTurn) -> Too
         ("agent_type", behind.agent_type.as_ref().map(|kind| json!(kind))),
     ];
     ext.extend(facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
-    let result =
-        result.content.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let result = result.content.as_ref().map(|raw| json_value(raw.get())).unwrap_or_default();
     ToolCall { name: name.clone(), args: args.clone(), result, ext }
 }
 
