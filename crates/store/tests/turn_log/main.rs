@@ -8,5 +8,6 @@
 mod common;
 mod crowd;
 mod damage;
+mod erasing;
 mod places;
 mod waiting;
