@@ -1,6 +1,8 @@
 //! Any turn goes into the log and comes back as it was (ARC-001, ARC-010, DBG-001, DBG-002); nothing that is damaged
 //! makes it panic or come back as another one.
 
+#![expect(clippy::unwrap_used, reason = "a strategy that fails is a test that fails")]
+
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
