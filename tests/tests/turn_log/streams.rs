@@ -1,10 +1,11 @@
 //! Sessions that are more than one stream, or more than one window.
 
 use crate::common::{
-    FIRST, ask, check, cost, installed, kinds, outcomes, outcomes_of, price, priced, transcript, turns,
+    FIRST, ask, check, cost, installed, kinds, model, outcomes, outcomes_of, price, priced, transcript, turns,
 };
 use serde_json::json;
 use session::log_line::{Kind, MAIN};
+use std::time::Duration;
 use testkit::scripted_model::{RequestKind, ScriptedModel, Step};
 
 #[test]
@@ -39,6 +40,24 @@ fn a_subagent_is_a_stream_of_its_own_linked_to_the_call_that_started_it() {
         assert_eq!(ext["agent_type"], "general-purpose", "whoever read it: {ext:#?}");
         assert_eq!(ext["started_by"], call.id());
     }
+}
+
+/// The client runs a tool while the rest of the message is still on its way.
+#[test]
+fn a_message_whose_first_tool_has_ended_before_its_last_has_come_is_one_turn() {
+    let slow = Step::bash("echo first")
+        .tool("Bash", json!({"command": "echo second", "description": "b"}))
+        .tool("Bash", json!({"command": "exit 4", "description": "c"}))
+        .say("Three.")
+        .chunks(1, Duration::from_millis(700));
+    let model = model(vec![slow, Step::text("Done.")]);
+    let world = installed(&model);
+    ask(&world, FIRST, "Work.").run().expect_success();
+    let records = check(&world, FIRST);
+    assert_eq!(outcomes(&records), ["tool_error", "ok"], "{:?}", kinds(&records));
+    assert_eq!(turns(&records, MAIN)[0].turn().unwrap().tool_calls().len(), 3);
+    assert!(!kinds(&records).contains(&Kind::Late), "{records:#?}");
+    assert_eq!(cost(&records), price(2));
 }
 
 #[test]
