@@ -187,6 +187,7 @@ impl Assembler {
             open.calls.extend(outline(&blocks).calls);
             open.results.extend(within::results(&blocks, at));
             open.blocks.extend(blocks);
+            open.answer.aborted |= answer.aborted;
             open.answer.stop_reason = answer.stop_reason.or(open.answer.stop_reason.take());
             open.answer.usage = answer.usage.or(open.answer.usage.take());
             at.clone_into(&mut open.last_at);
@@ -261,6 +262,6 @@ impl OpenTurn {
         let stopped = self.answer.stop_reason.as_deref();
         let has_its_calls = stopped != Some("tool_use") || !self.calls.is_empty();
         let all_back = self.calls.iter().all(|(id, ..)| self.results.contains_key(id));
-        stopped.is_some() && has_its_calls && all_back
+        (stopped.is_some() || self.answer.aborted) && has_its_calls && all_back
     }
 }

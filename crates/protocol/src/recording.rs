@@ -71,6 +71,8 @@ pub struct Answer {
     pub request_id: Option<String>,
     /// The client's word for an error of the API, when this line is one.
     pub api_error: Option<String>,
+    /// True when a person stopped the response on its way: this is its beginning.
+    pub aborted: bool,
 }
 
 /// What a tool has answered.
@@ -168,6 +170,8 @@ struct Bones<'a> {
     is_compact_summary: Option<&'a RawValue>,
     #[serde(borrow)]
     is_api_error_message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    is_aborted_mid_stream: Option<&'a RawValue>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -327,6 +331,7 @@ fn answer(line: &Bones<'_>) -> Option<Answer> {
         usage: message.usage.map(ToOwned::to_owned),
         request_id: text_of(line.request_id),
         api_error,
+        aborted: is_true(line.is_aborted_mid_stream),
     })
 }
 

@@ -32,6 +32,40 @@ fn a_session_that_a_person_stopped_in_a_tool_is_interrupted() {
 }
 
 #[test]
+fn a_session_that_a_person_stopped_in_the_middle_of_a_response_says_what_the_client_kept() {
+    let long = Step::text("word ".repeat(60)).chunks(60, Duration::from_millis(200));
+    let model = model(vec![Step::bash("touch started"), long, Step::text("never")]);
+    let world = installed(&model);
+    let mut client = ask(&world, FIRST, "Work.").spawn();
+    wait_for_file(&world, "started");
+    world.wait_until(PATIENCE, || model.main_requests().len() == 2, "the second response");
+    std::thread::sleep(Duration::from_millis(1_500));
+    client.interrupt();
+    client.wait(PATIENCE);
+    let records = check(&world, FIRST);
+    let words = outcomes(&records);
+    // Where the client has kept the beginning of the response, that is no success.
+    assert!(
+        words == ["ok"] || words == ["ok", "interrupted"],
+        "{words:?} {:#?}",
+        turns(&records, MAIN).last()
+    );
+    assert_eq!(kinds(&records).last(), Some(&Kind::SessionEnd));
+}
+
+#[test]
+fn a_stream_that_breaks_off_and_is_asked_for_again_is_one_turn() {
+    for broken in [Step::text("half").cut(), Step::text("half").sse_error("overloaded_error", "Overloaded")] {
+        let model = model(vec![Step::bash("echo one"), broken, Step::text("Whole.")]);
+        let world = installed(&model);
+        ask(&world, FIRST, "Work.").run();
+        let records = check(&world, FIRST);
+        let last = turns(&records, MAIN).last().unwrap().turn().unwrap();
+        assert_eq!((last.is_success(), last.text().as_str()), (true, "Whole."), "{:?}", outcomes(&records));
+    }
+}
+
+#[test]
 fn a_killed_client_leaves_nothing_out_and_its_open_call_is_abandoned() {
     let model = model(vec![
         Step::bash("echo before"),

@@ -42,6 +42,55 @@ fn a_subagent_is_a_stream_of_its_own_linked_to_the_call_that_started_it() {
     }
 }
 
+#[test]
+fn subagents_that_run_in_the_background_side_by_side_have_each_their_own_stream() {
+    let agent = |name: &str| json!({"description": name, "prompt": format!("Be {name}."), "subagent_type": "general-purpose"});
+    let (one, two) = (agent("one"), agent("two"));
+    let model = ScriptedModel::start(move |request| match (request.kind, request.last_text()) {
+        (RequestKind::Subagent, text) if text.contains("a-tool-ran") => Step::text("Looked."),
+        (RequestKind::Subagent, _) => Step::bash("sleep 0.2; echo a-tool-ran"),
+        (_, text) if text.contains("task-notification") => Step::text("Heard."),
+        (_, text) if text.contains("Work.") => {
+            Step::default().tool("Agent", one.clone()).tool("Agent", two.clone())
+        }
+        _ => Step::text("I wait."),
+    });
+    let world = installed(&model);
+    ask(&world, FIRST, "Work.").run().expect_success();
+    let records = check(&world, FIRST);
+    let calls = turns(&records, MAIN)[0].turn().unwrap().tool_calls().to_vec();
+    assert_eq!(calls.len(), 2);
+    for call in calls {
+        let agent = call.ext["agent_id"].as_str().unwrap_or_else(|| panic!("{call:#?}"));
+        assert_eq!(outcomes_of(&records, agent), ["ok", "ok"]);
+        assert!(
+            turns(&records, agent).iter().all(|turn| turn.turn().unwrap().ext()["started_by"] == call.id())
+        );
+    }
+    assert!(!kinds(&records).contains(&Kind::Late), "{:?}", kinds(&records));
+}
+
+#[test]
+fn the_turns_of_a_run_name_their_run_and_iteration() {
+    let mut world = plimsoll_tests::world(plimsoll_tests::ITEMS);
+    let _model = plimsoll_tests::start(&mut world, plimsoll_tests::honest);
+    let finished = plimsoll_tests::run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let state = world.json(".claude/ralph-state.json");
+    let mut iterations = Vec::new();
+    for log in store::TurnLog::all(&crate::common::project(&world)) {
+        let records = check(&world, log.session_id());
+        for turn in turns(&records, MAIN) {
+            let ext = turn.turn().unwrap().ext();
+            assert_eq!(ext["run_id"], state["run_id"]);
+            iterations.push(ext["iteration"].as_u64().unwrap());
+        }
+    }
+    iterations.sort_unstable();
+    iterations.dedup();
+    assert_eq!(iterations, [1, 2, 3]);
+}
+
 /// The client runs a tool while the rest of the message is still on its way.
 #[test]
 fn a_message_whose_first_tool_has_ended_before_its_last_has_come_is_one_turn() {

@@ -12,7 +12,7 @@ pub(super) fn failure(open: &OpenTurn, text: &str) -> Option<(Reason, String)> {
     }
     let missing = open.calls.iter().find(|(id, ..)| !open.results.contains_key(id));
     let stopped = open.results.values().find(|back| back.result.behind.interrupted || back.result.stopped);
-    if open.interrupted && missing.is_some() || stopped.is_some() {
+    if open.interrupted && missing.is_some() || stopped.is_some() || open.answer.aborted {
         return Some((Reason::Interrupted, "a person stopped it".to_owned()));
     }
     match open.answer.stop_reason.as_deref() {

@@ -208,6 +208,10 @@ fn how_it_went_is_told_by_the_client_s_words() {
     }
     let stopped = [call("m1", "tool_use", "a"), prompt("[Request interrupted by user for tool use]")];
     check(&stopped, OVER, &["1 m1 1/0 interrupted", "prompt"]);
+    let mut beginning = text("m1", "");
+    beginning["isAbortedMidStream"] = json!(true);
+    let stopped = [beginning, prompt("[Request interrupted by user]")];
+    check(&stopped, OPEN, &["1 m1 1/0 interrupted", "prompt"]);
 }
 
 #[test]
