@@ -5,5 +5,6 @@ mod common;
 mod endings;
 mod failures;
 mod locked;
+mod recorded;
 mod refused;
 mod streams;
