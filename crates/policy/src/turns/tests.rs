@@ -1,4 +1,5 @@
 //! Lines in every order in which a client may write them.
+#![expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 
 use super::{Assembler, Closing, Made, Record};
 use protocol::recording::Said;

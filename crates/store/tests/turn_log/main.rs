@@ -2,6 +2,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
+    clippy::unwrap_used,
     reason = "tests spoil files by hand and start processes"
 )]
 
