@@ -3,7 +3,10 @@
 //! The transcript itself is what waits when the log is locked or the disk in trouble: the next event reads on from
 //! the same place, so nothing is lost, and the session is never delayed.
 
+mod known;
+
 use crate::call::Call;
+use known::Known;
 use policy::turns::{Assembler, Closing, Made, Record};
 use protocol::event::Event;
 use protocol::recording::{AgentNote, Said};
@@ -155,7 +158,7 @@ pub fn capture(
     let mut seen = None;
     if backlog.is_some_and(|bytes| bytes <= GLANCE) {
         let mut made = Vec::new();
-        let reader = Reader { source, closing, bytes: GLANCE, recorded: &HashSet::new() };
+        let reader = Reader { source, closing, bytes: GLANCE, recorded: &Known::default() };
         reader.read(assembler(&known(&head), facts), &mut |new| {
             made.extend(new);
             Ok(())
@@ -168,7 +171,7 @@ pub fn capture(
     let mut writer = log.write(patience.lock)?;
     let turns = match seen.filter(|_| *writer.head() == head) {
         Some(made) => record(&mut writer, made, source)?,
-        None => read_under_lock(log, &mut writer, source, &facts(), closing, patience.bytes, size)?,
+        None => read_under_lock(log, &mut writer, source, &facts(), closing, patience.bytes)?,
     };
     writer.close()?;
     Ok(turns)
@@ -185,18 +188,19 @@ fn read_under_lock(
     facts: &Map<String, Value>,
     closing: Closing<'_>,
     bytes: u64,
-    size: u64,
 ) -> Result<u64, StoreError> {
     let mut known = writer.head().streams.get(&source.stream).cloned().unwrap_or_default();
-    let is_anew = known.read > size;
+    // Asked again under the lock: somebody else may have read on while the file grew.
+    let is_anew = disk::size(&source.path).is_some_and(|size| known.read > size);
     // The file was written anew: what the log has is left out, and the place is noted at the end.
-    let recorded = if is_anew { messages(log, &source.stream)? } else { HashSet::new() };
+    let recorded = if is_anew { Known::of(log, &source.stream)? } else { Known::default() };
     if is_anew {
         known.read = 0;
     }
     let mut turns = 0;
     let reader = Reader { source, closing, bytes, recorded: &recorded };
-    let read = reader.read(assembler(&known, || facts.clone()), &mut |made| {
+    let read = reader.read(assembler(&known, || facts.clone()), &mut |mut made| {
+        made.retain(|made| !recorded.has_event(made));
         turns += record(writer, made, source)?;
         Ok(())
     })?;
@@ -215,8 +219,8 @@ struct Reader<'a> {
     closing: Closing<'a>,
     /// It stops after so many, if they brought something.
     bytes: u64,
-    /// Messages that are in the log.
-    recorded: &'a HashSet<String>,
+    /// What is in the log, where the file was written anew.
+    recorded: &'a Known,
 }
 
 impl Reader<'_> {
@@ -235,10 +239,12 @@ impl Reader<'_> {
         };
         let mut lines = Forwards::open(&self.source.path, Place { line: 0, offset: from })?;
         let mut line = Forwards::buffer();
+        let mut passed = HashSet::new();
         while lines.read_into(&mut line)? && line.is_ended {
             let to = line.place.offset + line.bytes.len() as u64 + 1;
-            let said = Said::parse(&line.bytes)
-                .filter(|said| said.is_sidechain != self.source.is_main() && !said.is_among(self.recorded));
+            let said = Said::parse(&line.bytes).filter(|said| {
+                said.is_sidechain != self.source.is_main() && !self.recorded.has(&said.what, &mut passed)
+            });
             assembler.feed(said, to);
             if give(&mut assembler)? && to - from >= self.bytes {
                 return Ok(assembler.safe());
@@ -280,19 +286,6 @@ fn entry(made: Made, source: &Source) -> Entry {
             Entry { header, ..entry }
         }
     }
-}
-
-/// The messages of a stream that the log has.
-fn messages(log: &TurnLog, stream: &str) -> Result<HashSet<String>, StoreError> {
-    let mut known = HashSet::new();
-    for line in log.forwards()? {
-        if let Some(line) = session::log_line::LogLine::parse(&line?.bytes)
-            && line.header.stream == stream
-        {
-            known.extend(line.header.message);
-        }
-    }
-    Ok(known)
 }
 
 /// Notes that a session begins or ends: no transcript says so.

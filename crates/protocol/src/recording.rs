@@ -286,13 +286,6 @@ impl Said {
     }
 }
 
-impl Said {
-    /// True for a line of one of these messages.
-    pub fn is_among(&self, messages: &std::collections::HashSet<String>) -> bool {
-        matches!(&self.what, What::Answer(answer) if messages.contains(&answer.id))
-    }
-}
-
 fn text_of(raw: Option<&RawValue>) -> Option<String> {
     raw.and_then(lenient::text_of).filter(|text| !text.is_empty())
 }

@@ -5,6 +5,7 @@ mod common;
 mod endings;
 mod failures;
 mod locked;
+mod reading;
 mod recorded;
 mod refused;
 mod streams;
