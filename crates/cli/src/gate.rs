@@ -11,7 +11,7 @@ use session::state::Phase;
 use session::verdict::ContinueKind;
 use session::{Ending, Exit, RunState, SessionRecord, Verdict};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::{Project, clock, config, environment, lock, sessions, state_file};
 
 /// Whether to sit through a pause.
@@ -92,7 +92,7 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, st
             let at = record.ended_at.as_deref().and_then(clock::parse);
             Ended::of_result(Some(&result), Exit::default(), at)
         }
-        None => by_record(&state, &record),
+        None => by_record(&state, &settled(project, record)),
     };
     iteration::finish(project, &settings, &state.run_id, &ended)
 }
@@ -106,6 +106,22 @@ fn waited_for(state: &RunState) -> Option<Verdict> {
     let has_passed = until.as_deref().and_then(clock::parse).is_none_or(|until| until <= clock::now());
     let goes_on = Verdict::Continue { kind: ContinueKind::Next, reason: "the pause is over".to_owned() };
     (kind.passes() && has_passed).then_some(goes_on)
+}
+
+/// A headless client does not wait for its StopFailure hook (PROTOCOL §13): a session that has told nothing of its
+/// end is given a moment, or a limit would look like a session that simply ended.
+fn settled(project: &Project, mut record: SessionRecord) -> SessionRecord {
+    const MOMENT: Duration = Duration::from_secs(2);
+    const LOOK: Duration = Duration::from_millis(20);
+    let tells = |record: &SessionRecord| {
+        record.stop.is_some() || record.failure.is_some() || record.ended_by_us.is_some()
+    };
+    let begun = Instant::now();
+    while !tells(&record) && !record.session_id.is_empty() && begun.elapsed() < MOMENT {
+        std::thread::sleep(LOOK);
+        record = sessions::load(project, &record.session_id);
+    }
+    record
 }
 
 fn by_record(state: &RunState, record: &SessionRecord) -> Ended {
