@@ -54,6 +54,12 @@ pub fn run(world: &World, arguments: &[&str]) -> Finished {
     world.plimsoll(&all).timeout(Duration::from_secs(120)).run()
 }
 
+/// `plimsoll run --resume` in such a project.
+pub fn resume(world: &World, arguments: &[&str]) -> Finished {
+    let all: Vec<&str> = ["run", "--resume"].iter().chain(arguments).copied().collect();
+    world.plimsoll(&all).timeout(Duration::from_secs(60)).run()
+}
+
 /// The journal; every line must be whole.
 pub fn journal(world: &World) -> Vec<Value> {
     world
@@ -83,6 +89,14 @@ pub fn start(world: &mut World, tell: impl FnMut(&Turn<'_>) -> Step + Send + 'st
     let model = story(tell);
     world.use_model(&model);
     model
+}
+
+/// The words of the last request of one session, by the iteration its prompt names.
+pub fn last_request_of(model: &ScriptedModel, iteration: u32) -> String {
+    let named = format!("- **Iteration**: {iteration} of");
+    let requests = model.main_requests();
+    let mut of_it = requests.iter().rev().filter(|request| request.first_text().contains(&named));
+    of_it.next().map(Request::text).expect("a request of that iteration")
 }
 
 /// The words the model was sent in one session, by the iteration its prompt names.

@@ -2,12 +2,11 @@
 //! sessions, and how a person closes it.
 
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, resume, run, start, world,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use testkit::client::claude;
 use testkit::scripted_model::{ScriptedModel, Step};
 use testkit::story::{Turn, tick};
@@ -19,11 +18,6 @@ const SETTINGS: &str = ".claude/plimsoll.json";
 const ONE: &str = "# Plan\n\n- [ ] Item three\n";
 const DONE: &str = "# Plan\n\n- [x] Item three\n";
 const COMMIT: &str = "date +%N >> work.txt && git add -A && git commit -qm Work";
-
-fn resume(world: &World, arguments: &[&str]) -> Finished {
-    let all: Vec<&str> = ["run", "--resume"].iter().chain(arguments).copied().collect();
-    world.plimsoll(&all).timeout(Duration::from_secs(60)).run()
-}
 
 fn talk() -> Step {
     Step::text("Let me think about it once more.")

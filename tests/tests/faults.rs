@@ -2,24 +2,17 @@
 //! made anew, a list that is emptied, endings that leave the person's own changes alone.
 
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, last_request_of, markers, run, start, world,
 };
 use serde_json::json;
 use std::time::Duration;
 use testkit::client::claude;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
+use testkit::scripted_model::Step;
 use testkit::story::Turn;
 use testkit::world::World;
 
 const STATE: &str = ".claude/ralph-state.json";
 const COMMIT: &str = "date +%N >> work.txt && git add -A && git commit -qm Work";
-
-fn last_request_of(model: &ScriptedModel, iteration: u32) -> String {
-    let named = format!("- **Iteration**: {iteration} of");
-    let requests = model.main_requests();
-    let mut of_it = requests.iter().rev().filter(|request| request.first_text().contains(&named));
-    of_it.next().map(Request::text).expect("a request of that iteration")
-}
 
 fn script(world: &World, name: &str, text: &str) -> String {
     let path = world.home().join(name);

@@ -1,10 +1,12 @@
 //! An agent that commits, resets, stashes, cleans, deletes and overwrites in the middle of its run. Each item
 //! is done once all the same, the hooks stay on duty, and the person in the morning finds the whole story.
 
-use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, journal, markers, start, world};
+use plimsoll_tests::{
+    ITEMS, LIFELIKE, events, first_request_of, journal, last_request_of, markers, start, world,
+};
 use serde_json::Value;
 use std::time::Duration;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
+use testkit::scripted_model::Step;
 use testkit::story::Turn;
 use testkit::world::{Finished, World};
 
@@ -66,14 +68,6 @@ const WARNED: &str = "The context window is 72% full. Go on with the item in han
 
 const ALL_DONE: &str = "Item one\nItem two\nItem three\n";
 
-fn last_of(model: &ScriptedModel, iteration: u32) -> String {
-    let named = format!("- **Iteration**: {iteration} of");
-    let requests = model.main_requests();
-    let mut texts =
-        requests.iter().rev().filter(|request| request.first_text().contains(&named)).map(Request::text);
-    texts.next().expect("a request of that iteration")
-}
-
 /// The client itself asks about commands that name `.claude`; it does not look into scripts.
 fn hostile_script(world: &World, text: &str) {
     world.write(world.home().join("hostile.sh"), text);
@@ -123,7 +117,7 @@ fn before_the_work(plan: Plan, command: &'static str) {
         "{words}"
     );
     assert_eq!(state["completed_items"].as_array().map(Vec::len), Some(3), "{words}");
-    assert!(last_of(&model, 2).contains(WARNED), "the hooks are on duty; {words}");
+    assert!(last_request_of(&model, 2).contains(WARNED), "the hooks are on duty; {words}");
     assert_eq!(state["context_history"][1]["peak_percent"], 72, "{words}");
     assert!(first_request_of(&model, 3).contains("Item three"), "{words}");
     assert!(world.exists("PROMPT.md"), "{words}");
@@ -236,7 +230,7 @@ fn a_handoff_that_is_cleaned_away_is_there_for_the_next_session() {
     });
     let finished = run(&world);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
-    let told = last_of(&model, 1);
+    let told = last_request_of(&model, 1);
     assert!(told.contains("CCS_CHECKPOINT_TRIGGERED|L2|87|"), "{told}");
     let next = first_request_of(&model, 2);
     let state = world.json(STATE);
@@ -244,7 +238,7 @@ fn a_handoff_that_is_cleaned_away_is_there_for_the_next_session() {
     for part in [handoff, "hit 87%", "70%", "| src/dates.txt | 45-80 | modified"] {
         assert!(next.contains(part), "{part} in {next}");
     }
-    assert!(last_of(&model, 2).contains("- Next step: line 81"), "the next session can read it");
+    assert!(last_request_of(&model, 2).contains("- Next step: line 81"), "the next session can read it");
     assert_eq!(work(&world), ALL_DONE);
 }
 
@@ -328,7 +322,7 @@ fn garbage_in_the_state_is_set_aside_and_mended() {
         let words = format!("{garbage}: {finished:#?}");
         assert_eq!(finished.code, Some(0), "{words}");
         assert_eq!(work(&world), ALL_DONE, "{words}");
-        assert!(last_of(&model, 2).contains(WARNED), "the hooks are on duty; {words}");
+        assert!(last_request_of(&model, 2).contains(WARNED), "the hooks are on duty; {words}");
         let state = world.json(STATE);
         assert_eq!(
             (state["status"].as_str(), state["iteration"].as_u64()),
@@ -369,7 +363,10 @@ fn a_state_from_an_old_commit_is_noticed() {
     let words = format!("{finished:#?}");
     assert_eq!(finished.code, Some(0), "{words}");
     assert_eq!(work(&world), ALL_DONE, "{words}");
-    assert!(last_of(&model, 2).contains(WARNED), "the old state does not send the hooks home; {words}");
+    assert!(
+        last_request_of(&model, 2).contains(WARNED),
+        "the old state does not send the hooks home; {words}"
+    );
     let state = world.json(STATE);
     assert_eq!(
         (state["status"].as_str(), state["iteration"].as_u64()),

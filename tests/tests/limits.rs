@@ -1,24 +1,20 @@
 //! Limits pause and do not count; money, tokens, time and the user's share of a quota end or hold the run.
 
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, honest, journal, markers, quota, run, start, subscribed, usage_limit, world,
+    ITEMS, LIFELIKE, events, honest, journal, markers, quota, resume, run, start, subscribed, usage_limit,
+    world,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::scripted_model::Step;
-use testkit::world::{Finished, World};
+use testkit::world::World;
 
 const STATE: &str = ".claude/ralph-state.json";
 
 fn in_seconds(seconds: u64) -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs() + seconds
-}
-
-fn resume(world: &World, arguments: &[&str]) -> Finished {
-    let all: Vec<&str> = ["run", "--resume"].iter().chain(arguments).copied().collect();
-    world.plimsoll(&all).timeout(Duration::from_secs(60)).run()
 }
 
 fn status_and_iteration(world: &World) -> (String, u64) {

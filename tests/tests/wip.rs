@@ -1,7 +1,7 @@
 //! At a checkpoint the uncommitted work is committed, and nothing that could hurt; checkpoints without any
 //! finished item pause the run; and `--notify` tells a program of ends and pauses.
 
-use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, honest, journal, run, start, world};
+use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, honest, journal, resume, run, start, world};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,11 +14,6 @@ const STATE: &str = ".claude/ralph-state.json";
 /// One item, which `honest` does and promises.
 const ONE: &str = "# Plan\n\n- [ ] Item three\n";
 const MESSAGE: &str = "ralph: checkpoint iter 1 (L2 at 87%)";
-
-fn resume(world: &World, arguments: &[&str]) -> Finished {
-    let all: Vec<&str> = ["run", "--resume"].iter().chain(arguments).copied().collect();
-    world.plimsoll(&all).timeout(Duration::from_secs(60)).run()
-}
 
 /// A session that works and then stands at L2, and honest ones before and after it.
 fn checkpointing(world: &mut World, iteration: u32, work: &'static str) -> ScriptedModel {

@@ -8,7 +8,7 @@ mod sentence;
 mod tell;
 mod verdict;
 
-use crate::fail;
+use crate::refused;
 use clap::Args;
 use entry::Line;
 use journal::Journal;
@@ -38,7 +38,7 @@ pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
     let mut journal = Journal::new(project.journal());
     let lines = match if arguments.follow { journal.news() } else { journal.all() } {
         Ok(lines) => lines,
-        Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
+        Err(error) => return refused(&error),
     };
     let (mut page, mut teller) = (Page::new(has_colours()), Teller::default());
     let told = chosen(&mut teller, &lines, present_run(&project).as_deref(), arguments.lines);

@@ -102,6 +102,11 @@ fn fail(error: impl std::fmt::Display, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Says what the disk refused, and what to do about it.
+fn refused(error: &store::StoreError) -> ExitCode {
+    fail(format!("{error}\nhint: {}", error.hint()), 1)
+}
+
 fn say_error(error: &impl std::fmt::Display) {
     use std::io::Write;
     // A reader that has gone away is a normal end.

@@ -1,6 +1,6 @@
 //! `plimsoll memory` and `plimsoll frame`: the agent's working memory, for a person.
 
-use crate::{fail, say, say_error};
+use crate::{fail, refused, say, say_error};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use session::memory::{Memory, Op, Register, Report, Values, render};
@@ -128,7 +128,7 @@ fn change(project: &Project, op: &Op) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(MemoryError::Refused(refusal)) => fail(refusal, 1),
-        Err(MemoryError::Store(error)) => fail(format!("{error}\nhint: {}", error.hint()), 1),
+        Err(MemoryError::Store(error)) => refused(&error),
     }
 }
 
@@ -141,7 +141,7 @@ fn done(report: &Report) -> String {
 fn show(project: &Project, as_json: bool) -> ExitCode {
     let memory = match memory::load(project) {
         Ok(memory) => memory,
-        Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
+        Err(error) => return refused(&error),
     };
     if as_json {
         say(in_json(&memory));
@@ -169,7 +169,7 @@ fn in_json(memory: &Memory) -> serde_json::Value {
 fn history(project: &Project, last: usize, as_json: bool) -> ExitCode {
     let changes = match memory::history(project) {
         Ok(changes) => changes,
-        Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
+        Err(error) => return refused(&error),
     };
     let newest = &changes[changes.len().saturating_sub(last)..];
     if as_json {
@@ -227,7 +227,7 @@ enum FrameVerb {
 pub(crate) fn frame(arguments: &FrameArguments) -> ExitCode {
     let memory = match memory::load(&Project::of_command()) {
         Ok(memory) => memory,
-        Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
+        Err(error) => return refused(&error),
     };
     match &arguments.verb {
         Some(FrameVerb::Show { depth, json }) => show_frame(&memory, depth.unwrap_or(memory.depth()), *json),

@@ -6,7 +6,7 @@ mod screen;
 mod tests;
 mod words;
 
-use crate::{fail, say};
+use crate::{refused, say};
 use clap::Args;
 use launcher::process::{Identity, is_alive};
 use screen::View;
@@ -34,7 +34,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     let project = Project::of_command();
     let state = match state_file::load(&project, None) {
         Ok(state) => state,
-        Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), 1),
+        Err(error) => return refused(&error),
     };
     let record =
         state.as_ref().and_then(|state| state.session_id.as_ref()).map(|id| sessions::load(&project, id));

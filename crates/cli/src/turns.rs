@@ -12,7 +12,7 @@ mod stats;
 mod verify;
 mod which;
 
-use crate::{fail, say_error};
+use crate::{fail, refused, say_error};
 use clap::{Args, Subcommand};
 use flows::capture::{self, Patience};
 pub(crate) use list::as_json;
@@ -87,7 +87,7 @@ pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
         Some(Verb::Erase(arguments)) => erase::erase(&project, arguments),
     };
     done.unwrap_or_else(|error| match error {
-        TurnsError::Store(error) => fail(format!("{error}\nhint: {}", error.hint()), 1),
+        TurnsError::Store(error) => refused(&error),
         error => fail(error, 1),
     })
 }

@@ -28,8 +28,7 @@ pub fn session_start(input: &[u8]) -> Signal {
     }
     match begin(&call, start.source) {
         Ok(text) => {
-            let untold = record_turns(&call, start.source).err();
-            let untold = untold.map(|error| format!("turn log: {error}; {}", error.hint()));
+            let untold = record_turns(&call, start.source).err().map(|error| capture::complaint(&error));
             Signal::reply(&Reply::default().tell_model("SessionStart", text))
                 .with_complaint(call.complaint)
                 .with_complaint(untold)

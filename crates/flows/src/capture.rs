@@ -61,7 +61,7 @@ impl Source {
 
     /// A session's transcript and those of its subagents, which lie in a folder beside it.
     pub fn all(transcript: &Path) -> Vec<Source> {
-        let folder = transcript.with_extension("").join("subagents");
+        let folder = subagents(transcript);
         let agent = |name: String| {
             let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
             Some(Source { path: folder.join(&name), stream: id })
@@ -92,7 +92,7 @@ pub fn at_hook(call: &Call) -> Option<String> {
     };
     match capture(&log, &source, setting, closing, Patience::HOOK) {
         Ok(_) | Err(StoreError::Busy { .. }) => None,
-        Err(error) => Some(format!("turn log: {error}; {}", error.hint())),
+        Err(error) => Some(complaint(&error)),
     }
 }
 
@@ -120,8 +120,18 @@ pub fn whole(log: &TurnLog, transcript: &Path) -> Result<u64, StoreError> {
     Ok(turns)
 }
 
+/// Where the client keeps the transcripts of a session's subagents.
+fn subagents(transcript: &Path) -> PathBuf {
+    transcript.with_extension("").join("subagents")
+}
+
 fn agent_file(transcript: &Path, agent: &str) -> PathBuf {
-    transcript.with_extension("").join("subagents").join(format!("agent-{agent}.jsonl"))
+    subagents(transcript).join(format!("agent-{agent}.jsonl"))
+}
+
+/// What a hook says of a turn log in trouble.
+pub fn complaint(error: &StoreError) -> String {
+    format!("turn log: {error}; {}", error.hint())
 }
 
 /// So much is read before the lock is taken; a longer backlog is read under it, line by line.
@@ -299,9 +309,7 @@ fn entry(made: Made, source: &Source) -> Entry {
 
 /// Notes that a session begins or ends: no transcript says so.
 pub fn note(log: &TurnLog, kind: Kind, fields: &Value) -> Result<(), StoreError> {
-    let fields = fields.as_object().cloned().unwrap_or_default();
-    let entry = Entry::new(kind, clock::fine_stamp(clock::now())).holding(encode_fields(&fields));
-    log.note(&entry, HOOK_PATIENCE)
+    log.note(&Entry::event(kind, fields), HOOK_PATIENCE)
 }
 
 /// Records what a session's end, a crash or a locked log has left out, of every session of the project whose
@@ -337,7 +345,7 @@ pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError
 /// A session that has written nothing for an hour waits for a person, or is dead: its last turn is closed.
 fn is_quiet(transcript: &Path) -> bool {
     const QUIET: Duration = Duration::from_secs(3_600);
-    disk::modified(transcript).and_then(|written| written.elapsed().ok()).is_some_and(|since| since > QUIET)
+    disk::age(transcript).is_some_and(|age| age > QUIET)
 }
 
 impl Setting {

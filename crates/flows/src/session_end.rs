@@ -21,8 +21,7 @@ pub fn session_end(input: &[u8]) -> Signal {
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return Signal::quiet();
     }
-    let untold = record_turns(&call, reason.as_deref()).err();
-    let untold = untold.map(|error| format!("turn log: {error}; {}", error.hint()));
+    let untold = record_turns(&call, reason.as_deref()).err().map(|error| capture::complaint(&error));
     match end(&call, reason.clone()) {
         Ok(()) => Signal::quiet().with_complaint(call.complaint).with_complaint(untold),
         Err(error) => Signal::fault(format!("{error}; {}", error.hint())),

@@ -223,6 +223,11 @@ pub fn modified(path: &Path) -> Option<std::time::SystemTime> {
     path.metadata().ok()?.modified().ok()
 }
 
+/// How long ago a file was written last; none where that cannot be told.
+pub fn age(path: &Path) -> Option<std::time::Duration> {
+    modified(path)?.elapsed().ok()
+}
+
 /// The names in a folder, sorted; none if there is no folder.
 pub fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };

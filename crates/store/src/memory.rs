@@ -3,12 +3,12 @@
 //! line lose nothing of each other.
 
 use crate::turn_log::Entry;
-use crate::{Durability, Project, StoreError, TurnLog, clock, disk};
+use crate::{Durability, Project, StoreError, TurnLog, disk};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use session::log_line::{Kind, LogLine};
 use session::memory::{Memory, Op, Refusal, Report};
-use session::turn::record::{decode_fields, encode_fields};
+use session::turn::record::decode_fields;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -69,7 +69,11 @@ pub fn load(project: &Project) -> Result<Memory, StoreError> {
     if !log.exists() {
         return Ok(Memory::default());
     }
-    let seq = log.head().map(|head| head.seq);
+    as_of(project, log.head().map(|head| head.seq))
+}
+
+/// The memory after that record of the log: by the snapshot where it is of the same, else folded.
+fn as_of(project: &Project, seq: Option<u64>) -> Result<Memory, StoreError> {
     match snapshot(project).filter(|snapshot| Some(snapshot.seq) == seq) {
         Some(snapshot) => Ok(snapshot.memory),
         None => fold(project),
@@ -111,11 +115,7 @@ pub fn history(project: &Project) -> Result<Vec<Change>, StoreError> {
 pub fn change(project: &Project, by: &str, ops: &[Op]) -> Result<Report, MemoryError> {
     let log = log(project);
     let mut writer = log.write(PATIENCE)?;
-    let known = snapshot(project).filter(|snapshot| snapshot.seq == writer.head().seq);
-    let mut memory = match known {
-        Some(snapshot) => snapshot.memory,
-        None => fold(project)?,
-    };
+    let mut memory = as_of(project, Some(writer.head().seq))?;
     let mut reports = Report::default();
     let mut entries = Vec::new();
     for op in ops {
@@ -138,11 +138,7 @@ pub fn step(project: &Project) -> Result<(), StoreError> {
     }
     let writer = log.write(PATIENCE)?;
     let seq = writer.head().seq;
-    let known = snapshot(project).filter(|snapshot| snapshot.seq == seq);
-    let mut memory = match known {
-        Some(snapshot) => snapshot.memory,
-        None => fold(project)?,
-    };
+    let mut memory = as_of(project, Some(seq))?;
     memory.step += 1;
     save(project, seq, memory)
 }
@@ -154,8 +150,7 @@ fn save(project: &Project, seq: u64, memory: Memory) -> Result<(), StoreError> {
 
 fn entry(memory: &Memory, by: &str, op: &Op) -> Entry {
     let fields = json!({"rev": memory.rev, "step": memory.step, "by": by, "change": op});
-    let fields: Map<String, Value> = fields.as_object().cloned().unwrap_or_default();
-    Entry::new(Kind::Memory, clock::fine_stamp(clock::now())).holding(encode_fields(&fields))
+    Entry::event(Kind::Memory, &fields)
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use super::{Entry, TurnLog};
-use crate::{StoreError, clock, disk, io};
-use serde_json::{Map, json};
+use crate::{StoreError, disk, io};
+use serde_json::json;
 use session::log_line::{Kind, LogLine, erased};
-use session::turn::record::{blobs_of, encode_fields};
+use session::turn::record::blobs_of;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -20,9 +20,7 @@ impl TurnLog {
         if seqs.is_empty() {
             return Ok(0);
         }
-        let fields = Map::from_iter([("seqs".to_owned(), json!(seqs))]);
-        let said = Entry::new(Kind::Erase, clock::fine_stamp(clock::now())).holding(encode_fields(&fields));
-        writer.append(&[said])?;
+        writer.append(&[Entry::event(Kind::Erase, &json!({"seqs": seqs}))])?;
         // Whatever happens from here on, the log says what was meant to go. The lock is kept to the end.
         writer.settle()?;
         self.remove_drafts()?;

@@ -2,7 +2,7 @@
 
 use crate::{Durability, StoreError, disk};
 use serde::{Deserialize, Serialize};
-use session::log_line::{Header, Kind};
+use session::log_line::Header;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -34,8 +34,6 @@ pub struct Stream {
     pub number: u64,
     /// The message of its last turn.
     pub message: String,
-    /// The client's last account of the session's cost, as it stands in the log.
-    pub cost: String,
 }
 
 /// So many merged names are remembered: no more may be merged before their files are removed.
@@ -68,9 +66,6 @@ impl Head {
         stream.number = header.number.unwrap_or(stream.number);
         if let Some(message) = &header.message {
             stream.message.clone_from(message);
-        }
-        if header.kind == Kind::Cost {
-            stream.cost.clone_from(&header.content);
         }
     }
 }

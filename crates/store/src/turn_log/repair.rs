@@ -1,10 +1,9 @@
 //! Mending a log's end before anything is added: a kill or a power cut may have torn the last line.
 
 use super::{Entry, Forwards, Head, Place, RawLine, TurnLog};
-use crate::{StoreError, clock, disk};
-use serde_json::{Map, Value, json};
+use crate::{StoreError, disk};
+use serde_json::json;
 use session::log_line::{Kind, LogLine};
-use session::turn::record::encode_fields;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,11 +21,14 @@ pub(super) fn mend(log: &TurnLog) -> Result<(Head, Vec<Entry>), StoreError> {
     let mut said = Vec::new();
     if let Some(torn) = &torn {
         quarantine(log, torn)?;
-        said.push(repair(&json!({"torn_bytes": torn.bytes.len(), "at_byte": torn.place.offset})));
+        said.push(Entry::event(
+            Kind::Repair,
+            &json!({"torn_bytes": torn.bytes.len(), "at_byte": torn.place.offset}),
+        ));
     }
     if let Some(known) = known.filter(|known| known.seq > head.seq) {
         let lost = json!({"lost_from": head.seq + 1, "lost_to": known.seq, "lost_link": known.link});
-        said.push(repair(&lost));
+        said.push(Entry::event(Kind::Repair, &lost));
     }
     Ok((head, said))
 }
@@ -52,9 +54,7 @@ fn read_on(log: &TurnLog, mut head: Head) -> Result<(Head, Option<RawLine>), Sto
 /// not, and may still be on its way.
 fn sweep(log: &TurnLog) {
     const ON_ITS_WAY: Duration = Duration::from_secs(60);
-    let is_old = |path: &Path| {
-        disk::modified(path).and_then(|at| at.elapsed().ok()).is_some_and(|since| since > ON_ITS_WAY)
-    };
+    let is_old = |path: &Path| disk::age(path).is_some_and(|age| age > ON_ITS_WAY);
     let ours = format!(".{}.", log.session_id());
     let blobs = log.blob_folder();
     for folder in [&log.folder, &blobs, &log.pending_folder()] {
@@ -74,9 +74,4 @@ fn quarantine(log: &TurnLog, torn: &RawLine) -> Result<(), StoreError> {
     bytes.push(b'\n');
     disk::append(&log.torn(), &bytes)?;
     disk::cut(&log.path(), torn.place.offset)
-}
-
-fn repair(what: &Value) -> Entry {
-    let fields: Map<String, Value> = what.as_object().cloned().unwrap_or_default();
-    Entry::new(Kind::Repair, clock::fine_stamp(clock::now())).holding(encode_fields(&fields))
 }

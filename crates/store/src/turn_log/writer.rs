@@ -4,10 +4,11 @@
 use super::head::MERGED;
 use super::{Head, TurnLog, blobs, pending, repair};
 use crate::lock::Lock;
-use crate::{StoreError, disk, io};
+use crate::{StoreError, clock, disk, io};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use session::log_line::{Header, Kind, MAIN, line};
-use session::turn::record::Encoded;
+use session::turn::record::{Encoded, encode_fields};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 
@@ -39,6 +40,12 @@ impl Entry {
             content: String::new(),
         };
         Entry { header, encoded: Encoded { content: "{}".to_owned(), ..Encoded::default() } }
+    }
+
+    /// Something that has happened just now, told in the fields of an object.
+    pub fn event(kind: Kind, fields: &Value) -> Entry {
+        let fields = fields.as_object().cloned().unwrap_or_default();
+        Entry::new(kind, clock::fine_stamp(clock::now())).holding(encode_fields(&fields))
     }
 
     /// The same with a content.
