@@ -1,10 +1,10 @@
 //! `plimsoll turns erase`.
 
-use super::find::find;
-use super::row::name;
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
+use flows::turns::find;
+use flows::turns::words::name;
 use session::text::counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
