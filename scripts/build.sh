@@ -21,10 +21,10 @@ elif ! rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r tes
 fi
 
 if [ -n "$target" ]; then
-  cargo build --quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll --bins
+  cargo build --quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll -p plimsoll-mcp --bins
   echo "${CARGO_TARGET_DIR:-$PWD/target}/$target/release"
 else
   echo "the musl target is not to be had here: linking glibc statically" >&2
-  RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --locked -p plimsoll-hooks -p plimsoll --bins
+  RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --locked -p plimsoll-hooks -p plimsoll -p plimsoll-mcp --bins
   echo "${CARGO_TARGET_DIR:-$PWD/target}/release"
 fi
