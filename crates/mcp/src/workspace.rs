@@ -31,6 +31,9 @@ pub(crate) fn read_file(call: &Call) -> Answer {
     if bytes.contains(&0) {
         return Err(format!("{path} is no text: {size} bytes, some of them zero. Look at it with a program"));
     }
+    if bytes.is_empty() {
+        return Ok("[the file is empty]".to_owned());
+    }
     let text = String::from_utf8_lossy(&bytes);
     match text.char_indices().nth(FILE) {
         None => Ok(text.into_owned()),
