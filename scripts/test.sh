@@ -34,6 +34,8 @@ cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 cargo clippy --quiet --workspace --all-targets --locked --features plimsoll/libjq -- -D warnings
 step "client"
 scripts/client.sh
+step "MCP Inspector"
+scripts/inspector.sh
 step "programs, as users get them"
 PLIMSOLL_BIN_DIR=$(scripts/build.sh)
 export PLIMSOLL_BIN_DIR

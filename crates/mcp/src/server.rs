@@ -48,10 +48,10 @@ impl Server {
         let tool = &self.tools[place];
         let turn = Arc::clone(&self.in_turn).lock_owned().await;
         let work = Arc::clone(&self.at_work).read_owned().await;
-        let (run, is_long) = (tool.run, tool.is_long);
+        let turn = (!tool.is_long).then_some(turn);
+        let run = tool.run;
         // A lock or a command is waited for: that is not for the thread that reads the client's messages.
         let done = tokio::task::spawn_blocking(move || {
-            let turn = if is_long { None } else { Some(turn) };
             let answer = run(&call);
             drop((turn, work));
             answer

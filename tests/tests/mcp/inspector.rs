@@ -44,6 +44,7 @@ fn it_calls_tools_in_every_era() {
         let refused = call(&["heap_free", "--tool-arg", "name=nothing"]);
         assert_eq!(refused.code, Some(5), "a tool that refuses: {}", refused.stdout);
         assert!(refused.stdout.contains("there is no chunk nothing"), "{}", refused.stdout);
-        assert_eq!(call(&["no_such_tool"]).code, Some(1), "{era}");
+        assert_eq!(call(&["no_such_tool"]).code, Some(5), "{era}");
+        assert_eq!(inspect(&world, era, &["--method", "no/such/method"]).code, Some(1), "{era}");
     }
 }
