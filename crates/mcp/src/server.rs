@@ -53,11 +53,13 @@ impl Server {
         // A lock or a command is waited for: that is not for the thread that reads the client's messages.
         let done = tokio::task::spawn_blocking(move || {
             let answer = run(&call);
-            drop((turn, work));
-            answer
+            // Given back with the answer: the next one begins when this one is told.
+            (answer, turn, work)
         });
-        done.await
-            .unwrap_or_else(|_| Err("the server failed in this call: a fault of ours, try again".into()))
+        match done.await {
+            Ok((answer, _turn, _work)) => answer,
+            Err(_) => Err("the server failed in this call: a fault of ours, try again".into()),
+        }
     }
 }
 

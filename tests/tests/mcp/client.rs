@@ -18,6 +18,7 @@ pub struct Client {
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
     number: u64,
+    early: Vec<Value>,
     meta: Value,
 }
 
@@ -51,7 +52,7 @@ impl Client {
             }
         });
         let stdin = child.stdin.take();
-        Client { child, stdin, lines, number: 0, meta: json!({}) }
+        Client { child, stdin, lines, number: 0, early: Vec::new(), meta: json!({}) }
     }
 
     /// A server after the handshake.
@@ -104,11 +105,19 @@ impl Client {
         self.number
     }
 
-    /// The answer to a request; answers to others are in the way.
+    /// The answer to a request; answers to others are kept until they are asked for.
     pub fn answer(&mut self, number: u64) -> Value {
-        let message = self.next();
-        assert_eq!(message["id"], number, "{message}");
-        message
+        if let Some(place) = self.early.iter().position(|message| message["id"] == number) {
+            return self.early.remove(place);
+        }
+        loop {
+            let message = self.next();
+            if message["id"] == number {
+                return message;
+            }
+            assert!(message["id"].as_u64().is_some_and(|id| id <= self.number), "{message}");
+            self.early.push(message);
+        }
     }
 
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
