@@ -6,6 +6,7 @@
 mod arguments;
 mod instructions;
 mod memory;
+mod patient;
 mod server;
 mod tools;
 mod turns;

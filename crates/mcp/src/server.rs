@@ -1,12 +1,14 @@
 //! The server: who answers what, and how it ends.
 
 use crate::instructions::INSTRUCTIONS;
+use crate::patient::Patient;
 use crate::tools::{self, Answer, Call, Tool};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
     Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, ServerInitializeError, ServiceExt};
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use std::future::Future;
 use std::io::Write;
@@ -138,7 +140,9 @@ pub(crate) fn run(server: Server) -> ExitCode {
 
 async fn serve(server: Server) -> ExitCode {
     let at_work = Arc::clone(&server.at_work);
-    let running = match server.serve(rmcp::transport::stdio()).await {
+    let (input, output) = rmcp::transport::stdio();
+    let stdio = AsyncRwTransport::new_server(input, output);
+    let running = match server.serve(Patient::new(stdio)).await {
         Ok(running) => running,
         Err(ServerInitializeError::ConnectionClosed(_)) => return ExitCode::SUCCESS,
         Err(error) => return failed(&error.to_string()),

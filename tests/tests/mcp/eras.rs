@@ -61,6 +61,11 @@ fn what_is_no_message_does_not_end_it() {
     client.send_line("{ this is no JSON");
     client.send_line("");
     assert_eq!(client.tools().len(), 9);
+    let mut client = Client::bare(&world, &[]);
+    let gone = json!({"requestId": "probe", "reason": "timed out"});
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": gone}));
+    client.send(&json!({"jsonrpc": "2.0", "id": 9, "result": {}}));
+    assert_eq!(client.initialize("2025-11-25")["protocolVersion"], "2025-11-25");
 }
 
 #[test]
