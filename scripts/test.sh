@@ -32,6 +32,8 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 cargo clippy --quiet --workspace --all-targets --locked --features plimsoll/libjq -- -D warnings
+step "judges"
+scripts/judges.sh
 step "client"
 scripts/client.sh
 step "MCP Inspector"

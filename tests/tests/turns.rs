@@ -225,3 +225,32 @@ fn a_transcript_that_no_hook_has_seen_can_be_read_and_nothing_is_read_twice() {
     assert_eq!(listed(&world, &[]), ["parallel:1", "parallel:2"]);
     assert!(ask(&world, &["sync", "/no/such/file"]).stderr.contains("is no transcript"));
 }
+
+#[test]
+fn the_last_twenty_of_a_hundred_thousand_turns_are_there_at_once() {
+    use std::fmt::Write;
+    const TURNS: usize = 100_000;
+    let world = World::without_git();
+    let mut text = String::with_capacity(TURNS * 520);
+    for n in 0..TURNS {
+        let at = format!(
+            "2026-01-07T{:02}:{:02}:{:02}.{:03}Z",
+            n / 36_000,
+            n / 600 % 60,
+            n / 10 % 60,
+            n % 10 * 100
+        );
+        writeln!(text, r#"{{"type":"assistant","timestamp":"{at}","message":{{"id":"m{n}","role":"assistant","content":[{{"type":"tool_use","id":"t{n}","name":"Bash","input":{{"command":"sed -n {n}p a"}}}}],"stop_reason":"tool_use","usage":{{"input_tokens":{n},"output_tokens":5}}}}}}"#).unwrap();
+        writeln!(text, r#"{{"type":"user","timestamp":"{at}","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t{n}","content":"line {n}"}}]}}}}"#).unwrap();
+    }
+    world.write("many.jsonl", &text);
+    let file = world.path("many.jsonl").display().to_string();
+    assert_eq!(ask(&world, &["sync", &file]).expect_success().stdout, "100000 new turns\n");
+    std::fs::remove_file(&file).expect("the transcript");
+    let times: Vec<_> = (0..5).map(|_| ask(&world, &["list"]).expect_success().elapsed).collect();
+    let best = times.iter().min().expect("five");
+    assert!(best.as_millis() <= 100, "{times:?}");
+    let shown = ask(&world, &["list"]).stdout;
+    assert_eq!(shown.lines().count(), 20);
+    assert!(shown.lines().last().is_some_and(|line| line.starts_with("many:100000")), "{shown}");
+}

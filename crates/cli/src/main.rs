@@ -4,6 +4,7 @@ mod amounts;
 mod checkpoint;
 mod context;
 mod demo;
+mod export;
 mod gate;
 mod init;
 mod log;

@@ -55,6 +55,8 @@ enum Verb {
     Verify(verify::VerifyArguments),
     /// Read what the transcripts hold and the log does not yet
     Sync(SyncArguments),
+    /// A whole session for other eyes: a web page, Markdown, ATIF, OpenTelemetry, JSON lines
+    Export(crate::export::Export),
     /// Turns as they happen
     Follow(follow::FollowArguments),
     /// Take the contents of turns away for good; their numbers and the chain stay
@@ -80,6 +82,7 @@ pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
         Some(Verb::Stats(arguments)) => stats::stats(&project, arguments),
         Some(Verb::Verify(arguments)) => verify::verify(&project, arguments),
         Some(Verb::Sync(arguments)) => sync(&project, arguments),
+        Some(Verb::Export(arguments)) => Ok(crate::export::run(arguments)),
         Some(Verb::Follow(arguments)) => follow::follow(&project, arguments),
         Some(Verb::Erase(arguments)) => erase::erase(&project, arguments),
     };

@@ -3,10 +3,13 @@
 //! The transcript itself is what waits when the log is locked or the disk in trouble: the next event reads on from
 //! the same place, so nothing is lost, and the session is never delayed.
 
+mod known;
+
 use crate::call::Call;
+use known::Known;
 use policy::turns::{Assembler, Closing, Made, Record};
 use protocol::event::Event;
-use protocol::recording::Said;
+use protocol::recording::{AgentNote, Said};
 use serde_json::{Map, Value, json};
 use session::log_line::{Header, Kind, MAIN};
 use session::turn::record::{encode, encode_fields};
@@ -35,8 +38,10 @@ pub struct Source {
 pub struct Setting {
     /// The run and the iteration, where it belongs to one.
     pub run: Option<(String, u32)>,
-    /// The kind of subagent.
+    /// The kind of subagent, where the client's own note does not tell.
     pub agent_type: Option<String>,
+    /// The call that started the subagent.
+    pub started_by: Option<String>,
 }
 
 impl Source {
@@ -92,11 +97,16 @@ pub fn at_hook(call: &Call) -> Option<String> {
 }
 
 /// Records everything of a session that has ended.
-pub fn at_end(project: &Project, session_id: &str, transcript: &Path) -> Result<(), StoreError> {
+pub fn at_end(
+    project: &Project,
+    session_id: &str,
+    transcript: &Path,
+    patience: Patience,
+) -> Result<(), StoreError> {
     let Some(log) = TurnLog::of(project, session_id) else { return Ok(()) };
     let setting = || Setting::of(&store::sessions::load(project, session_id));
     for source in Source::all(transcript) {
-        capture(&log, &source, setting, Closing::Over, Patience::PERSON)?;
+        capture(&log, &source, setting, Closing::Over, patience)?;
     }
     Ok(())
 }
@@ -131,7 +141,9 @@ pub struct Patience {
 impl Patience {
     /// A hook's: its session waits for it.
     pub const HOOK: Patience = Patience { lock: HOOK_PATIENCE, bytes: HOOK_BYTES };
-    /// A person's, and that of a session's end.
+    /// A session's end: its client waits for the hook, and everything is read.
+    pub const END: Patience = Patience { lock: HOOK_PATIENCE, bytes: u64::MAX };
+    /// A person's, and that of a run between its sessions.
     pub const PERSON: Patience = Patience { lock: PERSON_PATIENCE, bytes: u64::MAX };
 }
 
@@ -144,6 +156,7 @@ pub fn capture(
     patience: Patience,
 ) -> Result<u64, StoreError> {
     let Some(size) = disk::size(&source.path) else { return Ok(0) };
+    let facts = || setting().beside(source).facts();
     let known = |head: &Head| head.streams.get(&source.stream).cloned().unwrap_or_default();
     // First without the lock: often nothing is complete yet, and then nothing is locked or written.
     let head = log.head().unwrap_or_default();
@@ -154,8 +167,8 @@ pub fn capture(
     let mut seen = None;
     if backlog.is_some_and(|bytes| bytes <= GLANCE) {
         let mut made = Vec::new();
-        let reader = Reader { source, closing, bytes: GLANCE, recorded: &HashSet::new() };
-        reader.read(assembler(&known(&head), || setting().facts()), &mut |new| {
+        let reader = Reader { source, closing, bytes: GLANCE, recorded: &Known::default() };
+        reader.read(assembler(&known(&head), facts), &mut |new| {
             made.extend(new);
             Ok(())
         })?;
@@ -167,7 +180,7 @@ pub fn capture(
     let mut writer = log.write(patience.lock)?;
     let turns = match seen.filter(|_| *writer.head() == head) {
         Some(made) => record(&mut writer, made, source)?,
-        None => read_under_lock(log, &mut writer, source, &setting().facts(), closing, patience.bytes, size)?,
+        None => read_under_lock(log, &mut writer, source, &facts(), closing, patience.bytes)?,
     };
     writer.close()?;
     Ok(turns)
@@ -184,18 +197,19 @@ fn read_under_lock(
     facts: &Map<String, Value>,
     closing: Closing<'_>,
     bytes: u64,
-    size: u64,
 ) -> Result<u64, StoreError> {
     let mut known = writer.head().streams.get(&source.stream).cloned().unwrap_or_default();
-    let is_anew = known.read > size;
+    // Asked again under the lock: somebody else may have read on while the file grew.
+    let is_anew = disk::size(&source.path).is_some_and(|size| known.read > size);
     // The file was written anew: what the log has is left out, and the place is noted at the end.
-    let recorded = if is_anew { messages(log, &source.stream)? } else { HashSet::new() };
+    let recorded = if is_anew { Known::of(log, &source.stream)? } else { Known::default() };
     if is_anew {
         known.read = 0;
     }
     let mut turns = 0;
     let reader = Reader { source, closing, bytes, recorded: &recorded };
-    let read = reader.read(assembler(&known, || facts.clone()), &mut |made| {
+    let read = reader.read(assembler(&known, || facts.clone()), &mut |mut made| {
+        made.retain(|made| !recorded.has_event(made));
         turns += record(writer, made, source)?;
         Ok(())
     })?;
@@ -214,8 +228,8 @@ struct Reader<'a> {
     closing: Closing<'a>,
     /// It stops after so many, if they brought something.
     bytes: u64,
-    /// Messages that are in the log.
-    recorded: &'a HashSet<String>,
+    /// What is in the log, where the file was written anew.
+    recorded: &'a Known,
 }
 
 impl Reader<'_> {
@@ -234,10 +248,12 @@ impl Reader<'_> {
         };
         let mut lines = Forwards::open(&self.source.path, Place { line: 0, offset: from })?;
         let mut line = Forwards::buffer();
+        let mut passed = HashSet::new();
         while lines.read_into(&mut line)? && line.is_ended {
             let to = line.place.offset + line.bytes.len() as u64 + 1;
-            let said = Said::parse(&line.bytes)
-                .filter(|said| said.is_sidechain != self.source.is_main() && !said.is_among(self.recorded));
+            let said = Said::parse(&line.bytes).filter(|said| {
+                said.is_sidechain != self.source.is_main() && !self.recorded.has(&said.what, &mut passed)
+            });
             assembler.feed(said, to);
             if give(&mut assembler)? && to - from >= self.bytes {
                 return Ok(assembler.safe());
@@ -281,19 +297,6 @@ fn entry(made: Made, source: &Source) -> Entry {
     }
 }
 
-/// The messages of a stream that the log has.
-fn messages(log: &TurnLog, stream: &str) -> Result<HashSet<String>, StoreError> {
-    let mut known = HashSet::new();
-    for line in log.forwards()? {
-        if let Some(line) = session::log_line::LogLine::parse(&line?.bytes)
-            && line.header.stream == stream
-        {
-            known.extend(line.header.message);
-        }
-    }
-    Ok(known)
-}
-
 /// Notes that a session begins or ends: no transcript says so.
 pub fn note(log: &TurnLog, kind: Kind, fields: &Value) -> Result<(), StoreError> {
     let fields = fields.as_object().cloned().unwrap_or_default();
@@ -302,9 +305,10 @@ pub fn note(log: &TurnLog, kind: Kind, fields: &Value) -> Result<(), StoreError>
 }
 
 /// Records what a session's end, a crash or a locked log has left out, of every session of the project whose
-/// transcript is still there, as far as there are not too many bytes of it. Answers how many turns that were.
-pub fn sync(project: &Project, patience: Patience) -> Result<u64, StoreError> {
-    let (mut turns, mut left) = (0, patience.bytes);
+/// transcript is still there, as far as there are not too many bytes of it. Answers how many turns that were. A log
+/// in trouble does not keep the others from theirs.
+pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError> {
+    let (mut turns, mut left, mut trouble) = (0, patience.bytes, None);
     for session_id in store::sessions::ids(project) {
         let record = store::sessions::load(project, &session_id);
         let (Some(path), Some(log)) = (&record.transcript_path, TurnLog::of(project, &session_id)) else {
@@ -316,11 +320,18 @@ pub fn sync(project: &Project, patience: Patience) -> Result<u64, StoreError> {
             let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
             if new <= left {
                 left -= new;
-                turns += capture(&log, &source, || Setting::of(&record), closing, patience)?;
+                match capture(&log, &source, || Setting::of(&record), closing, patience) {
+                    Ok(new) => turns += new,
+                    Err(error) => {
+                        // It has waited once for somebody else.
+                        patience.lock = Duration::ZERO;
+                        trouble.get_or_insert(error);
+                    }
+                }
             }
         }
     }
-    Ok(turns)
+    trouble.map_or(Ok(turns), Err)
 }
 
 /// A session that has written nothing for an hour waits for a person, or is dead: its last turn is closed.
@@ -332,7 +343,21 @@ fn is_quiet(transcript: &Path) -> bool {
 impl Setting {
     /// What the session's record says.
     pub fn of(record: &session::SessionRecord) -> Setting {
-        Setting { run: record.run_id.clone().zip(record.iteration), agent_type: None }
+        Setting { run: record.run_id.clone().zip(record.iteration), ..Setting::default() }
+    }
+
+    /// With what the client notes beside a subagent's transcript.
+    fn beside(self, source: &Source) -> Setting {
+        if source.is_main() {
+            return self;
+        }
+        let bytes = disk::read(&source.path.with_extension("meta.json")).ok().flatten().unwrap_or_default();
+        let note = AgentNote::parse(&bytes);
+        Setting {
+            agent_type: note.agent_type.or(self.agent_type),
+            started_by: note.tool_use_id.or(self.started_by),
+            ..self
+        }
     }
 
     fn facts(&self) -> Map<String, Value> {
@@ -341,6 +366,7 @@ impl Setting {
             ("run_id", run.map(|(run_id, _)| json!(run_id))),
             ("iteration", run.map(|(_, iteration)| json!(iteration))),
             ("agent_type", self.agent_type.as_ref().map(|kind| json!(kind))),
+            ("started_by", self.started_by.as_ref().map(|call| json!(call))),
         ];
         facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }

@@ -45,7 +45,8 @@ pub fn finish_unless(
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     // What a killed session has left out; the turn log's troubles must not end the night.
     if let Some(transcript) = &record.transcript_path {
-        let _ = capture::at_end(project, &record.session_id, Path::new(transcript));
+        let patience = capture::Patience::PERSON;
+        let _ = capture::at_end(project, &record.session_id, Path::new(transcript), patience);
     }
     let ending = state.iteration_record.ending.clone().unwrap_or_default();
     // Before our own commit, which is not the session's work.

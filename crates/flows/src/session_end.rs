@@ -1,8 +1,9 @@
 //! SessionEnd: the session's last word in the record, and its iteration closed.
 
 use crate::call::Call;
+use crate::capture::{self, Patience};
+use crate::close;
 use crate::signal::Signal;
-use crate::{capture, close};
 use protocol::event::Event;
 use serde_json::json;
 use session::journal::Entry;
@@ -30,11 +31,16 @@ pub fn session_end(input: &[u8]) -> Signal {
 
 /// The last turns, also those of subagents, and that it ended here.
 fn record_turns(call: &Call, reason: Option<&str>) -> Result<(), StoreError> {
-    if let Some(transcript) = call.transcript() {
-        capture::at_end(&call.project, &call.session_id, &transcript)?;
+    let read = call.transcript().map_or(Ok(()), |transcript| {
+        capture::at_end(&call.project, &call.session_id, &transcript, Patience::END)
+    });
+    let noted = TurnLog::of(&call.project, &call.session_id)
+        .map_or(Ok(()), |log| capture::note(&log, Kind::SessionEnd, &json!({"reason": reason})));
+    match read {
+        // The lock is held: the next session's start reads on.
+        Err(StoreError::Busy { .. }) => noted,
+        read => read.and(noted),
     }
-    let Some(log) = TurnLog::of(&call.project, &call.session_id) else { return Ok(()) };
-    capture::note(&log, Kind::SessionEnd, &json!({"reason": reason}))
 }
 
 fn end(call: &Call, reason: Option<String>) -> Result<(), StoreError> {

@@ -9,7 +9,7 @@ pub use selection::{Selection, files, places};
 
 use serde_json::{Map, Value};
 use session::Turn;
-use session::log_line::{Header, Kind, LogLine};
+use session::log_line::{Header, Kind, LogLine, MAIN};
 use session::turn::record::{Unsound, decode, decode_fields};
 use std::path::PathBuf;
 use store::turn_log::RawLine;
@@ -45,6 +45,17 @@ impl Recorded {
         match &self.body {
             Body::Turn(turn) => Some(turn),
             _ => None,
+        }
+    }
+
+    /// As people type it: `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`; for what is no turn `SESSION#RECORD`.
+    pub fn name(&self) -> String {
+        let session: String = self.session_id.chars().take(8).collect();
+        let stream: String = self.header.stream.chars().take(6).collect();
+        match self.header.number {
+            Some(number) if self.header.stream == MAIN => format!("{session}:{number}"),
+            Some(number) => format!("{session}/{stream}:{number}"),
+            None => format!("{session}#{}", self.header.seq),
         }
     }
 

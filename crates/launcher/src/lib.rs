@@ -15,7 +15,7 @@ pub mod client;
 pub mod footing;
 pub mod git;
 pub mod process;
-mod secrets;
+pub mod secrets;
 pub mod wip;
 
 use child::Terms;

@@ -3,6 +3,22 @@
 
 mod tokens;
 
+use std::ops::Range;
+
+/// Something in a text that looks like a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What it looks like, such as `github-token`.
+    pub kind: &'static str,
+    /// Its bytes.
+    pub range: Range<usize>,
+}
+
+/// The tokens in a text that are known by how they begin.
+pub fn tokens_in(text: &str) -> impl Iterator<Item = Found> + '_ {
+    tokens::tokens(text.as_bytes())
+}
+
 /// True when a file's name says that it holds a secret. An example of such a file holds none: what stands in it
 /// is looked at all the same.
 pub(crate) fn is_secret_name(path: &str) -> bool {

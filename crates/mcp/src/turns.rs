@@ -2,7 +2,7 @@
 
 use crate::tools::{Answer, Call};
 use flows::capture::{self, Patience};
-use flows::turns::words::{name, plain, what, whole};
+use flows::turns::words::{plain, what, whole};
 use flows::turns::{Body, Recorded, Selection, TurnsError, find};
 use session::memory::render::safe;
 use session::text::{clip, clip_middle, one_line};
@@ -41,7 +41,7 @@ fn line(turn: &Recorded) -> String {
         (_, Some(reason)) => reason.word(),
         _ => "?",
     };
-    safe(&clip(&one_line(&format!("{} {at} {outcome} {}", name(turn), what(turn))), LINE))
+    safe(&clip(&one_line(&format!("{} {at} {outcome} {}", turn.name(), what(turn))), LINE))
 }
 
 pub(crate) fn show(call: &Call) -> Answer {
@@ -50,8 +50,8 @@ pub(crate) fn show(call: &Call) -> Answer {
         find(&call.project, call.given.words("turn").trim(), None).map_err(|error| told(&error))?;
     match &found.body {
         Body::Turn(turn) => Ok(safe(&plain(&clip_middle(&whole(&found, turn), WHOLE)))),
-        Body::Erased => Ok(format!("{} [erased]", name(&found))),
-        Body::Unsound(why) => Err(format!("{} cannot be read: {why}", name(&found))),
+        Body::Erased => Ok(format!("{} [erased]", found.name())),
+        Body::Unsound(why) => Err(format!("{} cannot be read: {why}", found.name())),
         Body::Event(_) => Err(format!("{} is no turn: name one as turns_list does", found.header.seq)),
     }
 }

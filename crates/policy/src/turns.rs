@@ -3,13 +3,17 @@
 
 mod build;
 mod outcome;
+mod within;
+
+#[cfg(test)]
+mod tests;
 
 use protocol::recording::{Answer, Said, ToolResult, What};
 use serde_json::{Map, Value, json};
 use session::Turn;
 use session::log_line::{Kind, Tokens};
 use session::turn::{Block, Reason, outline};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What was made of some lines.
 #[derive(Debug, Clone)]
@@ -56,11 +60,15 @@ pub enum Closing<'a> {
     Over,
 }
 
+/// So many closed messages are remembered: a late line comes soon or not at all.
+const CLOSED: usize = 16;
+
 /// Puts the lines of one stream together.
 #[derive(Debug)]
 pub struct Assembler {
     number: u64,
-    last_message: String,
+    /// Messages whose turns are closed: a turn never changes.
+    closed: VecDeque<String>,
     open: Option<OpenTurn>,
     /// Events that came while a turn was open.
     queue: Vec<Made>,
@@ -96,7 +104,7 @@ impl Assembler {
     pub fn after(number: u64, last_message: &str, read: u64, setting: Map<String, Value>) -> Assembler {
         Assembler {
             number,
-            last_message: last_message.to_owned(),
+            closed: VecDeque::from([last_message.to_owned()]),
             open: None,
             queue: Vec::new(),
             made: Vec::new(),
@@ -177,25 +185,28 @@ impl Assembler {
         let blocks: Vec<Block> = answer.blocks.iter().cloned().map(Block::new).collect();
         if let Some(open) = self.open.as_mut().filter(|open| open.answer.id == answer.id) {
             open.calls.extend(outline(&blocks).calls);
+            open.results.extend(within::results(&blocks, at));
             open.blocks.extend(blocks);
+            open.answer.aborted |= answer.aborted;
             open.answer.stop_reason = answer.stop_reason.or(open.answer.stop_reason.take());
             open.answer.usage = answer.usage.or(open.answer.usage.take());
             at.clone_into(&mut open.last_at);
             return;
         }
-        self.close();
-        if answer.id == self.last_message {
-            // Its turn is closed, and a turn never changes.
+        if self.closed.contains(&answer.id) {
+            // Its turn is closed, and the one that is open goes on.
             let blocks: Vec<Value> = blocks.iter().map(Block::value).collect();
             return self.event(Kind::Late, at, self.read, json!({"message": answer.id, "blocks": blocks}));
         }
+        self.close();
         let calls = outline(&blocks).calls;
+        let results = within::results(&blocks, at).collect();
         self.open = Some(OpenTurn {
             from: self.read,
             answer,
             blocks,
             calls,
-            results: BTreeMap::new(),
+            results,
             first_at: at.to_owned(),
             last_at: at.to_owned(),
             interrupted: false,
@@ -235,7 +246,8 @@ impl Assembler {
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         self.number += 1;
-        self.last_message.clone_from(&open.answer.id);
+        self.closed.push_back(open.answer.id.clone());
+        self.closed.drain(..self.closed.len().saturating_sub(CLOSED));
         let read = self.read;
         let at = open.last_at.clone();
         self.made.push(Made { at, read, what: build::turn(self.number, open, &self.setting) });
@@ -250,6 +262,6 @@ impl OpenTurn {
         let stopped = self.answer.stop_reason.as_deref();
         let has_its_calls = stopped != Some("tool_use") || !self.calls.is_empty();
         let all_back = self.calls.iter().all(|(id, ..)| self.results.contains_key(id));
-        stopped.is_some() && has_its_calls && all_back
+        (stopped.is_some() || self.answer.aborted) && has_its_calls && all_back
     }
 }

@@ -71,6 +71,8 @@ pub struct Answer {
     pub request_id: Option<String>,
     /// The client's word for an error of the API, when this line is one.
     pub api_error: Option<String>,
+    /// True when a person stopped the response on its way: this is its beginning.
+    pub aborted: bool,
 }
 
 /// What a tool has answered.
@@ -86,6 +88,8 @@ pub struct ToolResult {
     pub behind: Behind,
     /// True when a person, a rule or a hook did not allow the call.
     pub denied: bool,
+    /// True when a person stopped the call after it had begun: the client's words are those of a denial.
+    pub stopped: bool,
     /// Who decided: `config`, `hook`, `user`, …
     pub decided_by: Option<String>,
 }
@@ -129,6 +133,25 @@ pub struct Cost {
     pub model_usage: Option<Box<RawValue>>,
 }
 
+/// What the client notes of a subagent, in a file beside its transcript.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AgentNote {
+    /// Its kind.
+    #[serde(deserialize_with = "lenient::text")]
+    pub agent_type: Option<String>,
+    /// The call that started it.
+    #[serde(deserialize_with = "lenient::text")]
+    pub tool_use_id: Option<String>,
+}
+
+impl AgentNote {
+    /// Reads the note; an unreadable one tells nothing.
+    pub fn parse(bytes: &[u8]) -> AgentNote {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
+}
+
 /// The fields of all kinds of lines, cut out and not yet looked at.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -148,6 +171,8 @@ struct Bones<'a> {
     #[serde(borrow)]
     is_api_error_message: Option<&'a RawValue>,
     #[serde(borrow)]
+    is_aborted_mid_stream: Option<&'a RawValue>,
+    #[serde(borrow)]
     error: Option<&'a RawValue>,
     #[serde(borrow)]
     requested_model: Option<&'a RawValue>,
@@ -159,6 +184,10 @@ struct Bones<'a> {
     tool_use_result: Option<&'a RawValue>,
     #[serde(borrow)]
     permission_decision: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_denial_kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_denial_before_run: Option<&'a RawValue>,
     #[serde(borrow)]
     attachment: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -257,13 +286,6 @@ impl Said {
     }
 }
 
-impl Said {
-    /// True for a line of one of these messages.
-    pub fn is_among(&self, messages: &std::collections::HashSet<String>) -> bool {
-        matches!(&self.what, What::Answer(answer) if messages.contains(&answer.id))
-    }
-}
-
 fn text_of(raw: Option<&RawValue>) -> Option<String> {
     raw.and_then(lenient::text_of).filter(|text| !text.is_empty())
 }
@@ -302,6 +324,7 @@ fn answer(line: &Bones<'_>) -> Option<Answer> {
         usage: message.usage.map(ToOwned::to_owned),
         request_id: text_of(line.request_id),
         api_error,
+        aborted: is_true(line.is_aborted_mid_stream),
     })
 }
 
@@ -311,6 +334,9 @@ fn user(line: &Bones<'_>) -> Option<What> {
     let blocks: Vec<BlockBones<'_>> =
         lenient::elements(content).into_iter().map(|block| bones(Some(block))).collect();
     let decision: Decision = line.permission_decision.and_then(lenient::read).unwrap_or_default();
+    let refused = decision.decision.as_deref().is_some_and(|decision| decision != "accept");
+    let before_run = is_true(line.tool_denial_before_run);
+    let by_person = text_of(line.tool_denial_kind).as_deref() == Some("user-rejected");
     let results: Vec<ToolResult> = blocks
         .iter()
         .filter(|block| text_of(block.kind).as_deref() == Some("tool_result"))
@@ -320,7 +346,8 @@ fn user(line: &Bones<'_>) -> Option<What> {
                 is_error: is_true(block.is_error),
                 content: block.content.map(ToOwned::to_owned),
                 behind: line.tool_use_result.and_then(lenient::read).unwrap_or_default(),
-                denied: decision.decision.as_deref().is_some_and(|decision| decision != "accept"),
+                denied: refused || before_run,
+                stopped: by_person && !refused && !before_run,
                 decided_by: decision.source.clone(),
             })
         })

@@ -33,6 +33,43 @@ pub fn one_line(text: &str) -> String {
         .join(" ")
 }
 
+/// JSON as a value; null if it is none. JavaScript may cut a text in the middle of an emoji and write half of it,
+/// which Rust refuses: such a half is replaced.
+pub fn json_value(json: &str) -> serde_json::Value {
+    let again = |_| serde_json::from_str(&without_halves(json));
+    serde_json::from_str(json).or_else(again).unwrap_or_default()
+}
+
+/// Each half of a surrogate pair that stands alone becomes U+FFFD.
+fn without_halves(json: &str) -> String {
+    let unit = |at: usize| {
+        let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let is_high = |unit: u16| (0xd800..0xdc00).contains(&unit);
+    let is_low = |unit: u16| (0xdc00..0xe000).contains(&unit);
+    let mut text = String::with_capacity(json.len());
+    let mut rest = 0;
+    while let Some(found) = json[rest..].find('\\') {
+        let at = rest + found;
+        text.push_str(&json[rest..at]);
+        let length = match (unit(at), unit(at + 6)) {
+            (Some(high), Some(low)) if is_high(high) && is_low(low) => 12,
+            (Some(one), _) if is_high(one) || is_low(one) => {
+                text.push_str("\\ufffd");
+                rest = at + 6;
+                continue;
+            }
+            (Some(_), _) => 6,
+            // What follows a backslash belongs to it, also another one.
+            (None, _) => 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+        text.push_str(&json[at..at + length]);
+        rest = at + length;
+    }
+    text + &json[rest..]
+}
+
 /// `1 item`, `2 items`.
 pub fn counted(number: usize, noun: &str) -> String {
     if number == 1 { format!("{number} {noun}") } else { format!("{number} {noun}s") }
@@ -45,5 +82,24 @@ pub fn tokens(number: u64) -> String {
         1_000..999_500 => format!("{}k", (number + 500) / 1_000),
         _ if number % 1_000_000 < 50_000 => format!("{}M", number / 1_000_000),
         _ => format!("{:.1}M", number as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_an_emoji_costs_only_itself() {
+        for (json, text) in [
+            (r#""\ud83d\ude00""#, "\u{1F600}"),
+            (r#""a\ud83d""#, "a\u{fffd}"),
+            (r#""\ude00b\n""#, "\u{fffd}b\n"),
+            (r#""\ud83d\ud83d\ude00""#, "\u{fffd}\u{1F600}"),
+            (r#""\\ud83d\udc""#, ""),
+            (r#""\\ud83d \ud83dé\\""#, "\\ud83d \u{fffd}é\\"),
+        ] {
+            assert_eq!(json_value(json).as_str().unwrap_or_default(), text, "{json}");
+        }
     }
 }

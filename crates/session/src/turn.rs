@@ -165,7 +165,7 @@ impl Block {
 
     /// The JSON, read; null if nothing can be made of it.
     pub fn value(&self) -> Value {
-        serde_json::from_str(self.json()).unwrap_or(Value::Null)
+        crate::text::json_value(self.json())
     }
 }
 

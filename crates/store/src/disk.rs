@@ -208,6 +208,11 @@ pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }
 
+/// True when a link lies at the path, wherever it leads.
+pub fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink())
+}
+
 /// The size of a plain file.
 pub fn size(path: &Path) -> Option<u64> {
     path.metadata().ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len())

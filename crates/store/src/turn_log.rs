@@ -102,9 +102,19 @@ impl TurnLog {
 
     /// Takes the lock, mends the end, merges what waits. Everything that is added comes after it.
     pub fn write(&self, patience: Duration) -> Result<Writer, StoreError> {
+        self.refuse_links()?;
         disk::create_folder(&self.folder)?;
         let lock = lock::acquire(&self.file("lock"), patience)?;
         Writer::open(self.clone(), lock)
+    }
+
+    /// A repository may hold links: nothing is written through one to a file that is not ours.
+    fn refuse_links(&self) -> Result<(), StoreError> {
+        let files = ["jsonl", "head", "torn", "lock"].map(|extension| self.file(extension));
+        match files.into_iter().find(|path| disk::is_link(path)) {
+            Some(path) => Err(StoreError::NotAFile { path }),
+            None => Ok(()),
+        }
     }
 
     /// Adds one record that no transcript holds. Where the lock or the log is in trouble, it waits in a file of its
@@ -112,10 +122,11 @@ impl TurnLog {
     pub fn note(&self, entry: &Entry, patience: Duration) -> Result<(), StoreError> {
         let added = self.write(patience).and_then(|mut writer| {
             writer.append(std::slice::from_ref(entry))?;
-            writer.close()
+            Ok(writer)
         });
         match added {
-            Ok(()) => Ok(()),
+            // From here on it is in the log: put aside as well, it would come twice.
+            Ok(writer) => writer.close(),
             Err(_) => pending::put(self, entry),
         }
     }

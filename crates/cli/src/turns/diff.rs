@@ -3,7 +3,7 @@
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
-use flows::turns::words::{name, plain};
+use flows::turns::words::plain;
 use flows::turns::{self, Recorded, find};
 use serde_json::{Map, Value};
 use session::text::counted;
@@ -55,11 +55,11 @@ fn words(log: &TurnLog, from: &Recorded, to: &Recorded) -> Result<String, TurnsE
         for call in record.turn().map(session::Turn::tool_calls).unwrap_or_default() {
             commands += usize::from(call.name == "Bash");
             if let Some((path, what)) = change(call) {
-                files.entry(path).or_default().push(format!("{what} in {}", name(&record)));
+                files.entry(path).or_default().push(format!("{what} in {}", record.name()));
             }
         }
     }
-    let mut lines = vec![format!("From {} to {}", name(from), name(to)), String::new(), "Files".to_owned()];
+    let mut lines = vec![format!("From {} to {}", from.name(), to.name()), String::new(), "Files".to_owned()];
     if files.is_empty() {
         lines.push("  none by Edit and Write".to_owned());
     }

@@ -4,7 +4,6 @@ use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
 use flows::turns::find;
-use flows::turns::words::name;
 use session::text::counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -31,7 +30,7 @@ pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<Exi
         let (log, found) = find(project, turn, arguments.session.as_deref())?;
         let (_, seqs) = wanted.entry(found.session_id.clone()).or_insert_with(|| (log, BTreeSet::new()));
         seqs.insert(found.header.seq);
-        say(format!("{} (record {})", name(&found), found.header.seq));
+        say(format!("{} (record {})", found.name(), found.header.seq));
     }
     let mut count = 0;
     for (log, seqs) in wanted.values() {

@@ -4,7 +4,7 @@ use super::{TurnsError, Which, bring_up_to_date};
 use crate::say;
 use crate::status::{columns::clip, width};
 use clap::Args;
-use flows::turns::words::{name, plain};
+use flows::turns::words::plain;
 use flows::turns::{self, places};
 use regex::{Regex, RegexBuilder};
 use std::process::ExitCode;
@@ -54,7 +54,7 @@ pub(super) fn grep(project: &Project, arguments: &GrepArguments) -> Result<ExitC
 /// `SESSION:NUMBER  where: line`
 fn hits(record: &turns::Recorded, pattern: &Regex) -> Vec<String> {
     let Some(turn) = record.turn() else { return Vec::new() };
-    let name = name(record);
+    let name = record.name();
     let mut hits = Vec::new();
     for (place, text) in places(turn) {
         for line in text.lines().filter(|line| pattern.is_match(line)) {

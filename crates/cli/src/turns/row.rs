@@ -2,7 +2,7 @@
 
 use crate::status::columns::clip;
 use flows::turns::Recorded;
-use flows::turns::words::{name, what};
+use flows::turns::words::what;
 use session::text::tokens;
 use store::clock;
 
@@ -19,7 +19,7 @@ pub(super) fn row(recorded: &Recorded, width: usize) -> String {
         (_, Some(reason)) => reason.word(),
         _ => "?",
     };
-    let start = format!("{:<13} {at}  {:>5}  {outcome:<12} ", name(recorded), sent.unwrap_or_default());
+    let start = format!("{:<13} {at}  {:>5}  {outcome:<12} ", recorded.name(), sent.unwrap_or_default());
     let room = width.saturating_sub(start.chars().count()).max(20);
     format!("{start}{}", clip(&what(recorded), room))
 }

@@ -4,7 +4,7 @@ use super::list::as_json;
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
-use flows::turns::words::{name, plain, whole};
+use flows::turns::words::{plain, whole};
 use flows::turns::{self, Body, Recorded, find};
 use serde_json::Value;
 use session::log_line::Kind;
@@ -67,8 +67,8 @@ pub(super) fn show(project: &Project, arguments: &ShowArguments) -> Result<ExitC
 fn words(found: &Recorded, part: &Part) -> Result<String, TurnsError> {
     let turn = match &found.body {
         Body::Turn(turn) => turn,
-        Body::Erased => return Ok(format!("{} [erased]", name(found))),
-        Body::Unsound(why) => return Err(TurnsError::Typed(format!("{}: {why}", name(found)))),
+        Body::Erased => return Ok(format!("{} [erased]", found.name())),
+        Body::Unsound(why) => return Err(TurnsError::Typed(format!("{}: {why}", found.name()))),
         Body::Event(fields) => {
             let fields = serde_json::to_string_pretty(fields).unwrap_or_default();
             return Ok(format!("{} at {}\n{fields}", found.header.kind.word(), found.header.at));

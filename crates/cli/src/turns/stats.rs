@@ -31,6 +31,9 @@ struct Stats {
     tools: BTreeMap<String, Tool>,
     /// Counted once a message.
     used: Tokens,
+    /// What each turn sent and answered.
+    sent: Vec<u64>,
+    answered: Vec<u64>,
     /// How much the window grew from one turn of a main stream to the next.
     growth: Vec<u64>,
     peak: u64,
@@ -105,6 +108,10 @@ impl Session {
         }
         self.turns += 1;
         add(&mut stats.used, used);
+        if used.sent() > 0 {
+            stats.sent.push(used.sent());
+            stats.answered.push(used.output);
+        }
         if let Some(reason) = record.header.reason {
             *stats.failures.entry(reason.word()).or_default() += 1;
         }
@@ -156,12 +163,17 @@ fn account(models: Option<&Value>) -> Tokens {
     sum
 }
 
+/// So many percent of the figures are no larger.
+fn quantile(figures: &[u64], percent: usize) -> u64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_unstable();
+    let place = sorted.len().saturating_sub(1) * percent / 100;
+    sorted.get(place).copied().unwrap_or(0)
+}
+
 impl Stats {
     fn growth_at(&self, percent: usize) -> u64 {
-        let mut growth = self.growth.clone();
-        growth.sort_unstable();
-        let place = growth.len().saturating_sub(1) * percent / 100;
-        growth.get(place).copied().unwrap_or(0)
+        quantile(&self.growth, percent)
     }
 
     /// Most bytes first.
@@ -185,13 +197,15 @@ impl Stats {
                 counted(self.sessions, "session")
             ),
             format!(
-                "Tokens     {} sent ({} from the cache), {} answered",
+                "Tokens     {} sent ({} from the cache), {} answered; half of the turns send more than {} and answer more than {}",
                 tokens(self.used.sent()),
                 tokens(self.used.cache_read),
-                tokens(self.used.output)
+                tokens(self.used.output),
+                tokens(quantile(&self.sent, 50)),
+                tokens(quantile(&self.answered, 50))
             ),
             format!(
-                "Window     peak {} tokens, {}; a turn adds {} (half of them less), one in ten more than {}",
+                "Window     peak {} tokens, {}; half of the turns add more than {}, one in ten more than {}",
                 tokens(self.peak),
                 counted(number(self.compactions), "compaction"),
                 tokens(self.growth_at(50)),
@@ -243,6 +257,8 @@ impl Stats {
         json!({
             "sessions": self.sessions, "turns": self.turns, "failures": self.failures, "tools": tools,
             "tokens": plain(&self.used), "peak_tokens": self.peak, "compactions": self.compactions,
+            "sent_tokens": {"p50": quantile(&self.sent, 50), "p90": quantile(&self.sent, 90)},
+            "answered_tokens": {"p50": quantile(&self.answered, 50), "p90": quantile(&self.answered, 90)},
             "growth_tokens": {"p50": self.growth_at(50), "p90": self.growth_at(90), "turns": self.growth.len()},
             "cost_usd": self.cost_usd, "client_account": plain(&self.told), "turns_account": plain(&self.compared),
         })

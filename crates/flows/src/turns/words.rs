@@ -2,24 +2,12 @@
 
 use super::{Body, Recorded};
 use serde_json::Value;
-use session::log_line::MAIN;
 use session::text::{clip, one_line, tokens};
 use session::turn::{ToolCall, Turn};
 use store::clock;
 
 /// So many letters of what came back are shown.
 const RESULT: usize = 1_200;
-
-/// As people type it.
-pub fn name(recorded: &Recorded) -> String {
-    let session: String = recorded.session_id.chars().take(8).collect();
-    let number = recorded.header.number.unwrap_or(0);
-    if recorded.header.stream == MAIN {
-        format!("{session}:{number}")
-    } else {
-        format!("{session}/{}:{number}", recorded.header.stream.chars().take(6).collect::<String>())
-    }
-}
 
 /// Its calls with what they are about, or its words.
 pub fn what(recorded: &Recorded) -> String {
@@ -70,7 +58,7 @@ pub fn whole(found: &Recorded, turn: &Turn) -> String {
     let iteration = turn.ext().get("iteration").and_then(Value::as_u64);
     let iteration = iteration.map(|number| format!(", iteration {number}")).unwrap_or_default();
     let mut parts = vec![
-        format!("Turn {}   {at}   (record {}{iteration})", name(found), found.header.seq),
+        format!("Turn {}   {at}   (record {}{iteration})", found.name(), found.header.seq),
         format!("Session  {}, stream {}", found.session_id, found.header.stream),
         format!(
             "Model    {}, stopped for {}, reasoning {}",

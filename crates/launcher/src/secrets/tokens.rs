@@ -1,8 +1,11 @@
 //! Tokens that are known by how they begin. What follows must look drawn by lot: a placeholder, a slug or the
 //! name of a class begins so too.
 
+use super::Found;
+
 /// A kind of token.
 struct Kind {
+    name: &'static str,
     start: &'static [u8],
     /// So many letters and digits follow at least, with those that may stand between them.
     least: usize,
@@ -12,49 +15,66 @@ struct Kind {
     between: &'static [u8],
 }
 
-const fn kind(start: &'static str, least: usize, piece: usize, between: &'static str) -> Kind {
-    Kind { start: start.as_bytes(), least, piece, between: between.as_bytes() }
+const fn kind(
+    name: &'static str,
+    start: &'static str,
+    least: usize,
+    piece: usize,
+    between: &'static str,
+) -> Kind {
+    Kind { name, start: start.as_bytes(), least, piece, between: between.as_bytes() }
 }
 
 const KINDS: [Kind; 30] = [
-    kind("sk-ant-", 20, 12, "-_"),
-    kind("sk-proj-", 20, 12, "-_"),
-    kind("sk-svcacct-", 20, 12, "-_"),
-    kind("sk-admin-", 20, 12, "-_"),
-    kind("sk-or-v1-", 32, 32, ""),
-    kind("sk-", 32, 32, ""),
-    kind("sk_live_", 16, 16, ""),
-    kind("rk_live_", 16, 16, ""),
-    kind("whsec_", 24, 24, ""),
-    kind("ghp_", 30, 30, ""),
-    kind("gho_", 30, 30, ""),
-    kind("ghu_", 30, 30, ""),
-    kind("ghs_", 30, 30, ""),
-    kind("ghr_", 30, 30, ""),
-    kind("github_pat_", 22, 16, "_"),
-    kind("glpat-", 20, 4, "-_"),
-    kind("npm_", 30, 30, ""),
-    kind("pypi-AgE", 40, 10, "-_"),
-    kind("AIza", 33, 8, "-_"),
-    kind("GOCSPX-", 20, 4, "-_"),
-    kind("hf_", 30, 30, ""),
-    kind("xoxa-", 20, 12, "-"),
-    kind("xoxb-", 20, 12, "-"),
-    kind("xoxp-", 20, 12, "-"),
-    kind("xoxr-", 20, 12, "-"),
-    kind("xoxs-", 20, 12, "-"),
-    kind("xapp-", 20, 12, "-"),
-    kind("shpat_", 32, 32, ""),
-    kind("dop_v1_", 64, 64, ""),
-    kind("AGE-SECRET-KEY-1", 50, 50, ""),
+    kind("anthropic-key", "sk-ant-", 20, 12, "-_"),
+    kind("openai-key", "sk-proj-", 20, 12, "-_"),
+    kind("openai-key", "sk-svcacct-", 20, 12, "-_"),
+    kind("openai-key", "sk-admin-", 20, 12, "-_"),
+    kind("openrouter-key", "sk-or-v1-", 32, 32, ""),
+    kind("openai-key", "sk-", 32, 32, ""),
+    kind("stripe-key", "sk_live_", 16, 16, ""),
+    kind("stripe-key", "rk_live_", 16, 16, ""),
+    kind("stripe-webhook", "whsec_", 24, 24, ""),
+    kind("github-token", "ghp_", 30, 30, ""),
+    kind("github-token", "gho_", 30, 30, ""),
+    kind("github-token", "ghu_", 30, 30, ""),
+    kind("github-token", "ghs_", 30, 30, ""),
+    kind("github-token", "ghr_", 30, 30, ""),
+    kind("github-token", "github_pat_", 22, 16, "_"),
+    kind("gitlab-token", "glpat-", 20, 4, "-_"),
+    kind("npm-token", "npm_", 30, 30, ""),
+    kind("pypi-token", "pypi-AgE", 40, 10, "-_"),
+    kind("google-key", "AIza", 33, 8, "-_"),
+    kind("google-client-secret", "GOCSPX-", 20, 4, "-_"),
+    kind("hugging-face-token", "hf_", 30, 30, ""),
+    kind("slack-token", "xoxa-", 20, 12, "-"),
+    kind("slack-token", "xoxb-", 20, 12, "-"),
+    kind("slack-token", "xoxp-", 20, 12, "-"),
+    kind("slack-token", "xoxr-", 20, 12, "-"),
+    kind("slack-token", "xoxs-", 20, 12, "-"),
+    kind("slack-token", "xapp-", 20, 12, "-"),
+    kind("shopify-token", "shpat_", 32, 32, ""),
+    kind("digitalocean-token", "dop_v1_", 64, 64, ""),
+    kind("age-key", "AGE-SECRET-KEY-1", 50, 50, ""),
 ];
 
 /// True when a line holds one of them.
 pub(super) fn holds_token(line: &[u8]) -> bool {
-    let begins_a_word = |place: &usize| *place == 0 || !continues(&line[..*place]);
-    (0..line.len()).filter(begins_a_word).any(|place| {
-        let word = &line[place..];
-        is_access_key(word) || KINDS.iter().any(|kind| kind.begins(word) && !is_inside_a_slug(line, place))
+    tokens(line).next().is_some()
+}
+
+/// Where they stand in a text.
+pub(super) fn tokens(text: &[u8]) -> impl Iterator<Item = Found> + '_ {
+    let begins_a_word = |place: &usize| *place == 0 || !continues(&text[..*place]);
+    (0..text.len()).filter(begins_a_word).filter_map(|place| {
+        let word = &text[place..];
+        let (kind, length) = if is_access_key(word) {
+            ("aws-access-key", ACCESS_KEY)
+        } else {
+            let known = |kind: &Kind| Some((kind.name, kind.length(word)?));
+            KINDS.iter().find_map(known).filter(|_| !is_inside_a_slug(text, place))?
+        };
+        Some(Found { kind, range: place..place + length })
     })
 }
 
@@ -70,12 +90,15 @@ fn is_inside_a_slug(line: &[u8], place: usize) -> bool {
 }
 
 impl Kind {
-    fn begins(&self, word: &[u8]) -> bool {
-        let Some(rest) = word.strip_prefix(self.start) else { return false };
+    /// How long the token is that a word begins with.
+    fn length(&self, word: &[u8]) -> Option<usize> {
+        let rest = word.strip_prefix(self.start)?;
         let is_between = |byte: &u8| self.between.contains(byte);
         let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || is_between(byte)).count();
         let mut pieces = rest[..length].split(is_between);
-        length >= self.least && pieces.any(|piece| piece.len() >= self.piece && is_drawn_by_lot(piece))
+        let is_one =
+            length >= self.least && pieces.any(|piece| piece.len() >= self.piece && is_drawn_by_lot(piece));
+        is_one.then_some(self.start.len() + length)
     }
 }
 
@@ -84,17 +107,18 @@ fn is_drawn_by_lot(piece: &[u8]) -> bool {
     piece.iter().any(u8::is_ascii_digit) && piece.iter().any(u8::is_ascii_alphabetic)
 }
 
+const ACCESS_KEY: usize = 20;
+
 /// `AKIA…`, `ASIA…`: the one kind whose length is known. Longer runs of capitals are something else, and so is
 /// the one in all documentation.
 fn is_access_key(word: &[u8]) -> bool {
-    const LENGTH: usize = 20;
     let is_known = word.starts_with(b"AKIA") || word.starts_with(b"ASIA");
     let is_in_it = |byte: &&u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
     is_known
-        && word.iter().take_while(is_in_it).count() == LENGTH
-        && !word.get(LENGTH).is_some_and(u8::is_ascii_alphanumeric)
-        && word[..LENGTH].iter().any(u8::is_ascii_digit)
-        && !word[..LENGTH].ends_with(b"EXAMPLE")
+        && word.iter().take_while(is_in_it).count() == ACCESS_KEY
+        && !word.get(ACCESS_KEY).is_some_and(u8::is_ascii_alphanumeric)
+        && word[..ACCESS_KEY].iter().any(u8::is_ascii_digit)
+        && !word[..ACCESS_KEY].ends_with(b"EXAMPLE")
 }
 
 #[cfg(test)]

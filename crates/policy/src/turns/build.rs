@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use session::Turn;
 use session::digest::sha256;
 use session::log_line::Tokens;
-use session::text::clip;
+use session::text::{clip, json_value};
 use session::turn::{CallOutcome, Failure, ToolCall, outline};
 
 /// So much of what came back stands in the result, in letters.
@@ -49,7 +49,7 @@ fn tool_call((id, name, args): &(String, String, Value), open: &OpenTurn) -> Too
         ext.insert("ok".to_owned(), json!(false));
         return ToolCall { name: name.clone(), args: args.clone(), result: Value::Null, ext };
     };
-    let is_ok = !result.is_error && !result.denied && !result.behind.interrupted;
+    let is_ok = !result.is_error && !result.denied && !result.stopped && !result.behind.interrupted;
     let behind = &result.behind;
     let took = behind.total_duration_ms.or(behind.duration_ms).or_else(|| milliseconds(&open.first_at, at));
     let facts = [
@@ -61,8 +61,7 @@ fn tool_call((id, name, args): &(String, String, Value), open: &OpenTurn) -> Too
         ("agent_type", behind.agent_type.as_ref().map(|kind| json!(kind))),
     ];
     ext.extend(facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
-    let result =
-        result.content.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let result = result.content.as_ref().map(|raw| json_value(raw.get())).unwrap_or_default();
     ToolCall { name: name.clone(), args: args.clone(), result, ext }
 }
 
@@ -84,7 +83,11 @@ fn printed(name: &str, result: &ToolResult) -> Option<String> {
     let text = (name == "Bash").then(|| result.text())?;
     let first = text.lines().next().unwrap_or_default();
     let is_code = first.strip_prefix("Exit code ").is_some_and(|code| code.parse::<i32>().is_ok());
-    Some(if is_code { text[first.len()..].trim_start_matches('\n').to_owned() } else { text })
+    if is_code {
+        return Some(text[first.len()..].trim_start_matches('\n').to_owned());
+    }
+    // The client's words about a call that did not run were printed by nobody.
+    (!result.is_error).then_some(text)
 }
 
 fn ext(open: &OpenTurn, reasoning: &str) -> Map<String, Value> {

@@ -11,8 +11,8 @@ pub(super) fn failure(open: &OpenTurn, text: &str) -> Option<(Reason, String)> {
         return Some((Reason::ApiError, words));
     }
     let missing = open.calls.iter().find(|(id, ..)| !open.results.contains_key(id));
-    let stopped = open.results.values().find(|back| back.result.behind.interrupted);
-    if open.interrupted && missing.is_some() || stopped.is_some() {
+    let stopped = open.results.values().find(|back| back.result.behind.interrupted || back.result.stopped);
+    if open.interrupted && missing.is_some() || stopped.is_some() || open.answer.aborted {
         return Some((Reason::Interrupted, "a person stopped it".to_owned()));
     }
     match open.answer.stop_reason.as_deref() {

@@ -3,6 +3,7 @@
 
 use super::{Block, Failure, ToolCall, Turn, outline};
 use crate::digest::sha256;
+use crate::text::json_value;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -184,8 +185,15 @@ pub const ERASED: &str = "\"erased\"";
 pub fn blobs_of(content: &str) -> Vec<String> {
     fn look(value: &Value, found: &mut Vec<String>) {
         match value {
-            Value::Object(fields) => match fields.get(BLOB).and_then(|blob| blob["sha256"].as_str()) {
-                Some(hash) if fields.len() == 1 => found.push(hash.to_owned()),
+            Value::Object(fields) => match fields.get(BLOB) {
+                Some(Value::Object(mark)) => match (mark.get("sha256"), mark.get("literal")) {
+                    (Some(Value::String(hash)), None) => found.push(hash.clone()),
+                    // What only looks like our mark is somebody's own words.
+                    (None, Some(Value::Object(literal))) => {
+                        literal.values().for_each(|value| look(value, found));
+                    }
+                    _ => {}
+                },
                 _ => fields.values().for_each(|value| look(value, found)),
             },
             Value::Array(elements) => elements.iter().for_each(|value| look(value, found)),
@@ -193,7 +201,7 @@ pub fn blobs_of(content: &str) -> Vec<String> {
         }
     }
     let mut found = Vec::new();
-    look(&serde_json::from_str(content).unwrap_or_default(), &mut found);
+    look(&json_value(content), &mut found);
     found
 }
 
@@ -255,7 +263,9 @@ impl Packer {
 
     fn pack_block(&mut self, block: &Block) -> Box<RawValue> {
         let json = block.json();
-        let plain = json.len() < LARGE && !json.contains('\n') && !json.contains(BLOB);
+        let names_blob =
+            json.contains(BLOB) || json.contains("\\u") && block.value().to_string().contains(BLOB);
+        let plain = json.len() < LARGE && !json.contains('\n') && !names_blob;
         let packed = if plain { None } else { Some(self.put_beside(json, None).to_string()) };
         packed.and_then(|packed| RawValue::from_string(packed).ok()).unwrap_or_else(|| block.0.clone())
     }

@@ -2,7 +2,7 @@
 //! each as long as before, so that neither the chain nor the head changes.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use super::{Entry, TurnLog, blobs};
+use super::{Entry, TurnLog};
 use crate::{StoreError, clock, disk, io};
 use serde_json::{Map, json};
 use session::log_line::{Kind, LogLine, erased};
@@ -16,16 +16,40 @@ impl TurnLog {
     /// Takes the contents of these records away; answers how many there were. Their numbers, times and links stay.
     pub fn erase(&self, seqs: &BTreeSet<u64>, patience: Duration) -> Result<usize, StoreError> {
         let mut writer = self.write(patience)?;
+        let seqs = &self.erasable(seqs)?;
+        if seqs.is_empty() {
+            return Ok(0);
+        }
         let fields = Map::from_iter([("seqs".to_owned(), json!(seqs))]);
         let said = Entry::new(Kind::Erase, clock::fine_stamp(clock::now())).holding(encode_fields(&fields));
         writer.append(&[said])?;
         // Whatever happens from here on, the log says what was meant to go. The lock is kept to the end.
         writer.settle()?;
+        self.remove_drafts()?;
         let (count, gone) = self.rewrite(seqs)?;
-        self.drop_blobs(gone)?;
+        self.drop_blobs(&gone)?;
         disk::remove(&self.torn())?;
         drop(writer);
         Ok(count)
+    }
+
+    /// Those that are there: a later record must not be born erased, and what says that others went stays.
+    fn erasable(&self, seqs: &BTreeSet<u64>) -> Result<BTreeSet<u64>, StoreError> {
+        let mut found = BTreeSet::new();
+        for line in self.forwards()? {
+            let line = line?;
+            let header = LogLine::parse(&line.bytes).map(|parsed| parsed.header);
+            found.extend(header.filter(|header| header.kind != Kind::Erase).map(|header| header.seq));
+        }
+        Ok(found.intersection(seqs).copied().collect())
+    }
+
+    /// What an erasure that was killed has left: it holds what others erase. Nobody else has the lock.
+    fn remove_drafts(&self) -> Result<(), StoreError> {
+        let begins = format!("{}.jsonl.", self.session_id);
+        let names = disk::names(&self.folder).into_iter();
+        let mut drafts = names.filter(|name| name.starts_with(&begins) && name.ends_with(disk::DRAFT));
+        drafts.try_for_each(|name| disk::remove(&self.folder.join(name)))
     }
 
     fn rewrite(&self, seqs: &BTreeSet<u64>) -> Result<(usize, BTreeSet<String>), StoreError> {
@@ -58,20 +82,18 @@ impl TurnLog {
         Ok((count, gone))
     }
 
-    /// A large piece that another record still names stays.
-    fn drop_blobs(&self, mut gone: BTreeSet<String>) -> Result<(), StoreError> {
+    /// A large piece that another record still names stays. Where every record can be read, whatever none of them
+    /// names goes, also what an erasure that was killed has left.
+    fn drop_blobs(&self, gone: &BTreeSet<String>) -> Result<(), StoreError> {
+        let (mut named, mut is_readable) = (BTreeSet::new(), true);
         for line in self.forwards()? {
-            if gone.is_empty() {
-                return Ok(());
-            }
-            let line = line?;
-            for hash in LogLine::parse(&line.bytes).map(|parsed| blobs_of(parsed.content)).unwrap_or_default()
-            {
-                gone.remove(&hash);
+            match LogLine::parse(&line?.bytes) {
+                Some(parsed) if parsed.is_whole() => named.extend(blobs_of(parsed.content)),
+                _ => is_readable = false,
             }
         }
-        gone.iter()
-            .filter_map(|hash| blobs::path(&self.blob_folder(), hash))
-            .try_for_each(|path| disk::remove(&path))
+        let folder = self.blob_folder();
+        let is_due = |name: &String| (is_readable || gone.contains(name)) && !named.contains(name);
+        disk::names(&folder).into_iter().filter(is_due).try_for_each(|name| disk::remove(&folder.join(name)))
     }
 }

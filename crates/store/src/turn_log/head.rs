@@ -38,8 +38,8 @@ pub struct Stream {
     pub cost: String,
 }
 
-/// So many merged names are remembered.
-const MERGED: usize = 64;
+/// So many merged names are remembered: no more may be merged before their files are removed.
+pub(super) const MERGED: usize = 64;
 
 impl Head {
     pub(super) fn load(path: &Path) -> Option<Head> {

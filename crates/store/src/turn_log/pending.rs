@@ -23,7 +23,11 @@ pub(super) fn put(log: &TurnLog, entry: &Entry) -> Result<(), StoreError> {
 pub(super) fn waiting(log: &TurnLog) -> Vec<(String, PathBuf, Entry)> {
     let folder = log.pending_folder();
     let prefix = format!("{}.", log.session_id());
-    let ours = |name: &String| name.starts_with(&prefix) && name.ends_with(".json");
+    // Moment, process, number, ending: another session's id may begin like this one's.
+    let ours = |name: &String| {
+        let rest = name.strip_prefix(&prefix).filter(|rest| rest.ends_with(".json"));
+        rest.is_some_and(|rest| rest.split('.').count() == 4)
+    };
     let read = |name: String| {
         let path = folder.join(&name);
         let entry = serde_json::from_slice(&disk::read(&path).ok()??).ok()?;

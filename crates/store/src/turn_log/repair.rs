@@ -5,6 +5,8 @@ use crate::{StoreError, clock, disk};
 use serde_json::{Map, Value, json};
 use session::log_line::{Kind, LogLine};
 use session::turn::record::encode_fields;
+use std::path::Path;
+use std::time::Duration;
 
 /// How far the log goes, with its torn end moved aside, and what is to be said about it.
 pub(super) fn mend(log: &TurnLog) -> Result<(Head, Vec<Entry>), StoreError> {
@@ -13,6 +15,8 @@ pub(super) fn mend(log: &TurnLog) -> Result<(Head, Vec<Entry>), StoreError> {
     if let Some(head) = known.as_ref().filter(|head| head.bytes == size) {
         return Ok((head.clone(), Vec::new()));
     }
+    // Whoever wrote last was killed.
+    sweep(log);
     let start = known.clone().filter(|head| head.bytes <= size).unwrap_or_default();
     let (head, torn) = read_on(log, start)?;
     let mut said = Vec::new();
@@ -42,6 +46,26 @@ fn read_on(log: &TurnLog, mut head: Head) -> Result<(Head, Option<RawLine>), Sto
         }
     }
     Ok((head, unreadable))
+}
+
+/// What the dead left half written. Heads and large pieces are written under the lock, which we hold; what waits is
+/// not, and may still be on its way.
+fn sweep(log: &TurnLog) {
+    const ON_ITS_WAY: Duration = Duration::from_secs(60);
+    let is_old = |path: &Path| {
+        disk::modified(path).and_then(|at| at.elapsed().ok()).is_some_and(|since| since > ON_ITS_WAY)
+    };
+    let ours = format!(".{}.", log.session_id());
+    let blobs = log.blob_folder();
+    for folder in [&log.folder, &blobs, &log.pending_folder()] {
+        for name in disk::names(folder).into_iter().filter(|name| name.ends_with(disk::DRAFT)) {
+            let path = folder.join(&name);
+            let is_dead = folder == &blobs || name.starts_with(&format!("{ours}head."));
+            if is_dead || name.starts_with(&ours) && is_old(&path) {
+                let _ = disk::remove(&path);
+            }
+        }
+    }
 }
 
 /// Nothing is thrown away: the torn bytes are kept beside the log.

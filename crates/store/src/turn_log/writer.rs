@@ -1,6 +1,7 @@
 //! Adding to a log.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
+use super::head::MERGED;
 use super::{Head, TurnLog, blobs, pending, repair};
 use crate::lock::Lock;
 use crate::{StoreError, disk, io};
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use session::log_line::{Header, Kind, MAIN, line};
 use session::turn::record::Encoded;
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 /// A record that is to be added: the log gives it its place.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -75,18 +76,21 @@ impl Writer {
             return Ok(());
         }
         let before = self.head.clone();
-        self.write_all(entries).inspect_err(|_| {
-            let _ = disk::cut(&self.log.path(), before.bytes);
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => disk::open_to_append(&self.log.path())?,
+        };
+        let written = self.write_all(&file, entries).inspect_err(|_| {
+            // This file, whatever lies at its path by now.
+            let _ = file.set_len(before.bytes);
             self.head = before;
-        })
+        });
+        self.file = Some(file);
+        written
     }
 
-    fn write_all(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+    fn write_all(&mut self, mut file: &File, entries: &[Entry]) -> Result<(), StoreError> {
         let path = self.log.path();
-        let mut file = match self.file.take() {
-            Some(file) => file,
-            None => disk::open_to_append(&path)?,
-        };
         let mut lines = String::new();
         for entry in entries {
             for (hash, bytes) in &entry.encoded.blobs {
@@ -99,24 +103,28 @@ impl Writer {
         }
         // In one write: what belongs together is there together.
         file.write_all(lines.as_bytes()).map_err(io("append to", &path))?;
-        self.file = Some(file);
+        // An agent's `git clean` may have taken the file away while we held it.
+        if disk::size(&path) != Some(self.head.bytes) {
+            return Err(io("append to", &path)(ErrorKind::NotFound.into()));
+        }
         Ok(())
     }
 
-    /// What waited comes before anything that happens from now on.
+    /// What waited comes before anything that happens from now on; removed in steps that the head remembers, so that
+    /// a kill on the way doubles nothing.
     fn merge(&mut self) -> Result<(), StoreError> {
-        let waiting = pending::waiting(&self.log);
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        for (name, _, mut entry) in waiting.clone() {
-            if !self.head.merged.contains(&name) {
-                entry.header.pending = Some(name);
-                self.append(&[entry])?;
+        for step in pending::waiting(&self.log).chunks(MERGED) {
+            for (name, _, entry) in step {
+                if !self.head.merged.contains(name) {
+                    let mut entry = entry.clone();
+                    entry.header.pending = Some(name.clone());
+                    self.append(&[entry])?;
+                }
             }
+            self.settle()?;
+            step.iter().try_for_each(|(_, path, _)| disk::remove(path))?;
         }
-        self.settle()?;
-        waiting.iter().try_for_each(|(_, path, _)| disk::remove(path))
+        Ok(())
     }
 
     /// Puts what was added on the disk, then says how far the log goes.

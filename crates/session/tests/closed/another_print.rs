@@ -1,0 +1,7 @@
+use session::Turn;
+
+fn add(turn: &mut Turn) {
+    turn.prints().push("more".to_owned());
+}
+
+fn main() {}

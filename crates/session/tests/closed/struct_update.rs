@@ -1,0 +1,7 @@
+use session::Turn;
+
+fn renumbered(turn: Turn) -> Turn {
+    Turn { number: 2, ..turn }
+}
+
+fn main() {}

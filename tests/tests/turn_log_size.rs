@@ -1,0 +1,139 @@
+//! A session of 500 MB is recorded at the memory of a small one.
+
+use flows::capture::{Patience, sync};
+use serde_json::json;
+use session::SessionRecord;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+use store::{Durability, Project, TurnLog, sessions};
+
+const ID: &str = "11111111-1111-4111-8111-111111111111";
+const MB: u64 = 1024 * 1024;
+
+/// A transcript of about so many bytes: a call and its result each turn, an image now and then, and the client's own
+/// notes, which are most of it. Answers how many turns it has.
+fn write_transcript(path: &Path, size: u64) -> u64 {
+    let mut file = BufWriter::new(File::create(path).unwrap());
+    let (output, image, note) =
+        ("line of output\n".repeat(200), "iVBORw0KGgo".repeat(50_000), "x".repeat(36_000));
+    let (mut written, mut turns) = (0, 0);
+    while written < size {
+        turns += 1;
+        let (id, at) = (format!("toolu_{turns}"), "2026-01-07T12:00:00.000Z");
+        let content = if turns % 100 == 0 {
+            json!([{"type": "image", "source": {"type": "base64", "data": format!("{turns}{image}")}}])
+        } else {
+            json!(format!("{turns}\n{output}"))
+        };
+        let lines = [
+            json!({"type": "assistant", "timestamp": at, "message": {
+                "id": format!("msg_{turns}"), "model": "claude-opus-5-5", "stop_reason": "tool_use",
+                "content": [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": format!("step {turns}")}}],
+                "usage": {"input_tokens": 10, "cache_read_input_tokens": turns * 100, "output_tokens": 50},
+            }}),
+            json!({"type": "user", "timestamp": at, "toolUseResult": {"stdout": output, "stderr": ""},
+                "message": {"content": [{"type": "tool_result", "tool_use_id": id, "content": content}]}}),
+            json!({"type": "api-request-shape", "note": note}),
+        ];
+        for line in lines {
+            let line = line.to_string() + "\n";
+            file.write_all(line.as_bytes()).unwrap();
+            written += line.len() as u64;
+        }
+    }
+    file.flush().unwrap();
+    turns
+}
+
+/// What one process needed to record a session.
+struct Cost {
+    turns: u64,
+    seconds: f64,
+    peak_kb: u64,
+}
+
+/// This program again: the named test below, which does nothing in an ordinary run.
+fn record_in_another_process(project: &Path) -> Cost {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["as_one_who_records", "--exact", "--nocapture"])
+        .env("PLIMSOLL_RECORD", project)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers = text.lines().find_map(|line| line.strip_prefix("COST ")).expect(&text);
+    let numbers: Vec<f64> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
+    Cost { turns: numbers[0] as u64, seconds: numbers[1], peak_kb: numbers[2] as u64 }
+}
+
+#[test]
+fn as_one_who_records() {
+    let Some(folder) = std::env::var_os("PLIMSOLL_RECORD") else { return };
+    let start = Instant::now();
+    let turns = sync(&Project::at(Path::new(&folder)), Patience::PERSON).unwrap();
+    let seconds = start.elapsed().as_secs_f64();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    println!("\nCOST {turns} {seconds} {}", peak.trim().trim_end_matches(" kB"));
+}
+
+/// A folder that is gone afterwards, also when the test fails.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn record(size: u64) -> (Cost, f64) {
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("turn-log-{size}-{}", std::process::id()));
+    let scratch = Scratch(folder.clone());
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("transcript.jsonl");
+    let turns = write_transcript(&path, size);
+    let project = Project::at(&folder);
+    let record = SessionRecord {
+        session_id: ID.to_owned(),
+        transcript_path: Some(path.display().to_string()),
+        ended_at: Some("2026-01-07T13:00:00Z".to_owned()),
+        ..SessionRecord::default()
+    };
+    sessions::save(&project, &record, Durability::Lazy).unwrap();
+    let start = Instant::now();
+    let lines = BufReader::with_capacity(256 * 1024, File::open(&path).unwrap()).split(b'\n').count() as u64;
+    let scan = start.elapsed().as_secs_f64();
+    assert_eq!(lines, turns * 3);
+    let cost = record_in_another_process(&folder);
+    assert_eq!(cost.turns, turns, "every turn");
+    let log = TurnLog::of(&project, ID).unwrap();
+    let last = log.backwards().unwrap().next().unwrap().unwrap();
+    let last = session::log_line::LogLine::parse(&last.bytes).unwrap().header;
+    assert_eq!((last.number, last.message), (Some(turns), Some(format!("msg_{turns}"))));
+    let again = record_in_another_process(&folder);
+    assert_eq!(again.turns, 0, "nothing is read twice");
+    assert!(again.seconds < 1.0, "{} s for nothing new", again.seconds);
+    drop(scratch);
+    (cost, scan)
+}
+
+#[test]
+fn a_session_of_500_mb_is_recorded_at_the_memory_of_one_of_50() {
+    let (small, _) = record(50 * MB);
+    let (large, scan) = record(500 * MB);
+    let rate = |seconds: f64| 500.0 / seconds;
+    println!(
+        "500 MB, {} turns: {:.1} s ({:.0} MB/s; a plain scan of its lines {:.0} MB/s), peak {} MB; 50 MB: {:.1} s, peak {} MB",
+        large.turns,
+        large.seconds,
+        rate(large.seconds),
+        rate(scan),
+        large.peak_kb / 1024,
+        small.seconds,
+        small.peak_kb / 1024
+    );
+    assert!(large.peak_kb < small.peak_kb + 6 * 1024, "{} kB, {} kB", large.peak_kb, small.peak_kb);
+}
