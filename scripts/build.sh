@@ -20,11 +20,15 @@ elif ! rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r tes
   command -v rustup >/dev/null && rustup target add "$target" >&2 || target=""
 fi
 
+# The server is built apart: what its libraries ask of the shared ones has no place in a hook.
 if [ -n "$target" ]; then
   cargo build --quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll --bins
+  cargo build --quiet --release --locked --target "$target" -p plimsoll-mcp
   echo "${CARGO_TARGET_DIR:-$PWD/target}/$target/release"
 else
   echo "the musl target is not to be had here: linking glibc statically" >&2
-  RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --locked -p plimsoll-hooks -p plimsoll --bins
+  export RUSTFLAGS="-C target-feature=+crt-static"
+  cargo build --quiet --release --locked -p plimsoll-hooks -p plimsoll --bins
+  cargo build --quiet --release --locked -p plimsoll-mcp
   echo "${CARGO_TARGET_DIR:-$PWD/target}/release"
 fi

@@ -36,6 +36,8 @@ step "judges"
 scripts/judges.sh
 step "client"
 scripts/client.sh
+step "MCP Inspector"
+scripts/inspector.sh
 step "programs, as users get them"
 PLIMSOLL_BIN_DIR=$(scripts/build.sh)
 export PLIMSOLL_BIN_DIR

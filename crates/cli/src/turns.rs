@@ -2,7 +2,6 @@
 
 mod diff;
 mod erase;
-mod find;
 mod follow;
 mod grep;
 mod list;
@@ -15,11 +14,12 @@ mod which;
 use crate::{fail, refused, say_error};
 use clap::{Args, Subcommand};
 use flows::capture::{self, Patience};
+use flows::turns::TurnsError;
+pub(crate) use flows::turns::words::plain;
 pub(crate) use list::as_json;
-pub(crate) use row::plain;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use store::{Project, StoreError, TurnLog};
+use store::{Project, TurnLog};
 use which::Which;
 
 /// What is asked of the turn log.
@@ -90,28 +90,6 @@ pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
         TurnsError::Store(error) => refused(&error),
         error => fail(error, 1),
     })
-}
-
-/// Why it could not be done.
-#[derive(Debug, thiserror::Error)]
-enum TurnsError {
-    /// The disk.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// There is no log.
-    #[error(
-        "no turn has been recorded in {0} yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`"
-    )]
-    NoLog(PathBuf),
-    /// There is no such session.
-    #[error("no session here begins with \"{0}\": see `plimsoll turns list`")]
-    NoSession(String),
-    /// There is no such turn.
-    #[error("there is no turn {0}: name it as `plimsoll turns list` does, SESSION:NUMBER")]
-    NoTurn(String),
-    /// Something that was typed.
-    #[error("{0}")]
-    Typed(String),
 }
 
 /// Brings the log up to date before it is read; what cannot be read is said and stops nobody.

@@ -1,9 +1,17 @@
 //! Reading the turn logs of a project: records with their turns put together again.
 
+mod find;
+mod selection;
+pub mod words;
+
+pub use find::find;
+pub use selection::{Selection, files, places};
+
 use serde_json::{Map, Value};
 use session::Turn;
 use session::log_line::{Header, Kind, LogLine, MAIN};
 use session::turn::record::{Unsound, decode, decode_fields};
+use std::path::PathBuf;
 use store::turn_log::RawLine;
 use store::{Project, StoreError, TurnLog};
 
@@ -96,4 +104,26 @@ pub fn backwards(log: &TurnLog) -> Result<impl Iterator<Item = Result<Recorded, 
 /// The log of the session whose id begins so; of several the one that was written last.
 pub fn log_of(project: &Project, beginning: &str) -> Option<TurnLog> {
     TurnLog::all(project).into_iter().rfind(|log| log.session_id().starts_with(beginning))
+}
+
+/// Why it could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnsError {
+    /// The disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no log.
+    #[error(
+        "no turn has been recorded in {0} yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`"
+    )]
+    NoLog(PathBuf),
+    /// There is no such session.
+    #[error("no session here begins with \"{0}\": see `plimsoll turns list`")]
+    NoSession(String),
+    /// There is no such turn.
+    #[error("there is no turn {0}: name it as `plimsoll turns list` does, SESSION:NUMBER")]
+    NoTurn(String),
+    /// Something that was typed.
+    #[error("{0}")]
+    Typed(String),
 }

@@ -10,7 +10,9 @@ pub mod render;
 
 pub use apply::{Refusal, Report};
 pub use fit::{Cut, fit};
-pub use heap::{CHUNK_UNITS, Chunk, HARD_CEILING, MOST_CHUNKS, Pressure, SOFT_CEILING, share};
+pub use heap::{
+    CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOST_CHUNKS, Pressure, SOFT_CEILING, share,
+};
 pub use op::{Closing, Op, Values};
 pub use register::Register;
 

@@ -19,6 +19,15 @@ impl Project {
         Project::at(&root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir))
     }
 
+    /// The project of a server that the client has started: the folder that the client names, else as a command's.
+    pub fn of_server() -> Project {
+        let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
+        match root.filter(|root| disk::is_folder(root)) {
+            Some(root) => Project::at(&root),
+            None => Project::of_command(),
+        }
+    }
+
     /// The project of a command: the nearest folder upwards that has a state or settings of ours or the
     /// client's, else the repository, else where we stand.
     pub fn of_command() -> Project {

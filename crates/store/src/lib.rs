@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod confined;
 pub mod disk;
 pub mod environment;
 pub mod journal;

@@ -38,8 +38,26 @@ pub struct Change {
     pub step: u64,
     /// Who made it: `command`, `mcp`, a subagent's id, …
     pub by: String,
+    /// The model's call that made it, as the client names it: hooks know which subagent made that call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// What.
     pub change: Op,
+}
+
+/// Who makes a change.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct By<'a> {
+    /// `command`, `mcp`, …
+    pub who: &'a str,
+    /// The model's call, where one is behind it.
+    pub call: Option<&'a str>,
+}
+
+impl<'a> From<&'a str> for By<'a> {
+    fn from(who: &'a str) -> By<'a> {
+        By { who, call: None }
+    }
 }
 
 /// What saves folding the log: only believed where it is as new as the log.
@@ -112,7 +130,8 @@ pub fn history(project: &Project) -> Result<Vec<Change>, StoreError> {
 }
 
 /// Makes changes, all or none.
-pub fn change(project: &Project, by: &str, ops: &[Op]) -> Result<Report, MemoryError> {
+pub fn change<'a>(project: &Project, by: impl Into<By<'a>>, ops: &[Op]) -> Result<Report, MemoryError> {
+    let by = by.into();
     let log = log(project);
     let mut writer = log.write(PATIENCE)?;
     let mut memory = as_of(project, Some(writer.head().seq))?;
@@ -126,7 +145,8 @@ pub fn change(project: &Project, by: &str, ops: &[Op]) -> Result<Report, MemoryE
     writer.append(&entries)?;
     let seq = writer.head().seq;
     writer.close()?;
-    save(project, seq, memory)?;
+    // The log has it, and without a snapshot it is folded: a disk that is full by now takes nothing back.
+    let _ = save(project, seq, memory);
     Ok(reports)
 }
 
@@ -148,8 +168,11 @@ fn save(project: &Project, seq: u64, memory: Memory) -> Result<(), StoreError> {
     disk::replace(&snapshot_path(project), &bytes, Durability::Lazy)
 }
 
-fn entry(memory: &Memory, by: &str, op: &Op) -> Entry {
-    let fields = json!({"rev": memory.rev, "step": memory.step, "by": by, "change": op});
+fn entry(memory: &Memory, by: By<'_>, op: &Op) -> Entry {
+    let mut fields = json!({"rev": memory.rev, "step": memory.step, "by": by.who, "change": op});
+    if let Some(call) = by.call {
+        fields["call"] = Value::from(call);
+    }
     Entry::event(Kind::Memory, &fields)
 }
 
@@ -172,7 +195,8 @@ mod tests {
         let values = [(Register::Goal, "g".to_owned())].into();
         change(&project, "command", &[Op::UpdateRegisters { values, strict: false }]).unwrap();
         step(&project).unwrap();
-        change(&project, "mcp", &[alloc("a"), alloc("b"), Op::HeapFree { name: "a".into() }]).unwrap();
+        let by = By { who: "mcp", call: Some("toolu_1") };
+        change(&project, by, &[alloc("a"), alloc("b"), Op::HeapFree { name: "a".into() }]).unwrap();
         let live = load(&project).unwrap();
         assert_eq!((live.rev, live.step, live.heap.len()), (4, 1, 1));
         disk::remove(&snapshot_path(&project)).unwrap();
@@ -180,6 +204,7 @@ mod tests {
         let history = history(&project).unwrap();
         assert_eq!(history.iter().map(|change| change.rev).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert_eq!((history[1].by.as_str(), history[1].step), ("mcp", 1));
+        assert_eq!((history[0].call.as_deref(), history[1].call.as_deref()), (None, Some("toolu_1")));
         assert!(log(&project).verify().unwrap().is_whole());
     }
 

@@ -37,7 +37,17 @@ pub fn bin_dir() -> PathBuf {
 fn build() -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "-p", "plimsoll-hooks", "-p", "plimsoll", "--bins"]);
+    command.args([
+        "build",
+        "--quiet",
+        "-p",
+        "plimsoll-hooks",
+        "-p",
+        "plimsoll",
+        "-p",
+        "plimsoll-mcp",
+        "--bins",
+    ]);
     if let Err(problem) = tool::run(command.current_dir(workspace_root()), BUILD_LIMIT) {
         panic!("the programs under test do not build (PLIMSOLL_BIN_DIR can name built ones): {problem}");
     }

@@ -1,11 +1,10 @@
 //! `plimsoll turns diff`: what changed from one turn to another.
 
-use super::find::find;
-use super::row::plain;
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
-use flows::turns::{self, Recorded};
+use flows::turns::words::plain;
+use flows::turns::{self, Recorded, find};
 use serde_json::{Map, Value};
 use session::text::counted;
 use session::turn::ToolCall;

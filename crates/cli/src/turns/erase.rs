@@ -1,9 +1,9 @@
 //! `plimsoll turns erase`.
 
-use super::find::find;
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
+use flows::turns::find;
 use session::text::counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;

@@ -30,7 +30,7 @@ pub(super) fn follow(project: &Project, arguments: &FollowArguments) -> Result<E
     let mut is_first = true;
     loop {
         bring_up_to_date(project);
-        let found = match arguments.which.last(project, MOST) {
+        let found = match arguments.which.selection().last(project, MOST) {
             Err(TurnsError::NoLog(_)) => Vec::new(),
             found => found?,
         };

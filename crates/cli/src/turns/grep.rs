@@ -1,12 +1,11 @@
 //! `plimsoll turns grep`.
 
-use super::row::plain;
-use super::which::places;
 use super::{TurnsError, Which, bring_up_to_date};
 use crate::say;
 use crate::status::{columns::clip, width};
 use clap::Args;
-use flows::turns;
+use flows::turns::words::plain;
+use flows::turns::{self, places};
 use regex::{Regex, RegexBuilder};
 use std::process::ExitCode;
 use store::Project;
@@ -30,16 +29,17 @@ pub(super) fn grep(project: &Project, arguments: &GrepArguments) -> Result<ExitC
         .case_insensitive(arguments.ignore_case)
         .build()
         .map_err(|error| TurnsError::Typed(format!("the pattern cannot be read: {error}")))?;
-    let mut logs = arguments.which.logs(project)?;
+    let which = arguments.which.selection();
+    let mut logs = which.logs(project)?;
     logs.reverse();
     let mut is_found = false;
     for log in logs {
         for line in log.forwards()? {
             let line = line?;
-            if !turns::header(&line).is_some_and(|header| arguments.which.may_mean(&header)) {
+            if !turns::header(&line).is_some_and(|header| which.may_mean(&header)) {
                 continue;
             }
-            let Some(record) = turns::recorded(&log, &line).filter(|turn| arguments.which.means(turn)) else {
+            let Some(record) = turns::recorded(&log, &line).filter(|turn| which.means(turn)) else {
                 continue;
             };
             for hit in hits(&record, &pattern) {

@@ -27,7 +27,7 @@ const USUAL: usize = 20;
 
 pub(super) fn list(project: &Project, arguments: &ListArguments) -> Result<ExitCode, TurnsError> {
     bring_up_to_date(project);
-    let found = arguments.which.last(project, arguments.last.unwrap_or(USUAL))?;
+    let found = arguments.which.selection().last(project, arguments.last.unwrap_or(USUAL))?;
     if arguments.json {
         let all: Vec<Value> = found.iter().map(as_json).collect();
         say(Value::Array(all));

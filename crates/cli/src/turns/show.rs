@@ -1,18 +1,15 @@
 //! `plimsoll turns show`.
 
-use super::find::find;
 use super::list::as_json;
-use super::row::{about, plain};
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
-use flows::turns::{self, Body, Recorded};
+use flows::turns::words::{plain, whole};
+use flows::turns::{self, Body, Recorded, find};
 use serde_json::Value;
 use session::log_line::Kind;
-use session::text::{clip, tokens};
-use session::turn::{ToolCall, Turn};
 use std::process::ExitCode;
-use store::{Project, TurnLog, clock};
+use store::{Project, TurnLog};
 
 /// Which turn, and what of it.
 #[derive(Debug, Args)]
@@ -53,9 +50,6 @@ struct Part {
     saw: bool,
 }
 
-/// So many letters of what came back are shown.
-const RESULT: usize = 1_200;
-
 pub(super) fn show(project: &Project, arguments: &ShowArguments) -> Result<ExitCode, TurnsError> {
     bring_up_to_date(project);
     let (log, found) = find(project, &arguments.turn, arguments.session.as_deref())?;
@@ -94,54 +88,6 @@ fn words(found: &Recorded, part: &Part) -> Result<String, TurnsError> {
     } else {
         whole(found, turn)
     })
-}
-
-fn whole(found: &Recorded, turn: &Turn) -> String {
-    let fact = |key: &str| turn.ext().get(key).and_then(Value::as_str).unwrap_or("?").to_owned();
-    let at = clock::parse(&found.header.at).map(clock::for_people).unwrap_or_default();
-    let iteration = turn.ext().get("iteration").and_then(Value::as_u64);
-    let iteration = iteration.map(|number| format!(", iteration {number}")).unwrap_or_default();
-    let mut parts = vec![
-        format!("Turn {}   {at}   (record {}{iteration})", found.name(), found.header.seq),
-        format!("Session  {}, stream {}", found.session_id, found.header.stream),
-        format!(
-            "Model    {}, stopped for {}, reasoning {}",
-            fact("model"),
-            fact("stop_reason"),
-            fact("reasoning")
-        ),
-    ];
-    if let Some(usage) = found.header.usage {
-        let cached = tokens(usage.cache_read);
-        parts.push(format!(
-            "Tokens   {} sent ({cached} from the cache), {} answered",
-            tokens(usage.sent()),
-            tokens(usage.output)
-        ));
-    }
-    if let Some(failure) = turn.failure_of() {
-        parts.push(format!("Failed   {}: {}", failure.reason.word(), clip(&failure.message, RESULT)));
-    }
-    let text = turn.text();
-    if !text.is_empty() {
-        parts.push(format!("\n{text}"));
-    }
-    parts.extend(turn.tool_calls().iter().map(call));
-    parts.join("\n")
-}
-
-fn call(call: &ToolCall) -> String {
-    let took = call.ext.get("duration_ms").and_then(Value::as_u64);
-    let took = took.map(|took| format!(", {:.1} s", took as f64 / 1_000.0)).unwrap_or_default();
-    let outcome = if call.is_ok() { "ok" } else { "failed" };
-    let agent = call.ext.get("agent_id").and_then(Value::as_str);
-    let agent = agent.map(|id| format!(", subagent {id}")).unwrap_or_default();
-    let result = call.result_text();
-    let shown = clip(&result, RESULT);
-    let more = result.chars().count().saturating_sub(RESULT);
-    let more = if more > 0 { format!("\n  ({more} more letters: --json)") } else { String::new() };
-    let body: String = shown.lines().map(|line| format!("\n  | {line}")).collect();
-    format!("\n→ {}   [{outcome}{took}{agent}]{body}{more}", about(&call.name, &call.args))
 }
 
 /// What came into the stream between the turn before and this one.

@@ -4,7 +4,7 @@ use super::which::Which;
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
-use flows::turns::{self, Body, Recorded};
+use flows::turns::{self, Body, Recorded, Selection};
 use serde_json::{Value, json};
 use session::log_line::{Kind, MAIN, Tokens};
 use session::text::{counted, tokens};
@@ -61,10 +61,11 @@ const BYTES_A_TOKEN: u64 = 4;
 pub(super) fn stats(project: &Project, arguments: &StatsArguments) -> Result<ExitCode, TurnsError> {
     bring_up_to_date(project);
     let mut stats = Stats::default();
-    for log in arguments.which.logs(project)? {
+    let which = arguments.which.selection();
+    for log in which.logs(project)? {
         let mut session = Session::default();
         for record in turns::forwards(&log)? {
-            session.take(&record?, &arguments.which, &mut stats);
+            session.take(&record?, &which, &mut stats);
         }
         session.end(&mut stats);
     }
@@ -82,7 +83,7 @@ struct Session {
 }
 
 impl Session {
-    fn take(&mut self, record: &Recorded, which: &Which, stats: &mut Stats) {
+    fn take(&mut self, record: &Recorded, which: &Selection, stats: &mut Stats) {
         match (record.header.kind, &record.body) {
             (Kind::Turn, _) => self.turn(record, which, stats),
             (Kind::Compaction, _) => {
@@ -98,7 +99,7 @@ impl Session {
         }
     }
 
-    fn turn(&mut self, record: &Recorded, which: &Which, stats: &mut Stats) {
+    fn turn(&mut self, record: &Recorded, which: &Selection, stats: &mut Stats) {
         let used = record.header.usage.unwrap_or_default();
         // The account is of the whole session, subagents too.
         add(&mut self.used, used);

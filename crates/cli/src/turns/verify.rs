@@ -1,9 +1,9 @@
 //! `plimsoll turns verify`.
 
 use super::TurnsError;
-use super::which::Which;
 use crate::say;
 use clap::Args;
+use flows::turns::Selection;
 use session::text::counted;
 use std::process::ExitCode;
 use store::Project;
@@ -18,7 +18,7 @@ pub(super) struct VerifyArguments {
 }
 
 pub(super) fn verify(project: &Project, arguments: &VerifyArguments) -> Result<ExitCode, TurnsError> {
-    let which = Which::of_session(arguments.session.clone());
+    let which = Selection { session: arguments.session.clone(), ..Selection::default() };
     let mut is_whole = true;
     for log in which.logs(project)? {
         let report = log.verify()?;

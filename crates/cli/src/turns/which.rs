@@ -1,14 +1,9 @@
 //! Which turns are meant.
 
-use super::TurnsError;
 use crate::amounts;
 use clap::Args;
-use flows::turns::{self, Recorded};
-use serde_json::Value;
-use session::log_line::MAIN;
-use session::turn::{Reason, Turn};
-use std::cmp::Reverse;
-use store::{Project, StoreError, TurnLog, clock, disk};
+use flows::turns::Selection;
+use session::turn::Reason;
 
 /// Which turns are meant.
 #[derive(Debug, Clone, Default, Args)]
@@ -54,118 +49,21 @@ fn reason(word: &str) -> Result<Reason, String> {
 }
 
 impl Which {
-    /// All turns of a session, or of all.
-    pub(super) fn of_session(session: Option<String>) -> Which {
-        Which { session, ..Which::default() }
+    /// What the options say.
+    pub(super) fn selection(&self) -> Selection {
+        let Which {
+            session,
+            all_streams,
+            agent,
+            failures,
+            reason,
+            tool,
+            text,
+            file,
+            iteration,
+            since,
+            until,
+        } = self.clone();
+        Selection { session, all_streams, agent, failures, reason, tool, text, file, iteration, since, until }
     }
-
-    /// The logs that are meant, the one that was written last first.
-    pub(super) fn logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        let mut logs = TurnLog::all(project);
-        if logs.is_empty() {
-            return Err(TurnsError::NoLog(project.root().to_owned()));
-        }
-        logs.reverse();
-        let Some(beginning) = &self.session else { return Ok(logs) };
-        logs.retain(|log| log.session_id().starts_with(beginning.as_str()));
-        if logs.is_empty() { Err(TurnsError::NoSession(beginning.clone())) } else { Ok(logs) }
-    }
-
-    /// The last turns that are meant, oldest first. From each log no more is read than is needed.
-    pub(super) fn last(&self, project: &Project, most: usize) -> Result<Vec<Recorded>, TurnsError> {
-        let mut found: Vec<Recorded> = Vec::new();
-        for log in self.logs(project)? {
-            let oldest = found.last().filter(|_| found.len() >= most).map(|turn| turn.header.at.clone());
-            let written = disk::modified(&log.path()).map(|at| clock::fine_stamp(at.into()));
-            if oldest.as_ref().zip(written.as_ref()).is_some_and(|(oldest, written)| written < oldest) {
-                break;
-            }
-            self.last_of(&log, most, oldest.as_deref(), &mut found)?;
-            found.sort_by_key(|turn| Reverse(turn.header.at.clone()));
-            found.truncate(most);
-        }
-        found.reverse();
-        Ok(found)
-    }
-
-    fn last_of(
-        &self,
-        log: &TurnLog,
-        most: usize,
-        oldest: Option<&str>,
-        found: &mut Vec<Recorded>,
-    ) -> Result<(), StoreError> {
-        let mut taken = 0;
-        for line in log.backwards()? {
-            let line = line?;
-            let Some(header) = turns::header(&line) else { continue };
-            let is_older =
-                oldest.is_some_and(|oldest| header.at.as_str() < oldest) || !self.is_since(&header.at);
-            if taken >= most || is_older {
-                break;
-            }
-            if !self.may_mean(&header) {
-                continue;
-            }
-            if let Some(turn) = turns::recorded(log, &line).filter(|turn| self.means(turn)) {
-                found.push(turn);
-                taken += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Records tell parts of a second, which sort after the whole one only where its `Z` is left out.
-    fn is_since(&self, at: &str) -> bool {
-        self.since.as_ref().is_none_or(|since| at >= since.trim_end_matches('Z'))
-    }
-
-    /// What the header alone can tell.
-    pub(super) fn may_mean(&self, header: &session::log_line::Header) -> bool {
-        let is_stream = match &self.agent {
-            Some(agent) => header.stream.starts_with(agent.as_str()),
-            None => self.all_streams || header.stream == MAIN,
-        };
-        is_stream
-            && header.kind == session::log_line::Kind::Turn
-            && (!self.failures || header.success == Some(false))
-            && self.reason.is_none_or(|reason| header.reason == Some(reason))
-            && self.is_since(&header.at)
-            && self.until.as_ref().is_none_or(|until| header.at <= *until)
-    }
-
-    /// True for a turn that is meant.
-    pub(super) fn means(&self, recorded: &Recorded) -> bool {
-        let needs_content =
-            self.tool.is_some() || self.text.is_some() || self.file.is_some() || self.iteration.is_some();
-        let Some(turn) = recorded.turn() else { return !needs_content };
-        let calls = turn.tool_calls();
-        self.tool.as_ref().is_none_or(|tool| calls.iter().any(|call| call.name.eq_ignore_ascii_case(tool)))
-            && self.iteration.is_none_or(|number| turn.ext().get("iteration") == Some(&Value::from(number)))
-            && self.file.as_ref().is_none_or(|file| files(turn).iter().any(|known| is_file(known, file)))
-            && self.text.as_ref().is_none_or(|text| places(turn).iter().any(|(_, said)| said.contains(text)))
-    }
-}
-
-fn is_file(known: &str, asked: &str) -> bool {
-    known == asked || known.strip_suffix(asked).is_some_and(|before| before.ends_with('/'))
-}
-
-/// The files that the calls name.
-pub(super) fn files(turn: &Turn) -> Vec<String> {
-    let named = |args: &Value| {
-        let key = ["file_path", "notebook_path", "path"].into_iter().find_map(|key| args.get(key)?.as_str());
-        key.map(str::to_owned)
-    };
-    turn.tool_calls().iter().filter_map(|call| named(&call.args)).collect()
-}
-
-/// All words of a turn, and where they stand.
-pub(super) fn places(turn: &Turn) -> Vec<(&'static str, String)> {
-    let mut places = vec![("text", turn.text())];
-    places.extend(turn.program().map(|program| ("program", program.to_owned())));
-    places.extend(turn.failure_of().map(|failure| ("failure", failure.message)));
-    places.extend(turn.tool_calls().iter().map(|call| ("result", call.result_text())));
-    places.extend(turn.prints().iter().map(|text| ("prints", text.clone())));
-    places
 }

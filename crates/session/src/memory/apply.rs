@@ -1,6 +1,6 @@
 //! The one way to change a memory.
 
-use super::heap::{CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOST_CHUNKS, share};
+use super::heap::{CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOST_CHUNKS, share};
 use super::{Closing, Cut, DEEPEST, Frame, Memory, NAME, Op, Pressure, Register, Slot, Values, fit};
 use serde::Serialize;
 
@@ -308,10 +308,10 @@ impl Memory {
 /// A chunk's name stands in tags and lists: letters, digits and `-_./:`.
 fn check_name(name: &str) -> Result<(), Refusal> {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:".contains(letter);
-    if (1..=40).contains(&name.chars().count()) && name.chars().all(is_plain) {
+    if (1..=CHUNK_NAME).contains(&name.chars().count()) && name.chars().all(is_plain) {
         return Ok(());
     }
     refuse(format!(
-        "a chunk's name has 1 to 40 letters, digits or -_./: and {name:?} has others or is too long"
+        "a chunk's name has 1 to {CHUNK_NAME} letters, digits or -_./: and {name:?} has others or is too long"
     ))
 }

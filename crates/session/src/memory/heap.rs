@@ -11,8 +11,10 @@ pub const CHUNK_UNITS: usize = 9_500;
 
 /// So many chunks at most: the index of all must fit what one hook may say.
 pub const MOST_CHUNKS: usize = 32;
+/// The longest name of a chunk, in characters.
+pub const CHUNK_NAME: usize = 40;
 /// The longest description, in characters.
-pub(super) const DESCRIPTION: usize = 80;
+pub const DESCRIPTION: usize = 80;
 
 /// One chunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

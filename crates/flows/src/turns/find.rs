@@ -1,16 +1,11 @@
 //! One turn by its name.
 
-use super::TurnsError;
-use flows::turns::{self, Recorded};
+use super::{Recorded, TurnsError};
 use session::log_line::{Kind, MAIN};
 use store::{Project, TurnLog};
 
 /// `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`, or the number of a record of the newest (or the named) session.
-pub(super) fn find(
-    project: &Project,
-    name: &str,
-    session: Option<&str>,
-) -> Result<(TurnLog, Recorded), TurnsError> {
+pub fn find(project: &Project, name: &str, session: Option<&str>) -> Result<(TurnLog, Recorded), TurnsError> {
     let missing = || TurnsError::NoTurn(name.to_owned());
     let (log, asked) = match name.rsplit_once(':') {
         Some((place, number)) => {
@@ -25,7 +20,7 @@ pub(super) fn find(
     };
     for line in log.backwards()? {
         let line = line?;
-        let is_it = turns::header(&line).is_some_and(|header| match &asked {
+        let is_it = super::header(&line).is_some_and(|header| match &asked {
             Asked::Seq(seq) => header.seq == *seq,
             Asked::Number(stream, number) => {
                 header.kind == Kind::Turn
@@ -35,7 +30,7 @@ pub(super) fn find(
             }
         });
         if is_it {
-            let found = turns::recorded(&log, &line).ok_or_else(missing)?;
+            let found = super::recorded(&log, &line).ok_or_else(missing)?;
             return Ok((log, found));
         }
     }
@@ -52,5 +47,5 @@ fn log_of(project: &Project, beginning: &str) -> Result<TurnLog, TurnsError> {
     if logs.is_empty() {
         return Err(TurnsError::NoLog(project.root().to_owned()));
     }
-    turns::log_of(project, beginning).ok_or_else(|| TurnsError::NoSession(beginning.to_owned()))
+    super::log_of(project, beginning).ok_or_else(|| TurnsError::NoSession(beginning.to_owned()))
 }

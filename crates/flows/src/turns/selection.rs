@@ -1,0 +1,147 @@
+//! Which turns are meant.
+
+use super::{Recorded, TurnsError};
+use serde_json::Value;
+use session::log_line::{Header, Kind, MAIN};
+use session::turn::{Reason, Turn};
+use std::cmp::Reverse;
+use store::{Project, StoreError, TurnLog, clock, disk};
+
+/// Which turns are meant; all of the main streams where nothing is said.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Only this session: the beginning of its id.
+    pub session: Option<String>,
+    /// Also the turns of subagents.
+    pub all_streams: bool,
+    /// Only this subagent: the beginning of its id.
+    pub agent: Option<String>,
+    /// Only turns that failed.
+    pub failures: bool,
+    /// Only turns that failed so.
+    pub reason: Option<Reason>,
+    /// Only turns that called this tool.
+    pub tool: Option<String>,
+    /// Only turns with this text in words, calls or results.
+    pub text: Option<String>,
+    /// Only turns whose calls name this file: its path, or the end of it.
+    pub file: Option<String>,
+    /// Only turns of this iteration of a run.
+    pub iteration: Option<u64>,
+    /// Only turns since then, RFC 3339 UTC.
+    pub since: Option<String>,
+    /// Only turns until then.
+    pub until: Option<String>,
+}
+
+impl Selection {
+    /// The logs that are meant, the one that was written last first.
+    pub fn logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
+        let mut logs = TurnLog::all(project);
+        if logs.is_empty() {
+            return Err(TurnsError::NoLog(project.root().to_owned()));
+        }
+        logs.reverse();
+        let Some(beginning) = &self.session else { return Ok(logs) };
+        logs.retain(|log| log.session_id().starts_with(beginning.as_str()));
+        if logs.is_empty() { Err(TurnsError::NoSession(beginning.clone())) } else { Ok(logs) }
+    }
+
+    /// The last turns that are meant, oldest first. From each log no more is read than is needed.
+    pub fn last(&self, project: &Project, most: usize) -> Result<Vec<Recorded>, TurnsError> {
+        let mut found: Vec<Recorded> = Vec::new();
+        for log in self.logs(project)? {
+            let oldest = found.last().filter(|_| found.len() >= most).map(|turn| turn.header.at.clone());
+            let written = disk::modified(&log.path()).map(|at| clock::fine_stamp(at.into()));
+            if oldest.as_ref().zip(written.as_ref()).is_some_and(|(oldest, written)| written < oldest) {
+                break;
+            }
+            self.last_of(&log, most, oldest.as_deref(), &mut found)?;
+            found.sort_by_key(|turn| Reverse(turn.header.at.clone()));
+            found.truncate(most);
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    fn last_of(
+        &self,
+        log: &TurnLog,
+        most: usize,
+        oldest: Option<&str>,
+        found: &mut Vec<Recorded>,
+    ) -> Result<(), StoreError> {
+        let mut taken = 0;
+        for line in log.backwards()? {
+            let line = line?;
+            let Some(header) = super::header(&line) else { continue };
+            let is_older =
+                oldest.is_some_and(|oldest| header.at.as_str() < oldest) || !self.is_since(&header.at);
+            if taken >= most || is_older {
+                break;
+            }
+            if !self.may_mean(&header) {
+                continue;
+            }
+            if let Some(turn) = super::recorded(log, &line).filter(|turn| self.means(turn)) {
+                found.push(turn);
+                taken += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records tell parts of a second, which sort after the whole one only where its `Z` is left out.
+    fn is_since(&self, at: &str) -> bool {
+        self.since.as_ref().is_none_or(|since| at >= since.trim_end_matches('Z'))
+    }
+
+    /// What the header alone can tell.
+    pub fn may_mean(&self, header: &Header) -> bool {
+        let is_stream = match &self.agent {
+            Some(agent) => header.stream.starts_with(agent.as_str()),
+            None => self.all_streams || header.stream == MAIN,
+        };
+        is_stream
+            && header.kind == Kind::Turn
+            && (!self.failures || header.success == Some(false))
+            && self.reason.is_none_or(|reason| header.reason == Some(reason))
+            && self.is_since(&header.at)
+            && self.until.as_ref().is_none_or(|until| header.at <= *until)
+    }
+
+    /// True for a turn that is meant.
+    pub fn means(&self, recorded: &Recorded) -> bool {
+        let needs_content =
+            self.tool.is_some() || self.text.is_some() || self.file.is_some() || self.iteration.is_some();
+        let Some(turn) = recorded.turn() else { return !needs_content };
+        let calls = turn.tool_calls();
+        self.tool.as_ref().is_none_or(|tool| calls.iter().any(|call| call.name.eq_ignore_ascii_case(tool)))
+            && self.iteration.is_none_or(|number| turn.ext().get("iteration") == Some(&Value::from(number)))
+            && self.file.as_ref().is_none_or(|file| files(turn).iter().any(|known| is_file(known, file)))
+            && self.text.as_ref().is_none_or(|text| places(turn).iter().any(|(_, said)| said.contains(text)))
+    }
+}
+
+fn is_file(known: &str, asked: &str) -> bool {
+    known == asked || known.strip_suffix(asked).is_some_and(|before| before.ends_with('/'))
+}
+
+/// The files that the calls name.
+pub fn files(turn: &Turn) -> Vec<String> {
+    let named = |args: &Value| {
+        let key = ["file_path", "notebook_path", "path"].into_iter().find_map(|key| args.get(key)?.as_str());
+        key.map(str::to_owned)
+    };
+    turn.tool_calls().iter().filter_map(|call| named(&call.args)).collect()
+}
+
+/// All words of a turn, and where they stand.
+pub fn places(turn: &Turn) -> Vec<(&'static str, String)> {
+    let mut places = vec![("text", turn.text())];
+    places.extend(turn.program().map(|program| ("program", program.to_owned())));
+    places.extend(turn.failure_of().map(|failure| ("failure", failure.message)));
+    places.extend(turn.tool_calls().iter().map(|call| ("result", call.result_text())));
+    places.extend(turn.prints().iter().map(|text| ("prints", text.clone())));
+    places
+}

@@ -1,0 +1,49 @@
+//! `plimsoll-mcp`: the working memory and the turn log as tools of an MCP client, over standard input and output.
+//!
+//! RULE: speaks MCP and checks what it is told; what happens is decided and done by the crates below. Nothing but
+//! MCP's messages goes to standard output, and whatever goes wrong in a call is that call's result.
+
+mod arguments;
+mod instructions;
+mod memory;
+mod patient;
+mod server;
+mod tools;
+mod turns;
+mod workspace;
+
+use server::Server;
+use std::io::Write;
+use std::process::ExitCode;
+
+const USAGE: &str = "The working memory of Plimsoll as an MCP server, over standard input and output.
+
+Usage: plimsoll-mcp [--workspace]
+
+  --workspace  also read_file, write_file and list_files below the project's folder, and run_command: a shell
+               with its working directory there, which is not confined in any way
+  --version    print the version
+  --help       print this
+
+The project is CLAUDE_PROJECT_DIR, or the one that the working directory lies in.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => server::run(Server::of_project(false)),
+        ["--workspace"] => server::run(Server::of_project(true)),
+        ["--version" | "-V"] => say(&format!("plimsoll-mcp {}", env!("CARGO_PKG_VERSION"))),
+        ["--help" | "-h"] => say(USAGE),
+        _ => {
+            let _ = writeln!(std::io::stderr(), "plimsoll-mcp: unknown arguments {arguments:?}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn say(text: &str) -> ExitCode {
+    // Who closes the pipe has read enough.
+    let _ = writeln!(std::io::stdout(), "{text}");
+    ExitCode::SUCCESS
+}

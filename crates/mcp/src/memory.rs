@@ -1,0 +1,88 @@
+//! The tools of the working memory. What may be written is decided by the memory itself.
+
+use crate::tools::{Answer, Call};
+use session::memory::{Memory, Op, Register, Report, Values, render};
+use store::memory::{By, MemoryError};
+
+pub(crate) fn update_registers(call: &Call) -> Answer {
+    let named = |register: Register| call.given.text(register.key()).map(|text| (register, text));
+    let values: Values = Register::ALL.into_iter().filter_map(named).collect();
+    change(call, Op::UpdateRegisters { values, strict: call.given.flag("strict") })
+}
+
+pub(crate) fn push_frame(call: &Call) -> Answer {
+    let words = |name| call.given.words(name);
+    change(
+        call,
+        Op::PushFrame {
+            name: words("name"),
+            objective: words("objective"),
+            context: words("context"),
+            return_spec: words("return_spec"),
+        },
+    )
+}
+
+pub(crate) fn pop_frame(call: &Call) -> Answer {
+    change(call, Op::PopFrame { result: call.given.words("result") })
+}
+
+pub(crate) fn heap_alloc(call: &Call) -> Answer {
+    let words = |name| call.given.words(name);
+    change(
+        call,
+        Op::HeapAlloc { name: words("name"), content: words("content"), description: words("description") },
+    )
+}
+
+pub(crate) fn heap_write(call: &Call) -> Answer {
+    change(call, Op::HeapWrite { name: call.given.words("name"), content: call.given.words("content") })
+}
+
+pub(crate) fn heap_free(call: &Call) -> Answer {
+    change(call, Op::HeapFree { name: call.given.words("name") })
+}
+
+fn change(call: &Call, op: Op) -> Answer {
+    let by = By { who: "mcp", call: call.id.as_deref() };
+    match store::memory::change(&call.project, by, &[op]) {
+        Ok(report) => Ok(told(&report)),
+        Err(MemoryError::Refused(refusal)) => Err(format!("{refusal}. Nothing was written.")),
+        Err(MemoryError::Store(error)) => Err(format!("{error}\nhint: {}", error.hint())),
+    }
+}
+
+/// `ok r41`, and what there is to know. The model has its own words in mind already.
+fn told(report: &Report) -> String {
+    let mut lines = vec![format!("ok r{}", report.rev)];
+    lines.extend(report.cut.iter().map(|cut| {
+        format!(
+            "cut {}: limit {}, given {}, kept {}, dropped {}; shorten it, or move it to the heap",
+            cut.register, cut.limit, cut.given, cut.kept, cut.dropped
+        )
+    }));
+    lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
+    lines.extend(report.pressure.map(|pressure| format!("pressure: {}", pressure.word())));
+    lines.join("\n")
+}
+
+pub(crate) fn show(call: &Call) -> Answer {
+    let memory = store::memory::load(&call.project);
+    let memory = memory.map_err(|error| format!("{error}\nhint: {}", error.hint()))?;
+    if memory.is_empty() {
+        return Ok("nothing has been written yet (r0)".to_owned());
+    }
+    let parts = [vec![render::overview(&memory)], frame(&memory), render::entries(&memory)].concat();
+    Ok(parts.join("\n"))
+}
+
+/// What the present frame is to do, where it is not the root; and whether all is done.
+fn frame(memory: &Memory) -> Vec<String> {
+    let top = memory.top();
+    let named = [("OBJECTIVE", &top.objective), ("CONTEXT", &top.context), ("RETURN", &top.return_spec)];
+    let given = named.into_iter().filter(|(_, text)| !text.is_empty());
+    let mut lines: Vec<String> =
+        given.map(|(label, text)| format!("{label}: {}", render::safe(text).replace('\n', "\n "))).collect();
+    lines.extend(memory.done.as_ref().map(|_| "DONE: the root frame has popped".to_owned()));
+    lines
+}

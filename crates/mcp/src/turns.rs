@@ -1,0 +1,69 @@
+//! The tools of the turn log.
+
+use crate::tools::{Answer, Call};
+use flows::capture::{self, Patience};
+use flows::turns::words::{plain, what, whole};
+use flows::turns::{Body, Recorded, Selection, TurnsError, find};
+use session::memory::render::safe;
+use session::text::{clip, clip_middle, one_line};
+use store::clock;
+
+/// So many turns at most are listed.
+pub(crate) const MOST: u64 = 200;
+const USUAL: usize = 20;
+/// So many characters of a line of the list, and of a turn.
+const LINE: usize = 200;
+const WHOLE: usize = 20_000;
+
+pub(crate) fn list(call: &Call) -> Answer {
+    bring_up_to_date(call);
+    let given = &call.given;
+    let which = Selection {
+        session: given.text("session"),
+        failures: given.flag("failures"),
+        tool: given.text("tool"),
+        text: given.text("text"),
+        ..Selection::default()
+    };
+    let found =
+        which.last(&call.project, given.count("last").unwrap_or(USUAL)).map_err(|error| told(&error))?;
+    if found.is_empty() {
+        return Ok("no turn is like that".to_owned());
+    }
+    Ok(found.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+fn line(turn: &Recorded) -> String {
+    let header = &turn.header;
+    let at = clock::parse(&header.at).map(clock::for_people).unwrap_or_default();
+    let outcome = match (header.success, header.reason) {
+        (Some(true), _) => "ok",
+        (_, Some(reason)) => reason.word(),
+        _ => "?",
+    };
+    safe(&clip(&one_line(&format!("{} {at} {outcome} {}", turn.name(), what(turn))), LINE))
+}
+
+pub(crate) fn show(call: &Call) -> Answer {
+    bring_up_to_date(call);
+    let (_, found) =
+        find(&call.project, call.given.words("turn").trim(), None).map_err(|error| told(&error))?;
+    match &found.body {
+        Body::Turn(turn) => Ok(safe(&plain(&clip_middle(&whole(&found, turn), WHOLE)))),
+        Body::Erased => Ok(format!("{} [erased]", found.name())),
+        Body::Unsound(why) => Err(format!("{} cannot be read: {why}", found.name())),
+        Body::Event(_) => Err(format!("{} is no turn: name one as turns_list does", found.header.seq)),
+    }
+}
+
+/// The newest turns may be in the transcript alone; what cannot be read now is in the list a call later.
+fn bring_up_to_date(call: &Call) {
+    let _ = capture::sync(&call.project, Patience::PERSON);
+}
+
+fn told(error: &TurnsError) -> String {
+    match error {
+        TurnsError::Store(error) => format!("{error}\nhint: {}", error.hint()),
+        error => error.to_string(),
+    }
+}

@@ -1,0 +1,102 @@
+//! The tools for files and commands of the project, behind `--workspace`.
+
+use crate::tools::{Answer, Call};
+use launcher::Outcome;
+use session::text::clip_middle;
+use std::time::Duration;
+use store::confined::{Confined, ConfinedError};
+
+/// So many characters of a file are read.
+const FILE: usize = 10_000;
+/// So many names of a folder are listed.
+const NAMES: usize = 500;
+/// So long a command may run.
+const LIMIT: Duration = Duration::from_secs(30);
+/// So many characters of what a command printed are told, of each stream.
+const PRINTED: usize = 8_000;
+
+fn confined(call: &Call) -> Result<Confined, String> {
+    Confined::at(call.project.root()).map_err(|error| told(&error))
+}
+
+fn told(error: &ConfinedError) -> String {
+    error.to_string()
+}
+
+pub(crate) fn read_file(call: &Call) -> Answer {
+    let path = call.given.words("path");
+    // A character has at most four bytes.
+    let most = 4 * FILE as u64 + 4;
+    let (bytes, size) = confined(call)?.read(&path, most).map_err(|error| told(&error))?;
+    if bytes.contains(&0) {
+        return Err(format!("{path} is no text: {size} bytes, some of them zero. Look at it with a program"));
+    }
+    if bytes.is_empty() {
+        return Ok("[the file is empty]".to_owned());
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    match text.char_indices().nth(FILE) {
+        None => Ok(text.into_owned()),
+        Some((end, _)) => Ok(format!("{}\n[the first {FILE} characters of {size} bytes]", &text[..end])),
+    }
+}
+
+pub(crate) fn write_file(call: &Call) -> Answer {
+    let (path, content) = (call.given.words("path"), call.given.words("content"));
+    let is_new = confined(call)?.write(&path, content.as_bytes()).map_err(|error| told(&error))?;
+    Ok(format!("ok, {} bytes, {}", content.len(), if is_new { "a new file" } else { "replaced" }))
+}
+
+pub(crate) fn list_files(call: &Call) -> Answer {
+    let found = confined(call)?.list(&call.given.words("path")).map_err(|error| told(&error))?;
+    if found.is_empty() {
+        return Ok("the folder is empty".to_owned());
+    }
+    let size = |size: Option<u64>| size.map(|size| format!("  {size}")).unwrap_or_default();
+    let mut lines: Vec<String> = found
+        .iter()
+        .take(NAMES)
+        .map(|entry| format!("{}{}{}", entry.name.escape_debug(), entry.mark, size(entry.size)))
+        .collect();
+    if found.len() > NAMES {
+        lines.push(format!("[the first {NAMES} of {} names]", found.len()));
+    }
+    Ok(lines.join("\n"))
+}
+
+pub(crate) fn run_command(call: &Call) -> Answer {
+    let line = call.given.words("command");
+    let outcome = launcher::shell_unless(&line, call.project.root(), LIMIT, &call.is_given_up);
+    let words = printed(&outcome);
+    let ended = match (&outcome.trouble, outcome.code) {
+        (Some(trouble), _) => format!("sh cannot be started: {trouble}"),
+        _ if outcome.given_up => "ended: nobody waits for it any more".to_owned(),
+        _ if outcome.timed_out => {
+            format!("ended after {} seconds, with all that it had started in its group", LIMIT.as_secs())
+        }
+        (_, Some(code)) => format!("exit {code}"),
+        (_, None) => "ended by a signal".to_owned(),
+    };
+    let told = format!("{ended}{words}");
+    if outcome.succeeded() { Ok(told) } else { Err(told) }
+}
+
+/// Both streams, the middle left out of what is long.
+fn printed(outcome: &Outcome) -> String {
+    let stream = |bytes: &[u8], label: &str| {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_end();
+        let length = text.chars().count();
+        let cut = if length > PRINTED {
+            format!(" (cut in the middle: {length} characters)")
+        } else {
+            String::new()
+        };
+        if text.is_empty() {
+            String::new()
+        } else {
+            format!("\n{label}{cut}:\n{}", clip_middle(text, PRINTED))
+        }
+    };
+    stream(&outcome.stdout, "stdout") + &stream(&outcome.stderr, "stderr")
+}

@@ -1,0 +1,50 @@
+//! A client of other people: the MCP Inspector, in the old era, the new one, and left to itself.
+
+use serde_json::Value;
+use testkit::world::{Finished, World};
+use testkit::{bin_dir, target_dir};
+
+const VERSION: &str = "2.12.0";
+
+fn inspect(world: &World, era: &str, arguments: &[&str]) -> Finished {
+    let folder = target_dir().join(format!("inspector-{VERSION}"));
+    assert!(folder.join("complete").exists(), "the MCP Inspector is missing: run scripts/inspector.sh");
+    let programs = folder.join("node_modules/.bin");
+    let path =
+        world.env().into_iter().find(|(name, _)| name == "PATH").map(|(_, path)| path).expect("a PATH");
+    let server = bin_dir().join("plimsoll-mcp").display().to_string();
+    let first = ["--cli", "--protocol-era", era, &server, "--workspace"];
+    world
+        .command(programs.join("mcp-inspector"), &[&first, arguments].concat())
+        .env("PATH", format!("{}:{path}", programs.display()))
+        .run()
+}
+
+#[test]
+fn its_strict_judgement_finds_nothing_in_any_era() {
+    let world = World::without_git();
+    for era in ["legacy", "auto", "modern"] {
+        let listed = inspect(&world, era, &["--method", "tools/list", "--strict"]);
+        assert_eq!(listed.code, Some(0), "{era}: {}", listed.stderr);
+        let tools: Value = listed.json();
+        assert_eq!(tools["tools"].as_array().map(Vec::len), Some(13), "{era}: {tools}");
+    }
+}
+
+#[test]
+fn it_calls_tools_in_every_era() {
+    let world = World::without_git();
+    for (era, rev) in [("legacy", 1), ("auto", 2), ("modern", 3)] {
+        let call = |arguments: &[&str]| {
+            inspect(&world, era, &[&["--method", "tools/call", "--tool-name"], arguments].concat())
+        };
+        let written = call(&["update_registers", "--tool-arg", &format!("R2_NEXT=from {era}")]);
+        assert_eq!(written.code, Some(0), "{}", written.stderr);
+        assert!(written.stdout.contains(&format!("ok r{rev}")), "{}", written.stdout);
+        let refused = call(&["heap_free", "--tool-arg", "name=nothing"]);
+        assert_eq!(refused.code, Some(5), "a tool that refuses: {}", refused.stdout);
+        assert!(refused.stdout.contains("there is no chunk nothing"), "{}", refused.stdout);
+        assert_eq!(call(&["no_such_tool"]).code, Some(5), "{era}");
+        assert_eq!(inspect(&world, era, &["--method", "no/such/method"]).code, Some(1), "{era}");
+    }
+}

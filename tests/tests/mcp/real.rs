@@ -1,0 +1,78 @@
+//! The real client: the tools are there without a search, and the model sees what we said and nothing else.
+
+use serde_json::{Value, json};
+use testkit::bin_dir;
+use testkit::scripted_model::{ScriptedModel, Step};
+use testkit::world::World;
+
+#[test]
+fn the_model_writes_its_memory_and_sees_the_answers() {
+    let registers = json!({"R0_GOAL": "g".repeat(250), "R2_NEXT": "allocate"});
+    let alloc = json!({"name": "api-spec", "content": "add(a,b)", "description": "the functions"});
+    let model = ScriptedModel::steps(vec![
+        Step::default()
+            .tool("mcp__plimsoll__update_registers", registers)
+            .tool("mcp__plimsoll__heap_alloc", alloc),
+        Step::default().tool("mcp__plimsoll__heap_free", json!({"name": "nothing"})),
+        Step::text("Done."),
+    ]);
+    let mut world = World::new();
+    world.use_model(&model);
+    let server = bin_dir().join("plimsoll-mcp").display().to_string();
+    let config = json!({"mcpServers": {"plimsoll": {"command": server}}}).to_string();
+    let arguments = [
+        "-p",
+        "Remember the functions.",
+        "--output-format",
+        "json",
+        "--mcp-config",
+        &config,
+        "--strict-mcp-config",
+        "--allowedTools",
+        "mcp__plimsoll",
+    ];
+    let finished = world.claude(&arguments).run();
+    assert_eq!(finished.result()["result"], "Done.", "{}", finished.stderr);
+
+    let requests = model.main_requests();
+    let tools: Vec<&Value> = requests[0].body["tools"].as_array().expect("tools").iter().collect();
+    let find = |name: &str| tools.iter().find(|tool| tool["name"] == format!("mcp__plimsoll__{name}"));
+    for name in [
+        "update_registers",
+        "push_frame",
+        "pop_frame",
+        "heap_alloc",
+        "heap_write",
+        "heap_free",
+        "memory_show",
+        "turns_list",
+        "turns_show",
+    ] {
+        assert!(find(name).is_some(), "{name} is there from the first request on");
+    }
+    let limit = &find("update_registers").expect("it")["input_schema"]["properties"]["R3_PHASE"]["maxLength"];
+    assert_eq!(limit, 60);
+    let instructions = "Take the first action that applies";
+    let said = requests[0].body.to_string();
+    assert!(said.contains(instructions), "the model is told the rules");
+
+    let seen: Vec<String> = requests[1].tool_results().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(
+        seen,
+        [
+            "ok r1\ncut R0_GOAL: limit 240, given 250, kept 240, dropped 10; shorten it, or move it to the heap",
+            "ok r2\npressure: low",
+        ]
+    );
+    let refused = requests[2].tool_results();
+    assert!(
+        refused.iter().any(|(_, text)| text.contains("there is no chunk nothing: there are api-spec")),
+        "{refused:?}"
+    );
+
+    let calls: Vec<String> = requests[1].tool_results().into_iter().map(|(id, _)| id).collect();
+    let history = world.plimsoll(&["memory", "history", "--json"]).run().expect_success().json();
+    let made: Vec<&str> =
+        history.as_array().expect("changes").iter().filter_map(|change| change["call"].as_str()).collect();
+    assert_eq!(made, calls, "each change names the call that made it");
+}
