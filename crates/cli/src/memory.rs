@@ -148,7 +148,7 @@ fn show(project: &Project, as_json: bool) -> ExitCode {
     } else if memory.is_empty() {
         say_error(&"nothing has been written to the working memory yet");
     } else {
-        let parts = [vec![render::overview(&memory)], render::entries(&memory)].concat();
+        let parts = [vec![render::overview(&memory, memory.depth())], render::entries(&memory)].concat();
         say(crate::turns::plain(&parts.join("\n")));
     }
     ExitCode::SUCCESS
@@ -190,6 +190,8 @@ fn line(change: &Change) -> String {
             values.iter().map(told).collect::<Vec<_>>().join("; ")
         }
         Op::PushFrame { name, objective, .. } => format!("push {name}: {}", clip(&one_line(objective), 60)),
+        Op::BeginRun { objective } => format!("a run begins: {}", clip(&one_line(objective), 60)),
+        Op::StartFrame { session, .. } => format!("the frame is started in session {session}"),
         Op::EnterFrame { agent } => format!("subagent {agent} works in the frame"),
         Op::PopFrame { result } => format!("pop: {}", clip(&one_line(result), 60)),
         Op::CloseFrame { how, .. } => format!("frame closed ({how:?})").to_lowercase(),

@@ -19,6 +19,7 @@ pub(crate) fn push_frame(call: &Call) -> Answer {
             objective: words("objective"),
             context: words("context"),
             return_spec: words("return_spec"),
+            call: call.id.clone(),
         },
     )
 }
@@ -72,7 +73,8 @@ pub(crate) fn show(call: &Call) -> Answer {
     if memory.is_empty() {
         return Ok("nothing has been written yet (r0)".to_owned());
     }
-    let parts = [vec![render::overview(&memory)], frame(&memory), render::entries(&memory)].concat();
+    let parts =
+        [vec![render::overview(&memory, memory.depth())], frame(&memory), render::entries(&memory)].concat();
     Ok(parts.join("\n"))
 }
 

@@ -3,6 +3,7 @@
 
 mod apply;
 mod fit;
+mod frames;
 mod heap;
 mod op;
 mod register;
@@ -41,6 +42,9 @@ pub struct Memory {
     pub freed: Vec<(String, u64)>,
     /// The root's result, once it has popped: then nothing is written until a person speaks again.
     pub done: Option<String>,
+    /// The frame that returned last: its parent is told when its call is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returned: Option<Returned>,
 }
 
 /// One frame of the stack.
@@ -59,8 +63,46 @@ pub struct Frame {
     pub registers: [Slot; 8],
     /// R4 and R5 as it got them.
     pub inherited: [String; 2],
-    /// The subagent that works in it, once it has been started.
+    /// The model's call that pushed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pushed_by: Option<String>,
+    /// The call that starts its subagent, once there is one: before that the frame waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<Started>,
+    /// The subagent that works in it, once it is there.
     pub agent: Option<String>,
+}
+
+/// How a frame's subagent was started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Started {
+    /// The model's call.
+    pub call: String,
+    /// The session.
+    pub session: String,
+    /// The client's process.
+    pub pid: Option<u32>,
+    /// The revision of the brief.
+    pub rev: u64,
+}
+
+/// A frame that is no longer on the stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Returned {
+    /// Its name.
+    pub name: String,
+    /// The call that had started its subagent.
+    pub call: Option<String>,
+    /// Its subagent.
+    pub agent: Option<String>,
+    /// How it ended, where it did not pop.
+    pub how: Option<Closing>,
+    /// What it reported.
+    pub result: String,
+    /// What its parent should know of the merge.
+    pub notes: Vec<String>,
 }
 
 /// A register's value.
@@ -84,6 +126,7 @@ impl Default for Memory {
             heap: Vec::new(),
             freed: Vec::new(),
             done: None,
+            returned: None,
         }
     }
 }
@@ -112,6 +155,19 @@ impl Memory {
     /// A register of the present frame.
     pub fn register(&self, register: Register) -> &str {
         &self.top().registers[register.index()].text
+    }
+
+    /// The frame in which a subagent works; the root for the main conversation. None for a subagent that is no frame.
+    pub fn depth_of(&self, agent: Option<&str>) -> Option<usize> {
+        match agent {
+            None => Some(0),
+            agent => self.frames.iter().rposition(|frame| frame.agent.as_deref() == agent),
+        }
+    }
+
+    /// True while the present frame has been pushed and nobody was told to work in it.
+    pub fn is_waiting(&self) -> bool {
+        self.depth() > 0 && self.top().started.is_none()
     }
 
     /// A chunk.

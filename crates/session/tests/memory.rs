@@ -17,6 +17,7 @@ fn push(name: &str, objective: &str) -> Op {
         objective: objective.into(),
         context: "c".into(),
         return_spec: "r".into(),
+        call: None,
     }
 }
 
@@ -141,6 +142,44 @@ fn what_is_too_long_is_cut_and_said_or_refused_if_asked() {
 }
 
 #[test]
+fn a_frame_is_started_once_entered_once_and_remembered_when_it_returns() {
+    let mut memory = written("p");
+    let start = |call: &str| Op::StartFrame { call: call.into(), session: "s".into(), pid: Some(7) };
+    let enter = |agent: &str| Op::EnterFrame { agent: agent.into() };
+    assert!(
+        memory.apply(&start("c1")).is_err() && memory.apply(&enter("a1")).is_err(),
+        "the root is nobody's"
+    );
+    memory.apply(&push("f", "o")).unwrap();
+    assert!(memory.is_waiting());
+    memory.apply(&start("c1")).unwrap();
+    assert!(!memory.is_waiting() && memory.apply(&start("c2")).is_err());
+    memory.apply(&enter("a1")).unwrap();
+    assert!(memory.apply(&enter("a2")).is_err());
+    assert_eq!([None, Some("a1"), Some("a2")].map(|agent| memory.depth_of(agent)), [Some(0), Some(1), None]);
+    memory.apply(&pop("all is well")).unwrap();
+    let returned = memory.returned.clone().unwrap();
+    assert_eq!(
+        (returned.name.as_str(), returned.call.as_deref(), returned.agent.as_deref(), returned.how),
+        ("f", Some("c1"), Some("a1"), None)
+    );
+    assert_eq!((returned.result.as_str(), memory.depth_of(Some("a1"))), ("all is well", None));
+}
+
+#[test]
+fn a_run_begins_with_a_root_of_its_own_and_the_heap_stays() {
+    let mut memory = written("p");
+    memory.apply(&alloc("api", "x")).unwrap();
+    memory.apply(&push("f", "o")).unwrap();
+    memory.apply(&pop("r")).unwrap();
+    memory.apply(&pop("done")).unwrap();
+    memory.apply(&Op::BeginRun { objective: "Mend the parser".into() }).unwrap();
+    assert_eq!(registers(&memory), ["Mend the parser", "", "", "", "", "", "", ""]);
+    assert_eq!((memory.done.is_none(), memory.depth(), memory.heap.len()), (true, 0, 1));
+    assert_eq!(memory.top().objective, "Mend the parser");
+}
+
+#[test]
 fn a_child_that_dies_hands_over_its_status_questions_and_plan() {
     let mut memory = written("p");
     memory.apply(&push("f", "o")).unwrap();
@@ -237,6 +276,8 @@ fn any_op() -> impl Strategy<Value = Op> {
         Just(Op::Step),
         Just(Op::Reopen),
         "[a-z]{4}".prop_map(|agent| Op::EnterFrame { agent }),
+        "[a-z]{4}".prop_map(|call| Op::StartFrame { call, session: "s".into(), pid: None }),
+        ".{0,300}".prop_map(|objective| Op::BeginRun { objective }),
     ]
 }
 
@@ -272,7 +313,14 @@ proptest! {
             let entries = render::entries(&live);
             prop_assert!(entries.len() <= render::ENTRIES);
             prop_assert!(entries.iter().all(|entry| entry.encode_utf16().count() <= render::ENTRY_UNITS));
-            prop_assert!(render::overview(&live).encode_utf16().count() <= render::ENTRY_UNITS);
+            prop_assert!(render::overview(&live, live.depth()).encode_utf16().count() <= render::ENTRY_UNITS);
+        }
+        let mut since = 0;
+        while since < live.rev {
+            let delta = render::delta(&live, live.depth(), since, &[]);
+            prop_assert!(delta.told > since);
+            prop_assert!(delta.text.is_none_or(|text| text.encode_utf16().count() <= render::ENTRY_UNITS));
+            since = delta.told;
         }
         prop_assert_eq!(&Memory::fold(&accepted), &live);
         let text = serde_json::to_string(&accepted).unwrap();

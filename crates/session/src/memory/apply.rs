@@ -1,7 +1,7 @@
 //! The one way to change a memory.
 
 use super::heap::{CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOST_CHUNKS, share};
-use super::{Closing, Cut, DEEPEST, Frame, Memory, NAME, Op, Pressure, Register, Slot, Values, fit};
+use super::{Cut, Frame, Memory, Op, Pressure, Register, Slot, Values, fit};
 use serde::Serialize;
 
 /// What a change came to.
@@ -41,7 +41,7 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-fn refuse<T>(why: String) -> Result<T, Refusal> {
+pub(super) fn refuse<T>(why: String) -> Result<T, Refusal> {
     Err(Refusal(why))
 }
 
@@ -57,6 +57,7 @@ impl Memory {
                 self.done = None;
                 return Ok(Report { rev: self.rev, ..Report::default() });
             }
+            Op::BeginRun { .. } => {}
             _ if self.done.is_some() => {
                 return refuse(
                     "the root frame has popped: nothing is written until a person speaks again".into(),
@@ -75,14 +76,20 @@ impl Memory {
     fn change(&mut self, op: &Op) -> Result<Report, Refusal> {
         match op {
             Op::UpdateRegisters { values, strict } => self.update(values, *strict),
-            Op::PushFrame { name, objective, context, return_spec } => {
-                self.push(name, objective, context, return_spec)
+            Op::BeginRun { objective } => Ok(self.begin(objective)),
+            Op::PushFrame { name, objective, context, return_spec, call } => {
+                let frame = Frame {
+                    name: name.clone(),
+                    objective: objective.clone(),
+                    context: context.clone(),
+                    return_spec: return_spec.clone(),
+                    pushed_by: call.clone(),
+                    ..Frame::default()
+                };
+                self.push(frame)
             }
-            Op::EnterFrame { agent } => {
-                let depth = self.depth();
-                self.frames[depth].agent = Some(agent.clone());
-                Ok(Report::default())
-            }
+            Op::StartFrame { call, session, pid } => self.start(call, session, *pid),
+            Op::EnterFrame { agent } => self.enter(agent),
             Op::PopFrame { result } => self.pop(result),
             Op::CloseFrame { how, words } => self.close(*how, words),
             Op::HeapAlloc { name, content, description } => self.alloc(name, content, description),
@@ -93,7 +100,7 @@ impl Memory {
     }
 
     /// Puts a value into a register of a frame; answers with what had to be cut.
-    fn set(&mut self, depth: usize, register: Register, text: &str) -> Option<Cut> {
+    pub(super) fn set(&mut self, depth: usize, register: Register, text: &str) -> Option<Cut> {
         let kept = fit(text, register.limit());
         self.frames[depth].registers[register.index()] =
             Slot { text: kept.to_owned(), rev: self.rev, step: self.step };
@@ -123,104 +130,6 @@ impl Memory {
         let depth = self.depth();
         let cut = values.iter().filter_map(|(register, text)| self.set(depth, *register, text)).collect();
         Ok(Report { cut, ..Report::default() })
-    }
-
-    fn push(
-        &mut self,
-        name: &str,
-        objective: &str,
-        context: &str,
-        return_spec: &str,
-    ) -> Result<Report, Refusal> {
-        if self.depth() >= DEEPEST {
-            return refuse(format!(
-                "the stack is full: {DEEPEST} frames lie on the root; finish this one with pop_frame"
-            ));
-        }
-        let length = name.chars().count();
-        if length == 0 || length > NAME || name.chars().any(char::is_control) {
-            return refuse(format!(
-                "a frame's name has 1 to {NAME} characters on one line, and this one has {length}"
-            ));
-        }
-        if objective.trim().is_empty() {
-            return refuse("the objective is empty: say what to produce, where, and how to verify it".into());
-        }
-        let parent = self.top().clone();
-        let inherited = [Register::Constraints, Register::Assumptions]
-            .map(|register| parent.registers[register.index()].text.clone());
-        self.frames.push(Frame {
-            name: name.to_owned(),
-            objective: objective.to_owned(),
-            context: context.to_owned(),
-            return_spec: return_spec.to_owned(),
-            registers: parent.registers,
-            inherited,
-            agent: None,
-        });
-        let depth = self.depth();
-        let limit = Register::Goal.limit();
-        let goal = if objective.chars().count() <= limit {
-            objective.to_owned()
-        } else {
-            format!("{}…", fit(objective, limit - 1))
-        };
-        self.set(depth, Register::Goal, &goal);
-        self.set(depth, Register::Next, "");
-        self.set(depth, Register::Phase, &format!("entering: {name}"));
-        self.set(depth, Register::Status, "Entered sub-frame. Starting.");
-        Ok(Report::default())
-    }
-
-    fn pop(&mut self, result: &str) -> Result<Report, Refusal> {
-        if self.depth() == 0 {
-            self.done = Some(result.to_owned());
-            let note = "the root frame is done; open items and verify commands still decide about the run";
-            return Ok(Report { notes: vec![note.to_owned()], ..Report::default() });
-        }
-        Ok(self.merge(result))
-    }
-
-    /// What the parent gets of a child that has popped: R7, R3, R2 and R6, and nothing else.
-    fn merge(&mut self, result: &str) -> Report {
-        let Some(child) = self.frames.pop() else { return Report::default() };
-        let depth = self.depth();
-        let mut notes = Vec::new();
-        for (register, was) in
-            [Register::Constraints, Register::Assumptions].into_iter().zip(&child.inherited)
-        {
-            if child.registers[register.index()].text != *was {
-                notes.push(format!("{} of the child differs from yours, and is not merged", register.key()));
-            }
-        }
-        let questions = child.registers[Register::OpenQuestions.index()].text.clone();
-        let before = self.register(Register::OpenQuestions).chars().count();
-        if self.register(Register::OpenQuestions) != questions && before > 0 {
-            notes.push(format!("{} replaced (was {before} chars)", Register::OpenQuestions.key()));
-        }
-        self.set(depth, Register::Status, fit(result, Register::Status.limit()));
-        self.set(depth, Register::Phase, &format!("returned from: {}", child.name));
-        self.set(depth, Register::Next, "");
-        self.set(depth, Register::OpenQuestions, &questions);
-        Report { notes, ..Report::default() }
-    }
-
-    fn close(&mut self, how: Closing, words: &str) -> Result<Report, Refusal> {
-        if self.depth() == 0 {
-            return refuse("the root frame is closed by pop_frame alone".into());
-        }
-        if how == Closing::Unpopped {
-            return Ok(self.merge(words));
-        }
-        // Its registers are all that is left of its work.
-        let Some(child) = self.frames.pop() else { return Ok(Report::default()) };
-        let depth = self.depth();
-        for register in [Register::Status, Register::OpenQuestions, Register::Plan] {
-            self.set(depth, register, &child.registers[register.index()].text);
-        }
-        self.set(depth, Register::Phase, &format!("abandoned: {}", child.name));
-        self.set(depth, Register::Next, "");
-        Ok(Report::default())
     }
 
     fn alloc(&mut self, name: &str, content: &str, description: &str) -> Result<Report, Refusal> {

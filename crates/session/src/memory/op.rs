@@ -19,6 +19,11 @@ pub enum Op {
         #[serde(default)]
         strict: bool,
     },
+    /// A run begins: a root frame of its own, with its objective in R0. The heap stays.
+    BeginRun {
+        /// What the run is to do.
+        objective: String,
+    },
     /// A frame is begun.
     PushFrame {
         /// Its name.
@@ -29,6 +34,19 @@ pub enum Op {
         context: String,
         /// What it is to report.
         return_spec: String,
+        /// The model's call that pushed it, where one is behind it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<String>,
+    },
+    /// The client is told to start the present frame's subagent.
+    StartFrame {
+        /// The model's call that starts it.
+        call: String,
+        /// The session in which.
+        session: String,
+        /// The client's process, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
     },
     /// A subagent begins to work in the present frame.
     EnterFrame {

@@ -2,57 +2,118 @@
 //! end or fake a tag of ours or of the client's.
 
 use super::heap::share;
-use super::{Chunk, Memory, Register, SOFT_CEILING};
+use super::{Chunk, Frame, Memory, Register, SOFT_CEILING};
 
 /// What one hook may say, in UTF-16 units: of more the client shows a preview only.
 pub const ENTRY_UNITS: usize = 9_900;
 /// So many entries hold any heap below the hard ceiling, with whole chunks in each.
 pub const ENTRIES: usize = 6;
 
-/// Registers and the heap's index, in one entry: where that is too much, the index does without descriptions.
-pub fn overview(memory: &Memory) -> String {
-    let whole = with_index(memory, true);
-    if whole.encode_utf16().count() <= ENTRY_UNITS { whole } else { with_index(memory, false) }
+/// Registers of a frame and the heap's index, in one entry: where that is too much, the index does without
+/// descriptions.
+pub fn overview(memory: &Memory, depth: usize) -> String {
+    let whole = with_index(memory, depth, true);
+    if units(&whole) <= ENTRY_UNITS { whole } else { with_index(memory, depth, false) }
 }
 
-fn with_index(memory: &Memory, describes: bool) -> String {
-    let frame = memory.top();
-    let name = if frame.name.is_empty() { "root".to_owned() } else { safe(&frame.name) };
-    let mut lines = vec![format!(
-        "<plimsoll-memory rev=\"{}\" frame=\"{}\" depth=\"{}\"> (of several such blocks the highest rev is true)",
-        memory.rev,
-        name.replace('"', "'"),
-        memory.depth()
-    )];
-    lines.extend(Register::ALL.into_iter().filter_map(|register| line(memory, register)));
-    lines.extend(index(memory, describes));
-    lines.push("</plimsoll-memory>".to_owned());
-    lines.join("\n")
-}
-
-/// What has changed since a revision; none if nothing has.
-pub fn delta(memory: &Memory, since: u64) -> Option<String> {
-    let is_new = |rev: u64| rev > since;
-    let registers =
-        Register::ALL.into_iter().filter(|register| is_new(memory.top().registers[register.index()].rev));
-    let mut lines: Vec<String> = registers
-        .map(|register| line(memory, register).unwrap_or_else(|| format!("{}: (empty)", register.label())))
-        .collect();
-    lines.extend(memory.heap.iter().filter(|chunk| is_new(chunk.rev)).map(body));
-    lines.extend(
-        memory.freed.iter().filter(|(_, rev)| is_new(*rev)).map(|(name, _)| format!("heap:{name} freed")),
+fn with_index(memory: &Memory, depth: usize, describes: bool) -> String {
+    let name = name_of(&memory.frames[depth]);
+    let start = format!(
+        "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (of several such blocks the highest rev is true)",
+        memory.rev
     );
-    if lines.is_empty() {
-        return None;
-    }
+    let registers = Register::ALL.into_iter().filter_map(|register| line(memory, depth, register));
+    let lines = [vec![start], registers.collect(), index(memory, describes), vec![END.to_owned()]];
+    lines.concat().join("\n")
+}
+
+const END: &str = "</plimsoll-memory>";
+
+/// A frame's name as it may stand in an attribute.
+fn name_of(frame: &Frame) -> String {
+    if frame.name.is_empty() { "root".to_owned() } else { safe(&frame.name).replace('"', "'") }
+}
+
+fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+/// What is new to a reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delta {
+    /// The words; none if nothing is new.
+    pub text: Option<String>,
+    /// Up to which revision it is told: below the memory's own where one entry could not hold it all. The rest
+    /// comes next time, each piece whole.
+    pub told: u64,
+}
+
+/// What has changed since a revision, but for the revisions that the reader made itself.
+pub fn delta(memory: &Memory, depth: usize, since: u64, own: &[u64]) -> Delta {
+    let mut pieces = pieces(memory, depth);
+    pieces.retain(|(rev, _)| *rev > since && !own.contains(rev));
+    // By age: what does not fit is then newer than everything that was told.
+    pieces.sort_by_key(|(rev, _)| *rev);
     let start = format!("<plimsoll-memory rev=\"{}\"> (changes since rev {since})", memory.rev);
-    Some([vec![start], lines, vec!["</plimsoll-memory>".to_owned()]].concat().join("\n"))
+    let (mut lines, mut taken) = (vec![start], units(END) + 100);
+    let mut told = memory.rev;
+    for (rev, piece) in pieces {
+        taken += units(&piece) + 1;
+        if taken > ENTRY_UNITS {
+            told = rev - 1;
+            break;
+        }
+        lines.push(piece);
+    }
+    let is_empty = lines.len() == 1;
+    lines.push(END.to_owned());
+    Delta { text: (!is_empty).then(|| lines.join("\n")), told }
+}
+
+/// Everything there is to know, each with the revision that made it so.
+fn pieces(memory: &Memory, depth: usize) -> Vec<(u64, String)> {
+    let slot = |register: Register| {
+        let rev = memory.frames[depth].registers[register.index()].rev;
+        (rev, line(memory, depth, register).unwrap_or_else(|| format!("{}: (empty)", register.label())))
+    };
+    let freed = |(name, rev): &(String, u64)| (*rev, format!("heap:{name} freed"));
+    Register::ALL
+        .into_iter()
+        .map(slot)
+        .chain(memory.heap.iter().map(|chunk| (chunk.rev, body(chunk))))
+        .chain(memory.freed.iter().map(freed))
+        .collect()
 }
 
 /// `R0 GOAL: …`; none for an empty register. Further lines begin with a space, so that none looks like a label.
-fn line(memory: &Memory, register: Register) -> Option<String> {
-    let text = memory.register(register);
-    (!text.is_empty()).then(|| format!("{}: {}", register.label(), safe(text).replace('\n', "\n ")))
+fn line(memory: &Memory, depth: usize, register: Register) -> Option<String> {
+    let text = &memory.frames[depth].registers[register.index()].text;
+    (!text.is_empty()).then(|| format!("{}: {}", register.label(), indented(text)))
+}
+
+fn indented(text: &str) -> String {
+    safe(text).replace('\n', "\n ")
+}
+
+/// What a frame is to do: what its subagent is told, with the memory that it inherits, and nothing of its parent's
+/// conversation.
+pub fn brief(memory: &Memory) -> String {
+    let frame = memory.top();
+    let task = [("OBJECTIVE", &frame.objective), ("CONTEXT", &frame.context), ("RETURN", &frame.return_spec)];
+    let task = task.into_iter().filter(|(_, text)| !text.trim().is_empty());
+    let words = format!(
+        "You work in the frame \"{}\" of a working memory, at depth {}. Do what the objective says and nothing else; \
+         when it is met, or cannot be met, report with pop_frame as RETURN asks, and end your turn. Whoever pushed \
+         the frame sees that report alone.",
+        name_of(frame),
+        memory.depth()
+    );
+    std::iter::once(words)
+        .chain(task.map(|(label, text)| format!("{label}: {}", indented(text))))
+        .chain(std::iter::once(overview(memory, memory.depth())))
+        .chain(memory.heap.iter().map(body))
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 /// The heap's account, and a line for each chunk; nothing for a heap that never was.
@@ -158,7 +219,7 @@ mod tests {
         memory.apply(&alloc("api-spec", "add(a,b)", "the functions")).unwrap();
         memory.apply(&Op::Step).unwrap();
         assert_eq!(
-            overview(&memory),
+            overview(&memory, 0),
             "<plimsoll-memory rev=\"3\" frame=\"root\" depth=\"0\"> (of several such blocks the highest rev is true)
 R0 GOAL: Build calc.py
 R1 PLAN: 1. write
@@ -184,7 +245,7 @@ HEAP 8 of 8000 chars (0%), pressure low
             memory.apply(&alloc(&name, &"x".repeat(700), &"d".repeat(200))).unwrap();
         }
         assert!(memory.apply(&alloc("one-more", "x", "")).is_err());
-        let overview = overview(&memory);
+        let overview = overview(&memory, 0);
         assert!(overview.encode_utf16().count() <= ENTRY_UNITS, "{}", overview.len());
         assert!(entries(&memory).len() <= ENTRIES);
     }
@@ -194,18 +255,61 @@ HEAP 8 of 8000 chars (0%), pressure low
         let mut memory = Memory::default();
         memory.apply(&update(Register::Next, "look")).unwrap();
         memory.apply(&alloc("a", "x", "")).unwrap();
-        assert_eq!(delta(&memory, 2), None);
+        assert_eq!(delta(&memory, 0, 2, &[]), Delta { text: None, told: 2 });
         memory.apply(&update(Register::Next, "")).unwrap();
         memory.apply(&Op::HeapFree { name: "a".into() }).unwrap();
         memory.apply(&alloc("b", "y", "")).unwrap();
-        let told = delta(&memory, 2).unwrap();
+        let told = delta(&memory, 0, 2, &[]).text.unwrap();
         for part in ["R2 NEXT: (empty)", "heap:a freed", "<plimsoll-chunk name=\"b\" rev=\"5\">\ny\n"] {
             assert!(told.contains(part), "{part} in {told}");
         }
-        assert!(
-            delta(&memory, 4).unwrap().contains("name=\"b\"")
-                && !delta(&memory, 4).unwrap().contains("freed")
-        );
+        let newest = delta(&memory, 0, 4, &[]).text.unwrap();
+        assert!(newest.contains("name=\"b\"") && !newest.contains("freed"));
+        assert_eq!(delta(&memory, 0, 4, &[5]), Delta { text: None, told: 5 }, "the reader's own words");
+    }
+
+    #[test]
+    fn what_one_entry_cannot_hold_comes_with_the_next_whole() {
+        let mut memory = Memory::default();
+        for name in ["a", "b", "c"] {
+            memory.apply(&alloc(name, &name.repeat(6_000), "")).unwrap();
+        }
+        let (mut since, mut seen) = (0, Vec::new());
+        while since < memory.rev {
+            let delta = delta(&memory, 0, since, &[]);
+            let text = delta.text.unwrap();
+            assert!(units(&text) <= ENTRY_UNITS);
+            seen.extend(["a", "b", "c"].into_iter().filter(|name| text.contains(&name.repeat(6_000))));
+            assert!(delta.told > since);
+            since = delta.told;
+        }
+        assert_eq!(seen, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_brief_has_the_task_the_registers_after_the_push_and_the_heap_whole() {
+        let mut memory = Memory::default();
+        memory.apply(&update(Register::Constraints, "no network")).unwrap();
+        memory.apply(&alloc("api-spec", "add(a,b)", "")).unwrap();
+        let push = Op::PushFrame {
+            name: "impl\"x".into(),
+            objective: "Create calc.py".into(),
+            context: "Python 3".into(),
+            return_spec: "Files".into(),
+            call: None,
+        };
+        memory.apply(&push).unwrap();
+        let brief = brief(&memory);
+        for part in [
+            "frame \"impl'x\" of a working memory, at depth 1",
+            "OBJECTIVE: Create calc.py",
+            "CONTEXT: Python 3",
+            "RETURN: Files",
+            "R0 GOAL: Create calc.py\nR3 PHASE: entering: impl\"x\nR4 CONSTRAINTS: no network\nR7 STATUS: Entered",
+            "<plimsoll-chunk name=\"api-spec\" rev=\"2\">\nadd(a,b)\n",
+        ] {
+            assert!(brief.contains(part), "{part} in {brief}");
+        }
     }
 
     #[test]
