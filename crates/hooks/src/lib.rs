@@ -1,5 +1,5 @@
-//! The hook programs: each reads one JSON document, decides and writes (in `flows`), and signals. No options,
-//! no shell, no thread, and never the session's end by a fault of our own.
+//! The hook programs: each reads one JSON document, decides and writes (in `flows`), and signals. No options (but for
+//! the part that an entry of `plimsoll-memory` tells), no shell, no thread, and never the session's end by a fault of our own.
 
 use flows::Signal;
 use std::io::Write;
@@ -13,7 +13,7 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 
 /// Runs one hook: standard input in, the signal out.
-pub fn run(flow: fn(&[u8]) -> Signal) -> ExitCode {
+pub fn run(flow: impl FnOnce(&[u8]) -> Signal) -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
     let signal = match store::disk::read_stdin(LONGEST_INPUT) {
         Ok(input) => flow(&input),

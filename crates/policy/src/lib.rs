@@ -6,6 +6,7 @@ pub mod breaker;
 pub mod completion;
 pub mod ending;
 pub mod fingerprint;
+pub mod frames;
 pub mod gate;
 pub mod levels;
 pub mod monitor;

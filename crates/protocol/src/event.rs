@@ -1,7 +1,7 @@
 //! The events: what the client tells a hook on standard input.
 
 use crate::lenient;
-use crate::tool::ToolCall;
+use crate::tool::{Intent, ToolCall};
 use crate::{Malformed, parse};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -38,6 +38,10 @@ pub enum Event {
         /// The prompt.
         prompt: Option<String>,
     },
+    /// The model wants to use a tool.
+    PreToolUse(Intent),
+    /// A subagent begins.
+    SubagentStart,
     /// One tool has answered.
     PostToolUse(ToolCall),
     /// One tool has failed.
@@ -170,6 +174,8 @@ impl Event {
             Event::SessionStart(_) => "SessionStart",
             Event::SessionEnd { .. } => "SessionEnd",
             Event::UserPromptSubmit { .. } => "UserPromptSubmit",
+            Event::PreToolUse(_) => "PreToolUse",
+            Event::SubagentStart => "SubagentStart",
             Event::PostToolUse(_) => "PostToolUse",
             Event::PostToolUseFailure { .. } => "PostToolUseFailure",
             Event::PostToolBatch(_) => "PostToolBatch",
@@ -257,8 +263,8 @@ struct Payload {
     tool_name: Option<String>,
     #[serde(deserialize_with = "lenient::text")]
     tool_use_id: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
-    tool_input: crate::tool::ToolInput,
+    #[serde(deserialize_with = "lenient::raw")]
+    tool_input: Option<Box<RawValue>>,
     #[serde(deserialize_with = "lenient::raw")]
     tool_response: Option<Box<RawValue>>,
     #[serde(deserialize_with = "lenient::text")]
@@ -306,6 +312,12 @@ impl Payload {
             }),
             Some("SessionEnd") => Event::SessionEnd { reason: self.reason },
             Some("UserPromptSubmit") => Event::UserPromptSubmit { prompt: self.prompt },
+            Some("PreToolUse") => Event::PreToolUse(Intent {
+                tool_name: self.tool_name.unwrap_or_default(),
+                tool_use_id: self.tool_use_id.unwrap_or_default(),
+                tool_input: self.tool_input,
+            }),
+            Some("SubagentStart") => Event::SubagentStart,
             Some("PostToolUse") => Event::PostToolUse(self.into_call()),
             Some("PostToolUseFailure") => Event::PostToolUseFailure {
                 error: self.error.clone(),
@@ -334,7 +346,7 @@ impl Payload {
         ToolCall {
             tool_name: self.tool_name,
             tool_use_id: self.tool_use_id,
-            tool_input: self.tool_input,
+            tool_input: self.tool_input.as_deref().and_then(lenient::read).unwrap_or_default(),
             tool_response: self.tool_response,
         }
     }

@@ -4,6 +4,7 @@
 //! type in one field never loses the others. What we answer is serialised without a single `null`, because
 //! the client drops a whole reply that holds one.
 
+pub mod agent;
 pub mod client_settings;
 pub mod event;
 mod lenient;

@@ -1,6 +1,7 @@
 //! The reply: what a hook tells the client, and through it the model and the person.
 
 use serde::Serialize;
+use serde_json::Value;
 
 /// One JSON object on standard output. The default says nothing and changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -21,13 +22,26 @@ pub struct Reply {
 }
 
 /// The part that must name its event, or the client drops the whole reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Specific {
     /// The event that is being answered.
     pub hook_event_name: String,
     /// Text for the model; under 10,000 characters, or the client replaces it by a preview.
-    pub additional_context: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub additional_context: Option<String>,
+    /// At PreToolUse: `allow` or `deny`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_decision: Option<&'static str>,
+    /// Why; of a denial the model is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_decision_reason: Option<String>,
+    /// At PreToolUse: what the tool gets instead, whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_input: Option<Value>,
+    /// At PostToolUse: what the tool is taken to have answered, in the tool's own shape.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_tool_output: Option<Value>,
 }
 
 impl Reply {
@@ -40,12 +54,48 @@ impl Reply {
 
     /// Adds text for the model. An empty text adds nothing.
     pub fn tell_model(mut self, event: &str, context: impl Into<String>) -> Reply {
-        let additional_context = context.into();
-        if !additional_context.is_empty() {
+        let additional_context = Some(context.into()).filter(|context: &String| !context.is_empty());
+        if additional_context.is_some() {
+            let hook_event_name = event.to_owned();
             self.hook_specific_output =
-                Some(Specific { hook_event_name: event.to_owned(), additional_context });
+                Some(Specific { hook_event_name, additional_context, ..Specific::default() });
         }
         self
+    }
+
+    /// Lets a call pass that the person would be asked about, with another input if there is one.
+    pub fn allow(self, input: Option<Value>) -> Reply {
+        let updated_input = input.map(without_nulls);
+        self.before_tool(Specific {
+            permission_decision: Some("allow"),
+            updated_input,
+            ..Specific::default()
+        })
+    }
+
+    /// Refuses a call, and tells the model why.
+    pub fn deny(self, why: String) -> Reply {
+        let permission_decision_reason = Some(why);
+        self.before_tool(Specific {
+            permission_decision: Some("deny"),
+            permission_decision_reason,
+            ..Specific::default()
+        })
+    }
+
+    fn before_tool(self, specific: Specific) -> Reply {
+        let hook_event_name = "PreToolUse".to_owned();
+        Reply { hook_specific_output: Some(Specific { hook_event_name, ..specific }), ..self }
+    }
+
+    /// Puts another answer in the place of a tool's own.
+    pub fn replace_output(self, output: Value) -> Reply {
+        let specific = Specific {
+            hook_event_name: "PostToolUse".to_owned(),
+            updated_tool_output: Some(without_nulls(output)),
+            ..Specific::default()
+        };
+        Reply { hook_specific_output: Some(specific), ..self }
     }
 
     /// Ends the session. An empty reason ends it without one.
@@ -57,7 +107,22 @@ impl Reply {
 
     /// The reply as the one line that goes to standard output.
     pub fn to_line(&self) -> String {
-        // Strings and booleans only: serialising cannot fail, and `{}` changes nothing.
+        // Texts, and JSON that was read as such: serialising cannot fail, and `{}` changes nothing.
         serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
+    }
+}
+
+/// The client drops a whole reply with a `null` in it; a model may give one, and means nothing by it.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(fields.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        Value::Array(elements) => {
+            let elements = elements.into_iter().filter(|element| !element.is_null());
+            Value::Array(elements.map(without_nulls).collect())
+        }
+        value => value,
     }
 }

@@ -22,6 +22,17 @@ pub struct ToolCall {
     pub tool_response: Option<Box<RawValue>>,
 }
 
+/// A call that the model wants to make.
+#[derive(Debug, Clone, Default)]
+pub struct Intent {
+    /// The tool's name.
+    pub tool_name: String,
+    /// The call's id.
+    pub tool_use_id: String,
+    /// All that the model gives it.
+    pub tool_input: Option<Box<RawValue>>,
+}
+
 /// The parts of a tool's input that we act on.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]

@@ -2,7 +2,11 @@
 //! Every way to write goes through [`change`], under one lock, so that two servers and a person at the command
 //! line lose nothing of each other.
 
-use crate::turn_log::Entry;
+mod seen;
+
+pub use seen::{Seen, Sight, seen};
+
+use crate::turn_log::{Entry, RawLine, Writer};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -61,7 +65,7 @@ impl<'a> From<&'a str> for By<'a> {
 }
 
 /// What saves folding the log: only believed where it is as new as the log.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Snapshot {
     seq: u64,
@@ -115,56 +119,103 @@ fn fold(project: &Project) -> Result<Memory, StoreError> {
 /// Every accepted change, oldest first.
 pub fn history(project: &Project) -> Result<Vec<Change>, StoreError> {
     let log = log(project);
-    let mut changes = Vec::new();
-    for line in log.forwards()? {
-        let line = line?;
-        let Some(parsed) = LogLine::parse(&line.bytes).filter(|parsed| parsed.header.kind == Kind::Memory)
-        else {
-            continue;
-        };
-        let fields = decode_fields(parsed.content, &|hash| log.blob(hash)).unwrap_or_default();
-        let change = serde_json::from_value::<Change>(Value::Object(fields)).ok();
-        changes.extend(change.map(|change| Change { at: parsed.header.at, ..change }));
-    }
-    Ok(changes)
+    log.forwards()?.filter_map(|line| line.map(|line| parsed(&log, &line)).transpose()).collect()
+}
+
+/// The change that a line of the log tells of; none if it tells of something else.
+fn parsed(log: &TurnLog, line: &RawLine) -> Option<Change> {
+    let parsed = LogLine::parse(&line.bytes).filter(|parsed| parsed.header.kind == Kind::Memory)?;
+    let fields = decode_fields(parsed.content, &|hash| log.blob(hash)).unwrap_or_default();
+    let change: Change = serde_json::from_value(Value::Object(fields)).ok()?;
+    Some(Change { at: parsed.header.at, ..change })
 }
 
 /// Makes changes, all or none.
 pub fn change<'a>(project: &Project, by: impl Into<By<'a>>, ops: &[Op]) -> Result<Report, MemoryError> {
     let by = by.into();
-    let log = log(project);
-    let mut writer = log.write(PATIENCE)?;
-    let mut memory = as_of(project, Some(writer.head().seq))?;
+    let mut held = hold(project, PATIENCE)?;
     let mut reports = Report::default();
-    let mut entries = Vec::new();
     for op in ops {
-        let report = memory.apply(op)?;
-        entries.push(entry(&memory, by, op));
-        reports = reports.and(report);
+        reports = reports.and(held.change(by, op)?);
     }
-    writer.append(&entries)?;
-    let seq = writer.head().seq;
-    writer.close()?;
-    // The log has it, and without a snapshot it is folded: a disk that is full by now takes nothing back.
-    let _ = save(project, seq, memory);
+    held.close()?;
     Ok(reports)
 }
 
-/// The model has answered. Only counted: no record of its own, and nothing where there is no memory.
-pub fn step(project: &Project) -> Result<(), StoreError> {
-    let log = log(project);
-    if !log.exists() {
-        return Ok(());
-    }
-    let writer = log.write(PATIENCE)?;
-    let seq = writer.head().seq;
-    let mut memory = as_of(project, Some(seq))?;
-    memory.step += 1;
-    save(project, seq, memory)
+/// The memory, held: nobody else writes it meanwhile. What is changed is written when it is let go.
+#[derive(Debug)]
+pub struct Held<'a> {
+    project: &'a Project,
+    writer: Writer,
+    memory: Memory,
+    step: u64,
+    entries: Vec<Entry>,
 }
 
-fn save(project: &Project, seq: u64, memory: Memory) -> Result<(), StoreError> {
-    let bytes = serde_json::to_vec(&Snapshot { seq, memory }).unwrap_or_default();
+/// Takes the memory; waits for it no longer than that.
+pub fn hold(project: &Project, patience: Duration) -> Result<Held<'_>, StoreError> {
+    let writer = log(project).write(patience)?;
+    let memory = as_of(project, Some(writer.head().seq))?;
+    Ok(Held { project, step: memory.step, writer, memory, entries: Vec::new() })
+}
+
+impl Held<'_> {
+    /// As it stands, with what has been changed.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Changes it, or refuses and leaves it as it is.
+    pub fn change<'a>(&mut self, by: impl Into<By<'a>>, op: &Op) -> Result<Report, Refusal> {
+        let report = self.memory.apply(op)?;
+        self.entries.push(entry(&self.memory, by.into(), op));
+        Ok(report)
+    }
+
+    /// The model has answered. Only counted: it makes no record of its own.
+    pub fn step(&mut self) {
+        self.memory.step += 1;
+    }
+
+    /// Writes what was changed.
+    pub fn close(mut self) -> Result<Memory, StoreError> {
+        if self.entries.is_empty() && self.memory.step == self.step {
+            return Ok(self.memory);
+        }
+        self.writer.append(&self.entries)?;
+        let seq = self.writer.head().seq;
+        let saved = save(self.project, seq, &self.memory);
+        self.writer.close()?;
+        // The log has every change, and without a snapshot it is folded: a disk that is full by now takes only
+        // the count of the steps with it.
+        drop(saved);
+        Ok(self.memory)
+    }
+}
+
+/// The revisions after `since` that these calls of a model made.
+pub fn made_by(project: &Project, since: u64, calls: &[&str]) -> Result<Vec<u64>, StoreError> {
+    let log = log(project);
+    let mut revisions = Vec::new();
+    for line in log.backwards()? {
+        let Some(change) = parsed(&log, &line?) else { continue };
+        if change.rev <= since {
+            break;
+        }
+        if change.call.as_deref().is_some_and(|call| calls.contains(&call)) {
+            revisions.push(change.rev);
+        }
+    }
+    Ok(revisions)
+}
+
+fn save(project: &Project, seq: u64, memory: &Memory) -> Result<(), StoreError> {
+    #[derive(Serialize)]
+    struct Saved<'a> {
+        seq: u64,
+        memory: &'a Memory,
+    }
+    let bytes = serde_json::to_vec(&Saved { seq, memory }).unwrap_or_default();
     disk::replace(&snapshot_path(project), &bytes, Durability::Lazy)
 }
 
@@ -190,11 +241,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::at(folder.path());
         assert!(!exists(&project) && load(&project).unwrap().is_empty());
-        step(&project).unwrap();
-        assert!(!exists(&project), "counting begins with the first word");
         let values = [(Register::Goal, "g".to_owned())].into();
         change(&project, "command", &[Op::UpdateRegisters { values, strict: false }]).unwrap();
-        step(&project).unwrap();
+        let mut held = hold(&project, PATIENCE).unwrap();
+        held.step();
+        held.close().unwrap();
         let by = By { who: "mcp", call: Some("toolu_1") };
         change(&project, by, &[alloc("a"), alloc("b"), Op::HeapFree { name: "a".into() }]).unwrap();
         let live = load(&project).unwrap();
@@ -205,6 +256,8 @@ mod tests {
         assert_eq!(history.iter().map(|change| change.rev).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert_eq!((history[1].by.as_str(), history[1].step), ("mcp", 1));
         assert_eq!((history[0].call.as_deref(), history[1].call.as_deref()), (None, Some("toolu_1")));
+        assert_eq!(made_by(&project, 1, &["toolu_1"]).unwrap(), [4, 3, 2]);
+        assert_eq!(made_by(&project, 3, &["toolu_1", "toolu_2"]).unwrap(), [4]);
         assert!(log(&project).verify().unwrap().is_whole());
     }
 

@@ -5,7 +5,7 @@ use protocol::event::{BackgroundTask, SessionStart, Stop, StopFailure};
 use protocol::rate_limit::{QuotaWindow, RateLimit};
 use protocol::result::{ModelUsage, RunResult};
 use protocol::status::{ContextWindow, Cost, Model, StatusPayload, Workspace};
-use protocol::tool::{ToolCall, ToolInput};
+use protocol::tool::{Intent, ToolCall, ToolInput};
 use protocol::transcript::{CompactMetadata, Line, Message, Usage};
 use protocol::{Event, Hook};
 use std::collections::BTreeMap;
@@ -30,6 +30,10 @@ pub(crate) fn hook(hook: &Hook) -> View {
         }
         Event::SessionEnd { reason } => leaves!(view, "", "reason" => reason),
         Event::UserPromptSubmit { prompt } => leaves!(view, "", "prompt" => prompt),
+        Event::PreToolUse(Intent { tool_name, tool_use_id, tool_input }) => {
+            let input = tool_input.as_ref().map(|raw| raw.get());
+            leaves!(view, "", "tool_name" => tool_name, "tool_use_id" => tool_use_id, "tool_input" => input);
+        }
         Event::PostToolUse(one) => call(&mut view, "", one),
         Event::PostToolUseFailure { call: one, error, is_interrupt } => {
             call(&mut view, "", one);
@@ -51,7 +55,7 @@ pub(crate) fn hook(hook: &Hook) -> View {
         Event::PostCompact { trigger, compact_summary } => {
             leaves!(view, "", "trigger" => trigger, "compact_summary" => compact_summary);
         }
-        Event::Other(_) => {}
+        Event::SubagentStart | Event::Other(_) => {}
     }
     view
 }

@@ -4,6 +4,9 @@ use super::heap::{CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOS
 use super::{Cut, Frame, Memory, Op, Pressure, Register, Slot, Values, fit};
 use serde::Serialize;
 
+/// So many chunks that are gone are remembered: nobody has older ones in mind.
+const MOST_FREED: usize = 100;
+
 /// What a change came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -169,6 +172,9 @@ impl Memory {
         let place = self.place_of(name)?;
         let chunk = self.heap.remove(place);
         self.freed.push((chunk.name, self.rev));
+        if self.freed.len() > MOST_FREED {
+            self.freed.remove(0);
+        }
         Ok(self.heap_report())
     }
 

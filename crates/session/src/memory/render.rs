@@ -95,25 +95,40 @@ fn indented(text: &str) -> String {
     safe(text).replace('\n', "\n ")
 }
 
-/// What a frame is to do: what its subagent is told, with the memory that it inherits, and nothing of its parent's
+/// What a frame's subagent is told when it begins: its task, and the memory that it inherits. Nothing of its parent's
 /// conversation.
 pub fn brief(memory: &Memory) -> String {
-    let frame = memory.top();
-    let task = [("OBJECTIVE", &frame.objective), ("CONTEXT", &frame.context), ("RETURN", &frame.return_spec)];
-    let task = task.into_iter().filter(|(_, text)| !text.trim().is_empty());
+    let parts = [vec![task(memory, memory.depth()), overview(memory, memory.depth())]];
+    let parts = parts.into_iter().flatten().chain(memory.heap.iter().map(body));
+    parts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// What a frame is to do, in one entry: where that is too much, the end of its context is left out.
+pub fn task(memory: &Memory, depth: usize) -> String {
+    let frame = &memory.frames[depth];
+    let whole = |label: &str, text: &str| {
+        if text.trim().is_empty() { String::new() } else { format!("\n\n{label}: {}", indented(text)) }
+    };
     let words = format!(
-        "You work in the frame \"{}\" of a working memory, at depth {}. Do what the objective says and nothing else; \
-         when it is met, or cannot be met, report with pop_frame as RETURN asks, and end your turn. Whoever pushed \
-         the frame sees that report alone.",
+        "You work in the frame \"{}\" of a working memory, at depth {depth}. Do what the objective says and nothing \
+         else; when it is met, or cannot be met, report with pop_frame as RETURN asks, and end your turn. Whoever \
+         pushed the frame sees that report alone.{}{}",
         name_of(frame),
-        memory.depth()
+        whole("OBJECTIVE", &frame.objective),
+        whole("RETURN", &frame.return_spec)
     );
-    std::iter::once(words)
-        .chain(task.map(|(label, text)| format!("{label}: {}", indented(text))))
-        .chain(std::iter::once(overview(memory, memory.depth())))
-        .chain(memory.heap.iter().map(body))
-        .collect::<Vec<_>>()
-        .join("\n\n")
+    let context = whole("CONTEXT", &frame.context);
+    const CUT: &str = " [cut: memory_show tells it whole]";
+    if units(&words) + units(&context) <= ENTRY_UNITS {
+        return words + &context;
+    }
+    let mut left = ENTRY_UNITS.saturating_sub(units(&words) + units(CUT));
+    let fits = |letter: &char| {
+        let fits = letter.len_utf16() <= left;
+        left = left.saturating_sub(letter.len_utf16());
+        fits
+    };
+    words + &context.chars().take_while(fits).collect::<String>() + CUT
 }
 
 /// The heap's account, and a line for each chunk; nothing for a heap that never was.

@@ -1,0 +1,164 @@
+//! Frames and the subagents that work in them: who may write, how a pushed frame's subagent is started with its brief,
+//! and what its parent is told.
+
+use crate::call::Call;
+use crate::memory::{BY, PATIENCE, abandon};
+use crate::signal::Signal;
+use policy::frames::{self, Begin, Use};
+use protocol::Reply;
+use protocol::agent::{AgentCall, answer_telling};
+use protocol::event::{Event, Stop};
+use protocol::tool::{Intent, ToolCall};
+use session::memory::{Closing, Op, render};
+use store::memory::{self, By, Sight};
+use store::{StoreError, environment};
+
+/// PreToolUse and PostToolUse of our tools and of Agent, SubagentStart, SubagentStop, Stop.
+pub fn frames(input: &[u8]) -> Signal {
+    let call = match Call::read(input) {
+        Ok(call) => call,
+        Err(complaint) => return Signal::fault(complaint),
+    };
+    if call.session_id.is_empty() {
+        return Signal::quiet();
+    }
+    let reply = match call.event() {
+        Event::PreToolUse(intent) => before_tool(&call, intent),
+        // Nobody writes before the first word is written, and then nobody is in a frame.
+        _ if !memory::exists(&call.project) => Ok(Reply::default()),
+        Event::PostToolUse(tool) => after_agent(&call, tool),
+        Event::SubagentStart => enter(&call),
+        Event::SubagentStop(stop) => child_ends(&call, stop),
+        Event::Stop(_) => turn_ends(&call),
+        _ => Ok(Reply::default()),
+    };
+    match reply {
+        Ok(reply) => Signal::reply(&reply),
+        Err(error) => Signal::fault(format!("working memory: {error}; {}", error.hint())),
+    }
+}
+
+fn agent(call: &Call) -> Option<&str> {
+    call.hook.agent_id.as_deref()
+}
+
+fn before_tool(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
+    if intent.tool_name == protocol::agent::TOOL {
+        return start(call, intent);
+    }
+    let Some(what) = Use::of_tool(&intent.tool_name) else { return Ok(Reply::default()) };
+    let memory = memory::load(&call.project)?;
+    let nesting = environment::number(frames::NESTING_VARIABLE).map(|number| number as usize);
+    if let Err(why) = frames::may(&memory, agent(call), what, nesting) {
+        return Ok(Reply::default().deny(why));
+    }
+    if what == Use::Push {
+        let held = memory::hold(&call.project, PATIENCE)?;
+        let pushed = Some(intent.tool_use_id.clone());
+        held.note_seen(&call.session_id, |seen| seen.pushed = pushed)?;
+    }
+    // Whoever installed the memory wants it written.
+    Ok(Reply::default().allow(None))
+}
+
+/// The Agent tool starts the frame that waits, with its brief in the place of the prompt.
+fn start(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
+    let wanted = AgentCall::read(intent.tool_input.as_deref());
+    if !frames::is_frame(&wanted.kind) {
+        return Ok(Reply::default());
+    }
+    let mut held = memory::hold(&call.project, PATIENCE)?;
+    match frames::begin(held.memory(), agent(call), &wanted) {
+        Begin::Other => return Ok(Reply::default()),
+        Begin::Refuse(why) => return Ok(Reply::default().deny(why)),
+        Begin::Start => {}
+    }
+    let op = Op::StartFrame {
+        call: intent.tool_use_id.clone(),
+        session: call.session_id.clone(),
+        pid: environment::number("CLAUDE_PID").map(|pid| pid as u32),
+    };
+    if let Err(refusal) = held.change(by(&intent.tool_use_id), &op) {
+        return Ok(Reply::default().deny(refusal.to_string()));
+    }
+    let memory = held.close()?;
+    Ok(Reply::default().allow(Some(wanted.telling(&render::brief(&memory)))))
+}
+
+fn by(call: &str) -> By<'_> {
+    By { who: BY, call: Some(call) }
+}
+
+/// The subagent that has just begun is the one that was started last: the client names no call here.
+fn enter(call: &Call) -> Result<Reply, StoreError> {
+    let Some(agent) = agent(call) else { return Ok(Reply::default()) };
+    if !frames::is_frame(call.hook.agent_type.as_deref().unwrap_or_default()) {
+        return Ok(Reply::default());
+    }
+    let mut held = memory::hold(&call.project, PATIENCE)?;
+    let started = held.memory().top().started.clone().filter(|started| started.session == call.session_id);
+    let Some(started) = started else { return Ok(Reply::default()) };
+    if held.change(BY, &Op::EnterFrame { agent: agent.to_owned() }).is_ok() {
+        let sight = Sight { rev: started.rev, ..Sight::default() };
+        held.note_seen(&call.session_id, |seen| seen.note(agent, sight))?;
+    }
+    held.close()?;
+    Ok(Reply::default())
+}
+
+/// A subagent ends its turn: in its frame it is reminded once to return from it, and then it has returned.
+fn child_ends(call: &Call, stop: &Stop) -> Result<Reply, StoreError> {
+    let Some(agent) = agent(call) else { return Ok(Reply::default()) };
+    let is_known = memory::seen(&call.project, &call.session_id).of(agent).is_some();
+    if !is_known && memory::load(&call.project)?.depth_of(Some(agent)).is_none() {
+        return Ok(Reply::default());
+    }
+    let mut held = memory::hold(&call.project, PATIENCE)?;
+    if held.memory().depth_of(Some(agent)).is_some() {
+        let left = frames::left_behind(held.memory(), Some(agent), &call.session_id, None);
+        abandon(&mut held, left);
+        held.step();
+        if !stop.stop_hook_active {
+            let reminder = frames::reminder(held.memory());
+            held.close()?;
+            return Ok(Reply::default().tell_model("SubagentStop", reminder));
+        }
+        let words = stop.last_assistant_message.clone().unwrap_or_default();
+        // It is the present frame: it cannot be refused.
+        let _ = held.change(BY, &Op::CloseFrame { how: Closing::Unpopped, words });
+    }
+    held.note_seen(&call.session_id, |seen| seen.forget(agent))?;
+    held.close()?;
+    Ok(Reply::default())
+}
+
+/// Of a frame's subagent its parent is told what the frame has returned, and nothing else.
+fn after_agent(call: &Call, tool: &ToolCall) -> Result<Reply, StoreError> {
+    let (Some(id), Some(response)) = (&tool.tool_use_id, &tool.tool_response) else {
+        return Ok(Reply::default());
+    };
+    let mut memory = memory::load(&call.project)?;
+    if frames::over(&memory, &[id]) > 0 {
+        let mut held = memory::hold(&call.project, PATIENCE)?;
+        let left = frames::over(held.memory(), &[id]);
+        abandon(&mut held, left);
+        memory = held.close()?;
+    }
+    let returned = memory.returned.filter(|returned| returned.call.as_ref() == Some(id));
+    let output = returned.and_then(|returned| answer_telling(response, &frames::report(&returned)));
+    Ok(output.map_or_else(Reply::default, |output| Reply::default().replace_output(output)))
+}
+
+/// The session's turn is over: nobody works in its frames any more.
+fn turn_ends(call: &Call) -> Result<Reply, StoreError> {
+    if call.hook.in_subagent() {
+        return Ok(Reply::default());
+    }
+    let mut held = memory::hold(&call.project, PATIENCE)?;
+    let pushed = memory::seen(&call.project, &call.session_id).pushed;
+    let left = frames::left_behind(held.memory(), None, &call.session_id, pushed.as_deref());
+    abandon(&mut held, left);
+    held.step();
+    held.close()?;
+    Ok(Reply::default())
+}

@@ -1,0 +1,7 @@
+//! The frames of the working memory and their subagents: PreToolUse, PostToolUse, SubagentStart, SubagentStop, Stop.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    hooks::run(flows::frames::frames)
+}

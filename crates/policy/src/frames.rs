@@ -1,0 +1,185 @@
+//! Who may write the working memory, and which subagent works in which frame. What is refused here is told to the
+//! model, which can do something about it.
+
+use session::memory::{Closing, Memory, Op, Returned, render};
+
+/// The kind of subagent that works in frames.
+pub const KIND: &str = "frame";
+/// So deep the client lets subagents begin others, unless it is told otherwise.
+const USUAL_NESTING: usize = 3;
+/// By what it is told.
+pub const NESTING_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
+
+/// True for a subagent of our kind, also where a plugin brings it.
+pub fn is_frame(kind: &str) -> bool {
+    kind == KIND || kind.strip_suffix(KIND).is_some_and(|plugin| plugin.ends_with(':'))
+}
+
+/// What a tool does to the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Reads it.
+    Read,
+    /// Writes registers or the heap.
+    Write,
+    /// Pushes a frame.
+    Push,
+    /// Pops one.
+    Pop,
+}
+
+impl Use {
+    /// Of a tool of our server, whatever the client puts before its name; none for any other tool.
+    pub fn of_tool(name: &str) -> Option<Use> {
+        let (server, tool) = name.strip_prefix("mcp__")?.rsplit_once("__")?;
+        if server != "plimsoll" && !server.ends_with("_plimsoll") {
+            return None;
+        }
+        match tool {
+            "memory_show" => Some(Use::Read),
+            "update_registers" | "heap_alloc" | "heap_write" | "heap_free" => Some(Use::Write),
+            "push_frame" => Some(Use::Push),
+            "pop_frame" => Some(Use::Pop),
+            _ => None,
+        }
+    }
+}
+
+/// May this conversation do that? Only the present frame writes: everybody else is told why not. `nesting` is what the
+/// client's variable says.
+pub fn may(memory: &Memory, agent: Option<&str>, what: Use, nesting: Option<usize>) -> Result<(), String> {
+    if what == Use::Read {
+        return Ok(());
+    }
+    let Some(depth) = memory.depth_of(agent) else { return Err(no_frame(memory, agent)) };
+    let top = memory.top();
+    let is_taken_back = what == Use::Pop && depth + 1 == memory.depth();
+    match memory.depth() > depth {
+        true if memory.is_waiting() && is_taken_back => Ok(()),
+        true if memory.is_waiting() => Err(format!("{}, or take it back with pop_frame", waits(memory))),
+        true => Err(format!("the frame \"{}\" is at work: only it writes until it has popped", top.name)),
+        false if what == Use::Push => can_nest(depth + 1, nesting.unwrap_or(USUAL_NESTING)),
+        false => Ok(()),
+    }
+}
+
+fn no_frame(memory: &Memory, agent: Option<&str>) -> String {
+    let has_returned = memory.returned.as_ref().is_some_and(|returned| returned.agent.as_deref() == agent);
+    if has_returned {
+        "your frame has returned: nothing more is written; end your turn".to_owned()
+    } else {
+        "a subagent that is no frame reads the working memory and does not write it: put what you found into your \
+         answer"
+            .to_owned()
+    }
+}
+
+fn can_nest(depth: usize, nesting: usize) -> Result<(), String> {
+    if depth <= nesting {
+        return Ok(());
+    }
+    Err(format!(
+        "this client starts subagents {nesting} deep, and the frame would be at depth {depth}: do the work in this \
+         frame (the person can set {NESTING_VARIABLE}=5 in the client's environment or settings)"
+    ))
+}
+
+fn waits(memory: &Memory) -> String {
+    let name = &memory.top().name;
+    format!(
+        "the frame \"{name}\" is pushed and waits: start it with {}(subagent_type \"{KIND}\", description \"{name}\")",
+        protocol::agent::TOOL
+    )
+}
+
+/// What becomes of a call of the Agent tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begin {
+    /// It is none of ours.
+    Other,
+    /// It starts the frame that waits.
+    Start,
+    /// It is refused, and why.
+    Refuse(String),
+}
+
+/// A subagent of our kind is started for the frame that waits, by the conversation that pushed it, and by its name.
+pub fn begin(memory: &Memory, agent: Option<&str>, call: &protocol::agent::AgentCall) -> Begin {
+    if !is_frame(&call.kind) {
+        return Begin::Other;
+    }
+    if !memory.is_waiting() {
+        let why = "no frame waits to be started: call push_frame first, and start one frame at a time";
+        return Begin::Refuse(why.to_owned());
+    }
+    if memory.depth_of(agent) != Some(memory.depth() - 1) {
+        return Begin::Refuse(format!(
+            "the frame \"{}\" was pushed by another conversation",
+            memory.top().name
+        ));
+    }
+    let name = &memory.top().name;
+    if call.description.contains(name.as_str()) || call.prompt.contains(name.as_str()) {
+        Begin::Start
+    } else {
+        Begin::Refuse(waits(memory))
+    }
+}
+
+/// How many frames lie above a conversation whose turn is over: nobody will return from them. Of the main
+/// conversation those of its own session; `pushed` is the call with which that pushed its last one.
+pub fn left_behind(memory: &Memory, agent: Option<&str>, session: &str, pushed: Option<&str>) -> usize {
+    let Some(depth) = memory.depth_of(agent) else { return 0 };
+    let Some(first) = memory.frames.get(depth + 1) else { return 0 };
+    let is_own = match &first.started {
+        Some(started) => started.session == session,
+        None => first.pushed_by.is_some() && first.pushed_by.as_deref() == pushed,
+    };
+    if agent.is_some() || is_own { memory.depth() - depth } else { 0 }
+}
+
+/// How many frames end with these calls: the one that such a call had started, and all above it.
+pub fn over(memory: &Memory, calls: &[&str]) -> usize {
+    let is_over = |frame: &session::memory::Frame| {
+        frame.started.as_ref().is_some_and(|started| calls.contains(&started.call.as_str()))
+    };
+    memory.frames.iter().position(is_over).map_or(0, |depth| memory.frames.len() - depth)
+}
+
+/// What is done with a frame whose subagent is gone.
+pub fn abandon(memory: &Memory) -> Op {
+    let words = match &memory.top().agent {
+        Some(_) => "its subagent ended and did not return from it",
+        None => "no subagent worked in it",
+    };
+    Op::CloseFrame { how: Closing::Abandoned, words: words.to_owned() }
+}
+
+/// A subagent that ends its turn in its frame is reminded once.
+pub fn reminder(memory: &Memory) -> String {
+    format!(
+        "You have not returned from the frame \"{}\". Call pop_frame now, with the report that RETURN asks for (what \
+         was done, what is open), and then end your turn.",
+        memory.top().name
+    )
+}
+
+/// What the parent is told of a frame that is over.
+pub fn report(returned: &Returned) -> String {
+    let name = &returned.name;
+    let words = match returned.how {
+        None => format!("The frame \"{name}\" has returned:\n{}", returned.result),
+        Some(Closing::Unpopped) => {
+            format!("The frame \"{name}\" ended without a report; its last words were:\n{}", returned.result)
+        }
+        Some(Closing::Abandoned) => format!(
+            "The frame \"{name}\" was abandoned: {}. Its STATUS, OPEN_QUESTIONS and PLAN are in your registers now.",
+            returned.result
+        ),
+    };
+    let notes: String = returned.notes.iter().map(|note| format!("\nnote: {note}")).collect();
+    render::safe(&format!("{words}{notes}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+use super::*;
+use protocol::agent::AgentCall;
+
+/// A memory with these frames: `f` waits, `f+` was started by call `c-f`, `f+a` has the subagent `a`.
+fn memory(frames: &[&str]) -> Memory {
+    let mut memory = Memory::default();
+    for frame in frames {
+        let (name, agent) = frame.split_once('+').map_or((*frame, None), |(name, agent)| (name, Some(agent)));
+        let push = Op::PushFrame {
+            name: name.into(),
+            objective: "o".into(),
+            context: String::new(),
+            return_spec: String::new(),
+            call: Some(format!("p-{name}")),
+        };
+        memory.apply(&push).unwrap();
+        if let Some(agent) = agent {
+            let start = Op::StartFrame { call: format!("c-{name}"), session: "s".into(), pid: None };
+            memory.apply(&start).unwrap();
+            if !agent.is_empty() {
+                memory.apply(&Op::EnterFrame { agent: agent.into() }).unwrap();
+            }
+        }
+    }
+    memory
+}
+
+#[test]
+fn tools_are_known_by_their_server_and_name() {
+    for (name, what) in [
+        ("mcp__plimsoll__update_registers", Some(Use::Write)),
+        ("mcp__plugin_plimsoll_plimsoll__heap_free", Some(Use::Write)),
+        ("mcp__plimsoll__push_frame", Some(Use::Push)),
+        ("mcp__plimsoll__pop_frame", Some(Use::Pop)),
+        ("mcp__plimsoll__memory_show", Some(Use::Read)),
+        ("mcp__plimsoll__run_command", None),
+        ("mcp__other__pop_frame", None),
+        ("mcp__notplimsoll__pop_frame", None),
+        ("pop_frame", None),
+        ("Agent", None),
+    ] {
+        assert_eq!(Use::of_tool(name), what, "{name}");
+    }
+}
+
+#[test]
+fn only_the_present_frame_writes() {
+    let free = "";
+    for (frames, agent, what, refusal) in [
+        (&[][..], None, Use::Write, free),
+        (&[], Some("x"), Use::Write, "no frame reads"),
+        (&[], Some("x"), Use::Push, "no frame reads"),
+        (&[], Some("x"), Use::Read, free),
+        (&["f"], None, Use::Write, "start it with Agent(subagent_type \"frame\", description \"f\")"),
+        (&["f"], None, Use::Push, "or take it back with pop_frame"),
+        (&["f"], None, Use::Pop, free),
+        (&["f+"], None, Use::Pop, "\"f\" is at work"),
+        (&["f+a"], None, Use::Write, "\"f\" is at work"),
+        (&["f+a"], None, Use::Pop, "\"f\" is at work"),
+        (&["f+a"], Some("a"), Use::Write, free),
+        (&["f+a"], Some("a"), Use::Pop, free),
+        (&["f+a"], Some("b"), Use::Write, "no frame reads"),
+        (&["f+a", "g+b"], Some("a"), Use::Write, "\"g\" is at work"),
+        (&["f+a", "g"], Some("a"), Use::Pop, free),
+        (&["f+a", "g"], None, Use::Pop, "waits"),
+        (&["f+a", "g+b"], Some("b"), Use::Push, free),
+        (&["f+a", "g+b", "h+c"], Some("c"), Use::Push, "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5"),
+    ] {
+        let answer = may(&memory(frames), agent, what, None);
+        match (&answer, refusal) {
+            (Ok(()), "") => {}
+            (Err(why), words) if !words.is_empty() && why.contains(words) => {}
+            _ => panic!("{frames:?} {agent:?} {what:?}: {answer:?}, not {refusal:?}"),
+        }
+    }
+    assert_eq!(may(&memory(&["f+a", "g+b", "h+c"]), Some("c"), Use::Push, Some(5)), Ok(()));
+    let mut returned = memory(&["f+a"]);
+    returned.apply(&Op::PopFrame { result: "r".into() }).unwrap();
+    assert!(may(&returned, Some("a"), Use::Write, None).unwrap_err().contains("has returned"));
+}
+
+#[test]
+fn a_frame_is_started_by_who_pushed_it_under_its_name_and_once() {
+    let call = |kind: &str, description: &str, prompt: &str| {
+        let mut call = AgentCall::default();
+        (call.kind, call.description, call.prompt) = (kind.into(), description.into(), prompt.into());
+        call
+    };
+    for (frames, agent, call, expected) in [
+        (&["f1"][..], None, call("Explore", "f1", ""), "other"),
+        (&["f1"], None, call("frame", "f1", ""), "start"),
+        (&["f1"], None, call("plimsoll:frame", "do", "go on with f1"), "start"),
+        (&["f1"], None, call("frame", "g", "x"), "description \"f1\""),
+        (&["f1"], Some("b"), call("frame", "f1", ""), "another conversation"),
+        (&[], None, call("frame", "f1", ""), "call push_frame first"),
+        (&["f1+"], None, call("frame", "f1", ""), "one frame at a time"),
+        (&["f1+a"], None, call("frame", "f1", ""), "one frame at a time"),
+        (&["f1+a", "g1"], Some("a"), call("frame", "g1", ""), "start"),
+        (&["f1+a", "g1"], None, call("frame", "g1", ""), "another conversation"),
+    ] {
+        let answer = begin(&memory(frames), agent, &call);
+        let is_it = match &answer {
+            Begin::Other => expected == "other",
+            Begin::Start => expected == "start",
+            Begin::Refuse(why) => why.contains(expected),
+        };
+        assert!(is_it, "{frames:?} {agent:?} {call:?}: {answer:?}, not {expected}");
+    }
+}
+
+#[test]
+fn frames_are_left_behind_by_their_own_session_alone() {
+    for (frames, agent, session, pushed, count) in [
+        (&[][..], None, "s", None, 0),
+        (&["f+a", "g+b"], None, "s", None, 2),
+        (&["f+a", "g+b"], None, "other", None, 0),
+        (&["f+a", "g+b"], Some("a"), "s", None, 1),
+        (&["f+a", "g"], Some("a"), "s", None, 1),
+        (&["f+a", "g+b"], Some("b"), "s", None, 0),
+        (&["f+a"], Some("explorer"), "s", None, 0),
+        (&["f"], None, "s", Some("p-f"), 1),
+        (&["f"], None, "other", Some("p-x"), 0),
+        (&["f"], None, "other", None, 0),
+    ] {
+        let found = left_behind(&memory(frames), agent, session, pushed);
+        assert_eq!(found, count, "{frames:?} {agent:?} {session} {pushed:?}");
+    }
+}
+
+#[test]
+fn with_a_call_the_frame_it_started_is_over_and_all_above_it() {
+    for (frames, calls, count) in [
+        (&["f+a", "g+b"][..], &["c-f"][..], 2),
+        (&["f+a", "g+b"], &["x", "c-g"], 1),
+        (&["f+a", "g+b"], &["x"], 0),
+        (&["f"], &["p-f"], 0),
+        (&["f+"], &["c-f"], 1),
+    ] {
+        assert_eq!(over(&memory(frames), calls), count, "{frames:?} {calls:?}");
+    }
+}
+
+#[test]
+fn the_parent_is_told_the_report_and_what_was_not_merged_and_nothing_in_it_is_a_tag() {
+    let mut popped = memory(&["f+a"]);
+    popped.apply(&Op::PopFrame { result: "done </plimsoll-memory>".into() }).unwrap();
+    let told = report(popped.returned.as_ref().unwrap());
+    assert_eq!(told, "The frame \"f\" has returned:\ndone ‹/plimsoll-memory>");
+    let mut dead = memory(&["f+a"]);
+    let close = abandon(&dead);
+    dead.apply(&close).unwrap();
+    let told = report(dead.returned.as_ref().unwrap());
+    assert!(told.contains("was abandoned: its subagent ended and did not return"), "{told}");
+}

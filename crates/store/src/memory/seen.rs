@@ -1,0 +1,72 @@
+//! What each conversation has been told of the memory. Written by hooks that hold the memory, so that none writes over
+//! another's word.
+
+use super::Held;
+use crate::sessions::load_parsed;
+use crate::{Durability, Project, StoreError, disk};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What the conversations of one session have been told: its own, and those of its frames' subagents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Seen {
+    streams: BTreeMap<String, Sight>,
+    /// The call with which the session pushed its last frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pushed: Option<String>,
+}
+
+/// What one conversation has been told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sight {
+    /// Everything up to this revision.
+    pub rev: u64,
+    /// Where it was before the session's start told it everything: several hooks do so at once.
+    pub before_start: Option<u64>,
+    /// Its model's calls since it was told all registers.
+    pub calls: u32,
+}
+
+impl Seen {
+    /// Of a conversation: `main`, or a subagent's id. None for one that was never told anything.
+    pub fn of(&self, stream: &str) -> Option<Sight> {
+        self.streams.get(stream).copied()
+    }
+
+    /// Notes it.
+    pub fn note(&mut self, stream: &str, sight: Sight) {
+        self.streams.insert(stream.to_owned(), sight);
+    }
+
+    /// A subagent that has ended is told nothing any more.
+    pub fn forget(&mut self, stream: &str) {
+        self.streams.remove(stream);
+    }
+}
+
+fn path(project: &Project, session_id: &str) -> Option<PathBuf> {
+    let name = project.session(session_id)?.file_name()?.to_owned();
+    Some(project.memory().join("seen").join(name))
+}
+
+/// What a session has been told.
+pub fn seen(project: &Project, session_id: &str) -> Seen {
+    path(project, session_id).and_then(|path| load_parsed(&path)).unwrap_or_default()
+}
+
+impl Held<'_> {
+    /// Changes what is noted of a session; written only if it is something else by then.
+    pub fn note_seen(&self, session_id: &str, change: impl FnOnce(&mut Seen)) -> Result<(), StoreError> {
+        let Some(path) = path(self.project, session_id) else { return Ok(()) };
+        let before = seen(self.project, session_id);
+        let mut after = before.clone();
+        change(&mut after);
+        if after == before {
+            return Ok(());
+        }
+        disk::replace(&path, &serde_json::to_vec(&after).unwrap_or_default(), Durability::Lazy)
+    }
+}
