@@ -38,7 +38,7 @@ enum Verb {
     /// Put Plimsoll's hooks into the settings of this project (or yours)
     Init(init::InitArguments),
     /// Take Plimsoll's hooks out again, and nothing else
-    Uninstall(init::InitArguments),
+    Uninstall(init::PlaceArguments),
     /// Work through a task unattended, one fresh session after another
     Run(run::RunArguments),
     /// Prepare a run for a shell loop and print its environment for `eval`

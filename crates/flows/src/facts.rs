@@ -62,8 +62,11 @@ pub fn is_ours(path: &str) -> bool {
         ".claude/settings",
         ".claude/commands/ralph.md",
         ".claude/commands/handoff.md",
+        ".claude/agents/frame.md",
+        ".claude/mcp.json.plimsoll-backup",
     ];
-    ours.iter().any(|start| path.starts_with(start)) || matches!(path, "PROMPT.md" | "progress.txt")
+    ours.iter().any(|start| path.starts_with(start))
+        || matches!(path, "PROMPT.md" | "progress.txt" | ".mcp.json")
 }
 
 /// Outside git: what changed on the disk since the session began, whoever changed it, with the lines that Edit

@@ -3,14 +3,23 @@
 //! Rules: no file of the user's is changed that we cannot read whole; the settings as they were lie beside
 //! the file before the first change; what is not ours is never removed.
 
-use crate::exclude::{self, Excluded};
-use protocol::settings::{self, Era, OurHook, Unreadable};
+mod client;
+mod files;
+mod memory;
+mod places;
+mod removal;
+
+use crate::exclude::Excluded;
+pub use client::Client;
+pub use files::OwnFile;
+use files::{plan_exclude, write_own};
+pub use memory::{MemoryInstallation, ServerEntry};
+use places::{Places, holds_ours};
+use protocol::settings::{self, Era, Parts, Unreadable};
+pub use removal::{Removal, Returned, plan_removal};
 use std::path::{Path, PathBuf};
 use store::disk::{self, Durability};
 use store::{StoreError, environment};
-
-/// Whoever deletes this line from a command file keeps that file: it is then the user's own.
-const MARKER: &str = "# plimsoll: written by `plimsoll init`";
 
 /// The slash commands that come along.
 pub const COMMANDS: [(&str, &str); 2] = [
@@ -43,6 +52,14 @@ pub enum InstallError {
         /// Where it breaks, and why.
         place: Unreadable,
     },
+    /// The working memory needs events that this client does not know.
+    #[error("the working memory needs a client from {first} on, and {client}")]
+    OldClient {
+        /// The first version that will do.
+        first: String,
+        /// What there is.
+        client: String,
+    },
     /// `--user` without a home.
     #[error("no home directory: neither CLAUDE_CONFIG_DIR nor HOME is set")]
     NoHome,
@@ -60,6 +77,9 @@ impl InstallError {
         match self {
             InstallError::Store(error) => error.hint(),
             InstallError::Unreadable { .. } => "nothing was changed; mend the file and try again",
+            InstallError::OldClient { .. } => {
+                "nothing was changed; update Claude Code, or run `plimsoll init` without --memory"
+            }
             InstallError::NoHome => "set HOME, or install into a project without --user",
             InstallError::Changed { .. } => "try again",
         }
@@ -86,54 +106,6 @@ pub struct Plan<Report> {
     pub report: Report,
 }
 
-/// The client that the settings are written for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Client {
-    /// No `claude` on the PATH.
-    Missing,
-    /// It is there, and did not tell its version.
-    Silent(PathBuf),
-    /// What it says of itself.
-    Version(String),
-}
-
-impl Client {
-    /// The client on the PATH.
-    pub fn installed() -> Client {
-        match environment::find_program("claude") {
-            None => Client::Missing,
-            Some(program) => {
-                launcher::client_version(&program).map_or(Client::Silent(program), Client::Version)
-            }
-        }
-    }
-
-    /// Without a client the modern template is written, for the one that will come; a silent one gets the
-    /// template that every client understands.
-    pub fn era(&self) -> Era {
-        match self {
-            Client::Missing => Era::Modern,
-            Client::Silent(_) => Era::Classic,
-            Client::Version(version) => Era::of_client(version),
-        }
-    }
-}
-
-/// What happens to a slash command's file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CommandFile {
-    /// Written, or brought up to date.
-    Written,
-    /// There already, as it should be.
-    Already,
-    /// The user's own, or changed by the user: left alone.
-    Kept,
-    /// Removed.
-    Removed,
-    /// Not there.
-    Absent,
-}
-
 /// What an installation found and decided.
 #[derive(Debug)]
 pub struct Installation {
@@ -156,55 +128,41 @@ pub struct Installation {
     /// Where the settings as they were are kept, if they are written there now.
     pub backup: Option<PathBuf>,
     /// The slash commands.
-    pub commands: Vec<(PathBuf, CommandFile)>,
+    pub commands: Vec<(PathBuf, OwnFile)>,
+    /// The working memory, where it is asked for or was installed before.
+    pub memory: Option<MemoryInstallation>,
+    /// The working memory's entries go: this client does not know their events.
+    pub memory_dropped: bool,
     /// The exclude file; none for the user's settings, which belong to no project.
     pub excluded: Option<Excluded>,
     /// Programs that the settings name and that are not installed beside this one.
     pub missing_programs: Vec<PathBuf>,
 }
 
-/// What an uninstallation found and decided.
-#[derive(Debug)]
-pub struct Removal {
-    /// The settings file.
-    pub settings: PathBuf,
-    /// The entries that go.
-    pub removed: Vec<OurHook>,
-    /// Our status line goes.
-    pub status_line: bool,
-    /// The file goes back to the bytes it had before the installation.
-    pub restored: bool,
-    /// The file goes, because the installation made it.
-    pub file_removed: bool,
-    /// A backup that stays, because the file has been changed since.
-    pub backup_kept: Option<PathBuf>,
-    /// The slash commands.
-    pub commands: Vec<(PathBuf, CommandFile)>,
-    /// The exclude file, if our lines go.
-    pub exclude: Option<PathBuf>,
-    /// Another settings file of the project that still needs the commands and the exclude lines.
-    pub still_in: Option<PathBuf>,
-}
-
-/// Plans the installation of our entries for the installed client.
+/// Plans the installation of our entries for the installed client; with `memory` also the working memory's. One
+/// that is installed is brought up to date without being asked for.
 pub fn plan_installation(
     scope: Scope,
     project: &Path,
     client: Client,
+    memory: bool,
 ) -> Result<Plan<Installation>, InstallError> {
+    let era = client.era();
+    if memory && era == Era::Classic {
+        return Err(client.too_old());
+    }
     let places = Places::of(scope, project)?;
     let now = disk::read(&places.settings)?;
     let text = decoded(&places.settings, now.as_deref().unwrap_or_default())?;
-    let era = client.era();
-    let merged = settings::install(text, era, &command_for)
+    let merged = settings::install(text, Parts { era, memory }, &command_for)
         .map_err(|place| InstallError::Unreadable { path: places.settings.clone(), place })?;
+    let had_memory = settings::our_hooks(text).unwrap_or_default().iter().any(settings::OurHook::is_memorys);
     let mut changes = Vec::new();
     let users_own = settings::is_free_of_us(text).unwrap_or(false);
     let mut backup = None;
     if merged.text != text {
         if let Some(bytes) = now.as_ref().filter(|_| users_own) {
-            let before = disk::read(&places.backup)?;
-            changes.push(Change { path: places.backup.clone(), before, after: Some(bytes.clone()) });
+            changes.push(backup_of(&places.backup, bytes)?);
             backup = Some(places.backup.clone());
         }
         changes.push(Change {
@@ -215,8 +173,12 @@ pub fn plan_installation(
     }
     let mut commands = Vec::new();
     for (name, text) in COMMANDS {
-        commands.push(write_command(&places.commands.join(name), text, &mut changes)?);
+        commands.push(write_own(&places.commands.join(name), text, &mut changes)?);
     }
+    let memory_installed = match merged.memory {
+        true => Some(memory::plan(&places, memory, merged.variable, &mut changes)?),
+        false => None,
+    };
     let excluded = match scope {
         Scope::User => None,
         Scope::Project | Scope::Local => Some(plan_exclude(project, &mut changes)?),
@@ -233,39 +195,17 @@ pub fn plan_installation(
         also_in: places.others.into_iter().filter(|path| holds_ours(path)).collect(),
         backup,
         commands,
+        memory: memory_installed,
+        memory_dropped: had_memory && !merged.memory,
         excluded,
-        missing_programs: missing_programs(era),
+        missing_programs: missing_programs(Parts { era, memory: merged.memory }),
     };
     Ok(Plan { changes, report })
 }
 
-/// Plans the removal of everything an installation wrote.
-pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, InstallError> {
-    let places = Places::of(scope, project)?;
-    let mut report = Removal {
-        settings: places.settings.clone(),
-        removed: Vec::new(),
-        status_line: false,
-        restored: false,
-        file_removed: false,
-        backup_kept: None,
-        commands: Vec::new(),
-        exclude: None,
-        still_in: places.sibling.clone().filter(|path| holds_ours(path)),
-    };
-    let mut changes = Vec::new();
-    if let Some(now) = disk::read(&places.settings)? {
-        remove_from_settings(&places, now, &mut report, &mut changes)?;
-    }
-    if report.still_in.is_none() {
-        for (name, text) in COMMANDS {
-            report.commands.push(remove_command(&places.commands.join(name), text, &mut changes)?);
-        }
-        if scope != Scope::User {
-            report.exclude = plan_include(project, &mut changes)?;
-        }
-    }
-    Ok(Plan { changes, report })
+/// The file as the user left it, beside it, before our first change.
+fn backup_of(path: &Path, bytes: &[u8]) -> Result<Change, InstallError> {
+    Ok(Change { path: path.to_owned(), before: disk::read(path)?, after: Some(bytes.to_vec()) })
 }
 
 /// Writes what was planned, unless a file is no longer as it was read.
@@ -300,147 +240,13 @@ pub fn command_for(program: &str) -> String {
     }
 }
 
-struct Places {
-    settings: PathBuf,
-    backup: PathBuf,
-    commands: PathBuf,
-    /// The other settings file of the same project, which shares commands and exclude lines.
-    sibling: Option<PathBuf>,
-    /// Every other settings file that the client reads in this project.
-    others: Vec<PathBuf>,
-}
-
-impl Places {
-    fn of(scope: Scope, project: &Path) -> Result<Places, InstallError> {
-        let (shared, local) =
-            (project.join(".claude/settings.json"), project.join(".claude/settings.local.json"));
-        let user = user_directory();
-        let user_settings = user.as_ref().map(|directory| directory.join("settings.json"));
-        let (settings, sibling) = match scope {
-            Scope::Project => (shared.clone(), Some(local.clone())),
-            Scope::Local => (local.clone(), Some(shared.clone())),
-            Scope::User => (user_settings.clone().ok_or(InstallError::NoHome)?, None),
-        };
-        let commands = match (scope, user) {
-            (Scope::User, Some(directory)) => directory.join("commands"),
-            _ => project.join(".claude/commands"),
-        };
-        let mut backup = settings.clone().into_os_string();
-        backup.push(".plimsoll-backup");
-        let others =
-            [Some(shared), Some(local), user_settings].into_iter().flatten().filter(|path| *path != settings);
-        Ok(Places { others: others.collect(), settings, backup: backup.into(), commands, sibling })
-    }
-}
-
-/// The client's own folder of the user.
-fn user_directory() -> Option<PathBuf> {
-    let configured = environment::variable("CLAUDE_CONFIG_DIR").filter(|path| !path.is_empty());
-    configured.map(PathBuf::from).or_else(|| Some(environment::home()?.join(".claude")))
-}
-
 fn decoded<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, InstallError> {
     settings::decode(bytes).map_err(|place| InstallError::Unreadable { path: path.to_owned(), place })
 }
 
-/// Whether another settings file names us; one that cannot be read is none of our business here.
-fn holds_ours(path: &Path) -> bool {
-    let text = disk::read_text(path).ok().flatten();
-    text.is_some_and(|text| settings::has_our_hooks(&text).unwrap_or(false))
-}
-
-fn missing_programs(era: Era) -> Vec<PathBuf> {
+fn missing_programs(parts: Parts) -> Vec<PathBuf> {
     let Some(own) = environment::own_directory() else { return Vec::new() };
-    let named = settings::programs_of(era).into_iter().map(|program| own.join(program));
-    named.filter(|path| !disk::exists(path)).collect()
-}
-
-fn remove_from_settings(
-    places: &Places,
-    now: Vec<u8>,
-    report: &mut Removal,
-    changes: &mut Vec<Change>,
-) -> Result<(), InstallError> {
-    let text = decoded(&places.settings, &now)?;
-    let backup = disk::read(&places.backup)?;
-    let before = backup.as_deref().and_then(|bytes| settings::decode(bytes).ok());
-    let cleared = settings::uninstall(text, before)
-        .map_err(|place| InstallError::Unreadable { path: places.settings.clone(), place })?;
-    if cleared.removed.is_empty() && !cleared.status_line {
-        return Ok(());
-    }
-    let untouched = before.is_some_and(|before| settings::is_untouched_since(before, text));
-    let after = match before {
-        Some(before) if untouched => Some(before.as_bytes().to_vec()),
-        None if cleared.empty && backup.is_none() => None,
-        _ => Some(cleared.text.into_bytes()),
-    };
-    report.removed = cleared.removed;
-    report.status_line = cleared.status_line;
-    report.file_removed = after.is_none();
-    report.restored = backup.is_some() && after == backup;
-    changes.push(Change { path: places.settings.clone(), before: Some(now), after });
-    match backup {
-        Some(_) if !report.restored => report.backup_kept = Some(places.backup.clone()),
-        Some(_) => changes.push(Change { path: places.backup.clone(), before: backup, after: None }),
-        None => {}
-    }
-    Ok(())
-}
-
-fn write_command(
-    path: &Path,
-    text: &str,
-    changes: &mut Vec<Change>,
-) -> Result<(PathBuf, CommandFile), InstallError> {
-    let before = disk::read(path)?;
-    let outcome = match &before {
-        Some(bytes) if bytes == text.as_bytes() => CommandFile::Already,
-        Some(bytes) if !String::from_utf8_lossy(bytes).contains(MARKER) => CommandFile::Kept,
-        _ => CommandFile::Written,
-    };
-    if outcome == CommandFile::Written {
-        changes.push(Change { path: path.to_owned(), before, after: Some(text.as_bytes().to_vec()) });
-    }
-    Ok((path.to_owned(), outcome))
-}
-
-fn remove_command(
-    path: &Path,
-    text: &str,
-    changes: &mut Vec<Change>,
-) -> Result<(PathBuf, CommandFile), InstallError> {
-    let before = disk::read(path)?;
-    let outcome = match &before {
-        None => CommandFile::Absent,
-        Some(bytes) if bytes == text.as_bytes() => CommandFile::Removed,
-        Some(_) => CommandFile::Kept,
-    };
-    if outcome == CommandFile::Removed {
-        changes.push(Change { path: path.to_owned(), before, after: None });
-    }
-    Ok((path.to_owned(), outcome))
-}
-
-fn plan_exclude(project: &Path, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
-    let Some(place) = exclude::place_of(project) else { return Ok(Excluded::NoRepository) };
-    let before = disk::read(&place.file)?;
-    let now = before.clone().unwrap_or_default();
-    let after = place.with_ours(&now, &[]);
-    if after == now {
-        return Ok(Excluded::Already(place.file));
-    }
-    changes.push(Change { path: place.file.clone(), before, after: Some(after) });
-    Ok(Excluded::Written(place.file))
-}
-
-fn plan_include(project: &Path, changes: &mut Vec<Change>) -> Result<Option<PathBuf>, InstallError> {
-    let Some(place) = exclude::place_of(project) else { return Ok(None) };
-    let Some(now) = disk::read(&place.file)? else { return Ok(None) };
-    let after = place.without_ours(&now);
-    if after == now {
-        return Ok(None);
-    }
-    changes.push(Change { path: place.file.clone(), before: Some(now), after: Some(after) });
-    Ok(Some(place.file))
+    let mut named = settings::programs_of(parts);
+    named.extend(parts.memory.then(|| settings::servers::PROGRAM.to_owned()));
+    named.into_iter().map(|program| own.join(program)).filter(|path| !disk::exists(path)).collect()
 }

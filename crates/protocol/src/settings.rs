@@ -4,20 +4,30 @@
 //! list) that our removal leaves empty is removed, unless the text from before the installation, where it is
 //! known, had it too.
 
+pub mod agent;
 mod command;
 mod entries;
+pub mod servers;
+mod status;
 mod text;
+mod variable;
+mod wanted;
 
-use command::{first_word_or_whole, is_ours, program_of, quoted};
-use entries::{entries, find, first_stale, object_or_refuse, put, remove_member, root_members, take_out};
-use serde_json::{Map, Value};
-use std::ops::Range;
+pub use command::quoted;
+use command::{first_word_or_whole, program_of};
+use entries::{entries, find, first_stale, object_or_refuse, put, root_members, take_out};
+use serde_json::Value;
 pub use text::Unreadable;
+pub use variable::Variable;
+use wanted::wanted;
+pub use wanted::{hooks_only, programs_of};
 
 /// The entries for clients that have `PostToolBatch`.
 pub const MODERN: &str = include_str!("../../../hooks-config/settings.modern.json");
 /// The entries for older clients: no event that 1.0.128 does not know.
 pub const CLASSIC: &str = include_str!("../../../hooks-config/settings.classic.json");
+/// What the working memory needs beside the entries of a modern client.
+pub const MEMORY: &str = include_str!("../../../hooks-config/settings.memory.json");
 
 /// Every program that a settings file may name on our behalf, now or by an earlier version of ours.
 pub const PROGRAMS: &[&str] = &[
@@ -60,6 +70,32 @@ impl Era {
             Era::Classic => CLASSIC,
         }
     }
+
+    /// The entries of this era with those of the working memory.
+    pub fn with_memory(self) -> Parts {
+        Parts { era: self, memory: true }
+    }
+}
+
+/// Which of our entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts {
+    /// Those of the load line, for such a client.
+    pub era: Era,
+    /// Those of the working memory, too. No classic client gets them: it does not know their events.
+    pub memory: bool,
+}
+
+impl Parts {
+    fn has_memory(self) -> bool {
+        self.memory && self.era == Era::Modern
+    }
+}
+
+impl From<Era> for Parts {
+    fn from(era: Era) -> Parts {
+        Parts { era, memory: false }
+    }
 }
 
 /// The three numbers of `2.1.329 (Claude Code)`.
@@ -84,6 +120,13 @@ pub struct OurHook {
     pub command: String,
 }
 
+impl OurHook {
+    /// Whether the working memory needs it, and not the load line.
+    pub fn is_memorys(&self) -> bool {
+        wanted::is_memorys(&self.program)
+    }
+}
+
 /// A settings text with our entries in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
@@ -95,6 +138,10 @@ pub struct Merged {
     pub foreign_hooks: usize,
     /// The command of a status line that is not ours and stays.
     pub foreign_status_line: Option<String>,
+    /// The file has the working memory's entries.
+    pub memory: bool,
+    /// What became of the memory's variable, where it was asked for.
+    pub variable: Option<Variable>,
     /// The file says `disableAllHooks`: nothing of ours will run.
     pub hooks_switched_off: bool,
 }
@@ -108,29 +155,10 @@ pub struct Cleared {
     pub removed: Vec<OurHook>,
     /// Our status line was taken out.
     pub status_line: bool,
+    /// The memory's variable was taken out.
+    pub variable: bool,
     /// Nothing is left in the file.
     pub empty: bool,
-}
-
-/// The template as a value, each command spelled as this machine finds it, for `--settings`; hooks only.
-pub fn hooks_only(era: Era, command_for: &dyn Fn(&str) -> String) -> Value {
-    let mut hooks = Map::new();
-    for wanted in wanted(era, command_for) {
-        let groups = hooks.entry(wanted.event).or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(groups) = groups {
-            groups.push(wanted.group);
-        }
-    }
-    Value::Object(Map::from_iter([("hooks".to_owned(), Value::Object(hooks))]))
-}
-
-/// The programs that a template names, each once.
-pub fn programs_of(era: Era) -> Vec<String> {
-    let mut programs: Vec<String> = wanted(era, &str::to_owned).into_iter().map(|one| one.program).collect();
-    programs.push(status_line_command(era.template()).unwrap_or_default());
-    programs.sort();
-    programs.dedup();
-    programs
 }
 
 /// A settings file's bytes as text; where they are not UTF-8, the place.
@@ -159,23 +187,36 @@ pub fn is_free_of_us(existing: &str) -> Result<bool, Unreadable> {
 }
 
 /// Puts our entries in: those that are there are brought up to date in place, those of another era go, the
-/// rest of the file keeps its bytes. A missing file is the empty text.
-pub fn install(existing: &str, era: Era, command_for: &dyn Fn(&str) -> String) -> Result<Merged, Unreadable> {
+/// rest of the file keeps its bytes. A missing file is the empty text. A memory that is installed stays so without
+/// being asked for, unless the client cannot bear it.
+pub fn install(
+    existing: &str,
+    parts: impl Into<Parts>,
+    command_for: &dyn Fn(&str) -> String,
+) -> Result<Merged, Unreadable> {
+    let asked: Parts = parts.into();
     let (mark, mut body) = start(existing);
     let root = root_members(&body)?;
     if let Some(hooks) = root.iter().find(|member| member.key == "hooks") {
         object_or_refuse(&body, &hooks.value, "hooks")?;
     }
-    let wanted = wanted(era, command_for);
-    for (index, one) in wanted.iter().enumerate() {
-        let rank = wanted[..index].iter().filter(|other| other.is_same_hook(one)).count();
-        body = put(&body, one, rank)?;
+    let installed = find(&body)?.iter().any(|found| found.hook.is_memorys());
+    let parts = Parts { memory: asked.memory || installed, ..asked };
+    let wanted = wanted(parts, command_for);
+    for index in 0..wanted.len() {
+        body = put(&body, &wanted, index)?;
     }
     while let Some(stale) = first_stale(&body, &wanted)? {
         body = take_out(&body, &stale, None)?;
     }
-    let (text, foreign_status_line) = put_status_line(&body, command_for)?;
+    let (text, foreign_status_line) = status::put(&body, command_for)?;
     body = text;
+    let mut variable = None;
+    // Whoever took the variable out again is not asked a second time.
+    if asked.has_memory() {
+        let (text, became) = variable::put(&body)?;
+        (body, variable) = (text, Some(became));
+    }
     let mut events: Vec<String> = Vec::new();
     for one in wanted {
         if !events.contains(&one.event) {
@@ -191,6 +232,8 @@ pub fn install(existing: &str, era: Era, command_for: &dyn Fn(&str) -> String) -
         events,
         foreign_hooks,
         foreign_status_line,
+        memory: parts.has_memory(),
+        variable,
         hooks_switched_off,
     })
 }
@@ -198,87 +241,42 @@ pub fn install(existing: &str, era: Era, command_for: &dyn Fn(&str) -> String) -
 /// Takes our entries out. `before` is the file as it was before the installation, where that is known.
 pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Cleared, Unreadable> {
     let (mark, mut body) = start(existing);
-    let before = before.and_then(|before| serde_json::from_str(&start(before).1).ok());
+    let before = before.and_then(parsed);
     let mut removed = Vec::new();
     while let Some(found) = find(&body)?.into_iter().next() {
         body = take_out(&body, &found, before.as_ref())?;
         removed.push(found.hook);
     }
-    let root = root_members(&body)?;
-    let ours = root.iter().position(|member| {
-        member.key == "statusLine"
-            && status_command(&body, &member.value).is_some_and(|command| is_ours(&command, false))
-    });
-    if let Some(index) = ours {
-        body = remove_member(&body, &text::whole(&body)?, index)?;
-    }
+    let without_line = status::take_out(&body)?;
+    let status_line = without_line.is_some();
+    body = without_line.unwrap_or(body);
+    // Without an entry of the memory's the variable is none of our business.
+    let memory = removed.iter().any(OurHook::is_memorys);
+    let without = if memory { variable::take_out(&body, before.as_ref())? } else { None };
+    let variable = without.is_some();
+    body = without.unwrap_or(body);
     let empty = root_members(&body)?.is_empty();
-    let text =
-        if removed.is_empty() && ours.is_none() { existing.to_owned() } else { format!("{mark}{body}") };
-    Ok(Cleared { text, removed, status_line: ours.is_some(), empty })
+    let text = if removed.is_empty() && !status_line { existing.to_owned() } else { format!("{mark}{body}") };
+    Ok(Cleared { text, removed, status_line, variable, empty })
 }
 
-/// Whether the file is still exactly what an installation made of `before`, whatever the paths and the era
-/// were: then `before` may be put back byte for byte.
+/// Whether the file is still exactly what an installation made of `before`, whatever the paths, the era and the
+/// parts were: then `before` may be put back byte for byte.
 pub fn is_untouched_since(before: &str, current: &str) -> bool {
     let Ok(hooks) = our_hooks(current) else { return false };
     // A text that had entries of ours was never the user's own.
     if !is_free_of_us(before).unwrap_or(false) {
         return false;
     }
-    let status = status_line_command(current);
+    let status = status::line_command(current);
     let spelled = |program: &str| -> String {
         let found = hooks.iter().find(|hook| hook.program == program).map(|hook| hook.command.clone());
         let found = found.or_else(|| status.clone().filter(|command| program_of(command, false) == program));
         found.map_or_else(|| program.to_owned(), |command| first_word_or_whole(&command))
     };
-    [Era::Modern, Era::Classic]
+    [Era::Modern.into(), Era::Classic.into(), Era::Modern.with_memory()]
         .into_iter()
-        .any(|era| install(before, era, &spelled).is_ok_and(|merged| merged.text == current))
-}
-
-// One entry of the template, its command already spelled.
-struct Wanted {
-    event: String,
-    program: String,
-    group: Value,
-}
-
-impl Wanted {
-    fn is_same_hook(&self, other: &Wanted) -> bool {
-        self.event == other.event && self.program == other.program
-    }
-
-    fn entry(&self) -> Value {
-        self.group.pointer("/hooks/0").cloned().unwrap_or_default()
-    }
-}
-
-fn wanted(era: Era, command_for: &dyn Fn(&str) -> String) -> Vec<Wanted> {
-    let template: Value = serde_json::from_str(era.template()).unwrap_or_default();
-    let mut all = Vec::new();
-    let events = template.get("hooks").and_then(Value::as_object).cloned().unwrap_or_default();
-    for (event, groups) in events {
-        for mut group in groups.as_array().cloned().unwrap_or_default() {
-            let Some(entry) = group.pointer_mut("/hooks/0").and_then(Value::as_object_mut) else { continue };
-            let program = entry.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
-            spell(entry, era, command_for(&program));
-            all.push(Wanted { event: event.clone(), program, group });
-        }
-    }
-    all
-}
-
-/// Some old clients take the exec form and then hand the command to a shell nevertheless: where the path
-/// needs quotes, they get the shell form, which every client reads alike.
-fn spell(entry: &mut Map<String, Value>, era: Era, command: String) {
-    let no_arguments = entry.get("args").and_then(Value::as_array).is_none_or(Vec::is_empty);
-    if era == Era::Classic && no_arguments && quoted(&command) != command {
-        entry.insert("command".to_owned(), quoted(&command).into());
-        entry.shift_remove("args");
-    } else {
-        entry.insert("command".to_owned(), command.into());
-    }
+        .any(|parts: Parts| install(before, parts, &spelled).is_ok_and(|merged| merged.text == current))
 }
 
 /// The text without a byte order mark, and the mark; an empty text counts as an empty object.
@@ -290,37 +288,7 @@ fn start(existing: &str) -> (&'static str, String) {
     (mark, if body.trim().is_empty() { "{}\n".to_owned() } else { body.to_owned() })
 }
 
-/// The text with our status line, unless it has another one, whose command is then named.
-fn put_status_line(
-    body: &str,
-    command_for: &dyn Fn(&str) -> String,
-) -> Result<(String, Option<String>), Unreadable> {
-    let template: Value = serde_json::from_str(MODERN).unwrap_or_default();
-    let mut line = template.get("statusLine").cloned().unwrap_or_default();
-    let program = line.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if let Some(line) = line.as_object_mut() {
-        // The client always hands a status line's command to a shell.
-        line.insert("command".to_owned(), quoted(&command_for(&program)).into());
-    }
-    let root = root_members(body)?;
-    let Some(member) = root.into_iter().find(|member| member.key == "statusLine") else {
-        return Ok((text::append(body, &text::whole(body)?, Some("statusLine"), &line), None));
-    };
-    let command = status_command(body, &member.value);
-    if !command.as_deref().is_some_and(|command| is_ours(command, false)) {
-        return Ok((body.to_owned(), Some(command.unwrap_or_else(|| body[member.value].to_owned()))));
-    }
-    let same = text::value(body, &member.value) == line;
-    Ok((if same { body.to_owned() } else { text::replace(body, &member.value, &line) }, None))
-}
-
-fn status_command(body: &str, at: &Range<usize>) -> Option<String> {
-    let fields = text::members(body, at).ok()??;
-    text::string(body, &fields.iter().find(|field| field.key == "command")?.value)
-}
-
-fn status_line_command(existing: &str) -> Option<String> {
-    let (_, body) = start(existing);
-    let root = root_members(&body).ok()?;
-    status_command(&body, &root.iter().find(|member| member.key == "statusLine")?.value)
+/// A text from before as a value, if it is one.
+fn parsed(before: &str) -> Option<Value> {
+    serde_json::from_str(&start(before).1).ok()
 }

@@ -1,8 +1,9 @@
 //! Hook entries where they stand in a settings text: found, put in, taken out.
 
+use super::OurHook;
 use super::command::{is_ours, program_of};
 use super::text::{self, Unreadable};
-use super::{OurHook, Wanted};
+use super::wanted::Wanted;
 use serde_json::{Map, Value};
 use std::ops::Range;
 
@@ -11,6 +12,8 @@ pub(super) struct Entry {
     event: String,
     command: String,
     exec_form: bool,
+    arguments: Vec<Value>,
+    matcher: String,
     /// The group has no key but `matcher` and `hooks`, and holds this one entry.
     alone: bool,
     group: Range<usize>,
@@ -53,6 +56,8 @@ pub(super) fn entries(body: &str) -> Result<Vec<Entry>, Unreadable> {
         for (group_index, group) in groups.into_iter().enumerate() {
             let keys = text::members(body, &group)?.unwrap_or_default();
             let plain = keys.iter().all(|member| member.key == "matcher" || member.key == "hooks");
+            let matcher = keys.iter().find(|member| member.key == "matcher");
+            let matcher = matcher.and_then(|member| text::string(body, &member.value)).unwrap_or_default();
             let Some(list) = keys.into_iter().find(|member| member.key == "hooks") else { continue };
             let places = text::elements(body, &list.value).unwrap_or_default();
             let alone = plain && places.len() == 1;
@@ -60,10 +65,13 @@ pub(super) fn entries(body: &str) -> Result<Vec<Entry>, Unreadable> {
                 let fields = text::members(body, &place)?.unwrap_or_default();
                 let field = |name: &str| fields.iter().find(|field| field.key == name);
                 let command = field("command").and_then(|field| text::string(body, &field.value));
+                let arguments = field("args").map(|field| text::value(body, &field.value));
                 all.push(Entry {
                     event: event.key.clone(),
                     command: command.unwrap_or_default(),
                     exec_form: field("args").is_some(),
+                    arguments: arguments.and_then(|list| list.as_array().cloned()).unwrap_or_default(),
+                    matcher: matcher.clone(),
                     alone,
                     group: group.clone(),
                     group_index,
@@ -90,26 +98,43 @@ pub(super) fn find(body: &str) -> Result<Vec<Found>, Unreadable> {
         .collect())
 }
 
-/// The entry that the template does not ask for, if there is one.
-pub(super) fn first_stale(body: &str, wanted: &[Wanted]) -> Result<Option<Found>, Unreadable> {
-    let mut seen: Vec<OurHook> = Vec::new();
-    for found in find(body)? {
-        let same = |event: &str, program: &str| event == found.hook.event && program == found.hook.program;
-        let before = seen.iter().filter(|hook| same(&hook.event, &hook.program)).count();
-        if before >= wanted.iter().filter(|one| same(&one.event, &one.program)).count() {
-            return Ok(Some(found));
+/// For each wanted entry the one of the file that stands for it. Several of one program under one event are told
+/// apart by their arguments and matcher; what then is left over, from an earlier version or a hand, is taken in
+/// order.
+fn pairs(found: &[Found], wanted: &[Wanted]) -> Vec<Option<usize>> {
+    let mut pairs = vec![None; wanted.len()];
+    let mut taken = vec![false; found.len()];
+    let alike: [fn(&Entry, &Wanted) -> bool; 3] = [
+        |entry, one| entry.arguments == one.arguments() && entry.matcher == one.matcher(),
+        |entry, one| entry.arguments == one.arguments(),
+        |_, _| true,
+    ];
+    for alike in alike {
+        for (pair, one) in pairs.iter_mut().zip(wanted).filter(|(pair, _)| pair.is_none()) {
+            let same = |Found { hook, entry }: &Found| {
+                hook.event == one.event && hook.program == one.program && alike(entry, one)
+            };
+            *pair = (0..found.len()).find(|index| !taken[*index] && same(&found[*index]));
+            pair.iter().for_each(|index| taken[*index] = true);
         }
-        seen.push(found.hook);
     }
-    Ok(None)
+    pairs
 }
 
-/// Brings the entry of that rank (of several alike) up to date, or adds it as the last group of its event.
-pub(super) fn put(body: &str, one: &Wanted, rank: usize) -> Result<String, Unreadable> {
-    let mut alike = find(body)?
-        .into_iter()
-        .filter(|found| found.hook.event == one.event && found.hook.program == one.program);
-    if let Some(Found { entry, .. }) = alike.nth(rank) {
+/// The entry that no template asks for, if there is one.
+pub(super) fn first_stale(body: &str, wanted: &[Wanted]) -> Result<Option<Found>, Unreadable> {
+    let mut found = find(body)?;
+    let pairs = pairs(&found, wanted);
+    let stale = (0..found.len()).find(|index| !pairs.contains(&Some(*index)));
+    Ok(stale.map(|index| found.swap_remove(index)))
+}
+
+/// Brings the entry that stands for one of the wanted up to date, or adds it as the last group of its event.
+pub(super) fn put(body: &str, wanted: &[Wanted], index: usize) -> Result<String, Unreadable> {
+    let Some(one) = wanted.get(index) else { return Ok(body.to_owned()) };
+    let mut found = find(body)?;
+    if let Some(place) = pairs(&found, wanted)[index] {
+        let Found { entry, .. } = found.swap_remove(place);
         // A group shared with others keeps its matcher; one of ours alone follows the template.
         let (place, value) =
             if entry.alone { (entry.group, one.group.clone()) } else { (entry.place, one.entry()) };

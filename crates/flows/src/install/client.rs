@@ -1,0 +1,52 @@
+//! The client that an installation is for.
+
+use super::InstallError;
+use protocol::settings::{Era, FIRST_MODERN};
+use std::path::PathBuf;
+use store::environment;
+
+/// The client that the settings are written for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Client {
+    /// No `claude` on the PATH.
+    Missing,
+    /// It is there, and did not tell its version.
+    Silent(PathBuf),
+    /// What it says of itself.
+    Version(String),
+}
+
+impl Client {
+    /// The client on the PATH.
+    pub fn installed() -> Client {
+        match environment::find_program("claude") {
+            None => Client::Missing,
+            Some(program) => {
+                launcher::client_version(&program).map_or(Client::Silent(program), Client::Version)
+            }
+        }
+    }
+
+    /// Without a client the modern template is written, for the one that will come; a silent one gets the
+    /// template that every client understands.
+    pub fn era(&self) -> Era {
+        match self {
+            Client::Missing => Era::Modern,
+            Client::Silent(_) => Era::Classic,
+            Client::Version(version) => Era::of_client(version),
+        }
+    }
+
+    /// Why such a client gets no working memory.
+    pub(super) fn too_old(&self) -> InstallError {
+        let (major, minor, patch) = FIRST_MODERN;
+        let client = match self {
+            Client::Missing => "there is none".to_owned(),
+            Client::Silent(path) => format!("{} does not tell its version", path.display()),
+            Client::Version(version) => {
+                format!("this one is {}", version.split_whitespace().next().unwrap_or("?"))
+            }
+        };
+        InstallError::OldClient { first: format!("{major}.{minor}.{patch}"), client }
+    }
+}

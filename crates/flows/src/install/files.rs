@@ -1,0 +1,84 @@
+//! Files of our own beside the settings: slash commands, the agent, git's exclude file.
+
+use super::{Change, InstallError};
+use crate::exclude::{self, Excluded};
+use std::path::{Path, PathBuf};
+use store::disk;
+
+/// Whoever deletes this line from a file of ours keeps that file: it is then the user's own.
+const MARKER: &str = "# plimsoll: written by `plimsoll init`";
+
+/// What happens to a file of our own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnFile {
+    /// Written, or brought up to date.
+    Written,
+    /// There already, as it should be.
+    Already,
+    /// The user's own, or changed by the user: left alone.
+    Kept,
+    /// Removed.
+    Removed,
+    /// Not there.
+    Absent,
+}
+
+pub(super) fn write_own(
+    path: &Path,
+    text: &str,
+    changes: &mut Vec<Change>,
+) -> Result<(PathBuf, OwnFile), InstallError> {
+    let before = disk::read(path)?;
+    let outcome = match &before {
+        Some(bytes) if bytes == text.as_bytes() => OwnFile::Already,
+        Some(bytes) if !String::from_utf8_lossy(bytes).contains(MARKER) => OwnFile::Kept,
+        _ => OwnFile::Written,
+    };
+    if outcome == OwnFile::Written {
+        changes.push(Change { path: path.to_owned(), before, after: Some(text.as_bytes().to_vec()) });
+    }
+    Ok((path.to_owned(), outcome))
+}
+
+pub(super) fn remove_own(
+    path: &Path,
+    text: &str,
+    changes: &mut Vec<Change>,
+) -> Result<(PathBuf, OwnFile), InstallError> {
+    let before = disk::read(path)?;
+    let outcome = match &before {
+        None => OwnFile::Absent,
+        Some(bytes) if bytes == text.as_bytes() => OwnFile::Removed,
+        Some(_) => OwnFile::Kept,
+    };
+    if outcome == OwnFile::Removed {
+        changes.push(Change { path: path.to_owned(), before, after: None });
+    }
+    Ok((path.to_owned(), outcome))
+}
+
+pub(super) fn plan_exclude(project: &Path, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
+    let Some(place) = exclude::place_of(project) else { return Ok(Excluded::NoRepository) };
+    let before = disk::read(&place.file)?;
+    let now = before.clone().unwrap_or_default();
+    let after = place.with_ours(&now, &[]);
+    if after == now {
+        return Ok(Excluded::Already(place.file));
+    }
+    changes.push(Change { path: place.file.clone(), before, after: Some(after) });
+    Ok(Excluded::Written(place.file))
+}
+
+pub(super) fn plan_include(
+    project: &Path,
+    changes: &mut Vec<Change>,
+) -> Result<Option<PathBuf>, InstallError> {
+    let Some(place) = exclude::place_of(project) else { return Ok(None) };
+    let Some(now) = disk::read(&place.file)? else { return Ok(None) };
+    let after = place.without_ours(&now);
+    if after == now {
+        return Ok(None);
+    }
+    changes.push(Change { path: place.file.clone(), before: Some(now), after: Some(after) });
+    Ok(Some(place.file))
+}

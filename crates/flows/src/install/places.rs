@@ -1,0 +1,75 @@
+//! Where an installation's files lie.
+
+use super::{InstallError, Scope};
+use protocol::settings::{self, OurHook};
+use std::path::{Path, PathBuf};
+use store::{disk, environment};
+
+pub(super) struct Places {
+    pub(super) settings: PathBuf,
+    pub(super) backup: PathBuf,
+    pub(super) commands: PathBuf,
+    pub(super) agent: PathBuf,
+    /// The project's list of MCP servers and its backup; none for the user, whose list the client itself rewrites
+    /// all the time.
+    pub(super) servers: Option<(PathBuf, PathBuf)>,
+    /// The other settings file of the same project, which shares commands, exclude lines and memory.
+    pub(super) sibling: Option<PathBuf>,
+    /// Every other settings file that the client reads in this project.
+    pub(super) others: Vec<PathBuf>,
+}
+
+impl Places {
+    pub(super) fn of(scope: Scope, project: &Path) -> Result<Places, InstallError> {
+        let (shared, local) =
+            (project.join(".claude/settings.json"), project.join(".claude/settings.local.json"));
+        let user = user_directory();
+        let user_settings = user.as_ref().map(|directory| directory.join("settings.json"));
+        let (file, sibling) = match scope {
+            Scope::Project => (shared.clone(), Some(local.clone())),
+            Scope::Local => (local.clone(), Some(shared.clone())),
+            Scope::User => (user_settings.clone().ok_or(InstallError::NoHome)?, None),
+        };
+        let folder = match (scope, user) {
+            (Scope::User, Some(directory)) => directory,
+            _ => project.join(".claude"),
+        };
+        // Where git's exclude lines already cover it.
+        let servers_backup = project.join(".claude/mcp.json.plimsoll-backup");
+        let servers = (scope != Scope::User).then(|| (project.join(".mcp.json"), servers_backup));
+        let mut backup = file.clone().into_os_string();
+        backup.push(".plimsoll-backup");
+        let others =
+            [Some(shared), Some(local), user_settings].into_iter().flatten().filter(|path| *path != file);
+        Ok(Places {
+            others: others.collect(),
+            settings: file,
+            backup: backup.into(),
+            commands: folder.join("commands"),
+            agent: folder.join("agents").join(format!("{}.md", settings::agent::NAME)),
+            servers,
+            sibling,
+        })
+    }
+}
+
+/// The client's own folder of the user.
+fn user_directory() -> Option<PathBuf> {
+    let configured = environment::variable("CLAUDE_CONFIG_DIR").filter(|path| !path.is_empty());
+    configured.map(PathBuf::from).or_else(|| Some(environment::home()?.join(".claude")))
+}
+
+/// Whether another settings file names us; one that cannot be read is none of our business here.
+pub(super) fn holds_ours(path: &Path) -> bool {
+    !hooks_in(path).is_empty()
+}
+
+/// Whether another settings file still needs the working memory.
+pub(super) fn holds_memory(path: &Path) -> bool {
+    hooks_in(path).iter().any(OurHook::is_memorys)
+}
+
+fn hooks_in(path: &Path) -> Vec<OurHook> {
+    let text = disk::read_text(path).ok().flatten().unwrap_or_default();
+    settings::our_hooks(&text).unwrap_or_default()
+}

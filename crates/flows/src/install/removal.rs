@@ -1,0 +1,139 @@
+//! Everything that an installation wrote, taken out again.
+
+use super::files::{OwnFile, plan_include, remove_own};
+use super::memory::plan_server_removal;
+use super::places::{Places, holds_memory, holds_ours};
+use super::{COMMANDS, Change, InstallError, Plan, Scope, decoded};
+use protocol::settings::{self, OurHook};
+use std::path::{Path, PathBuf};
+use store::disk;
+
+/// A file that was ours in parts, without them.
+#[derive(Debug)]
+pub struct Returned {
+    /// The file.
+    pub path: PathBuf,
+    /// It goes back to the bytes it had before the installation.
+    pub restored: bool,
+    /// It goes, because the installation made it.
+    pub file_removed: bool,
+    /// A backup that stays, because the file has been changed since.
+    pub backup_kept: Option<PathBuf>,
+}
+
+impl Returned {
+    /// Plans the file's new text (none: it goes), and what becomes of its backup.
+    pub(super) fn plan(
+        (path, now): (&Path, &[u8]),
+        after: Option<String>,
+        (backup, kept): (&Path, Option<Vec<u8>>),
+        changes: &mut Vec<Change>,
+    ) -> Returned {
+        let after = after.map(String::into_bytes);
+        let restored = kept.is_some() && after == kept;
+        let file_removed = after.is_none();
+        changes.push(Change { path: path.to_owned(), before: Some(now.to_vec()), after });
+        let mut backup_kept = None;
+        match kept {
+            Some(_) if !restored => backup_kept = Some(backup.to_owned()),
+            Some(_) => changes.push(Change { path: backup.to_owned(), before: kept, after: None }),
+            None => {}
+        }
+        Returned { path: path.to_owned(), restored, file_removed, backup_kept }
+    }
+}
+
+/// What an uninstallation found and decided.
+#[derive(Debug)]
+pub struct Removal {
+    /// The settings file.
+    pub settings: PathBuf,
+    /// The entries that go.
+    pub removed: Vec<OurHook>,
+    /// Our status line goes.
+    pub status_line: bool,
+    /// The working memory's variable goes.
+    pub variable: bool,
+    /// The settings file without ours; none if nothing was in it.
+    pub returned: Option<Returned>,
+    /// The slash commands.
+    pub commands: Vec<(PathBuf, OwnFile)>,
+    /// The project's list of MCP servers without ours, if it was there.
+    pub servers: Option<Returned>,
+    /// The agent of a frame, where no other settings file needs it.
+    pub agent: Option<(PathBuf, OwnFile)>,
+    /// The exclude file, if our lines go.
+    pub exclude: Option<PathBuf>,
+    /// Another settings file of the project that still needs the commands and the exclude lines.
+    pub still_in: Option<PathBuf>,
+    /// Another settings file of the project that still needs the working memory.
+    pub memory_still_in: Option<PathBuf>,
+    /// What a person may have added to the user's own list of servers is left there.
+    pub by_hand: bool,
+}
+
+/// Plans the removal of everything an installation wrote.
+pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, InstallError> {
+    let places = Places::of(scope, project)?;
+    let mut report = Removal {
+        settings: places.settings.clone(),
+        removed: Vec::new(),
+        status_line: false,
+        variable: false,
+        returned: None,
+        commands: Vec::new(),
+        servers: None,
+        agent: None,
+        exclude: None,
+        still_in: places.sibling.clone().filter(|path| holds_ours(path)),
+        memory_still_in: places.sibling.clone().filter(|path| holds_memory(path)),
+        by_hand: false,
+    };
+    let mut changes = Vec::new();
+    if let Some(now) = disk::read(&places.settings)? {
+        remove_from_settings(&places, &now, &mut report, &mut changes)?;
+    }
+    if report.memory_still_in.is_none() {
+        if let Some((list, backup)) = &places.servers {
+            report.servers = plan_server_removal(list, backup, &mut changes)?;
+        }
+        report.agent = Some(remove_own(&places.agent, settings::agent::FILE, &mut changes)?);
+    }
+    report.by_hand = scope == Scope::User && report.removed.iter().any(OurHook::is_memorys);
+    if report.still_in.is_none() {
+        for (name, text) in COMMANDS {
+            report.commands.push(remove_own(&places.commands.join(name), text, &mut changes)?);
+        }
+        if scope != Scope::User {
+            report.exclude = plan_include(project, &mut changes)?;
+        }
+    }
+    Ok(Plan { changes, report })
+}
+
+fn remove_from_settings(
+    places: &Places,
+    now: &[u8],
+    report: &mut Removal,
+    changes: &mut Vec<Change>,
+) -> Result<(), InstallError> {
+    let text = decoded(&places.settings, now)?;
+    let backup = disk::read(&places.backup)?;
+    let before = backup.as_deref().and_then(|bytes| settings::decode(bytes).ok());
+    let cleared = settings::uninstall(text, before)
+        .map_err(|place| InstallError::Unreadable { path: places.settings.clone(), place })?;
+    if cleared.removed.is_empty() && !cleared.status_line {
+        return Ok(());
+    }
+    let untouched = before.is_some_and(|before| settings::is_untouched_since(before, text));
+    let after = match before {
+        Some(before) if untouched => Some(before.to_owned()),
+        None if cleared.empty && backup.is_none() => None,
+        _ => Some(cleared.text),
+    };
+    report.removed = cleared.removed;
+    report.status_line = cleared.status_line;
+    report.variable = cleared.variable;
+    report.returned = Some(Returned::plan((&places.settings, now), after, (&places.backup, backup), changes));
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The working memory's entries, its server and its agent: in, again, and out.
+
+use protocol::settings::servers::{self, Entry};
+use protocol::settings::{self, Era, Variable, agent, install, is_untouched_since, uninstall};
+use serde_json::{Value, json};
+
+const DEPTH: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
+
+fn bare(program: &str) -> String {
+    program.to_owned()
+}
+
+fn spaced(program: &str) -> String {
+    format!("/home/a b/it's/{program}")
+}
+
+fn with_memory(text: &str) -> String {
+    install(text, Era::Modern.with_memory(), &bare).map(|merged| merged.text).unwrap_or_default()
+}
+
+fn value(text: &str) -> Value {
+    serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap()
+}
+
+/// Each (matcher, program, arguments) under an event.
+fn entries(text: &str, event: &str) -> Vec<(String, String, Value)> {
+    let groups = value(text)["hooks"][event].as_array().cloned().unwrap_or_default();
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let one = |group: Value| {
+        (word(&group["matcher"]), word(&group["hooks"][0]["command"]), group["hooks"][0]["args"].clone())
+    };
+    groups.into_iter().map(one).collect()
+}
+
+const TEXTS: &[&str] = &[
+    "{}\n",
+    "\u{feff}{}\n",
+    "{\n\t\"a\": 1.50,\n\n\t\"b\": \"\\u00e9\"\n}\n",
+    "{\r\n  \"a\": 1\r\n}\r\n",
+    r#"{"model":"opus","env":{"A":"1"}}"#,
+    "{\n  \"env\": {\n    \"A\": \"1\"\n  },\n  \"z\": null\n}",
+    r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"chunks-1"}]}]}}"#,
+    "{\n  \"statusLine\": {\"type\": \"command\", \"command\": \"starship\"}\n}\n",
+];
+
+#[test]
+fn each_argument_of_one_program_is_an_entry_of_its_own() {
+    let text = with_memory("{}");
+    let mut expected = vec![(String::new(), "plimsoll-session-start".to_owned(), json!([]))];
+    let arguments = ["overview", "chunks-1", "chunks-2", "chunks-3", "chunks-4", "chunks-5", "chunks-6"];
+    expected.extend(arguments.map(|one| (String::new(), "plimsoll-memory".to_owned(), json!([one]))));
+    assert_eq!(entries(&text, "SessionStart"), expected);
+    assert_eq!(entries(&text, "PostToolUse"), [("Agent".to_owned(), "plimsoll-frame".to_owned(), json!([]))]);
+    assert_eq!(entries(&text, "SubagentStart")[0].0, "frame");
+    assert!(entries(&text, "PreToolUse")[0].0.contains("push_frame"));
+}
+
+#[test]
+fn the_memory_goes_in_once_and_comes_out_byte_for_byte() {
+    for text in TEXTS {
+        for spell in [bare, spaced] {
+            let once = install(text, Era::Modern.with_memory(), &spell).unwrap();
+            assert!(once.memory && once.variable == Some(Variable::Set(DEPTH.to_owned())));
+            let once = once.text;
+            assert_eq!(value(&once)["env"][DEPTH], "5");
+            assert_eq!(install(&once, Era::Modern.with_memory(), &spell).unwrap().text, once);
+            assert_eq!(install(&once, Era::Modern, &spell).unwrap().text, once, "it stays unasked");
+            let out = uninstall(&once, None).unwrap();
+            assert_eq!((out.text.as_str(), out.variable), (*text, true), "{once}");
+            assert!(is_untouched_since(text, &once), "{once}");
+            let later = install(text, Era::Modern, &spell).unwrap().text;
+            assert_eq!(with_memory_spelled(&later, &spell), once, "first without, then with");
+        }
+    }
+}
+
+fn with_memory_spelled(text: &str, spell: &dyn Fn(&str) -> String) -> String {
+    install(text, Era::Modern.with_memory(), spell).unwrap().text
+}
+
+#[test]
+fn an_entry_taken_out_by_hand_comes_back_and_moves_no_other() {
+    let whole = with_memory("{}\n");
+    let mut cut = value(&whole);
+    cut["hooks"]["SessionStart"].as_array_mut().unwrap().remove(2);
+    let mended = with_memory(&cut.to_string());
+    let mut arguments: Vec<Value> = entries(&mended, "SessionStart").into_iter().map(|one| one.2).collect();
+    assert_eq!(arguments.pop(), Some(json!(["chunks-1"])));
+    assert_eq!(arguments[2], json!(["chunks-2"]));
+    assert_eq!(arguments.len(), 7);
+}
+
+#[test]
+fn entries_that_no_template_asks_for_go_and_another_path_renews_all() {
+    let mut old = value(&with_memory("{}"));
+    let extra = json!({"hooks": [{"type": "command", "command": "plimsoll-memory", "args": ["chunks-7"]}]});
+    old["hooks"]["SessionStart"].as_array_mut().unwrap().push(extra);
+    old["hooks"]["PreToolUse"][0]["matcher"] = json!("Task");
+    assert_eq!(value(&with_memory(&old.to_string())), value(&with_memory("{}")));
+    let moved = with_memory_spelled(&with_memory(TEXTS[2]), &spaced);
+    assert_eq!(moved, with_memory_spelled(TEXTS[2], &spaced));
+}
+
+#[test]
+fn a_users_own_depth_stays_and_is_named() {
+    let text = "{\n  \"env\": {\"CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH\": \"2\"}\n}\n";
+    let merged = install(text, Era::Modern.with_memory(), &bare).unwrap();
+    assert_eq!(merged.variable, Some(Variable::Users(DEPTH.to_owned(), "\"2\"".to_owned())));
+    let out = uninstall(&merged.text, None).unwrap();
+    assert_eq!((out.text.as_str(), out.variable), (text, false));
+    let same = text.replace("\"2\"", "\"5\"");
+    let out = uninstall(&with_memory(&same), Some(&same)).unwrap();
+    assert_eq!(out.text, same, "the text from before had it");
+    let refusal = install("{\"env\": []}", Era::Modern.with_memory(), &bare).unwrap_err();
+    assert!(refusal.why.contains("`env` is not an object"), "{refusal}");
+}
+
+#[test]
+fn a_classic_client_gets_no_entry_of_the_memory_and_an_installed_one_goes() {
+    assert_eq!(install("", Era::Classic.with_memory(), &bare).unwrap().text, settings::CLASSIC);
+    let merged = install(&with_memory("{}"), Era::Classic, &bare).unwrap();
+    let programs = settings::our_hooks(&merged.text).unwrap();
+    assert!(!merged.memory && programs.iter().all(|hook| !hook.is_memorys()), "{programs:?}");
+}
+
+#[test]
+fn every_entry_of_the_memory_is_one_command_of_ours_with_a_timeout() {
+    for (event, groups) in value(settings::MEMORY)["hooks"].as_object().unwrap() {
+        for group in groups.as_array().unwrap() {
+            let entry = &group["hooks"][0];
+            assert!(settings::PROGRAMS.contains(&entry["command"].as_str().unwrap()), "{event}");
+            assert!(entry["args"].is_array() && entry["timeout"].is_u64(), "{event}");
+        }
+    }
+    let passed = settings::hooks_only(Era::Modern.with_memory(), &bare);
+    assert_eq!(passed["hooks"], value(&with_memory("{}"))["hooks"]);
+    assert!(settings::programs_of(Era::Modern.with_memory()).contains(&"plimsoll-frame".to_owned()));
+}
+
+#[test]
+fn the_server_goes_in_once_and_comes_out_byte_for_byte() {
+    for text in [
+        "{}\n",
+        r#"{"mcpServers":{"other":{"command":"x"}}}"#,
+        "{\n    \"mcpServers\": {\n        \"other\": { \"type\": \"http\", \"url\": \"u\" }\n    },\n    \"z\": 1\n}",
+        "\u{feff}{\r\n\t\"z\": 1.50\r\n}\r\n",
+    ] {
+        let once = servers::install(text, &spaced).unwrap();
+        let server = &value(&once.text)["mcpServers"]["plimsoll"];
+        let expected = json!({"command": spaced("plimsoll-mcp"), "args": [], "alwaysLoad": true});
+        assert_eq!((server, &once.entry), (&expected, &Entry::Ours));
+        assert_eq!(servers::install(&once.text, &spaced).unwrap().text, once.text);
+        assert_eq!(servers::uninstall(&once.text, None).unwrap().text, text);
+        assert!(servers::is_untouched_since(text, &once.text));
+        let moved = servers::install(&once.text, &bare).unwrap().text;
+        assert_eq!(moved, servers::install(text, &bare).unwrap().text);
+    }
+    let empty = "{ \"mcpServers\": { } }";
+    let once = servers::install(empty, &bare).unwrap().text;
+    assert!(servers::is_untouched_since(empty, &once));
+    assert!(value(&servers::uninstall(&once, Some(empty)).unwrap().text)["mcpServers"].is_object());
+    assert!(servers::uninstall(&once, None).unwrap().empty);
+    assert_eq!(value(&servers::install("", &bare).unwrap().text), servers::config(&bare));
+}
+
+#[test]
+fn another_server_of_our_name_stays() {
+    for (server, ours) in [
+        (r#"{"command":"python","args":["plimsoll.py"]}"#, false),
+        (r#"{"type":"http","url":"https://example.invalid"}"#, false),
+        (r#"{"command":"/a b/plimsoll-mcp","args":["--workspace"]}"#, true),
+    ] {
+        let text = format!(r#"{{"mcpServers":{{"plimsoll":{server}}}}}"#);
+        let joined = servers::install(&text, &bare).unwrap();
+        let own = server.to_owned();
+        assert_eq!(joined.entry, if ours { Entry::OwnWay(own) } else { Entry::Foreign(own) });
+        assert_eq!(joined.text, text);
+        assert_eq!(servers::uninstall(&text, None).unwrap().text, text);
+    }
+}
+
+#[test]
+fn a_broken_list_of_servers_is_refused_with_its_place() {
+    for (text, place) in [
+        ("{\n  \"mcpServers\": {},\n}\n", "line 3, column 1"),
+        ("{\"mcpServers\": []}", "`mcpServers` is not an object"),
+        ("[]", "not a JSON object"),
+    ] {
+        let refusal = servers::install(text, &bare).unwrap_err().to_string();
+        assert!(refusal.contains(place), "{refusal}");
+    }
+}
+
+#[test]
+fn the_agent_of_the_flag_is_the_agent_of_the_file() {
+    let head = agent::FILE.split("\n---\n").next().unwrap();
+    assert!(head.contains("\nname: frame\n") && head.contains("\nmodel: inherit"), "{head}");
+    assert!(agent::description().contains("push_frame") && !agent::description().contains('"'));
+    assert!(agent::prompt().starts_with("You work in one frame") && agent::prompt().len() < 1_228);
+    assert_eq!(agent::flag()["frame"]["prompt"], agent::prompt());
+}

@@ -1,0 +1,127 @@
+//! Generated settings and lists of servers, as people have them.
+
+use proptest::prelude::*;
+use protocol::settings::{self, Era, Parts, servers};
+use serde_json::{Map, Value, json};
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("\\PC{0,8}", inner), 0..4)
+                .prop_map(|pairs| Value::Object(Map::from_iter(pairs))),
+        ]
+    })
+}
+
+fn with_tabs(line: &str) -> String {
+    let text = line.trim_start();
+    format!("{}{text}\n", "\t".repeat((line.len() - text.len()) / 2))
+}
+
+/// On one line, by two spaces, with a mark and foreign line ends, by tabs.
+fn laid_out(value: &Value, layout: usize) -> String {
+    let two = serde_json::to_string_pretty(value).unwrap_or_default();
+    match layout {
+        0 => value.to_string(),
+        1 => two + "\n",
+        2 => format!("\u{feff}{two}").replace('\n', "\r\n"),
+        _ => two.lines().map(with_tabs).collect(),
+    }
+}
+
+fn any_group() -> impl Strategy<Value = Value> {
+    let entry = ("[a-z/ ]{0,12}", any_json())
+        .prop_map(|(command, extra)| json!({"type": "command", "command": command, "extra": extra}));
+    let group = (prop::option::of("[A-Z][a-z|]{0,8}"), prop::collection::vec(entry, 0..3));
+    prop_oneof![
+        group.prop_map(|(matcher, hooks)| match matcher {
+            Some(matcher) => json!({"matcher": matcher, "hooks": hooks}),
+            None => json!({"hooks": hooks}),
+        }),
+        any_json(),
+    ]
+}
+
+fn any_parts() -> impl Strategy<Value = Parts> {
+    let parts = [Era::Modern.into(), Era::Classic.into(), Era::Modern.with_memory()];
+    prop::sample::select(parts.to_vec())
+}
+
+/// Settings as people have them: hooks of others, in any order among other keys, in any layout.
+fn any_settings() -> impl Strategy<Value = String> {
+    let event =
+        prop_oneof![Just("Stop"), Just("SessionStart"), Just("PostToolUse"), Just("PreToolUse"), Just("Odd")];
+    let hooks = prop::collection::btree_map(event, prop::collection::vec(any_group(), 0..3), 0..4);
+    let others = prop::collection::vec(("[a-zA-Z]{1,8}", any_json()), 0..4);
+    let name = prop_oneof![Just("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH".to_owned()), "[A-Z]{1,4}"];
+    let env = prop::option::of(prop::collection::btree_map(name, "[0-9]", 0..3));
+    (others, env, prop::option::of(hooks), any::<prop::sample::Index>(), 0..4_usize).prop_map(
+        |(others, env, hooks, at, layout)| {
+            let mut pairs: Vec<(String, Value)> = others;
+            pairs.extend(env.map(|env| ("env".to_owned(), json!(env))));
+            if let Some(hooks) = hooks {
+                pairs.insert(at.index(pairs.len() + 1), ("hooks".to_owned(), json!(hooks)));
+            }
+            let value = Value::Object(Map::from_iter(pairs));
+            laid_out(&value, layout)
+        },
+    )
+}
+
+/// A project's list of MCP servers, in any layout; ours is never among them.
+fn any_servers() -> impl Strategy<Value = String> {
+    let server = prop_oneof![
+        any_json(),
+        "[a-z/ ]{0,12}".prop_map(|command| json!({"command": command, "args": ["x"]})),
+    ];
+    let name = prop_oneof![Just("plimsoll".to_owned()), "[a-z]{1,6}"];
+    let servers = prop::collection::btree_map(name, server, 0..4);
+    let others = prop::collection::vec(("[a-zA-Z]{1,8}", any_json()), 0..3);
+    (others, prop::option::of(servers), 0..4_usize).prop_map(|(mut pairs, servers, layout)| {
+        pairs.extend(servers.map(|servers| ("mcpServers".to_owned(), json!(servers))));
+        laid_out(&Value::Object(Map::from_iter(pairs)), layout)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn any_settings_come_back_byte_for_byte(text in any_settings(), parts in any_parts(), then in any_parts()) {
+        let spell = |program: &str| format!("/a b/{program}");
+        let once = settings::install(&text, parts, &spell).unwrap().text;
+        prop_assert_eq!(&settings::install(&once, parts, &spell).unwrap().text, &once);
+        prop_assert!(settings::is_untouched_since(&text, &once));
+        let out = settings::uninstall(&once, Some(&text)).unwrap().text;
+        prop_assert_eq!(&out, &text);
+        prop_assert_eq!(&settings::uninstall(&text, None).unwrap().text, &text);
+        let other = settings::install(&once, then, &spell).unwrap().text;
+        prop_assert_eq!(&settings::install(&other, then, &spell).unwrap().text, &other);
+        // A change of era removes a list that it empties, even one that the user had left empty; and it leaves
+        // the memory's variable, which may be the user's.
+        let leaves_a_trace = text.contains("[]") || parts.memory && then.era == Era::Classic;
+        if !leaves_a_trace {
+            prop_assert_eq!(&settings::uninstall(&other, Some(&text)).unwrap().text, &text);
+        }
+    }
+
+    #[test]
+    fn any_list_of_servers_comes_back_byte_for_byte(text in any_servers()) {
+        let spell = |program: &str| format!("/a b/{program}");
+        let joined = servers::install(&text, &spell).unwrap();
+        prop_assert_eq!(&servers::install(&joined.text, &spell).unwrap().text, &joined.text);
+        if joined.entry == servers::Entry::Ours {
+            prop_assert!(servers::is_untouched_since(&text, &joined.text));
+        } else {
+            prop_assert_eq!(&joined.text, &text);
+        }
+        prop_assert_eq!(&servers::uninstall(&joined.text, Some(&text)).unwrap().text, &text);
+    }
+}

@@ -1,0 +1,113 @@
+//! In, again and out: every byte of every file.
+
+use super::stage::{BACKUP, FOREIGN, SETTINGS, Stage, events_of};
+use protocol::settings;
+
+#[test]
+fn in_and_out_again_leaves_every_file_as_it_was() {
+    for text in [FOREIGN, "{}", "", "{\"hooks\": {}}\n", "{\n\t\"model\": \"opus\"\n}\n"] {
+        let stage = Stage::new();
+        stage.world.write(SETTINGS, text);
+        let before = stage.files();
+        let said = stage.done(&["init"]);
+        assert!(said.contains(".claude/settings.json: hooks for SessionStart"), "{said}");
+        assert_eq!(stage.world.read(BACKUP), text);
+        assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::MODERN));
+        let installed = stage.files();
+        let again = stage.done(&["init"]);
+        assert!(again.contains("already there"), "{again}");
+        assert_eq!(stage.files(), installed, "a second init changes nothing");
+        let said = stage.done(&["uninstall"]);
+        assert!(said.contains("byte for byte as before"), "{said}");
+        assert_eq!(stage.files(), before);
+        let again = stage.done(&["uninstall"]);
+        assert!(again.contains("nothing of ours"), "{again}");
+        assert_eq!(stage.files(), before, "a second uninstall changes nothing");
+    }
+}
+
+#[test]
+fn files_that_init_made_are_gone_after_uninstall() {
+    for scope in [&[][..], &["--local"], &["--user"]] {
+        let stage = Stage::new();
+        let before = stage.files();
+        stage.done(&[&["init"], scope].concat());
+        let file = match scope {
+            ["--local"] => stage.world.path(".claude/settings.local.json"),
+            ["--user"] => stage.world.home().join(".claude/settings.json"),
+            _ => stage.world.path(SETTINGS),
+        };
+        assert_eq!(stage.world.read(&file), settings::MODERN);
+        assert!(stage.world.exists(file.with_file_name("commands/ralph.md")));
+        stage.done(&[&["uninstall"], scope].concat());
+        assert_eq!(stage.files(), before);
+        assert!(!stage.world.exists(".claude"));
+    }
+}
+
+#[test]
+fn a_settings_file_changed_since_loses_our_entries_alone() {
+    let stage = Stage::new();
+    stage.world.write(SETTINGS, FOREIGN);
+    stage.done(&["init"]);
+    let changed = |text: &str| text.replace("\"zeta\"", "\"new\": true,\n    \"zeta\"");
+    stage.world.write(SETTINGS, &changed(&stage.world.read(SETTINGS)));
+    let said = stage.done(&["uninstall"]);
+    assert_eq!(stage.world.read(SETTINGS), changed(FOREIGN));
+    assert!(said.contains("Kept: .claude/settings.json.plimsoll-backup"), "{said}");
+}
+
+#[test]
+fn the_backup_is_the_last_text_without_us_and_no_later_one() {
+    let stage = Stage::new();
+    stage.world.write(SETTINGS, FOREIGN);
+    stage.done(&["init"]);
+    stage.world.write(
+        SETTINGS,
+        &stage.world.read(SETTINGS).replace("plimsoll-stop-gate", "/old/plimsoll-stop-gate"),
+    );
+    stage.done(&["init"]);
+    assert_eq!(stage.world.read(BACKUP), FOREIGN);
+    stage.done(&["uninstall"]);
+    assert_eq!(stage.world.read(SETTINGS), FOREIGN);
+}
+
+#[test]
+fn a_dry_run_shows_a_diff_and_writes_nothing() {
+    let stage = Stage::new();
+    stage.world.write(SETTINGS, FOREIGN);
+    let before = stage.files();
+    let said = stage.done(&["init", "--dry-run"]);
+    for part in [
+        "\n+++ ",
+        "\"command\": \"plimsoll-stop-gate\"",
+        "\n+# plimsoll\n",
+        "ralph.md",
+        "nothing was written",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    assert_eq!(stage.files(), before);
+    stage.done(&["init"]);
+    let installed = stage.files();
+    let said = stage.done(&["uninstall", "--dry-run"]);
+    assert!(said.contains("plimsoll-stop-gate") && said.contains("nothing was written"), "{said}");
+    assert_eq!(stage.files(), installed);
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_and_left() {
+    for (text, place) in [
+        ("{\n  // mine\n  \"a\": 1\n}\n", "line 2, column 3"),
+        ("{\n  \"a\": 1,\n}\n", "line 3, column 1"),
+        ("{\"hooks\": []}", "`hooks` is not an object"),
+    ] {
+        let stage = Stage::new();
+        stage.world.write(SETTINGS, text);
+        let before = stage.files();
+        let finished = stage.plimsoll(&["init"]);
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
+        assert!(finished.stderr.contains(place) && finished.stderr.contains(SETTINGS), "{}", finished.stderr);
+        assert_eq!(stage.files(), before);
+    }
+}

@@ -1,0 +1,41 @@
+//! `plimsoll init` and `uninstall` on real files, and what the real client makes of the result.
+
+mod any;
+mod client;
+mod files;
+mod memory;
+mod memory_client;
+mod stage;
+mod users;
+
+use protocol::settings::{self, Era};
+use std::collections::BTreeSet;
+use std::path::Path;
+use testkit::workspace_root;
+
+#[test]
+fn the_templates_and_the_hook_programs_have_the_same_names() {
+    let named: BTreeSet<String> =
+        [Era::Modern, Era::Classic].into_iter().flat_map(settings::programs_of).collect();
+    let with_memory: BTreeSet<String> =
+        named.iter().cloned().chain(settings::programs_of(Era::Modern.with_memory())).collect();
+    let sources = store::disk::names(&workspace_root().join("crates/hooks/src/bin"));
+    let built = sources.iter().map(|name| name.trim_end_matches(".rs").to_owned()).collect();
+    assert!(named.is_subset(&built) && built.is_subset(&with_memory), "{built:?}");
+    let known: BTreeSet<String> = settings::PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
+    assert!(with_memory.is_subset(&known), "settings::PROGRAMS lacks one of {with_memory:?}");
+}
+
+/// Keeps the paths of the tests honest.
+#[test]
+fn the_templates_lie_where_people_look_for_them() {
+    for (name, text) in [
+        ("settings.modern.json", settings::MODERN),
+        ("settings.classic.json", settings::CLASSIC),
+        ("settings.memory.json", settings::MEMORY),
+        ("agents/frame.md", settings::agent::FILE),
+    ] {
+        let path = workspace_root().join("hooks-config").join(Path::new(name));
+        assert_eq!(store::disk::read_text(&path).unwrap().unwrap(), text);
+    }
+}

@@ -1,0 +1,129 @@
+//! What the user has: another client, commands, links, worktrees, no git.
+
+use super::stage::{FOREIGN, SETTINGS, Stage, events_of};
+use protocol::settings;
+use testkit::world::World;
+
+#[test]
+fn wrong_usage_is_told_from_failure() {
+    let stage = Stage::new();
+    assert_eq!(stage.plimsoll(&["init", "--user", "--local"]).code, Some(2));
+    stage.world.write(".claude", "a file where a folder should be");
+    let finished = stage.plimsoll(&["init"]);
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stderr.contains(".claude/settings.json"), "{}", finished.stderr);
+}
+
+#[test]
+fn the_template_fits_the_client_on_the_path() {
+    for (version, template, said) in [
+        (None, settings::MODERN, "there is no `claude` on the PATH"),
+        (Some("2.1.329 (Claude Code)"), settings::MODERN, "modern (the client is 2.1.329)"),
+        (Some("2.1.101 (Claude Code)"), settings::CLASSIC, "classic (the client is 2.1.101"),
+        (Some("1.0.128 (Claude Code)"), settings::CLASSIC, "classic (the client is 1.0.128"),
+        (Some(""), settings::CLASSIC, "does not tell its version"),
+    ] {
+        let stage = Stage::new();
+        if let Some(version) = version {
+            stage.client(version);
+        }
+        let printed = stage.done(&["init"]);
+        assert_eq!(stage.world.read(SETTINGS), template);
+        assert!(printed.contains(said), "{printed}");
+    }
+}
+
+#[test]
+fn a_newer_client_gets_the_other_template_in_the_same_file() {
+    let stage = Stage::new();
+    stage.world.write(SETTINGS, FOREIGN);
+    stage.client("1.0.128 (Claude Code)");
+    stage.done(&["init"]);
+    stage.client("2.1.329 (Claude Code)");
+    stage.done(&["init"]);
+    assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::MODERN));
+    stage.done(&["uninstall"]);
+    assert_eq!(stage.world.read(SETTINGS), FOREIGN);
+}
+
+#[test]
+fn what_belongs_to_the_user_stays_and_is_named() {
+    let stage = Stage::new();
+    let own = "Run my own loop with $ARGUMENTS\n";
+    stage.world.write(".claude/commands/ralph.md", own);
+    stage.world.write(
+        SETTINGS,
+        r#"{"statusLine": {"type": "command", "command": "starship"}, "disableAllHooks": true}"#,
+    );
+    let before = stage.files();
+    let said = stage.done(&["init"]);
+    for part in ["your status line `starship`", "ralph.md is your own", "disableAllHooks"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(stage.world.read(".claude/commands/ralph.md"), own);
+    assert_eq!(stage.world.json(SETTINGS)["statusLine"]["command"], "starship");
+    stage.done(&["uninstall"]);
+    assert_eq!(stage.files(), before);
+}
+
+#[test]
+fn a_command_file_of_ours_is_renewed_and_a_changed_one_survives_uninstall() {
+    let stage = Stage::new();
+    stage.done(&["init"]);
+    let ours = stage.world.read(".claude/commands/handoff.md");
+    stage.world.write(".claude/commands/handoff.md", &format!("{ours}\nold words\n"));
+    stage.done(&["init"]);
+    assert_eq!(stage.world.read(".claude/commands/handoff.md"), ours);
+    stage.world.write(".claude/commands/handoff.md", &format!("{ours}\nmy words\n"));
+    let said = stage.done(&["uninstall"]);
+    assert!(said.contains("Kept: .claude/commands/handoff.md"), "{said}");
+    assert!(stage.world.read(".claude/commands/handoff.md").ends_with("my words\n"));
+}
+
+#[test]
+fn two_scopes_of_one_project_share_commands_and_exclude_lines() {
+    let stage = Stage::new();
+    stage.done(&["init"]);
+    assert!(stage.done(&["init", "--local"]).contains(".claude/settings.json has our hooks, too"));
+    stage.done(&["uninstall", "--local"]);
+    assert!(stage.world.exists(".claude/commands/ralph.md"));
+    assert!(stage.world.read(".git/info/exclude").contains(".claude/plimsoll/"));
+    stage.done(&["uninstall"]);
+    assert!(!stage.world.exists(".claude"));
+}
+
+#[test]
+fn a_linked_settings_file_is_written_through() {
+    let stage = Stage::new();
+    stage.shell("mkdir -p .claude dotfiles; echo '{}' > dotfiles/claude.json; ln -s ../dotfiles/claude.json .claude/settings.json");
+    stage.done(&["init"]);
+    assert!(stage.world.read("dotfiles/claude.json").contains("plimsoll-stop-gate"));
+    stage.done(&["uninstall"]);
+    assert_eq!(stage.world.read("dotfiles/claude.json"), "{}\n");
+    assert_eq!(stage.shell("readlink .claude/settings.json"), "../dotfiles/claude.json\n");
+}
+
+#[test]
+fn git_overlooks_our_run_files_in_worktrees_and_below_the_root_too() {
+    let stage = Stage::new();
+    stage.shell("git worktree add -q ../tree && mkdir -p ../tree/deep");
+    for folder in ["", "../tree", "../tree/deep"] {
+        let project = stage.world.path(folder);
+        stage.world.command(stage.bin.join("plimsoll"), &["init"]).cwd(&project).run().expect_success();
+        for file in ["ralph-state.json", "handoffs/one.md", "plimsoll/journal.jsonl"] {
+            stage.world.write(project.join(".claude").join(file), "x");
+        }
+    }
+    for folder in [".", "../tree", "../tree/deep"] {
+        let status = stage.shell(&format!("cd {folder} && git status --short -uall"));
+        assert!(status.contains(".claude/settings.json") && !status.contains("ralph-state"), "{status}");
+        assert!(!status.contains("handoffs") && !status.contains("plimsoll/journal"), "{status}");
+    }
+}
+
+#[test]
+fn a_project_without_git_is_fine() {
+    let world = World::without_git();
+    let finished = world.plimsoll(&["init"]).run().expect_success();
+    assert!(finished.stdout.contains("Not a git repository"), "{}", finished.stdout);
+}
