@@ -201,7 +201,14 @@ fn line(change: &Change) -> String {
         Op::Step => "step".to_owned(),
         Op::Reopen => "a person has spoken again".to_owned(),
     };
-    format!("r{:<4} {at}  step {:<4} {:<10} {what}", change.rev, change.step, change.by)
+    let frame = if change.frame.is_empty() { "root" } else { &change.frame };
+    format!(
+        "r{:<4} {at}  step {:<4} {:<8} {:<12} {what}",
+        change.rev,
+        change.step,
+        change.by,
+        clip(frame, 12)
+    )
 }
 
 /// What is asked of the frames.

@@ -11,7 +11,7 @@ use crate::{Durability, Project, StoreError, TurnLog, disk};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use session::log_line::{Kind, LogLine};
-use session::memory::{Memory, Op, Refusal, Report};
+use session::memory::{Frame, Memory, Op, Refusal, Report};
 use session::turn::record::decode_fields;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,6 +45,12 @@ pub struct Change {
     /// The model's call that made it, as the client names it: hooks know which subagent made that call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// In which frame, by its name; empty for the root. Only the present frame writes, so the log tells it.
+    #[serde(default)]
+    pub frame: String,
+    /// The subagent that works in that frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// What.
     pub change: Op,
 }
@@ -107,19 +113,28 @@ fn snapshot(project: &Project) -> Option<Snapshot> {
 }
 
 fn fold(project: &Project) -> Result<Memory, StoreError> {
-    let mut memory = Memory::default();
-    for change in history(project)? {
-        memory.step = memory.step.max(change.step);
-        // What was accepted once is accepted again.
-        let _ = memory.apply(&change.change);
-    }
-    Ok(memory)
+    Ok(told(project)?.1)
 }
 
 /// Every accepted change, oldest first.
 pub fn history(project: &Project) -> Result<Vec<Change>, StoreError> {
+    Ok(told(project)?.0)
+}
+
+/// What the log tells: the changes, and the memory that they come to.
+fn told(project: &Project) -> Result<(Vec<Change>, Memory), StoreError> {
     let log = log(project);
-    log.forwards()?.filter_map(|line| line.map(|line| parsed(&log, &line)).transpose()).collect()
+    let mut memory = Memory::default();
+    let mut changes = Vec::new();
+    for line in log.forwards()? {
+        let Some(change) = parsed(&log, &line?) else { continue };
+        let Frame { name, agent, .. } = memory.top().clone();
+        memory.step = memory.step.max(change.step);
+        // What was accepted once is accepted again.
+        let _ = memory.apply(&change.change);
+        changes.push(Change { frame: name, agent, ..change });
+    }
+    Ok((changes, memory))
 }
 
 /// The change that a line of the log tells of; none if it tells of something else.

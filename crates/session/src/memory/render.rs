@@ -54,7 +54,7 @@ pub fn delta(memory: &Memory, depth: usize, since: u64, own: &[u64]) -> Delta {
     pieces.retain(|(rev, _)| *rev > since && !own.contains(rev));
     // By age: what does not fit is then newer than everything that was told.
     pieces.sort_by_key(|(rev, _)| *rev);
-    let start = format!("<plimsoll-memory rev=\"{}\"> (changes since rev {since})", memory.rev);
+    let start = format!("<plimsoll-memory rev=\"{}\"> (what has changed)", memory.rev);
     let (mut lines, mut taken) = (vec![start], units(END) + 100);
     let mut told = memory.rev;
     for (rev, piece) in pieces {
