@@ -1,9 +1,9 @@
 //! What the real client makes of an installed memory.
 
-use super::stage::{Stage, events_of};
+use super::stage::{SETTINGS, Stage, events_of};
 use protocol::settings::{self, agent, servers};
 use serde_json::json;
-use testkit::scripted_model::{RequestKind, ScriptedModel, Step};
+use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 
 const SONNET: &[&str] = &["--output-format", "json", "--model", "claude-sonnet-4-6"];
 
@@ -66,10 +66,8 @@ fn the_client_takes_every_entry_of_the_memory_and_runs_the_agent() {
     assert_eq!(starts.count(), 7, "each argument runs once: {log}");
 }
 
-#[test]
-fn frames_nest_five_deep_by_the_variable_in_the_settings() {
-    let mut stage = Stage::new();
-    stage.done(&["init", "--memory"]);
+/// How many agents deep a session goes that always asks for one more.
+fn depth(stage: &mut Stage) -> usize {
     let asked = json!({"subagent_type": "frame", "description": "deeper", "prompt": "Go.", "run_in_background": false});
     let model = ScriptedModel::start(move |request| {
         let tools = request.body["tools"].as_array();
@@ -80,8 +78,18 @@ fn frames_nest_five_deep_by_the_variable_in_the_settings() {
     stage.world.use_model(&model);
     stage.world.claude(&[&["-p", "hi", "--allowedTools", "Agent"], SONNET].concat()).run();
     let requests = model.requests();
-    let begun = requests
-        .iter()
-        .filter(|request| request.kind == RequestKind::Subagent && request.tool_results().is_empty());
-    assert_eq!(begun.count(), 5);
+    let is_first =
+        |request: &&Request| request.kind == RequestKind::Subagent && request.tool_results().is_empty();
+    requests.iter().filter(is_first).count()
+}
+
+#[test]
+fn frames_nest_five_deep_or_as_deep_as_the_user_says() {
+    let mut stage = Stage::new();
+    stage.done(&["init", "--memory"]);
+    assert_eq!(depth(&mut stage), 5);
+    stage.done(&["uninstall"]);
+    stage.world.write(SETTINGS, &json!({"env": {"CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "2"}}).to_string());
+    stage.done(&["init", "--memory"]);
+    assert_eq!(depth(&mut stage), 2);
 }
