@@ -220,7 +220,9 @@ pub fn carry_out(changes: &[Change]) -> Result<(), InstallError> {
             None => disk::remove(&disk::resolve_link(&change.path))?,
         }
     }
-    let removed = changes.iter().filter(|change| change.after.is_none());
+    // The project's own folder stays, even if nothing is left in it.
+    let is_ours = |change: &&Change| change.after.is_none() && !change.path.ends_with(places::SERVERS);
+    let removed = changes.iter().filter(is_ours);
     let mut folders: Vec<&Path> = removed.filter_map(|change| change.path.parent()).collect();
     // A folder before the one it lies in.
     folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));

@@ -20,7 +20,7 @@ use serde_json::Value;
 pub use text::Unreadable;
 pub use variable::Variable;
 use wanted::wanted;
-pub use wanted::{hooks_only, programs_of};
+pub use wanted::{hooks_only, memory_variable, programs_of};
 
 /// The entries for clients that have `PostToolBatch`.
 pub const MODERN: &str = include_str!("../../../hooks-config/settings.modern.json");

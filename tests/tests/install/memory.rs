@@ -229,3 +229,14 @@ fn git_sees_the_teams_files_and_no_backup() {
     let status = stage.shell("git status --short -uall");
     assert!(status.contains(SERVERS) && status.contains(AGENT) && !status.contains("backup"), "{status}");
 }
+
+#[test]
+fn a_project_with_nothing_else_in_it_keeps_its_folder() {
+    let stage = Stage::new();
+    let empty = stage.world.home().join("empty");
+    stage.shell("mkdir \"$HOME/empty\"");
+    for arguments in [INIT, &["uninstall"]] {
+        stage.world.command(stage.bin.join("plimsoll"), arguments).cwd(&empty).run().expect_success();
+    }
+    assert!(empty.is_dir() && store::disk::names(&empty).is_empty());
+}

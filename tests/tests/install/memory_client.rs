@@ -1,31 +1,24 @@
 //! What the real client makes of an installed memory.
 
-use super::stage::Stage;
-use protocol::settings::{agent, servers};
-use serde_json::Value;
-use testkit::scripted_model::{ScriptedModel, Step};
+use super::stage::{SETTINGS, Stage, events_of};
+use protocol::settings::{self, agent, servers};
+use serde_json::json;
+use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 
-/// The tools of the first request, by name.
-fn first_tools(stage: &mut Stage, more: &[&str]) -> Vec<(String, Value)> {
+const SONNET: &[&str] = &["--output-format", "json", "--model", "claude-sonnet-4-6"];
+
+fn has_the_memory(stage: &mut Stage, more: &[&str]) {
     let model = ScriptedModel::steps(vec![Step::text("done")]);
     stage.world.use_model(&model);
-    let args = [&["-p", "hi", "--output-format", "json", "--model", "claude-sonnet-4-6"], more].concat();
-    stage.world.claude(&args).run();
+    stage.world.claude(&[&["-p", "hi"], SONNET, more].concat()).run();
     let requests = model.main_requests();
-    let tools = requests.first().and_then(|request| request.body["tools"].as_array().cloned());
-    let named = |tool: Value| (tool["name"].as_str().unwrap_or_default().to_owned(), tool);
-    tools.unwrap_or_default().into_iter().map(named).collect()
-}
-
-fn has_the_memory(tools: &[(String, Value)]) {
-    let names: Vec<&str> = tools.iter().map(|(name, _)| name.as_str()).collect();
+    let first = requests.first().expect("a request");
+    let tools = first.body["tools"].as_array().cloned().unwrap_or_default();
     for name in ["update_registers", "push_frame", "pop_frame", "heap_alloc", "memory_show"] {
-        assert!(names.contains(&format!("mcp__plimsoll__{name}").as_str()), "{name}: {names:?}");
+        let name = format!("mcp__plimsoll__{name}");
+        assert!(tools.iter().any(|tool| tool["name"] == name.as_str()), "{name}: {tools:?}");
     }
-    let offered = tools.iter().any(|(name, tool)| {
-        name == "Agent" && tool["description"].to_string().contains("- frame: Works in one frame")
-    });
-    assert!(offered, "the agent is offered: {names:?}");
+    assert!(first.text().contains("- frame: Works in one frame"), "{}", first.text());
 }
 
 #[test]
@@ -33,8 +26,7 @@ fn the_client_connects_the_server_and_offers_the_agent() {
     for stage in [Stage::new(), Stage::with_folder("it's a $HOME", false)] {
         let mut stage = stage;
         stage.done(&["init", "--memory"]);
-        let tools = first_tools(&mut stage, &[]);
-        has_the_memory(&tools);
+        has_the_memory(&mut stage, &[]);
     }
 }
 
@@ -42,6 +34,62 @@ fn the_client_connects_the_server_and_offers_the_agent() {
 fn the_flags_of_one_session_do_the_same_without_a_file() {
     let mut stage = Stage::new();
     let (config, agents) = (servers::config(&str::to_owned).to_string(), agent::flag().to_string());
-    let tools = first_tools(&mut stage, &["--mcp-config", &config, "--agents", &agents]);
-    has_the_memory(&tools);
+    has_the_memory(&mut stage, &["--mcp-config", &config, "--agents", &agents]);
+}
+
+#[test]
+fn the_client_takes_every_entry_of_the_memory_and_runs_the_agent() {
+    let mut stage = Stage::new();
+    stage.done(&["init", "--memory"]);
+    let asked = json!({"subagent_type": "frame", "description": "parse", "prompt": "The brief.", "run_in_background": false});
+    let model = ScriptedModel::start(move |request| match request.kind {
+        RequestKind::Subagent => Step::text("done"),
+        _ if request.tool_results().is_empty() => Step::default().tool("Agent", asked.clone()),
+        _ => Step::text("over"),
+    });
+    stage.world.use_model(&model);
+    stage.world.claude(&[&["-p", "hi", "--allowedTools", "Agent"], SONNET].concat()).run();
+
+    let requests = model.requests();
+    let child =
+        requests.iter().find(|request| request.kind == RequestKind::Subagent).expect("the agent runs");
+    assert!(child.system_text().contains(agent::prompt()), "{}", child.system_text());
+    assert!(child.text().contains("The brief."));
+    let recorded = stage.recorded();
+    let missing: Vec<_> = events_of(settings::MEMORY).difference(&recorded).cloned().collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    let log =
+        store::disk::read_text(&stage.world.home().join("hooks.log")).ok().flatten().unwrap_or_default();
+    let starts = log.lines().filter(|line| {
+        line.starts_with("plimsoll-memory ") && line.contains("\"hook_event_name\":\"SessionStart\"")
+    });
+    assert_eq!(starts.count(), 7, "each argument runs once: {log}");
+}
+
+/// How many agents deep a session goes that always asks for one more.
+fn depth(stage: &mut Stage) -> usize {
+    let asked = json!({"subagent_type": "frame", "description": "deeper", "prompt": "Go.", "run_in_background": false});
+    let model = ScriptedModel::start(move |request| {
+        let tools = request.body["tools"].as_array();
+        let may = tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == "Agent"));
+        let asks = may && request.tool_results().is_empty();
+        if asks { Step::default().tool("Agent", asked.clone()) } else { Step::text("done") }
+    });
+    stage.world.use_model(&model);
+    stage.world.claude(&[&["-p", "hi", "--allowedTools", "Agent"], SONNET].concat()).run();
+    let requests = model.requests();
+    let is_first =
+        |request: &&Request| request.kind == RequestKind::Subagent && request.tool_results().is_empty();
+    requests.iter().filter(is_first).count()
+}
+
+#[test]
+fn frames_nest_five_deep_or_as_deep_as_the_user_says() {
+    let mut stage = Stage::new();
+    stage.done(&["init", "--memory"]);
+    assert_eq!(depth(&mut stage), 5);
+    stage.done(&["uninstall"]);
+    stage.world.write(SETTINGS, &json!({"env": {"CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "2"}}).to_string());
+    stage.done(&["init", "--memory"]);
+    assert_eq!(depth(&mut stage), 2);
 }

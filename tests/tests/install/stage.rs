@@ -29,7 +29,11 @@ impl Stage {
         let mut world = World::new();
         let bin = world.home().join(name);
         let log = world.home().join("hooks.log");
-        let recorder = format!("#!/bin/sh\necho \"${{0##*/}} $(cat)\" >> '{}'\n", log.display());
+        let recorder = format!(
+            // A shell's echo may take the payload's backslashes for its own.
+            "#!/bin/sh\nprintf '%s %s\\n' \"${{0##*/}}\" \"$(cat)\" >> '{}'\n",
+            log.display()
+        );
         for program in settings::PROGRAMS {
             let recorder = if *program == "plimsoll-statusline" {
                 "#!/bin/sh\ncat > /dev/null; echo PLIMSOLL-LINE\n"

@@ -147,10 +147,10 @@ pub(super) fn removal(plan: &Plan<Removal>, project: &Path) -> String {
         let line = if report.status_line { " and our status line" } else { "" };
         lines.push(format!("{settings}: removed {}{line}", counted(report.removed.len(), "hook", "hooks")));
     }
-    lines.extend(report.returned.iter().flat_map(|file| returned(file, project)));
     if report.variable {
         lines.push(format!("{settings}: removed the depth of frames from env"));
     }
+    lines.extend(report.returned.iter().flat_map(|file| returned(file, project)));
     if let Some(file) = &report.servers {
         lines.push(format!("{}: removed the server {}", shown(&file.path), servers::NAME));
         lines.extend(returned(file, project));

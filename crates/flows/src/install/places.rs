@@ -5,6 +5,9 @@ use protocol::settings::{self, OurHook};
 use std::path::{Path, PathBuf};
 use store::{disk, environment};
 
+/// A project's list of MCP servers, in the project's own folder.
+pub(super) const SERVERS: &str = ".mcp.json";
+
 pub(super) struct Places {
     pub(super) settings: PathBuf,
     pub(super) backup: PathBuf,
@@ -36,7 +39,7 @@ impl Places {
         };
         // Where git's exclude lines already cover it.
         let servers_backup = project.join(".claude/mcp.json.plimsoll-backup");
-        let servers = (scope != Scope::User).then(|| (project.join(".mcp.json"), servers_backup));
+        let servers = (scope != Scope::User).then(|| (project.join(SERVERS), servers_backup));
         let mut backup = file.clone().into_os_string();
         backup.push(".plimsoll-backup");
         let others =

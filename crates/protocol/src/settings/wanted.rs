@@ -77,8 +77,9 @@ pub(super) fn is_memorys(program: &str) -> bool {
     has(&with) && !has(&programs_of(Era::Modern))
 }
 
-/// The variables that the memory wants in the client's environment: one.
-pub(super) fn memory_variable() -> (String, String) {
+/// The one variable that the memory wants in the client's environment, and its value. `hooks_only` leaves it out:
+/// what `--settings` says would go before the user's own.
+pub fn memory_variable() -> (String, String) {
     let template: Value = serde_json::from_str(MEMORY).unwrap_or_default();
     let variables = template.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
     let first = variables.into_iter().next();
