@@ -3,7 +3,9 @@
 use super::stage::{SETTINGS, Stage, events_of};
 use protocol::settings::{self, agent, servers};
 use serde_json::json;
+use std::time::Duration;
 use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
+use testkit::terminal::Terminal;
 
 const SONNET: &[&str] = &["--output-format", "json", "--model", "claude-sonnet-4-6"];
 
@@ -92,4 +94,29 @@ fn frames_nest_five_deep_or_as_deep_as_the_user_says() {
     stage.world.write(SETTINGS, &json!({"env": {"CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "2"}}).to_string());
     stage.done(&["init", "--memory"]);
     assert_eq!(depth(&mut stage), 2);
+}
+
+#[test]
+fn a_client_with_a_screen_asks_once_whether_to_use_the_projects_server() {
+    let stage = Stage::new();
+    stage.done(&["init", "--memory"]);
+    let mut terminal = Terminal::claude(&stage.world, &[], 100, 30);
+    let asked = "New MCP server found in this project: plimsoll";
+    terminal.wait_for(asked, Duration::from_secs(10));
+    // What `init` tells the person: the answer that is offered first is to go without.
+    terminal.wait_for("❯ Continue without using this MCP server", Duration::from_secs(10));
+    // The client takes no answer in the question's first moment.
+    for _ in 0..20 {
+        terminal.press_enter();
+        std::thread::sleep(Duration::from_millis(500));
+        if !terminal.screen().contains(asked) {
+            break;
+        }
+    }
+    terminal.wait_for("PLIMSOLL-LINE", Duration::from_secs(10));
+    terminal.close();
+    let terminal = Terminal::claude(&stage.world, &[], 100, 30);
+    let screen = terminal.wait_for("PLIMSOLL-LINE", Duration::from_secs(10));
+    assert!(!screen.contains(asked), "{screen}");
+    terminal.close();
 }

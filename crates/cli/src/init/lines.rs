@@ -79,7 +79,7 @@ fn memory_lines(memory: &MemoryInstallation, report: &Installation, project: &Pa
         let list = shown(list);
         match entry {
             ServerEntry::Written => {
-                Some(format!("{list}: the server {name}; a client with a screen asks once whether to use it"))
+                Some(format!("{list}: the server {name}; a client with a screen asks once: choose \"Use this MCP server\", Enter alone goes without"))
             }
             ServerEntry::Already => asked.then(|| format!("{list}: the server {name} is already there")),
             ServerEntry::OwnWay => {
