@@ -8,3 +8,5 @@ mod depth;
 mod push;
 mod start_stop;
 mod deaths;
+mod batches;
+mod asking;
