@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::PathBuf;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
+use testkit::bin_dir;
+use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use testkit::world::{Finished, Launch, World};
 
 const EVENTS: [&str; 13] = [
@@ -22,7 +23,7 @@ const EVENTS: [&str; 13] = [
     "PostCompact",
 ];
 
-/// Notes the payload under the time it came, prints the answer kept for the event, notes its own end.
+/// Notes the payload under the time it came, then prints the answer kept for the event.
 const HOOK: &str = r#"folder=$HOME/hooks
 name=$(date +%s%N)-$$-$1
 payload=$(cat)
@@ -30,7 +31,8 @@ printf '%s' "$payload" > "$folder/noted/$name.json"
 if [ -f "$folder/$1.answer" ]; then . "$folder/$1.answer"; fi
 "#;
 
-pub(crate) const FRAME: &str = "---\nname: frame\ndescription: Works on one part.\n---\nYou work in a frame.\n";
+pub(crate) const FRAME: &str =
+    "---\nname: frame\ndescription: Works on one part.\n---\nYou work in a frame.\n";
 
 /// A world with noting hooks and the agent `frame`.
 pub(crate) struct Bench {
@@ -48,10 +50,7 @@ pub(crate) struct Noted {
 
 impl Bench {
     pub(crate) fn new(script: impl FnMut(&Request) -> Step + Send + 'static) -> Bench {
-        Bench::of(World::without_git().without_plimsoll(), ScriptedModel::start(script))
-    }
-
-    pub(crate) fn of(mut world: World, model: ScriptedModel) -> Bench {
+        let (mut world, model) = (World::without_git().without_plimsoll(), ScriptedModel::start(script));
         world.use_model(&model);
         let bench = Bench { world, model };
         fs::create_dir_all(bench.folder().join("noted")).unwrap();
@@ -65,7 +64,14 @@ impl Bench {
         self.world.home().join("hooks")
     }
 
-    /// The project's settings: the noting hooks and these.
+    /// The same with our server in the project.
+    pub(crate) fn with_mcp(script: impl FnMut(&Request) -> Step + Send + 'static) -> Bench {
+        let bench = Bench::new(script);
+        bench.world.write(".mcp.json", &mcp_servers());
+        bench
+    }
+
+    /// The project's settings: the noting hooks (unless these say others) and these.
     pub(crate) fn settings(&self, mut more: Value) {
         let hook = |event: &str| {
             let command = format!("sh {} {event}", self.folder().join("hook.sh").display());
@@ -104,14 +110,21 @@ impl Bench {
         fs::write(path, before + &script).unwrap();
     }
 
-    /// A headless session, ready to start.
-    pub(crate) fn session(&self, prompt: &str) -> Launch {
-        let arguments = ["-p", prompt, "--model", "opus", "--output-format", "json", "--allowedTools"];
-        self.world.claude(&arguments).arg("Bash,Agent,mcp__plimsoll")
+    /// A headless session in which nothing is allowed beforehand.
+    pub(crate) fn strict_session(&self) -> Launch {
+        self.world.claude(&["-p", "Work.", "--model", "opus", "--output-format", "json"])
     }
 
-    pub(crate) fn ask(&self, prompt: &str) -> Finished {
-        self.session(prompt).run()
+    /// A headless session, ready to start.
+    pub(crate) fn session(&self) -> Launch {
+        self.strict_session().arg("--allowedTools").arg("Bash,Agent,SendMessage,mcp__plimsoll")
+    }
+
+    /// Runs a session to its end, which is that the model says "Done.".
+    pub(crate) fn run(&self) -> Finished {
+        let finished = self.session().run();
+        assert_eq!(finished.result()["result"], "Done.", "{}\n{:#?}", finished.stderr, self.story());
+        finished
     }
 
     /// The calls of the hooks in the order in which they began.
@@ -155,33 +168,49 @@ impl Bench {
         self.noted().into_iter().map(&mut tell).collect()
     }
 
-    /// Everything, for a person who looks for the reason.
-    pub(crate) fn show(&self, finished: &Finished) {
-        eprintln!("=== {:?} {:?} {}", finished.code, finished.result()["result"], finished.stderr);
-        for line in self.story() {
-            eprintln!("{line}");
-        }
-        for noted in self.noted() {
-            let mut payload = noted.payload.clone();
-            for key in ["session_id", "transcript_path", "cwd", "prompt_id", "permission_mode", "effort", "hook_event_name"] {
-                payload.as_object_mut().unwrap().remove(key);
-            }
-            eprintln!("--- {} {} {}", noted.at / 1_000_000 % 1_000_000, noted.event, payload);
-        }
-        for request in self.model.requests() {
-            let tools: Vec<&Value> =
-                request.body["tools"].as_array().map(|tools| tools.iter().map(|tool| &tool["name"]).collect()).unwrap_or_default();
-            eprintln!("### {} {:?} {} bytes {} system {} tools {}", request.number, request.kind, request.model, request.bytes(), request.system_text().len(), json!(tools));
-            for message in request.body["messages"].as_array().into_iter().flatten() {
-                let text: String = message["content"].to_string();
-                let count = text.chars().count();
-                let head: String = text.chars().take(350).collect();
-                let tail: String = text.chars().skip(350.max(count.saturating_sub(700))).collect();
-                eprintln!("   {}: {head} ..{count}.. {tail}", message["role"]);
-            }
-        }
+    /// The story of these agents and events only.
+    pub(crate) fn story_of(&self, words: &[&str]) -> Vec<String> {
+        self.story().into_iter().filter(|line| words.iter().any(|word| line.contains(word))).collect()
+    }
+
+    /// The first request of any subagent.
+    pub(crate) fn first_of_frame(&self) -> Request {
+        self.frame_requests().remove(0)
+    }
+
+    /// The requests of all subagents, in order.
+    pub(crate) fn frame_requests(&self) -> Vec<Request> {
+        self.model.requests_of(RequestKind::Subagent)
+    }
+
+    /// What the session was told of its first call of the Agent tool: the text, and whether it is an error.
+    pub(crate) fn handed_back(&self) -> (String, bool) {
+        let last = self.model.main_requests().pop().expect("the session goes on");
+        let messages = last.body["messages"].as_array().expect("messages");
+        let mut blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+        let block = blocks.find(|block| block["type"] == "tool_result").expect("a result");
+        (last.tool_results().remove(0).1, block["is_error"] == true)
     }
 }
+
+/// The names of the tools that a request offers.
+pub(crate) fn tools(request: &Request) -> Vec<&str> {
+    let tools = request.body["tools"].as_array().expect("tools");
+    tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+/// Our own server, as a `.mcp.json` would name it.
+pub(crate) fn mcp_servers() -> String {
+    json!({"mcpServers": {"plimsoll": {"command": bin_dir().join("plimsoll-mcp")}}}).to_string()
+}
+
+/// A call of a memory tool that writes.
+pub(crate) fn note(words: &str) -> Step {
+    Step::default().tool(NOTE, json!({"R2_NEXT": words}))
+}
+
+/// The tool that [`note`] calls.
+pub(crate) const NOTE: &str = "mcp__plimsoll__update_registers";
 
 /// A call of the Agent tool that waits for the frame's end.
 pub(crate) fn frame(prompt: &str) -> Value {

@@ -2,11 +2,13 @@
 //!
 //! The hooks here are tiny shell scripts that note what they are given and print a fixed answer; none of our own.
 
+mod batches;
 mod bench;
 mod compaction;
-mod depth;
-mod push;
-mod start_stop;
 mod deaths;
-mod batches;
-mod asking;
+mod definitions;
+mod depth;
+mod permissions;
+mod push;
+mod result;
+mod start_stop;

@@ -1,13 +1,16 @@
-//! The call of the Agent tool and the hooks around it.
+//! The call of the Agent tool, before it runs.
 
-use crate::bench::{Bench, push};
+use crate::bench::{Bench, frame, push};
 use serde_json::json;
-use testkit::scripted_model::{RequestKind, Request, Step};
+use testkit::scripted_model::{Request, RequestKind, Step};
 
-fn one_frame(request: &Request) -> Step {
+pub(crate) const OF_AGENT: &str = r#""tool_name":"Agent""#;
+
+/// A session that pushes one frame, which says, thinks and runs something before its last words.
+pub(crate) fn one_frame(request: &Request) -> Step {
     let asked = !request.tool_results().is_empty();
     match request.kind {
-        RequestKind::Subagent if asked => Step::text("Words of the frame.").thinking("Hidden."),
+        RequestKind::Subagent if asked => Step::text("Words of the frame.").thinking("Thought of the frame."),
         RequestKind::Subagent => Step::bash("echo printed-in-the-frame").say("Said on the way."),
         _ if asked => Step::text("Done."),
         _ => push("Original prompt."),
@@ -15,55 +18,78 @@ fn one_frame(request: &Request) -> Step {
 }
 
 #[test]
-fn p1_plain() {
+fn the_hook_before_the_call_gets_exactly_what_the_model_sent() {
     let bench = Bench::new(one_frame);
-    let finished = bench.ask("Work.");
-    bench.show(&finished);
+    bench.run();
+    let payload = bench.noted_of("PreToolUse").remove(0);
+    let mut names: Vec<&str> = payload.as_object().expect("an object").keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [
+            "cwd",
+            "effort",
+            "hook_event_name",
+            "permission_mode",
+            "prompt_id",
+            "session_id",
+            "tool_input",
+            "tool_name",
+            "tool_use_id",
+            "transcript_path",
+        ]
+    );
+    assert_eq!(payload["tool_input"], frame("Original prompt."));
+    assert_eq!(payload["tool_name"], "Agent");
+    assert_eq!(payload["tool_use_id"], "toolu_0001_0");
 }
 
 #[test]
-fn p2_updated_input_whole() {
-    let bench = Bench::new(one_frame);
-    bench.answer_if("PreToolUse", "\"tool_name\":\"Agent\"", json!({"updatedInput": {"description": "d", "prompt": "New prompt.", "subagent_type": "frame", "run_in_background": false}}));
-    let finished = bench.ask("Work.");
-    bench.show(&finished);
+fn a_rewritten_input_is_what_the_child_gets_and_the_parent_remembers_its_own() {
+    let bench = Bench::new(|request| match one_frame(request) {
+        // In the background, were it not for the hook.
+        _ if request.kind == RequestKind::Main && request.tool_results().is_empty() => Step::default().tool(
+            "Agent",
+            json!({"description": "d", "prompt": "Original prompt.", "subagent_type": "frame"}),
+        ),
+        step => step,
+    });
+    bench.answer_if("PreToolUse", OF_AGENT, json!({"updatedInput": frame("New prompt.")}));
+    bench.run();
+    let first = bench.first_of_frame();
+    assert!(first.first_text().ends_with("New prompt.") && !first.text().contains("Original prompt."));
+    let after = bench.noted_of("PostToolUse").pop().expect("it returned");
+    assert_eq!(after["tool_input"], frame("New prompt."));
+    assert_eq!(after["tool_response"]["prompt"], "New prompt.");
+    assert_eq!(after["tool_response"]["status"], "completed", "it did not go to the background");
+    let batch = bench.noted_of("PostToolBatch").pop().expect("the session's");
+    assert_eq!(batch["tool_calls"][0]["tool_input"]["prompt"], "Original prompt.");
+    let last = bench.model.main_requests().pop().expect("the session goes on").text();
+    assert!(last.contains("Original prompt.") && !last.contains("New prompt."));
 }
 
 #[test]
-fn p3_updated_input_part() {
+fn a_rewritten_input_must_be_the_whole_input() {
     let bench = Bench::new(one_frame);
-    bench.answer_if("PreToolUse", "\"tool_name\":\"Agent\"", json!({"permissionDecision": "allow", "updatedInput": {"prompt": "New prompt."}}));
-    let finished = bench.ask("Work.");
-    bench.show(&finished);
+    let part = json!({"permissionDecision": "allow", "updatedInput": {"prompt": "New prompt."}});
+    bench.answer_if("PreToolUse", OF_AGENT, part);
+    bench.run();
+    let (text, error) = bench.handed_back();
+    assert!(error && text.contains("failed schema validation"), "{text}");
+    assert!(text.contains("The required parameter `description` is missing"), "{text}");
+    assert!(bench.frame_requests().is_empty());
+    let story = ["PreToolUse Agent", "PostToolBatch"];
+    assert_eq!(bench.story_of(&["Tool", "Subagent"]), story, "nothing ran, nothing failed");
 }
 
 #[test]
-fn p4_deny() {
+fn a_denied_call_starts_nobody_and_the_model_sees_the_reason() {
     let bench = Bench::new(one_frame);
-    bench.answer_if("PreToolUse", "\"tool_name\":\"Agent\"", json!({"permissionDecision": "deny", "permissionDecisionReason": "Only after push_frame."}));
-    let finished = bench.ask("Work.");
-    bench.show(&finished);
-}
-
-
-fn out(name: &str, change: &str) {
-    let bench = Bench::new(one_frame);
-    bench.answer_with("PostToolUse", "\"tool_name\":\"Agent\"", &format!(r#"r=$(printf '%s' "$payload" | sed 's/.*"tool_response":\(.*\),"tool_use_id".*/\1/;{change}'); printf '{{"hookSpecificOutput":{{"hookEventName":"PostToolUse","updatedToolOutput":%s}}}}' "$r""#));
-    bench.ask("Work.");
-    let last = bench.model.requests().pop().unwrap();
-    eprintln!("{name}: {:?}\n   {}\n", last.tool_results(), last.body["messages"].as_array().unwrap().last().unwrap().to_string().chars().take(900).collect::<String>());
-}
-
-#[test]
-fn q() {
-    out("whole shape", "s/Words of the frame/REPLACED/");
-    out("no harness", r#"s/Words of the frame/REPLACED/;s/"harnessNoteCount":1,"harnessTailCount":0,"harnessSectionHash":"[^"]*",//"#);
-    out("one block count kept", r#"s/"content":\[[^]]*\]/"content":[{"type":"text","text":"REPLACED"}]/"#);
-    out("one block count 0", r#"s/"content":\[[^]]*\]/"content":[{"type":"text","text":"REPLACED"}]/;s/"harnessNoteCount":1/"harnessNoteCount":0/"#);
-    out("one block no harness", r#"s/"content":\[[^]]*\]/"content":[{"type":"text","text":"REPLACED"}]/;s/"harnessNoteCount":1,"harnessTailCount":0,"harnessSectionHash":"[^"]*",//"#);
-    out("multiline", r#"s/"content":\[[^]]*\]/"content":[{"type":"text","text":"REPLACED 1\\nREPLACED 2"},{"type":"text","text":"REPLACED 3"}]/;s/"harnessNoteCount":1,"harnessTailCount":0,"harnessSectionHash":"[^"]*",//"#);
-    out("no agentId", r#"s/Words of the frame/REPLACED/;s/"agentId":"[^"]*",//"#);
-    out("string", r#"s/.*/"REPLACED"/"#);
-    out("content array", r#"s/.*/[{"type":"text","text":"REPLACED"}]/"#);
-    out("minimal", r#"s/.*/{"status":"completed","content":[{"type":"text","text":"REPLACED"}]}/"#);
+    let deny = json!({"permissionDecision": "deny", "permissionDecisionReason": "Only after push_frame."});
+    bench.answer_if("PreToolUse", OF_AGENT, deny);
+    bench.run();
+    let told = "PreToolUse:Agent hook error: Only after push_frame.";
+    assert_eq!(bench.handed_back(), (told.to_owned(), true));
+    assert_eq!(bench.story_of(&["Tool", "Subagent"]), ["PreToolUse Agent", "PostToolBatch"]);
+    assert_eq!(bench.noted_of("PostToolBatch")[0]["tool_calls"][0]["tool_response"], told);
 }
