@@ -27,7 +27,8 @@ const EVENTS: [&str; 13] = [
 const HOOK: &str = r#"folder=$HOME/hooks
 name=$(date +%s%N)-$$-$1
 payload=$(cat)
-printf '%s' "$payload" > "$folder/noted/$name.json"
+printf '%s' "$payload" > "$folder/coming/$name.json"
+mv "$folder/coming/$name.json" "$folder/noted/$name.json"
 if [ -f "$folder/$1.answer" ]; then . "$folder/$1.answer"; fi
 "#;
 
@@ -53,7 +54,9 @@ impl Bench {
         let (mut world, model) = (World::without_git().without_plimsoll(), ScriptedModel::start(script));
         world.use_model(&model);
         let bench = Bench { world, model };
-        fs::create_dir_all(bench.folder().join("noted")).unwrap();
+        for name in ["noted", "coming"] {
+            fs::create_dir_all(bench.folder().join(name)).unwrap();
+        }
         fs::write(bench.folder().join("hook.sh"), HOOK).unwrap();
         bench.settings(json!({}));
         bench.world.write(".claude/agents/frame.md", FRAME);

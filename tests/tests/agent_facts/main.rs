@@ -8,6 +8,7 @@ mod compaction;
 mod deaths;
 mod definitions;
 mod depth;
+mod interrupted;
 mod permissions;
 mod push;
 mod result;
