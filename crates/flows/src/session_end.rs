@@ -3,6 +3,7 @@
 use crate::call::Call;
 use crate::capture::{self, Patience};
 use crate::close;
+use crate::memory;
 use crate::signal::Signal;
 use protocol::event::Event;
 use serde_json::json;
@@ -48,6 +49,7 @@ fn end(call: &Call, reason: Option<String>) -> Result<(), StoreError> {
         record.end_reason.clone_from(&reason);
         record.clone()
     })?;
+    memory::leave(&call.project, &call.session_id)?;
     let run = call.owned_run()?;
     let entry = Entry::new("session_end")
         .run(run.as_ref().map(|run| (run.run_id.as_str(), run.iteration)))
