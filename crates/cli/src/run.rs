@@ -5,7 +5,7 @@ use crate::start::TaskArguments;
 use crate::{amounts, fail, say, say_error};
 use clap::Args;
 use flows::run::{Options, prepare, run as run_flow};
-use flows::start::{self, Changes, NewRun, Resumed};
+use flows::start::{self, Changes, NewRun, Remembered, Resumed};
 use session::{Marker, RunState, Status, Verdict};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,18 +61,19 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
     // Before anything is written: without a client there is nothing to run.
     let notify = arguments.notify.as_deref().map(amounts::words).transpose();
     let notify = notify.map_err(|error| format!("--notify takes {error}"))?;
-    let (before, arguments_before) = match arguments.resume {
-        true => start::remembered_client(project).map_err(|error| error.to_string())?,
-        false => (None, Vec::new()),
+    let before = match arguments.resume {
+        true => start::remembered(project).map_err(|error| error.to_string())?,
+        false => Remembered::default(),
     };
-    let client_named = arguments.client.clone().or(before);
+    let client_named = arguments.client.clone().or(before.client);
     let same = arguments.client_arguments.is_empty();
-    let client_arguments = if same { arguments_before } else { arguments.client_arguments.clone() };
+    let client_arguments = if same { before.client_arguments } else { arguments.client_arguments.clone() };
     let name = client_named.clone().unwrap_or_else(|| "claude".to_owned());
     let client = launcher::client::locate(&name).ok_or_else(|| missing_client(&name))?;
     let options = Options {
         client: absolute(client),
         client_arguments: client_arguments.clone(),
+        memory: arguments.task.memory() || before.memory,
         wait: !arguments.no_wait,
     };
     let state = if arguments.resume {

@@ -52,6 +52,9 @@ pub(crate) struct TaskArguments {
     /// Let a session go on with the next item while its window has room for it
     #[arg(long)]
     pack: bool,
+    /// Give the run's sessions the working memory: registers, frames and a heap that last from one to the next
+    #[arg(long)]
+    memory: bool,
 }
 
 /// What becomes of uncommitted work at a checkpoint.
@@ -92,6 +95,7 @@ impl TaskArguments {
             limits: self.limits(),
             commit: self.commit().unwrap_or_default(),
             pack: self.pack,
+            memory: self.memory,
             ..NewRun::default()
         })
     }
@@ -113,8 +117,14 @@ impl TaskArguments {
             limits: self.limits(),
             commit: self.commit(),
             pack: self.pack,
+            memory: self.memory,
             ..Changes::default()
         })
+    }
+
+    /// True with `--memory`.
+    pub(crate) fn memory(&self) -> bool {
+        self.memory
     }
 
     fn limits(&self) -> Limits {

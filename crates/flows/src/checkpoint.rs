@@ -6,6 +6,7 @@ use protocol::tool::ToolCall;
 use session::handoff::{Handoff, Notes, RunFacts};
 use session::journal::Entry;
 use session::level::Level;
+use session::memory::render::summary;
 use session::state::{Cause, Checkpoint};
 use session::text::clip;
 use session::{Reading, RunState, SessionRecord, Settings, TodoList};
@@ -100,6 +101,7 @@ pub(crate) fn with_plan(
         current_item: in_hand,
         done,
         open,
+        memory: store::memory::load(project).map(|memory| summary(&memory)).unwrap_or_default(),
         ..found
     }
 }

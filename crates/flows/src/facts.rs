@@ -23,6 +23,11 @@ pub fn todo(project: &Project, run: &RunState) -> Option<TodoList> {
     Some(TodoList::parse(&text)).filter(|todo| !todo.items.is_empty() || run.known_items.is_empty())
 }
 
+/// True when the root frame of the run's working memory has popped since the session's prompt.
+pub fn root_popped(project: &Project, run: &RunState) -> bool {
+    run.memory && store::memory::load(project).is_ok_and(|memory| memory.done.is_some())
+}
+
 /// `fix_plan.md`, where a session of no run has one.
 pub fn default_todo(project: &Project) -> Option<TodoList> {
     disk::read_text(&project.root().join("fix_plan.md")).ok().flatten().map(|text| TodoList::parse(&text))

@@ -93,7 +93,9 @@ fn judge(call: &Call, ending: Ending, last_message: Option<String>) -> Result<Op
     let todo = facts::todo(&call.project, &state);
     let now = clock::stamp(clock::now());
     let resets_at = reset_of(&ending, None);
-    let evidence = Evidence { ending, resets_at, last_message, todo, now, ..Evidence::default() };
+    let root_popped = facts::root_popped(&call.project, &state);
+    let evidence =
+        Evidence { ending, resets_at, last_message, root_popped, todo, now, ..Evidence::default() };
     let verdict = provisional(&state, &evidence, &call.settings);
     let entry = Entry::new("provisional_verdict")
         .run(Some((&state.run_id, state.iteration)))

@@ -42,6 +42,9 @@ pub fn finish_unless(
     if state.iteration_record.phase == Phase::Judged {
         return Ok(state.last_verdict);
     }
+    if state.memory {
+        let _ = store::memory::keep(project);
+    }
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     // What a killed session has left out; the turn log's troubles must not end the night.
     if let Some(transcript) = &record.transcript_path {
@@ -150,6 +153,7 @@ fn evidence(
         ending,
         resets_at: state.iteration_record.resets_at.clone(),
         last_message,
+        root_popped: facts::root_popped(project, state),
         todo: facts::todo(project, state),
         ..Evidence::default()
     }

@@ -6,8 +6,10 @@ use crate::signal::Signal;
 use policy::frames;
 use protocol::Reply;
 use protocol::event::{Event, Source};
+use session::RunState;
 use session::log_line::MAIN;
 use session::memory::{Memory, Op, render};
+use session::text::clip;
 use std::time::Duration;
 use store::memory::{self, Held, Sight};
 use store::{Project, StoreError, sessions};
@@ -16,6 +18,8 @@ use store::{Project, StoreError, sessions};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 /// What the hooks themselves change is theirs.
 pub(crate) const BY: &str = "hook";
+/// So much of a task's text is the root's objective, as of any frame.
+const LONGEST_OBJECTIVE: usize = 4_000;
 /// After so many calls of the model all registers are told again.
 const BLOCK_CALLS: u32 = 25;
 
@@ -114,6 +118,42 @@ fn recover(call: &Call) -> Result<(), StoreError> {
     let mut held = memory::hold(&call.project, PATIENCE)?;
     let left = held.memory().depth();
     abandon(&mut held, left);
+    held.close().map(drop)
+}
+
+/// A run with the working memory begins: its root frame is the run.
+pub(crate) fn begin_run(project: &Project, run: &RunState) -> Result<(), StoreError> {
+    if !run.memory {
+        return Ok(());
+    }
+    memory::forget_copy(project)?;
+    let mut held = memory::hold(project, PATIENCE)?;
+    // A run's beginning is never refused.
+    let _ = held.change("run", &Op::BeginRun { objective: objective_of(run) });
+    held.close().map(drop)
+}
+
+fn objective_of(run: &RunState) -> String {
+    clip(run.objective.trim(), LONGEST_OBJECTIVE)
+}
+
+/// An iteration begins: nobody works in the frames of the one before, and a root that has popped goes on.
+pub(crate) fn open_for(project: &Project, run: &RunState) -> Result<(), StoreError> {
+    if !run.memory {
+        return Ok(());
+    }
+    memory::keep(project)?;
+    let mut held = memory::hold(project, PATIENCE)?;
+    let left = held.memory().depth();
+    abandon(&mut held, left);
+    if held.memory().done.is_some() {
+        // Reopening is never refused.
+        let _ = held.change("run", &Op::Reopen);
+    }
+    // A run that was given its memory later, or has lost it.
+    if held.memory().frames[0].objective != objective_of(run) {
+        let _ = held.change("run", &Op::BeginRun { objective: objective_of(run) });
+    }
     held.close().map(drop)
 }
 

@@ -9,15 +9,22 @@ use session::level::Level;
 use session::state::{FileInProgress, Footing};
 use session::{Ending, RunState, SessionRecord, Settings};
 use std::path::Path;
-use store::{Project, disk};
+use store::Project;
 
 const HEAD_MOVED: &str = "HEAD moved";
 
 /// What the project stands on now.
 pub fn footing(project: &Project) -> Footing {
     let found = launcher::footing::footing(project.root(), &facts::is_ours);
-    let memory = disk::listing(&project.own().join("memory"));
-    Footing { head: found.head, tree: found.tree, memory: Some(memory).filter(|listing| !listing.is_empty()) }
+    Footing { head: found.head, tree: found.tree, memory: heap(project) }
+}
+
+/// What the heap holds. Registers do not count: an agent that gets nowhere notes all night that it does not.
+fn heap(project: &Project) -> Option<String> {
+    let memory = store::memory::load(project).ok().filter(|memory| !memory.is_empty())?;
+    let parts: Vec<&[u8]> =
+        memory.heap.iter().flat_map(|chunk| [chunk.name.as_bytes(), chunk.content.as_bytes()]).collect();
+    Some(session::digest::sha256(&parts))
 }
 
 /// What the session that has just ended came to.
@@ -66,7 +73,7 @@ fn moved(project: &Project, before: Option<&Footing>, now: &Footing) -> (Vec<Str
     let differences = [
         (before.head != now.head && is_work(project, before), HEAD_MOVED),
         (files_changed == Some(true), "files changed"),
-        (before.memory != now.memory, "the working memory was written"),
+        (before.memory != now.memory, "the heap of the working memory was written"),
     ];
     let moved: Vec<String> =
         differences.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned()).collect();

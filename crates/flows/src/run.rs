@@ -24,7 +24,7 @@ use session::status::Status;
 use session::verdict::PauseKind;
 use session::{Ending, RunState, Settings, Verdict};
 use std::path::PathBuf;
-use store::{Durability, Project, StoreError, clock, disk, journal, state_file};
+use store::{Durability, Project, StoreError, clock, disk, environment, journal, state_file};
 
 /// What `plimsoll run` was asked beside the task.
 #[derive(Debug, Clone)]
@@ -33,6 +33,8 @@ pub struct Options {
     pub client: PathBuf,
     /// What the user passes on to it.
     pub client_arguments: Vec<String>,
+    /// True when the sessions have the working memory.
+    pub memory: bool,
     /// False with `--no-wait`: a pause ends the program.
     pub wait: bool,
 }
@@ -71,12 +73,22 @@ pub fn run(
     run: &RunState,
     watcher: &mut dyn Watcher,
 ) -> Result<u8, RunError> {
-    let Ready { hooks, client_arguments, era, _only } = ready;
+    let Ready { hooks, memory_arguments, client_arguments, era, _only } = ready;
     for folder in [project.root(), &project.root().join(".claude"), &project.handoffs(), &project.copies()] {
         disk::sweep_drafts(folder, process::has_pid);
     }
     let run_id = run.run_id.clone();
-    let mut runner = Runner { project, settings, options, run_id, hooks, client_arguments, era, watcher };
+    let mut runner = Runner {
+        project,
+        settings,
+        options,
+        run_id,
+        hooks,
+        memory_arguments,
+        client_arguments,
+        era,
+        watcher,
+    };
     runner.watcher.tell(&Progress::Run { state: run });
     let (mut rounds, mut faults) = (0, 0);
     loop {
@@ -97,6 +109,7 @@ struct Runner<'a> {
     options: &'a Options,
     run_id: String,
     hooks: String,
+    memory_arguments: Vec<String>,
     client_arguments: Vec<String>,
     era: Era,
     watcher: &'a mut dyn Watcher,
@@ -169,6 +182,7 @@ impl Runner<'_> {
         let arguments: Vec<String> = ours
             .map(str::to_owned)
             .into_iter()
+            .chain(self.memory_arguments.clone())
             .chain(self.budget_left(state))
             .chain(self.client_arguments.clone())
             .collect();
@@ -176,7 +190,7 @@ impl Runner<'_> {
             program: &self.options.client,
             arguments: &arguments,
             folder: self.project.root(),
-            environment: &[(RUN_VARIABLE.to_owned(), self.run_id.clone())],
+            environment: &self.environment(),
             stdin: disk::open(&prompt)?,
             stdout: disk::open_to_append(&self.output(state, "jsonl"))?,
             stderr: disk::open_to_append(&self.output(state, "err"))?,
@@ -187,6 +201,16 @@ impl Runner<'_> {
             self.note(state, Entry::new("spawned").fact("pid", identity.pid))?;
         }
         Ok(client)
+    }
+
+    /// What the client finds in its environment; how deep frames may lie, unless the user has said it.
+    fn environment(&self) -> Vec<(String, String)> {
+        let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.clone())];
+        let (name, value) = protocol::settings::memory_variable();
+        if self.options.memory && environment::variable(&name).is_none() {
+            variables.push((name, value));
+        }
+        variables
     }
 
     /// The client itself stops a session that would spend more than is left; clients that are too old for it

@@ -5,6 +5,7 @@ use crate::call::{RUN_VARIABLE, SESSION_VARIABLE};
 use crate::exclude::exclude_run_files;
 use crate::facts;
 use crate::keep;
+use crate::memory;
 use crate::observe;
 use crate::prompt::{self, PromptError};
 use launcher::client::Client;
@@ -43,6 +44,8 @@ pub struct NewRun {
     pub commit: Commit,
     /// True when a session may go on with the next item while the window has room for it.
     pub pack: bool,
+    /// True when the run's sessions have the working memory.
+    pub memory: bool,
     /// A client that says nothing for so long is ended; none for the settings' value.
     pub idle_timeout_seconds: Option<u64>,
     /// A program with its arguments, told of the end and of pauses.
@@ -66,6 +69,8 @@ pub struct Changes {
     pub commit: Option<Commit>,
     /// True to let sessions go on with the next item.
     pub pack: bool,
+    /// True to give them the working memory.
+    pub memory: bool,
     /// A client that says nothing for so long is ended.
     pub idle_timeout_seconds: Option<u64>,
     /// A program with its arguments, told of the end and of pauses.
@@ -127,12 +132,14 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
         disk::replace(&project.prompt(), &task, Durability::Durable)?;
     }
     state_file::create(project, &state)?;
+    memory::begin_run(project, &state)?;
     let entry = Entry::new("run_started")
         .run(Some((&state.run_id, 0)))
         .fact("task_name", state.task_name.clone())
         .fact("max_iterations", state.max_iterations)
         .fact("items", counted(state.known_items.len(), "item"))
-        .fact("verify", state.verify.clone());
+        .fact("verify", state.verify.clone())
+        .fact("memory", state.memory);
     journal::note(project, entry)?;
     keep::afresh(project)?;
     Ok(state)
@@ -219,6 +226,7 @@ fn state(
         limits: new.limits.clone(),
         commit: new.commit,
         pack: new.pack,
+        memory: new.memory,
         idle_timeout_seconds: new.idle_timeout_seconds,
         notify: new.notify.clone(),
         ..RunState::default()
@@ -267,6 +275,7 @@ fn change(state: &mut RunState, changes: &Changes) {
     state.client.clone_from(&changes.client);
     state.client_arguments.clone_from(&changes.client_arguments);
     state.pack |= changes.pack;
+    state.memory |= changes.memory;
     state.idle_timeout_seconds = changes.idle_timeout_seconds.or(state.idle_timeout_seconds);
     let (limits, new) = (&mut state.limits, &changes.limits);
     limits.max_cost_usd = new.max_cost_usd.or(limits.max_cost_usd);
@@ -299,11 +308,23 @@ fn reopen(state: &mut RunState, now: &str) {
     }
 }
 
-/// The client and its arguments that the run was started with, for a resume that names none.
-pub fn remembered_client(project: &Project) -> Result<(Option<String>, Vec<String>), StoreError> {
-    let Some(run_id) = newest_run_id(project)? else { return Ok((None, Vec::new())) };
-    let state = state_file::load(project, Some(&run_id))?;
-    Ok(state.map(|state| (state.client, state.client_arguments)).unwrap_or_default())
+/// With what a run was started: a resume that names none of it goes on so.
+#[derive(Debug, Clone, Default)]
+pub struct Remembered {
+    /// The client.
+    pub client: Option<String>,
+    /// Its arguments.
+    pub client_arguments: Vec<String>,
+    /// The working memory.
+    pub memory: bool,
+}
+
+/// With what the newest run was started.
+pub fn remembered(project: &Project) -> Result<Remembered, StoreError> {
+    let Some(run_id) = newest_run_id(project)? else { return Ok(Remembered::default()) };
+    let state = state_file::load(project, Some(&run_id))?.unwrap_or_default();
+    let RunState { client, client_arguments, memory, .. } = state;
+    Ok(Remembered { client, client_arguments, memory })
 }
 
 /// The id of the run in the state, or of its copy where an agent has taken the state away.
@@ -395,6 +416,7 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
     let no_run = || StartError::NoRun(project.root().display().to_string());
     let before = state_file::load(project, Some(run_id))?.ok_or_else(no_run)?;
     let todo = mend_todo(project, &before)?;
+    memory::open_for(project, &before)?;
     let footing = observe::footing(project);
     let state = state_file::update(project, Some(run_id), Durability::Durable, |state| {
         let repeats = matches!(&state.last_verdict, Some(Verdict::Pause { kind, .. }) if kind.repeats());

@@ -32,13 +32,13 @@ pub enum Completion {
 /// How many names a refusal lists.
 const NAMES_LISTED: usize = 5;
 
-/// Looks at the promise and the items.
+/// Looks at the promise (the line, or the pop of the root frame) and the items.
 pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
     let message = evidence.last_message.as_deref().unwrap_or_default();
     match promise::claim(message, &state.completion_promise, &state.nonce) {
-        Claim::None => Completion::NotClaimed,
+        Claim::None if !evidence.root_popped => Completion::NotClaimed,
         Claim::Blocked(reason) => Completion::Blocked(reason),
-        Claim::Complete => {
+        Claim::None | Claim::Complete => {
             let reasons = objections(state, evidence.todo.as_ref());
             if reasons.is_empty() { Completion::Plausible } else { Completion::Refused(reasons) }
         }

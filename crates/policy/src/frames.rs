@@ -10,6 +10,10 @@ const USUAL_NESTING: usize = 3;
 /// By what it is told.
 pub const NESTING_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
 
+/// Why an ordinary session does not pop the root frame beside a run.
+pub const ANOTHERS_ROOT: &str =
+    "the root frame is that of the run in this project: only the run's own session pops it";
+
 /// True for a subagent of our kind, also where a plugin brings it.
 pub fn is_frame(kind: &str) -> bool {
     kind == KIND || kind.strip_suffix(KIND).is_some_and(|plugin| plugin.ends_with(':'))

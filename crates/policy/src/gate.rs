@@ -20,6 +20,8 @@ pub struct Evidence {
     pub resets_at: Option<String>,
     /// The last assistant message, as the client handed it over.
     pub last_message: Option<String>,
+    /// True when the root frame of the run's working memory has popped: as good as the promise line.
+    pub root_popped: bool,
     /// The to-do list; none when the run has none or its file is missing.
     pub todo: Option<TodoList>,
     /// What the verify commands said; empty before they have run.

@@ -36,6 +36,8 @@ pub struct Handoff {
     pub commands: Vec<CommandFact>,
     /// The last assistant words.
     pub last_words: Option<String>,
+    /// The working memory in a few lines; nothing where there is none.
+    pub memory: Vec<String>,
     /// The client's transcript, for whoever must look.
     pub transcript: Option<String>,
 }
@@ -127,6 +129,7 @@ impl Handoff {
             list_section("Done", &self.done, lines),
             list_section("Open", &self.open, lines),
             self.commands_section(lines),
+            self.memory_section(lines),
             self.words_section(lines),
             self.next_section(),
         ];
@@ -169,6 +172,15 @@ impl Handoff {
             counted(self.done.len(), "item"),
             self.open.len()
         )
+    }
+
+    /// Its own next session is told the memory whole; this is for everybody else.
+    fn memory_section(&self, lines: usize) -> String {
+        if self.memory.is_empty() {
+            return String::new();
+        }
+        let shown: String = self.memory.iter().take(lines).map(|line| format!("- {line}\n")).collect();
+        format!("## Working memory\n\n{shown}- Whole: `plimsoll memory show`\n")
     }
 
     fn git_section(&self) -> String {

@@ -230,6 +230,9 @@ fn item(state: &RunState) -> String {
     )
 }
 
+/// What a session with the working memory is told beside the server's own instructions.
+const MEMORY: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap are those of the sessions before you, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame says the same as the promise line below: only when everything is done.\n\n";
+
 fn instructions(state: &RunState, resuming: bool) -> String {
     let resume = if resuming {
         "You are resuming: read the handoff first, and do not re-read what it explains.\n"
@@ -239,6 +242,7 @@ fn instructions(state: &RunState, resuming: bool) -> String {
     let promise = promise::line(&state.completion_promise, &state.nonce);
     let blocked = promise::blocked_line(&state.nonce, "REASON");
     let item = item(state);
+    let memory = if state.memory { MEMORY } else { "" };
     let verify = if state.verify.is_empty() {
         String::new()
     } else {
@@ -247,7 +251,7 @@ fn instructions(state: &RunState, resuming: bool) -> String {
         format!("Completion is believed only when these commands pass:\n\n{commands}\n")
     };
     format!(
-        "## Instructions\n\n{resume}{item}\nLoad on demand: open files when you need them, not all at the start. Leave what fills the window to subagents (the Agent tool): exploring the code, research, reading many or large files, test logs, reviews; they hand back the result, and their reading stays out of this window.\n\nWhen a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone:\n\n{promise}\n\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
+        "## Instructions\n\n{resume}{item}\nLoad on demand: open files when you need them, not all at the start. Leave what fills the window to subagents (the Agent tool): exploring the code, research, reading many or large files, test logs, reviews; they hand back the result, and their reading stays out of this window.\n\n{memory}When a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone:\n\n{promise}\n\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
     )
 }
 

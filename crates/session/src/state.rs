@@ -98,6 +98,8 @@ pub struct RunState {
     pub growth: Vec<Growth>,
     /// True when a session may go on with the next item while the window has room for it.
     pub pack: bool,
+    /// True when the run's sessions have the working memory: its root frame is the run.
+    pub memory: bool,
     /// What becomes of uncommitted work at a checkpoint.
     pub commit: Commit,
     /// A client that says nothing for so long is ended; none for the settings' value.

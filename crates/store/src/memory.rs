@@ -2,8 +2,10 @@
 //! Every way to write goes through [`change`], under one lock, so that two servers and a person at the command
 //! line lose nothing of each other.
 
+mod copy;
 mod seen;
 
+pub use copy::{forget_copy, keep};
 pub use seen::{Seen, Sight, seen};
 
 use crate::turn_log::{Entry, RawLine, Writer};

@@ -2,8 +2,7 @@
 
 use super::{Options, RunError};
 use crate::install::command_for;
-use protocol::settings::{self, Era};
-use std::path::Path;
+use protocol::settings::{self, Era, Parts, agent, servers};
 use std::time::Duration;
 use store::{Project, StoreError, disk, environment, lock, state_file};
 
@@ -29,6 +28,8 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 pub struct Ready {
     /// Our hooks, with the user's own `--settings`, as `--settings` takes them.
     pub(super) hooks: String,
+    /// The working memory's server and agent, as the client takes them; nothing without it.
+    pub(super) memory_arguments: Vec<String>,
     /// What the user passes on to the client beside that.
     pub(super) client_arguments: Vec<String>,
     /// The client's era.
@@ -47,15 +48,17 @@ pub fn prepare(project: &Project, options: &Options) -> Result<Ready, RunError> 
         return Err(RunError::Argument(argument.clone()));
     }
     let (client_arguments, users) = without_settings(&options.client_arguments);
-    let (era, mut hooks) = hook_settings(project, &options.client)?;
-    if let Some(users) = users {
-        hooks = with_users(project, &users, era)?;
-    }
+    let parts = parts(options)?;
+    let hooks = match users {
+        Some(users) => with_users(project, &users, parts)?,
+        None => settings::hooks_only(parts, &spelling(project)).to_string(),
+    };
+    let memory_arguments = if parts.memory { memory_arguments(project, options)? } else { Vec::new() };
     let _only = lock::acquire(&project.run_lock(), LOCK_PATIENCE).map_err(|error| match error {
         StoreError::Busy { .. } => RunError::Busy(named(project)),
         error => RunError::Store(error),
     })?;
-    Ok(Ready { hooks, client_arguments, era, _only })
+    Ok(Ready { hooks, memory_arguments, client_arguments, era: parts.era, _only })
 }
 
 const SETTINGS: &str = "--settings";
@@ -77,7 +80,7 @@ fn without_settings(arguments: &[String]) -> (Vec<String>, Option<String>) {
 }
 
 /// The user's settings (JSON, or a file with it) with our hooks in them.
-fn with_users(project: &Project, users: &str, era: Era) -> Result<String, RunError> {
+fn with_users(project: &Project, users: &str, parts: Parts) -> Result<String, RunError> {
     let refuse = |why: String| RunError::Client(format!("the client's {SETTINGS} {users}: {why}"));
     let text = if users.trim_start().starts_with('{') {
         users.to_owned()
@@ -86,7 +89,7 @@ fn with_users(project: &Project, users: &str, era: Era) -> Result<String, RunErr
         file.ok_or_else(|| refuse("there is no such file".to_owned()))?
     };
     let merged =
-        settings::install(&text, era, &spelling(project)).map_err(|error| refuse(error.to_string()))?;
+        settings::install(&text, parts, &spelling(project)).map_err(|error| refuse(error.to_string()))?;
     Ok(merged.text)
 }
 
@@ -98,9 +101,10 @@ fn named(project: &Project) -> String {
     })
 }
 
-/// Our hooks as the client's version knows them. They are passed along always: identical entries of the
-/// project's settings run once, and an agent's `git clean` cannot take these away.
-fn hook_settings(project: &Project, client: &Path) -> Result<(Era, String), RunError> {
+/// Which of our hooks the client's version knows. They are passed along always: identical entries of the project's
+/// settings run once, and an agent's `git clean` cannot take these away.
+fn parts(options: &Options) -> Result<Parts, RunError> {
+    let client = options.client.as_path();
     let answer = launcher::client_version(client).ok_or_else(|| {
         RunError::Client(format!("{} does not answer `--version`: is it Claude Code?", client.display()))
     })?;
@@ -112,14 +116,45 @@ fn hook_settings(project: &Project, client: &Path) -> Result<(Era, String), RunE
         ))
     })?;
     let era = Era::of_client(version);
-    let missing = settings::programs_of(era).into_iter().find(|program| {
+    if options.memory && era != Era::Modern {
+        let (major, minor, patch) = settings::FIRST_MODERN;
+        return Err(RunError::Client(format!(
+            "--memory needs Claude Code {major}.{minor}.{patch} or newer, and {} says {}",
+            client.display(),
+            session::text::one_line(version)
+        )));
+    }
+    let parts = if options.memory { era.with_memory() } else { era.into() };
+    let server = options.memory.then(|| servers::PROGRAM.to_owned());
+    let missing = settings::programs_of(parts).into_iter().chain(server).find(|program| {
         let beside = environment::own_directory().map(|folder| folder.join(program));
         !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
     });
-    match missing {
-        Some(program) => Err(RunError::NoHooks(program)),
-        None => Ok((era, settings::hooks_only(era, &spelling(project)).to_string())),
+    missing.map_or(Ok(parts), |program| Err(RunError::NoHooks(program)))
+}
+
+/// The server and the agent, where the project has not its own of our names. The client heeds one of each flag, so
+/// a user's own beside ours would switch one of them off.
+fn memory_arguments(project: &Project, options: &Options) -> Result<Vec<String>, RunError> {
+    let listed = disk::read_text(&project.root().join(".mcp.json"))?.unwrap_or_default();
+    let has_server = servers::entry(&listed).ok().flatten().is_some();
+    let has_agent = disk::exists(&project.root().join(".claude/agents").join(format!("{}.md", agent::NAME)));
+    let ours =
+        [("--mcp-config", has_server, servers::config(&command_for)), ("--agents", has_agent, agent::flag())];
+    let mut arguments = Vec::new();
+    for (flag, is_installed, value) in ours {
+        let is_users = |argument: &String| argument.split('=').next() == Some(flag);
+        if is_installed {
+            continue;
+        }
+        if options.client_arguments.iter().any(is_users) {
+            return Err(RunError::Client(format!(
+                "--memory passes {flag} to the client itself: call `plimsoll init --memory` once in this project, and then give your own after `--`"
+            )));
+        }
+        arguments.extend([flag.to_owned(), value.to_string()]);
     }
+    Ok(arguments)
 }
 
 /// How a hook program is named: as the settings that the client reads here name it, for only an identical entry

@@ -3,6 +3,7 @@
 
 use super::heap::share;
 use super::{Chunk, Frame, Memory, Register, SOFT_CEILING};
+use crate::text::{clip, one_line};
 
 /// What one hook may say, in UTF-16 units: of more the client shows a preview only.
 pub const ENTRY_UNITS: usize = 9_900;
@@ -129,6 +130,23 @@ pub fn task(memory: &Memory, depth: usize) -> String {
         fits
     };
     words + &context.chars().take_while(fits).collect::<String>() + CUT
+}
+
+/// The memory for somebody who only wants to know what it is about: what is in the registers of the present frame, and
+/// the names on the heap, a line each.
+pub fn summary(memory: &Memory) -> Vec<String> {
+    const LINE: usize = 300;
+    let short = |text: &str| clip(&one_line(&safe(text)), LINE);
+    let frames: Vec<String> = memory.frames[1..].iter().map(|frame| short(&frame.name)).collect();
+    let frames = (!frames.is_empty()).then(|| format!("Frames: root > {}", frames.join(" > ")));
+    let slot = |register: &Register| {
+        let text = memory.register(*register);
+        (!text.is_empty()).then(|| format!("{}: {}", register.label(), short(text)))
+    };
+    let names: Vec<&str> = memory.heap.iter().map(|chunk| chunk.name.as_str()).collect();
+    let heap = (!names.is_empty())
+        .then(|| clip(&format!("Heap ({} chars): {}", memory.heap_size(), names.join(", ")), LINE));
+    frames.into_iter().chain(Register::ALL.iter().filter_map(slot)).chain(heap).collect()
 }
 
 /// The heap's account, and a line for each chunk; nothing for a heap that never was.

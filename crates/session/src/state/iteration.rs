@@ -31,7 +31,7 @@ pub struct Footing {
     pub head: Option<String>,
     /// What the files hold, apart from ours and ignored ones; none where that could not be found out.
     pub tree: Option<String>,
-    /// What the working memory holds; none without one.
+    /// What the heap of the working memory holds, as a digest; none without one.
     pub memory: Option<String>,
 }
 

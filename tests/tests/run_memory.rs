@@ -1,0 +1,207 @@
+//! `plimsoll run --memory` with the real client: one memory over all sessions, the root frame is the run.
+
+use plimsoll_tests::{
+    LIFELIKE, events, first_request_of, journal, last_request_of, markers, run, start, world,
+};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+use testkit::scripted_model::Step;
+use testkit::story::tick;
+use testkit::world::{Finished, World};
+
+const TWO: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n";
+
+fn update(step: Step, values: Value) -> Step {
+    step.tool("mcp__plimsoll__update_registers", values)
+}
+
+fn pop(result: &str) -> Step {
+    Step::default().tool("mcp__plimsoll__pop_frame", json!({"result": result}))
+}
+
+fn push(name: &str) -> Step {
+    let brief =
+        json!({"name": name, "objective": "Look at the dates.", "context": "", "return_spec": "Facts."});
+    let call = json!({"subagent_type": "frame", "description": name, "prompt": name});
+    Step::default().tool("mcp__plimsoll__push_frame", brief).tool("Agent", call)
+}
+
+/// Ticks an item, and notes it.
+fn finish(item: &str) -> Step {
+    let next = json!({"R1_PLAN": format!("after {item}"), "R7_STATUS": format!("{item} is ticked")});
+    update(Step::bash(tick(item)), next)
+}
+
+fn completed(world: &World, finished: &Finished) {
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(world.json(".claude/ralph-state.json")["status"], "completed");
+}
+
+#[test]
+fn the_next_session_has_the_memory_of_the_last_and_the_root_s_pop_is_the_promise() {
+    let mut world = world(TWO);
+    let model = start(&mut world, |turn| {
+        let step = match (turn.iteration, turn.step) {
+            _ if turn.saw("You work in the frame \"look\"") => match turn.step {
+                0 => update(Step::bash("echo looking"), json!({"R6_OPEN_QUESTIONS": "Which calendar?"})),
+                1 => pop("The dates are Gregorian."),
+                _ => Step::text("done"),
+            },
+            (1, 0) => push("look"),
+            (1, 1) => finish("Item one").tool(
+                "mcp__plimsoll__heap_alloc",
+                json!({"name": "calendar", "content": "Gregorian, UTC", "description": "what dates are"}),
+            ),
+            (1, _) => Step::text("Item one is done."),
+            (2, 0) => finish("Item two"),
+            (2, 1) => pop("Both items are done."),
+            _ => Step::text("That is all."),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--memory"]);
+    completed(&world, &finished);
+    let first = first_request_of(&model, 1);
+    assert!(first.contains("R0 GOAL: Do the plan."), "{first}");
+    assert!(first.contains("`pop_frame` in the root frame says the same as the promise line"), "{first}");
+    let second = first_request_of(&model, 2);
+    for words in [
+        "R0 GOAL: Do the plan.",
+        "R1 PLAN: after Item one",
+        "R6 OPEN_QUESTIONS: Which calendar?",
+        "R7 STATUS: Item one is ticked",
+        "- calendar 14 chars",
+        "Gregorian, UTC",
+    ] {
+        assert!(second.contains(words), "{words} in {second}");
+    }
+    let memory = world.plimsoll(&["memory", "show", "--json"]).run().expect_success().json();
+    assert_eq!(memory["done"], "Both items are done.");
+    assert_eq!(markers(&journal(&world)).last().map(String::as_str), Some("RALPH_STOP|completed|2 items"));
+}
+
+#[test]
+fn a_pop_of_the_root_with_open_items_or_failing_commands_is_refused_and_the_memory_goes_on() {
+    let mut world = world(TWO);
+    let model = start(&mut world, |turn| {
+        let step = match (turn.iteration, turn.step) {
+            (1, 0) => finish("Item one"),
+            (1, 1) => pop("I think that is all."),
+            (1, 2) => update(Step::default(), json!({"R7_STATUS": "after the pop"})),
+            (2, 0) => finish("Item two"),
+            (2, 1) => pop("Both are ticked."),
+            (3, 0) => Step::bash("touch proof && git add -A && git commit -qm Proof"),
+            (3, 1) => pop("Now it is proved."),
+            _ => Step::text("That is all."),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--memory", "--verify", "test -e proof"]);
+    completed(&world, &finished);
+    let first = last_request_of(&model, 1);
+    assert!(first.contains("nothing is written until a person speaks again"), "{first}");
+    let told: Vec<String> = [2, 3].map(|iteration| first_request_of(&model, iteration)).into();
+    assert!(told[0].contains("1 item is open in fix_plan.md: \"Item two\""), "{}", told[0]);
+    assert!(told[1].contains("verify command `test -e proof`"), "{}", told[1]);
+    assert!(told[1].contains("R7 STATUS: Item two is ticked"), "{}", told[1]);
+}
+
+#[test]
+fn a_clean_of_the_project_takes_no_memory_with_it() {
+    let mut world = world(TWO);
+    let model = start(&mut world, |turn| {
+        let step = match (turn.iteration, turn.step) {
+            (1, 0) => finish("Item one"),
+            (1, _) => Step::text("One."),
+            (2, 0) => Step::bash("git clean -fdxq"),
+            (2, 1) => Step::bash("echo on"),
+            (2, _) => Step::text("I cleaned."),
+            (3, 0) => finish("Item two"),
+            (3, 1) => pop("Done."),
+            _ => Step::text("That is all."),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--memory"]);
+    completed(&world, &finished);
+    assert!(first_request_of(&model, 3).contains("R7 STATUS: Item one is ticked"));
+}
+
+#[test]
+fn registers_alone_are_no_progress_and_a_chunk_is() {
+    let mut world = world("# Plan\n\n- [ ] Item three\n");
+    let _model = start(&mut world, |turn| {
+        let step = match (turn.iteration, turn.step) {
+            (2, 0) => {
+                Step::default().tool("mcp__plimsoll__heap_alloc", json!({"name": "a", "content": "learned"}))
+            }
+            (number, 0) => update(Step::bash("ls"), json!({"R7_STATUS": format!("nothing yet, {number}")})),
+            _ => Step::text("Nothing yet."),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--memory"]);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    let journal = journal(&world);
+    let counts: Vec<&Value> =
+        events(&journal, "verdict").iter().map(|entry| &entry["no_change_count"]).collect();
+    assert_eq!(counts, [1, 0, 1, 2, 3]);
+}
+
+#[test]
+fn an_ordinary_session_beside_the_run_pops_no_root() {
+    let mut world = world("# Plan\n\n- [ ] Item three\n");
+    world.plimsoll(&["init", "--memory"]).run().expect_success();
+    let model = start(&mut world, move |turn| match (turn.saw("I am an ordinary person."), turn.step) {
+        (true, 0) => pop("I end this."),
+        (true, _) => Step::text("Tried."),
+        // Long enough for the other session to have its say.
+        (false, 0) => Step::bash("sleep 6"),
+        (false, 1) => finish("Item three"),
+        (false, _) => Step::text(format!("All done.\n\n{}", turn.promise)),
+    });
+    let ours = ["run", "--objective", "Do the plan.", "--memory"];
+    let clients = ["--", "--model", "opus", "--allowedTools", "Bash"];
+    let running = world.plimsoll(&[&ours[..], &clients].concat()).timeout(Duration::from_secs(60)).spawn();
+    let waiting = Instant::now();
+    while model.main_requests().is_empty() && waiting.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let other = world
+        .claude(&["-p", "I am an ordinary person.", "--model", "opus"])
+        .timeout(Duration::from_secs(30))
+        .run();
+    let finished = running.wait(Duration::from_secs(60));
+    assert!(other.stdout.contains("Tried."), "{other:?}");
+    let refused = model
+        .main_requests()
+        .iter()
+        .any(|request| request.text().contains("only the run's own session pops it"));
+    assert!(refused);
+    completed(&world, &finished);
+    let memory = world.plimsoll(&["memory", "show", "--json"]).run().expect_success().json();
+    assert!(memory["done"].is_null(), "the run ended by its promise line: {memory}");
+}
+
+#[test]
+fn what_the_memory_needs_is_said_before_anything_is_begun() {
+    let mut world = world(TWO);
+    let _model = start(&mut world, |_| Step::text("nobody asks"));
+    let refused = run_with(&world, &["--memory"], &["--agents", "{}"]);
+    assert!(refused.stderr.contains("--memory passes --agents to the client itself"), "{refused:?}");
+    assert!(refused.stderr.contains("plimsoll init --memory"), "{refused:?}");
+    let client = world.path("old-client");
+    world.write("old-client", "#!/bin/sh\necho '2.0.77 (Claude Code)'\n");
+    std::fs::set_permissions(&client, std::fs::Permissions::from_mode(0o755)).expect("it is there");
+    let client = client.display().to_string();
+    let refused = world.plimsoll(&["run", "--objective", "x", "--memory", "--client", &client]).run();
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("--memory needs Claude Code 2.1.207 or newer"), "{refused:?}");
+    assert!(!world.exists(".claude/ralph-state.json"));
+}
+
+fn run_with(world: &World, ours: &[&str], clients: &[&str]) -> Finished {
+    let all: Vec<&str> = [&["run", "--objective", "x"], ours, &["--"], clients].concat();
+    world.plimsoll(&all).run()
+}
