@@ -7,15 +7,17 @@ mod known;
 
 use crate::call::Call;
 use known::Known;
-use policy::turns::{Assembler, Closing, Made, Record};
+use policy::turns::{Assembler, Closing, Made, Record, Remembered};
 use protocol::event::Event;
 use protocol::recording::{AgentNote, Said};
 use serde_json::{Map, Value, json};
 use session::log_line::{Header, Kind, MAIN};
 use session::turn::record::{encode, encode_fields};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::memory::Past;
 use store::turn_log::{Entry, Forwards, Head, Place, Stream, Writer};
 use store::{Project, StoreError, TurnLog, clock, disk};
 
@@ -42,6 +44,8 @@ pub struct Setting {
     pub agent_type: Option<String>,
     /// The call that started the subagent.
     pub started_by: Option<String>,
+    /// The project whose working memory the turns keep.
+    pub project: Option<Project>,
 }
 
 impl Source {
@@ -88,7 +92,7 @@ pub fn at_hook(call: &Call) -> Option<String> {
     };
     let setting = || {
         let record = store::sessions::load(&call.project, &call.session_id);
-        Setting { agent_type: call.hook.agent_type.clone(), ..Setting::of(&record) }
+        Setting { agent_type: call.hook.agent_type.clone(), ..Setting::of(&call.project, &record) }
     };
     match capture(&log, &source, setting, closing, Patience::HOOK) {
         Ok(_) | Err(StoreError::Busy { .. }) => None,
@@ -104,7 +108,7 @@ pub fn at_end(
     patience: Patience,
 ) -> Result<(), StoreError> {
     let Some(log) = TurnLog::of(project, session_id) else { return Ok(()) };
-    let setting = || Setting::of(&store::sessions::load(project, session_id));
+    let setting = || Setting::of(project, &store::sessions::load(project, session_id));
     for source in Source::all(transcript) {
         capture(&log, &source, setting, Closing::Over, patience)?;
     }
@@ -167,6 +171,13 @@ pub fn capture(
 ) -> Result<u64, StoreError> {
     let Some(size) = disk::size(&source.path) else { return Ok(0) };
     let facts = || setting().beside(source).facts();
+    let past = RefCell::new(None);
+    let remembered = |at: &str| {
+        let mut past = past.borrow_mut();
+        let of_project = || setting().project.map(|project| Past::of(&project)).unwrap_or_default();
+        past.get_or_insert_with(of_project).at(at).map(|memory| memory.snapshot()).unwrap_or_default()
+    };
+    let memory = Remembered(&remembered);
     let known = |head: &Head| head.streams.get(&source.stream).cloned().unwrap_or_default();
     // First without the lock: often nothing is complete yet, and then nothing is locked or written.
     let head = log.head().unwrap_or_default();
@@ -178,7 +189,7 @@ pub fn capture(
     if backlog.is_some_and(|bytes| bytes <= GLANCE) {
         let mut made = Vec::new();
         let reader = Reader { source, closing, bytes: GLANCE, recorded: &Known::default() };
-        reader.read(assembler(&known(&head), facts), &mut |new| {
+        reader.read(assembler(&known(&head), facts, memory), &mut |new| {
             made.extend(new);
             Ok(())
         })?;
@@ -190,21 +201,28 @@ pub fn capture(
     let mut writer = log.write(patience.lock)?;
     let turns = match seen.filter(|_| *writer.head() == head) {
         Some(made) => record(&mut writer, made, source)?,
-        None => read_under_lock(log, &mut writer, source, &facts(), closing, patience.bytes)?,
+        None => {
+            let setting = (facts(), memory);
+            read_under_lock(log, &mut writer, source, &setting, closing, patience.bytes)?
+        }
     };
     writer.close()?;
     Ok(turns)
 }
 
-fn assembler(known: &Stream, facts: impl FnOnce() -> Map<String, Value>) -> Assembler {
-    Assembler::after(known.number, &known.message, known.read, facts())
+fn assembler<'a>(
+    known: &Stream,
+    facts: impl FnOnce() -> Map<String, Value>,
+    memory: Remembered<'a>,
+) -> Assembler<'a> {
+    Assembler::after(known.number, &known.message, known.read, facts(), memory)
 }
 
 fn read_under_lock(
     log: &TurnLog,
     writer: &mut Writer,
     source: &Source,
-    facts: &Map<String, Value>,
+    (facts, memory): &(Map<String, Value>, Remembered<'_>),
     closing: Closing<'_>,
     bytes: u64,
 ) -> Result<u64, StoreError> {
@@ -218,7 +236,7 @@ fn read_under_lock(
     }
     let mut turns = 0;
     let reader = Reader { source, closing, bytes, recorded: &recorded };
-    let read = reader.read(assembler(&known, || facts.clone()), &mut |mut made| {
+    let read = reader.read(assembler(&known, || facts.clone(), *memory), &mut |mut made| {
         made.retain(|made| !recorded.has_event(made));
         turns += record(writer, made, source)?;
         Ok(())
@@ -246,12 +264,12 @@ impl Reader<'_> {
     /// Gives out what was made, in order; answers up to where the transcript need not be read again.
     fn read(
         &self,
-        mut assembler: Assembler,
+        mut assembler: Assembler<'_>,
         take: &mut dyn FnMut(Vec<Made>) -> Result<(), StoreError>,
     ) -> Result<u64, StoreError> {
         let from = assembler.read();
         let mut has_made = false;
-        let mut give = |assembler: &mut Assembler| {
+        let mut give = |assembler: &mut Assembler<'_>| {
             let made = assembler.take();
             has_made |= !made.is_empty();
             if made.is_empty() { Ok(has_made) } else { take(made).map(|()| true) }
@@ -328,7 +346,7 @@ pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError
             let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
             if new <= left {
                 left -= new;
-                match capture(&log, &source, || Setting::of(&record), closing, patience) {
+                match capture(&log, &source, || Setting::of(project, &record), closing, patience) {
                     Ok(new) => turns += new,
                     Err(error) => {
                         // It has waited once for somebody else.
@@ -350,8 +368,9 @@ fn is_quiet(transcript: &Path) -> bool {
 
 impl Setting {
     /// What the session's record says.
-    pub fn of(record: &session::SessionRecord) -> Setting {
-        Setting { run: record.run_id.clone().zip(record.iteration), ..Setting::default() }
+    pub fn of(project: &Project, record: &session::SessionRecord) -> Setting {
+        let run = record.run_id.clone().zip(record.iteration);
+        Setting { run, project: Some(project.clone()), ..Setting::default() }
     }
 
     /// With what the client notes beside a subagent's transcript.

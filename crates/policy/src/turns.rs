@@ -63,9 +63,19 @@ pub enum Closing<'a> {
 /// So many closed messages are remembered: a late line comes soon or not at all.
 const CLOSED: usize = 16;
 
+/// What the working memory held at a moment (RFC 3339), as a turn keeps it.
+#[derive(Clone, Copy)]
+pub struct Remembered<'a>(pub &'a dyn Fn(&str) -> Map<String, Value>);
+
+impl std::fmt::Debug for Remembered<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Remembered")
+    }
+}
+
 /// Puts the lines of one stream together.
 #[derive(Debug)]
-pub struct Assembler {
+pub struct Assembler<'a> {
     number: u64,
     /// Messages whose turns are closed: a turn never changes.
     closed: VecDeque<String>,
@@ -76,6 +86,7 @@ pub struct Assembler {
     read: u64,
     /// What goes into every turn's `ext`.
     setting: Map<String, Value>,
+    memory: Remembered<'a>,
 }
 
 /// A response whose lines or results may still come.
@@ -99,9 +110,15 @@ struct Returned {
     at: String,
 }
 
-impl Assembler {
+impl<'a> Assembler<'a> {
     /// Goes on after the turn with that number and message.
-    pub fn after(number: u64, last_message: &str, read: u64, setting: Map<String, Value>) -> Assembler {
+    pub fn after(
+        number: u64,
+        last_message: &str,
+        read: u64,
+        setting: Map<String, Value>,
+        memory: Remembered<'a>,
+    ) -> Assembler<'a> {
         Assembler {
             number,
             closed: VecDeque::from([last_message.to_owned()]),
@@ -110,6 +127,7 @@ impl Assembler {
             made: Vec::new(),
             read,
             setting,
+            memory,
         }
     }
 
@@ -250,7 +268,8 @@ impl Assembler {
         self.closed.drain(..self.closed.len().saturating_sub(CLOSED));
         let read = self.read;
         let at = open.last_at.clone();
-        self.made.push(Made { at, read, what: build::turn(self.number, open, &self.setting) });
+        let memory = (self.memory.0)(&at);
+        self.made.push(Made { at, read, what: build::turn(self.number, open, &self.setting, memory) });
         self.made.extend(self.queue.drain(..).map(|made| Made { read, ..made }));
     }
 }

@@ -18,6 +18,7 @@ pub use op::{Closing, Op, Values};
 pub use register::Register;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 /// The deepest frame; the root is 0.
 pub const DEEPEST: usize = 5;
@@ -192,6 +193,19 @@ impl Memory {
             self.step.saturating_sub(written) >= STALE_STEPS
         };
         [Register::Next, Register::Status].into_iter().filter(is_stale).collect()
+    }
+
+    /// As a turn keeps it: what is in the registers of the present frame, and the heap.
+    pub fn snapshot(&self) -> Map<String, Value> {
+        let filled = Register::ALL.into_iter().filter(|register| !self.register(*register).is_empty());
+        let registers: Map<String, Value> =
+            filled.map(|register| (register.key().to_owned(), json!(self.register(register)))).collect();
+        let heap: Map<String, Value> =
+            self.heap.iter().map(|chunk| (chunk.name.clone(), json!(chunk.content))).collect();
+        let (frame, depth) = (&self.top().name, self.depth());
+        let fields = json!({"rev": self.rev, "step": self.step, "frame": frame, "depth": depth,
+            "registers": registers, "heap": heap});
+        fields.as_object().cloned().unwrap_or_default()
     }
 
     /// True while nothing has been written.

@@ -3,9 +3,11 @@
 //! line lose nothing of each other.
 
 mod copy;
+mod past;
 mod seen;
 
 pub use copy::{forget_copy, keep};
+pub use past::Past;
 pub use seen::{Seen, Sight, seen};
 
 use crate::turn_log::{Entry, RawLine, Writer};
@@ -208,6 +210,17 @@ impl Held<'_> {
         drop(saved);
         Ok(self.memory)
     }
+}
+
+/// The newest change.
+fn newest(project: &Project) -> Result<Option<Change>, StoreError> {
+    let log = log(project);
+    for line in log.backwards()? {
+        if let Some(change) = parsed(&log, &line?) {
+            return Ok(Some(change));
+        }
+    }
+    Ok(None)
 }
 
 /// The revisions after `since` that these calls of a model made.

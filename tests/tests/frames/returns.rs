@@ -1,8 +1,10 @@
 //! What a child knows, and what of it comes back.
 
 use crate::stage::{delegate, done, note, play, pop, push, registers};
+use flows::turns::Recorded;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::Path;
 use store::{Project, TurnLog};
 use testkit::scripted_model::Step;
 
@@ -148,20 +150,58 @@ fn every_write_is_told_apart_by_the_frame_that_made_it() {
 }
 
 /// Of each call the stream of the turn that made it.
-fn streams_of_calls(project: &std::path::Path) -> BTreeMap<String, String> {
+fn streams_of_calls(project: &Path) -> BTreeMap<String, String> {
+    let turns = turns(project);
+    let calls = turns.iter().filter_map(|recorded| {
+        let stream = &recorded.header.stream;
+        Some(recorded.turn()?.tool_calls().iter().map(move |call| (call.id().to_owned(), stream.clone())))
+    });
+    calls.flatten().collect()
+}
+
+/// The turn log of the project's one session.
+fn turns(project: &Path) -> Vec<Recorded> {
     let project = Project::at(project);
-    let mut found = BTreeMap::new();
-    for session in store::sessions::ids(&project) {
-        let log = TurnLog::of(&project, &session).expect("a plain id");
-        for line in log.forwards().expect("a log") {
-            let Some(recorded) = flows::turns::recorded(&log, &line.expect("a line")) else { continue };
-            let Some(turn) = recorded.turn() else { continue };
-            for call in turn.tool_calls() {
-                found.insert(call.id().to_owned(), recorded.header.stream.clone());
-            }
-        }
-    }
-    found
+    let session = &store::sessions::ids(&project)[0];
+    let log = TurnLog::of(&project, session).expect("a plain id");
+    let lines = log.forwards().expect("a log").map(|line| line.expect("a line"));
+    lines.filter_map(|line| flows::turns::recorded(&log, &line)).filter(Recorded::is_turn).collect()
+}
+
+#[test]
+fn each_turn_keeps_the_memory_of_its_close_and_a_chunk_lies_beside_the_log_once() {
+    let alloc = json!({"name": "api-spec", "content": "add(a,b)", "description": "the functions"});
+    let played = play(&[
+        (
+            "main",
+            vec![
+                note(&[("R1_PLAN", "one")]).tool("mcp__plimsoll__heap_alloc", alloc),
+                delegate("calc"),
+                note(&[("R1_PLAN", "two")]),
+                done(),
+            ],
+        ),
+        ("calc", vec![note(&[("R7_STATUS", "in the child")]), pop("calc is done"), done()]),
+    ]);
+    let project = played.world.project();
+    let kept = |recorded: &Recorded| recorded.turn().map(|turn| turn.memory().clone()).expect("a turn");
+    let turns = turns(&project);
+    let of =
+        |is_main: bool| turns.iter().filter(move |turn| (turn.header.stream == "main") == is_main).map(kept);
+    let main: Vec<_> = of(true).collect();
+    let child: Vec<_> = of(false).collect();
+    assert_eq!((main.len(), child.len()), (4, 3));
+    assert_eq!(main[0]["registers"], json!({"R1_PLAN": "one"}));
+    assert!(main.iter().all(|memory| memory["heap"] == json!({"api-spec": "add(a,b)"})), "{main:?}");
+    assert_eq!((&main[1]["frame"], &main[1]["depth"]), (&json!(""), &json!(0)), "after the pop");
+    assert_eq!(main[2]["registers"]["R1_PLAN"], "two");
+    assert_eq!((&child[0]["frame"], &child[0]["depth"]), (&json!("calc"), &json!(1)));
+    assert_eq!(child[0]["registers"]["R7_STATUS"], "in the child");
+    let bytes = std::fs::read_dir(project.join(".claude/plimsoll/turns")).expect("logs").flatten();
+    let log = bytes.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    let log = std::fs::read_to_string(log.expect("a log")).expect("text");
+    let spelled = log.lines().filter(|line| line.contains("\"heap\":{\"api-spec\":{\"$blob\""));
+    assert_eq!(spelled.count(), 7, "by reference in each of the turns");
 }
 
 #[test]

@@ -13,7 +13,12 @@ use session::turn::{CallOutcome, Failure, ToolCall, outline};
 /// So much of what came back stands in the result, in letters.
 const PREVIEW: usize = 200;
 
-pub(super) fn turn(number: u64, open: OpenTurn, setting: &Map<String, Value>) -> Record {
+pub(super) fn turn(
+    number: u64,
+    open: OpenTurn,
+    setting: &Map<String, Value>,
+    memory: Map<String, Value>,
+) -> Record {
     let outline = outline(&open.blocks);
     let failure = outcome::failure(&open, &outline.text);
     let calls: Vec<ToolCall> = open.calls.iter().map(|call| tool_call(call, &open)).collect();
@@ -29,7 +34,6 @@ pub(super) fn turn(number: u64, open: OpenTurn, setting: &Map<String, Value>) ->
     let message = open.answer.id.clone();
     let tokens = tokens(&open);
     let reason = failure.as_ref().map(|(reason, _)| *reason);
-    let memory = Map::new();
     let turn = match failure {
         Some((reason, message)) => {
             let failure = Failure { reason, message, calls: outcomes };

@@ -1,7 +1,9 @@
 //! Lines in every order in which a client may write them.
 #![expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 
-use super::{Assembler, Closing, Made, Record};
+use super::{Assembler, Closing, Made, Record, Remembered};
+
+const NONE: Remembered<'static> = Remembered(&|_| Map::new());
 use protocol::recording::Said;
 use serde_json::{Map, Value, json};
 
@@ -59,7 +61,7 @@ fn word(made: &Made) -> String {
     }
 }
 
-fn feed(assembler: &mut Assembler, lines: &[Value]) -> Vec<Made> {
+fn feed(assembler: &mut Assembler<'_>, lines: &[Value]) -> Vec<Made> {
     let mut made = Vec::new();
     let mut to = assembler.read();
     for line in lines {
@@ -71,7 +73,7 @@ fn feed(assembler: &mut Assembler, lines: &[Value]) -> Vec<Made> {
 }
 
 fn check(lines: &[Value], closing: Closing<'_>, expected: &[&str]) -> Vec<Made> {
-    let mut assembler = Assembler::after(0, "", 0, Map::new());
+    let mut assembler = Assembler::after(0, "", 0, Map::new(), NONE);
     let mut made = feed(&mut assembler, lines);
     assembler.settle(closing);
     made.extend(assembler.take());
@@ -86,7 +88,7 @@ fn check(lines: &[Value], closing: Closing<'_>, expected: &[&str]) -> Vec<Made> 
 }
 
 fn in_two(lines: &[Value], cut: usize, closing: Closing<'_>) -> Vec<String> {
-    let mut first = Assembler::after(0, "", 0, Map::new());
+    let mut first = Assembler::after(0, "", 0, Map::new(), NONE);
     let mut made = feed(&mut first, &lines[..cut]);
     let (mut read, mut number, mut message) = (0, 0, String::new());
     for made in &made {
@@ -95,7 +97,7 @@ fn in_two(lines: &[Value], cut: usize, closing: Closing<'_>) -> Vec<String> {
             (number, message) = (turn.number(), id.clone());
         }
     }
-    let mut second = Assembler::after(number, &message, read, Map::new());
+    let mut second = Assembler::after(number, &message, read, Map::new(), NONE);
     made.extend(feed(&mut second, &lines[usize::try_from(read / 10).unwrap()..]));
     second.settle(closing);
     made.extend(second.take());
@@ -147,7 +149,7 @@ fn what_comes_after_its_turn_was_closed_is_kept_and_changes_nothing() {
 fn a_late_line_neither_makes_a_second_turn_of_its_message_nor_ends_another() {
     let lines =
         [text("m1", "end_turn"), call("m2", "tool_use", "a"), text("m1", "end_turn"), back("a"), other()];
-    let mut assembler = Assembler::after(0, "", 0, Map::new());
+    let mut assembler = Assembler::after(0, "", 0, Map::new(), NONE);
     let made = feed(&mut assembler, &lines);
     assert_eq!(made.iter().map(word).collect::<Vec<_>>(), ["1 m1 1/0 ok", "2 m2 1/1 ok", "late words"]);
 }

@@ -91,7 +91,7 @@ pub fn encode(turn: &Turn) -> Encoded {
         result: packer.pack(turn.result()),
         prints: turn.prints().iter().map(|text| packer.pack(&json!(text))).collect(),
         tool_calls,
-        memory: packer.pack_map(turn.memory()),
+        memory: packer.pack_memory(turn.memory()),
         ext: packer.pack_map(turn.ext()),
     };
     let content = serde_json::to_string(&content).unwrap_or_default();
@@ -259,6 +259,20 @@ impl Packer {
         let packed: Map<String, Value> =
             fields.iter().map(|(key, value)| (key.clone(), self.pack(value))).collect();
         if packed.contains_key(BLOB) { json!({BLOB: {"literal": packed}}) } else { Value::Object(packed) }
+    }
+
+    /// Chunks are the same from turn to turn: each lies beside the log once, however short it is.
+    fn pack_memory(&mut self, memory: &Map<String, Value>) -> Value {
+        let mut packed = self.pack_map(memory);
+        let heap = memory.get("heap").and_then(Value::as_object);
+        if let (Some(heap), Some(place)) = (heap, packed.get_mut("heap").and_then(Value::as_object_mut)) {
+            for (name, content) in heap.iter().filter_map(|(name, content)| Some((name, content.as_str()?))) {
+                if place.contains_key(name) {
+                    place[name] = self.put_beside(content, None);
+                }
+            }
+        }
+        packed
     }
 
     fn pack_block(&mut self, block: &Block) -> Box<RawValue> {
