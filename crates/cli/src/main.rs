@@ -52,11 +52,8 @@ enum Verb {
     /// Read the turn log: every response of the model with its tool calls and results
     Turns(turns::TurnsArguments),
     /// Read and write the agent's working memory: registers and heap
-    // Hidden until the hooks show it to the agent.
-    #[command(hide = true)]
     Memory(memory::MemoryArguments),
     /// Show the frames of the working memory
-    #[command(hide = true)]
     Frame(memory::FrameArguments),
     /// Show how full the session's context window is
     Context(context::ContextArguments),

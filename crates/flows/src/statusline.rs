@@ -2,14 +2,15 @@
 
 use crate::measure::{Question, marks};
 use crate::signal::Signal;
-use policy::statusline::{RunView, View, render};
+use policy::statusline::{MemoryView, RunView, View, render};
 use policy::window::{self, WindowEvidence};
 use protocol::status::StatusPayload;
 use session::Status;
+use session::log_line::MAIN;
 use session::record::StatusRecord;
 use session::{SessionRecord, Settings};
 use std::path::Path;
-use store::{Project, clock, config, disk, environment, sessions, state_file, windows};
+use store::{Project, clock, config, disk, environment, memory, sessions, state_file, windows};
 
 /// The status line. Whatever is wrong with the input, a line comes out: without one it would vanish.
 pub fn statusline(input: &[u8]) -> Signal {
@@ -61,6 +62,7 @@ fn view(payload: &StatusPayload, project: &Project, settings: &Settings) -> View
         used,
         marks: window.map(|window| marks(&question, &window, payload.model.id.as_deref())),
         run: run(project),
+        memory: memory(project, session_id),
         cost_usd: payload.cost.total_cost_usd.filter(|dollars| dollars.is_finite()),
         colour: environment::variable("NO_COLOR").is_none(),
     }
@@ -76,6 +78,15 @@ fn run(project: &Project) -> Option<RunView> {
         items: glance.completed_items.len() + glance.todo_items.len(),
         paused: glance.status == Status::Paused,
     })
+}
+
+/// The working memory, where this session was told of it: another's is not this one's.
+fn memory(project: &Project, session_id: &str) -> Option<MemoryView> {
+    if !memory::exists(project) {
+        return None;
+    }
+    memory::seen(project, session_id).of(MAIN)?;
+    memory::load(project).ok().map(|memory| MemoryView::of(&memory))
 }
 
 /// The branch, read off the git folder's HEAD: no child is started for it.

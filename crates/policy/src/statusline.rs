@@ -1,6 +1,7 @@
 //! The status line: one line, and each part shows or leaves itself out by itself.
 
 use session::level::{Level, Marks};
+use session::memory::{Memory, Pressure, Register, share};
 use session::text::{clip, one_line};
 
 /// What the line may show.
@@ -20,6 +21,8 @@ pub struct View {
     pub marks: Option<Marks>,
     /// The project's run, while it goes on.
     pub run: Option<RunView>,
+    /// The working memory, where the session has it in mind.
+    pub memory: Option<MemoryView>,
     /// US dollars.
     pub cost_usd: Option<f64>,
     /// False with `NO_COLOR`.
@@ -41,6 +44,34 @@ pub struct RunView {
     pub paused: bool,
 }
 
+/// What the line says of the working memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryView {
+    /// How deep the present frame lies; 0 is the root.
+    pub depth: usize,
+    /// Its name; empty for the root.
+    pub frame: String,
+    /// What the heap holds, in percent of its ceiling.
+    pub heap_percent: usize,
+    /// How near that is.
+    pub pressure: Pressure,
+    /// Registers of every step that nobody writes.
+    pub stale: Vec<Register>,
+}
+
+impl MemoryView {
+    /// Of a memory.
+    pub fn of(memory: &Memory) -> MemoryView {
+        MemoryView {
+            depth: memory.depth(),
+            frame: memory.top().name.clone(),
+            heap_percent: share(memory.heap_size()),
+            pressure: memory.pressure(),
+            stale: memory.stale(),
+        }
+    }
+}
+
 /// As wide as fits beside the rest on 100 columns, one cell for every five percent.
 const CELLS: u64 = 20;
 
@@ -55,6 +86,7 @@ pub fn render(view: &View) -> String {
         text(&view.branch).map(|branch| format!("⎇ {branch}")),
         Some(load_line(view)),
         view.run.as_ref().map(run),
+        view.memory.as_ref().map(memory),
         view.cost_usd.map(|dollars| format!("${dollars:.2}")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" │ ")
@@ -103,6 +135,20 @@ fn run(run: &RunView) -> String {
     format!("ralph {}/{}{items}{paused}", run.iteration, run.max_iterations)
 }
 
+/// `memory 1 calc · stale R2 R7 · heap 92% high`
+fn memory(memory: &MemoryView) -> String {
+    let frame =
+        if memory.depth > 0 { format!(" {}", clip(&one_line(&memory.frame), 20)) } else { String::new() };
+    let stale: String = memory.stale.iter().map(|register| format!(" {}", &register.key()[..2])).collect();
+    let parts = [
+        Some(format!("memory {}{frame}", memory.depth)),
+        (!stale.is_empty()).then(|| format!("stale{stale}")),
+        (memory.pressure > Pressure::Low)
+            .then(|| format!("heap {}% {}", memory.heap_percent, memory.pressure.word())),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +171,7 @@ mod tests {
             used: Some(percent * 10_000),
             marks: Some(marks),
             run: Some(RunView { iteration: 2, max_iterations: 50, done: 1, items: 3, paused: false }),
+            memory: None,
             cost_usd: Some(0.123),
             colour: false,
         }
@@ -136,6 +183,30 @@ mod tests {
             render(&view(43)),
             "Opus 5.5 │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50 · 1/3 items │ $0.12"
         );
+    }
+
+    #[test]
+    fn the_memory_shows_its_depth_and_what_asks_for_attention() {
+        let calm = MemoryView {
+            depth: 0,
+            frame: String::new(),
+            heap_percent: 12,
+            pressure: Pressure::Low,
+            stale: Vec::new(),
+        };
+        let tense = MemoryView {
+            depth: 2,
+            frame: "write-tests".into(),
+            heap_percent: 92,
+            pressure: Pressure::High,
+            stale: vec![Register::Next, Register::Status],
+        };
+        for (memory, shown) in
+            [(calm, "memory 0"), (tense, "memory 2 write-tests · stale R2 R7 · heap 92% high")]
+        {
+            let line = render(&View { memory: Some(memory), ..View::default() });
+            assert_eq!(line.split(" │ ").last(), Some(shown));
+        }
     }
 
     #[test]
