@@ -64,6 +64,14 @@ impl Call {
         Ok(self.owned_run()?.is_some_and(|run| !run.status.is_over()))
     }
 
+    /// True beside an open run that has the working memory: its root frame is the run, and an ordinary session neither
+    /// ends a run nor takes its word back.
+    pub fn is_beside_a_run_with_memory(&self) -> Result<bool, StoreError> {
+        let Some(run) = state_file::load(&self.project, None)? else { return Ok(false) };
+        let is_own = run.session_id.as_deref() == Some(self.session_id.as_str());
+        Ok(run.memory && !run.status.is_over() && !is_own)
+    }
+
     /// The run named by the environment that this session owns. A nested session inherits the variable and has
     /// another id; a session of no run has no variable, and the state is not even read.
     pub fn owned_run(&self) -> Result<Option<RunState>, StoreError> {

@@ -11,7 +11,7 @@ use protocol::event::{Event, Stop};
 use protocol::tool::{Intent, ToolCall};
 use session::memory::{Closing, Op, render};
 use store::memory::{self, By, Sight};
-use store::{StoreError, environment, state_file};
+use store::{StoreError, environment};
 
 /// PreToolUse and PostToolUse of our tools and of Agent, SubagentStart, SubagentStop, Stop.
 pub fn frames(input: &[u8]) -> Signal {
@@ -52,7 +52,7 @@ fn before_tool(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
     if let Err(why) = frames::may(&memory, agent(call), what, nesting) {
         return Ok(Reply::default().deny(why));
     }
-    if what == Use::Pop && memory.depth() == 0 && is_anothers_run(call)? {
+    if what == Use::Pop && memory.depth() == 0 && call.is_beside_a_run_with_memory()? {
         return Ok(Reply::default().deny(frames::ANOTHERS_ROOT.to_owned()));
     }
     if what == Use::Push {
@@ -62,13 +62,6 @@ fn before_tool(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
     }
     // Whoever installed the memory wants it written.
     Ok(Reply::default().allow(None))
-}
-
-/// True beside a run that has the working memory: its root frame is the run, and an ordinary session ends no run.
-fn is_anothers_run(call: &Call) -> Result<bool, StoreError> {
-    let Some(run) = state_file::load(&call.project, None)? else { return Ok(false) };
-    let is_own = run.session_id.as_deref() == Some(call.session_id.as_str());
-    Ok(run.memory && !run.status.is_over() && !is_own)
 }
 
 /// The Agent tool starts the frame that waits, with its brief in the place of the prompt.

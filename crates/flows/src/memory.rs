@@ -194,7 +194,7 @@ fn at_prompt(call: &Call, prompt: &str) -> Result<Option<String>, StoreError> {
         let pushed = memory::seen(&call.project, &call.session_id).pushed;
         let left = frames::left_behind(held.memory(), None, &call.session_id, pushed.as_deref());
         abandon(&mut held, left);
-        if held.memory().done.is_some() {
+        if held.memory().done.is_some() && !call.is_beside_a_run_with_memory()? {
             // Reopening is never refused.
             let _ = held.change(BY, &Op::Reopen);
         }

@@ -182,7 +182,13 @@ fn a_run_begins_with_a_root_of_its_own_and_the_heap_stays() {
 #[test]
 fn a_child_that_dies_hands_over_its_status_questions_and_plan() {
     let mut memory = written("p");
+    let dead = || Op::CloseFrame { how: Closing::Abandoned, words: String::new() };
+    memory.apply(&push("nobody", "o")).unwrap();
+    memory.apply(&dead()).unwrap();
+    assert_eq!(registers(&memory), ["p0", "p1", "p2", "abandoned: nobody", "p4", "p5", "p6", "p7"]);
     memory.apply(&push("f", "o")).unwrap();
+    memory.apply(&Op::StartFrame { call: "c".into(), session: "s".into(), pid: None }).unwrap();
+    memory.apply(&Op::EnterFrame { agent: "a".into() }).unwrap();
     let left = [
         (Register::Plan, "c1"),
         (Register::OpenQuestions, "c6"),
@@ -190,7 +196,7 @@ fn a_child_that_dies_hands_over_its_status_questions_and_plan() {
         (Register::Assumptions, "c5"),
     ];
     memory.apply(&update(&left)).unwrap();
-    memory.apply(&Op::CloseFrame { how: Closing::Abandoned, words: String::new() }).unwrap();
+    memory.apply(&dead()).unwrap();
     assert_eq!(registers(&memory), ["p0", "c1", "", "abandoned: f", "p4", "p5", "c6", "c7"]);
     let root = Op::CloseFrame { how: Closing::Unpopped, words: String::new() };
     assert!(memory.apply(&root).is_err(), "the root is closed by its own pop alone");

@@ -108,15 +108,18 @@ impl Memory {
         Report { notes, ..Report::default() }
     }
 
-    /// Of a child that died its registers are all that is left of its work: they go to the parent.
+    /// Of a child that died its registers are all that is left of its work: they go to the parent. Where nobody worked
+    /// there is none.
     fn inherit(&mut self, words: &str) -> Report {
         let Some(child) = self.frames.pop() else { return Report::default() };
         let depth = self.depth();
-        for register in [Register::Status, Register::OpenQuestions, Register::Plan] {
-            self.set(depth, register, &child.registers[register.index()].text);
+        if child.agent.is_some() {
+            for register in [Register::Status, Register::OpenQuestions, Register::Plan] {
+                self.set(depth, register, &child.registers[register.index()].text);
+            }
+            self.set(depth, Register::Next, "");
         }
         self.set(depth, Register::Phase, &format!("abandoned: {}", child.name));
-        self.set(depth, Register::Next, "");
         self.returned = Some(Returned::new(child, Some(Closing::Abandoned), words, &[]));
         Report::default()
     }
