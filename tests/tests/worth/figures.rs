@@ -38,7 +38,8 @@ impl Figures {
             let of_kind = requests.iter().filter(|request| kinds.contains(&request.kind));
             of_kind.map(tokens).max().unwrap_or_default()
         };
-        let last = requests.iter().rfind(|request| request.kind == RequestKind::Main).expect("a session").text();
+        let last =
+            requests.iter().rfind(|request| request.kind == RequestKind::Main).expect("a session").text();
         let last_frame = requests.iter().rfind(|request| request.kind == RequestKind::Subagent).map(who);
         let first_of_frame =
             last_frame.and_then(|name| requests.iter().find(|request| who(request) == name)).map(tokens);

@@ -1,14 +1,16 @@
 //! The task: six phases, each of the same tool calls whoever makes them, and two facts found in each.
 
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use testkit::scripted_model::Step;
 use testkit::world::World;
 
 pub(crate) const PHASES: usize = 6;
 
 /// How much there is to read in a phase.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Size {
     /// Ten calls, about 20,000 tokens of output.
     Large,
@@ -60,8 +62,8 @@ pub(crate) struct Call {
 pub(crate) fn calls(world: &World, phase: usize, size: Size) -> Vec<Call> {
     let call = |step: Step, about: String| Call { step, about, needs: Vec::new() };
     let read = |part: usize| {
-        let path = world.path(file(phase, part)).display().to_string();
-        call(Step::default().tool("Read", json!({ "file_path": path })), format!("read {}", file(phase, part)))
+        let file = file(phase, part);
+        call(read(Step::default(), &world.path(&file)), format!("read {file}"))
     };
     let mut calls: Vec<Call> = (0..parts(size)).map(read).collect();
     if size == Size::Large {
@@ -74,6 +76,25 @@ pub(crate) fn calls(world: &World, phase: usize, size: Size) -> Vec<Call> {
     let write = Step::default().tool("Write", json!({ "file_path": path, "content": result }));
     calls.push(Call { needs: needed_by(phase), ..call(write, "wrote the result".to_owned()) });
     calls
+}
+
+/// The same step with a file read.
+pub(crate) fn read(step: Step, path: &Path) -> Step {
+    step.tool("Read", json!({ "file_path": path.display().to_string() }))
+}
+
+/// Where each fact stands.
+pub(crate) fn places(world: &World, size: Size) -> BTreeMap<&'static str, PathBuf> {
+    let place = |number: usize| world.path(file(number / 2, part_of(number, size)));
+    FACTS.iter().enumerate().map(|(number, fact)| (*fact, place(number))).collect()
+}
+
+/// In which part of its phase a fact stands.
+fn part_of(number: usize, size: Size) -> usize {
+    match size {
+        Size::Large => 2 + 3 * (number % 2),
+        Size::Small => 0,
+    }
 }
 
 fn parts(size: Size) -> usize {
@@ -94,7 +115,7 @@ pub(crate) fn write_files(world: &World, size: Size) {
             let bytes = if size == Size::Large { 8_000 } else { 800 };
             let mut text = prose(1_000 * phase + part, bytes);
             let facts = found_in(phase).iter().enumerate();
-            for (_, fact) in facts.filter(|(number, _)| parts(size) == 1 || part == 2 + 3 * number) {
+            for (_, fact) in facts.filter(|(number, _)| part_of(*number, size) == part) {
                 let _ = writeln!(text, "# {fact}");
             }
             world.write(file(phase, part), &text);
@@ -103,8 +124,9 @@ pub(crate) fn write_files(world: &World, size: Size) {
 }
 
 const WORDS: [&str; 24] = [
-    "commit", "the", "session", "reads", "every", "record", "before", "writing", "a", "batch", "of", "pending",
-    "entries", "and", "checks", "its", "sum", "against", "table", "index", "when", "lock", "is", "free",
+    "commit", "the", "session", "reads", "every", "record", "before", "writing", "a", "batch", "of",
+    "pending", "entries", "and", "checks", "its", "sum", "against", "table", "index", "when", "lock", "is",
+    "free",
 ];
 
 /// Numbered sentences by a fixed rule, so that no two files and no two lines are the same.
