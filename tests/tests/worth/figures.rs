@@ -20,6 +20,8 @@ pub(crate) struct Figures {
     pub(crate) sent: usize,
     /// The same, weighted as the cache's prices do.
     pub(crate) priced: usize,
+    /// What the agent itself wrote as tool calls, which is paid as output.
+    pub(crate) written: usize,
     pub(crate) peak_of_main: usize,
     pub(crate) peak: usize,
     pub(crate) compactions: usize,
@@ -47,6 +49,7 @@ impl Figures {
             requests: requests.len(),
             sent: requests.iter().map(tokens).sum(),
             priced: priced(requests),
+            written: written(requests),
             peak_of_main: peak(&[RequestKind::Main]),
             peak: peak(&[RequestKind::Main, RequestKind::Subagent]),
             compactions: requests.iter().filter(|request| request.kind == RequestKind::Compaction).count(),
@@ -71,6 +74,17 @@ fn priced(requests: &[Request]) -> usize {
         *last = blocks;
     }
     hundredths / 100 / BYTES_PER_TOKEN
+}
+
+/// Each call once, however often it was sent again.
+fn written(requests: &[Request]) -> usize {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let messages = requests.iter().flat_map(|request| list(&request.body["messages"]));
+    let blocks = messages.flat_map(|message| list(&message["content"]));
+    let calls = blocks.filter(|block| block["type"] == "tool_use");
+    let sizes: BTreeMap<String, usize> =
+        calls.map(|call| (call["id"].to_string(), call["input"].to_string().len())).collect();
+    sizes.values().sum::<usize>() / BYTES_PER_TOKEN
 }
 
 /// The request in the order in which a cache sees it: tools, system, messages. Without the marks where the cache is

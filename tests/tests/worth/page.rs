@@ -53,11 +53,11 @@ fn figures(measured: &Measured) -> String {
     ] {
         lines.push(format!("**{title}**\n"));
         lines.push(
-            "| the agent | requests | sent | price | peak of the session | peak of any conversation | \
+            "| the agent | requests | sent | price | written | peak of the session | peak of any conversation | \
              compactions | facts at hand when needed | facts in sight at the end |"
                 .to_owned(),
         );
-        lines.push("| --- | --- | --- | --- | --- | --- | --- | --- | --- |".to_owned());
+        lines.push("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |".to_owned());
         let of_table = measured.iter().filter(|(case, _)| (case.0, case.1) == (size, window));
         lines.extend(of_table.map(|(case, figures)| row(case.2, figures)));
         lines.push(String::new());
@@ -73,8 +73,11 @@ fn row(way: Way, figures: &Figures) -> String {
         Way::Memory => "memory, no frames",
         Way::Frames => "memory, a frame for each phase",
     };
-    let Figures { requests, sent, priced, peak_of_main, peak, compactions, at_hand, visible, .. } = figures;
-    let numbers = [*sent, *priced, *peak_of_main, *peak].map(|tokens| thousands(tokens as f64)).join(" | ");
+    let Figures {
+        requests, sent, priced, written, peak_of_main, peak, compactions, at_hand, visible, ..
+    } = figures;
+    let numbers =
+        [*sent, *priced, *written, *peak_of_main, *peak].map(|tokens| thousands(tokens as f64)).join(" | ");
     format!(
         "| {agent} | {requests} | {numbers} | {compactions} | {} of {} | {visible} of {} |",
         at_hand.0,
