@@ -11,8 +11,11 @@ const END: &str = "<!-- /measured -->";
 
 /// What may differ from computer to computer: paths and dates stand in every request.
 const TOLERANCE: f64 = 0.05;
-/// The same for small numbers.
-const LEAST: f64 = 1.0;
+/// The same for small amounts, in thousands of tokens.
+const LEAST_TOKENS: f64 = 0.5;
+/// The same for what is counted: after a compaction the client shows the last files again, and which ones these are
+/// is not the same in every run.
+const LEAST_COUNT: f64 = 2.0;
 
 /// Compares the page with what was measured, or renews it where `PLIMSOLL_UPDATE_GOLDEN` is set.
 pub(crate) fn check(measured: &Measured) {
@@ -32,15 +35,19 @@ pub(crate) fn check(measured: &Measured) {
     }
 }
 
-/// Word for word the same, numbers within the tolerance.
+/// Word for word the same, numbers within the tolerance; of tokens they are followed by a `k`.
 fn is_alike(old: &str, new: &str) -> bool {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let (old, new) = (words(old), words(new));
-    let same = |(old, new): (&String, &String)| match (old.parse::<f64>(), new.parse::<f64>()) {
-        (Ok(old), Ok(new)) => (old - new).abs() <= LEAST.max(TOLERANCE * new.abs()),
-        _ => old == new,
+    let same = |place: usize| match (old[place].parse::<f64>(), new[place].parse::<f64>()) {
+        (Ok(before), Ok(now)) => {
+            let is_tokens = new.get(place + 1).is_some_and(|word| word == "k");
+            let least = if is_tokens { LEAST_TOKENS } else { LEAST_COUNT };
+            (before - now).abs() <= least.max(TOLERANCE * now.abs())
+        }
+        _ => old[place] == new[place],
     };
-    old.len() == new.len() && old.iter().zip(&new).all(same)
+    old.len() == new.len() && (0..new.len()).all(same)
 }
 
 /// The tables, and the price of a frame.
@@ -113,7 +120,7 @@ fn of_frames(measured: &Measured) -> String {
 #[test]
 fn a_page_that_says_something_else_is_found_out() {
     let row = "| no memory | 61 | 4452.6 k | 24 of 24 |";
-    assert!(is_alike(row, "| no memory | 61 | 4460.1 k | 24 of 24 |"));
+    assert!(is_alike(row, "| no memory | 61 | 4460.1 k | 23 of 24 |"));
     for other in [
         "| no memory | 61 | 5452.6 k | 24 of 24 |",
         "| memory | 61 | 4452.6 k | 24 of 24 |",
