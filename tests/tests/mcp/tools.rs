@@ -41,7 +41,7 @@ fn every_tool_says_what_it_does_and_is_there_without_a_search() {
         assert_eq!(told, expected[name], "{name}");
         assert_eq!(tool["_meta"], json!({"anthropic/alwaysLoad": true}), "{name}");
         assert!(
-            tool["title"].is_string() && tool["description"].as_str().is_some_and(|text| text.len() < 250)
+            tool["title"].is_string() && tool["description"].as_str().is_some_and(|text| text.len() < 350)
         );
         let schema = &tool["inputSchema"];
         assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)));
