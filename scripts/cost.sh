@@ -22,7 +22,7 @@ fi
 # As users get them: release and static.
 rustup target list --installed 2>/dev/null | grep -qx "$TRIPLE" || rustup target add "$TRIPLE" >&2
 if [ -z "${PLIMSOLL_BIN_DIR:-}" ]; then
-  cargo build --quiet --release --target "$TRIPLE" -p plimsoll-hooks --bins
+  cargo build --quiet --release --target "$TRIPLE" -p plimsoll-hooks -p plimsoll --bins
 fi
 BIN=${PLIMSOLL_BIN_DIR:-$TARGET/$TRIPLE/release}
 
@@ -158,11 +158,24 @@ row "monitor in a run, transcript of 1 MB" "$SMALL" -
 row "monitor in a run, transcript of 500 MB" "$LARGE" $((SMALL * 102 / 100))
 plain plimsoll-session-start status-start.json
 plain plimsoll-statusline status.json
-row "status line, nothing new, with a run shown" "$(instructions plimsoll-statusline status.json)" 60000 118000
+row "status line, nothing new, with a run shown" "$(instructions plimsoll-statusline status.json)" 60000 121000
 plain plimsoll-post-tool quiet.json
 row "monitor in an ordinary session, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 75000 129000
 plain plimsoll-post-tool quiet.json
 row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 175000
+
+# The working memory comes last: with it there is more to look at everywhere.
+printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"PreToolUse","tool_name":"mcp__plimsoll__update_registers","tool_input":{"R2_NEXT":"Look at src/report.rs","R7_STATUS":"tests pass"},"tool_use_id":"toolu_50"}\n' \
+  "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/write.json"
+remember() { (cd "$STAGE/project" && env -i "${ENVIRONMENT[@]}" "$BIN/plimsoll" memory "$@") >/dev/null; }
+row "memory after a batch, none there" "$(instructions plimsoll-memory quiet.json)" 60000
+for register in goal plan next constraints open_questions status; do
+  remember set "$register" "What stands in the register $register of a session at work, in a line or two."
+done
+for chunk in 1 2 3 4 5 6 7; do remember alloc "chunk-$chunk" "$(head -c 1100 "$STAGE/quiet.jsonl")"; done
+settled plimsoll-memory quiet.json
+row "memory after a batch, 8 KB of it, nothing new" "$(instructions plimsoll-memory quiet.json)" 800000
+row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 300000
 
 # --- the clock: information, never a verdict ----------------------------------------------------------------
 

@@ -13,7 +13,7 @@ use protocol::recording::{AgentNote, Said};
 use serde_json::{Map, Value, json};
 use session::log_line::{Header, Kind, MAIN};
 use session::turn::record::{encode, encode_fields};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -170,11 +170,13 @@ pub fn capture(
     patience: Patience,
 ) -> Result<u64, StoreError> {
     let Some(size) = disk::size(&source.path) else { return Ok(0) };
-    let facts = || setting().beside(source).facts();
+    let known_setting = OnceCell::new();
+    let setting = || known_setting.get_or_init(&setting);
+    let facts = || setting().clone().beside(source).facts();
     let past = RefCell::new(None);
     let remembered = |at: &str| {
         let mut past = past.borrow_mut();
-        let of_project = || setting().project.map(|project| Past::of(&project)).unwrap_or_default();
+        let of_project = || setting().project.as_ref().map(Past::of).unwrap_or_default();
         past.get_or_insert_with(of_project).at(at).map(|memory| memory.snapshot()).unwrap_or_default()
     };
     let memory = Remembered(&remembered);

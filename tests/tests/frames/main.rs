@@ -6,3 +6,4 @@ mod nesting;
 mod returns;
 mod rules;
 mod stage;
+mod trace;

@@ -16,10 +16,15 @@ pub(crate) struct Played {
 /// Plays one session: `main` and each frame by its name have their steps; so has any other subagent whose first
 /// message begins with that word.
 pub(crate) fn play(parts: &[(&str, Vec<Step>)]) -> Played {
-    play_as("opus", parts)
+    play_with(parts, |_| {}, &[])
 }
 
-pub(crate) fn play_as(model_name: &str, parts: &[(&str, Vec<Step>)]) -> Played {
+/// The same in a project that was prepared first, with more arguments for the client.
+pub(crate) fn play_with(
+    parts: &[(&str, Vec<Step>)],
+    prepare: impl FnOnce(&mut World),
+    arguments: &[&str],
+) -> Played {
     let mut left: BTreeMap<String, std::vec::IntoIter<Step>> =
         parts.iter().map(|(name, steps)| ((*name).to_owned(), steps.clone().into_iter())).collect();
     let model = ScriptedModel::start(move |request| {
@@ -30,10 +35,9 @@ pub(crate) fn play_as(model_name: &str, parts: &[(&str, Vec<Step>)]) -> Played {
     });
     let mut world = world(&model);
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "1");
-    let finished = world
-        .claude(&["-p", "Build the calculator.", "--output-format", "json", "--model", model_name])
-        .timeout(Duration::from_secs(90))
-        .run();
+    prepare(&mut world);
+    let usual = ["-p", "Build the calculator.", "--output-format", "json", "--model", "opus"];
+    let finished = world.claude(&[&usual[..], arguments].concat()).timeout(Duration::from_secs(90)).run();
     Played { requests: model.requests(), world, finished }
 }
 
