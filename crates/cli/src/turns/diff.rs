@@ -6,11 +6,14 @@ use clap::Args;
 use flows::turns::words::plain;
 use flows::turns::{self, Recorded, find};
 use serde_json::{Map, Value};
-use session::text::counted;
+use session::text::{clip, counted, one_line};
 use session::turn::ToolCall;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use store::{Project, TurnLog};
+
+/// So much of a value is shown.
+const VALUE: usize = 80;
 
 /// From which turn to which.
 #[derive(Debug, Args)]
@@ -88,13 +91,30 @@ fn change(call: &ToolCall) -> Option<(String, &'static str)> {
 }
 
 fn memory_changes(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
+    let (before, after) = (&named(before), &named(after));
+    let told = |value: &Value| {
+        clip(&one_line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned)), VALUE)
+    };
     let gone = before.keys().filter(|key| !after.contains_key(*key)).map(|key| format!("  - {key}"));
     let new = after.iter().filter_map(|(key, value)| match before.get(key) {
-        None => Some(format!("  + {key}: {value}")),
-        Some(old) if old != value => Some(format!("  ~ {key}: {old} → {value}")),
+        None => Some(format!("  + {key}: {}", told(value))),
+        Some(old) if old != value => Some(format!("  ~ {key}: {} → {}", told(old), told(value))),
         Some(_) => None,
     });
     gone.chain(new).collect()
+}
+
+/// Registers and chunks by their own names. Revision and step always change, and say nothing.
+fn named(memory: &Map<String, Value>) -> Map<String, Value> {
+    let fields = memory.iter().filter(|(key, _)| !matches!(key.as_str(), "rev" | "step"));
+    let parts = fields.flat_map(|(key, value)| match (key.as_str(), value) {
+        ("registers", Value::Object(registers)) => registers.clone().into_iter().collect(),
+        ("heap", Value::Object(heap)) => {
+            heap.iter().map(|(name, content)| (format!("heap:{name}"), content.clone())).collect()
+        }
+        _ => vec![(key.clone(), value.clone())],
+    });
+    parts.collect()
 }
 
 #[cfg(test)]
@@ -104,9 +124,9 @@ mod tests {
 
     #[test]
     fn what_came_went_and_changed_is_told() {
-        let before = json!({"a": 1, "b": 2, "c": 3});
-        let after = json!({"b": 2, "c": 4, "d": 5});
+        let before = json!({"rev": 1, "depth": 0, "registers": {"R1_PLAN": "a", "R2_NEXT": "b"}, "heap": {"api": "x"}});
+        let after = json!({"rev": 9, "depth": 1, "registers": {"R2_NEXT": "c\nd"}, "heap": {"api": "x", "spec": "y"}});
         let changes = memory_changes(before.as_object().unwrap(), after.as_object().unwrap());
-        assert_eq!(changes, ["  - a", "  ~ c: 3 → 4", "  + d: 5"]);
+        assert_eq!(changes, ["  - R1_PLAN", "  ~ depth: 0 → 1", "  ~ R2_NEXT: b → c d", "  + heap:spec: y"]);
     }
 }
