@@ -193,7 +193,7 @@ fn progress_is_seen_where_there_is_some_and_only_there() {
     const COMMIT_OURS: &str = "echo x >> progress.txt && git add -A && git commit -qm Ours";
     const EDIT: &str = "echo more >> work.txt";
     const TICK: &str = "sed -i 's/\\[ \\] Item one/[x] Item one/' fix_plan.md";
-    const MEMORY: &str = "echo 'mkdir -p .claude/plimsoll/memory; echo x > .claude/plimsoll/memory/x.md' > ~/own.sh; sh ~/own.sh";
+    const MEMORY: &str = "echo 'plimsoll memory alloc c$(date +%N) learned' > ~/own.sh; sh ~/own.sh";
     let cases: [Case; 17] = [
         ("a commit", ordinary, COMMIT, &["HEAD moved", "files changed"]),
         ("a commit of what was dirty before", dirty, COMMIT_ALL, &["HEAD moved"]),
@@ -211,7 +211,7 @@ fn progress_is_seen_where_there_is_some_and_only_there() {
         ("an ignored file", ordinary, "echo x > build.log", &[]),
         ("a file touched, and one made and removed", ordinary, "touch src/dates.txt; echo x > y; rm y", &[]),
         ("an item in a plan that git ignores", with_a_private_plan, TICK, &["an item was ticked"]),
-        ("the working memory", ordinary, MEMORY, &["the working memory was written"]),
+        ("the working memory", ordinary, MEMORY, &["the heap of the working memory was written"]),
     ];
     for (what, build, command, expected) in cases {
         let mut world = build();

@@ -1,0 +1,200 @@
+//! `plimsoll memory` and `plimsoll frame`, and what the hooks and the status line make of what a person writes.
+
+use serde_json::{Value, json};
+use session::memory::Op;
+use store::Project;
+use testkit::world::{Finished, World};
+
+const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
+
+fn memory(world: &World, arguments: &[&str]) -> Finished {
+    world.plimsoll(&[&["memory"], arguments].concat()).run()
+}
+
+fn done(world: &World, arguments: &[&str]) -> String {
+    memory(world, arguments).expect_success().stdout
+}
+
+/// What a hook of ours tells the model.
+fn told(world: &World, event: &Value, word: &[&str]) -> String {
+    let hook = world.hook("plimsoll-memory", event);
+    let finished = word.iter().fold(hook, |hook, word| hook.arg(*word)).run().expect_success();
+    let reply: Value = serde_json::from_str(&finished.stdout).expect(&finished.stdout);
+    assert_eq!(finished.stderr, "");
+    reply["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
+}
+
+fn event(world: &World, name: &str, more: &Value) -> Value {
+    let mut event = json!({"session_id": SESSION, "hook_event_name": name,
+        "cwd": world.project().display().to_string(), "transcript_path": "/nonexistent.jsonl"});
+    event.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+    event
+}
+
+fn batch(world: &World) -> Value {
+    event(world, "PostToolBatch", &json!({"tool_calls": [{"tool_name": "Bash", "tool_use_id": "toolu_1"}]}))
+}
+
+#[test]
+fn a_person_reads_and_writes_and_sees_who_wrote_what() {
+    let world = World::new();
+    let shown = memory(&world, &["show"]).expect_success();
+    assert!(shown.stderr.contains("nothing has been written to the working memory yet"), "{shown:?}");
+    assert_eq!(done(&world, &["set", "R4", "Keep the public API."]), "ok r1\n");
+    assert_eq!(done(&world, &["set", "goal", "Build calc"]), "ok r2\n");
+    let piped = world.plimsoll(&["memory", "alloc", "api-spec", "-", "--description", "the functions"]);
+    assert_eq!(piped.stdin("add(a,b)\n").run().expect_success().stdout, "ok r3\n");
+    assert_eq!(done(&world, &["write", "api-spec", "add(a,b), sub(a,b)"]), "ok r4\n");
+    assert_eq!(
+        done(&world, &[]),
+        "<plimsoll-memory rev=\"4\" frame=\"root\" depth=\"0\"> (of several such blocks the highest rev is true)
+R0 GOAL: Build calc
+R4 CONSTRAINTS: Keep the public API.
+HEAP 18 of 8000 chars (0%), pressure low
+- api-spec 18 chars (0%), age 0, rev 4: the functions
+</plimsoll-memory>
+<plimsoll-chunk name=\"api-spec\" rev=\"4\">
+add(a,b), sub(a,b)
+</plimsoll-chunk>
+"
+    );
+    assert_eq!(done(&world, &["free", "api-spec"]), "ok r5\n");
+    let json = memory(&world, &["show", "--json"]).expect_success().json();
+    assert_eq!((&json["rev"], &json["depth"], &json["pressure"]), (&json!(5), &json!(0), &json!("low")));
+    assert_eq!((&json["registers"]["R0_GOAL"], &json["heap"]), (&json!("Build calc"), &json!([])));
+    let history = memory(&world, &["history", "--json"]).expect_success().json();
+    let ops: Vec<&str> = history
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|change| change["change"]["op"].as_str())
+        .collect();
+    assert_eq!(ops, ["update_registers", "update_registers", "heap_alloc", "heap_write", "heap_free"]);
+    assert!(history.as_array().expect("a list").iter().all(|change| change["by"] == "command"));
+    let lines = done(&world, &["history", "-n", "2"]);
+    assert!(lines.contains("command  root") && lines.contains("free api-spec"), "{lines}");
+    assert_eq!(lines.lines().count(), 2);
+    let asked =
+        world.plimsoll(&["query", "--on", "memory", "-r", ".registers.R0_GOAL"]).run().expect_success();
+    assert_eq!(asked.stdout, "Build calc\n");
+}
+
+#[test]
+fn what_cannot_be_says_what_and_what_to_do_and_changes_nothing() {
+    let world = World::new();
+    done(&world, &["alloc", "a", "x"]);
+    let long = "x".repeat(61);
+    let huge = "x".repeat(9_501);
+    for (arguments, code, words) in [
+        (&["set", "R9", "x"][..], 2, "one of R0_GOAL"),
+        (&["set", "phase", &long], 1, "R3_PHASE takes at most 60 characters, and 61 were given"),
+        (&["alloc", "a", "y"], 1, "the chunk a is there already: rewrite it with heap_write"),
+        (&["alloc", "two words", "y"], 1, "a chunk's name has 1 to 40 letters"),
+        (&["alloc", "b", &huge], 1, "a chunk has at most 9500"),
+        (&["write", "b", "y"], 1, "there is no chunk b: there are a"),
+        (&["free", "b"], 1, "there is no chunk b"),
+        (&["forget"], 2, "unrecognized subcommand"),
+    ] {
+        let refused = memory(&world, arguments);
+        assert_eq!(refused.code, Some(code), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains(words), "{words} in {}", refused.stderr);
+    }
+    assert_eq!(memory(&world, &["show", "--json"]).json()["rev"], 1);
+}
+
+#[test]
+fn the_stack_is_listed_and_each_frame_shown() {
+    let world = World::new();
+    done(&world, &["set", "goal", "Build calc"]);
+    let push = Op::PushFrame {
+        name: "tests".into(),
+        objective: "Write test_calc.py".into(),
+        context: "calc.py is there".into(),
+        return_spec: "Passed and failed".into(),
+        call: None,
+    };
+    store::memory::change(&Project::at(&world.project()), "test", &[push]).expect("a frame");
+    let listed = world.plimsoll(&["frame"]).run().expect_success().stdout;
+    assert_eq!(listed, "0  root: Build calc\n1    tests: Write test_calc.py\n");
+    let shown = world.plimsoll(&["frame", "show"]).run().expect_success().stdout;
+    assert!(
+        shown.starts_with("Objective: Write test_calc.py\nContext: calc.py is there\nReturn: Passed"),
+        "{shown}"
+    );
+    assert!(shown.contains("R3 PHASE: entering: tests"), "{shown}");
+    let root = world.plimsoll(&["frame", "show", "0", "--json"]).run().expect_success().json();
+    assert_eq!(root["registers"][0]["text"], "Build calc");
+    let frames = world.plimsoll(&["frame", "list", "--json"]).run().expect_success().json();
+    assert_eq!(frames.as_array().map(Vec::len), Some(2));
+    let refused = world.plimsoll(&["frame", "show", "7"]).run();
+    assert!(refused.stderr.contains("there is no frame 7: the present one is 1"), "{refused:?}");
+}
+
+#[test]
+fn the_agent_sees_a_person_s_word_with_its_next_step_and_once() {
+    let world = World::new();
+    assert_eq!(told(&world, &batch(&world), &[]), "", "no memory, no word");
+    done(&world, &["set", "R4", "Keep the public API."]);
+    let start = event(&world, "SessionStart", &json!({"source": "startup"}));
+    assert!(told(&world, &start, &["overview"]).contains("R4 CONSTRAINTS: Keep the public API."));
+    assert_eq!(told(&world, &start, &["chunks-1"]), "");
+    assert_eq!(told(&world, &start, &["task"]), "");
+    assert_eq!(told(&world, &batch(&world), &[]), "");
+    done(&world, &["set", "R4", "Break it."]);
+    done(&world, &["alloc", "why", "The old one is unused."]);
+    let news = told(&world, &batch(&world), &[]);
+    assert!(news.contains("R4 CONSTRAINTS: Break it.") && news.contains("The old one is unused."), "{news}");
+    assert_eq!(told(&world, &batch(&world), &[]), "");
+    let prompt = event(&world, "UserPromptSubmit", &json!({"prompt": "go on"}));
+    done(&world, &["free", "why"]);
+    assert!(told(&world, &prompt, &[]).contains("heap:why freed"));
+    let calls: Vec<String> = (0..30).map(|_| told(&world, &batch(&world), &[])).collect();
+    let blocks: Vec<usize> =
+        calls.iter().enumerate().filter(|(_, text)| !text.is_empty()).map(|(place, _)| place).collect();
+    assert_eq!(blocks.len(), 1, "all registers again after 25 calls: {blocks:?}");
+}
+
+#[test]
+fn a_memory_that_cannot_be_read_or_written_ends_no_session() {
+    let world = World::new();
+    done(&world, &["set", "goal", "g"]);
+    let folder = world.path(".claude/plimsoll/memory");
+    for (name, text) in
+        [("state.json", "{torn"), ("log.head", "nothing"), ("log.jsonl", "not a log\n"), ("seen", "a file")]
+    {
+        let path = folder.join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::write(&path, text).expect("the folder is writable");
+        for program in ["plimsoll-memory", "plimsoll-frame"] {
+            let stop = event(&world, "Stop", &json!({}));
+            let write = event(
+                &world,
+                "PreToolUse",
+                &json!({"tool_name": "mcp__plimsoll__heap_free", "tool_use_id": "t", "tool_input": {}}),
+            );
+            for event in [&batch(&world), &stop, &write] {
+                let finished = world.hook(program, event).run();
+                assert_eq!(finished.code, Some(0), "{name} {program}: {finished:?}");
+                let reply: Value = serde_json::from_str(&finished.stdout).expect("one object");
+                assert!(reply["continue"].is_null(), "{reply}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_status_line_shows_the_memory_of_a_session_that_knows_it() {
+    let world = World::new();
+    let status = || {
+        let payload = json!({"session_id": SESSION, "cwd": world.project().display().to_string()});
+        world.hook("plimsoll-statusline", &payload).env("NO_COLOR", "1").run().stdout
+    };
+    done(&world, &["set", "goal", "g"]);
+    assert!(!status().contains("memory"), "{}", status());
+    let start = event(&world, "SessionStart", &json!({"source": "startup"}));
+    told(&world, &start, &["overview"]);
+    assert!(status().contains("memory 0"), "{}", status());
+    done(&world, &["alloc", "a", &"x".repeat(7_000)]);
+    (0..3).for_each(|_| drop(told(&world, &batch(&world), &[])));
+    assert!(status().contains("memory 0 · stale R2 R7 · heap 87% high"), "{}", status());
+}
