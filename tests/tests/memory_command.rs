@@ -123,7 +123,7 @@ fn the_stack_is_listed_and_each_frame_shown() {
     );
     assert!(shown.contains("R3 PHASE: entering: tests"), "{shown}");
     let root = world.plimsoll(&["frame", "show", "0", "--json"]).run().expect_success().json();
-    assert_eq!(root["registers"][0]["text"], "Build calc");
+    assert_eq!(root["registers"]["R0_GOAL"], "Build calc");
     let frames = world.plimsoll(&["frame", "list", "--json"]).run().expect_success().json();
     assert_eq!(frames.as_array().map(Vec::len), Some(2));
     let refused = world.plimsoll(&["frame", "show", "7"]).run();

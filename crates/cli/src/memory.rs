@@ -2,8 +2,8 @@
 
 use crate::{fail, refused, say, say_error};
 use clap::{Args, Subcommand};
-use serde_json::json;
-use session::memory::{Memory, Op, Register, Report, Values, render};
+use serde_json::{Map, Value, json};
+use session::memory::{Frame, Memory, Op, Register, Report, Values, render};
 use session::text::{clip, one_line};
 use std::process::ExitCode;
 use store::memory::{Change, MemoryError};
@@ -154,15 +154,27 @@ fn show(project: &Project, as_json: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn in_json(memory: &Memory) -> serde_json::Value {
-    let registers: serde_json::Map<String, serde_json::Value> = Register::ALL
-        .into_iter()
-        .map(|register| (register.key().to_owned(), json!(memory.register(register))))
-        .collect();
+/// The memory for programs: `memory show --json`, and what `plimsoll query --on memory` is asked about.
+pub(crate) fn in_json(memory: &Memory) -> Value {
     json!({
         "rev": memory.rev, "step": memory.step, "depth": memory.depth(), "frame": memory.top().name,
-        "registers": registers, "heap": memory.heap, "heap_chars": memory.heap_size(),
-        "pressure": memory.pressure(), "stale": memory.stale(), "done": memory.done,
+        "registers": registers(memory.top()), "frames": memory.frames.iter().map(frame_in_json).collect::<Vec<_>>(),
+        "heap": memory.heap, "heap_chars": memory.heap_size(), "pressure": memory.pressure(),
+        "stale": memory.stale(), "done": memory.done,
+    })
+}
+
+/// By their names.
+fn registers(frame: &Frame) -> Map<String, Value> {
+    let value =
+        |register: Register| (register.key().to_owned(), json!(frame.registers[register.index()].text));
+    Register::ALL.into_iter().map(value).collect()
+}
+
+fn frame_in_json(frame: &Frame) -> Value {
+    json!({
+        "name": frame.name, "objective": frame.objective, "context": frame.context,
+        "return_spec": frame.return_spec, "registers": registers(frame), "agent": frame.agent,
     })
 }
 
@@ -241,7 +253,7 @@ pub(crate) fn frame(arguments: &FrameArguments) -> ExitCode {
     match &arguments.verb {
         Some(FrameVerb::Show { depth, json }) => show_frame(&memory, depth.unwrap_or(memory.depth()), *json),
         Some(FrameVerb::List(how)) if how.json => {
-            say(json!(memory.frames));
+            say(in_json(&memory)["frames"].clone());
             ExitCode::SUCCESS
         }
         _ => list_frames(&memory),
@@ -267,7 +279,7 @@ fn show_frame(memory: &Memory, depth: usize, as_json: bool) -> ExitCode {
         return fail(format!("there is no frame {depth}: the present one is {}", memory.depth()), 1);
     };
     if as_json {
-        say(json!(frame));
+        say(frame_in_json(frame));
         return ExitCode::SUCCESS;
     }
     let named =

@@ -95,5 +95,5 @@ fn memory(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
         return Err(DocumentError::NoMemory(project.root().to_owned()));
     }
     let memory = store::memory::load(project)?;
-    Ok(std::iter::once(serde_json::to_value(memory).unwrap_or_default()))
+    Ok(std::iter::once(crate::memory::in_json(&memory)))
 }
