@@ -208,7 +208,8 @@ impl Held<'_> {
     }
 }
 
-/// The revisions after `since` that these calls of a model made.
+/// The revisions after `since` in which these calls of a model wrote their own words. A call that pops a frame also
+/// writes what the merge makes of it, which stands in no call.
 pub fn made_by(project: &Project, since: u64, calls: &[&str]) -> Result<Vec<u64>, StoreError> {
     let log = log(project);
     let mut revisions = Vec::new();
@@ -217,7 +218,8 @@ pub fn made_by(project: &Project, since: u64, calls: &[&str]) -> Result<Vec<u64>
         if change.rev <= since {
             break;
         }
-        if change.call.as_deref().is_some_and(|call| calls.contains(&call)) {
+        let is_own = change.call.as_deref().is_some_and(|call| calls.contains(&call));
+        if is_own && change.change.is_told_by_its_call() {
             revisions.push(change.rev);
         }
     }

@@ -1,0 +1,1 @@
+//! What the hooks add to a session.
