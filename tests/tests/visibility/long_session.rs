@@ -1,13 +1,22 @@
 //! A long session: own writes, frames, another writer, and compactions.
 
-// use crate::budget::Budget;
-use crate::stage::{Act, FULL, Stage, alloc, begin, delegate, done, free, look, note, noting, pop, push, rewrite};
+use crate::budget::Budget;
+use crate::stage::{
+    Act, FULL, Stage, alloc, begin, delegate, done, free, look, note, noting, pop, push, rewrite,
+};
 use testkit::scripted_model::{RequestKind, Step};
 
 /// All eight registers, each with these words.
 fn all(words: &str) -> Act {
     let keys = [
-        "R0_GOAL", "R1_PLAN", "R2_NEXT", "R3_PHASE", "R4_CONSTRAINTS", "R5_ASSUMPTIONS", "R6_OPEN_QUESTIONS", "R7_STATUS",
+        "R0_GOAL",
+        "R1_PLAN",
+        "R2_NEXT",
+        "R3_PHASE",
+        "R4_CONSTRAINTS",
+        "R5_ASSUMPTIONS",
+        "R6_OPEN_QUESTIONS",
+        "R7_STATUS",
     ];
     let values = keys.map(|key| (key, format!("{words} of {key}\n  with a second line")));
     note(&values.each_ref().map(|(key, text)| (*key, text.as_str())))
@@ -22,7 +31,11 @@ fn main_part() -> Vec<Act> {
     let first = vec![
         look(),
         all("first"),
-        note(&[("R1_PLAN", &long), ("R2_NEXT", "cut by its limit")]).meanwhile(&["set", "R4", "keep the API"]),
+        note(&[("R1_PLAN", &long), ("R2_NEXT", "cut by its limit")]).meanwhile(&[
+            "set",
+            "R4",
+            "keep the API",
+        ]),
         alloc(step(), "spec", "add(a, b)\nsub(a, b)").into(),
         // Both write the same: what was written last is true, whoever wrote it.
         note(&[("R4_CONSTRAINTS", "my own word")]).meanwhile(&["set", "R4", "a word before it"]),
@@ -50,7 +63,8 @@ fn main_part() -> Vec<Act> {
         look(),
         full(),
         look().meanwhile(&["alloc", "late", "after the second compaction"]),
-        Act::from(Step::default().tool("mcp__plimsoll__memory_show", serde_json::json!({}))).meanwhile(&["set", "R0", "new goal"]),
+        Act::from(Step::default().tool("mcp__plimsoll__memory_show", serde_json::json!({})))
+            .meanwhile(&["set", "R0", "new goal"]),
     ];
     // So many that the registers are told again without any change.
     let calm = vec![look(); 26];
@@ -64,7 +78,11 @@ fn parts() -> Vec<(&'static str, Vec<Act>)> {
         (
             "one",
             vec![
-                note(&[("R1_PLAN", "of one"), ("R5_ASSUMPTIONS", "of one")]).meanwhile(&["set", "R4", "said to one"]),
+                note(&[("R1_PLAN", "of one"), ("R5_ASSUMPTIONS", "of one")]).meanwhile(&[
+                    "set",
+                    "R4",
+                    "said to one",
+                ]),
                 Act::from(rewrite(step(), "notes", "five, by one")).meanwhile(&["alloc", "x", "for one"]),
                 delegate("deep"),
                 Act::from(Step::bash("echo one goes on").usage(870_000)).meanwhile(&["write", "x", "again"]),
@@ -106,11 +124,15 @@ fn in_every_request_of_a_long_session_its_reader_knows_the_memory_as_it_stands()
     });
     assert!(calls >= 60 && known + 4 >= calls, "{known} of {calls} were held against the store");
     assert_eq!(conversations, [true; 4]);
-    stage.seen("", |seen| for s in seen { eprintln!("{} {} {:?} r{}", s.request.number, s.who, s.depth, s.memory.rev) });
+    stage.seen("", |seen| {
+        for s in seen {
+            eprintln!("{} {} {:?} r{}", s.request.number, s.who, s.depth, s.memory.rev)
+        }
+    });
     let summarized = stage.model.requests_of(RequestKind::Compaction);
     let frames = summarized.iter().filter(|request| request.text().contains("You work in the frame")).count();
     assert_eq!((summarized.len(), frames), (3, 1), "two compactions of the session, one in a frame");
     let memory = stage.memory();
     assert_eq!((memory.depth(), memory.heap.len()), (0, 3), "{memory:?}");
-    // Budget::of(&stage).assert_and_print();
+    Budget::of(&stage).assert_and_print();
 }

@@ -79,7 +79,9 @@ impl Mind {
     /// Reads every block in a text; what lies between blocks is not about the memory.
     fn hear(&mut self, text: &str) {
         let mut rest = text;
-        while let Some(place) = ["<plimsoll-memory ", "<plimsoll-chunk "].iter().filter_map(|tag| rest.find(tag)).min() {
+        while let Some(place) =
+            ["<plimsoll-memory ", "<plimsoll-chunk "].iter().filter_map(|tag| rest.find(tag)).min()
+        {
             rest = &rest[place..];
             let is_chunk = rest.starts_with("<plimsoll-chunk ");
             let end = if is_chunk { "</plimsoll-chunk>" } else { "</plimsoll-memory>" };
@@ -117,7 +119,8 @@ impl Mind {
             } else if let Some(more) = line.strip_prefix(' ') {
                 let (_, text) = told.last_mut().expect("a line of a register");
                 *text = format!("{text}\n{more}");
-            } else if let Some(name) = line.strip_prefix("heap:").and_then(|line| line.strip_suffix(" freed")) {
+            } else if let Some(name) = line.strip_prefix("heap:").and_then(|line| line.strip_suffix(" freed"))
+            {
                 self.chunk(name, rev, None);
             } else if let Some(name) = line.strip_prefix("- ").and_then(|line| line.split(' ').next()) {
                 index.push(name.to_owned());
@@ -126,14 +129,20 @@ impl Mind {
             }
         }
         if is_whole {
-            for register in Register::ALL.iter().filter(|register| told.iter().all(|(key, _)| key != register.key())) {
+            for register in
+                Register::ALL.iter().filter(|register| told.iter().all(|(key, _)| key != register.key()))
+            {
                 self.register(register.key(), rev, String::new());
             }
             let gone: Vec<String> = self.heap.keys().filter(|name| !index.contains(name)).cloned().collect();
             gone.iter().for_each(|name| self.chunk(name, rev, None));
         }
         for (key, text) in told {
-            self.register(&key, rev, if text == "(empty)" && !is_whole { String::new() } else { plain(&text) });
+            self.register(
+                &key,
+                rev,
+                if text == "(empty)" && !is_whole { String::new() } else { plain(&text) },
+            );
         }
     }
 
@@ -156,7 +165,12 @@ impl Mind {
             let slot = &memory.frames[depth].registers[register.index()];
             let known = self.registers.get(register.key()).map_or("", |(_, text)| text.as_str());
             if known != plain(&slot.text) {
-                errors.push(format!("{} (r{}) is {:?}, and he reads {known:?}", register.key(), slot.rev, slot.text));
+                errors.push(format!(
+                    "{} (r{}) is {:?}, and he reads {known:?}",
+                    register.key(),
+                    slot.rev,
+                    slot.text
+                ));
             }
         }
         for chunk in &memory.heap {
@@ -164,10 +178,13 @@ impl Mind {
             if known != Some(&plain(&chunk.content)) {
                 let start = |text: &String| text.chars().take(60).collect::<String>();
                 let (is, reads) = (start(&chunk.content), known.map(start));
-                errors.push(format!("chunk {} (r{}) is {is:?}, and he reads {reads:?}", chunk.name, chunk.rev));
+                errors
+                    .push(format!("chunk {} (r{}) is {is:?}, and he reads {reads:?}", chunk.name, chunk.rev));
             }
         }
-        for (name, _) in self.heap.iter().filter(|(name, (_, content))| content.is_some() && memory.chunk(name).is_none()) {
+        for (name, _) in
+            self.heap.iter().filter(|(name, (_, content))| content.is_some() && memory.chunk(name).is_none())
+        {
             errors.push(format!("chunk {name} is gone, and he takes it for live"));
         }
         errors

@@ -51,6 +51,8 @@ struct Watch {
     errors: Vec<String>,
     /// For each conversation the revision at the time of its last request.
     last: BTreeMap<String, u64>,
+    /// Other sessions write whenever they like: then a request may tell what was so when the last hook ran.
+    is_shared: bool,
 }
 
 /// A project with the working memory in it, and a model whose conversations each have their script.
@@ -75,6 +77,11 @@ impl Stage {
         let stage = Stage { world, model, watch };
         stage.then(parts);
         stage
+    }
+
+    /// Several sessions play at once.
+    pub(crate) fn share(&self) {
+        self.watch.lock().expect("no panic").is_shared = true;
     }
 
     /// More for the same conversations, or for new ones.
@@ -108,6 +115,26 @@ impl Stage {
     pub(crate) fn seen<T>(&self, who: &str, look: impl FnOnce(&[&Seen]) -> T) -> T {
         let watch = self.watch.lock().expect("no panic");
         look(&watch.seen.iter().filter(|seen| who.is_empty() || seen.who == who).collect::<Vec<_>>())
+    }
+
+    /// The size of every change that a conversation did not make itself, and hears of: of every change of the heap, and
+    /// of every change of its frame's registers.
+    pub(crate) fn foreign_to(&self, who: &str) -> Vec<usize> {
+        let history = memory::history(&Project::at(&self.world.project())).expect("a history");
+        let frame = if who.starts_with("main") { "" } else { who };
+        let is_own = |change: &&memory::Change| change.by == "mcp" && change.frame == frame;
+        let size = |change: &memory::Change| match &change.change {
+            Op::UpdateRegisters { values, .. } if change.frame == frame => {
+                Some(values.values().map(|text| text.chars().count()).sum())
+            }
+            Op::HeapAlloc { content, .. } | Op::HeapWrite { content, .. } => Some(content.chars().count()),
+            Op::HeapFree { .. } => Some(0),
+            // R2, R3, R6 and R7 of whoever had pushed it.
+            Op::PopFrame { .. } | Op::CloseFrame { .. } => Some(60 + 200 + 600 + 300),
+            _ => None,
+        };
+        let is_pop = |change: &memory::Change| matches!(change.change, Op::PopFrame { .. });
+        history.iter().filter(|change| is_pop(change) || !is_own(change)).filter_map(size).collect()
     }
 
     /// Writes as another writer.
@@ -149,12 +176,19 @@ impl Watch {
         let errors = mind.errors(now, depth);
         let since = self.last.get(who).copied().unwrap_or(now.rev);
         // Between the last hook and this request another session may have written.
-        let was_so = || (since..now.rev).any(|rev| {
-            let then = as_of(project, rev);
-            depth_of(&then, who).is_some_and(|depth| mind.errors(&then, depth).is_empty())
-        });
-        if !errors.is_empty() && !was_so() {
-            self.errors.push(format!("request {} of {who} at r{}:\n  {}", request.number, now.rev, errors.join("\n  ")));
+        let was_so = || {
+            (since..now.rev).any(|rev| {
+                let then = as_of(project, rev);
+                depth_of(&then, who).is_some_and(|depth| mind.errors(&then, depth).is_empty())
+            })
+        };
+        if !errors.is_empty() && !(self.is_shared && was_so()) {
+            self.errors.push(format!(
+                "request {} of {who} at r{}:\n  {}",
+                request.number,
+                now.rev,
+                errors.join("\n  ")
+            ));
         }
         Some(depth)
     }
@@ -162,7 +196,8 @@ impl Watch {
 
 fn as_of(project: &Project, rev: u64) -> Memory {
     let changes = memory::history(project).expect("a history");
-    let until: Vec<&Op> = changes.iter().filter(|change| change.rev <= rev).map(|change| &change.change).collect();
+    let until: Vec<&Op> =
+        changes.iter().filter(|change| change.rev <= rev).map(|change| &change.change).collect();
     Memory::fold(until)
 }
 
@@ -198,7 +233,10 @@ pub(crate) fn noting(step: Step, values: &[(&str, &str)]) -> Step {
 }
 
 pub(crate) fn alloc(step: Step, name: &str, content: &str) -> Step {
-    step.tool("mcp__plimsoll__heap_alloc", json!({"name": name, "content": content, "description": "a chunk"}))
+    step.tool(
+        "mcp__plimsoll__heap_alloc",
+        json!({"name": name, "content": content, "description": "a chunk"}),
+    )
 }
 
 pub(crate) fn rewrite(step: Step, name: &str, content: &str) -> Step {

@@ -9,21 +9,30 @@ pub const ENTRY_UNITS: usize = 9_900;
 /// So many entries hold any heap below the hard ceiling, with whole chunks in each.
 pub const ENTRIES: usize = 6;
 
-/// Registers of a frame and the heap's index, in one entry: where that is too much, the index does without
-/// descriptions.
-pub fn overview(memory: &Memory, depth: usize) -> String {
-    let whole = with_index(memory, depth, true);
-    if units(&whole) <= ENTRY_UNITS { whole } else { with_index(memory, depth, false) }
+/// How much the heap's index says of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Index {
+    Described,
+    Measured,
+    Named,
 }
 
-fn with_index(memory: &Memory, depth: usize, describes: bool) -> String {
+/// Registers of a frame and the heap's index, in one entry: where that is too much, the index says less.
+pub fn overview(memory: &Memory, depth: usize) -> String {
+    let fits = |text: &String| units(text) <= ENTRY_UNITS;
+    let fuller = [Index::Described, Index::Measured].into_iter();
+    let fitting = fuller.map(|index| with_index(memory, depth, index)).find(fits);
+    fitting.unwrap_or_else(|| with_index(memory, depth, Index::Named))
+}
+
+fn with_index(memory: &Memory, depth: usize, says: Index) -> String {
     let name = name_of(&memory.frames[depth]);
     let start = format!(
         "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (of several such blocks the highest rev is true)",
         memory.rev
     );
     let registers = Register::ALL.into_iter().filter_map(|register| line(memory, depth, register));
-    let lines = [vec![start], registers.collect(), index(memory, describes), vec![END.to_owned()]];
+    let lines = [vec![start], registers.collect(), index(memory, says), vec![END.to_owned()]];
     lines.concat().join("\n")
 }
 
@@ -44,7 +53,7 @@ pub struct Delta {
     /// The words; none if nothing is new.
     pub text: Option<String>,
     /// Up to which revision it is told: below the memory's own where one entry could not hold it all. The rest
-    /// comes next time, each piece whole.
+    /// comes next time, each piece whole, and the words say so.
     pub told: u64,
 }
 
@@ -54,13 +63,15 @@ pub fn delta(memory: &Memory, depth: usize, since: u64, own: &[u64]) -> Delta {
     pieces.retain(|(rev, _)| *rev > since && !own.contains(rev));
     // By age: what does not fit is then newer than everything that was told.
     pieces.sort_by_key(|(rev, _)| *rev);
-    let start = format!("<plimsoll-memory rev=\"{}\"> (what has changed)", memory.rev);
-    let (mut lines, mut taken) = (vec![start], units(END) + 100);
+    let start = |what: &str| format!("<plimsoll-memory rev=\"{}\"> ({what})", memory.rev);
+    let (mut lines, mut taken) = (vec![start("what has changed")], units(END) + 150);
     let mut told = memory.rev;
     for (rev, piece) in pieces {
         taken += units(&piece) + 1;
         if taken > ENTRY_UNITS {
             told = rev - 1;
+            lines[0] =
+                start("part of what has changed: the rest comes with your next calls, or with memory_show");
             break;
         }
         lines.push(piece);
@@ -85,14 +96,16 @@ fn pieces(memory: &Memory, depth: usize) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// `R0 GOAL: …`; none for an empty register. Further lines begin with a space, so that none looks like a label.
+/// `R0 GOAL: …`; none for an empty register. Further lines begin with a space, so that none looks like a label,
+/// whatever ends them.
 fn line(memory: &Memory, depth: usize, register: Register) -> Option<String> {
     let text = &memory.frames[depth].registers[register.index()].text;
     (!text.is_empty()).then(|| format!("{}: {}", register.label(), indented(text)))
 }
 
 fn indented(text: &str) -> String {
-    safe(text).replace('\n', "\n ")
+    let breaks = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+    safe(text).replace("\r\n", "\n").replace(breaks, "\n").replace('\n', "\n ")
 }
 
 /// What a frame's subagent is told when it begins: its task, and the memory that it inherits. Nothing of its parent's
@@ -132,7 +145,7 @@ pub fn task(memory: &Memory, depth: usize) -> String {
 }
 
 /// The heap's account, and a line for each chunk; nothing for a heap that never was.
-fn index(memory: &Memory, describes: bool) -> Vec<String> {
+fn index(memory: &Memory, says: Index) -> Vec<String> {
     if memory.heap.is_empty() && memory.freed.is_empty() {
         return Vec::new();
     }
@@ -141,9 +154,11 @@ fn index(memory: &Memory, describes: bool) -> Vec<String> {
     let mut lines =
         vec![format!("HEAP {size} of {SOFT_CEILING} chars ({}%), pressure {pressure}", share(size))];
     lines.extend(memory.heap.iter().map(|chunk| {
-        let description = safe(&chunk.description);
-        let description =
-            if description.is_empty() || !describes { String::new() } else { format!(": {description}") };
+        let description = match chunk.description.is_empty() || says == Index::Measured {
+            _ if says == Index::Named => return format!("- {} rev {}", chunk.name, chunk.rev),
+            true => String::new(),
+            false => format!(": {}", safe(&chunk.description)),
+        };
         format!(
             "- {} {} chars ({}%), age {}, rev {}{description}",
             chunk.name,
@@ -185,7 +200,7 @@ pub fn entries(memory: &Memory) -> Vec<String> {
 }
 
 /// Tags that mean something to us or to the client.
-const TAGS: [&str; 9] = [
+const TAGS: [&str; 13] = [
     "plimsoll",
     "system",
     "command-",
@@ -195,6 +210,10 @@ const TAGS: [&str; 9] = [
     "tool_use_error",
     "pasted_content",
     "antml",
+    "persisted-output",
+    "bash-",
+    "ide_",
+    "function_",
 ];
 
 /// The same text with every `<` that would begin such a tag replaced by `‹`.

@@ -26,8 +26,24 @@ pub struct Sight {
     pub rev: u64,
     /// Where it was before the session's start told it everything: several hooks do so at once.
     pub before_start: Option<u64>,
+    /// The oldest state that one of those hooks told: another writer may write between them.
+    pub least: Option<u64>,
+    /// Its session has ended since, and the client has kept what it was told: one that was killed may have lost it.
+    pub is_kept: bool,
     /// Its model's calls since it was told all registers.
     pub calls: u32,
+}
+
+impl Sight {
+    /// Nothing up to here is news.
+    pub fn knows(&self) -> u64 {
+        self.least.map_or(self.rev, |least| least.min(self.rev))
+    }
+
+    /// The revision up to which a session that goes on need not be told anything.
+    pub fn kept(&self) -> u64 {
+        self.before_start.unwrap_or(if self.is_kept { self.knows() } else { 0 })
+    }
 }
 
 impl Seen {
@@ -39,6 +55,11 @@ impl Seen {
     /// Notes it.
     pub fn note(&mut self, stream: &str, sight: Sight) {
         self.streams.insert(stream.to_owned(), sight);
+    }
+
+    /// The session has ended.
+    pub fn end(&mut self) {
+        self.streams.values_mut().for_each(|sight| sight.is_kept = true);
     }
 
     /// A subagent that has ended is told nothing any more.
