@@ -46,7 +46,10 @@ impl Budget {
             let names: Vec<String> = seen.iter().map(|seen| seen.who.clone()).collect();
             for who in names {
                 let own: Vec<&&Seen> = seen.iter().filter(|seen| seen.who == who).collect();
-                accounts.entry(who.clone()).or_insert_with(|| Account::of(&own, &stage.foreign_to(&who)));
+                let (from, to) = (own[0].memory.rev, own[own.len() - 1].memory.rev);
+                accounts
+                    .entry(who.clone())
+                    .or_insert_with(|| Account::of(&own, &stage.foreign_to(&who, from, to)));
             }
             Budget(accounts)
         })

@@ -124,11 +124,6 @@ fn in_every_request_of_a_long_session_its_reader_knows_the_memory_as_it_stands()
     });
     assert!(calls >= 60 && known + 4 >= calls, "{known} of {calls} were held against the store");
     assert_eq!(conversations, [true; 4]);
-    stage.seen("", |seen| {
-        for s in seen {
-            eprintln!("{} {} {:?} r{}", s.request.number, s.who, s.depth, s.memory.rev)
-        }
-    });
     let summarized = stage.model.requests_of(RequestKind::Compaction);
     let frames = summarized.iter().filter(|request| request.text().contains("You work in the frame")).count();
     assert_eq!((summarized.len(), frames), (3, 1), "two compactions of the session, one in a frame");

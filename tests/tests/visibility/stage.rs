@@ -117,24 +117,29 @@ impl Stage {
         look(&watch.seen.iter().filter(|seen| who.is_empty() || seen.who == who).collect::<Vec<_>>())
     }
 
-    /// The size of every change that a conversation did not make itself, and hears of: of every change of the heap, and
-    /// of every change of its frame's registers.
-    pub(crate) fn foreign_to(&self, who: &str) -> Vec<usize> {
+    /// The size of every change between two revisions that a conversation did not make itself, and hears of: of the heap,
+    /// of its frame's registers, and of a frame that has returned to it.
+    pub(crate) fn foreign_to(&self, who: &str, from: u64, to: u64) -> Vec<usize> {
         let history = memory::history(&Project::at(&self.world.project())).expect("a history");
         let frame = if who.starts_with("main") { "" } else { who };
         let is_own = |change: &&memory::Change| change.by == "mcp" && change.frame == frame;
+        let is_child = |name: &str| {
+            let pushes = |change: &memory::Change| matches!(&change.change, Op::PushFrame { name: it, .. } if it == name);
+            history.iter().any(|change| change.frame == frame && pushes(change))
+        };
         let size = |change: &memory::Change| match &change.change {
             Op::UpdateRegisters { values, .. } if change.frame == frame => {
                 Some(values.values().map(|text| text.chars().count()).sum())
             }
             Op::HeapAlloc { content, .. } | Op::HeapWrite { content, .. } => Some(content.chars().count()),
             Op::HeapFree { .. } => Some(0),
-            // R2, R3, R6 and R7 of whoever had pushed it.
-            Op::PopFrame { .. } | Op::CloseFrame { .. } => Some(60 + 200 + 600 + 300),
+            // R3, R6 and R7 of whoever had pushed it; R2 is empty then.
+            Op::PopFrame { .. } | Op::CloseFrame { .. } if is_child(&change.frame) => Some(60 + 600 + 300),
             _ => None,
         };
         let is_pop = |change: &memory::Change| matches!(change.change, Op::PopFrame { .. });
-        history.iter().filter(|change| is_pop(change) || !is_own(change)).filter_map(size).collect()
+        let between = history.iter().filter(|change| (from + 1..=to).contains(&change.rev));
+        between.filter(|change| is_pop(change) || !is_own(change)).filter_map(size).collect()
     }
 
     /// Writes as another writer.
