@@ -56,7 +56,10 @@ impl Budget {
     }
 
     pub(crate) fn assert_and_print(&self) {
-        println!("{:<8}{:>6}{:>9}{:>9}{:>12}   (characters; tokens are a quarter)", "", "calls", "added", "allowed", "every call");
+        println!(
+            "{:<8}{:>6}{:>9}{:>9}{:>12}   (characters; tokens are a quarter)",
+            "", "calls", "added", "allowed", "every call"
+        );
         for (who, account) in &self.0 {
             let Account { calls, added, allowed, everything } = account;
             println!("{who:<8}{calls:>6}{added:>9}{allowed:>9}{everything:>12}");
@@ -88,7 +91,8 @@ impl Account {
         }
         account.added += before.map_or(0, |last| added(&last.request));
         let blocks = account.calls / EVERY * largest;
-        account.allowed = (starts + 1) * largest + foreign.iter().map(|text| text + WRAP).sum::<usize>() + blocks;
+        account.allowed =
+            (starts + 1) * largest + foreign.iter().map(|text| text + WRAP).sum::<usize>() + blocks;
         account
     }
 }
@@ -115,7 +119,9 @@ fn added(request: &Request) -> usize {
 
 fn blocks(text: &str) -> usize {
     let (mut rest, mut sum) = (text, 0);
-    while let Some(start) = ["<plimsoll-memory ", "<plimsoll-chunk "].iter().filter_map(|tag| rest.find(tag)).min() {
+    while let Some(start) =
+        ["<plimsoll-memory ", "<plimsoll-chunk "].iter().filter_map(|tag| rest.find(tag)).min()
+    {
         rest = &rest[start..];
         let end = if rest.starts_with("<plimsoll-m") { "</plimsoll-memory>" } else { "</plimsoll-chunk>" };
         let length = rest.find(end).expect("a block ends") + end.len();

@@ -1,5 +1,5 @@
 //! A reader who knows nothing but one request: what he must take for the memory. He shares no code with the product's
-//! renderer; he does what the blocks tell a model to do ("of several such blocks the highest rev is true").
+//! renderer; he does what the blocks tell a model to do ("of several blocks of one frame the highest rev is true").
 
 use serde_json::Value;
 use session::memory::{Memory, Register};
@@ -14,17 +14,18 @@ pub(crate) struct Mind {
     /// By name; none for a chunk that is freed.
     pub(crate) heap: BTreeMap<String, (u64, Option<String>)>,
     calls: BTreeMap<String, (String, Value)>,
+    depth: usize,
 }
 
 /// Text as it is before it is shown: what begins a tag is shown as `‹`, and line ends are the same everywhere.
 pub(crate) fn plain(text: &str) -> String {
-    text.replace('‹', "<").replace("\r\n", "\n").replace('\r', "\n")
+    text.replace('‹', "<").replace("\r\n", "\n").replace(['\r', '\u{2028}'], "\n")
 }
 
 impl Mind {
-    /// Reads a request from its first message to its last.
-    pub(crate) fn of(request: &Request) -> Mind {
-        let mut mind = Mind::default();
+    /// Reads a request from its first message to its last, as who works at that depth.
+    pub(crate) fn of(request: &Request, depth: usize) -> Mind {
+        let mut mind = Mind { depth, ..Mind::default() };
         for message in request.body["messages"].as_array().into_iter().flatten() {
             match &message["content"] {
                 Value::String(text) => mind.hear(text),
@@ -129,13 +130,19 @@ impl Mind {
             }
         }
         if is_whole {
+            let gone: Vec<String> = self.heap.keys().filter(|name| !index.contains(name)).cloned().collect();
+            gone.iter().for_each(|name| self.chunk(name, rev, None));
+        }
+        // memory_show shows the present frame, which may be a child's.
+        if is_whole && attribute(head, "depth") != self.depth.to_string() {
+            return;
+        }
+        if is_whole {
             for register in
                 Register::ALL.iter().filter(|register| told.iter().all(|(key, _)| key != register.key()))
             {
                 self.register(register.key(), rev, String::new());
             }
-            let gone: Vec<String> = self.heap.keys().filter(|name| !index.contains(name)).cloned().collect();
-            gone.iter().for_each(|name| self.chunk(name, rev, None));
         }
         for (key, text) in told {
             self.register(

@@ -70,12 +70,16 @@ fn a_session_that_was_killed_is_told_everything_when_it_goes_on() {
     stage.play("Go on.", &["--resume", id]);
     // Whether the client had kept what the hook said cannot be known: it is said again.
     let first = stage.seen("main", |seen| seen[2].request.text());
-    assert!(first.contains("R4 CONSTRAINTS: keep the API") && first.contains("(of several such blocks"), "{first}");
+    assert!(
+        first.contains("R4 CONSTRAINTS: keep the API") && first.contains("(of several blocks"),
+        "{first}"
+    );
 }
 
 #[test]
 fn a_conversation_that_is_cleared_is_told_everything_in_its_first_request() {
-    let stage = Stage::new(&[("main", vec![note(&[("R0_GOAL", "Build it")]), Step::text("FIRST-IS-DONE").into()])]);
+    let stage =
+        Stage::new(&[("main", vec![note(&[("R0_GOAL", "Build it")]), Step::text("FIRST-IS-DONE").into()])]);
     stage.then(&[("main", vec![Step::text("SECOND-IS-DONE").into()])]);
     // A screen would ask whether to use the project's server.
     stage.world.write(".claude/settings.local.json", r#"{"enabledMcpjsonServers": ["plimsoll"]}"#);

@@ -20,7 +20,10 @@ fn two_sessions_at_once_each_know_what_the_other_writes() {
         acts.push(look());
         acts
     };
-    let stage = Stage::new(&[("main-a", part("alpha", "R4_CONSTRAINTS")), ("main-b", part("beta", "R5_ASSUMPTIONS"))]);
+    let stage = Stage::new(&[
+        ("main-a", part("alpha", "R4_CONSTRAINTS")),
+        ("main-b", part("beta", "R5_ASSUMPTIONS")),
+    ]);
     stage.share();
     let running = ["main-a", "main-b"].map(|name| stage.client(&format!("You are {name}."), &[]).spawn());
     for session in running {
@@ -40,7 +43,7 @@ fn two_sessions_at_once_each_know_what_the_other_writes() {
         stage.play(&format!("You are {name}, anew."), &[]);
         let errors = stage.seen(name, |seen| {
             let last = seen.last().expect("a request");
-            Mind::of(&last.request).errors(&stage.memory(), 0)
+            Mind::of(&last.request, 0).errors(&stage.memory(), 0)
         });
         assert!(errors.is_empty(), "{errors:?}");
     }
@@ -60,7 +63,8 @@ fn told(stage: &Stage, part: &[&str], payload: &Value) -> String {
 fn what_is_written_between_two_entries_of_a_start_is_told_with_the_next_event() {
     let stage = Stage::new(&[]);
     let payload = |event: &str, more: Value| {
-        let mut payload = json!({"session_id": "s-1", "cwd": stage.world.project(), "hook_event_name": event});
+        let mut payload =
+            json!({"session_id": "s-1", "cwd": stage.world.project(), "hook_event_name": event});
         payload.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         payload
     };

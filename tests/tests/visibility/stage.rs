@@ -177,9 +177,9 @@ impl Watch {
             self.errors.push(format!("request {} of {who}: the client shows a preview", request.number));
         }
         let depth = depth_of(now, who)?;
-        let mind = Mind::of(request);
+        let mind = Mind::of(request, depth);
         let errors = mind.errors(now, depth);
-        let since = self.last.get(who).copied().unwrap_or(now.rev);
+        let since = self.last.get(who).copied().unwrap_or_default();
         // Between the last hook and this request another session may have written.
         let was_so = || {
             (since..now.rev).any(|rev| {

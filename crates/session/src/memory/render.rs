@@ -28,7 +28,7 @@ pub fn overview(memory: &Memory, depth: usize) -> String {
 fn with_index(memory: &Memory, depth: usize, says: Index) -> String {
     let name = name_of(&memory.frames[depth]);
     let start = format!(
-        "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (of several such blocks the highest rev is true)",
+        "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (of several blocks of one frame the highest rev is true)",
         memory.rev
     );
     let registers = Register::ALL.into_iter().filter_map(|register| line(memory, depth, register));
@@ -103,7 +103,8 @@ fn line(memory: &Memory, depth: usize, register: Register) -> Option<String> {
     (!text.is_empty()).then(|| format!("{}: {}", register.label(), indented(text)))
 }
 
-fn indented(text: &str) -> String {
+/// Text of several lines as it may stand behind a label.
+pub fn indented(text: &str) -> String {
     let breaks = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
     safe(text).replace("\r\n", "\n").replace(breaks, "\n").replace('\n', "\n ")
 }
@@ -111,13 +112,18 @@ fn indented(text: &str) -> String {
 /// What a frame's subagent is told when it begins: its task, and the memory that it inherits. Nothing of its parent's
 /// conversation.
 pub fn brief(memory: &Memory) -> String {
-    let parts = [vec![task(memory, memory.depth()), overview(memory, memory.depth())]];
+    let task = task_within(memory, memory.depth(), usize::MAX);
+    let parts = [vec![task, overview(memory, memory.depth())]];
     let parts = parts.into_iter().flatten().chain(memory.heap.iter().map(body));
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// What a frame is to do, in one entry: where that is too much, the end of its context is left out.
 pub fn task(memory: &Memory, depth: usize) -> String {
+    task_within(memory, depth, ENTRY_UNITS)
+}
+
+fn task_within(memory: &Memory, depth: usize, room: usize) -> String {
     let frame = &memory.frames[depth];
     let whole = |label: &str, text: &str| {
         if text.trim().is_empty() { String::new() } else { format!("\n\n{label}: {}", indented(text)) }
@@ -132,10 +138,10 @@ pub fn task(memory: &Memory, depth: usize) -> String {
     );
     let context = whole("CONTEXT", &frame.context);
     const CUT: &str = " [cut: memory_show tells it whole]";
-    if units(&words) + units(&context) <= ENTRY_UNITS {
+    if units(&words) + units(&context) <= room {
         return words + &context;
     }
-    let mut left = ENTRY_UNITS.saturating_sub(units(&words) + units(CUT));
+    let mut left = room.saturating_sub(units(&words) + units(CUT));
     let fits = |letter: &char| {
         let fits = letter.len_utf16() <= left;
         left = left.saturating_sub(letter.len_utf16());
@@ -254,7 +260,7 @@ mod tests {
         memory.apply(&Op::Step).unwrap();
         assert_eq!(
             overview(&memory, 0),
-            "<plimsoll-memory rev=\"3\" frame=\"root\" depth=\"0\"> (of several such blocks the highest rev is true)
+            "<plimsoll-memory rev=\"3\" frame=\"root\" depth=\"0\"> (of several blocks of one frame the highest rev is true)
 R0 GOAL: Build calc.py
 R1 PLAN: 1. write
  2. test
