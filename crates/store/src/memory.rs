@@ -279,6 +279,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_pop_merges_stands_in_no_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        let push = Op::PushFrame {
+            name: "f".into(),
+            objective: "o".into(),
+            context: String::new(),
+            return_spec: String::new(),
+            call: None,
+        };
+        let by = By { who: "mcp", call: Some("toolu_1") };
+        change(&project, by, &[alloc("a"), push, Op::PopFrame { result: "r".into() }]).unwrap();
+        assert_eq!(made_by(&project, 0, &["toolu_1"]).unwrap(), [1]);
+    }
+
+    #[test]
     fn of_several_changes_all_are_made_or_none() {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::at(folder.path());

@@ -5,10 +5,10 @@
 //! ```text
 //! added ≤ (starts + compactions) × SNAPSHOT
 //!       + foreign changes: the words of each + WRAP
-//!       + calls / 25 × BLOCK
+//!       + calls / 25 × REGISTERS
 //! ```
 //!
-//! SNAPSHOT is all registers, the heap's index and all chunks, with their tags; BLOCK is the same without the chunks. A
+//! SNAPSHOT is all registers, the heap's index and all chunks, with their tags; REGISTERS is the same without the chunks. A
 //! frame's conversation does not count its brief as a start: the brief is its prompt, and costs one SNAPSHOT for each
 //! frame. A frame that returns is a foreign change of its parent's four registers R2, R3, R6 and R7.
 
@@ -77,7 +77,7 @@ impl Account {
         let mut account = Account { calls: seen.len(), ..Account::default() };
         let mut before: Option<&Seen> = None;
         let mut starts = 0;
-        let mut largest = 0;
+        let (mut largest, mut registers) = (0, 0);
         for one in seen {
             let is_new = before.is_some_and(|before| messages(&one.request) < messages(&before.request));
             if let Some(before) = before.filter(|_| is_new) {
@@ -85,12 +85,14 @@ impl Account {
                 starts += 1;
             }
             let Some(depth) = one.depth else { continue };
-            largest = largest.max(snapshot(&one.memory, depth));
-            account.everything += snapshot(&one.memory, depth);
+            let everything = overview(&one.memory, depth) + chunks(&one.memory);
+            largest = largest.max(everything);
+            registers = registers.max(overview(&one.memory, depth));
+            account.everything += everything;
             before = Some(one);
         }
         account.added += before.map_or(0, |last| added(&last.request));
-        let blocks = account.calls / EVERY * largest;
+        let blocks = account.calls / EVERY * registers;
         account.allowed =
             (starts + 1) * largest + foreign.iter().map(|text| text + WRAP).sum::<usize>() + blocks;
         account
@@ -131,12 +133,17 @@ fn blocks(text: &str) -> usize {
     sum
 }
 
-/// The most that registers, index and chunks come to.
-fn snapshot(memory: &Memory, depth: usize) -> usize {
+/// The most that registers and index come to.
+fn overview(memory: &Memory, depth: usize) -> usize {
     let registers = Register::ALL.iter().map(|register| {
         let text = &memory.frames[depth].registers[register.index()].text;
         text.chars().count() + text.matches('\n').count()
     });
-    let chunks = memory.heap.iter().map(|chunk| chunk.size() + chunk.description.chars().count() + 2 * LINE);
-    registers.sum::<usize>() + chunks.sum::<usize>() + FIXED
+    let index = memory.heap.iter().map(|chunk| chunk.description.chars().count() + LINE);
+    registers.sum::<usize>() + index.sum::<usize>() + FIXED
+}
+
+/// The most that the chunks come to.
+fn chunks(memory: &Memory) -> usize {
+    memory.heap.iter().map(|chunk| chunk.size() + LINE).sum()
 }

@@ -285,9 +285,26 @@ HEAP 8 of 8000 chars (0%), pressure low
             memory.apply(&alloc(&name, &"x".repeat(700), &"d".repeat(200))).unwrap();
         }
         assert!(memory.apply(&alloc("one-more", "x", "")).is_err());
-        let overview = overview(&memory, 0);
-        assert!(overview.encode_utf16().count() <= ENTRY_UNITS, "{}", overview.len());
+        let told = overview(&memory, 0);
+        assert!(units(&told) <= ENTRY_UNITS, "{}", units(&told));
         assert!(entries(&memory).len() <= ENTRIES);
+        // The same in a frame with a long name, late in a long run.
+        let push = Op::PushFrame {
+            name: "🦀".repeat(45),
+            objective: "\n".repeat(238) + "ab",
+            context: String::new(),
+            return_spec: String::new(),
+            call: None,
+        };
+        memory.apply(&push).unwrap();
+        for register in Register::ALL {
+            memory.apply(&update(register, &"🦀".repeat(register.limit()))).unwrap();
+        }
+        memory.heap.iter_mut().for_each(|chunk| chunk.rev = 1_000_000);
+        (memory.rev, memory.step) = (1_000_000, 1_000_000);
+        let told = overview(&memory, 1);
+        assert!(units(&told) <= ENTRY_UNITS, "{}", units(&told));
+        assert!(told.contains(&format!("- {:040} rev 1000000\n", 31)), "the index names every chunk");
     }
 
     #[test]
@@ -319,6 +336,7 @@ HEAP 8 of 8000 chars (0%), pressure low
             let delta = delta(&memory, 0, since, &[]);
             let text = delta.text.unwrap();
             assert!(units(&text) <= ENTRY_UNITS);
+            assert_eq!(text.contains("(part of what has changed"), delta.told < memory.rev);
             seen.extend(["a", "b", "c"].into_iter().filter(|name| text.contains(&name.repeat(6_000))));
             assert!(delta.told > since);
             since = delta.told;
@@ -350,6 +368,30 @@ HEAP 8 of 8000 chars (0%), pressure low
         ] {
             assert!(brief.contains(part), "{part} in {brief}");
         }
+    }
+
+    #[test]
+    fn no_further_line_of_a_value_looks_like_a_label_whatever_ends_it() {
+        for end in ["\n", "\r\n", "\r", "\u{2028}", "\u{2029}", "\u{85}", "\u{b}", "\u{c}"] {
+            assert_eq!(indented(&format!("a{end}R0 GOAL: b")), "a\n R0 GOAL: b", "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_brief_has_the_context_whole_and_an_entry_what_fits() {
+        let mut memory = Memory::default();
+        let context = "c".repeat(10_000);
+        let push = Op::PushFrame {
+            name: "f".into(),
+            objective: "o".into(),
+            context: context.clone(),
+            return_spec: String::new(),
+            call: None,
+        };
+        memory.apply(&push).unwrap();
+        assert!(brief(&memory).contains(&context));
+        let task = task(&memory, 1);
+        assert!(units(&task) <= ENTRY_UNITS && task.ends_with("[cut: memory_show tells it whole]"));
     }
 
     #[test]

@@ -91,3 +91,23 @@ impl Held<'_> {
         disk::replace(&path, &serde_json::to_vec(&after).unwrap_or_default(), Durability::Lazy)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_session_knows_is_what_its_slowest_hook_told_and_only_an_end_in_order_keeps_it() {
+        let sight = Sight { rev: 5, ..Sight::default() };
+        for (sight, knows, kept) in [
+            (sight, 5, 0),
+            (Sight { is_kept: true, ..sight }, 5, 5),
+            (Sight { least: Some(4), is_kept: true, ..sight }, 4, 4),
+            (Sight { least: Some(6), ..sight }, 5, 0),
+            // While a start is under way its hooks all go by what was so before it.
+            (Sight { before_start: Some(3), ..sight }, 5, 3),
+        ] {
+            assert_eq!((sight.knows(), sight.kept()), (knows, kept), "{sight:?}");
+        }
+    }
+}
