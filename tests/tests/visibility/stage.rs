@@ -176,6 +176,10 @@ impl Watch {
         if request.text().contains("<persisted-output>") {
             self.errors.push(format!("request {} of {who}: the client shows a preview", request.number));
         }
+        // What the API is asked to leave out, the model would not see: the calls that are its own words.
+        if request.body["context_management"].to_string().contains("clear_tool") {
+            self.errors.push(format!("request {} of {who}: its calls are cleared", request.number));
+        }
         let depth = depth_of(now, who)?;
         let mind = Mind::of(request, depth);
         let errors = mind.errors(now, depth);
@@ -187,7 +191,8 @@ impl Watch {
                 depth_of(&then, who).is_some_and(|depth| mind.errors(&then, depth).is_empty())
             })
         };
-        if !errors.is_empty() && !(self.is_shared && was_so()) {
+        let is_so = errors.is_empty() || (self.is_shared && was_so());
+        if !is_so {
             self.errors.push(format!(
                 "request {} of {who} at r{}:\n  {}",
                 request.number,
