@@ -77,10 +77,10 @@ fn a_session_that_was_killed_is_told_everything_when_it_goes_on() {
 }
 
 #[test]
-fn a_conversation_that_is_cleared_is_told_everything_in_its_first_request() {
+fn a_prompt_tells_what_others_wrote_before_it_and_a_cleared_conversation_is_told_everything() {
     let stage =
         Stage::new(&[("main", vec![note(&[("R0_GOAL", "Build it")]), Step::text("FIRST-IS-DONE").into()])]);
-    stage.then(&[("main", vec![Step::text("SECOND-IS-DONE").into()])]);
+    stage.then(&[("main", vec![Step::text("SECOND-IS-DONE").into(), Step::text("THIRD-IS-DONE").into()])]);
     // A screen would ask whether to use the project's server.
     stage.world.write(".claude/settings.local.json", r#"{"enabledMcpjsonServers": ["plimsoll"]}"#);
     let mut terminal = Terminal::claude(&stage.world, &["--model", "opus"], 100, 40);
@@ -92,12 +92,16 @@ fn a_conversation_that_is_cleared_is_told_everything_in_its_first_request() {
         terminal.wait_for(wait, Duration::from_secs(20));
     };
     say("Work.", "FIRST-IS-DONE");
+    stage.write(&["set", "R4", "keep the API"]);
+    say("Work on.", "SECOND-IS-DONE");
     say("/clear", "❯");
     std::thread::sleep(Duration::from_secs(1));
-    say("Work anew.", "SECOND-IS-DONE");
+    say("Work anew.", "THIRD-IS-DONE");
     terminal.close();
     stage.check();
     stage.seen("main", |seen| {
+        let second = &seen[seen.len() - 2].request;
+        assert!(second.text().contains("FIRST-IS-DONE") && blocks(second) == 1, "{}", second.text());
         let last = &seen.last().expect("a request").request;
         assert!(!last.text().contains("FIRST-IS-DONE"), "it was cleared");
         assert_eq!(blocks(last), 1, "{}", last.text());

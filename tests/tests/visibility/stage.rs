@@ -180,6 +180,9 @@ impl Watch {
         if request.body["context_management"].to_string().contains("clear_tool") {
             self.errors.push(format!("request {} of {who}: its calls are cleared", request.number));
         }
+        if who == "another" {
+            self.errors.push(format!("request {}: a subagent without its task", request.number));
+        }
         let depth = depth_of(now, who)?;
         let mind = Mind::of(request, depth);
         let errors = mind.errors(now, depth);
