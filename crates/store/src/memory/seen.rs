@@ -57,9 +57,11 @@ impl Seen {
         self.streams.insert(stream.to_owned(), sight);
     }
 
-    /// The session has ended.
+    /// The session has ended in order.
     pub fn end(&mut self) {
-        self.streams.values_mut().for_each(|sight| sight.is_kept = true);
+        for sight in self.streams.values_mut() {
+            *sight = Sight { rev: sight.knows(), calls: sight.calls, is_kept: true, ..Sight::default() };
+        }
     }
 
     /// A subagent that has ended is told nothing any more.
@@ -108,6 +110,11 @@ mod tests {
             (Sight { before_start: Some(3), ..sight }, 5, 3),
         ] {
             assert_eq!((sight.knows(), sight.kept()), (knows, kept), "{sight:?}");
+            let mut seen = Seen::default();
+            seen.note("main", sight);
+            seen.end();
+            let ended = seen.of("main").unwrap();
+            assert_eq!((ended.knows(), ended.kept()), (knows, knows), "{sight:?}, ended");
         }
     }
 }
