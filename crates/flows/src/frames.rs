@@ -2,7 +2,7 @@
 //! and what its parent is told.
 
 use crate::call::Call;
-use crate::memory::{BY, PATIENCE, abandon};
+use crate::memory::{BY, PATIENCE, abandon, stream, tell};
 use crate::signal::Signal;
 use policy::frames::{self, Begin, Use};
 use protocol::Reply;
@@ -117,14 +117,17 @@ fn child_ends(call: &Call, stop: &Stop) -> Result<Reply, StoreError> {
         return Ok(Reply::default());
     }
     let mut held = memory::hold(&call.project, PATIENCE)?;
-    if held.memory().depth_of(Some(agent)).is_some() {
+    if let Some(depth) = held.memory().depth_of(Some(agent)) {
         let left = frames::left_behind(held.memory(), Some(agent), &call.session_id, None);
         abandon(&mut held, left);
         held.step();
         if !stop.stop_hook_active {
-            let reminder = frames::reminder(held.memory());
+            // It goes on without a batch of tools, and must not miss what others have changed meanwhile.
+            let news = tell(&held, call, depth)?;
+            let words: Vec<String> =
+                [Some(frames::reminder(held.memory())), news].into_iter().flatten().collect();
             held.close()?;
-            return Ok(Reply::default().tell_model("SubagentStop", reminder));
+            return Ok(Reply::default().tell_model("SubagentStop", words.join("\n")));
         }
         let words = stop.last_assistant_message.clone().unwrap_or_default();
         // It is the present frame: it cannot be refused.
@@ -147,9 +150,23 @@ fn after_agent(call: &Call, tool: &ToolCall) -> Result<Reply, StoreError> {
         abandon(&mut held, left);
         memory = held.close()?;
     }
+    let reply = Reply::default().tell_model("PostToolUse", much(call)?.unwrap_or_default());
     let returned = memory.returned.filter(|returned| returned.call.as_ref() == Some(id));
     let output = returned.and_then(|returned| answer_telling(response, &frames::report(&returned)));
-    Ok(output.map_or_else(Reply::default, |output| Reply::default().replace_output(output)))
+    Ok(match output {
+        Some(output) => reply.replace_output(output),
+        None => reply,
+    })
+}
+
+/// A frame may have written more than one hook can tell: then its parent is told the first part here, and the next
+/// with the batch.
+fn much(call: &Call) -> Result<Option<String>, StoreError> {
+    let held = memory::hold(&call.project, PATIENCE)?;
+    let Some(depth) = held.memory().depth_of(agent(call)) else { return Ok(None) };
+    let seen = memory::seen(&call.project, &call.session_id).of(stream(call)).unwrap_or_default();
+    let fits = render::delta(held.memory(), depth, seen.knows(), &[]).told == held.memory().rev;
+    if fits { Ok(None) } else { tell(&held, call, depth) }
 }
 
 /// The session's turn is over: nobody works in its frames any more.

@@ -8,10 +8,10 @@ use protocol::Reply;
 use protocol::event::{Event, Source};
 use session::RunState;
 use session::log_line::MAIN;
-use session::memory::{Memory, Op, render};
+use session::memory::{Op, render};
 use session::text::clip;
 use std::time::Duration;
-use store::memory::{self, Held, Sight};
+use store::memory::{self, Held, Seen, Sight};
 use store::{Project, StoreError, sessions};
 
 /// A lock is held for a few milliseconds.
@@ -85,21 +85,34 @@ fn at_start(call: &Call, source: Source, part: Part) -> Result<Option<String>, S
     let memory = memory::load(&call.project)?;
     let Some(depth) = memory.depth_of(agent) else { return Ok(None) };
     let seen = memory::seen(&call.project, &call.session_id).of(stream(call));
-    let knows = |seen: Sight| seen.rev >= memory.rev && seen.before_start.is_none_or(|rev| rev >= memory.rev);
+    let knows = |seen: Sight| seen.kept() >= memory.rev;
     if memory.is_empty() || (source == Source::Resume && seen.is_some_and(knows)) {
         return Ok(None);
     }
     let text = match part {
-        Part::Overview => {
-            // All entries start at once, and each must see what had been told before.
-            let before_start = seen.map(|seen| seen.before_start.unwrap_or(seen.rev));
-            note(call, Sight { rev: memory.rev, before_start, calls: 0 })?;
-            Some(render::overview(&memory, depth))
-        }
+        Part::Overview => Some(render::overview(&memory, depth)),
         Part::Task => (depth > 0).then(|| render::task(&memory, depth)),
         Part::Chunks(number) => render::entries(&memory).into_iter().nth(number - 1),
     };
+    if text.is_some() && part != Part::Task {
+        note_start(call, part, memory.rev)?;
+    }
     Ok(text)
+}
+
+/// All entries of a start run at once, in any order: each must see what had been told before, and what the slowest
+/// does not know yet is news.
+fn note_start(call: &Call, part: Part, rev: u64) -> Result<(), StoreError> {
+    let held = memory::hold(&call.project, PATIENCE)?;
+    held.note_seen(&call.session_id, |seen| {
+        let before = seen.of(stream(call)).unwrap_or_default();
+        let least = Some(before.least.unwrap_or(rev).min(rev));
+        let mut after = Sight { before_start: Some(before.kept()), least, ..before };
+        if part == Part::Overview {
+            (after.rev, after.calls) = (rev, 0);
+        }
+        seen.note(stream(call), after);
+    })
 }
 
 /// Frames of this session, which has just begun, and of sessions that are no more: nobody will return from them.
@@ -159,10 +172,11 @@ pub(crate) fn open_for(project: &Project, run: &RunState) -> Result<(), StoreErr
 
 /// A session is over: nobody returns from its frames.
 pub fn leave(project: &Project, session_id: &str) -> Result<(), StoreError> {
-    if !memory::exists(project) || memory::load(project)?.depth() == 0 {
+    if !memory::exists(project) {
         return Ok(());
     }
     let mut held = memory::hold(project, PATIENCE)?;
+    held.note_seen(session_id, Seen::end)?;
     let pushed = memory::seen(project, session_id).pushed;
     let left = frames::left_behind(held.memory(), None, session_id, pushed.as_deref());
     abandon(&mut held, left);
@@ -176,11 +190,6 @@ pub(crate) fn abandon(held: &mut Held<'_>, count: usize) {
         // There is a frame: it cannot be refused.
         let _ = held.change(BY, &op);
     }
-}
-
-fn note(call: &Call, sight: Sight) -> Result<(), StoreError> {
-    let held = memory::hold(&call.project, PATIENCE)?;
-    held.note_seen(&call.session_id, |seen| seen.note(stream(call), sight))
 }
 
 /// The client's own prompts tell of background tasks; a person's makes a memory whose root is done go on.
@@ -199,12 +208,33 @@ fn at_prompt(call: &Call, prompt: &str) -> Result<Option<String>, StoreError> {
             let _ = held.change(BY, &Op::Reopen);
         }
     }
-    let before = memory::seen(&call.project, &call.session_id).of(MAIN).unwrap_or_default();
-    let delta = render::delta(held.memory(), 0, before.rev, &[]);
-    let sight = Sight { rev: delta.told, before_start: None, ..before };
-    held.note_seen(&call.session_id, |seen| seen.note(MAIN, sight))?;
+    let text = tell(&held, call, 0)?;
     held.close()?;
-    Ok(delta.text)
+    Ok(text)
+}
+
+/// What others have changed since this conversation was told last; noted as told.
+pub(crate) fn tell(held: &Held<'_>, call: &Call, depth: usize) -> Result<Option<String>, StoreError> {
+    let (text, sight) = news(held, call, depth, &[])?;
+    held.note_seen(&call.session_id, |seen| seen.note(stream(call), sight))?;
+    Ok(text)
+}
+
+/// What others have changed, and what is to be noted of it. `ids` are the calls of its own that it knows of.
+fn news(
+    held: &Held<'_>,
+    call: &Call,
+    depth: usize,
+    ids: &[&str],
+) -> Result<(Option<String>, Sight), StoreError> {
+    let before = memory::seen(&call.project, &call.session_id).of(stream(call)).unwrap_or_default();
+    let since = before.knows();
+    let own = match held.memory().rev > since && !ids.is_empty() {
+        true => memory::made_by(&call.project, since, ids)?,
+        false => Vec::new(),
+    };
+    let delta = render::delta(held.memory(), depth, since, &own);
+    Ok((delta.text, Sight { rev: delta.told, calls: before.calls, ..Sight::default() }))
 }
 
 fn after_batch(call: &Call) -> Result<Option<String>, StoreError> {
@@ -215,23 +245,13 @@ fn after_batch(call: &Call) -> Result<Option<String>, StoreError> {
     let left = frames::over(held.memory(), &ids);
     abandon(&mut held, left);
     held.step();
-    let before = memory::seen(&call.project, &call.session_id).of(stream(call)).unwrap_or_default();
-    let own = match held.memory().rev > before.rev {
-        true => memory::made_by(&call.project, before.rev, &ids)?,
-        false => Vec::new(),
-    };
-    let (text, sight) = news(held.memory(), depth, before, &own);
+    let (mut text, mut sight) = news(&held, call, depth, &ids)?;
+    sight.calls += 1;
+    if text.is_none() && sight.calls >= BLOCK_CALLS {
+        text = Some(render::overview(held.memory(), depth));
+        sight.calls = 0;
+    }
     held.note_seen(&call.session_id, |seen| seen.note(stream(call), sight))?;
     held.close()?;
     Ok(text)
-}
-
-/// What a conversation is told after a batch of its tools: what others changed, and from time to time everything.
-fn news(memory: &Memory, depth: usize, before: Sight, own: &[u64]) -> (Option<String>, Sight) {
-    let delta = render::delta(memory, depth, before.rev, own);
-    let sight = Sight { rev: delta.told, before_start: None, calls: before.calls + 1 };
-    if delta.text.is_none() && sight.calls >= BLOCK_CALLS {
-        return (Some(render::overview(memory, depth)), Sight { calls: 0, ..sight });
-    }
-    (delta.text, sight)
 }

@@ -84,7 +84,7 @@ fn frame(memory: &Memory) -> Vec<String> {
     let named = [("OBJECTIVE", &top.objective), ("CONTEXT", &top.context), ("RETURN", &top.return_spec)];
     let given = named.into_iter().filter(|(_, text)| !text.is_empty());
     let mut lines: Vec<String> =
-        given.map(|(label, text)| format!("{label}: {}", render::safe(text).replace('\n', "\n "))).collect();
+        given.map(|(label, text)| format!("{label}: {}", render::indented(text))).collect();
     lines.extend(memory.done.as_ref().map(|_| "DONE: the root frame has popped".to_owned()));
     lines
 }

@@ -103,7 +103,10 @@ impl ServerHandler for Server {
         // Text alone: where there is structured content, the model sees nothing else.
         let result = match answer {
             Ok(words) => CallToolResult::success(vec![ContentBlock::text(words)]),
-            Err(words) => CallToolResult::error(vec![ContentBlock::text(words)]),
+            // What was given is told again there: nothing in it may look like the client's own words.
+            Err(words) => {
+                CallToolResult::error(vec![ContentBlock::text(session::memory::render::safe(&words))])
+            }
         };
         Ok(result.into())
     }

@@ -1,7 +1,7 @@
 //! Who may write the working memory, and which subagent works in which frame. What is refused here is told to the
 //! model, which can do something about it.
 
-use session::memory::{Closing, Memory, Op, Returned, render};
+use session::memory::{Closing, Frame, Memory, Op, Returned, render};
 
 /// The kind of subagent that works in frames.
 pub const KIND: &str = "frame";
@@ -61,7 +61,7 @@ pub fn may(memory: &Memory, agent: Option<&str>, what: Use, nesting: Option<usiz
     match memory.depth() > depth {
         true if memory.is_waiting() && is_taken_back => Ok(()),
         true if memory.is_waiting() => Err(format!("{}, or take it back with pop_frame", waits(memory))),
-        true => Err(format!("the frame \"{}\" is at work: only it writes until it has popped", top.name)),
+        true => Err(format!("the frame \"{}\" is at work: only it writes until it has popped", shown(top))),
         false if what == Use::Push => can_nest(depth + 1, nesting.unwrap_or(USUAL_NESTING)),
         false => Ok(()),
     }
@@ -88,8 +88,13 @@ fn can_nest(depth: usize, nesting: usize) -> Result<(), String> {
     ))
 }
 
+/// A frame's name as words of ours may hold it.
+fn shown(frame: &Frame) -> String {
+    render::safe(&frame.name)
+}
+
 fn waits(memory: &Memory) -> String {
-    let name = &memory.top().name;
+    let name = shown(memory.top());
     format!(
         "the frame \"{name}\" is pushed and waits: start it with {}(subagent_type \"{KIND}\", description \"{name}\")",
         protocol::agent::TOOL
@@ -119,11 +124,12 @@ pub fn begin(memory: &Memory, agent: Option<&str>, call: &protocol::agent::Agent
     if memory.depth_of(agent) != Some(memory.depth() - 1) {
         return Begin::Refuse(format!(
             "the frame \"{}\" was pushed by another conversation",
-            memory.top().name
+            shown(memory.top())
         ));
     }
-    let name = &memory.top().name;
-    if call.description.contains(name.as_str()) || call.prompt.contains(name.as_str()) {
+    // The model has read the name as we show it.
+    let name = shown(memory.top());
+    if [&call.description, &call.prompt].into_iter().any(|words| render::safe(words).contains(&name)) {
         Begin::Start
     } else {
         Begin::Refuse(waits(memory))
@@ -144,9 +150,8 @@ pub fn left_behind(memory: &Memory, agent: Option<&str>, session: &str, pushed: 
 
 /// How many frames end with these calls: the one that such a call had started, and all above it.
 pub fn over(memory: &Memory, calls: &[&str]) -> usize {
-    let is_over = |frame: &session::memory::Frame| {
-        frame.started.as_ref().is_some_and(|started| calls.contains(&started.call.as_str()))
-    };
+    let is_over =
+        |frame: &Frame| frame.started.as_ref().is_some_and(|started| calls.contains(&started.call.as_str()));
     memory.frames.iter().position(is_over).map_or(0, |depth| memory.frames.len() - depth)
 }
 
@@ -164,7 +169,7 @@ pub fn reminder(memory: &Memory) -> String {
     format!(
         "You have not returned from the frame \"{}\". Call pop_frame now, with the report that RETURN asks for (what \
          was done, what is open), and then end your turn.",
-        memory.top().name
+        shown(memory.top())
     )
 }
 

@@ -88,12 +88,12 @@ impl Reply {
         Reply { hook_specific_output: Some(Specific { hook_event_name, ..specific }), ..self }
     }
 
-    /// Puts another answer in the place of a tool's own.
+    /// Puts another answer in the place of a tool's own, beside what the model is told.
     pub fn replace_output(self, output: Value) -> Reply {
         let specific = Specific {
             hook_event_name: "PostToolUse".to_owned(),
             updated_tool_output: Some(without_nulls(output)),
-            ..Specific::default()
+            ..self.hook_specific_output.unwrap_or_default()
         };
         Reply { hook_specific_output: Some(specific), ..self }
     }

@@ -51,7 +51,8 @@ const TEXTS: &[&str] = &[
 fn each_argument_of_one_program_is_an_entry_of_its_own() {
     let text = with_memory("{}");
     let mut expected = vec![(String::new(), "plimsoll-session-start".to_owned(), json!([]))];
-    let arguments = ["overview", "chunks-1", "chunks-2", "chunks-3", "chunks-4", "chunks-5", "chunks-6"];
+    let arguments =
+        ["overview", "task", "chunks-1", "chunks-2", "chunks-3", "chunks-4", "chunks-5", "chunks-6"];
     expected.extend(arguments.map(|one| (String::new(), "plimsoll-memory".to_owned(), json!([one]))));
     assert_eq!(entries(&text, "SessionStart"), expected);
     assert_eq!(entries(&text, "PostToolUse"), [("Agent".to_owned(), "plimsoll-frame".to_owned(), json!([]))]);
@@ -85,8 +86,8 @@ fn an_entry_taken_out_by_hand_comes_back_and_moves_no_other() {
     cut["hooks"]["SessionStart"].as_array_mut().unwrap().remove(2);
     let mended = with_memory(&cut.to_string());
     let mut arguments: Vec<Value> = entries(&mended, "SessionStart").into_iter().map(|one| one.2).collect();
-    assert_eq!(arguments.pop(), Some(json!(["chunks-1"])));
-    assert_eq!(arguments[2], json!(["chunks-2"]));
+    assert_eq!(arguments.pop(), Some(json!(["task"])));
+    assert_eq!(arguments[2], json!(["chunks-1"]));
     assert_eq!(arguments.len(), 7);
 }
 

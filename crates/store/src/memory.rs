@@ -223,7 +223,8 @@ fn newest(project: &Project) -> Result<Option<Change>, StoreError> {
     Ok(None)
 }
 
-/// The revisions after `since` that these calls of a model made.
+/// The revisions after `since` in which these calls of a model wrote their own words. A call that pops a frame also
+/// writes what the merge makes of it, which stands in no call.
 pub fn made_by(project: &Project, since: u64, calls: &[&str]) -> Result<Vec<u64>, StoreError> {
     let log = log(project);
     let mut revisions = Vec::new();
@@ -232,7 +233,8 @@ pub fn made_by(project: &Project, since: u64, calls: &[&str]) -> Result<Vec<u64>
         if change.rev <= since {
             break;
         }
-        if change.call.as_deref().is_some_and(|call| calls.contains(&call)) {
+        let is_own = change.call.as_deref().is_some_and(|call| calls.contains(&call));
+        if is_own && change.change.is_told_by_its_call() {
             revisions.push(change.rev);
         }
     }
@@ -289,6 +291,22 @@ mod tests {
         assert_eq!(made_by(&project, 1, &["toolu_1"]).unwrap(), [4, 3, 2]);
         assert_eq!(made_by(&project, 3, &["toolu_1", "toolu_2"]).unwrap(), [4]);
         assert!(log(&project).verify().unwrap().is_whole());
+    }
+
+    #[test]
+    fn what_a_pop_merges_stands_in_no_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        let push = Op::PushFrame {
+            name: "f".into(),
+            objective: "o".into(),
+            context: String::new(),
+            return_spec: String::new(),
+            call: None,
+        };
+        let by = By { who: "mcp", call: Some("toolu_1") };
+        change(&project, by, &[alloc("a"), push, Op::PopFrame { result: "r".into() }]).unwrap();
+        assert_eq!(made_by(&project, 0, &["toolu_1"]).unwrap(), [1]);
     }
 
     #[test]

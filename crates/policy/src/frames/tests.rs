@@ -109,6 +109,19 @@ fn a_frame_is_started_by_who_pushed_it_under_its_name_and_once() {
 }
 
 #[test]
+fn a_frame_whose_name_would_be_a_tag_is_shown_without_it_and_started_by_what_is_shown() {
+    let memory = memory(&["<system-reminder>"]);
+    let why = may(&memory, None, Use::Write, None).unwrap_err();
+    assert!(why.contains("\"‹system-reminder>\"") && !why.contains("<system"), "{why}");
+    for description in ["‹system-reminder>", "<system-reminder>"] {
+        let mut call = AgentCall::default();
+        (call.kind, call.description) = ("frame".into(), description.into());
+        assert_eq!(begin(&memory, None, &call), Begin::Start, "{description}");
+    }
+    assert!(!reminder(&memory).contains("<system"));
+}
+
+#[test]
 fn frames_are_left_behind_by_their_own_session_alone() {
     for (frames, agent, session, pushed, count) in [
         (&[][..], None, "s", None, 0),

@@ -223,7 +223,7 @@ impl Memory {
 /// A chunk's name stands in tags and lists: letters, digits and `-_./:`.
 fn check_name(name: &str) -> Result<(), Refusal> {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:".contains(letter);
-    if (1..=CHUNK_NAME).contains(&name.chars().count()) && name.chars().all(is_plain) {
+    if (1..=CHUNK_NAME).contains(&name.encode_utf16().count()) && name.chars().all(is_plain) {
         return Ok(());
     }
     refuse(format!(

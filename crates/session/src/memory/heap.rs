@@ -11,7 +11,7 @@ pub const CHUNK_UNITS: usize = 9_500;
 
 /// So many chunks at most: the index of all must fit what one hook may say.
 pub const MOST_CHUNKS: usize = 32;
-/// The longest name of a chunk, in characters.
+/// The longest name of a chunk, in UTF-16 units.
 pub const CHUNK_NAME: usize = 40;
 /// The longest description, in characters.
 pub const DESCRIPTION: usize = 80;

@@ -93,6 +93,16 @@ pub enum Op {
     Reopen,
 }
 
+impl Op {
+    /// True if whoever has made it knows, by what was given, everything that it has written.
+    pub fn is_told_by_its_call(&self) -> bool {
+        matches!(
+            self,
+            Op::UpdateRegisters { .. } | Op::HeapAlloc { .. } | Op::HeapWrite { .. } | Op::HeapFree { .. }
+        )
+    }
+}
+
 /// How a frame ended that did not pop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -10,21 +10,30 @@ pub const ENTRY_UNITS: usize = 9_900;
 /// So many entries hold any heap below the hard ceiling, with whole chunks in each.
 pub const ENTRIES: usize = 6;
 
-/// Registers of a frame and the heap's index, in one entry: where that is too much, the index does without
-/// descriptions.
-pub fn overview(memory: &Memory, depth: usize) -> String {
-    let whole = with_index(memory, depth, true);
-    if units(&whole) <= ENTRY_UNITS { whole } else { with_index(memory, depth, false) }
+/// How much the heap's index says of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Index {
+    Described,
+    Measured,
+    Named,
 }
 
-fn with_index(memory: &Memory, depth: usize, describes: bool) -> String {
+/// Registers of a frame and the heap's index, in one entry: where that is too much, the index says less.
+pub fn overview(memory: &Memory, depth: usize) -> String {
+    let fits = |text: &String| units(text) <= ENTRY_UNITS;
+    let fuller = [Index::Described, Index::Measured].into_iter();
+    let fitting = fuller.map(|index| with_index(memory, depth, index)).find(fits);
+    fitting.unwrap_or_else(|| with_index(memory, depth, Index::Named))
+}
+
+fn with_index(memory: &Memory, depth: usize, says: Index) -> String {
     let name = name_of(&memory.frames[depth]);
     let start = format!(
-        "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (of several such blocks the highest rev is true)",
+        "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (of several blocks of one frame the highest rev is true)",
         memory.rev
     );
     let registers = Register::ALL.into_iter().filter_map(|register| line(memory, depth, register));
-    let lines = [vec![start], registers.collect(), index(memory, describes), vec![END.to_owned()]];
+    let lines = [vec![start], registers.collect(), index(memory, says), vec![END.to_owned()]];
     lines.concat().join("\n")
 }
 
@@ -45,7 +54,7 @@ pub struct Delta {
     /// The words; none if nothing is new.
     pub text: Option<String>,
     /// Up to which revision it is told: below the memory's own where one entry could not hold it all. The rest
-    /// comes next time, each piece whole.
+    /// comes next time, each piece whole, and the words say so.
     pub told: u64,
 }
 
@@ -55,13 +64,15 @@ pub fn delta(memory: &Memory, depth: usize, since: u64, own: &[u64]) -> Delta {
     pieces.retain(|(rev, _)| *rev > since && !own.contains(rev));
     // By age: what does not fit is then newer than everything that was told.
     pieces.sort_by_key(|(rev, _)| *rev);
-    let start = format!("<plimsoll-memory rev=\"{}\"> (what has changed)", memory.rev);
-    let (mut lines, mut taken) = (vec![start], units(END) + 100);
+    let start = |what: &str| format!("<plimsoll-memory rev=\"{}\"> ({what})", memory.rev);
+    let (mut lines, mut taken) = (vec![start("what has changed")], units(END) + 150);
     let mut told = memory.rev;
     for (rev, piece) in pieces {
         taken += units(&piece) + 1;
         if taken > ENTRY_UNITS {
             told = rev - 1;
+            lines[0] =
+                start("part of what has changed: the rest comes with your next calls, or with memory_show");
             break;
         }
         lines.push(piece);
@@ -86,26 +97,34 @@ fn pieces(memory: &Memory, depth: usize) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// `R0 GOAL: …`; none for an empty register. Further lines begin with a space, so that none looks like a label.
+/// `R0 GOAL: …`; none for an empty register. Further lines begin with a space, so that none looks like a label,
+/// whatever ends them.
 fn line(memory: &Memory, depth: usize, register: Register) -> Option<String> {
     let text = &memory.frames[depth].registers[register.index()].text;
     (!text.is_empty()).then(|| format!("{}: {}", register.label(), indented(text)))
 }
 
-fn indented(text: &str) -> String {
-    safe(text).replace('\n', "\n ")
+/// Text of several lines as it may stand behind a label.
+pub fn indented(text: &str) -> String {
+    let breaks = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+    safe(text).replace("\r\n", "\n").replace(breaks, "\n").replace('\n', "\n ")
 }
 
 /// What a frame's subagent is told when it begins: its task, and the memory that it inherits. Nothing of its parent's
 /// conversation.
 pub fn brief(memory: &Memory) -> String {
-    let parts = [vec![task(memory, memory.depth()), overview(memory, memory.depth())]];
+    let task = task_within(memory, memory.depth(), usize::MAX);
+    let parts = [vec![task, overview(memory, memory.depth())]];
     let parts = parts.into_iter().flatten().chain(memory.heap.iter().map(body));
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// What a frame is to do, in one entry: where that is too much, the end of its context is left out.
 pub fn task(memory: &Memory, depth: usize) -> String {
+    task_within(memory, depth, ENTRY_UNITS)
+}
+
+fn task_within(memory: &Memory, depth: usize, room: usize) -> String {
     let frame = &memory.frames[depth];
     let whole = |label: &str, text: &str| {
         if text.trim().is_empty() { String::new() } else { format!("\n\n{label}: {}", indented(text)) }
@@ -120,10 +139,10 @@ pub fn task(memory: &Memory, depth: usize) -> String {
     );
     let context = whole("CONTEXT", &frame.context);
     const CUT: &str = " [cut: memory_show tells it whole]";
-    if units(&words) + units(&context) <= ENTRY_UNITS {
+    if units(&words) + units(&context) <= room {
         return words + &context;
     }
-    let mut left = ENTRY_UNITS.saturating_sub(units(&words) + units(CUT));
+    let mut left = room.saturating_sub(units(&words) + units(CUT));
     let fits = |letter: &char| {
         let fits = letter.len_utf16() <= left;
         left = left.saturating_sub(letter.len_utf16());
@@ -150,7 +169,7 @@ pub fn summary(memory: &Memory) -> Vec<String> {
 }
 
 /// The heap's account, and a line for each chunk; nothing for a heap that never was.
-fn index(memory: &Memory, describes: bool) -> Vec<String> {
+fn index(memory: &Memory, says: Index) -> Vec<String> {
     if memory.heap.is_empty() && memory.freed.is_empty() {
         return Vec::new();
     }
@@ -159,9 +178,11 @@ fn index(memory: &Memory, describes: bool) -> Vec<String> {
     let mut lines =
         vec![format!("HEAP {size} of {SOFT_CEILING} chars ({}%), pressure {pressure}", share(size))];
     lines.extend(memory.heap.iter().map(|chunk| {
-        let description = safe(&chunk.description);
-        let description =
-            if description.is_empty() || !describes { String::new() } else { format!(": {description}") };
+        let description = match chunk.description.is_empty() || says == Index::Measured {
+            _ if says == Index::Named => return format!("- {} rev {}", chunk.name, chunk.rev),
+            true => String::new(),
+            false => format!(": {}", safe(&chunk.description)),
+        };
         format!(
             "- {} {} chars ({}%), age {}, rev {}{description}",
             chunk.name,
@@ -203,7 +224,7 @@ pub fn entries(memory: &Memory) -> Vec<String> {
 }
 
 /// Tags that mean something to us or to the client.
-const TAGS: [&str; 9] = [
+const TAGS: [&str; 13] = [
     "plimsoll",
     "system",
     "command-",
@@ -213,6 +234,10 @@ const TAGS: [&str; 9] = [
     "tool_use_error",
     "pasted_content",
     "antml",
+    "persisted-output",
+    "bash-",
+    "ide_",
+    "function_",
 ];
 
 /// The same text with every `<` that would begin such a tag replaced by `‹`.
@@ -253,7 +278,7 @@ mod tests {
         memory.apply(&Op::Step).unwrap();
         assert_eq!(
             overview(&memory, 0),
-            "<plimsoll-memory rev=\"3\" frame=\"root\" depth=\"0\"> (of several such blocks the highest rev is true)
+            "<plimsoll-memory rev=\"3\" frame=\"root\" depth=\"0\"> (of several blocks of one frame the highest rev is true)
 R0 GOAL: Build calc.py
 R1 PLAN: 1. write
  2. test
@@ -278,9 +303,26 @@ HEAP 8 of 8000 chars (0%), pressure low
             memory.apply(&alloc(&name, &"x".repeat(700), &"d".repeat(200))).unwrap();
         }
         assert!(memory.apply(&alloc("one-more", "x", "")).is_err());
-        let overview = overview(&memory, 0);
-        assert!(overview.encode_utf16().count() <= ENTRY_UNITS, "{}", overview.len());
+        let told = overview(&memory, 0);
+        assert!(units(&told) <= ENTRY_UNITS, "{}", units(&told));
         assert!(entries(&memory).len() <= ENTRIES);
+        // The same in a frame with a long name, late in a long run.
+        let push = Op::PushFrame {
+            name: "🦀".repeat(45),
+            objective: "\n".repeat(238) + "ab",
+            context: String::new(),
+            return_spec: String::new(),
+            call: None,
+        };
+        memory.apply(&push).unwrap();
+        for register in Register::ALL {
+            memory.apply(&update(register, &"🦀".repeat(register.limit()))).unwrap();
+        }
+        memory.heap.iter_mut().for_each(|chunk| chunk.rev = 1_000_000);
+        (memory.rev, memory.step) = (1_000_000, 1_000_000);
+        let told = overview(&memory, 1);
+        assert!(units(&told) <= ENTRY_UNITS, "{}", units(&told));
+        assert!(told.contains(&format!("- {:040} rev 1000000\n", 31)), "the index names every chunk");
     }
 
     #[test]
@@ -312,6 +354,7 @@ HEAP 8 of 8000 chars (0%), pressure low
             let delta = delta(&memory, 0, since, &[]);
             let text = delta.text.unwrap();
             assert!(units(&text) <= ENTRY_UNITS);
+            assert_eq!(text.contains("(part of what has changed"), delta.told < memory.rev);
             seen.extend(["a", "b", "c"].into_iter().filter(|name| text.contains(&name.repeat(6_000))));
             assert!(delta.told > since);
             since = delta.told;
@@ -343,6 +386,30 @@ HEAP 8 of 8000 chars (0%), pressure low
         ] {
             assert!(brief.contains(part), "{part} in {brief}");
         }
+    }
+
+    #[test]
+    fn no_further_line_of_a_value_looks_like_a_label_whatever_ends_it() {
+        for end in ["\n", "\r\n", "\r", "\u{2028}", "\u{2029}", "\u{85}", "\u{b}", "\u{c}"] {
+            assert_eq!(indented(&format!("a{end}R0 GOAL: b")), "a\n R0 GOAL: b", "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_brief_has_the_context_whole_and_an_entry_what_fits() {
+        let mut memory = Memory::default();
+        let context = "c".repeat(10_000);
+        let push = Op::PushFrame {
+            name: "f".into(),
+            objective: "o".into(),
+            context: context.clone(),
+            return_spec: String::new(),
+            call: None,
+        };
+        memory.apply(&push).unwrap();
+        assert!(brief(&memory).contains(&context));
+        let task = task(&memory, 1);
+        assert!(units(&task) <= ENTRY_UNITS && task.ends_with("[cut: memory_show tells it whole]"));
     }
 
     #[test]

@@ -26,8 +26,24 @@ pub struct Sight {
     pub rev: u64,
     /// Where it was before the session's start told it everything: several hooks do so at once.
     pub before_start: Option<u64>,
+    /// The oldest state that one of those hooks told: another writer may write between them.
+    pub least: Option<u64>,
+    /// Its session has ended since, and the client has kept what it was told: one that was killed may have lost it.
+    pub is_kept: bool,
     /// Its model's calls since it was told all registers.
     pub calls: u32,
+}
+
+impl Sight {
+    /// Nothing up to here is news.
+    pub fn knows(&self) -> u64 {
+        self.least.map_or(self.rev, |least| least.min(self.rev))
+    }
+
+    /// The revision up to which a session that goes on need not be told anything.
+    pub fn kept(&self) -> u64 {
+        self.before_start.unwrap_or(if self.is_kept { self.knows() } else { 0 })
+    }
 }
 
 impl Seen {
@@ -39,6 +55,13 @@ impl Seen {
     /// Notes it.
     pub fn note(&mut self, stream: &str, sight: Sight) {
         self.streams.insert(stream.to_owned(), sight);
+    }
+
+    /// The session has ended in order.
+    pub fn end(&mut self) {
+        for sight in self.streams.values_mut() {
+            *sight = Sight { rev: sight.knows(), calls: sight.calls, is_kept: true, ..Sight::default() };
+        }
     }
 
     /// A subagent that has ended is told nothing any more.
@@ -68,5 +91,30 @@ impl Held<'_> {
             return Ok(());
         }
         disk::replace(&path, &serde_json::to_vec(&after).unwrap_or_default(), Durability::Lazy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_session_knows_is_what_its_slowest_hook_told_and_only_an_end_in_order_keeps_it() {
+        let sight = Sight { rev: 5, ..Sight::default() };
+        for (sight, knows, kept) in [
+            (sight, 5, 0),
+            (Sight { is_kept: true, ..sight }, 5, 5),
+            (Sight { least: Some(4), is_kept: true, ..sight }, 4, 4),
+            (Sight { least: Some(6), ..sight }, 5, 0),
+            // While a start is under way its hooks all go by what was so before it.
+            (Sight { before_start: Some(3), ..sight }, 5, 3),
+        ] {
+            assert_eq!((sight.knows(), sight.kept()), (knows, kept), "{sight:?}");
+            let mut seen = Seen::default();
+            seen.note("main", sight);
+            seen.end();
+            let ended = seen.of("main").unwrap();
+            assert_eq!((ended.knows(), ended.kept()), (knows, knows), "{sight:?}, ended");
+        }
     }
 }
