@@ -47,7 +47,7 @@ fn a_person_reads_and_writes_and_sees_who_wrote_what() {
     assert_eq!(done(&world, &["write", "api-spec", "add(a,b), sub(a,b)"]), "ok r4\n");
     assert_eq!(
         done(&world, &[]),
-        "<plimsoll-memory rev=\"4\" frame=\"root\" depth=\"0\"> (of several such blocks the highest rev is true)
+        "<plimsoll-memory rev=\"4\" frame=\"root\" depth=\"0\"> (of several blocks of one frame the highest rev is true)
 R0 GOAL: Build calc
 R4 CONSTRAINTS: Keep the public API.
 HEAP 18 of 8000 chars (0%), pressure low

@@ -88,7 +88,7 @@ fn an_entry_taken_out_by_hand_comes_back_and_moves_no_other() {
     let mut arguments: Vec<Value> = entries(&mended, "SessionStart").into_iter().map(|one| one.2).collect();
     assert_eq!(arguments.pop(), Some(json!(["task"])));
     assert_eq!(arguments[2], json!(["chunks-1"]));
-    assert_eq!(arguments.len(), 7);
+    assert_eq!(arguments.len(), 8);
 }
 
 #[test]
