@@ -4,5 +4,7 @@
 mod deaths;
 mod nesting;
 mod returns;
+mod review;
+mod review_hooks;
 mod rules;
 mod stage;
