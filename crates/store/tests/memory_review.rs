@@ -1,5 +1,7 @@
 //! What a review of the working memory's files found.
 
+#![expect(clippy::expect_used, reason = "helpers of tests")]
+
 use session::memory::{Memory, Op, Register};
 use std::path::Path;
 use std::time::Duration;
