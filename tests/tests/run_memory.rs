@@ -129,6 +129,74 @@ fn a_clean_of_the_project_takes_no_memory_with_it() {
 }
 
 #[test]
+fn review_who_writes_after_a_clean_loses_nothing_of_the_memory() {
+    let mut world = world(TWO);
+    let alloc = json!({"name": "calendar", "content": "Gregorian, UTC", "description": "what dates are"});
+    let model = start(&mut world, move |turn| {
+        let step = match (turn.iteration, turn.step) {
+            (1, 0) => finish("Item one").tool("mcp__plimsoll__heap_alloc", alloc.clone()),
+            (1, _) => Step::text("One."),
+            (2, 0) => update(Step::default(), json!({"R4_CONSTRAINTS": "before the clean"})),
+            (2, 1) => Step::bash("git clean -fdxq"),
+            // As the rules of the memory ask: with every step.
+            (2, 2) => update(Step::bash("echo on"), json!({"R7_STATUS": "after the clean"})),
+            (2, _) => Step::text("I cleaned."),
+            (3, 0) => finish("Item two"),
+            (3, 1) => pop("Done."),
+            _ => Step::text("That is all."),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--memory"]);
+    completed(&world, &finished);
+    let third = first_request_of(&model, 3);
+    for words in ["Gregorian, UTC", "R1 PLAN: after Item one", "R7 STATUS: after the clean"] {
+        assert!(third.contains(words), "{words} in {third}");
+    }
+}
+
+#[test]
+fn review_frames_of_a_run_nest_five_deep_without_an_init() {
+    let mut world = world("# Plan\n\n- [ ] Item one\n");
+    let names = ["one", "two", "three", "four", "five"];
+    let model = start(&mut world, move |turn| {
+        let depth = names.iter().rposition(|name| turn.saw(&format!("You work in the frame \"{name}\"")));
+        match (depth, turn.step) {
+            (None, 0) => push("one"),
+            (None, 1) => finish("Item one"),
+            (None, _) => Step::text(format!("All done.\n\n{}", turn.promise)),
+            (Some(4), 0) | (Some(_), 1) => pop("It is done."),
+            (Some(depth), 0) => push(names[depth + 1]),
+            _ => Step::text("done"),
+        }
+    });
+    let finished = run(&world, &["--memory"]);
+    completed(&world, &finished);
+    let reached = model.requests().iter().any(|request| request.text().contains("at depth 5. Do what"));
+    assert!(reached, "the fifth frame was begun");
+}
+
+#[test]
+fn review_a_memory_log_that_was_overwritten_does_not_end_the_run() {
+    let mut world = world(TWO);
+    let _model = start(&mut world, |turn| {
+        let step = match (turn.iteration, turn.step) {
+            (1, 0) => finish("Item one"),
+            (1, 1) => Step::bash(
+                "for f in .claude/plimsoll/memory/*; do test -f $f && echo '{}' > $f; done; ls .claude/plimsoll/memory",
+            ),
+            (1, _) => Step::text("One."),
+            (2, 0) => finish("Item two"),
+            (2, 1) => Step::bash("echo on"),
+            _ => Step::text(format!("All done.\n\n{}", turn.promise)),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &["--memory"]);
+    completed(&world, &finished);
+}
+
+#[test]
 fn registers_alone_are_no_progress_and_a_chunk_is() {
     let mut world = world("# Plan\n\n- [ ] Item three\n");
     let _model = start(&mut world, |turn| {

@@ -4,6 +4,8 @@
 mod deaths;
 mod nesting;
 mod returns;
+mod review;
+mod review_hooks;
 mod rules;
 mod stage;
 mod trace;
