@@ -126,8 +126,12 @@ fn the_stack_is_listed_and_each_frame_shown() {
     assert_eq!(root["registers"]["R0_GOAL"], "Build calc");
     let frames = world.plimsoll(&["frame", "list", "--json"]).run().expect_success().json();
     assert_eq!(frames.as_array().map(Vec::len), Some(2));
+    assert_eq!(world.plimsoll(&["frame", "close"]).run().expect_success().stdout, "ok r3\n");
+    let refused = world.plimsoll(&["frame", "close"]).run();
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("the root frame is closed by pop_frame alone"), "{refused:?}");
     let refused = world.plimsoll(&["frame", "show", "7"]).run();
-    assert!(refused.stderr.contains("there is no frame 7: the present one is 1"), "{refused:?}");
+    assert!(refused.stderr.contains("there is no frame 7: the present one is 0"), "{refused:?}");
 }
 
 #[test]

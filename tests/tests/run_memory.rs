@@ -129,7 +129,7 @@ fn a_clean_of_the_project_takes_no_memory_with_it() {
 }
 
 #[test]
-fn review_who_writes_after_a_clean_loses_nothing_of_the_memory() {
+fn who_writes_after_a_clean_loses_nothing_of_the_memory() {
     let mut world = world(TWO);
     let alloc = json!({"name": "calendar", "content": "Gregorian, UTC", "description": "what dates are"});
     let model = start(&mut world, move |turn| {
@@ -156,7 +156,7 @@ fn review_who_writes_after_a_clean_loses_nothing_of_the_memory() {
 }
 
 #[test]
-fn review_frames_of_a_run_nest_five_deep_without_an_init() {
+fn frames_of_a_run_nest_five_deep_without_an_init() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
     let names = ["one", "two", "three", "four", "five"];
     let model = start(&mut world, move |turn| {
@@ -177,7 +177,7 @@ fn review_frames_of_a_run_nest_five_deep_without_an_init() {
 }
 
 #[test]
-fn review_a_memory_log_that_was_overwritten_does_not_end_the_run() {
+fn a_memory_log_that_was_overwritten_does_not_end_the_run() {
     let mut world = world(TWO);
     let _model = start(&mut world, |turn| {
         let step = match (turn.iteration, turn.step) {

@@ -3,7 +3,7 @@
 use crate::{fail, refused, say, say_error};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use session::memory::{Frame, Memory, Op, Register, Report, Values, render};
+use session::memory::{Closing, Frame, Memory, Op, Register, Report, Values, render};
 use session::text::{clip, one_line};
 use std::process::ExitCode;
 use store::memory::{Change, MemoryError};
@@ -94,6 +94,7 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
                 values: Values::from([(*register, text)]),
                 // A person sees what does not fit, and shortens it.
                 strict: true,
+                everywhere: true,
             }),
             Some(Verb::Alloc { name, content, description }) => text_of(content).map(|content| {
                 Op::HeapAlloc { name: name.clone(), content, description: description.clone() }
@@ -122,7 +123,7 @@ fn text_of(text: &str) -> Result<String, String> {
 }
 
 fn change(project: &Project, op: &Op) -> ExitCode {
-    match memory::change(project, "command", std::slice::from_ref(op)) {
+    match with_a_persons_word(project, op) {
         Ok(report) => {
             say(done(&report));
             ExitCode::SUCCESS
@@ -130,6 +131,15 @@ fn change(project: &Project, op: &Op) -> ExitCode {
         Err(MemoryError::Refused(refusal)) => fail(refusal, 1),
         Err(MemoryError::Store(error)) => refused(&error),
     }
+}
+
+/// A person speaks: a memory whose root is done goes on, unless somebody works for the run that it is of.
+fn with_a_persons_word(project: &Project, op: &Op) -> Result<Report, MemoryError> {
+    let is_done = memory::load(project)?.done.is_some();
+    if is_done && !flows::memory::is_a_runs(project)? {
+        return memory::change(project, "command", &[Op::Reopen, op.clone()]);
+    }
+    memory::change(project, "command", std::slice::from_ref(op))
 }
 
 /// `ok r41`, and what is to be known.
@@ -203,7 +213,7 @@ fn line(change: &Change) -> String {
         }
         Op::PushFrame { name, objective, .. } => format!("push {name}: {}", clip(&one_line(objective), 60)),
         Op::BeginRun { objective } => format!("a run begins: {}", clip(&one_line(objective), 60)),
-        Op::StartFrame { session, .. } => format!("the frame is started in session {session}"),
+        Op::StartFrame { owner, .. } => format!("the frame is started in session {}", owner.session),
         Op::EnterFrame { agent } => format!("subagent {agent} works in the frame"),
         Op::PopFrame { result } => format!("pop: {}", clip(&one_line(result), 60)),
         Op::CloseFrame { how, .. } => format!("frame closed ({how:?})").to_lowercase(),
@@ -234,6 +244,8 @@ pub(crate) struct FrameArguments {
 enum FrameVerb {
     /// The stack, the root first
     List(ShowArguments),
+    /// End the present frame, if nobody will return from it: its status, questions and plan go to its parent
+    Close,
     /// One frame: objective, context, what it is to report, registers
     Show {
         /// How deep it lies: 0 is the root [default: the present one]
@@ -244,13 +256,18 @@ enum FrameVerb {
     },
 }
 
-/// Shows the stack or a frame of it.
+/// Shows the stack or a frame of it, or ends the present one.
 pub(crate) fn frame(arguments: &FrameArguments) -> ExitCode {
-    let memory = match memory::load(&Project::of_command()) {
+    let project = Project::of_command();
+    let memory = match memory::load(&project) {
         Ok(memory) => memory,
         Err(error) => return refused(&error),
     };
     match &arguments.verb {
+        Some(FrameVerb::Close) => {
+            let words = "a person has closed it".to_owned();
+            change(&project, &Op::CloseFrame { how: Closing::Abandoned, words })
+        }
         Some(FrameVerb::Show { depth, json }) => show_frame(&memory, depth.unwrap_or(memory.depth()), *json),
         Some(FrameVerb::List(how)) if how.json => {
             say(in_json(&memory)["frames"].clone());

@@ -64,12 +64,11 @@ impl Call {
         Ok(self.owned_run()?.is_some_and(|run| !run.status.is_over()))
     }
 
-    /// True beside an open run that has the working memory: its root frame is the run, and an ordinary session neither
+    /// True beside an open run that somebody works for and that has the working memory: its root frame is the run, and an ordinary session neither
     /// ends a run nor takes its word back.
     pub fn is_beside_a_run_with_memory(&self) -> Result<bool, StoreError> {
-        let Some(run) = state_file::load(&self.project, None)? else { return Ok(false) };
-        let is_own = run.session_id.as_deref() == Some(self.session_id.as_str());
-        Ok(run.memory && !run.status.is_over() && !is_own)
+        let Some(run) = crate::memory::run_at_work(&self.project)? else { return Ok(false) };
+        Ok(run.session_id.as_deref() != Some(self.session_id.as_str()))
     }
 
     /// The run named by the environment that this session owns. A nested session inherits the variable and has

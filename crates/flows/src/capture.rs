@@ -363,7 +363,7 @@ pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError
 }
 
 /// A session that has written nothing for an hour waits for a person, or is dead: its last turn is closed.
-fn is_quiet(transcript: &Path) -> bool {
+pub(crate) fn is_quiet(transcript: &Path) -> bool {
     const QUIET: Duration = Duration::from_secs(3_600);
     disk::age(transcript).is_some_and(|age| age > QUIET)
 }

@@ -25,7 +25,8 @@ pub fn todo(project: &Project, run: &RunState) -> Option<TodoList> {
 
 /// True when the root frame of the run's working memory has popped since the session's prompt.
 pub fn root_popped(project: &Project, run: &RunState) -> bool {
-    run.memory && store::memory::load(project).is_ok_and(|memory| memory.done.is_some())
+    let by_its_session = || run.session_id.as_ref().is_some_and(|id| store::memory::seen(project, id).done);
+    run.memory && by_its_session() && store::memory::load(project).is_ok_and(|memory| memory.done.is_some())
 }
 
 /// `fix_plan.md`, where a session of no run has one.

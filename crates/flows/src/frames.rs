@@ -2,15 +2,15 @@
 //! and what its parent is told.
 
 use crate::call::Call;
-use crate::memory::{BY, PATIENCE, abandon, stream, tell};
+use crate::memory::{BY, PATIENCE, abandon, abandon_own, bring_back, owner, recover, stream, tell};
 use crate::signal::Signal;
-use policy::frames::{self, Begin, Use};
+use policy::frames::{self, Begin, Caller, Use};
 use protocol::Reply;
 use protocol::agent::{AgentCall, answer_telling};
 use protocol::event::{Event, Stop};
 use protocol::tool::{Intent, ToolCall};
 use session::memory::{Closing, Op, render};
-use store::memory::{self, By, Sight};
+use store::memory::{self, By, Pushed, Sight};
 use store::{StoreError, environment};
 
 /// PreToolUse and PostToolUse of our tools and of Agent, SubagentStart, SubagentStop, Stop.
@@ -22,6 +22,7 @@ pub fn frames(input: &[u8]) -> Signal {
     if call.session_id.is_empty() {
         return Signal::quiet();
     }
+    bring_back(&call);
     let reply = match call.event() {
         Event::PreToolUse(intent) => before_tool(&call, intent),
         // Nobody writes before the first word is written, and then nobody is in a frame.
@@ -47,18 +48,31 @@ fn before_tool(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
         return start(call, intent);
     }
     let Some(what) = Use::of_tool(&intent.tool_name) else { return Ok(Reply::default()) };
+    recover(call, false)?;
     let memory = memory::load(&call.project)?;
+    let seen = memory::seen(&call.project, &call.session_id);
+    let who = Caller { agent: agent(call), pushed: seen.pushed_call() };
     let nesting = environment::number(frames::NESTING_VARIABLE).map(|number| number as usize);
-    if let Err(why) = frames::may(&memory, agent(call), what, nesting) {
+    if let Err(why) = frames::may(&memory, who, what, nesting) {
         return Ok(Reply::default().deny(why));
     }
-    if what == Use::Pop && memory.depth() == 0 && call.is_beside_a_run_with_memory()? {
+    let is_root = what == Use::Pop && memory.depth() == 0;
+    let reopens = memory.done.is_some() && what != Use::Read && !seen.done;
+    if (is_root || reopens) && call.is_beside_a_run_with_memory()? {
         return Ok(Reply::default().deny(frames::ANOTHERS_ROOT.to_owned()));
     }
-    if what == Use::Push {
-        let held = memory::hold(&call.project, PATIENCE)?;
-        let pushed = Some(intent.tool_use_id.clone());
-        held.note_seen(&call.session_id, |seen| seen.pushed = pushed)?;
+    if what == Use::Push || is_root || reopens {
+        let mut held = memory::hold(&call.project, PATIENCE)?;
+        if reopens {
+            // Another session has said that it is done; this one is not. Reopening is never refused.
+            let _ = held.change(BY, &Op::Reopen);
+        }
+        let pushed = Pushed { call: intent.tool_use_id.clone(), owner: owner(call) };
+        held.note_seen(&call.session_id, |seen| {
+            seen.done |= is_root;
+            seen.pushed = Some(pushed).filter(|_| what == Use::Push).or(seen.pushed.take());
+        })?;
+        held.close()?;
     }
     // Whoever installed the memory wants it written.
     Ok(Reply::default().allow(None))
@@ -71,16 +85,14 @@ fn start(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
         return Ok(Reply::default());
     }
     let mut held = memory::hold(&call.project, PATIENCE)?;
-    match frames::begin(held.memory(), agent(call), &wanted) {
+    let seen = memory::seen(&call.project, &call.session_id);
+    let who = Caller { agent: agent(call), pushed: seen.pushed_call() };
+    match frames::begin(held.memory(), who, &wanted) {
         Begin::Other => return Ok(Reply::default()),
         Begin::Refuse(why) => return Ok(Reply::default().deny(why)),
         Begin::Start => {}
     }
-    let op = Op::StartFrame {
-        call: intent.tool_use_id.clone(),
-        session: call.session_id.clone(),
-        pid: environment::number("CLAUDE_PID").map(|pid| pid as u32),
-    };
+    let op = Op::StartFrame { call: intent.tool_use_id.clone(), owner: owner(call) };
     if let Err(refusal) = held.change(by(&intent.tool_use_id), &op) {
         return Ok(Reply::default().deny(refusal.to_string()));
     }
@@ -99,8 +111,11 @@ fn enter(call: &Call) -> Result<Reply, StoreError> {
         return Ok(Reply::default());
     }
     let mut held = memory::hold(&call.project, PATIENCE)?;
-    let started = held.memory().top().started.clone().filter(|started| started.session == call.session_id);
-    let Some(started) = started else { return Ok(Reply::default()) };
+    let started =
+        held.memory().top().started.clone().filter(|started| started.owner.session == call.session_id);
+    // One that has returned may be woken up by a message: it works in no frame any more.
+    let is_old = memory::seen(&call.project, &call.session_id).knows(agent);
+    let Some(started) = started.filter(|_| !is_old) else { return Ok(Reply::default()) };
     if held.change(BY, &Op::EnterFrame { agent: agent.to_owned() }).is_ok() {
         let sight = Sight { rev: started.rev, ..Sight::default() };
         held.note_seen(&call.session_id, |seen| seen.note(agent, sight))?;
@@ -118,7 +133,8 @@ fn child_ends(call: &Call, stop: &Stop) -> Result<Reply, StoreError> {
     }
     let mut held = memory::hold(&call.project, PATIENCE)?;
     if let Some(depth) = held.memory().depth_of(Some(agent)) {
-        let left = frames::left_behind(held.memory(), Some(agent), &call.session_id, None);
+        let who = Caller { agent: Some(agent), pushed: None };
+        let left = frames::left_behind(held.memory(), who, &call.session_id);
         abandon(&mut held, left);
         held.step();
         if !stop.stop_hook_active {
@@ -175,9 +191,7 @@ fn turn_ends(call: &Call) -> Result<Reply, StoreError> {
         return Ok(Reply::default());
     }
     let mut held = memory::hold(&call.project, PATIENCE)?;
-    let pushed = memory::seen(&call.project, &call.session_id).pushed;
-    let left = frames::left_behind(held.memory(), None, &call.session_id, pushed.as_deref());
-    abandon(&mut held, left);
+    abandon_own(&mut held, &call.project, &call.session_id);
     held.step();
     held.close()?;
     Ok(Reply::default())

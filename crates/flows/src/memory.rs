@@ -1,18 +1,22 @@
 //! The working memory as conversations see it: told at their start and after a compaction, then only what others
 //! changed. What the model writes itself stands in its own calls.
 
-use crate::call::Call;
+use crate::call::{Call, RUN_VARIABLE};
+use crate::capture;
 use crate::signal::Signal;
-use policy::frames;
+use launcher::process::{self, Identity};
+use policy::frames::{self, Caller};
 use protocol::Reply;
 use protocol::event::{Event, Source};
 use session::RunState;
 use session::log_line::MAIN;
-use session::memory::{Op, render};
+use session::memory::{Op, Owner, render};
+use session::state::Phase;
 use session::text::clip;
+use std::path::Path;
 use std::time::Duration;
 use store::memory::{self, Held, Seen, Sight};
-use store::{Project, StoreError, sessions};
+use store::{Project, StoreError, environment, lock, sessions, state_file};
 
 /// A lock is held for a few milliseconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
@@ -54,6 +58,7 @@ pub fn memory(input: &[u8], part: Option<Part>) -> Signal {
         Ok(call) => call,
         Err(complaint) => return Signal::fault(complaint),
     };
+    bring_back(&call);
     if call.session_id.is_empty() || !memory::exists(&call.project) {
         return Signal::quiet();
     }
@@ -72,6 +77,14 @@ pub fn memory(input: &[u8], part: Option<Part>) -> Signal {
     }
 }
 
+/// An agent may have cleaned the memory away in the middle of its session: a run has a copy.
+pub(crate) fn bring_back(call: &Call) {
+    if environment::variable(RUN_VARIABLE).is_some() {
+        // Without it nothing is told now; the next iteration tries again.
+        let _ = memory::bring_back(&call.project);
+    }
+}
+
 /// The name under which it is noted what a conversation has been told.
 pub(crate) fn stream(call: &Call) -> &str {
     call.hook.agent_id.as_deref().unwrap_or(MAIN)
@@ -80,12 +93,13 @@ pub(crate) fn stream(call: &Call) -> &str {
 fn at_start(call: &Call, source: Source, part: Part) -> Result<Option<String>, StoreError> {
     let agent = call.hook.agent_id.as_deref();
     if part == Part::Overview && agent.is_none() && source != Source::Compact {
-        recover(call)?;
+        memory::sweep_seen(&call.project);
+        recover(call, true)?;
     }
     let memory = memory::load(&call.project)?;
     let Some(depth) = memory.depth_of(agent) else { return Ok(None) };
     let seen = memory::seen(&call.project, &call.session_id).of(stream(call));
-    let knows = |seen: Sight| seen.kept() >= memory.rev;
+    let knows = |seen: Sight| seen.kept() >= memory.rev && seen.rev <= memory.rev;
     if memory.is_empty() || (source == Source::Resume && seen.is_some_and(knows)) {
         return Ok(None);
     }
@@ -115,23 +129,45 @@ fn note_start(call: &Call, part: Part, rev: u64) -> Result<(), StoreError> {
     })
 }
 
-/// Frames of this session, which has just begun, and of sessions that are no more: nobody will return from them.
-fn recover(call: &Call) -> Result<(), StoreError> {
+/// This session, and its client.
+pub(crate) fn owner(call: &Call) -> Owner {
+    let pid = environment::number("CLAUDE_PID").map(|pid| pid as u32);
+    let process_started = pid.and_then(process::identity).map(|identity| identity.started);
+    Owner { session: call.session_id.clone(), pid, process_started }
+}
+
+/// Gives up the frames of sessions that are no more, and of this one where it begins anew: nobody will return from them.
+pub(crate) fn recover(call: &Call, begins: bool) -> Result<(), StoreError> {
     let memory = memory::load(&call.project)?;
-    let pushed = memory::seen(&call.project, &call.session_id).pushed;
-    let is_own = frames::left_behind(&memory, None, &call.session_id, pushed.as_deref()) > 0;
-    let started = memory.frames.get(1).and_then(|frame| frame.started.clone());
-    let is_dead = started.is_some_and(|started| {
-        let has_ended = || sessions::load(&call.project, &started.session).ended_at.is_some();
-        started.pid.is_some_and(|pid| !launcher::process::has_pid(pid)) || has_ended()
+    let Some(first) = memory.frames.get(1) else { return Ok(()) };
+    let owner = match &first.started {
+        Some(started) => Some(started.owner.clone()),
+        None => first.pushed_by.as_ref().and_then(|call_id| memory::pusher(&call.project, call_id)),
+    };
+    let is_over = owner.is_none_or(|owner| {
+        let is_own = owner.session == call.session_id;
+        if is_own { begins } else { is_gone(call, &owner) }
     });
-    if !is_own && !is_dead {
+    // A client that names no calls cannot be asked; a person can end such a frame.
+    if !is_over || (first.started.is_none() && first.pushed_by.is_none()) {
         return Ok(());
     }
     let mut held = memory::hold(&call.project, PATIENCE)?;
     let left = held.memory().depth();
     abandon(&mut held, left);
     held.close().map(drop)
+}
+
+/// True for another session that has ended, or whose client has: a client works for one session at a time.
+fn is_gone(call: &Call, owner: &Owner) -> bool {
+    let record = sessions::load(&call.project, &owner.session);
+    let has_ended = record.ended_at.is_some() || (owner.pid.is_some() && owner.pid == self::owner(call).pid);
+    has_ended
+        || match (owner.pid, owner.process_started) {
+            (Some(pid), Some(started)) => !process::is_alive(Identity { pid, started }),
+            (Some(pid), None) => !process::has_pid(pid),
+            (None, _) => record.transcript_path.is_none_or(|path| capture::is_quiet(Path::new(&path))),
+        }
 }
 
 /// A run with the working memory begins: its root frame is the run.
@@ -141,13 +177,31 @@ pub(crate) fn begin_run(project: &Project, run: &RunState) -> Result<(), StoreEr
     }
     memory::forget_copy(project)?;
     let mut held = memory::hold(project, PATIENCE)?;
+    // Whoever works in a frame of the project is told that it is over.
+    let left = held.memory().depth();
+    abandon(&mut held, left);
     // A run's beginning is never refused.
     let _ = held.change("run", &Op::BeginRun { objective: objective_of(run) });
-    held.close().map(drop)
+    held.close()?;
+    memory::keep(project)
 }
 
 fn objective_of(run: &RunState) -> String {
     clip(run.objective.trim(), LONGEST_OBJECTIVE)
+}
+
+/// The run of this project that has the working memory and that somebody works for.
+pub(crate) fn run_at_work(project: &Project) -> Result<Option<RunState>, StoreError> {
+    let run = state_file::load(project, None)?.filter(|run| run.memory && !run.status.is_over());
+    // A shell loop holds no lock, and nobody knows its client's pid.
+    let is_in_shell_loop =
+        |run: &RunState| run.iteration_record.phase == Phase::Spawned && run.iteration_record.pid.is_none();
+    Ok(run.filter(|run| is_in_shell_loop(run) || lock::is_held(&project.run_lock())))
+}
+
+/// True where the memory is that of a run at work.
+pub fn is_a_runs(project: &Project) -> Result<bool, StoreError> {
+    Ok(run_at_work(project)?.is_some())
 }
 
 /// An iteration begins: nobody works in the frames of the one before, and a root that has popped goes on.
@@ -177,10 +231,16 @@ pub fn leave(project: &Project, session_id: &str) -> Result<(), StoreError> {
     }
     let mut held = memory::hold(project, PATIENCE)?;
     held.note_seen(session_id, Seen::end)?;
-    let pushed = memory::seen(project, session_id).pushed;
-    let left = frames::left_behind(held.memory(), None, session_id, pushed.as_deref());
-    abandon(&mut held, left);
+    abandon_own(&mut held, project, session_id);
     held.close().map(drop)
+}
+
+/// The session's turn is over: nobody returns from the frames that it has pushed.
+pub(crate) fn abandon_own(held: &mut Held<'_>, project: &Project, session_id: &str) {
+    let seen = memory::seen(project, session_id);
+    let who = Caller { agent: None, pushed: seen.pushed_call() };
+    let left = frames::left_behind(held.memory(), who, session_id);
+    abandon(held, left);
 }
 
 /// So many frames, from the present one down, are left by their subagents.
@@ -200,9 +260,8 @@ fn at_prompt(call: &Call, prompt: &str) -> Result<Option<String>, StoreError> {
     let is_persons = !prompt.starts_with("<task-notification>");
     let mut held = memory::hold(&call.project, PATIENCE)?;
     if is_persons {
-        let pushed = memory::seen(&call.project, &call.session_id).pushed;
-        let left = frames::left_behind(held.memory(), None, &call.session_id, pushed.as_deref());
-        abandon(&mut held, left);
+        abandon_own(&mut held, &call.project, &call.session_id);
+        held.note_seen(&call.session_id, |seen| seen.done = false)?;
         if held.memory().done.is_some() && !call.is_beside_a_run_with_memory()? {
             // Reopening is never refused.
             let _ = held.change(BY, &Op::Reopen);
@@ -228,7 +287,8 @@ fn news(
     ids: &[&str],
 ) -> Result<(Option<String>, Sight), StoreError> {
     let before = memory::seen(&call.project, &call.session_id).of(stream(call)).unwrap_or_default();
-    let since = before.knows();
+    // A memory that is younger than what the conversation was told is another one.
+    let since = Some(before.knows()).filter(|rev| *rev <= held.memory().rev).unwrap_or(0);
     let own = match held.memory().rev > since && !ids.is_empty() {
         true => memory::made_by(&call.project, since, ids)?,
         false => Vec::new(),

@@ -7,7 +7,7 @@ use store::memory::{By, MemoryError};
 pub(crate) fn update_registers(call: &Call) -> Answer {
     let named = |register: Register| call.given.text(register.key()).map(|text| (register, text));
     let values: Values = Register::ALL.into_iter().filter_map(named).collect();
-    change(call, Op::UpdateRegisters { values, strict: call.given.flag("strict") })
+    change(call, Op::UpdateRegisters { values, strict: call.given.flag("strict"), everywhere: false })
 }
 
 pub(crate) fn push_frame(call: &Call) -> Answer {

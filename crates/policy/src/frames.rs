@@ -1,6 +1,7 @@
 //! Who may write the working memory, and which subagent works in which frame. What is refused here is told to the
 //! model, which can do something about it.
 
+use protocol::agent::AgentCall;
 use session::memory::{Closing, Frame, Memory, Op, Returned, render};
 
 /// The kind of subagent that works in frames.
@@ -49,22 +50,42 @@ impl Use {
     }
 }
 
+/// A conversation.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Caller<'a> {
+    /// The subagent; none for the session's own.
+    pub agent: Option<&'a str>,
+    /// The call with which its session pushed its last frame.
+    pub pushed: Option<&'a str>,
+}
+
 /// May this conversation do that? Only the present frame writes: everybody else is told why not. `nesting` is what the
 /// client's variable says.
-pub fn may(memory: &Memory, agent: Option<&str>, what: Use, nesting: Option<usize>) -> Result<(), String> {
+pub fn may(memory: &Memory, who: Caller<'_>, what: Use, nesting: Option<usize>) -> Result<(), String> {
     if what == Use::Read {
         return Ok(());
     }
-    let Some(depth) = memory.depth_of(agent) else { return Err(no_frame(memory, agent)) };
+    let Some(depth) = memory.depth_of(who.agent) else { return Err(no_frame(memory, who.agent)) };
     let top = memory.top();
-    let is_taken_back = what == Use::Pop && depth + 1 == memory.depth();
+    let is_own = is_own(memory, who);
+    let is_taken_back = what == Use::Pop && depth + 1 == memory.depth() && is_own;
     match memory.depth() > depth {
         true if memory.is_waiting() && is_taken_back => Ok(()),
+        true if memory.is_waiting() && !is_own => Err(anothers(memory)),
         true if memory.is_waiting() => Err(format!("{}, or take it back with pop_frame", waits(memory))),
         true => Err(format!("the frame \"{}\" is at work: only it writes until it has popped", shown(top))),
         false if what == Use::Push => can_nest(depth + 1, nesting.unwrap_or(USUAL_NESTING)),
         false => Ok(()),
     }
+}
+
+/// True where the frame that waits was pushed by this session, or by a client that names no calls.
+fn is_own(memory: &Memory, who: Caller<'_>) -> bool {
+    memory.top().pushed_by.is_none() || memory.top().pushed_by.as_deref() == who.pushed
+}
+
+fn anothers(memory: &Memory) -> String {
+    format!("the frame \"{}\" was pushed by another conversation, and waits for it", shown(memory.top()))
 }
 
 fn no_frame(memory: &Memory, agent: Option<&str>) -> String {
@@ -113,7 +134,7 @@ pub enum Begin {
 }
 
 /// A subagent of our kind is started for the frame that waits, by the conversation that pushed it, and by its name.
-pub fn begin(memory: &Memory, agent: Option<&str>, call: &protocol::agent::AgentCall) -> Begin {
+pub fn begin(memory: &Memory, who: Caller<'_>, call: &AgentCall) -> Begin {
     if !is_frame(&call.kind) {
         return Begin::Other;
     }
@@ -121,31 +142,36 @@ pub fn begin(memory: &Memory, agent: Option<&str>, call: &protocol::agent::Agent
         let why = "no frame waits to be started: call push_frame first, and start one frame at a time";
         return Begin::Refuse(why.to_owned());
     }
-    if memory.depth_of(agent) != Some(memory.depth() - 1) {
-        return Begin::Refuse(format!(
-            "the frame \"{}\" was pushed by another conversation",
-            shown(memory.top())
-        ));
+    if memory.depth_of(who.agent) != Some(memory.depth() - 1) || !is_own(memory, who) {
+        return Begin::Refuse(anothers(memory));
     }
     // The model has read the name as we show it.
     let name = shown(memory.top());
-    if [&call.description, &call.prompt].into_iter().any(|words| render::safe(words).contains(&name)) {
+    if [&call.description, &call.prompt].into_iter().any(|words| names(&render::safe(words), &name)) {
         Begin::Start
     } else {
         Begin::Refuse(waits(memory))
     }
 }
 
+/// True where a text has that name in it, and not as a part of a longer word.
+fn names(text: &str, name: &str) -> bool {
+    let is_end = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_alphanumeric());
+    text.match_indices(name).any(|(place, _)| {
+        is_end(text[..place].chars().next_back()) && is_end(text[place + name.len()..].chars().next())
+    })
+}
+
 /// How many frames lie above a conversation whose turn is over: nobody will return from them. Of the main
-/// conversation those of its own session; `pushed` is the call with which that pushed its last one.
-pub fn left_behind(memory: &Memory, agent: Option<&str>, session: &str, pushed: Option<&str>) -> usize {
-    let Some(depth) = memory.depth_of(agent) else { return 0 };
+/// conversation those of its own session.
+pub fn left_behind(memory: &Memory, who: Caller<'_>, session: &str) -> usize {
+    let Some(depth) = memory.depth_of(who.agent) else { return 0 };
     let Some(first) = memory.frames.get(depth + 1) else { return 0 };
     let is_own = match &first.started {
-        Some(started) => started.session == session,
-        None => first.pushed_by.is_some() && first.pushed_by.as_deref() == pushed,
+        Some(started) => started.owner.session == session,
+        None => first.pushed_by.is_some() && first.pushed_by.as_deref() == who.pushed,
     };
-    if agent.is_some() || is_own { memory.depth() - depth } else { 0 }
+    if who.agent.is_some() || is_own { memory.depth() - depth } else { 0 }
 }
 
 /// How many frames end with these calls: the one that such a call had started, and all above it.

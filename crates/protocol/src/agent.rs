@@ -36,6 +36,8 @@ impl AgentCall {
     /// the background.
     pub fn telling(&self, prompt: &str) -> Value {
         let mut input = self.input.clone();
+        // All frames work on the same files.
+        input.remove("isolation");
         input.insert("prompt".to_owned(), json!(prompt));
         input.insert("run_in_background".to_owned(), json!(false));
         Value::Object(input)
@@ -60,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_call_keeps_everything_but_its_words_and_is_waited_for() {
-        let input = r#"{"description":"d","prompt":"p","subagent_type":"frame","model":"m","run_in_background":true}"#;
+        let input = r#"{"description":"d","prompt":"p","subagent_type":"frame","model":"m","isolation":"worktree","run_in_background":true}"#;
         let call = AgentCall::read(Some(&raw(input)));
         assert_eq!(
             (call.kind.as_str(), call.description.as_str(), call.prompt.as_str()),

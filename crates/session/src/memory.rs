@@ -80,12 +80,24 @@ pub struct Frame {
 pub struct Started {
     /// The model's call.
     pub call: String,
-    /// The session.
-    pub session: String,
-    /// The client's process.
-    pub pid: Option<u32>,
+    /// By whom.
+    pub owner: Owner,
     /// The revision of the brief.
     pub rev: u64,
+}
+
+/// A session and the client behind it: a frame whose owner is gone is nobody's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Owner {
+    /// The session.
+    pub session: String,
+    /// The client's process, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// When that began: a pid comes back, a pid with its start does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process_started: Option<u64>,
 }
 
 /// A frame that is no longer on the stack.

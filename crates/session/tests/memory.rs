@@ -3,12 +3,13 @@
 
 use proptest::prelude::*;
 use session::memory::{
-    CHUNK_UNITS, Closing, DEEPEST, HARD_CEILING, Memory, Op, Pressure, Register, SOFT_CEILING, Values, render,
+    CHUNK_UNITS, Closing, DEEPEST, HARD_CEILING, Memory, Op, Owner, Pressure, Register, SOFT_CEILING, Values,
+    render,
 };
 
 fn update(values: &[(Register, &str)]) -> Op {
     let values: Values = values.iter().map(|(register, text)| (*register, (*text).to_owned())).collect();
-    Op::UpdateRegisters { values, strict: false }
+    Op::UpdateRegisters { values, strict: false, everywhere: false }
 }
 
 fn push(name: &str, objective: &str) -> Op {
@@ -133,7 +134,11 @@ fn what_is_too_long_is_cut_and_said_or_refused_if_asked() {
         (cut.register.as_str(), cut.limit, cut.given, cut.kept, cut.dropped),
         ("R3_PHASE", 60, 61, 60, 1)
     );
-    let strict = Op::UpdateRegisters { values: Values::from([(Register::Phase, long)]), strict: true };
+    let strict = Op::UpdateRegisters {
+        values: Values::from([(Register::Phase, long)]),
+        strict: true,
+        everywhere: false,
+    };
     let before = memory.clone();
     assert!(
         memory.apply(&strict).unwrap_err().to_string().contains("at most 60 characters, and 61 were given")
@@ -144,7 +149,7 @@ fn what_is_too_long_is_cut_and_said_or_refused_if_asked() {
 #[test]
 fn a_frame_is_started_once_entered_once_and_remembered_when_it_returns() {
     let mut memory = written("p");
-    let start = |call: &str| Op::StartFrame { call: call.into(), session: "s".into(), pid: Some(7) };
+    let start = |call: &str| Op::StartFrame { call: call.into(), owner: Owner::default() };
     let enter = |agent: &str| Op::EnterFrame { agent: agent.into() };
     assert!(
         memory.apply(&start("c1")).is_err() && memory.apply(&enter("a1")).is_err(),
@@ -187,7 +192,7 @@ fn a_child_that_dies_hands_over_its_status_questions_and_plan() {
     memory.apply(&dead()).unwrap();
     assert_eq!(registers(&memory), ["p0", "p1", "p2", "abandoned: nobody", "p4", "p5", "p6", "p7"]);
     memory.apply(&push("f", "o")).unwrap();
-    memory.apply(&Op::StartFrame { call: "c".into(), session: "s".into(), pid: None }).unwrap();
+    memory.apply(&Op::StartFrame { call: "c".into(), owner: Owner::default() }).unwrap();
     memory.apply(&Op::EnterFrame { agent: "a".into() }).unwrap();
     let left = [
         (Register::Plan, "c1"),
@@ -268,8 +273,8 @@ fn any_op() -> impl Strategy<Value = Op> {
     let register = || prop::sample::select(Register::ALL.to_vec());
     let name = || "[a-c]{1,2}";
     prop_oneof![
-        (prop::collection::btree_map(register(), ".{0,400}", 0..4), any::<bool>())
-            .prop_map(|(values, strict)| Op::UpdateRegisters { values, strict }),
+        (prop::collection::btree_map(register(), ".{0,400}", 0..4), any::<bool>(), any::<bool>())
+            .prop_map(|(values, strict, everywhere)| Op::UpdateRegisters { values, strict, everywhere }),
         (".{0,50}", ".{0,300}").prop_map(|(name, objective)| push(&name, &objective)),
         ".{0,400}".prop_map(|result| pop(&result)),
         (any::<bool>(), ".{0,40}").prop_map(|(is_dead, words)| Op::CloseFrame {
@@ -282,7 +287,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         Just(Op::Step),
         Just(Op::Reopen),
         "[a-z]{4}".prop_map(|agent| Op::EnterFrame { agent }),
-        "[a-z]{4}".prop_map(|call| Op::StartFrame { call, session: "s".into(), pid: None }),
+        "[a-z]{4}".prop_map(|call| Op::StartFrame { call, owner: Owner::default() }),
         ".{0,300}".prop_map(|objective| Op::BeginRun { objective }),
     ]
 }

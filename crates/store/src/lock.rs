@@ -37,6 +37,11 @@ pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
     }
 }
 
+/// True while somebody holds it.
+pub fn is_held(path: &Path) -> bool {
+    disk::exists(path) && matches!(acquire(path, Duration::ZERO), Err(StoreError::Busy { .. }))
+}
+
 fn open(path: &Path) -> Result<File, StoreError> {
     let open =
         || OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);

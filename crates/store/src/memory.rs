@@ -6,9 +6,9 @@ mod copy;
 mod past;
 mod seen;
 
-pub use copy::{forget_copy, keep};
+pub use copy::{bring_back, forget_copy, keep};
 pub use past::Past;
-pub use seen::{Seen, Sight, seen};
+pub use seen::{Pushed, Seen, Sight, pusher, seen, sweep_seen};
 
 use crate::turn_log::{Entry, RawLine, Writer};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
@@ -75,8 +75,7 @@ impl<'a> From<&'a str> for By<'a> {
 }
 
 /// What saves folding the log: only believed where it is as new as the log.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct Snapshot {
     seq: u64,
     memory: Memory,
@@ -113,7 +112,9 @@ fn as_of(project: &Project, seq: Option<u64>) -> Result<Memory, StoreError> {
 }
 
 fn snapshot(project: &Project) -> Option<Snapshot> {
-    serde_json::from_slice(&disk::read(&snapshot_path(project)).ok()??).ok()
+    let snapshot: Snapshot = serde_json::from_slice(&disk::read(&snapshot_path(project)).ok()??).ok()?;
+    // Everybody counts on a root.
+    (!snapshot.memory.frames.is_empty()).then_some(snapshot)
 }
 
 fn fold(project: &Project) -> Result<Memory, StoreError> {
@@ -136,6 +137,8 @@ fn told(project: &Project) -> Result<(Vec<Change>, Memory), StoreError> {
         memory.step = memory.step.max(change.step);
         // What was accepted once is accepted again.
         let _ = memory.apply(&change.change);
+        // A record that is damaged is missing; its revision is not used again.
+        memory.rev = memory.rev.max(change.rev);
         changes.push(Change { frame: name, agent, ..change });
     }
     Ok((changes, memory))
@@ -173,6 +176,7 @@ pub struct Held<'a> {
 
 /// Takes the memory; waits for it no longer than that.
 pub fn hold(project: &Project, patience: Duration) -> Result<Held<'_>, StoreError> {
+    bring_back(project)?;
     let writer = log(project).write(patience)?;
     let memory = as_of(project, Some(writer.head().seq))?;
     Ok(Held { project, step: memory.step, writer, memory, entries: Vec::new() })
@@ -208,6 +212,10 @@ impl Held<'_> {
         // The log has every change, and without a snapshot it is folded: a disk that is full by now takes only
         // the count of the steps with it.
         drop(saved);
+        if !self.entries.is_empty() {
+            // What keeps copies must not end the night.
+            let _ = copy::follow(self.project);
+        }
         Ok(self.memory)
     }
 }
@@ -274,7 +282,8 @@ mod tests {
         let project = Project::at(folder.path());
         assert!(!exists(&project) && load(&project).unwrap().is_empty());
         let values = [(Register::Goal, "g".to_owned())].into();
-        change(&project, "command", &[Op::UpdateRegisters { values, strict: false }]).unwrap();
+        change(&project, "command", &[Op::UpdateRegisters { values, strict: false, everywhere: false }])
+            .unwrap();
         let mut held = hold(&project, PATIENCE).unwrap();
         held.step();
         held.close().unwrap();

@@ -2,10 +2,10 @@
 //! that plays each conversation by its own script.
 
 mod deaths;
+mod interruptions;
 mod nesting;
 mod returns;
-mod review;
-mod review_hooks;
 mod rules;
+mod sessions;
 mod stage;
 mod trace;

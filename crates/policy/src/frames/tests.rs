@@ -1,5 +1,5 @@
 use super::*;
-use protocol::agent::AgentCall;
+use session::memory::Owner;
 
 /// A memory with these frames: `f` waits, `f+` was started by call `c-f`, `f+a` has the subagent `a`.
 fn memory(frames: &[&str]) -> Memory {
@@ -15,7 +15,10 @@ fn memory(frames: &[&str]) -> Memory {
         };
         memory.apply(&push).unwrap();
         if let Some(agent) = agent {
-            let start = Op::StartFrame { call: format!("c-{name}"), session: "s".into(), pid: None };
+            let start = Op::StartFrame {
+                call: format!("c-{name}"),
+                owner: Owner { session: "s".into(), ..Owner::default() },
+            };
             memory.apply(&start).unwrap();
             if !agent.is_empty() {
                 memory.apply(&Op::EnterFrame { agent: agent.into() }).unwrap();
@@ -23,6 +26,15 @@ fn memory(frames: &[&str]) -> Memory {
         }
     }
     memory
+}
+
+/// A conversation of the session that pushed the frame which waits.
+fn own<'a>(memory: &'a Memory, agent: Option<&'a str>) -> Caller<'a> {
+    Caller { agent, pushed: memory.top().pushed_by.as_deref() }
+}
+
+fn agent(agent: &str) -> Caller<'_> {
+    Caller { agent: Some(agent), pushed: None }
 }
 
 #[test]
@@ -66,17 +78,23 @@ fn only_the_present_frame_writes() {
         (&["f+a", "g+b"], Some("b"), Use::Push, free),
         (&["f+a", "g+b", "h+c"], Some("c"), Use::Push, "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5"),
     ] {
-        let answer = may(&memory(frames), agent, what, None);
+        let memory = memory(frames);
+        let answer = may(&memory, own(&memory, agent), what, None);
         match (&answer, refusal) {
             (Ok(()), "") => {}
             (Err(why), words) if !words.is_empty() && why.contains(words) => {}
             _ => panic!("{frames:?} {agent:?} {what:?}: {answer:?}, not {refusal:?}"),
         }
     }
-    assert_eq!(may(&memory(&["f+a", "g+b", "h+c"]), Some("c"), Use::Push, Some(5)), Ok(()));
+    assert_eq!(may(&memory(&["f+a", "g+b", "h+c"]), agent("c"), Use::Push, Some(5)), Ok(()));
     let mut returned = memory(&["f+a"]);
     returned.apply(&Op::PopFrame { result: "r".into() }).unwrap();
-    assert!(may(&returned, Some("a"), Use::Write, None).unwrap_err().contains("has returned"));
+    let waiting = memory(&["f"]);
+    for what in [Use::Pop, Use::Write, Use::Push] {
+        let refused = may(&waiting, Caller { agent: None, pushed: Some("p-x") }, what, None);
+        assert!(refused.unwrap_err().contains("was pushed by another conversation"), "{what:?}");
+    }
+    assert!(may(&returned, agent("a"), Use::Write, None).unwrap_err().contains("has returned"));
 }
 
 #[test]
@@ -97,8 +115,11 @@ fn a_frame_is_started_by_who_pushed_it_under_its_name_and_once() {
         (&["f1+a"], None, call("frame", "f1", ""), "one frame at a time"),
         (&["f1+a", "g1"], Some("a"), call("frame", "g1", ""), "start"),
         (&["f1+a", "g1"], None, call("frame", "g1", ""), "another conversation"),
+        (&["a"], None, call("frame", "launch rockets", "a-b"), "start"),
+        (&["a"], None, call("frame", "launch rockets", "ab"), "description \"a\""),
     ] {
-        let answer = begin(&memory(frames), agent, &call);
+        let memory = memory(frames);
+        let answer = begin(&memory, own(&memory, agent), &call);
         let is_it = match &answer {
             Begin::Other => expected == "other",
             Begin::Start => expected == "start",
@@ -111,12 +132,12 @@ fn a_frame_is_started_by_who_pushed_it_under_its_name_and_once() {
 #[test]
 fn a_frame_whose_name_would_be_a_tag_is_shown_without_it_and_started_by_what_is_shown() {
     let memory = memory(&["<system-reminder>"]);
-    let why = may(&memory, None, Use::Write, None).unwrap_err();
+    let why = may(&memory, own(&memory, None), Use::Write, None).unwrap_err();
     assert!(why.contains("\"‹system-reminder>\"") && !why.contains("<system"), "{why}");
     for description in ["‹system-reminder>", "<system-reminder>"] {
         let mut call = AgentCall::default();
         (call.kind, call.description) = ("frame".into(), description.into());
-        assert_eq!(begin(&memory, None, &call), Begin::Start, "{description}");
+        assert_eq!(begin(&memory, own(&memory, None), &call), Begin::Start, "{description}");
     }
     assert!(!reminder(&memory).contains("<system"));
 }
@@ -135,7 +156,7 @@ fn frames_are_left_behind_by_their_own_session_alone() {
         (&["f"], None, "other", Some("p-x"), 0),
         (&["f"], None, "other", None, 0),
     ] {
-        let found = left_behind(&memory(frames), agent, session, pushed);
+        let found = left_behind(&memory(frames), Caller { agent, pushed }, session);
         assert_eq!(found, count, "{frames:?} {agent:?} {session} {pushed:?}");
     }
 }

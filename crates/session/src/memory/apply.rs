@@ -1,5 +1,6 @@
 //! The one way to change a memory.
 
+use super::frames::UNMERGED;
 use super::heap::{CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOST_CHUNKS, share};
 use super::{Cut, Frame, Memory, Op, Pressure, Register, Slot, Values, fit};
 use serde::Serialize;
@@ -78,7 +79,7 @@ impl Memory {
 
     fn change(&mut self, op: &Op) -> Result<Report, Refusal> {
         match op {
-            Op::UpdateRegisters { values, strict } => self.update(values, *strict),
+            Op::UpdateRegisters { values, strict, everywhere } => self.update(values, *strict, *everywhere),
             Op::BeginRun { objective } => Ok(self.begin(objective)),
             Op::PushFrame { name, objective, context, return_spec, call } => {
                 let frame = Frame {
@@ -91,7 +92,7 @@ impl Memory {
                 };
                 self.push(frame)
             }
-            Op::StartFrame { call, session, pid } => self.start(call, session, *pid),
+            Op::StartFrame { call, owner } => self.start(call, owner),
             Op::EnterFrame { agent } => self.enter(agent),
             Op::PopFrame { result } => self.pop(result),
             Op::CloseFrame { how, words } => self.close(*how, words),
@@ -117,7 +118,7 @@ impl Memory {
         })
     }
 
-    fn update(&mut self, values: &Values, strict: bool) -> Result<Report, Refusal> {
+    fn update(&mut self, values: &Values, strict: bool, everywhere: bool) -> Result<Report, Refusal> {
         if values.is_empty() {
             return refuse("no register is named: give at least one of R0_GOAL … R7_STATUS".into());
         }
@@ -132,7 +133,24 @@ impl Memory {
         }
         let depth = self.depth();
         let cut = values.iter().filter_map(|(register, text)| self.set(depth, *register, text)).collect();
+        if everywhere {
+            self.set_below(values);
+        }
         Ok(Report { cut, ..Report::default() })
+    }
+
+    /// What holds for the task (constraints, assumptions, questions) in all frames below: a pop would lose it.
+    fn set_below(&mut self, values: &Values) {
+        let shared = [Register::Constraints, Register::Assumptions, Register::OpenQuestions];
+        for (register, text) in values.iter().filter(|(register, _)| shared.contains(register)) {
+            (0..self.depth()).for_each(|depth| drop(self.set(depth, *register, text)));
+            let place = UNMERGED.iter().position(|unmerged| unmerged == register);
+            for frame in &mut self.frames[1..] {
+                if let Some(place) = place {
+                    frame.inherited[place] = fit(text, register.limit()).to_owned();
+                }
+            }
+        }
     }
 
     fn alloc(&mut self, name: &str, content: &str, description: &str) -> Result<Report, Refusal> {

@@ -1,16 +1,15 @@
 //! What happens to the stack.
 
 use super::apply::{Refusal, Report, refuse};
-use super::{Closing, DEEPEST, Frame, Memory, NAME, Register, Returned, Started, fit};
+use super::{Closing, DEEPEST, Frame, Memory, NAME, Owner, Register, Returned, Started, fit};
 
 /// What a child may change and its parent does not get.
-const UNMERGED: [Register; 2] = [Register::Constraints, Register::Assumptions];
+pub(super) const UNMERGED: [Register; 2] = [Register::Constraints, Register::Assumptions];
 
 impl Memory {
     /// A run begins with a root of its own. The heap is the project's, and stays.
     pub(super) fn begin(&mut self, objective: &str) -> Report {
         self.done = None;
-        self.returned = None;
         self.frames = vec![Frame { objective: objective.to_owned(), ..Frame::default() }];
         for register in Register::ALL {
             self.set(0, register, "");
@@ -47,13 +46,13 @@ impl Memory {
     }
 
     /// The client has been told to begin the present frame's subagent: once, and by one call.
-    pub(super) fn start(&mut self, call: &str, session: &str, pid: Option<u32>) -> Result<Report, Refusal> {
+    pub(super) fn start(&mut self, call: &str, owner: &Owner) -> Result<Report, Refusal> {
         let (depth, rev) = (self.depth(), self.rev);
         let frame = &mut self.frames[depth];
         if depth == 0 || frame.started.is_some() {
             return refuse("no frame waits to be started: push one first".into());
         }
-        frame.started = Some(Started { call: call.to_owned(), session: session.to_owned(), pid, rev });
+        frame.started = Some(Started { call: call.to_owned(), owner: owner.clone(), rev });
         Ok(Report::default())
     }
 

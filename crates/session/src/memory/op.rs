@@ -1,6 +1,6 @@
 //! What can be done to a memory. A log of these is the memory.
 
-use super::Register;
+use super::{Owner, Register};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,6 +18,9 @@ pub enum Op {
         /// True to refuse a value that is too long, instead of cutting it.
         #[serde(default)]
         strict: bool,
+        /// True for a person's word: what holds for the task holds in every frame.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        everywhere: bool,
     },
     /// A run begins: a root frame of its own, with its objective in R0. The heap stays.
     BeginRun {
@@ -42,11 +45,8 @@ pub enum Op {
     StartFrame {
         /// The model's call that starts it.
         call: String,
-        /// The session in which.
-        session: String,
-        /// The client's process, where it is known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pid: Option<u32>,
+        /// By whom.
+        owner: Owner,
     },
     /// A subagent begins to work in the present frame.
     EnterFrame {

@@ -119,7 +119,7 @@ pub fn brief(memory: &Memory) -> String {
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// What a frame is to do, in one entry: where that is too much, the end of its context is left out.
+/// What a frame is to do, in one entry: where that is too much, its end is left out (the context stands last).
 pub fn task(memory: &Memory, depth: usize) -> String {
     task_within(memory, depth, ENTRY_UNITS)
 }
@@ -137,18 +137,18 @@ fn task_within(memory: &Memory, depth: usize, room: usize) -> String {
         whole("OBJECTIVE", &frame.objective),
         whole("RETURN", &frame.return_spec)
     );
-    let context = whole("CONTEXT", &frame.context);
+    let text = words + &whole("CONTEXT", &frame.context);
     const CUT: &str = " [cut: memory_show tells it whole]";
-    if units(&words) + units(&context) <= room {
-        return words + &context;
+    if units(&text) <= room {
+        return text;
     }
-    let mut left = room.saturating_sub(units(&words) + units(CUT));
+    let mut left = room.saturating_sub(units(CUT));
     let fits = |letter: &char| {
         let fits = letter.len_utf16() <= left;
         left = left.saturating_sub(letter.len_utf16());
         fits
     };
-    words + &context.chars().take_while(fits).collect::<String>() + CUT
+    text.chars().take_while(fits).collect::<String>() + CUT
 }
 
 /// The memory for somebody who only wants to know what it is about: what is in the registers of the present frame, and
@@ -262,7 +262,11 @@ mod tests {
     use crate::memory::{MOST_CHUNKS, Op, Values};
 
     fn update(register: Register, text: &str) -> Op {
-        Op::UpdateRegisters { values: Values::from([(register, text.to_owned())]), strict: false }
+        Op::UpdateRegisters {
+            values: Values::from([(register, text.to_owned())]),
+            strict: false,
+            everywhere: false,
+        }
     }
 
     fn alloc(name: &str, content: &str, description: &str) -> Op {

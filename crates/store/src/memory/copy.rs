@@ -8,24 +8,62 @@ fn copy_folder(project: &Project) -> PathBuf {
     project.copies().join("memory")
 }
 
-/// Brings the copy up to date, or the memory back where it is gone.
+/// Begins a copy, which from now on goes with every change: as long as there is one, the memory cannot be lost. A log
+/// that does not go on from its copy was cleaned away or overwritten, and comes back.
 pub fn keep(project: &Project) -> Result<(), StoreError> {
-    let (own, copy) = (project.memory(), copy_folder(project));
-    if exists(project) {
-        let held = hold(project, PATIENCE)?;
-        mirror(&own, &copy)?;
-        return held.close().map(drop);
+    bring_back(project)?;
+    if !exists(project) {
+        return Ok(());
     }
-    if TurnLog::at(copy.clone(), log(project).session_id()).exists() { mirror(&copy, &own) } else { Ok(()) }
+    if !is_continued(project)? {
+        disk::rename(&log(project).path(), &project.memory().join("log.damaged"))?;
+        mirror(&copy_folder(project), &project.memory())?;
+    }
+    let held = hold(project, PATIENCE)?;
+    mirror(&project.memory(), &copy_folder(project))?;
+    held.close().map(drop)
 }
 
-/// Begins a copy anew: what a person has removed stays removed.
+/// The memory as its copy has it, where it is gone and there is a copy.
+pub fn bring_back(project: &Project) -> Result<(), StoreError> {
+    if !exists(project) && copied(project).exists() {
+        mirror(&copy_folder(project), &project.memory())?;
+    }
+    Ok(())
+}
+
+/// Brings a copy up to date, where there is one that the log goes on from.
+pub(super) fn follow(project: &Project) -> Result<(), StoreError> {
+    if copied(project).exists() && is_continued(project)? {
+        mirror(&project.memory(), &copy_folder(project))?;
+    }
+    Ok(())
+}
+
+/// True where the log begins with all that its copy has.
+fn is_continued(project: &Project) -> Result<bool, StoreError> {
+    let kept = disk::read(&copied(project).path())?.unwrap_or_default();
+    Ok(disk::read(&log(project).path())?.unwrap_or_default().starts_with(&kept))
+}
+
+fn copied(project: &Project) -> TurnLog {
+    TurnLog::at(copy_folder(project), log(project).session_id())
+}
+
+/// Ends a copy: what a person removes from now on stays removed.
 pub fn forget_copy(project: &Project) -> Result<(), StoreError> {
-    let copy = copy_folder(project);
-    disk::names(&copy)
-        .iter()
-        .filter(|name| !disk::is_folder(&copy.join(name)))
-        .try_for_each(|name| disk::remove(&copy.join(name)))
+    fn clear(folder: &Path) -> Result<(), StoreError> {
+        for path in disk::names(folder).into_iter().map(|name| folder.join(name)) {
+            if disk::is_folder(&path) {
+                clear(&path)?;
+            } else {
+                disk::remove(&path)?;
+            }
+        }
+        disk::remove_empty_folder(folder);
+        Ok(())
+    }
+    clear(&copy_folder(project))
 }
 
 /// What each conversation has seen is the sessions' own, and a lock is held where it lies.
@@ -41,8 +79,12 @@ fn mirror(from: &Path, to: &Path) -> Result<(), StoreError> {
             continue;
         }
         let bytes = disk::read(&from)?.unwrap_or_default();
-        if disk::read(&to)?.as_deref() != Some(&bytes) {
-            disk::replace(&to, &bytes, Durability::Lazy)?;
+        let known = disk::read(&to)?.unwrap_or_default();
+        match bytes.strip_prefix(known.as_slice()) {
+            Some([]) if !known.is_empty() || disk::exists(&to) => {}
+            // The log only grows.
+            Some(new) if !known.is_empty() => disk::append(&to, new)?,
+            _ => disk::replace(&to, &bytes, Durability::Lazy)?,
         }
     }
     Ok(())
@@ -69,14 +111,17 @@ mod tests {
         };
         change(&project, "mcp", &[alloc("a")]).unwrap();
         keep(&project).unwrap();
+        // The copy goes with every change.
         change(&project, "mcp", &[alloc("b")]).unwrap();
-        keep(&project).unwrap();
         let live = load(&project).unwrap();
         disk::rename(&project.own(), &folder.path().join("cleaned")).unwrap();
-        keep(&project).unwrap();
-        assert_eq!(load(&project).unwrap(), live);
-        assert!(log(&project).verify().unwrap().is_whole());
+        // Whoever writes next brings it back.
         change(&project, "mcp", &[alloc("c")]).unwrap();
+        assert_eq!(load(&project).unwrap().heap[..2], live.heap[..]);
+        assert!(log(&project).verify().unwrap().is_whole());
+        disk::replace(&log(&project).path(), b"{}\n", Durability::Lazy).unwrap();
+        keep(&project).unwrap();
+        assert_eq!(load(&project).unwrap().heap.len(), 3, "what was overwritten comes back");
         forget_copy(&project).unwrap();
         disk::rename(&project.own(), &folder.path().join("removed")).unwrap();
         keep(&project).unwrap();

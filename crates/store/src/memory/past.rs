@@ -65,7 +65,8 @@ mod tests {
         for text in ["one", "two", "three"] {
             std::thread::sleep(Duration::from_millis(5));
             let values = [(Register::Next, text.to_owned())].into();
-            change(&project, "mcp", &[Op::UpdateRegisters { values, strict: false }]).unwrap();
+            change(&project, "mcp", &[Op::UpdateRegisters { values, strict: false, everywhere: false }])
+                .unwrap();
             std::thread::sleep(Duration::from_millis(5));
             moments.push(clock::fine_stamp(clock::now()));
         }

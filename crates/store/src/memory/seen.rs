@@ -5,17 +5,35 @@ use super::Held;
 use crate::sessions::load_parsed;
 use crate::{Durability, Project, StoreError, disk};
 use serde::{Deserialize, Serialize};
+use session::memory::Owner;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What the conversations of one session have been told: its own, and those of its frames' subagents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Seen {
     streams: BTreeMap<String, Sight>,
-    /// The call with which the session pushed its last frame.
+    /// How the session pushed its last frame.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pushed: Option<String>,
+    pub pushed: Option<Pushed>,
+    /// The session has popped the root since it was last prompted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub done: bool,
+    /// Subagents that have ended: one that is woken up again works in no frame.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ended: Vec<String>,
+}
+
+/// How a frame was pushed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pushed {
+    /// The model's call.
+    pub call: String,
+    /// By whom.
+    pub owner: Owner,
 }
 
 /// What one conversation has been told.
@@ -67,12 +85,54 @@ impl Seen {
     /// A subagent that has ended is told nothing any more.
     pub fn forget(&mut self, stream: &str) {
         self.streams.remove(stream);
+        self.ended.push(stream.to_owned());
+        if self.ended.len() > MOST_ENDED {
+            self.ended.remove(0);
+        }
+    }
+
+    /// True for a subagent that works or has worked in a frame.
+    pub fn knows(&self, agent: &str) -> bool {
+        self.streams.contains_key(agent) || self.ended.iter().any(|ended| ended == agent)
+    }
+
+    /// The call with which the session pushed its last frame.
+    pub fn pushed_call(&self) -> Option<&str> {
+        self.pushed.as_ref().map(|pushed| pushed.call.as_str())
+    }
+}
+
+/// So many subagents are remembered.
+const MOST_ENDED: usize = 100;
+/// The client keeps its transcripts for thirty days; after that nobody resumes the session.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+fn folder(project: &Project) -> PathBuf {
+    project.memory().join("seen")
+}
+
+/// The one who pushed a frame with that call, of all sessions.
+pub fn pusher(project: &Project, call: &str) -> Option<Owner> {
+    let folder = folder(project);
+    let of = |name: &String| load_parsed::<Seen>(&folder.join(name))?.pushed;
+    let pushed = disk::names(&folder).iter().filter_map(of).find(|pushed| pushed.call == call);
+    pushed.map(|pushed| pushed.owner)
+}
+
+/// Removes what is noted of sessions that nobody can resume any more.
+pub fn sweep_seen(project: &Project) {
+    let folder = folder(project);
+    for path in disk::names(&folder).into_iter().map(|name| folder.join(name)) {
+        if disk::age(&path).is_some_and(|age| age > KEPT) {
+            // One that stays takes a hundred bytes.
+            let _ = disk::remove(&path);
+        }
     }
 }
 
 fn path(project: &Project, session_id: &str) -> Option<PathBuf> {
     let name = project.session(session_id)?.file_name()?.to_owned();
-    Some(project.memory().join("seen").join(name))
+    Some(folder(project).join(name))
 }
 
 /// What a session has been told.

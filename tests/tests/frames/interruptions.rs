@@ -1,4 +1,4 @@
-//! What a review looked for: compactions, kills, prompts and other sessions in the middle of a frame.
+//! Compactions, kills, prompts and other sessions in the middle of a frame.
 
 use crate::stage::{delegate, done, note, play, pop, push, who, world};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use testkit::scripted_model::{RequestKind, ScriptedModel, Step};
 use testkit::world::{Finished, World};
 
 #[test]
-fn review_a_compaction_in_a_frame_leaves_the_stack_alone_and_the_brief_comes_again() {
+fn a_compaction_in_a_frame_leaves_the_stack_alone_and_the_brief_comes_again() {
     let mut seen = 0;
     let model = ScriptedModel::start(move |request| {
         if request.kind == RequestKind::Compaction {
@@ -85,7 +85,7 @@ fn killed_in_a_frame(more: &[&str]) -> (World, Finished) {
 }
 
 #[test]
-fn review_a_client_killed_in_a_frame_leaves_no_frame_behind() {
+fn a_client_killed_in_a_frame_leaves_no_frame_behind() {
     for more in [&[][..], &["--continue"], &["--continue", "--fork-session"]] {
         let (world, finished) = killed_in_a_frame(more);
         let memory = show(&world);
@@ -98,7 +98,7 @@ fn review_a_client_killed_in_a_frame_leaves_no_frame_behind() {
 }
 
 #[test]
-fn review_a_message_of_the_person_in_the_middle_of_a_frame_does_not_end_the_frame() {
+fn a_message_of_the_person_in_the_middle_of_a_frame_does_not_end_the_frame() {
     let model = ScriptedModel::start(|request| {
         let count = request.tool_results().len();
         match (who(request).as_str(), count) {
@@ -138,7 +138,7 @@ fn review_a_message_of_the_person_in_the_middle_of_a_frame_does_not_end_the_fram
 }
 
 #[test]
-fn review_a_parent_that_takes_a_frame_back_is_told_what_the_merge_wrote() {
+fn a_parent_that_takes_a_frame_back_is_told_what_the_merge_wrote() {
     let played = play(&[(
         "main",
         vec![

@@ -1,4 +1,4 @@
-//! What a review of the working memory's files found.
+//! The working memory on a disk that somebody else writes to.
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
@@ -18,7 +18,7 @@ fn alloc(name: &str) -> Op {
 }
 
 fn set(register: Register, text: &str) -> Op {
-    Op::UpdateRegisters { values: [(register, text.to_owned())].into(), strict: false }
+    Op::UpdateRegisters { values: [(register, text.to_owned())].into(), strict: false, everywhere: false }
 }
 
 fn names(memory: &Memory) -> Vec<&str> {
@@ -26,7 +26,7 @@ fn names(memory: &Memory) -> Vec<&str> {
 }
 
 #[test]
-fn review_what_is_written_after_a_clean_does_not_replace_the_copy() {
+fn what_is_written_after_a_clean_does_not_replace_the_copy() {
     let folder = tempfile::tempdir().unwrap();
     let project = project(folder.path());
     forget_copy(&project).unwrap();
@@ -51,13 +51,13 @@ fn with_snapshot(text: &str) -> (tempfile::TempDir, Project) {
 }
 
 #[test]
-fn review_a_snapshot_without_a_memory_in_it_is_not_believed() {
+fn a_snapshot_without_a_memory_in_it_is_not_believed() {
     let (_folder, project) = with_snapshot(r#"{"seq":1}"#);
     assert_eq!(load(&project).unwrap().register(Register::Goal), "g", "the log has it");
 }
 
 #[test]
-fn review_a_snapshot_without_a_root_is_not_believed() {
+fn a_snapshot_without_a_root_is_not_believed() {
     let (_folder, project) = with_snapshot(r#"{"seq":1,"memory":{"rev":1,"frames":[]}}"#);
     assert_eq!(
         load(&project).unwrap().frames.len(),
@@ -67,7 +67,7 @@ fn review_a_snapshot_without_a_root_is_not_believed() {
 }
 
 #[test]
-fn review_a_damaged_record_makes_no_revision_come_twice() {
+fn a_damaged_record_makes_no_revision_come_twice() {
     let folder = tempfile::tempdir().unwrap();
     let project = project(folder.path());
     for op in [set(Register::Goal, "g"), alloc("a"), set(Register::Constraints, "no network")] {

@@ -1,4 +1,4 @@
-//! What a review looked for in the hooks alone: events as the client sends them, of several sessions.
+//! Several sessions in one project, by the hooks alone: events as the client sends them.
 
 use serde_json::{Value, json};
 use testkit::world::World;
@@ -7,11 +7,13 @@ use testkit::world::World;
 struct Stage {
     world: World,
     calls: usize,
+    /// All sessions are of one client's process.
+    one_client: bool,
 }
 
 impl Stage {
     fn new() -> Stage {
-        Stage { world: World::new(), calls: 0 }
+        Stage { world: World::new(), calls: 0, one_client: false }
     }
 
     fn hook(&self, program: &str, arguments: &[&str], session: &str, event: &str, more: Value) -> Value {
@@ -20,7 +22,12 @@ impl Stage {
         for (key, value) in more.as_object().expect("an object") {
             payload[key] = value.clone();
         }
-        let mut launch = self.world.hook(program, &payload).env("CLAUDE_PID", std::process::id().to_string());
+        // A client works for one session at a time; these two live as long as the test.
+        let pid = match (session, self.one_client) {
+            ("first", _) | (_, true) => std::process::id(),
+            _ => std::os::unix::process::parent_id(),
+        };
+        let mut launch = self.world.hook(program, &payload).env("CLAUDE_PID", pid.to_string());
         launch = launch.env("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH", "5");
         for argument in arguments {
             launch = launch.arg(*argument);
@@ -87,8 +94,8 @@ impl Stage {
 }
 
 #[test]
-fn review_a_frame_of_a_client_that_was_killed_is_given_up_though_its_pid_is_another_process_now() {
-    let mut stage = Stage::new();
+fn a_frame_of_a_client_that_was_killed_is_given_up_though_its_pid_is_another_process_now() {
+    let mut stage = Stage { one_client: true, ..Stage::new() };
     stage.push("first", "calc");
     stage.start("first", "calc");
     stage.enter("first", "agent-a");
@@ -99,7 +106,7 @@ fn review_a_frame_of_a_client_that_was_killed_is_given_up_though_its_pid_is_anot
 }
 
 #[test]
-fn review_a_waiting_frame_is_taken_back_and_started_by_its_own_session_alone() {
+fn a_waiting_frame_is_taken_back_and_started_by_its_own_session_alone() {
     let mut stage = Stage::new();
     stage.push("first", "calc");
     let popped = stage.tool("second", None, "pop_frame", &json!({"result": "All is done."}));
@@ -109,7 +116,7 @@ fn review_a_waiting_frame_is_taken_back_and_started_by_its_own_session_alone() {
 }
 
 #[test]
-fn review_a_frame_that_is_woken_up_does_not_take_the_place_of_the_next_one() {
+fn a_frame_that_is_woken_up_does_not_take_the_place_of_the_next_one() {
     let mut stage = Stage::new();
     stage.push("first", "one");
     stage.start("first", "one");
@@ -125,7 +132,7 @@ fn review_a_frame_that_is_woken_up_does_not_take_the_place_of_the_next_one() {
 }
 
 #[test]
-fn review_a_person_at_the_command_line_has_spoken() {
+fn a_person_at_the_command_line_has_spoken() {
     let mut stage = Stage::new();
     stage.tool("first", None, "pop_frame", &json!({"result": "All is done."})).expect("the root is done");
     let set = stage.world.plimsoll(&["memory", "set", "R4", "Keep the public API."]).run();
@@ -133,7 +140,7 @@ fn review_a_person_at_the_command_line_has_spoken() {
 }
 
 #[test]
-fn review_a_session_that_is_done_does_not_stop_the_writing_of_another() {
+fn a_session_that_is_done_does_not_stop_the_writing_of_another() {
     let mut stage = Stage::new();
     stage.tool("second", None, "update_registers", &json!({"R2_NEXT": "at work"})).expect("it writes");
     stage
@@ -144,7 +151,7 @@ fn review_a_session_that_is_done_does_not_stop_the_writing_of_another() {
 }
 
 #[test]
-fn review_a_persons_word_during_a_frame_is_not_lost_with_the_frame() {
+fn a_persons_word_during_a_frame_is_not_lost_with_the_frame() {
     let mut stage = Stage::new();
     stage.push("first", "calc");
     stage.start("first", "calc");
@@ -155,7 +162,7 @@ fn review_a_persons_word_during_a_frame_is_not_lost_with_the_frame() {
 }
 
 #[test]
-fn review_a_run_that_nobody_works_for_does_not_keep_a_persons_session_from_writing() {
+fn a_run_that_nobody_works_for_does_not_keep_a_persons_session_from_writing() {
     let mut stage = Stage::new();
     // A session of the run has popped the root, its items are open, and then `plimsoll run` was killed.
     let state = json!({"run_id": "r", "status": "running", "memory": true, "session_id": "of-the-run", "iteration": 1});
