@@ -145,7 +145,7 @@ row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool qui
 settled plimsoll-post-tool quiet.json "$RUN"
 row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 173000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000
+row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 712000
 settled plimsoll-post-tool far.json "$RUN"
 row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000
 settled plimsoll-post-tool large.json "$RUN"
@@ -175,7 +175,7 @@ done
 for chunk in 1 2 3 4 5 6 7; do remember alloc "chunk-$chunk" "$(head -c 1100 "$STAGE/quiet.jsonl")"; done
 settled plimsoll-memory quiet.json
 row "memory after a batch, 8 KB of it, nothing new" "$(instructions plimsoll-memory quiet.json)" 800000
-row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 300000
+row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000
 
 # --- the clock: information, never a verdict ----------------------------------------------------------------
 

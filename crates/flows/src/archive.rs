@@ -1,6 +1,6 @@
 //! A run that is over is kept whole: its state, task, to-do list and progress, beside the output of its sessions.
 
-use session::RunState;
+use session::{RunState, Status};
 use store::{Durability, Project, StoreError, disk};
 
 /// Copies what the next run will write anew into the run's own folder.
@@ -14,6 +14,10 @@ pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreEr
         if let Some(bytes) = disk::read(&file)? {
             disk::replace(&folder.join(name), &bytes, Durability::Lazy)?;
         }
+    }
+    // One that stopped for a reason a person can mend may go on, and then needs the copy of its memory.
+    if matches!(state.status, Status::Completed | Status::Cancelled) {
+        store::memory::forget_copy(project)?;
     }
     Ok(())
 }

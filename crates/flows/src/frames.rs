@@ -48,8 +48,7 @@ fn before_tool(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
         return start(call, intent);
     }
     let Some(what) = Use::of_tool(&intent.tool_name) else { return Ok(Reply::default()) };
-    recover(call, false)?;
-    let memory = memory::load(&call.project)?;
+    let memory = recover(call, false)?;
     let seen = memory::seen(&call.project, &call.session_id);
     let who = Caller { agent: agent(call), pushed: seen.pushed_call() };
     let nesting = environment::number(frames::NESTING_VARIABLE).map(|number| number as usize);

@@ -10,7 +10,7 @@ use protocol::Reply;
 use protocol::event::{Event, Source};
 use session::RunState;
 use session::log_line::MAIN;
-use session::memory::{Op, Owner, render};
+use session::memory::{Memory, Op, Owner, render};
 use session::state::Phase;
 use session::text::clip;
 use std::path::Path;
@@ -137,9 +137,10 @@ pub(crate) fn owner(call: &Call) -> Owner {
 }
 
 /// Gives up the frames of sessions that are no more, and of this one where it begins anew: nobody will return from them.
-pub(crate) fn recover(call: &Call, begins: bool) -> Result<(), StoreError> {
+/// Answers with the memory as it then is.
+pub(crate) fn recover(call: &Call, begins: bool) -> Result<Memory, StoreError> {
     let memory = memory::load(&call.project)?;
-    let Some(first) = memory.frames.get(1) else { return Ok(()) };
+    let Some(first) = memory.frames.get(1) else { return Ok(memory) };
     let owner = match &first.started {
         Some(started) => Some(started.owner.clone()),
         None => first.pushed_by.as_ref().and_then(|call_id| memory::pusher(&call.project, call_id)),
@@ -150,12 +151,12 @@ pub(crate) fn recover(call: &Call, begins: bool) -> Result<(), StoreError> {
     });
     // A client that names no calls cannot be asked; a person can end such a frame.
     if !is_over || (first.started.is_none() && first.pushed_by.is_none()) {
-        return Ok(());
+        return Ok(memory);
     }
     let mut held = memory::hold(&call.project, PATIENCE)?;
     let left = held.memory().depth();
     abandon(&mut held, left);
-    held.close().map(drop)
+    held.close()
 }
 
 /// True for another session that has ended, or whose client has: a client works for one session at a time.
