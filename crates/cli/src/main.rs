@@ -20,6 +20,7 @@ mod status;
 mod stop;
 mod turns;
 mod whose;
+mod with_context;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -57,6 +58,8 @@ enum Verb {
     Frame(memory::FrameArguments),
     /// Show how full the session's context window is
     Context(context::ContextArguments),
+    /// Run another hook or script with the fill of the context window in its environment
+    WithContext(with_context::WithContextArguments),
     /// Write a handoff now
     Checkpoint(checkpoint::CheckpointArguments),
     /// Write PROMPT.md again for the present iteration
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Verb::Memory(arguments) => memory::memory(&arguments),
         Verb::Frame(arguments) => memory::frame(&arguments),
         Verb::Context(arguments) => context::context(&arguments),
+        Verb::WithContext(arguments) => with_context::with_context(&arguments),
         Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
         Verb::Prompt => prompt::prompt(),
         Verb::Monitor => monitor::monitor(),

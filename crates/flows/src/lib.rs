@@ -8,6 +8,7 @@ pub mod capture;
 pub mod checkpoint;
 pub mod close;
 pub mod compact;
+pub mod context;
 mod ended;
 pub mod exclude;
 pub mod facts;

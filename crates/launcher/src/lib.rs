@@ -19,8 +19,10 @@ pub mod secrets;
 pub mod wip;
 
 use child::Terms;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// What a child came to.
@@ -77,6 +79,32 @@ pub fn stand_in(
         .envs(environment.iter().cloned())
         .status()?;
     Ok(status.code())
+}
+
+/// Runs a program between its caller and us: these bytes on its standard input, the other streams ours, some variables
+/// set or taken away. It stays in our group and has no deadline of ours: whoever ends us ends it too. Answers with its
+/// exit code as a shell would.
+pub fn pass_on(
+    arguments: &[String],
+    input: &[u8],
+    variables: &[(&'static str, Option<String>)],
+) -> std::io::Result<u8> {
+    let mut command = Command::new(arguments.first().map_or("", String::as_str));
+    command.args(arguments.get(1..).unwrap_or_default()).stdin(Stdio::piped());
+    for (name, value) in variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Who does not read it needs nothing of it.
+        let _ = stdin.write_all(input);
+    }
+    let status = child.wait()?;
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
 /// The client's version as it says it: `2.1.329 (Claude Code)`.

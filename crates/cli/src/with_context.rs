@@ -1,0 +1,42 @@
+//! `plimsoll with-context`: another's hook or script, told how full the session's context window is.
+
+use crate::fail;
+use clap::Args;
+use flows::context::variables;
+use std::process::ExitCode;
+use store::disk;
+
+/// Nothing that the client hands to a hook is larger.
+const LONGEST: u64 = 64 * 1024 * 1024;
+/// As shells say it.
+const NOT_FOUND: u8 = 127;
+
+/// What is run.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct WithContextArguments {
+    /// The program and its arguments; no shell reads them
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+const EXAMPLE: &str = "The payload of the client's hook is read from standard input and handed on byte for byte. Set, where they are known:
+  CLAUDE_CONTEXT_PERCENT      whole percent of the window, by the client's own figure
+  CLAUDE_CONTEXT_TOKENS_USED  tokens sent with the last request
+  CLAUDE_CONTEXT_TOKENS_MAX   the window in tokens
+Standard output, standard error and exit code are those of the program.
+
+Example, in .claude/settings.json:
+  {\"type\": \"command\", \"command\": \"plimsoll with-context -- ./my-hook.sh\"}";
+
+/// Runs it; the exit code is its own, 128 and the signal's number where one ended it, 127 where it did not start.
+pub(crate) fn with_context(arguments: &WithContextArguments) -> ExitCode {
+    let payload = match disk::read_stdin(LONGEST) {
+        Ok(payload) => payload,
+        Err(error) => return fail(format!("cannot read standard input: {error}"), 1),
+    };
+    match launcher::pass_on(&arguments.command, &payload, &variables(&payload)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fail(format!("cannot run {}: {error}", arguments.command[0]), NOT_FOUND),
+    }
+}
