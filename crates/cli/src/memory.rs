@@ -136,7 +136,7 @@ fn change(project: &Project, op: &Op) -> ExitCode {
 /// A person speaks: a memory whose root is done goes on, unless somebody works for the run that it is of.
 fn with_a_persons_word(project: &Project, op: &Op) -> Result<Report, MemoryError> {
     let is_done = memory::load(project)?.done.is_some();
-    if is_done && !flows::memory::is_a_runs(project)? {
+    if is_done && flows::memory::run_at_work(project)?.is_none() {
         return memory::change(project, "command", &[Op::Reopen, op.clone()]);
     }
     memory::change(project, "command", std::slice::from_ref(op))

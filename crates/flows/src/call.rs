@@ -64,8 +64,8 @@ impl Call {
         Ok(self.owned_run()?.is_some_and(|run| !run.status.is_over()))
     }
 
-    /// True beside an open run that somebody works for and that has the working memory: its root frame is the run, and an ordinary session neither
-    /// ends a run nor takes its word back.
+    /// True beside an open run that somebody works for and that has the working memory: its root frame is the run,
+    /// and an ordinary session neither ends a run nor takes its word back.
     pub fn is_beside_a_run_with_memory(&self) -> Result<bool, StoreError> {
         let Some(run) = crate::memory::run_at_work(&self.project)? else { return Ok(false) };
         Ok(run.session_id.as_deref() != Some(self.session_id.as_str()))

@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::checkpoint::{self, Request};
-use crate::measure::{Question, measure};
+use crate::measure;
 use crate::signal::Signal;
 use policy::words;
 use protocol::event::Event;
@@ -36,21 +36,13 @@ pub fn pre_compact(input: &[u8]) -> Signal {
 fn before(call: &Call) -> Result<Option<String>, StoreError> {
     let run = call.owned_run()?.filter(|run| !run.status.is_over());
     let record = sessions::load(&call.project, &call.session_id);
-    let transcript = call.transcript();
-    let question = Question {
-        project: &call.project,
-        settings: &call.settings,
-        record: &record,
-        transcript: transcript.as_deref(),
-        calls: &[],
-    };
-    let measurement = measure(&question);
+    let measurement = measure::of_call(call, &record);
     let level = measurement.level().unwrap_or_default();
     let handoff = checkpoint::write(&Request {
         project: &call.project,
         settings: &call.settings,
         session_id: &call.session_id,
-        transcript: transcript.clone(),
+        transcript: call.transcript(),
         run: run.as_ref(),
         cause: Cause::Compact,
         level,

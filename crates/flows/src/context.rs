@@ -1,7 +1,7 @@
 //! What other hooks and scripts are told of the context window.
 
 use crate::call::Call;
-use crate::measure::{Question, measure};
+use crate::measure;
 use session::Reading;
 use session::reading::UsedSource;
 use store::sessions;
@@ -9,7 +9,10 @@ use store::sessions;
 /// The variables that users of the client ask for, each with its value; none where it is not known: an inherited
 /// value may be another session's, and is then taken away.
 pub fn variables(payload: &[u8]) -> Vec<(&'static str, Option<String>)> {
-    let reading = Call::read(payload).ok().and_then(|call| read(&call));
+    let reading = Call::read(payload).ok().and_then(|call| {
+        let record = sessions::load(&call.project, &call.session_id);
+        measure::of_call(&call, &record).reading
+    });
     if reading.as_ref().is_some_and(|reading| reading.source == UsedSource::Environment) {
         // Somebody else has set them for this very session.
         return Vec::new();
@@ -24,17 +27,4 @@ pub fn variables(payload: &[u8]) -> Vec<(&'static str, Option<String>)> {
             told(reading.and_then(|reading| Some(reading.window.as_ref()?.tokens))),
         ),
     ]
-}
-
-fn read(call: &Call) -> Option<Reading> {
-    let record = sessions::load(&call.project, &call.session_id);
-    let transcript = call.transcript();
-    let question = Question {
-        project: &call.project,
-        settings: &call.settings,
-        record: &record,
-        transcript: transcript.as_deref(),
-        calls: call.event().tool_calls(),
-    };
-    measure(&question).reading
 }

@@ -1,6 +1,7 @@
 //! The reading: how full is the session? The best source that speaks for *this* session, never another's, and
 //! unknown rather than guessed.
 
+use crate::call::Call;
 use policy::levels::{self, Knobs};
 use policy::monitor::is_worth_waiting;
 use policy::window::{self, WindowEvidence};
@@ -66,6 +67,17 @@ pub fn measure(question: &Question<'_>) -> Measurement {
         measurement.take(question, &newer, &ids);
     }
     measurement
+}
+
+/// Measures the session that a hook was called in, with the tools that its event speaks of.
+pub(crate) fn of_call(call: &Call, record: &SessionRecord) -> Measurement {
+    measure(&Question {
+        project: &call.project,
+        settings: &call.settings,
+        record,
+        transcript: call.transcript().as_deref(),
+        calls: call.event().tool_calls(),
+    })
 }
 
 impl Measurement {

@@ -192,17 +192,12 @@ fn objective_of(run: &RunState) -> String {
 }
 
 /// The run of this project that has the working memory and that somebody works for.
-pub(crate) fn run_at_work(project: &Project) -> Result<Option<RunState>, StoreError> {
+pub fn run_at_work(project: &Project) -> Result<Option<RunState>, StoreError> {
     let run = state_file::load(project, None)?.filter(|run| run.memory && !run.status.is_over());
     // A shell loop holds no lock, and nobody knows its client's pid.
     let is_in_shell_loop =
         |run: &RunState| run.iteration_record.phase == Phase::Spawned && run.iteration_record.pid.is_none();
     Ok(run.filter(|run| is_in_shell_loop(run) || lock::is_held(&project.run_lock())))
-}
-
-/// True where the memory is that of a run at work.
-pub fn is_a_runs(project: &Project) -> Result<bool, StoreError> {
-    Ok(run_at_work(project)?.is_some())
 }
 
 /// An iteration begins: nobody works in the frames of the one before, and a root that has popped goes on.

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::capture;
 use crate::checkpoint::{self, Request};
-use crate::measure::{Measurement, Question, measure};
+use crate::measure::{self, Measurement};
 use crate::signal::Signal;
 use policy::monitor::{Action, Sight};
 use policy::words;
@@ -50,14 +50,7 @@ fn watch(call: &Call) -> Result<Signal, store::StoreError> {
     if claimed && record.cancelled {
         return Ok(cancelled(call));
     }
-    let transcript = call.transcript();
-    let measurement = measure(&Question {
-        project: &call.project,
-        settings: &call.settings,
-        record: &record,
-        transcript: transcript.as_deref(),
-        calls: call.event().tool_calls(),
-    });
+    let measurement = measure::of_call(call, &record);
     let complaint = measurement.trouble.as_ref().map(ToString::to_string);
     let Some(mut sight) = sight(call, &record, &measurement, claimed) else {
         note_wait(call, &measurement)?;

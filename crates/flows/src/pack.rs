@@ -4,7 +4,7 @@
 use crate::call::Call;
 use crate::checkpoint::{self, Request};
 use crate::facts;
-use crate::measure::{Measurement, Question, measure};
+use crate::measure::{self, Measurement};
 use policy::pack::{Estimate, estimate, fits};
 use policy::{bounds, words};
 use protocol::event::Stop;
@@ -30,15 +30,8 @@ const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 pub(crate) fn next_item(call: &Call, run: &RunState, stop: &Stop) -> Result<Option<String>, StoreError> {
     let record = sessions::load(&call.project, &call.session_id);
     let Some(todo) = facts::todo(&call.project, run) else { return Ok(None) };
-    let transcript = call.transcript();
     wait_for_writer(call, stop);
-    let measurement = measure(&Question {
-        project: &call.project,
-        settings: &call.settings,
-        record: &record,
-        transcript: transcript.as_deref(),
-        calls: &[],
-    });
+    let measurement = measure::of_call(call, &record);
     let fresh = ticked_since(&record, run, &todo);
     if fresh.is_empty() {
         return Ok(None);

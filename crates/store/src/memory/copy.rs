@@ -79,11 +79,12 @@ fn mirror(from: &Path, to: &Path) -> Result<(), StoreError> {
             continue;
         }
         let bytes = disk::read(&from)?.unwrap_or_default();
-        let known = disk::read(&to)?.unwrap_or_default();
-        match bytes.strip_prefix(known.as_slice()) {
-            Some([]) if !known.is_empty() || disk::exists(&to) => {}
+        match disk::read(&to)? {
+            Some(known) if known == bytes => {}
             // The log only grows.
-            Some(new) if !known.is_empty() => disk::append(&to, new)?,
+            Some(known) if !known.is_empty() && bytes.starts_with(&known) => {
+                disk::append(&to, &bytes[known.len()..])?;
+            }
             _ => disk::replace(&to, &bytes, Durability::Lazy)?,
         }
     }
