@@ -91,6 +91,11 @@ pub fn start(world: &mut World, tell: impl FnMut(&Turn<'_>) -> Step + Send + 'st
     model
 }
 
+/// The same at the pace of a real model.
+pub fn play(world: &mut World, mut tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
+    start(world, move |turn| tell(turn).delay(LIFELIKE))
+}
+
 /// The words of the last request of one session, by the iteration its prompt names.
 pub fn last_request_of(model: &ScriptedModel, iteration: u32) -> String {
     let named = format!("- **Iteration**: {iteration} of");

@@ -2,7 +2,7 @@
 //! sessions, and how a person closes it.
 
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, resume, run, start, world,
+    ITEMS, events, first_request_of, honest, journal, markers, play, resume, run, start, world,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -25,11 +25,6 @@ fn talk() -> Step {
 
 fn promise(turn: &Turn<'_>) -> Step {
     Step::text(format!("All done.\n\n{}", turn.promise))
-}
-
-/// Plays a story at the pace of a real model.
-fn play(world: &mut World, mut tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
-    start(world, move |turn| tell(turn).delay(LIFELIKE))
 }
 
 /// A model whose sessions each run these commands, one after another, and end with a word.

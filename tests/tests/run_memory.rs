@@ -1,8 +1,6 @@
 //! `plimsoll run --memory` with the real client: one memory over all sessions, the root frame is the run.
 
-use plimsoll_tests::{
-    LIFELIKE, events, first_request_of, journal, last_request_of, markers, run, start, world,
-};
+use plimsoll_tests::{events, first_request_of, journal, last_request_of, markers, play, run, start, world};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -41,24 +39,21 @@ fn completed(world: &World, finished: &Finished) {
 #[test]
 fn the_next_session_has_the_memory_of_the_last_and_the_root_s_pop_is_the_promise() {
     let mut world = world(TWO);
-    let model = start(&mut world, |turn| {
-        let step = match (turn.iteration, turn.step) {
-            _ if turn.saw("You work in the frame \"look\"") => match turn.step {
-                0 => update(Step::bash("echo looking"), json!({"R6_OPEN_QUESTIONS": "Which calendar?"})),
-                1 => pop("The dates are Gregorian."),
-                _ => Step::text("done"),
-            },
-            (1, 0) => push("look"),
-            (1, 1) => finish("Item one").tool(
-                "mcp__plimsoll__heap_alloc",
-                json!({"name": "calendar", "content": "Gregorian, UTC", "description": "what dates are"}),
-            ),
-            (1, _) => Step::text("Item one is done."),
-            (2, 0) => finish("Item two"),
-            (2, 1) => pop("Both items are done."),
-            _ => Step::text("That is all."),
-        };
-        step.delay(LIFELIKE)
+    let model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+        _ if turn.saw("You work in the frame \"look\"") => match turn.step {
+            0 => update(Step::bash("echo looking"), json!({"R6_OPEN_QUESTIONS": "Which calendar?"})),
+            1 => pop("The dates are Gregorian."),
+            _ => Step::text("done"),
+        },
+        (1, 0) => push("look"),
+        (1, 1) => finish("Item one").tool(
+            "mcp__plimsoll__heap_alloc",
+            json!({"name": "calendar", "content": "Gregorian, UTC", "description": "what dates are"}),
+        ),
+        (1, _) => Step::text("Item one is done."),
+        (2, 0) => finish("Item two"),
+        (2, 1) => pop("Both items are done."),
+        _ => Step::text("That is all."),
     });
     let finished = run(&world, &["--memory"]);
     completed(&world, &finished);
@@ -84,18 +79,15 @@ fn the_next_session_has_the_memory_of_the_last_and_the_root_s_pop_is_the_promise
 #[test]
 fn a_pop_of_the_root_with_open_items_or_failing_commands_is_refused_and_the_memory_goes_on() {
     let mut world = world(TWO);
-    let model = start(&mut world, |turn| {
-        let step = match (turn.iteration, turn.step) {
-            (1, 0) => finish("Item one"),
-            (1, 1) => pop("I think that is all."),
-            (1, 2) => update(Step::default(), json!({"R7_STATUS": "after the pop"})),
-            (2, 0) => finish("Item two"),
-            (2, 1) => pop("Both are ticked."),
-            (3, 0) => Step::bash("touch proof && git add -A && git commit -qm Proof"),
-            (3, 1) => pop("Now it is proved."),
-            _ => Step::text("That is all."),
-        };
-        step.delay(LIFELIKE)
+    let model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+        (1, 0) => finish("Item one"),
+        (1, 1) => pop("I think that is all."),
+        (1, 2) => update(Step::default(), json!({"R7_STATUS": "after the pop"})),
+        (2, 0) => finish("Item two"),
+        (2, 1) => pop("Both are ticked."),
+        (3, 0) => Step::bash("touch proof && git add -A && git commit -qm Proof"),
+        (3, 1) => pop("Now it is proved."),
+        _ => Step::text("That is all."),
     });
     let finished = run(&world, &["--memory", "--verify", "test -e proof"]);
     completed(&world, &finished);
@@ -110,18 +102,15 @@ fn a_pop_of_the_root_with_open_items_or_failing_commands_is_refused_and_the_memo
 #[test]
 fn a_clean_of_the_project_takes_no_memory_with_it() {
     let mut world = world(TWO);
-    let model = start(&mut world, |turn| {
-        let step = match (turn.iteration, turn.step) {
-            (1, 0) => finish("Item one"),
-            (1, _) => Step::text("One."),
-            (2, 0) => Step::bash("git clean -fdxq"),
-            (2, 1) => Step::bash("echo on"),
-            (2, _) => Step::text("I cleaned."),
-            (3, 0) => finish("Item two"),
-            (3, 1) => pop("Done."),
-            _ => Step::text("That is all."),
-        };
-        step.delay(LIFELIKE)
+    let model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+        (1, 0) => finish("Item one"),
+        (1, _) => Step::text("One."),
+        (2, 0) => Step::bash("git clean -fdxq"),
+        (2, 1) => Step::bash("echo on"),
+        (2, _) => Step::text("I cleaned."),
+        (3, 0) => finish("Item two"),
+        (3, 1) => pop("Done."),
+        _ => Step::text("That is all."),
     });
     let finished = run(&world, &["--memory"]);
     completed(&world, &finished);
@@ -132,20 +121,17 @@ fn a_clean_of_the_project_takes_no_memory_with_it() {
 fn who_writes_after_a_clean_loses_nothing_of_the_memory() {
     let mut world = world(TWO);
     let alloc = json!({"name": "calendar", "content": "Gregorian, UTC", "description": "what dates are"});
-    let model = start(&mut world, move |turn| {
-        let step = match (turn.iteration, turn.step) {
-            (1, 0) => finish("Item one").tool("mcp__plimsoll__heap_alloc", alloc.clone()),
-            (1, _) => Step::text("One."),
-            (2, 0) => update(Step::default(), json!({"R4_CONSTRAINTS": "before the clean"})),
-            (2, 1) => Step::bash("git clean -fdxq"),
-            // As the rules of the memory ask: with every step.
-            (2, 2) => update(Step::bash("echo on"), json!({"R7_STATUS": "after the clean"})),
-            (2, _) => Step::text("I cleaned."),
-            (3, 0) => finish("Item two"),
-            (3, 1) => pop("Done."),
-            _ => Step::text("That is all."),
-        };
-        step.delay(LIFELIKE)
+    let model = play(&mut world, move |turn| match (turn.iteration, turn.step) {
+        (1, 0) => finish("Item one").tool("mcp__plimsoll__heap_alloc", alloc.clone()),
+        (1, _) => Step::text("One."),
+        (2, 0) => update(Step::default(), json!({"R4_CONSTRAINTS": "before the clean"})),
+        (2, 1) => Step::bash("git clean -fdxq"),
+        // As the rules of the memory ask: with every step.
+        (2, 2) => update(Step::bash("echo on"), json!({"R7_STATUS": "after the clean"})),
+        (2, _) => Step::text("I cleaned."),
+        (3, 0) => finish("Item two"),
+        (3, 1) => pop("Done."),
+        _ => Step::text("That is all."),
     });
     let finished = run(&world, &["--memory"]);
     completed(&world, &finished);
@@ -179,18 +165,15 @@ fn frames_of_a_run_nest_five_deep_without_an_init() {
 #[test]
 fn a_memory_log_that_was_overwritten_does_not_end_the_run() {
     let mut world = world(TWO);
-    let _model = start(&mut world, |turn| {
-        let step = match (turn.iteration, turn.step) {
-            (1, 0) => finish("Item one"),
-            (1, 1) => Step::bash(
-                "for f in .claude/plimsoll/memory/*; do test -f $f && echo '{}' > $f; done; ls .claude/plimsoll/memory",
-            ),
-            (1, _) => Step::text("One."),
-            (2, 0) => finish("Item two"),
-            (2, 1) => Step::bash("echo on"),
-            _ => Step::text(format!("All done.\n\n{}", turn.promise)),
-        };
-        step.delay(LIFELIKE)
+    let _model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+        (1, 0) => finish("Item one"),
+        (1, 1) => Step::bash(
+            "for f in .claude/plimsoll/memory/*; do test -f $f && echo '{}' > $f; done; ls .claude/plimsoll/memory",
+        ),
+        (1, _) => Step::text("One."),
+        (2, 0) => finish("Item two"),
+        (2, 1) => Step::bash("echo on"),
+        _ => Step::text(format!("All done.\n\n{}", turn.promise)),
     });
     let finished = run(&world, &["--memory"]);
     completed(&world, &finished);
@@ -199,15 +182,12 @@ fn a_memory_log_that_was_overwritten_does_not_end_the_run() {
 #[test]
 fn registers_alone_are_no_progress_and_a_chunk_is() {
     let mut world = world("# Plan\n\n- [ ] Item three\n");
-    let _model = start(&mut world, |turn| {
-        let step = match (turn.iteration, turn.step) {
-            (2, 0) => {
-                Step::default().tool("mcp__plimsoll__heap_alloc", json!({"name": "a", "content": "learned"}))
-            }
-            (number, 0) => update(Step::bash("ls"), json!({"R7_STATUS": format!("nothing yet, {number}")})),
-            _ => Step::text("Nothing yet."),
-        };
-        step.delay(LIFELIKE)
+    let _model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+        (2, 0) => {
+            Step::default().tool("mcp__plimsoll__heap_alloc", json!({"name": "a", "content": "learned"}))
+        }
+        (number, 0) => update(Step::bash("ls"), json!({"R7_STATUS": format!("nothing yet, {number}")})),
+        _ => Step::text("Nothing yet."),
     });
     let finished = run(&world, &["--memory"]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
