@@ -17,16 +17,24 @@ pub(crate) const FULL: u64 = 968_000;
 #[derive(Clone)]
 pub(crate) struct Act {
     foreign: Vec<Vec<String>>,
+    /// What must be in the memory before this is played; until then the conversation looks about.
+    awaited: Option<&'static str>,
     step: Step,
 }
 
 impl From<Step> for Act {
     fn from(step: Step) -> Act {
-        Act { foreign: Vec::new(), step }
+        Act { foreign: Vec::new(), awaited: None, step }
     }
 }
 
 impl Act {
+    /// Not before another session has written this.
+    pub(crate) fn once_told(mut self, words: &'static str) -> Act {
+        self.awaited = Some(words);
+        self
+    }
+
     /// Meanwhile another writer calls `plimsoll memory` with these words.
     pub(crate) fn meanwhile(mut self, words: &[&str]) -> Act {
         self.foreign.push(words.iter().map(|word| (*word).to_owned()).collect());
@@ -158,8 +166,13 @@ impl Watch {
         let now = memory::load(project).expect("a memory");
         let depth = self.read(project, request, &who, &now);
         self.last.insert(who.clone(), now.rev);
+        let told = json!(now).to_string();
         self.seen.push(Seen { who: who.clone(), request: request.clone(), memory: now, depth });
-        let Some(act) = self.parts.get_mut(&who).and_then(VecDeque::pop_front) else {
+        let acts = self.parts.entry(who.clone()).or_default();
+        if acts.front().and_then(|act| act.awaited).is_some_and(|awaited| !told.contains(awaited)) {
+            return look().step.delay(Duration::from_millis(100));
+        }
+        let Some(act) = acts.pop_front() else {
             return Step::text(format!("[no act is left for {who}]"));
         };
         for words in &act.foreign {
