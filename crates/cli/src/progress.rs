@@ -3,7 +3,7 @@
 use flows::iteration::Ended;
 use flows::run::{Progress, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
-use policy::statusline::{View, load_line};
+use policy::statusline::{LoadView, View, load_line};
 use serde_json::{Value, json};
 use session::level::Level;
 use session::text::{clip, counted, one_line, tokens};
@@ -155,18 +155,14 @@ fn summary(state: &RunState, record: &SessionRecord) -> String {
         String::new()
     };
     let reading = record.reading.as_ref();
-    let view = View {
-        percent: record.percent_used,
-        used: reading.map(|reading| reading.used),
-        colour: false,
-        ..View::default()
-    };
+    let used = reading.map(|reading| reading.used);
+    let load = LoadView { percent: record.percent_used, used, ..LoadView::default() };
     let size = reading.map(|reading| format!(" {}", tokens(reading.used))).unwrap_or_default();
     format!(
         "iteration {}/{} {items} {}{size} ${:.2}",
         state.iteration,
         state.max_iterations,
-        load_line(&view),
+        load_line(&View { load, ..View::default() }, 20),
         state.cost_usd
     )
 }

@@ -1,122 +1,122 @@
 //! The status line: measure, publish the client's own figures for the hooks, show.
 
-use crate::measure::{Question, marks};
+mod git;
+mod view;
+
 use crate::signal::Signal;
-use policy::statusline::{MemoryView, RunView, View, render};
-use policy::window::{self, WindowEvidence};
+use policy::statusline::{Explained, View, explain as explained, render};
 use protocol::status::StatusPayload;
-use session::Status;
-use session::log_line::MAIN;
+use session::Settings;
 use session::record::StatusRecord;
-use session::{SessionRecord, Settings};
+use session::statusline::Kind;
 use std::path::Path;
-use store::{Project, clock, config, disk, environment, memory, sessions, state_file, windows};
+use store::{Project, StoreError, clock, config, sessions, windows};
+
+/// What one call of the status line is about.
+struct Call<'a> {
+    /// What the client handed over, as it stands.
+    input: &'a [u8],
+    payload: StatusPayload,
+    project: Project,
+    settings: Settings,
+    /// What is wrong with the input or the settings.
+    complaints: Vec<String>,
+}
 
 /// The status line. Whatever is wrong with the input, a line comes out: without one it would vanish.
 pub fn statusline(input: &[u8]) -> Signal {
-    let (payload, complaint) = match StatusPayload::parse(input) {
-        Ok(payload) => (payload, None),
-        Err(error) => (StatusPayload::default(), Some(format!("standard input is {error}"))),
-    };
-    let directory = payload
-        .workspace
-        .project_dir
-        .as_deref()
-        .or(payload.workspace.current_dir.as_deref())
-        .or(payload.cwd.as_deref());
-    let project = Project::at(Path::new(directory.unwrap_or(".")));
-    let (settings, trouble) = config::load(&project);
-    let line = render(&view(&payload, &project, &settings));
-    let published = publish(&payload, &project);
-    Signal::text(Some(line)).with_complaint(complaint).with_complaint(trouble).with_complaint(published.err())
+    let call = Call::read(input);
+    let known = call.known();
+    let mut record = call.figures(known.as_ref());
+    let line = render(&call.view(&mut record), &call.settings.statusline);
+    let published = call.publish(known.as_ref(), &record);
+    let signal = Signal::text(Some(line)).with_complaint(published.err());
+    call.complaints.into_iter().fold(signal, |signal, complaint| signal.with_complaint(Some(complaint)))
 }
 
-fn view(payload: &StatusPayload, project: &Project, settings: &Settings) -> View {
-    let session_id = payload.session_id.as_deref().unwrap_or_default();
-    let directory = payload.workspace.current_dir.as_deref().or(payload.cwd.as_deref());
-    let name = directory.map(|path| {
-        Path::new(path).file_name().map_or(path.to_owned(), |name| name.to_string_lossy().into_owned())
-    });
-    let used = payload.context_window.used();
-    let client_settings = sessions::client_settings(project, session_id);
-    let record = SessionRecord { client_settings, ..SessionRecord::default() };
-    let evidence = WindowEvidence {
-        model: payload.model.id.as_deref(),
-        settings: Some(&settings.windows),
-        status_line: payload.context_window.context_window_size,
-        used: used.unwrap_or(0),
-        ..WindowEvidence::default()
-    };
-    let window = window::window(&evidence);
-    let question = Question { project, settings, record: &record, transcript: None, calls: &[] };
-    let own_percent =
-        used.zip(window.as_ref()).and_then(|(used, window)| session::reading::percent(used, window.tokens));
-    let of_client = payload.context_window.used_percentage.filter(|percent| (0.0..=100.0).contains(percent));
-    View {
-        model: payload.model.display_name.clone().or(payload.model.id.clone()),
-        directory: name,
-        branch: directory.and_then(|path| branch(Path::new(path))),
-        percent: of_client
-            .map(|percent| percent.round() as u64)
-            .or(own_percent.map(|percent| percent.min(100))),
-        used,
-        marks: window.map(|window| marks(&question, &window, payload.model.id.as_deref())),
-        run: run(project),
-        memory: memory(project, session_id),
-        cost_usd: payload.cost.total_cost_usd.filter(|dollars| dollars.is_finite()),
-        colour: environment::variable("NO_COLOR").is_none(),
-    }
+/// Measures and publishes, and becomes another status line, with what the client handed over. Only where that cannot
+/// be started, ours is shown.
+pub fn wrap(input: &[u8], command: &[String]) -> Signal {
+    let call = Call::read(input);
+    let known = call.known();
+    // Nobody would see a complaint: standard error of a status line is thrown away.
+    let _ = call.publish(known.as_ref(), &call.figures(known.as_ref()));
+    let error = launcher::become_program(command, input);
+    statusline(input).with_complaint(Some(format!("cannot start the status line {command:?}: {error}")))
 }
 
-/// The project's run, while it goes on: whoever works here wants to know.
-fn run(project: &Project) -> Option<RunView> {
-    let glance = state_file::glance(project).filter(|glance| !glance.status.is_over())?;
-    Some(RunView {
-        iteration: glance.iteration,
-        max_iterations: glance.max_iterations,
-        done: glance.completed_items.len(),
-        items: glance.completed_items.len() + glance.todo_items.len(),
-        paused: glance.status == Status::Paused,
-    })
+/// The line as it would be shown, and each segment of it; nothing is published.
+pub fn explain(input: &[u8]) -> (String, Vec<Explained>, Vec<String>) {
+    let call = Call::read(input);
+    let view = call.view(&mut call.figures(call.known().as_ref()));
+    let look = &call.settings.statusline;
+    (render(&view, look), explained(&view, look), call.complaints)
 }
 
-/// The working memory, where this session was told of it: another's is not this one's.
-fn memory(project: &Project, session_id: &str) -> Option<MemoryView> {
-    if !memory::exists(project) {
-        return None;
-    }
-    memory::seen(project, session_id).of(MAIN)?;
-    memory::load(project).ok().map(|memory| MemoryView::of(&memory))
+/// What there is to show, for a configurator that tries other looks on it.
+pub fn preview(input: &[u8], settings: &Settings) -> View {
+    let call = Call { settings: settings.clone(), ..Call::read(input) };
+    call.view(&mut call.figures(call.known().as_ref()))
 }
 
-/// The branch, read off the git folder's HEAD: no child is started for it.
-fn branch(directory: &Path) -> Option<String> {
-    let folder = Project::at(directory).git_folder()?;
-    let head = disk::read_text(&folder.join("HEAD")).ok().flatten()?;
-    match head.trim().strip_prefix("ref: ") {
-        Some(name) => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
-        None => Some(head.trim().chars().take(7).collect()),
+impl Call<'_> {
+    fn read(input: &[u8]) -> Call<'_> {
+        let mut complaints = Vec::new();
+        let payload = StatusPayload::parse(input).unwrap_or_else(|error| {
+            complaints.push(format!("standard input is {error}"));
+            StatusPayload::default()
+        });
+        let places = [&payload.workspace.project_dir, &payload.workspace.current_dir, &payload.cwd];
+        let place = places.into_iter().flatten().next().map_or(".", String::as_str);
+        let project = Project::at(Path::new(place));
+        let (settings, trouble) = config::load(&project);
+        complaints.extend(trouble.map(|trouble| trouble.to_string()));
+        Call { input, payload, project, settings, complaints }
     }
-}
 
-/// Writes only what has changed since the last call.
-fn publish(payload: &StatusPayload, project: &Project) -> Result<(), store::StoreError> {
-    let Some(session_id) = payload.session_id.clone() else { return Ok(()) };
-    let figures = |at: String| StatusRecord {
-        session_id: session_id.clone(),
-        model: payload.model.id.clone(),
-        window: payload.context_window.context_window_size.filter(|tokens| *tokens > 0),
-        used: payload.context_window.used(),
-        output: payload.context_window.total_output_tokens,
-        at,
-    };
-    let known = sessions::load_status(project, &session_id);
-    if known.as_ref().is_some_and(|known| *known == figures(known.at.clone())) {
-        return Ok(());
+    fn session_id(&self) -> &str {
+        self.payload.session_id.as_deref().unwrap_or_default()
     }
-    let record = figures(clock::fine_stamp(clock::now()));
-    if let Some((model, tokens)) = record.model.as_ref().zip(record.window) {
-        windows::learn(project, model, tokens)?;
+
+    /// What was published of this session before.
+    fn known(&self) -> Option<StatusRecord> {
+        sessions::load_status(&self.project, self.session_id())
     }
-    sessions::save_status(project, &record)
+
+    /// What the client says now.
+    fn figures(&self, known: Option<&StatusRecord>) -> StatusRecord {
+        let window = &self.payload.context_window;
+        let mut record = StatusRecord {
+            session_id: self.session_id().to_owned(),
+            model: self.payload.model.id.clone(),
+            window: window.context_window_size.filter(|tokens| *tokens > 0),
+            used: window.used(),
+            output: window.total_output_tokens,
+            ..known.cloned().unwrap_or_default()
+        };
+        if let Some(used) = record.used {
+            record.note_fill(used);
+        }
+        record
+    }
+
+    /// Writes only what has changed since the last call.
+    fn publish(&self, known: Option<&StatusRecord>, record: &StatusRecord) -> Result<(), StoreError> {
+        if record.session_id.is_empty() || known == Some(record) {
+            return Ok(());
+        }
+        let figures = |of: &StatusRecord| (of.model.clone(), of.window, of.used, of.output);
+        let is_new = known.is_none_or(|known| figures(known) != figures(record));
+        if let Some((model, tokens)) = record.model.as_ref().zip(record.window).filter(|_| is_new) {
+            windows::learn(&self.project, model, tokens)?;
+        }
+        // How old the figures are goes by when they came, not by when git was asked.
+        let at = if is_new { clock::fine_stamp(clock::now()) } else { record.at.clone() };
+        sessions::save_status(&self.project, &StatusRecord { at, ..record.clone() })
+    }
+
+    /// Whether a segment is wanted that this is needed for.
+    fn shows(&self, kind: Kind) -> bool {
+        self.settings.statusline.shows(kind)
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::{Outcome, run};
 use session::handoff::GitFacts;
+use session::record::GitCounts;
 use session::state::FileInProgress;
 use std::path::Path;
 use std::process::Command;
@@ -74,6 +75,54 @@ fn name_lines(files: &mut Vec<FileInProgress>, changes: &[(String, Vec<Range>)])
             None => {}
         }
     }
+}
+
+/// What the status line asks git, once: nobody waits longer than that for an answer.
+pub fn count(folder: &Path, deadline: Duration) -> Counted {
+    // Submodules would each start a git of their own.
+    let arguments =
+        ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty"];
+    let outcome = crate::ask(asking(folder, &arguments), None, deadline);
+    match outcome {
+        Outcome { timed_out: true, .. } => Counted::Late,
+        outcome if outcome.succeeded() => {
+            Counted::As(parse_counts(&String::from_utf8_lossy(&outcome.stdout)))
+        }
+        _ => Counted::Nothing,
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// It answered.
+    As(GitCounts),
+    /// It was ended at its deadline.
+    Late,
+    /// There is no git, or it knows no repository there.
+    Nothing,
+}
+
+fn parse_counts(output: &str) -> GitCounts {
+    let mut counts = GitCounts::default();
+    for line in output.lines() {
+        let mut words = line.split(' ');
+        match (words.next(), words.next()) {
+            (Some("#"), Some("branch.ab")) => {
+                let mut number = || words.next()?.get(1..)?.parse().ok();
+                counts.ahead = number().unwrap_or(0);
+                counts.behind = number().unwrap_or(0);
+            }
+            (Some("1" | "2"), Some(letters)) => {
+                counts.staged += u64::from(!letters.starts_with('.'));
+                counts.modified += u64::from(!letters.ends_with('.'));
+            }
+            (Some("u"), _) => counts.conflicts += 1,
+            (Some("?"), _) => counts.untracked += 1,
+            _ => {}
+        }
+    }
+    counts
 }
 
 /// HEAD's id; none outside git or before the first commit.

@@ -20,7 +20,7 @@ pub mod wip;
 
 use child::Terms;
 use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -125,6 +125,51 @@ pub fn tell(arguments: &[String], folder: &Path, input: &[u8], deadline: Duratio
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
     child::run(command, Terms { input: Some(input.to_owned()), ..Terms::within(deadline) })
+}
+
+/// Asks a program (no shell) for a few words, with these bytes on its standard input. The status line waits for it:
+/// past its deadline it has no time to tidy up.
+pub fn ask_program(arguments: &[String], folder: &Path, input: &[u8], deadline: Duration) -> Outcome {
+    let Some((program, arguments)) = arguments.split_first() else {
+        return Outcome { trouble: Some("no program is named".into()), ..Outcome::default() };
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder);
+    ask(command, Some(input), deadline)
+}
+
+fn ask(command: Command, input: Option<&[u8]>, deadline: Duration) -> Outcome {
+    let patience = Duration::from_millis(20);
+    let most_output = 1024 * 1024;
+    child::run(
+        command,
+        Terms { input: input.map(<[u8]>::to_owned), patience, most_output, ..Terms::within(deadline) },
+    )
+}
+
+/// Becomes another program, with these bytes on its standard input: whoever ends us then ends it. Answers only
+/// where that cannot be.
+pub fn become_program(arguments: &[String], input: &[u8]) -> std::io::Error {
+    let (program, arguments) = match arguments {
+        // What a user gives as a command line is one.
+        [line] => ("sh", vec!["-c".to_owned(), line.clone()]),
+        [program, arguments @ ..] => (program.as_str(), arguments.to_vec()),
+        [] => return std::io::Error::other("no program is named"),
+    };
+    match preloaded(input) {
+        Ok(stdin) => Command::new(program).args(arguments).stdin(stdin).exec(),
+        Err(error) => error,
+    }
+}
+
+/// A pipe that holds these bytes and nothing more. It takes 64 KiB; nobody could read more out while we fill it.
+fn preloaded(input: &[u8]) -> std::io::Result<Stdio> {
+    if input.len() > 64 * 1024 {
+        return Err(std::io::Error::other(format!("{} bytes are too many to hand on", input.len())));
+    }
+    let (reader, mut writer) = std::io::pipe()?;
+    writer.write_all(input)?;
+    Ok(reader.into())
 }
 
 /// Runs a command with nothing on its standard input, collecting what it prints.

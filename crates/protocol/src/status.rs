@@ -32,6 +32,63 @@ pub struct StatusPayload {
     /// The client's version.
     #[serde(deserialize_with = "lenient::text")]
     pub version: Option<String>,
+    /// How hard the model thinks; some models have none.
+    #[serde(deserialize_with = "lenient::field")]
+    pub effort: Effort,
+    /// The prompt cache; from the first answer on.
+    #[serde(deserialize_with = "lenient::field")]
+    pub prompt_cache: PromptCache,
+    /// The limits of a subscription; from the first answer on.
+    #[serde(deserialize_with = "lenient::field")]
+    pub rate_limits: RateLimits,
+}
+
+/// How hard the model thinks.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Effort {
+    /// `low`, `medium`, `high`, …
+    #[serde(deserialize_with = "lenient::text")]
+    pub level: Option<String>,
+}
+
+/// The prompt cache of a session.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct PromptCache {
+    /// Whether the next request will find it.
+    #[serde(deserialize_with = "lenient::field")]
+    pub warm: Option<bool>,
+    /// The share of tokens that were read from it, 0 to 1.
+    #[serde(deserialize_with = "lenient::share")]
+    pub hit_ratio: Option<f64>,
+    /// Seconds since 1970.
+    #[serde(deserialize_with = "lenient::count")]
+    pub expires_at: Option<u64>,
+}
+
+/// The limits of a subscription.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RateLimits {
+    /// Of five hours.
+    #[serde(deserialize_with = "lenient::field")]
+    pub five_hour: Option<RateLimit>,
+    /// Of a week.
+    #[serde(deserialize_with = "lenient::field")]
+    pub seven_day: Option<RateLimit>,
+}
+
+/// One limit.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RateLimit {
+    /// How much of it is used.
+    #[serde(deserialize_with = "lenient::share")]
+    pub used_percentage: Option<f64>,
+    /// When it begins anew, seconds since 1970.
+    #[serde(deserialize_with = "lenient::count")]
+    pub resets_at: Option<u64>,
 }
 
 /// The model of a status payload.
@@ -65,6 +122,15 @@ pub struct Cost {
     /// In US dollars, as the client reckons it.
     #[serde(deserialize_with = "lenient::field")]
     pub total_cost_usd: Option<f64>,
+    /// How long the session has been open, in milliseconds.
+    #[serde(deserialize_with = "lenient::count")]
+    pub total_duration_ms: Option<u64>,
+    /// By the session's edits.
+    #[serde(deserialize_with = "lenient::count")]
+    pub total_lines_added: Option<u64>,
+    /// By the session's edits.
+    #[serde(deserialize_with = "lenient::count")]
+    pub total_lines_removed: Option<u64>,
 }
 
 /// How full the window is, in the client's own figures.
@@ -105,6 +171,35 @@ struct Exact<'a> {
     context_window: ExactWindow,
     #[serde(borrow)]
     version: Option<&'a str>,
+    #[serde(borrow)]
+    effort: Option<ExactEffort<'a>>,
+    prompt_cache: Option<ExactCache>,
+    rate_limits: Option<ExactLimits>,
+}
+
+#[derive(Deserialize)]
+struct ExactEffort<'a> {
+    #[serde(borrow)]
+    level: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct ExactCache {
+    warm: Option<bool>,
+    hit_ratio: Option<f64>,
+    expires_at: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ExactLimits {
+    five_hour: Option<ExactLimit>,
+    seven_day: Option<ExactLimit>,
+}
+
+#[derive(Deserialize)]
+struct ExactLimit {
+    used_percentage: Option<f64>,
+    resets_at: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -125,6 +220,9 @@ struct ExactWorkspace<'a> {
 #[derive(Deserialize)]
 struct ExactCost {
     total_cost_usd: Option<f64>,
+    total_duration_ms: Option<u64>,
+    total_lines_added: Option<u64>,
+    total_lines_removed: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -149,7 +247,7 @@ impl From<Exact<'_>> for StatusPayload {
                 current_dir: text(workspace.current_dir),
                 project_dir: text(workspace.project_dir),
             },
-            cost: Cost { total_cost_usd: exact.cost.total_cost_usd },
+            cost: exact.cost.into(),
             context_window: ContextWindow {
                 context_window_size: window.context_window_size,
                 total_input_tokens: window.total_input_tokens,
@@ -158,7 +256,34 @@ impl From<Exact<'_>> for StatusPayload {
                 used_percentage: window.used_percentage,
             },
             version: text(exact.version),
+            effort: Effort { level: text(exact.effort.and_then(|effort| effort.level)) },
+            prompt_cache: exact.prompt_cache.map(PromptCache::from).unwrap_or_default(),
+            rate_limits: exact.rate_limits.map(RateLimits::from).unwrap_or_default(),
         }
+    }
+}
+
+impl From<ExactCost> for Cost {
+    fn from(exact: ExactCost) -> Cost {
+        let ExactCost { total_cost_usd, total_duration_ms, total_lines_added, total_lines_removed } = exact;
+        Cost { total_cost_usd, total_duration_ms, total_lines_added, total_lines_removed }
+    }
+}
+
+impl From<ExactCache> for PromptCache {
+    fn from(exact: ExactCache) -> PromptCache {
+        let ExactCache { warm, hit_ratio, expires_at } = exact;
+        PromptCache { warm, hit_ratio: hit_ratio.filter(|ratio| *ratio >= 0.0), expires_at }
+    }
+}
+
+impl From<ExactLimits> for RateLimits {
+    fn from(exact: ExactLimits) -> RateLimits {
+        let limit = |exact: ExactLimit| RateLimit {
+            used_percentage: exact.used_percentage.filter(|percent| *percent >= 0.0),
+            resets_at: exact.resets_at,
+        };
+        RateLimits { five_hour: exact.five_hour.map(limit), seven_day: exact.seven_day.map(limit) }
     }
 }
 

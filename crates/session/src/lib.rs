@@ -17,6 +17,7 @@ pub mod settings;
 pub mod size;
 pub mod state;
 pub mod status;
+pub mod statusline;
 pub mod text;
 pub mod todo;
 pub mod turn;

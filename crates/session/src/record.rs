@@ -179,4 +179,64 @@ pub struct StatusRecord {
     pub output: Option<u64>,
     /// When these figures were first seen, RFC 3339 UTC with milliseconds.
     pub at: String,
+    /// The fill after each of the last responses since the last compaction, oldest first, in tokens.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fills: Vec<u64>,
+    /// What git said last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitRecord>,
+}
+
+/// So many fills are kept.
+pub const FILLS_KEPT: usize = 9;
+
+impl StatusRecord {
+    /// Notes the fill after a response. A window that has become emptier was compacted or cleared: what was before
+    /// says nothing of what comes.
+    pub fn note_fill(&mut self, used: u64) {
+        match self.fills.last() {
+            Some(last) if *last == used => return,
+            Some(last) if *last > used => self.fills.clear(),
+            _ => {}
+        }
+        self.fills.push(used);
+        let surplus = self.fills.len().saturating_sub(FILLS_KEPT);
+        self.fills.drain(..surplus);
+    }
+}
+
+/// What git said, and of what.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GitRecord {
+    /// The working directory.
+    pub folder: String,
+    /// HEAD and the index as they were: their text and time.
+    pub state: String,
+    /// The counts; none where it has never answered in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<GitCounts>,
+    /// When it was asked last, milliseconds since 1970.
+    pub asked_at: i64,
+    /// True when it did not answer in time then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+}
+
+/// What one `git status` counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GitCounts {
+    /// Commits that upstream lacks.
+    pub ahead: u64,
+    /// Commits that are missing here.
+    pub behind: u64,
+    /// Files in conflict.
+    pub conflicts: u64,
+    /// Files with changes in the index.
+    pub staged: u64,
+    /// Files with changes outside it.
+    pub modified: u64,
+    /// New files and folders.
+    pub untracked: u64,
 }

@@ -33,6 +33,8 @@ pub struct Settings {
     pub breaker: BreakerLimits,
     /// Checkpoints that follow one another too fast.
     pub thrash: Thrash,
+    /// How the status line looks.
+    pub statusline: crate::statusline::StatusLine,
 }
 
 /// How often in a row each trouble is borne before the breaker opens; 0 for always.
@@ -139,6 +141,7 @@ impl Default for Settings {
             idle_timeout_seconds: 1800,
             breaker: BreakerLimits::default(),
             thrash: Thrash::default(),
+            statusline: crate::statusline::StatusLine::default(),
         }
     }
 }
@@ -164,6 +167,6 @@ impl Settings {
         if self.handoff_bytes < 1024 {
             return Some(format!("handoff_bytes ({}) must be at least 1024", self.handoff_bytes));
         }
-        None
+        self.statusline.problem()
     }
 }

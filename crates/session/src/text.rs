@@ -33,6 +33,12 @@ pub fn one_line(text: &str) -> String {
         .join(" ")
 }
 
+/// One line of foreign words for a terminal: nothing in it moves the cursor, paints, or turns the direction of writing.
+pub fn for_terminal(text: &str) -> String {
+    let turns = |letter: char| matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    one_line(text).chars().filter(|letter| !turns(*letter)).collect()
+}
+
 /// JSON as a value; null if it is none. JavaScript may cut a text in the middle of an emoji and write half of it,
 /// which Rust refuses: such a half is replaced.
 pub fn json_value(json: &str) -> serde_json::Value {

@@ -69,6 +69,13 @@ pub fn for_people(moment: DateTime<Utc>) -> String {
     moment.format(form).to_string()
 }
 
+/// The same, as short as it gets: `07:00`, or `Sat 07:00` on another day.
+pub fn in_short(moment: DateTime<Utc>) -> String {
+    let (moment, today) = (moment.with_timezone(&Local), now().with_timezone(&Local).date_naive());
+    let form = if moment.date_naive() == today { "%H:%M" } else { "%a %H:%M" };
+    moment.format(form).to_string()
+}
+
 fn next_at<Zone: TimeZone>(
     now: &DateTime<Zone>,
     (hour, minute): (u32, u32),

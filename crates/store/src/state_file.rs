@@ -47,9 +47,28 @@ pub struct Glance {
     /// The last one allowed.
     pub max_iterations: u32,
     /// Open items.
-    pub todo_items: Vec<serde::de::IgnoredAny>,
+    pub todo_items: Vec<String>,
+    /// Those of them that others are worked on before.
+    #[serde(default)]
+    pub set_aside: Vec<String>,
     /// Ticked items.
     pub completed_items: Vec<serde::de::IgnoredAny>,
+    /// Until when it is paused.
+    #[serde(default)]
+    pub paused_until: Option<String>,
+    /// The last checkpoint.
+    #[serde(default)]
+    pub context_checkpoint: GlancedCheckpoint,
+}
+
+/// As much of a checkpoint.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct GlancedCheckpoint {
+    /// It waits for its resume.
+    pub active: bool,
+    /// How full the window was.
+    pub percent_at_checkpoint: Option<u64>,
 }
 
 /// A quick look at the state; none if there is none, or it is not as we write it.

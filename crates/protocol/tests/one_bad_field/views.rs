@@ -4,7 +4,9 @@
 use protocol::event::{BackgroundTask, SessionStart, Stop, StopFailure};
 use protocol::rate_limit::{QuotaWindow, RateLimit};
 use protocol::result::{ModelUsage, RunResult};
-use protocol::status::{ContextWindow, Cost, Model, StatusPayload, Workspace};
+use protocol::status::{
+    ContextWindow, Cost, Effort, Model, PromptCache, RateLimit, RateLimits, StatusPayload, Workspace,
+};
 use protocol::tool::{Intent, ToolCall, ToolInput};
 use protocol::transcript::{CompactMetadata, Line, Message, Usage};
 use protocol::{Event, Hook};
@@ -87,11 +89,22 @@ fn call(view: &mut View, at: &str, call: &ToolCall) {
 }
 
 pub(crate) fn status(status: &StatusPayload) -> View {
-    let StatusPayload { session_id, transcript_path, cwd, model, workspace, cost, context_window, version } =
-        status;
+    let StatusPayload {
+        session_id,
+        transcript_path,
+        cwd,
+        model,
+        workspace,
+        cost,
+        context_window,
+        version,
+        effort: Effort { level },
+        prompt_cache: PromptCache { warm, hit_ratio, expires_at },
+        rate_limits: RateLimits { five_hour, seven_day },
+    } = status;
     let Model { id, display_name } = model;
     let Workspace { current_dir, project_dir } = workspace;
-    let Cost { total_cost_usd } = cost;
+    let Cost { total_cost_usd, total_duration_ms, total_lines_added, total_lines_removed } = cost;
     let ContextWindow {
         context_window_size,
         total_input_tokens,
@@ -103,7 +116,15 @@ pub(crate) fn status(status: &StatusPayload) -> View {
     leaves!(view, "", "session_id" => session_id, "transcript_path" => transcript_path, "cwd" => cwd,
         "version" => version, "model/id" => id, "model/display_name" => display_name,
         "workspace/current_dir" => current_dir, "workspace/project_dir" => project_dir,
-        "cost/total_cost_usd" => total_cost_usd);
+        "cost/total_cost_usd" => total_cost_usd, "cost/total_duration_ms" => total_duration_ms,
+        "cost/total_lines_added" => total_lines_added, "cost/total_lines_removed" => total_lines_removed,
+        "effort/level" => level, "prompt_cache/warm" => warm, "prompt_cache/hit_ratio" => hit_ratio,
+        "prompt_cache/expires_at" => expires_at);
+    for (name, limit) in [("five_hour", five_hour), ("seven_day", seven_day)] {
+        let RateLimit { used_percentage, resets_at } = limit.clone().unwrap_or_default();
+        leaves!(view, format!("/rate_limits/{name}"), "used_percentage" => used_percentage,
+            "resets_at" => resets_at);
+    }
     leaves!(view, "/context_window", "context_window_size" => context_window_size,
         "total_input_tokens" => total_input_tokens, "total_output_tokens" => total_output_tokens,
         "used_percentage" => used_percentage);

@@ -1,0 +1,185 @@
+//! What the segments show: only what is wanted is looked for.
+
+use super::{Call, git};
+use crate::measure::{Question, marks};
+use policy::statusline::{CacheView, LimitView, LoadView, MemoryView, RunView, View};
+use policy::window::{self, WindowEvidence};
+use protocol::status::RateLimit;
+use session::log_line::MAIN;
+use session::record::StatusRecord;
+use session::statusline::{Kind, Segment};
+use session::{SessionRecord, Status};
+use std::collections::BTreeMap;
+use std::path::Path;
+use store::{clock, environment, memory, sessions, state_file};
+
+impl Call<'_> {
+    /// Everything; what git says is noted in the record.
+    pub(super) fn view(&self, record: &mut StatusRecord) -> View {
+        let payload = &self.payload;
+        let directory = payload.workspace.current_dir.as_deref().or(payload.cwd.as_deref());
+        let wanted = |kind| Some(()).filter(|()| self.shows(kind));
+        View {
+            model: payload.model.display_name.clone(),
+            model_id: payload.model.id.clone(),
+            effort: payload.effort.level.clone(),
+            directory: directory.map(tilde),
+            git: wanted(Kind::Git)
+                .and(directory)
+                .and_then(|folder| git::look(self, Path::new(folder), record)),
+            load: self.load(record),
+            run: wanted(Kind::Run).and_then(|()| self.run()),
+            memory: wanted(Kind::Memory).and_then(|()| self.memory()),
+            cache: wanted(Kind::Cache).map(|()| self.cache()).filter(|cache| *cache != CacheView::default()),
+            cost_usd: payload.cost.total_cost_usd.filter(|dollars| dollars.is_finite()),
+            duration_ms: payload.cost.total_duration_ms,
+            five_hour: wanted(Kind::FiveHour).and(payload.rate_limits.five_hour.as_ref()).map(limit),
+            weekly: wanted(Kind::Weekly).and(payload.rate_limits.seven_day.as_ref()).map(limit),
+            lines_added: payload.cost.total_lines_added,
+            lines_removed: payload.cost.total_lines_removed,
+            version: payload.version.clone(),
+            health: wanted(Kind::Health).and_then(|()| self.health()),
+            own: self.own(),
+            colour: environment::variable("NO_COLOR").is_none(),
+            columns: environment::number("COLUMNS")
+                .filter(|columns| *columns >= 1.0)
+                .map(|columns| columns as usize),
+        }
+    }
+
+    fn load(&self, record: &StatusRecord) -> LoadView {
+        let (window_told, model) = (&self.payload.context_window, self.payload.model.id.as_deref());
+        let used = window_told.used();
+        let client_settings = sessions::client_settings(&self.project, self.session_id());
+        let session = SessionRecord { client_settings, ..SessionRecord::default() };
+        let window = window::window(&WindowEvidence {
+            model,
+            settings: Some(&self.settings.windows),
+            status_line: window_told.context_window_size,
+            used: used.unwrap_or(0),
+            ..WindowEvidence::default()
+        });
+        let question = Question {
+            project: &self.project,
+            settings: &self.settings,
+            record: &session,
+            transcript: None,
+            calls: &[],
+        };
+        let own = used
+            .zip(window.as_ref())
+            .and_then(|(used, window)| session::reading::percent(used, window.tokens));
+        let of_client = window_told.used_percentage.filter(|percent| (0.0..=100.0).contains(percent));
+        LoadView {
+            percent: of_client.map(|percent| percent.round() as u64).or(own.map(|percent| percent.min(100))),
+            used,
+            marks: window.map(|window| marks(&question, &window, model)),
+            fills: record.fills.clone(),
+        }
+    }
+
+    /// The project's run, while it goes on: whoever works here wants to know.
+    fn run(&self) -> Option<RunView> {
+        let glance = state_file::glance(&self.project).filter(|glance| !glance.status.is_over())?;
+        let until =
+            |stamp: &String| clock::parse(stamp).map(|moment| format!("until {}", clock::in_short(moment)));
+        let paused = || {
+            glance.paused_until.as_ref().and_then(until).unwrap_or_else(|| "until you resume it".to_owned())
+        };
+        let items = &glance.todo_items;
+        Some(RunView {
+            iteration: glance.iteration,
+            max_iterations: glance.max_iterations,
+            done: glance.completed_items.len(),
+            items: glance.completed_items.len() + items.len(),
+            item: items.iter().find(|item| !glance.set_aside.contains(item)).or(items.first()).cloned(),
+            checkpoint: glance
+                .context_checkpoint
+                .percent_at_checkpoint
+                .filter(|_| glance.context_checkpoint.active),
+            paused: (glance.status == Status::Paused).then(paused),
+        })
+    }
+
+    /// The working memory, where this session was told of it: another's is not this one's.
+    fn memory(&self) -> Option<MemoryView> {
+        if !memory::exists(&self.project) {
+            return None;
+        }
+        memory::seen(&self.project, self.session_id()).of(MAIN)?;
+        memory::load(&self.project).ok().map(|memory| MemoryView::of(&memory))
+    }
+
+    fn cache(&self) -> CacheView {
+        let told = &self.payload.prompt_cache;
+        CacheView { warm: told.warm, hit_ratio: told.hit_ratio, until: told.expires_at.and_then(at) }
+    }
+
+    /// What is amiss with ourselves: people see it here, and nowhere else in time.
+    fn health(&self) -> Option<String> {
+        self.complaints.first().cloned()
+    }
+
+    /// The user's own segments that stand in a line.
+    fn own(&self) -> BTreeMap<String, Result<String, String>> {
+        let look = &self.settings.statusline;
+        let names = look.lines.iter().flatten();
+        names
+            .filter_map(|name| {
+                let segment = look.of(name).filter(|_| Kind::named(name).is_none())?;
+                Some((name.clone(), self.value(name, segment)))
+            })
+            .collect()
+    }
+
+    fn value(&self, name: &str, segment: &Segment) -> Result<String, String> {
+        match (&segment.pointer, &segment.command) {
+            (Some(pointer), _) => self.pointed_at(pointer),
+            (None, Some(command)) => self.printed_by(command, self.settings.statusline.timeout(name)),
+            (None, None) => Err("it has no pointer and no command".to_owned()),
+        }
+    }
+
+    fn pointed_at(&self, pointer: &str) -> Result<String, String> {
+        let document = session::text::json_value(&String::from_utf8_lossy(self.input));
+        match document.pointer(pointer) {
+            None | Some(serde_json::Value::Null) => Err(format!("the client tells nothing at {pointer}")),
+            Some(serde_json::Value::String(text)) => Ok(text.clone()),
+            Some(value) => Ok(value.to_string()),
+        }
+    }
+
+    fn printed_by(&self, command: &[String], deadline: std::time::Duration) -> Result<String, String> {
+        let outcome = launcher::ask_program(command, self.project.root(), self.input, deadline);
+        if outcome.timed_out {
+            return Err(format!("it took longer than {} ms", deadline.as_millis()));
+        }
+        if let Some(trouble) = outcome.trouble {
+            return Err(trouble);
+        }
+        match outcome.code {
+            Some(0) => {
+                Ok(String::from_utf8_lossy(&outcome.stdout).lines().next().unwrap_or_default().to_owned())
+            }
+            Some(code) => Err(format!("it exited with {code}")),
+            None => Err("a signal ended it".to_owned()),
+        }
+    }
+}
+
+fn tilde(directory: &str) -> String {
+    let home =
+        environment::home().map(|home| home.to_string_lossy().into_owned()).filter(|home| home.len() > 1);
+    match home.and_then(|home| directory.strip_prefix(&home).map(str::to_owned)) {
+        Some(below) if below.is_empty() || below.starts_with('/') => format!("~{below}"),
+        _ => directory.to_owned(),
+    }
+}
+
+fn limit(told: &RateLimit) -> LimitView {
+    LimitView { percent: told.used_percentage, reset: told.resets_at.and_then(at) }
+}
+
+fn at(seconds: u64) -> Option<String> {
+    clock::at(seconds).map(clock::in_short)
+}

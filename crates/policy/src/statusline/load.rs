@@ -1,0 +1,60 @@
+//! The load line and what the last responses say of its growth.
+
+use super::LoadView;
+use session::level::Marks;
+
+/// Two responses may be chance; three differences are a beginning.
+const FEWEST_GROWTHS: usize = 3;
+
+/// The load line: fill, the marks of L1 and L2 (`┆`), and of the ceiling (`┃`).
+pub fn bar(load: &LoadView, cells: u64) -> String {
+    let filled = load.percent.map_or(0, |percent| (percent.min(100) * cells).div_ceil(100));
+    let at = |cell: u64, tokens: fn(&Marks) -> u64| {
+        load.marks.is_some_and(|marks| {
+            (u128::from(tokens(&marks)) * u128::from(cells) / u128::from(marks.window.max(1)))
+                .min(u128::from(cells.saturating_sub(1)))
+                == u128::from(cell)
+        })
+    };
+    let letter = |cell| match cell {
+        _ if at(cell, |marks| marks.ceiling.tokens) => '┃',
+        cell if cell < filled => '█',
+        _ if at(cell, |marks| marks.l1) || at(cell, |marks| marks.l2) => '┆',
+        _ => '░',
+    };
+    format!("▕{}▏", (0..cells).map(letter).collect::<String>())
+}
+
+/// The percent, or `?`: unknown is not 0.
+pub(super) fn percent(load: &LoadView) -> String {
+    load.percent.map_or("?".to_owned(), |percent| format!("{percent}%"))
+}
+
+/// What each response added, oldest first; none where the window was emptied in between.
+pub fn growths(fills: &[u64]) -> Vec<u64> {
+    fills.windows(2).filter_map(|pair| pair[1].checked_sub(pair[0])).collect()
+}
+
+/// The middle one, once there are enough to have one.
+pub fn median(growths: &[u64]) -> Option<u64> {
+    let mut sorted = growths.to_vec();
+    sorted.sort_unstable();
+    (sorted.len() >= FEWEST_GROWTHS).then(|| sorted[sorted.len() / 2])
+}
+
+/// So many responses fit below the ceiling at the present growth.
+pub(super) fn turns_left(load: &LoadView) -> Option<u64> {
+    left(load)?.checked_div(median(&growths(&load.fills))?)
+}
+
+/// Tokens to the ceiling.
+pub(super) fn left(load: &LoadView) -> Option<u64> {
+    Some(load.marks?.ceiling.tokens.saturating_sub(load.used?))
+}
+
+/// A column for each growth, as high as it is beside the largest.
+pub(super) fn spark(growths: &[u64]) -> String {
+    const COLUMNS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let largest = u128::from(growths.iter().copied().max().unwrap_or(0).max(1));
+    growths.iter().map(|growth| COLUMNS[(u128::from(*growth) * 7 / largest) as usize]).collect()
+}

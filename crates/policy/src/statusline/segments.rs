@@ -1,0 +1,295 @@
+//! Each segment by itself: its fields, how it stands, and why it has nothing to show.
+
+use super::{CacheView, LimitView, View, level, load};
+use session::level::Level;
+use session::memory::Pressure;
+use session::statusline::{Colour, Format, Kind, Segment, StatusLine};
+use session::text::{clip, for_terminal, tokens};
+
+/// How a segment stands, which is how it is painted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// Nothing is known.
+    Unknown,
+    /// As it should be.
+    Calm,
+    /// It asks for attention.
+    Warn,
+    /// A checkpoint is due.
+    Checkpoint,
+    /// It is high time.
+    Alarm,
+}
+
+impl Tone {
+    pub(super) fn of_level(level: Option<Level>) -> Tone {
+        match level {
+            None => Tone::Unknown,
+            Some(Level::L0) => Tone::Calm,
+            Some(Level::L1) => Tone::Warn,
+            Some(Level::L2) => Tone::Checkpoint,
+            Some(Level::L3) => Tone::Alarm,
+        }
+    }
+}
+
+/// A segment that has something to show.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) name: String,
+    /// None for one of the user's own.
+    pub(super) kind: Option<Kind>,
+    pub(super) fields: Vec<(&'static str, String)>,
+    pub(super) tone: Tone,
+    pub(super) colour: Option<Colour>,
+    pub(super) format: Format,
+}
+
+impl Piece {
+    /// As it is written, with or without its groups.
+    pub(super) fn text(&self, groups: bool) -> Option<String> {
+        let field = |name: &str| Some(self.fields.iter().find(|(field, _)| *field == name)?.1.as_str());
+        self.format.write(groups, &field)
+    }
+}
+
+type Fields = Vec<(&'static str, String)>;
+
+/// A segment, or why it is hidden.
+pub(super) fn piece(name: &str, view: &View, look: &StatusLine) -> Result<Piece, String> {
+    let said = look.of(name);
+    let wanted = said.and_then(|segment| segment.min_columns);
+    if let Some((wanted, columns)) = wanted.zip(view.columns).filter(|(wanted, columns)| columns < wanted) {
+        return Err(format!("it wants {wanted} columns, and there are {columns}"));
+    }
+    let kind = Kind::named(name);
+    let (fields, tone) = match kind {
+        Some(kind) => fields(kind, view, said)?,
+        None => own(name, view, said)?,
+    };
+    let format = said.and_then(|segment| segment.format.clone());
+    let piece = Piece {
+        name: name.to_owned(),
+        kind,
+        fields,
+        tone,
+        colour: said.and_then(|segment| segment.colour),
+        format: format.unwrap_or_else(|| kind.map_or_else(Format::value, Kind::format)),
+    };
+    piece.text(true).is_some().then_some(piece).ok_or_else(|| "its format shows nothing of it".to_owned())
+}
+
+fn fields(kind: Kind, view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), String> {
+    let told = |what: &str| format!("the client tells no {what}");
+    let fields = match kind {
+        Kind::Model => vec![
+            ("name", name(view.model.as_ref().or(view.model_id.as_ref()), told("model"))?),
+            ("id", name(view.model_id.as_ref(), String::new()).unwrap_or_default()),
+        ],
+        Kind::Effort => vec![("level", name(view.effort.as_ref(), told("effort (some models have none)"))?)],
+        Kind::Directory => {
+            let path = name(view.directory.as_ref(), told("working directory"))?;
+            let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
+            vec![("name", clip(last, 40)), ("path", path.clone())]
+        }
+        Kind::Git => return git(view),
+        Kind::Load => return Ok(load(view, CELLS)),
+        Kind::Run => return run(view),
+        Kind::Memory => return memory(view),
+        Kind::Growth => growth(view)?,
+        Kind::Cache => {
+            return cache(view.cache.as_ref().ok_or_else(|| told("prompt cache before the first answer"))?);
+        }
+        Kind::Cost => {
+            let usd = view.cost_usd.ok_or_else(|| told("cost"))?;
+            return Ok((vec![("usd", dollars(usd))], threshold(usd, said, None)));
+        }
+        Kind::Burn => return burn(view, said),
+        Kind::FiveHour => return limit(view.five_hour.as_ref(), said),
+        Kind::Weekly => return limit(view.weekly.as_ref(), said),
+        Kind::Lines => {
+            let both = view.lines_added.zip(view.lines_removed).ok_or_else(|| told("lines"))?;
+            let (added, removed) = Some(both).filter(|both| *both != (0, 0)).ok_or("no line was changed")?;
+            vec![("added", added.to_string()), ("removed", removed.to_string())]
+        }
+        Kind::Version => vec![("client", name(view.version.as_ref(), told("version"))?)],
+        Kind::Health => {
+            let what = view.health.as_deref().ok_or("all is well")?;
+            return Ok((vec![("what", clip(&for_terminal(what), 60))], Tone::Alarm));
+        }
+    };
+    Ok((fields, Tone::Calm))
+}
+
+/// One that the user has made.
+fn own(name: &str, view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), String> {
+    let value = view.own.get(name).ok_or("it stands in no line")?.clone()?;
+    let text = clip(&for_terminal(&value), 80);
+    if text.is_empty() {
+        return Err("its value is empty".to_owned());
+    }
+    // A number may have a unit behind it: `42 %`, `3 open`.
+    let number = text.split(|letter: char| !(letter.is_ascii_digit() || ".-".contains(letter))).next();
+    let tone = number.and_then(|number| number.parse().ok());
+    Ok((vec![("value", text.clone())], tone.map_or(Tone::Calm, |number| threshold(number, said, None))))
+}
+
+/// Where the value of a user's segment comes from.
+pub(super) fn source(segment: &Segment) -> String {
+    match (&segment.pointer, &segment.command) {
+        (Some(pointer), _) => format!("what the client tells, at {pointer}"),
+        (_, Some(command)) => format!("the command {}", command.join(" ")),
+        _ => String::new(),
+    }
+}
+
+/// Foreign words: one line of them, and not too many.
+fn name(text: Option<&String>, missing: String) -> Result<String, String> {
+    text.map(|text| clip(&for_terminal(text), 80)).filter(|text| !text.is_empty()).ok_or(missing)
+}
+
+fn dollars(usd: f64) -> String {
+    format!("${usd:.2}")
+}
+
+fn threshold(value: f64, said: Option<&Segment>, usual: Option<(f64, f64)>) -> Tone {
+    let warn = said.and_then(|segment| segment.warn).or(usual.map(|(warn, _)| warn));
+    let alarm = said.and_then(|segment| segment.alarm).or(usual.map(|(_, alarm)| alarm));
+    match value {
+        value if alarm.is_some_and(|alarm| value >= alarm) => Tone::Alarm,
+        value if warn.is_some_and(|warn| value >= warn) => Tone::Warn,
+        _ => Tone::Calm,
+    }
+}
+
+/// As wide as fits beside the rest on 100 columns, one cell for every five percent.
+pub(super) const CELLS: u64 = 20;
+
+pub(super) fn load(view: &View, cells: u64) -> (Fields, Tone) {
+    let load = &view.load;
+    let level = level(view);
+    let known = |figure: Option<String>| figure.unwrap_or_default();
+    let fields = vec![
+        ("bar", load::bar(load, cells)),
+        ("percent", load::percent(load)),
+        ("used", known(load.used.map(tokens))),
+        ("window", known(load.marks.map(|marks| tokens(marks.window)))),
+        ("level", known(level.map(|level| level.to_string()))),
+        ("left", known(load::left(load).map(tokens))),
+        ("turns", known(load::turns_left(load).map(|turns| turns.to_string()))),
+    ];
+    // The figure may be known without the tokens that make it: then it says nothing of a level.
+    (fields, Tone::of_level(level))
+}
+
+fn git(view: &View) -> Result<(Fields, Tone), String> {
+    let git = view.git.as_ref().ok_or("the working directory is in no git repository")?;
+    let known = git.counts.unwrap_or_default();
+    let count = |number: u64| if number > 0 { number.to_string() } else { String::new() };
+    let stale = match git.counts {
+        _ if !git.stale => "",
+        Some(_) => "~",
+        None => "…",
+    };
+    let fields = vec![
+        ("branch", clip(&for_terminal(&git.branch), 40)),
+        ("detached", if git.detached { "detached".to_owned() } else { String::new() }),
+        (
+            "worktree",
+            git.worktree
+                .as_deref()
+                .map_or(String::new(), |name| format!("worktree {}", clip(&for_terminal(name), 24))),
+        ),
+        ("action", git.action.clone().unwrap_or_default()),
+        ("ahead", count(known.ahead)),
+        ("behind", count(known.behind)),
+        ("conflicts", count(known.conflicts)),
+        ("staged", count(known.staged)),
+        ("modified", count(known.modified)),
+        ("untracked", count(known.untracked)),
+        ("stale", stale.to_owned()),
+    ];
+    let tone = match known.conflicts {
+        0 if git.action.is_none() => Tone::Calm,
+        0 => Tone::Warn,
+        _ => Tone::Alarm,
+    };
+    Ok((fields, tone))
+}
+
+fn run(view: &View) -> Result<(Fields, Tone), String> {
+    let run = view.run.as_ref().ok_or("no run goes on in this project")?;
+    let of_items = |number: usize| if run.items > 0 { number.to_string() } else { String::new() };
+    let fields = vec![
+        ("iteration", run.iteration.to_string()),
+        ("max", run.max_iterations.to_string()),
+        ("done", of_items(run.done)),
+        ("items", of_items(run.items)),
+        ("item", run.item.as_deref().map_or(String::new(), |item| clip(&for_terminal(item), 32))),
+        ("checkpoint", run.checkpoint.map_or(String::new(), |percent| format!("checkpoint {percent}%"))),
+        ("until", run.paused.clone().unwrap_or_default()),
+    ];
+    Ok((fields, if run.paused.is_some() { Tone::Warn } else { Tone::Calm }))
+}
+
+/// `memory 1 calc · stale R2 R7 · heap 92% high`
+fn memory(view: &View) -> Result<(Fields, Tone), String> {
+    let memory = view.memory.as_ref().ok_or("this session has been told of no working memory")?;
+    let stale: Vec<&str> = memory.stale.iter().map(|register| &register.key()[..2]).collect();
+    let presses = memory.pressure > Pressure::Low;
+    let pressing = |text: String| if presses { text } else { String::new() };
+    let fields = vec![
+        ("depth", memory.depth.to_string()),
+        ("frame", if memory.depth > 0 { clip(&for_terminal(&memory.frame), 20) } else { String::new() }),
+        ("stale", stale.join(" ")),
+        ("heap", pressing(memory.heap_percent.to_string())),
+        ("pressure", pressing(memory.pressure.word().to_owned())),
+    ];
+    Ok((fields, if presses { Tone::Warn } else { Tone::Calm }))
+}
+
+fn growth(view: &View) -> Result<Fields, String> {
+    let growths = load::growths(&view.load.fills);
+    let last = growths.last().ok_or("there were no two responses since the window was empty")?;
+    Ok(vec![
+        ("spark", load::spark(&growths)),
+        ("last", tokens(*last)),
+        ("median", load::median(&growths).map_or(String::new(), tokens)),
+    ])
+}
+
+fn cache(cache: &CacheView) -> Result<(Fields, Tone), String> {
+    let warm = cache.warm.ok_or("the client does not say whether it is warm")?;
+    let percent = |ratio: f64| format!("{:.0}%", (ratio * 100.0).clamp(0.0, 100.0));
+    let fields = vec![
+        ("state", if warm { "warm" } else { "cold" }.to_owned()),
+        ("hit", cache.hit_ratio.map_or(String::new(), percent)),
+        ("until", cache.until.clone().filter(|_| warm).unwrap_or_default()),
+    ];
+    Ok((fields, if warm { Tone::Calm } else { Tone::Warn }))
+}
+
+/// In its first minute a session's cost in an hour is a wild guess.
+const FIRST_MINUTE_MS: u64 = 60_000;
+
+fn burn(view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), String> {
+    let usd = view.cost_usd.ok_or("the client tells no cost")?;
+    let duration = view.duration_ms.ok_or("the client tells no duration")?;
+    if duration < FIRST_MINUTE_MS {
+        return Err("the session is younger than a minute".to_owned());
+    }
+    let rate = usd * 3_600_000.0 / duration as f64;
+    Ok((vec![("rate", dollars(rate))], threshold(rate, said, None)))
+}
+
+/// When a limit is worth a look, and when it is near, in percent.
+const LIMIT_WARN_ALARM: (f64, f64) = (75.0, 90.0);
+
+fn limit(limit: Option<&LimitView>, said: Option<&Segment>) -> Result<(Fields, Tone), String> {
+    let limit = limit
+        .ok_or("the client tells no such limit (it does with a subscription, after the first answer)")?;
+    let percent = limit.percent.ok_or("the client does not say how much of it is used")?;
+    let fields =
+        vec![("percent", format!("{percent:.0}%")), ("reset", limit.reset.clone().unwrap_or_default())];
+    Ok((fields, threshold(percent, said, Some(LIMIT_WARN_ALARM))))
+}

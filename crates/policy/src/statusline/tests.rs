@@ -1,0 +1,301 @@
+use super::*;
+use crate::levels::{Knobs, ceiling, marks};
+use session::Settings;
+use session::memory::{Pressure, Register};
+use session::record::GitCounts;
+use session::statusline::{Background, Theme};
+use unicode_width::UnicodeWidthStr;
+
+fn view(percent: u64) -> View {
+    let settings = Settings::default();
+    let marks =
+        marks(1_000_000, ceiling(1_000_000, None, &Knobs::default()), &settings.levels, &settings.margins);
+    View {
+        model: Some("Opus 5.5".into()),
+        directory: Some("~/work/project".into()),
+        git: Some(GitView { branch: "main".into(), ..GitView::default() }),
+        load: LoadView {
+            percent: Some(percent),
+            used: Some(percent * 10_000),
+            marks: Some(marks),
+            fills: Vec::new(),
+        },
+        run: Some(RunView { iteration: 2, max_iterations: 50, done: 1, items: 3, ..RunView::default() }),
+        cost_usd: Some(0.123),
+        ..View::default()
+    }
+}
+
+fn look(json: &str) -> StatusLine {
+    let look: StatusLine = serde_json::from_str(json).unwrap();
+    assert_eq!(look.problem(), None);
+    look
+}
+
+/// One segment alone, as it is written.
+fn shown(name: &str, view: &View) -> Result<String, String> {
+    let look = StatusLine { lines: vec![vec![name.to_owned()]], ..StatusLine::default() };
+    explain(view, &look).into_iter().find(|explained| explained.name == name).unwrap().shown
+}
+
+#[test]
+fn the_line_shows_fill_marks_and_ceiling() {
+    assert_eq!(
+        render(&view(43), &StatusLine::default()),
+        "Opus 5.5 │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left │ ralph 2/50 · 1/3 items │ $0.12"
+    );
+}
+
+#[test]
+fn unknown_is_a_question_mark_and_never_zero() {
+    assert_eq!(render(&View::default(), &StatusLine::default()), "▕░░░░░░░░░░░░░░░░░░░░▏ ?");
+    assert!(load_line(&view(0), 20).ends_with("0%"));
+}
+
+#[test]
+fn each_segment_shows_what_it_has() {
+    let mut view = view(43);
+    view.load.fills = vec![100_000, 130_000, 170_000, 180_000, 430_000];
+    view.effort = Some("high".into());
+    view.git = Some(GitView {
+        branch: "a-fix".into(),
+        worktree: Some("tree".into()),
+        action: Some("rebase 2/5".into()),
+        counts: Some(GitCounts { ahead: 1, behind: 2, conflicts: 3, staged: 4, modified: 5, untracked: 6 }),
+        stale: true,
+        ..GitView::default()
+    });
+    view.run = Some(RunView {
+        iteration: 2,
+        max_iterations: 50,
+        done: 1,
+        items: 3,
+        item: Some("Convert src/report.rs".into()),
+        checkpoint: Some(87),
+        paused: Some("until 14:30".into()),
+    });
+    view.memory = Some(MemoryView {
+        depth: 2,
+        frame: "write-tests".into(),
+        heap_percent: 92,
+        pressure: Pressure::High,
+        stale: vec![Register::Next, Register::Status],
+    });
+    view.cache = Some(CacheView { warm: Some(true), hit_ratio: Some(0.976), until: Some("14:05".into()) });
+    view.duration_ms = Some(1_800_000);
+    view.five_hour = Some(LimitView { percent: Some(42.4), reset: Some("14:30".into()) });
+    view.weekly = Some(LimitView { percent: Some(91.0), reset: None });
+    (view.lines_added, view.lines_removed) = (Some(12), Some(3));
+    view.version = Some("2.1.329".into());
+    view.health = Some("plimsoll-post-tool failed at 14:02: disk full".into());
+    for (name, text) in [
+        ("model", "Opus 5.5"),
+        ("effort", "high"),
+        ("directory", "project"),
+        ("git", "⎇ a-fix worktree tree rebase 2/5 ↑1 ↓2 =3 +4 !5 ?6 ~"),
+        ("load", "▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left · ~13 turns"),
+        ("run", "ralph 2/50 · 1/3 items · Convert src/report.rs · checkpoint 87% · paused until 14:30"),
+        ("memory", "memory 2 write-tests · stale R2 R7 · heap 92% high"),
+        ("growth", "▁▂▁█ +250k"),
+        ("cache", "cache warm 98% until 14:05"),
+        ("cost", "$0.12"),
+        ("burn", "$0.25/h"),
+        ("five_hour", "5h 42% ↻14:30"),
+        ("weekly", "7d 91%"),
+        ("lines", "+12 −3"),
+        ("version", "v2.1.329"),
+        ("health", "⚠ plimsoll-post-tool failed at 14:02: disk full"),
+    ] {
+        assert_eq!(shown(name, &view).as_deref(), Ok(text));
+    }
+}
+
+#[test]
+fn a_segment_without_a_value_is_hidden_and_says_why() {
+    let nothing = View::default();
+    for (name, why) in [
+        ("model", "tells no model"),
+        ("effort", "some models have none"),
+        ("git", "in no git repository"),
+        ("run", "no run goes on"),
+        ("memory", "told of no working memory"),
+        ("growth", "no two responses"),
+        ("cache", "before the first answer"),
+        ("burn", "no cost"),
+        ("five_hour", "no such limit"),
+        ("lines", "tells no lines"),
+        ("health", "all is well"),
+    ] {
+        let said = shown(name, &nothing).unwrap_err();
+        assert!(said.contains(why), "{name}: {said}");
+    }
+    let calm = View {
+        lines_added: Some(0),
+        lines_removed: Some(0),
+        duration_ms: Some(5_000),
+        cost_usd: Some(1.0),
+        ..nothing
+    };
+    assert_eq!(shown("lines", &calm), Err("no line was changed".into()));
+    assert_eq!(shown("burn", &calm), Err("the session is younger than a minute".into()));
+    let absent = explain(&calm, &look(r#"{"lines": [["load"]]}"#));
+    let cost = absent.iter().find(|explained| explained.name == "cost").unwrap();
+    assert_eq!(cost.shown, Err("it stands in no line of the settings".into()));
+}
+
+#[test]
+fn turns_left_go_by_the_middle_growth_and_want_three_of_them() {
+    for (fills, turns) in [
+        (vec![400_000, 410_000, 420_000], None),
+        (vec![390_000, 400_000, 410_000, 430_000], Some("53")),
+        // One giant does not move it.
+        (vec![10_000, 20_000, 30_000, 420_000, 430_000], Some("53")),
+        // Nothing was added: there is no end in sight.
+        (vec![430_000; 4], None),
+    ] {
+        let mut view = view(43);
+        view.load.fills = fills.clone();
+        let said = shown("load", &view).unwrap();
+        assert_eq!(
+            said.split_once(" · ~").map(|(_, turns)| turns.trim_end_matches(" turns")),
+            turns,
+            "{fills:?}"
+        );
+    }
+}
+
+#[test]
+fn names_cannot_smuggle_escapes_or_line_breaks_into_the_line() {
+    let bad = "a\u{1b}[31m\nb\u{7}\u{202e}".to_owned();
+    let mut view = View {
+        model: Some(bad.clone()),
+        effort: Some(bad.clone()),
+        directory: Some(bad.clone()),
+        git: Some(GitView { branch: bad.clone(), worktree: Some(bad.clone()), ..GitView::default() }),
+        run: Some(RunView { item: Some(bad.clone()), ..RunView::default() }),
+        version: Some(bad.clone()),
+        health: Some(bad.clone()),
+        ..View::default()
+    };
+    view.own.insert("own".into(), Ok(bad));
+    let all = r#"{"lines": [["model", "effort", "directory", "git", "run", "version", "health", "own"]],
+        "segments": {"own": {"pointer": "/x"}}}"#;
+    let line = render(&view, &look(all));
+    assert!(!line.contains(|letter: char| letter.is_control() || letter == '\u{202e}'), "{line:?}");
+}
+
+#[test]
+fn a_line_that_is_too_long_leaves_out_the_least_important_first_and_never_the_load() {
+    let mut view = view(43);
+    view.effort = Some("high".into());
+    view.version = Some("2.1.329".into());
+    let look =
+        look(r#"{"lines": [["model", "effort", "directory", "git", "load", "run", "cost", "version"]]}"#);
+    for (columns, line) in [
+        (
+            140,
+            "Opus 5.5 │ high │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left │ ralph 2/50 · 1/3 items │ $0.12 │ v2.1.329",
+        ),
+        (
+            120,
+            "Opus 5.5 │ high │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50 · 1/3 items │ $0.12 │ v2.1.329",
+        ),
+        (
+            100,
+            "Opus 5.5 │ high │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50 · 1/3 items │ $0.12",
+        ),
+        (80, "Opus 5.5 │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50"),
+        (60, "⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50"),
+        (40, "▕█████░░┆┆┃▏ 43% │ ralph 2/50"),
+        (10, "▕█████░░┆┆┃▏ 43%"),
+    ] {
+        view.columns = Some(columns);
+        assert_eq!(render(&view, &look), line, "{columns}");
+    }
+    for columns in 24..160 {
+        view.columns = Some(columns);
+        assert!(render(&view, &look).width() <= columns - 4, "{columns}");
+    }
+    view.columns = Some(40);
+    let model = explain(&view, &look).remove(0);
+    assert_eq!(model.shown, Err("the line is too long for 40 columns".into()));
+}
+
+#[test]
+fn wide_letters_count_twice() {
+    let mut view = view(43);
+    view.directory = Some("项目项目项目项目".into());
+    let look = look(r#"{"lines": [["directory", "load"]], "segments": {"load": {"format": "{percent}"}}}"#);
+    view.columns = Some(26);
+    assert_eq!(render(&view, &look), "项目项目项目项目 │ 43%");
+    view.columns = Some(25);
+    assert_eq!(render(&view, &look), "43%");
+}
+
+#[test]
+fn settings_choose_lines_formats_and_widths() {
+    let mut view = view(43);
+    view.own.insert("box".into(), Ok("on".into()));
+    view.own.insert("gone".into(), Err("it exited with 3".into()));
+    let json = r#"{"lines": [["load", "box", "gone"], ["run"], ["memory"], ["directory"]], "separator": " ~ ",
+        "segments": {"load": {"format": "{percent}[ {level}]"}, "box": {"pointer": "/b", "format": "<{value}>"},
+                     "gone": {"command": ["false"]}, "directory": {"format": "{path}", "min_columns": 90}}}"#;
+    assert_eq!(render(&view, &look(json)), "43% L0 ~ <on>\nralph 2/50 · 1/3 items\n~/work/project");
+    view.columns = Some(80);
+    assert_eq!(render(&view, &look(json)), "43% L0 ~ <on>\nralph 2/50 · 1/3 items");
+    let why =
+        |name: &str| explain(&view, &look(json)).into_iter().find(|one| one.name == name).unwrap().shown;
+    assert_eq!(why("gone"), Err("it exited with 3".into()));
+    assert_eq!(why("directory"), Err("it wants 90 columns, and there are 80".into()));
+    assert_eq!(render(&view, &look(r#"{"lines": [[]]}"#)), "plimsoll");
+}
+
+#[test]
+fn colour_tells_the_level_and_what_asks_for_attention() {
+    let painted = |view: View| render(&View { colour: true, ..view }, &StatusLine::default());
+    for (percent, code) in [(10, "32"), (72, "33"), (87, "35"), (97, "1;31")] {
+        assert!(painted(view(percent)).contains(&format!("\u{1b}[{code}m▕")), "{percent}");
+    }
+    let mut late = view(10);
+    late.weekly = Some(LimitView { percent: Some(80.0), reset: None });
+    assert!(painted(late.clone()).contains("\u{1b}[33m7d 80%"));
+    late.weekly = Some(LimitView { percent: Some(90.0), reset: None });
+    assert!(painted(late.clone()).contains("\u{1b}[1;31m7d 90%"));
+    let dear =
+        look(r#"{"lines": [["cost"]], "segments": {"cost": {"warn": 0.1, "alarm": 5, "colour": "blue"}}}"#);
+    late.colour = true;
+    assert_eq!(render(&late, &dear), "\u{1b}[33m$0.12\u{1b}[0m");
+    late.cost_usd = Some(0.05);
+    assert_eq!(render(&late, &dear), "\u{1b}[34m$0.05\u{1b}[0m");
+}
+
+#[test]
+fn each_theme_paints_and_without_colours_none_does() {
+    let of = |theme, background| StatusLine {
+        theme,
+        background,
+        lines: vec![vec!["model".into(), "load".into()]],
+        ..StatusLine::default()
+    };
+    let (mut plain, mut coloured) = (view(43), view(43));
+    coloured.colour = true;
+    plain.colour = false;
+    for background in [Background::Dark, Background::Light] {
+        let powerline = render(&coloured, &of(Theme::Powerline, background));
+        assert!(
+            powerline.contains('\u{e0b0}')
+                && powerline.contains("\u{1b}[48;5;") | powerline.contains(";48;5;")
+        );
+        assert!(powerline.ends_with("\u{1b}[0m"));
+        for theme in [Theme::Plain, Theme::Colour, Theme::Powerline] {
+            let line = render(&plain, &of(theme, background));
+            assert!(!line.contains('\u{1b}') && !line.contains('\u{e0b0}'), "{line}");
+        }
+    }
+    let ascii = render(&coloured, &of(Theme::Plain, Background::Dark));
+    assert_eq!(ascii, "Opus 5.5 | [#########.....:..:.|] 43% 430k/1M - 537k left");
+    assert_ne!(
+        render(&coloured, &of(Theme::Colour, Background::Dark)),
+        render(&coloured, &of(Theme::Colour, Background::Light))
+    );
+}

@@ -1,0 +1,151 @@
+//! How a line is painted.
+
+use super::layout::Shown;
+use super::segments::Tone;
+use session::statusline::{Background, Colour, Kind, StatusLine, Theme};
+
+/// What stands between two segments.
+pub(super) fn separator(look: &StatusLine) -> &str {
+    match (&look.separator, look.theme) {
+        (Some(own), _) => own,
+        (None, Theme::Plain) => " | ",
+        (None, Theme::Colour) => " │ ",
+        // An arrow, and the room on both of its sides.
+        (None, Theme::Powerline) => "   ",
+    }
+}
+
+/// A line.
+pub(super) fn paint(shown: &[Shown], look: &StatusLine, colour: bool) -> String {
+    match look.theme {
+        Theme::Powerline if colour => powerline(shown, look.background),
+        Theme::Powerline => {
+            joined(shown, look.separator.as_deref().unwrap_or(" │ "), |shown| shown.text.clone())
+        }
+        Theme::Plain => joined(shown, separator(look), |shown| ascii(&shown.text)),
+        Theme::Colour => joined(shown, separator(look), |shown| {
+            let own =
+                shown.piece.colour.or_else(|| shown.piece.kind.and_then(|kind| usual(kind, look.background)));
+            self::colour(&shown.text, tone_of(shown), own, look.background, colour)
+        }),
+    }
+}
+
+fn joined(shown: &[Shown], between: &str, text: impl Fn(&Shown) -> String) -> String {
+    shown.iter().map(text).collect::<Vec<_>>().join(between)
+}
+
+/// The load line says by its colour how it stands, the others only when they do not stand well.
+fn tone_of(shown: &Shown) -> Option<Tone> {
+    Some(shown.piece.tone).filter(|tone| *tone != Tone::Calm || shown.piece.kind == Some(Kind::Load))
+}
+
+/// What a segment has unless the user or its tone say otherwise; the others have the terminal's own.
+fn usual(kind: Kind, ground: Background) -> Option<Colour> {
+    match (kind, ground) {
+        (Kind::Model, _) => Some(Colour::Named(6)),
+        (Kind::Directory, _) => Some(Colour::Named(4)),
+        (Kind::Git, _) => Some(Colour::Named(2)),
+        (Kind::Effort | Kind::Version | Kind::Growth, Background::Dark) => Some(Colour::Index(245)),
+        (Kind::Effort | Kind::Version | Kind::Growth, Background::Light) => Some(Colour::Index(242)),
+        _ => None,
+    }
+}
+
+/// Some text in the colour of its tone, else in its own.
+pub(super) fn colour(
+    text: &str,
+    tone: impl Into<Option<Tone>>,
+    own: Option<Colour>,
+    ground: Background,
+    is_on: bool,
+) -> String {
+    let letters = match (tone.into(), own) {
+        _ if !is_on => return text.to_owned(),
+        (Some(tone), own) if tone != Tone::Calm || own.is_none() => letters(tone, ground).to_owned(),
+        (_, Some(own)) => own.letters(),
+        (_, None) => return text.to_owned(),
+    };
+    format!("\u{1b}[{letters}m{text}\u{1b}[0m")
+}
+
+/// On dark ground the terminal's own sixteen, which follow its theme; on light ground its yellow is not to be read.
+fn letters(tone: Tone, ground: Background) -> &'static str {
+    match (tone, ground) {
+        (Tone::Unknown, _) => "2",
+        (Tone::Calm, Background::Dark) => "32",
+        (Tone::Warn, Background::Dark) => "33",
+        (Tone::Checkpoint, Background::Dark) => "35",
+        (Tone::Alarm, Background::Dark) => "1;31",
+        (Tone::Calm, Background::Light) => "38;5;28",
+        (Tone::Warn, Background::Light) => "38;5;130",
+        (Tone::Checkpoint, Background::Light) => "38;5;90",
+        (Tone::Alarm, Background::Light) => "1;38;5;160",
+    }
+}
+
+/// The ground of a block, by its tone; two greys in turn for the rest.
+fn block(shown: &Shown, number: usize, ground: Background) -> (Colour, Colour) {
+    let (dark, light) = (Colour::Index(255), Colour::Index(234));
+    let (letters, greys) = match ground {
+        Background::Dark => (dark, [236, 239]),
+        Background::Light => (light, [254, 251]),
+    };
+    let by_tone = tone_of(shown).map(|tone| match (tone, ground) {
+        (Tone::Unknown, _) => greys[1],
+        (Tone::Calm, Background::Dark) => 22,
+        (Tone::Warn, Background::Dark) => 94,
+        (Tone::Checkpoint, Background::Dark) => 90,
+        (Tone::Alarm, Background::Dark) => 124,
+        (Tone::Calm, Background::Light) => 157,
+        (Tone::Warn, Background::Light) => 222,
+        (Tone::Checkpoint, Background::Light) => 183,
+        (Tone::Alarm, Background::Light) => 217,
+    });
+    let grey = greys[number % 2];
+    (
+        letters,
+        shown.piece.colour.filter(|_| by_tone.is_none()).unwrap_or(Colour::Index(by_tone.unwrap_or(grey))),
+    )
+}
+
+fn powerline(shown: &[Shown], ground: Background) -> String {
+    let mut line = String::new();
+    let mut before: Option<Colour> = None;
+    for (number, segment) in shown.iter().enumerate() {
+        let (letters, block) = block(segment, number, ground);
+        if let Some(before) = before {
+            line.push_str(&format!("\u{1b}[{};{}m\u{e0b0}", before.letters(), block.ground()));
+        }
+        line.push_str(&format!("\u{1b}[{};{}m {} ", letters.letters(), block.ground(), segment.text));
+        before = Some(block);
+    }
+    let end = before.map(|before| format!("\u{1b}[0m\u{1b}[{}m\u{e0b0}\u{1b}[0m", before.letters()));
+    line + &end.unwrap_or_default()
+}
+
+/// Our own letters in ASCII; foreign ones (a branch, a directory) stay as they are.
+fn ascii(text: &str) -> String {
+    text.chars()
+        .map(|letter| match letter {
+            '▕' => '[',
+            '▏' => ']',
+            '█' => '#',
+            '░' => '.',
+            '┆' => ':',
+            '┃' => '|',
+            '⎇' => '@',
+            '↑' => '^',
+            '↓' => 'v',
+            '·' | '−' => '-',
+            '↻' => '>',
+            '⚠' => '!',
+            '…' => '.',
+            '▁' | '▂' => '_',
+            '▃' | '▄' => '-',
+            '▅' | '▆' => '=',
+            '▇' => '#',
+            letter => letter,
+        })
+        .collect()
+}

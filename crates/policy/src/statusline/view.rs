@@ -1,0 +1,148 @@
+//! What the line may show.
+
+use session::level::Marks;
+use session::memory::{Memory, Pressure, Register, share};
+use session::record::GitCounts;
+use std::collections::BTreeMap;
+
+/// What the line may show. What is not known is none, and costs its own segment alone.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    /// The model as a person reads it.
+    pub model: Option<String>,
+    /// With its `[1m]` suffix.
+    pub model_id: Option<String>,
+    /// How hard it thinks.
+    pub effort: Option<String>,
+    /// The working directory, with `~` for the home.
+    pub directory: Option<String>,
+    /// The repository there.
+    pub git: Option<GitView>,
+    /// How full the window is.
+    pub load: LoadView,
+    /// The project's run, while it goes on.
+    pub run: Option<RunView>,
+    /// The working memory, where the session has it in mind.
+    pub memory: Option<MemoryView>,
+    /// The prompt cache.
+    pub cache: Option<CacheView>,
+    /// US dollars.
+    pub cost_usd: Option<f64>,
+    /// How long the session has been open, in milliseconds.
+    pub duration_ms: Option<u64>,
+    /// The five-hour limit.
+    pub five_hour: Option<LimitView>,
+    /// The weekly limit.
+    pub weekly: Option<LimitView>,
+    /// Lines added.
+    pub lines_added: Option<u64>,
+    /// Lines removed.
+    pub lines_removed: Option<u64>,
+    /// The client's version.
+    pub version: Option<String>,
+    /// What is amiss with ourselves.
+    pub health: Option<String>,
+    /// The user's own segments: each its value, or why there is none.
+    pub own: BTreeMap<String, Result<String, String>>,
+    /// False with `NO_COLOR`.
+    pub colour: bool,
+    /// How wide the terminal is; none where nobody says so.
+    pub columns: Option<usize>,
+}
+
+/// How full the window is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoadView {
+    /// The client's own figure, whole percent.
+    pub percent: Option<u64>,
+    /// Tokens sent with the last request.
+    pub used: Option<u64>,
+    /// Where the levels begin.
+    pub marks: Option<Marks>,
+    /// The fill after each of the last responses since the last compaction, oldest first, in tokens.
+    pub fills: Vec<u64>,
+}
+
+/// The repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GitView {
+    /// The branch, or the first letters of a detached HEAD.
+    pub branch: String,
+    /// HEAD is on no branch.
+    pub detached: bool,
+    /// The name of a linked worktree.
+    pub worktree: Option<String>,
+    /// What goes on: `merge`, `rebase 2/5`, …
+    pub action: Option<String>,
+    /// What one `git status` counted, once it has.
+    pub counts: Option<GitCounts>,
+    /// It did not answer in time now.
+    pub stale: bool,
+}
+
+/// The project's run, while it goes on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunView {
+    /// The present iteration.
+    pub iteration: u32,
+    /// The last one allowed.
+    pub max_iterations: u32,
+    /// Ticked items.
+    pub done: usize,
+    /// All items; 0 without a to-do list.
+    pub items: usize,
+    /// The item in hand.
+    pub item: Option<String>,
+    /// The percent of a checkpoint that waits for its resume.
+    pub checkpoint: Option<u64>,
+    /// While it is paused: until when, or `?`.
+    pub paused: Option<String>,
+}
+
+/// What the line says of the working memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryView {
+    /// How deep the present frame lies; 0 is the root.
+    pub depth: usize,
+    /// Its name; empty for the root.
+    pub frame: String,
+    /// What the heap holds, in percent of its ceiling.
+    pub heap_percent: usize,
+    /// How near that is.
+    pub pressure: Pressure,
+    /// Registers of every step that nobody writes.
+    pub stale: Vec<Register>,
+}
+
+impl MemoryView {
+    /// Of a memory.
+    pub fn of(memory: &Memory) -> MemoryView {
+        MemoryView {
+            depth: memory.depth(),
+            frame: memory.top().name.clone(),
+            heap_percent: share(memory.heap_size()),
+            pressure: memory.pressure(),
+            stale: memory.stale(),
+        }
+    }
+}
+
+/// The prompt cache.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CacheView {
+    /// Whether it is.
+    pub warm: Option<bool>,
+    /// The share of tokens that were read from it, 0 to 1.
+    pub hit_ratio: Option<f64>,
+    /// When it expires, as a person reads it.
+    pub until: Option<String>,
+}
+
+/// A limit of a subscription.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LimitView {
+    /// How much of it is used, in percent.
+    pub percent: Option<f64>,
+    /// When it begins anew, as a person reads it.
+    pub reset: Option<String>,
+}

@@ -1,0 +1,223 @@
+//! What a user may say of the status line: which segments stand in which line, how each is written, and in what
+//! colours.
+
+mod colour;
+mod format;
+mod kind;
+
+pub use colour::Colour;
+pub use format::Format;
+pub use kind::Kind;
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The status line, as the settings describe it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StatusLine {
+    /// How it is painted.
+    pub theme: Theme,
+    /// What it is painted on.
+    pub background: Background,
+    /// What stands between two segments; none: what the theme has.
+    pub separator: Option<String>,
+    /// The segments of each line, in their order.
+    pub lines: Vec<Vec<String>>,
+    /// What differs of a segment, and segments of the user's own, by their names.
+    pub segments: BTreeMap<String, Segment>,
+}
+
+/// How the line is painted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Theme {
+    /// ASCII alone, no colours.
+    Plain,
+    /// Coloured text.
+    #[default]
+    Colour,
+    /// Blocks of colour; wants a font with powerline's arrows.
+    Powerline,
+}
+
+/// What the line is painted on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Background {
+    /// Light letters on dark ground.
+    #[default]
+    Dark,
+    /// Dark letters on light ground.
+    Light,
+}
+
+/// What a user says of one segment. Only what differs need be said.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Segment {
+    /// How it is written: text, `{field}`, and `[groups]` that vanish where a field in them is empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// Its colour while nothing is amiss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub colour: Option<Colour>,
+    /// Hidden in terminals with fewer columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_columns: Option<usize>,
+    /// From this value on it is painted as a warning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warn: Option<f64>,
+    /// From this value on it is painted as an alarm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alarm: Option<f64>,
+    /// A segment of the user's own: where its value stands in what the client tells (RFC 6901, `/model/id`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// A segment of the user's own: the program that prints its value, with its arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// How long a child (the command, or git) may take, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// A child may take no longer unless the user says so: the client ends a status line that is slow while others come.
+pub const CHILD_MS: u64 = 200;
+/// Nor longer than this, whatever the user says.
+const LONGEST_CHILD_MS: u64 = 5_000;
+
+impl Default for StatusLine {
+    fn default() -> Self {
+        let line = [
+            Kind::Model,
+            Kind::Directory,
+            Kind::Git,
+            Kind::Load,
+            Kind::Run,
+            Kind::Memory,
+            Kind::FiveHour,
+            Kind::Weekly,
+            Kind::Cost,
+            Kind::Health,
+        ];
+        StatusLine {
+            theme: Theme::default(),
+            background: Background::default(),
+            separator: None,
+            lines: vec![line.map(|kind| kind.name().to_owned()).to_vec()],
+            segments: BTreeMap::new(),
+        }
+    }
+}
+
+impl StatusLine {
+    /// What the user says of a segment.
+    pub fn of(&self, name: &str) -> Option<&Segment> {
+        self.segments.get(name)
+    }
+
+    /// Whether a segment stands in any line.
+    pub fn shows(&self, kind: Kind) -> bool {
+        self.lines.iter().flatten().any(|name| name == kind.name())
+    }
+
+    /// Whether a segment's writing asks for a field.
+    pub fn asks_for(&self, kind: Kind, field: &str) -> bool {
+        let format = self.of(kind.name()).and_then(|segment| segment.format.as_ref());
+        self.shows(kind) && format.map_or_else(|| kind.format().names(field), |format| format.names(field))
+    }
+
+    /// How long the child of a segment may take.
+    pub fn timeout(&self, name: &str) -> std::time::Duration {
+        let own = self.of(name).and_then(|segment| segment.timeout_ms);
+        std::time::Duration::from_millis(own.unwrap_or(CHILD_MS).min(LONGEST_CHILD_MS))
+    }
+
+    /// Says what is wrong with values that parse and still make no sense.
+    pub fn problem(&self) -> Option<String> {
+        let unknown = |name: &&String| Kind::named(name).is_none() && !self.segments.contains_key(*name);
+        if let Some(name) = self.lines.iter().flatten().find(unknown) {
+            return Some(format!(
+                "statusline.lines names {name:?}, which is no segment: there are {}, and those of statusline.segments",
+                Kind::ALL.map(Kind::name).join(", ")
+            ));
+        }
+        self.segments.iter().find_map(|(name, segment)| {
+            Some(format!("statusline.segments.{name}: {}", segment.problem(name)?))
+        })
+    }
+}
+
+impl Segment {
+    fn problem(&self, name: &str) -> Option<String> {
+        let fields: Vec<&str> = match (Kind::named(name), &self.pointer, &self.command) {
+            (Some(kind), None, None) => kind.fields().iter().map(|(field, _)| *field).collect(),
+            (Some(_), ..) => {
+                return Some("is a segment of ours: a pointer or a command wants a name of its own".into());
+            }
+            (None, Some(_), Some(_)) => {
+                return Some("has a pointer and a command: it can have one value".into());
+            }
+            (None, None, None) => {
+                return Some(format!(
+                    "is no segment of ours ({}), and has no pointer and no command",
+                    Kind::ALL.map(Kind::name).join(", ")
+                ));
+            }
+            (None, ..) => vec!["value"],
+        };
+        if let Some(pointer) = self.pointer.as_ref().filter(|pointer| !pointer.starts_with('/')) {
+            return Some(format!("pointer {pointer:?} must begin with a slash: \"/model/id\""));
+        }
+        if self.command.as_ref().is_some_and(|command| command.first().is_none_or(String::is_empty)) {
+            return Some("command names no program: it is a list, the program and its arguments".into());
+        }
+        let unknown = self.format.as_ref()?.fields().find(|field| !fields.contains(field))?;
+        Some(format!("format has {{{unknown}}}, but its fields are {}", fields.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(json: &str) -> Option<String> {
+        match serde_json::from_str::<StatusLine>(json) {
+            Ok(line) => line.problem(),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named_with_its_place() {
+        for (json, words) in [
+            (r#"{"lines": [["model", "modell"]]}"#, "\"modell\""),
+            (r#"{"segments": {"x": {}}}"#, "segments.x: is no segment of ours"),
+            (r#"{"segments": {"model": {"pointer": "/a"}}}"#, "segments.model: is a segment of ours"),
+            (r#"{"segments": {"x": {"pointer": "/a", "command": ["b"]}}}"#, "one value"),
+            (r#"{"segments": {"x": {"pointer": "a"}}}"#, "begin with a slash"),
+            (r#"{"segments": {"x": {"command": []}}}"#, "names no program"),
+            (r#"{"segments": {"model": {"format": "{nam}"}}}"#, "{nam}, but its fields are name, id"),
+            (r#"{"segments": {"model": {"format": "{name"}}}"#, "`{` is never closed"),
+            (r#"{"segments": {"model": {"colour": "rosé"}}}"#, "rosé"),
+            (r#"{"theme": "dark"}"#, "plain"),
+            (r#"{"segment": {}}"#, "segment"),
+        ] {
+            let said = problem(json).unwrap_or_default();
+            assert!(said.contains(words), "{json}: {said:?}");
+        }
+        let good = r##"{"theme": "powerline", "lines": [["load"], ["x", "git"]], "separator": " ",
+            "segments": {"x": {"pointer": "/a/0", "format": "x {value}", "colour": "#ff8800", "warn": 3},
+                         "git": {"format": "{branch}[ {modified}]", "colour": "208", "min_columns": 80}}}"##;
+        assert_eq!(problem(good), None);
+        assert_eq!(StatusLine::default().problem(), None);
+    }
+
+    #[test]
+    fn settings_are_written_as_they_are_read() {
+        let json = r##"{"theme":"plain","background":"light","separator":null,"lines":[["load"]],"segments":{"git":{"format":"{branch}[ !{modified}]","colour":"#ff8800"},"x":{"command":["date","+%H"],"timeout_ms":50}}}"##;
+        let line: StatusLine = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&line).unwrap(), json);
+    }
+}
