@@ -40,7 +40,7 @@ pub struct StatusPayload {
     pub prompt_cache: PromptCache,
     /// The limits of a subscription; from the first answer on.
     #[serde(deserialize_with = "lenient::field")]
-    pub rate_limits: RateLimits,
+    pub rate_limits: Limits,
 }
 
 /// How hard the model thinks.
@@ -70,19 +70,19 @@ pub struct PromptCache {
 /// The limits of a subscription.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct RateLimits {
+pub struct Limits {
     /// Of five hours.
     #[serde(deserialize_with = "lenient::field")]
-    pub five_hour: Option<RateLimit>,
+    pub five_hour: Option<Limit>,
     /// Of a week.
     #[serde(deserialize_with = "lenient::field")]
-    pub seven_day: Option<RateLimit>,
+    pub seven_day: Option<Limit>,
 }
 
 /// One limit.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct RateLimit {
+pub struct Limit {
     /// How much of it is used.
     #[serde(deserialize_with = "lenient::share")]
     pub used_percentage: Option<f64>,
@@ -258,7 +258,7 @@ impl From<Exact<'_>> for StatusPayload {
             version: text(exact.version),
             effort: Effort { level: text(exact.effort.and_then(|effort| effort.level)) },
             prompt_cache: exact.prompt_cache.map(PromptCache::from).unwrap_or_default(),
-            rate_limits: exact.rate_limits.map(RateLimits::from).unwrap_or_default(),
+            rate_limits: exact.rate_limits.map(Limits::from).unwrap_or_default(),
         }
     }
 }
@@ -277,13 +277,13 @@ impl From<ExactCache> for PromptCache {
     }
 }
 
-impl From<ExactLimits> for RateLimits {
-    fn from(exact: ExactLimits) -> RateLimits {
-        let limit = |exact: ExactLimit| RateLimit {
+impl From<ExactLimits> for Limits {
+    fn from(exact: ExactLimits) -> Limits {
+        let limit = |exact: ExactLimit| Limit {
             used_percentage: exact.used_percentage.filter(|percent| *percent >= 0.0),
             resets_at: exact.resets_at,
         };
-        RateLimits { five_hour: exact.five_hour.map(limit), seven_day: exact.seven_day.map(limit) }
+        Limits { five_hour: exact.five_hour.map(limit), seven_day: exact.seven_day.map(limit) }
     }
 }
 

@@ -4,14 +4,17 @@ use super::{Call, git};
 use crate::measure::{Question, marks};
 use policy::statusline::{CacheView, LimitView, LoadView, MemoryView, RunView, View};
 use policy::window::{self, WindowEvidence};
-use protocol::status::RateLimit;
+use protocol::status::Limit;
 use session::log_line::MAIN;
 use session::record::StatusRecord;
 use session::statusline::{Kind, Segment};
 use session::{SessionRecord, Status};
 use std::collections::BTreeMap;
 use std::path::Path;
-use store::{clock, environment, memory, sessions, state_file};
+use store::{clock, environment, faults, memory, sessions, state_file};
+
+/// So long a fault of a hook is shown.
+const FAULT_IS_NEWS_MINUTES: i64 = 60;
 
 impl Call<'_> {
     /// Everything; what git says is noted in the record.
@@ -115,9 +118,17 @@ impl Call<'_> {
         CacheView { warm: told.warm, hit_ratio: told.hit_ratio, until: told.expires_at.and_then(at) }
     }
 
-    /// What is amiss with ourselves: people see it here, and nowhere else in time.
+    /// What is amiss with ourselves: people see it here, and nowhere else in time. Another session's fault is its own.
     fn health(&self) -> Option<String> {
-        self.complaints.first().cloned()
+        let fault = || {
+            let fault = faults::last(&self.project)?;
+            let at = clock::parse(&fault.at)?;
+            let is_ours = fault.session_id.is_empty() || fault.session_id == self.session_id();
+            let is_news = (clock::now() - at).num_minutes() < FAULT_IS_NEWS_MINUTES;
+            let words = || format!("{} at {}: {}", fault.program, clock::in_short(at), fault.what);
+            (is_ours && is_news).then(words)
+        };
+        self.complaints.first().cloned().or_else(fault)
     }
 
     /// The user's own segments that stand in a line.
@@ -176,7 +187,7 @@ fn tilde(directory: &str) -> String {
     }
 }
 
-fn limit(told: &RateLimit) -> LimitView {
+fn limit(told: &Limit) -> LimitView {
     LimitView { percent: told.used_percentage, reset: told.resets_at.and_then(at) }
 }
 

@@ -5,7 +5,7 @@ use protocol::event::{BackgroundTask, SessionStart, Stop, StopFailure};
 use protocol::rate_limit::{QuotaWindow, RateLimit};
 use protocol::result::{ModelUsage, RunResult};
 use protocol::status::{
-    ContextWindow, Cost, Effort, Model, PromptCache, RateLimit, RateLimits, StatusPayload, Workspace,
+    ContextWindow, Cost, Effort, Limit, Limits, Model, PromptCache, StatusPayload, Workspace,
 };
 use protocol::tool::{Intent, ToolCall, ToolInput};
 use protocol::transcript::{CompactMetadata, Line, Message, Usage};
@@ -100,7 +100,7 @@ pub(crate) fn status(status: &StatusPayload) -> View {
         version,
         effort: Effort { level },
         prompt_cache: PromptCache { warm, hit_ratio, expires_at },
-        rate_limits: RateLimits { five_hour, seven_day },
+        rate_limits: Limits { five_hour, seven_day },
     } = status;
     let Model { id, display_name } = model;
     let Workspace { current_dir, project_dir } = workspace;
@@ -121,7 +121,7 @@ pub(crate) fn status(status: &StatusPayload) -> View {
         "effort/level" => level, "prompt_cache/warm" => warm, "prompt_cache/hit_ratio" => hit_ratio,
         "prompt_cache/expires_at" => expires_at);
     for (name, limit) in [("five_hour", five_hour), ("seven_day", seven_day)] {
-        let RateLimit { used_percentage, resets_at } = limit.clone().unwrap_or_default();
+        let Limit { used_percentage, resets_at } = limit.clone().unwrap_or_default();
         leaves!(view, format!("/rate_limits/{name}"), "used_percentage" => used_percentage,
             "resets_at" => resets_at);
     }
