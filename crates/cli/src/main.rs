@@ -17,6 +17,7 @@ mod run;
 mod standard_input;
 mod start;
 mod status;
+mod statusline;
 mod stop;
 mod turns;
 mod whose;
@@ -46,6 +47,9 @@ enum Verb {
     Start(start::StartArguments),
     /// Show where the run stands
     Status(status::StatusArguments),
+    /// See why the status line shows what it shows
+    #[command(name = "statusline")]
+    StatusLine(statusline::StatusLineArguments),
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
     /// Ask state, journal or turns with a jq program
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Start(arguments) => start::start(&arguments),
         Verb::Status(arguments) => status::status(&arguments),
+        Verb::StatusLine(arguments) => statusline::statusline(&arguments),
         Verb::Log(arguments) => log::log(&arguments),
         Verb::Query(arguments) => query::query(&arguments),
         Verb::Turns(arguments) => turns::turns(&arguments),

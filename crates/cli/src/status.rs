@@ -87,13 +87,16 @@ fn living_client(state: &RunState) -> Option<u32> {
 /// As the person says, else as the terminal is, else as usual.
 pub(crate) fn width() -> usize {
     let said = environment::number("COLUMNS").filter(|columns| *columns >= 1.0);
-    let width = said.map_or_else(terminal_width, |columns| columns as usize);
+    let width = said.map_or_else(
+        || terminal_columns().unwrap_or(USUAL_WIDTH).min(USUAL_WIDTH),
+        |columns| columns as usize,
+    );
     width.max(LEAST_WIDTH)
 }
 
-fn terminal_width() -> usize {
+/// How wide the terminal is that we print to.
+pub(crate) fn terminal_columns() -> Option<usize> {
     let stdout = std::io::stdout();
     let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
-    let columns = size.map_or(0, |size| usize::from(size.ws_col));
-    if columns == 0 { USUAL_WIDTH } else { columns.min(USUAL_WIDTH) }
+    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }

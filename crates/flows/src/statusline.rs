@@ -4,7 +4,7 @@ mod git;
 mod view;
 
 use crate::signal::Signal;
-use policy::statusline::{Explained, View, explain as explained, render};
+use policy::statusline::{Explained, explain as explained, render};
 use protocol::status::StatusPayload;
 use session::Settings;
 use session::record::StatusRecord;
@@ -21,6 +21,8 @@ struct Call<'a> {
     settings: Settings,
     /// What is wrong with the input or the settings.
     complaints: Vec<String>,
+    /// Looked for although it stands in no line: somebody asks.
+    all: bool,
 }
 
 /// The status line. Whatever is wrong with the input, a line comes out: without one it would vanish.
@@ -45,18 +47,14 @@ pub fn wrap(input: &[u8], command: &[String]) -> Signal {
     statusline(input).with_complaint(Some(format!("cannot start the status line {command:?}: {error}")))
 }
 
-/// The line as it would be shown, and each segment of it; nothing is published.
-pub fn explain(input: &[u8]) -> (String, Vec<Explained>, Vec<String>) {
-    let call = Call::read(input);
-    let view = call.view(&mut call.figures(call.known().as_ref()));
+/// The line as it would be shown (in a terminal so wide, unless `COLUMNS` says otherwise), each segment of it, and what
+/// is wrong; nothing is published.
+pub fn explain(input: &[u8], columns: Option<usize>) -> (String, Vec<Explained>, Vec<String>) {
+    let call = Call { all: true, ..Call::read(input) };
+    let mut view = call.view(&mut call.figures(call.known().as_ref()));
+    view.columns = view.columns.or(columns);
     let look = &call.settings.statusline;
     (render(&view, look), explained(&view, look), call.complaints)
-}
-
-/// What there is to show, for a configurator that tries other looks on it.
-pub fn preview(input: &[u8], settings: &Settings) -> View {
-    let call = Call { settings: settings.clone(), ..Call::read(input) };
-    call.view(&mut call.figures(call.known().as_ref()))
 }
 
 impl Call<'_> {
@@ -71,7 +69,7 @@ impl Call<'_> {
         let project = Project::at(Path::new(place));
         let (settings, trouble) = config::load(&project);
         complaints.extend(trouble.map(|trouble| trouble.to_string()));
-        Call { input, payload, project, settings, complaints }
+        Call { input, payload, project, settings, complaints, all: false }
     }
 
     fn session_id(&self) -> &str {
@@ -117,6 +115,6 @@ impl Call<'_> {
 
     /// Whether a segment is wanted that this is needed for.
     fn shows(&self, kind: Kind) -> bool {
-        self.settings.statusline.shows(kind)
+        self.all || self.settings.statusline.shows(kind)
     }
 }

@@ -1,0 +1,70 @@
+//! `plimsoll statusline explain`.
+
+use super::payload::{self, Origin};
+use crate::say;
+use crate::status::terminal_columns;
+use clap::Args;
+use policy::statusline::Explained;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// How to tell it.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArguments {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Tells it.
+pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
+    let (input, origin) = payload::find();
+    let (line, segments, complaints) = flows::statusline::explain(&input, terminal_columns());
+    for complaint in &complaints {
+        crate::say_error(complaint);
+    }
+    say(if arguments.json {
+        in_json(&line, &segments, &origin)
+    } else {
+        in_words(&line, &segments, &origin)
+    });
+    ExitCode::SUCCESS
+}
+
+fn in_json(line: &str, segments: &[Explained], origin: &Origin) -> String {
+    let segment = |segment: &Explained| {
+        json!({
+            "name": segment.name,
+            "line": segment.line,
+            "shown": segment.shown.as_ref().ok(),
+            "hidden": segment.shown.as_ref().err(),
+            "what": segment.words,
+            "source": segment.source,
+            "fields": segment.fields.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+        })
+    };
+    json!({
+        "session": origin.words(),
+        "line": line,
+        "segments": segments.iter().map(segment).collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+fn in_words(line: &str, segments: &[Explained], origin: &Origin) -> String {
+    let mut told = vec![format!("Of {}:", origin.words()), String::new(), line.to_owned(), String::new()];
+    for segment in segments {
+        let shown = match &segment.shown {
+            Ok(text) => text.clone(),
+            Err(why) => format!("hidden: {why}"),
+        };
+        told.push(format!("{:<10} {shown}", segment.name));
+        let known = segment.fields.iter().filter(|(_, value)| !value.is_empty());
+        let fields: Vec<String> = known.map(|(field, value)| format!("{{{field}}} {value}")).collect();
+        if !fields.is_empty() {
+            told.push(format!("{:<10}   {}", "", fields.join(", ")));
+        }
+        told.push(format!("{:<10}   {}; from {}", "", segment.words, segment.source));
+    }
+    told.join("\n")
+}
