@@ -21,6 +21,8 @@ struct Call<'a> {
     settings: Settings,
     /// What is wrong with the input or the settings.
     complaints: Vec<String>,
+    /// The same of the settings, as short as a line has room for.
+    unsettled: Option<String>,
     /// Looked for although it stands in no line: somebody asks.
     all: bool,
 }
@@ -68,8 +70,12 @@ impl Call<'_> {
         let place = places.into_iter().flatten().next().map_or(".", String::as_str);
         let project = Project::at(Path::new(place));
         let (settings, trouble) = config::load(&project);
+        let unsettled = trouble.as_ref().map(|trouble| match trouble {
+            StoreError::Settings { path, why } => format!("{}: {why}", project.relative(path)),
+            other => other.to_string(),
+        });
         complaints.extend(trouble.map(|trouble| trouble.to_string()));
-        Call { input, payload, project, settings, complaints, all: false }
+        Call { input, payload, project, settings, complaints, unsettled, all: false }
     }
 
     fn session_id(&self) -> &str {

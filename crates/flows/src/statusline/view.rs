@@ -128,7 +128,7 @@ impl Call<'_> {
             let words = || format!("{} at {}: {}", fault.program, clock::in_short(at), fault.what);
             (is_ours && is_news).then(words)
         };
-        self.complaints.first().cloned().or_else(fault)
+        self.unsettled.clone().or_else(fault)
     }
 
     /// The user's own segments that stand in a line.

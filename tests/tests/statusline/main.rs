@@ -1,0 +1,31 @@
+//! The status line as its users meet it: foreign faults, repositories, values of their own, other lines.
+
+mod faults;
+mod git;
+mod own;
+mod wrap;
+
+use serde_json::{Value, json};
+use testkit::world::{Launch, World};
+
+/// A payload with something of everything, of a session in this project.
+fn payload(world: &World) -> Value {
+    payload_in(&world.project().to_string_lossy())
+}
+
+fn payload_in(place: &str) -> Value {
+    let fixture = testkit::fixtures().join("statusline/usage.rate_limits.json");
+    let text = std::fs::read_to_string(fixture).expect("a fixture").replace("/home/dev/project", place);
+    let mut payload: Value = serde_json::from_str(&text).expect("a payload");
+    payload["effort"] = json!({"level": "high"});
+    payload["cost"] = json!({
+        "total_cost_usd": 1.5, "total_duration_ms": 3_600_000, "total_lines_added": 12, "total_lines_removed": 3
+    });
+    payload
+}
+
+/// The status line with these settings, as the client would start it.
+fn line(world: &World, look: &Value) -> Launch {
+    world.write(".claude/plimsoll.json", &json!({"statusline": look}).to_string());
+    world.hook("plimsoll-statusline", &payload(world)).env("NO_COLOR", "1")
+}
