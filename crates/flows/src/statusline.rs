@@ -24,10 +24,13 @@ pub fn statusline(input: &[u8]) -> Signal {
         .as_deref()
         .or(payload.workspace.current_dir.as_deref())
         .or(payload.cwd.as_deref());
-    let project = Project::at(Path::new(directory.unwrap_or(".")));
+    let directory = Path::new(directory.unwrap_or("."));
+    let kept = Project::of_session(directory);
+    // The line is shown also where nothing can be kept.
+    let project = kept.as_ref().map_or_else(|_| Project::at(directory), Project::clone);
     let (settings, trouble) = config::load(&project);
     let line = render(&view(&payload, &project, &settings));
-    let published = publish(&payload, &project);
+    let published = kept.and_then(|project| publish(&payload, &project));
     Signal::text(Some(line)).with_complaint(complaint).with_complaint(trouble).with_complaint(published.err())
 }
 
