@@ -298,32 +298,30 @@ fn a_reader_that_is_gone_is_a_normal_end() {
 }
 
 #[test]
-fn a_project_that_cannot_be_written_costs_one_line() {
-    let below_proc = World::new();
-    let world = World::new();
-    transcript(&world, 50_000);
-    world.write(".claude", "not a folder");
-    transcript(&below_proc, 50_000);
-    for (world, project) in [(&world, world.project()), (&below_proc, PathBuf::from("/proc/1"))] {
+fn a_place_that_cannot_be_written_costs_one_line() {
+    let (in_project, at_home) = (World::new(), World::untouched());
+    std::fs::remove_dir(in_project.path(".claude/plimsoll")).expect("it is empty");
+    in_project.write(".claude/plimsoll", "not a folder");
+    let home = |world: &World| world.home().display().to_string();
+    for (world, home, named) in [
+        (&in_project, home(&in_project), in_project.project().display().to_string()),
+        (&at_home, "/proc/1".to_owned(), "/proc/1".to_owned()),
+    ] {
+        transcript(world, 50_000);
         for (program, event) in HOOKS {
             let input = payload(world, event).to_string();
             let command = world.command(bin_dir().join(program), &[]).stdin(input);
-            let finished = command.env("CLAUDE_PROJECT_DIR", project.display().to_string()).run();
+            let finished = command.env("HOME", home.clone()).run();
             // The gate keeps evidence only for a run, and has nothing to write here.
-            check(
-                program,
-                &finished,
-                usize::from(program != "plimsoll-stop-gate"),
-                &project.display().to_string(),
-            );
+            check(program, &finished, usize::from(program != "plimsoll-stop-gate"), &named);
         }
         let status = std::fs::read_to_string(fixtures().join("statusline/usage.1m.json")).unwrap();
-        let status = status.replace("/home/dev/project", &project.display().to_string());
-        let finished = feed(world, STATUS_LINE, status);
-        assert!(finished.code == Some(0) && finished.stdout.contains('▕'), "{finished:?}");
-        assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
+        let status = status.replace("/home/dev/project", &world.project().display().to_string());
+        let line = world.command(bin_dir().join(STATUS_LINE), &[]).stdin(status).env("HOME", home).run();
+        assert!(line.code == Some(0) && line.stdout.contains('▕'), "{line:?}");
+        assert_eq!(line.stderr.lines().count(), 1, "{line:?}");
     }
-    assert_eq!(world.read(".claude"), "not a folder");
+    assert_eq!(in_project.read(".claude/plimsoll"), "not a folder");
 }
 
 #[test]

@@ -220,6 +220,7 @@ fn two_tasks_and_no_task_are_refused() {
 fn a_project_that_cannot_be_written_is_named() {
     let mut world = world(ITEMS);
     let model = start(&mut world, honest);
+    std::fs::remove_dir_all(world.path(".claude")).expect("the folder of ours");
     world.write(".claude", "a file\n");
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "In the way"]);

@@ -163,7 +163,7 @@ fn a_followed_log_goes_on_with_the_resumed_run_and_ends_with_it() {
 
 #[test]
 fn where_nothing_has_happened_nothing_is_shown_and_nothing_is_written() {
-    let world = World::new();
+    let world = World::untouched();
     let before = world.git(&["status", "--porcelain", "--ignored"]);
     let log = world.plimsoll(&["log"]).run().expect_success();
     assert_eq!(log.stdout, "");

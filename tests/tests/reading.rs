@@ -87,6 +87,12 @@ fn used(text: &str) -> Option<u64> {
     read_bytes(text.as_bytes()).answer.map(|answer| answer.used)
 }
 
+/// As if no session had been here.
+fn forget(world: &World) {
+    fs::remove_dir_all(world.path(".claude")).expect("our own folder");
+    fs::create_dir_all(world.path(".claude/plimsoll")).expect("it was removed");
+}
+
 #[test]
 fn the_last_answer_of_the_main_conversation_counts() {
     let two = answer("msg_1", 100_000) + &answer("msg_2", 200_000);
@@ -367,7 +373,7 @@ fn what_is_no_file_is_unknown_and_never_hangs() {
             said["percent"].is_null() && said["reading"].is_null() && said["level"].is_null(),
             "{transcript:?} {said}"
         );
-        fs::remove_dir_all(world.path(".claude")).expect("our own folder");
+        forget(&world);
     }
     let pipe = world.path("pipe");
     assert!(tail::read(&pipe, &[]).is_err(), "the crate says why");
@@ -401,7 +407,7 @@ fn used_and_projected_are_what_was_sent_answered_and_added() {
             "{record}"
         );
         assert_eq!(reading["behind"], false, "{record}");
-        fs::remove_dir_all(world.path(".claude")).expect("our own folder");
+        forget(&world);
     }
 }
 
@@ -516,13 +522,13 @@ fn the_users_own_figure_is_the_last_source() {
     let env = [("CLAUDE_CONTEXT_PERCENT", "72")];
     hook_with(&world, &path, &json!("ok"), &env);
     assert_eq!(record(&world)["percent_used"], 10, "the transcript is better");
-    fs::remove_dir_all(world.path(".claude")).expect("our own folder");
+    forget(&world);
     let none = world.path("none.jsonl").display().to_string();
     let said = hook_with(&world, &none, &json!("ok"), &env);
     assert!(said.stdout.contains("CCS_WARNING|L1|72|"), "{said:?}");
     assert_eq!(record(&world)["reading"]["source"], "environment");
     for wrong in ["", "many", "-1", "101", "NaN", "inf"] {
-        fs::remove_dir_all(world.path(".claude")).expect("our own folder");
+        forget(&world);
         let said = hook_with(&world, &none, &json!("ok"), &[("CLAUDE_CONTEXT_PERCENT", wrong)]);
         assert_eq!(said.stdout.trim(), "{}", "{wrong:?}");
         world.write(".claude/x", "");

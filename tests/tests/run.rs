@@ -3,16 +3,19 @@
 use plimsoll_tests::{
     ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
 };
+use serde_json::{Value, json};
 use testkit::scripted_model::{Request, Step};
+use testkit::world::Finished;
 
 #[test]
 fn three_items_take_three_sessions_and_end_with_the_promise() {
     let mut world = world(ITEMS);
     let model = start(&mut world, honest);
-    let finished = run(&world, &[]);
+    let finished = run(&world, &["--json"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let state = world.json(".claude/ralph-state.json");
     assert_eq!(state["status"], "completed");
+    a_script_hears_every_step(&finished, &state, &journal(&world));
     assert_eq!(state["iteration"], 3);
     assert_eq!(state["completed_items"].as_array().expect("items").len(), 3);
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
@@ -38,6 +41,54 @@ fn three_items_take_three_sessions_and_end_with_the_promise() {
     );
 }
 
+/// Each line is an object of the journal's kind; the steps come in their order.
+fn a_script_hears_every_step(finished: &Finished, state: &Value, journal: &[Value]) {
+    let lines: Vec<Value> = finished
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    for line in &lines {
+        assert!(line["at"].is_string() && line["run_id"] == state["run_id"], "{line}");
+    }
+    let steps: Vec<(&str, u64)> = lines
+        .iter()
+        .map(|line| {
+            (line["event"].as_str().expect("an event"), line["iteration"].as_u64().expect("a number"))
+        })
+        // How often is looked is a matter of time.
+        .filter(|(event, _)| !matches!(*event, "reading" | "tool"))
+        .collect();
+    let of_each = ["planned", "client", "session_end", "iteration_closed", "verdict"];
+    let sessions = (1..=3).flat_map(|iteration| of_each.map(|event| (event, iteration)));
+    let expected: Vec<(&str, u64)> =
+        [("run_started", 0)].into_iter().chain(sessions).chain([("run_ended", 3)]).collect();
+    assert_eq!(steps, expected);
+    let marker = |line: &&Value| line["marker"].as_str().unwrap_or_default().to_owned();
+    let told: Vec<String> = events(&lines, "verdict").iter().map(marker).collect();
+    assert_eq!(told, markers(journal), "the same words as in the journal");
+    for (planned, closed) in events(&lines, "planned").iter().zip(events(&lines, "iteration_closed")) {
+        assert!(
+            planned["session_id"].is_string() && planned["session_id"] == closed["session_id"],
+            "{closed}"
+        );
+        assert_eq!(
+            (&closed["ending"], &closed["peak_percent"], &closed["ticked"]),
+            (&json!("completed"), &json!(3), &json!(1))
+        );
+        assert!(
+            closed["tokens"].as_u64() > Some(60_000) && closed["cost_usd"].as_f64() > Some(0.0),
+            "{closed}"
+        );
+    }
+    assert_eq!(events(&lines, "planned")[1]["item"], "Item two");
+    let end = lines.last().expect("an end");
+    assert_eq!(
+        (&end["status"], &end["exit_code"], &end["marker"]),
+        (&json!("completed"), &json!(0), &json!("RALPH_STOP|completed|3 items"))
+    );
+}
+
 #[test]
 fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
     let mut world = world(ITEMS);
@@ -57,8 +108,12 @@ fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
         };
         step.delay(LIFELIKE)
     });
-    let finished = run(&world, &[]);
+    let finished = run(&world, &["--json"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
+    let told = finished.json_lines();
+    let checkpoints = events(&told, "checkpoint");
+    assert_eq!(checkpoints.len(), 1, "{checkpoints:?}");
+    assert_eq!((&checkpoints[0]["percent"], &checkpoints[0]["iteration"]), (&json!(87), &json!(2)));
     let state = world.json(".claude/ralph-state.json");
     assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(4)));
     assert_eq!(state["context_history"][1]["peak_percent"], 87);

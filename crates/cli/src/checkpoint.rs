@@ -8,7 +8,7 @@ use flows::measure::{Question, measure};
 use session::handoff::Notes;
 use session::state::Cause;
 use session::text::counted;
-use session::{Marker, Reading};
+use session::{Marker, Reading, RunState};
 use std::process::ExitCode;
 use store::{Project, StoreError, config};
 
@@ -76,13 +76,44 @@ fn take(project: &Project, whose: &Whose, arguments: &CheckpointArguments) -> Re
     })?;
     let percent = measurement.reading.as_ref().and_then(Reading::percent);
     let marker = Marker::Checkpoint { level, percent, handoff: handoff.clone() };
-    let run = whose.run.as_ref().map(|run| {
-        format!(
-            "\nIteration {} of \"{}\", {}. The next session resumes from here; this one goes on.",
-            run.iteration,
-            run.task_name,
-            counted(run.todo_items.len(), "open item")
-        )
-    });
-    Ok(format!("{marker}\nHandoff: {handoff}{}", run.unwrap_or_default()))
+    Ok(format!("{marker}\n\n{}", told(whose.run.as_ref(), percent, &handoff)))
+}
+
+/// What a person sees of it, in Markdown.
+fn told(run: Option<&RunState>, percent: Option<u64>, handoff: &str) -> String {
+    let percent = percent.map_or("?".to_owned(), |percent| format!("{percent}%"));
+    let facts = format!("**Context**: {percent}\n**Handoff**: {handoff}\n");
+    let Some(run) = run else {
+        return format!(
+            "## Checkpoint Created\n\n{facts}\nThis session goes on. To go on in a fresh one, have it read the handoff."
+        );
+    };
+    let open = counted(run.todo_items.len(), "open item");
+    format!(
+        "## Ralph Checkpoint Created\n\n**Iteration**: {} of {}\n{facts}\nThe next session of \"{}\" ({open}) resumes from this point. This one goes on: a checkpoint on demand ends nothing.",
+        run.iteration, run.max_iterations, run.task_name
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_what_follows_and_promises_nothing_more() {
+        let run = RunState {
+            task_name: "Dates".into(),
+            iteration: 5,
+            max_iterations: 50,
+            todo_items: vec!["one".into()],
+            ..RunState::default()
+        };
+        assert_eq!(
+            told(Some(&run), Some(72), ".claude/handoffs/a.md"),
+            "## Ralph Checkpoint Created\n\n**Iteration**: 5 of 50\n**Context**: 72%\n**Handoff**: .claude/handoffs/a.md\n\nThe next session of \"Dates\" (1 open item) resumes from this point. This one goes on: a checkpoint on demand ends nothing."
+        );
+        let alone = told(None, None, "a.md");
+        assert!(alone.starts_with("## Checkpoint Created\n\n**Context**: ?\n**Handoff**: a.md\n"), "{alone}");
+        assert!(!alone.contains("Iteration") && alone.contains("have it read the handoff"), "{alone}");
+    }
 }

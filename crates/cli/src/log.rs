@@ -13,6 +13,7 @@ use clap::Args;
 use entry::Line;
 use journal::Journal;
 use page::Page;
+pub(crate) use sentence::Tone;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use store::{Project, environment, state_file};
@@ -69,6 +70,42 @@ fn chosen(teller: &mut Teller, lines: &[Line], run_id: Option<&str>, most: Optio
     let told: Vec<Told> = lines[first..].iter().filter_map(|line| teller.tell(line)).collect();
     let too_many = told.len().saturating_sub(most);
     told.into_iter().skip(too_many).collect()
+}
+
+/// The journal of a run in words, as it grows.
+#[derive(Debug)]
+pub(crate) struct Diary {
+    journal: Journal,
+    teller: Teller,
+    page: Page,
+    run_id: Option<String>,
+    has_begun: bool,
+}
+
+impl Diary {
+    /// Nothing has been read yet.
+    pub(crate) fn of(project: &Project) -> Diary {
+        Diary {
+            journal: Journal::new(project.journal()),
+            teller: Teller::default(),
+            page: Page::new(false),
+            run_id: present_run(project),
+            has_begun: false,
+        }
+    }
+
+    /// The lines that have come since the last time: at first all since the present run began. A journal that
+    /// cannot be read just now may be readable again later.
+    pub(crate) fn news(&mut self) -> Vec<(String, Tone)> {
+        let lines = self.journal.news().unwrap_or_default();
+        let told = if std::mem::replace(&mut self.has_begun, true) {
+            lines.iter().filter_map(|line| self.teller.tell(line)).collect()
+        } else {
+            chosen(&mut self.teller, &lines, self.run_id.as_deref(), None)
+        };
+        let page = &mut self.page;
+        told.iter().flat_map(|told| page.lines(told).into_iter().map(|line| (line, told.tone))).collect()
+    }
 }
 
 /// True on a terminal, unless the person wants none.

@@ -1,10 +1,13 @@
 //! What a person sees of a run: a bar on a terminal, plain lines elsewhere, JSON for scripts.
 
+mod json;
+
 use flows::iteration::Ended;
 use flows::run::{Progress, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
+use json::Json;
+pub(crate) use json::over;
 use policy::statusline::{LoadView, View, load_line};
-use serde_json::{Value, json};
 use session::level::Level;
 use session::text::{clip, counted, one_line, tokens};
 use session::{RunState, SessionRecord};
@@ -45,7 +48,7 @@ pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn Watcher>> {
         listen(signal, weight, counter)?;
     }
     Ok(match style {
-        Style::Json => Box::new(Json { interrupts }),
+        Style::Json => Box::new(Json::new(interrupts)),
         Style::Plain => Box::new(Lines { interrupts, bar: None, announced: Level::L0 }),
         Style::Bar => Box::new(Lines { interrupts, bar: Some(bar()), announced: Level::L0 }),
     })
@@ -202,6 +205,9 @@ fn line(progress: &Progress<'_>) -> Option<String> {
             one_line(reason)
         ),
         Progress::Note(words) => format!("   {words}"),
+        Progress::Fault { error, seconds } => format!("   {error}; trying again in {seconds} s"),
+        // The exit code and standard error tell it.
+        Progress::Over { .. } | Progress::Failed { .. } => return None,
         Progress::Load { .. } | Progress::Waiting { .. } => return None,
     })
 }
@@ -222,49 +228,4 @@ fn ending(ended: &Ended) -> String {
         .map(|detail| format!(" ({})", clip(&one_line(detail), 120)))
         .unwrap_or_default();
     format!("{}{detail}", value["ending"].as_str().unwrap_or_default())
-}
-
-struct Json {
-    interrupts: Arc<AtomicUsize>,
-}
-
-impl Watcher for Json {
-    fn interrupts(&self) -> usize {
-        self.interrupts.load(Ordering::SeqCst)
-    }
-
-    fn tell(&mut self, progress: &Progress<'_>) {
-        if let Some(event) = event(progress) {
-            drop(writeln!(std::io::stdout(), "{event}"));
-        }
-    }
-}
-
-fn event(progress: &Progress<'_>) -> Option<Value> {
-    Some(match progress {
-        Progress::Run { state } => {
-            json!({"event": "run", "run_id": state.run_id, "task_name": state.task_name, "max_iterations": state.max_iterations, "open": state.todo_items, "done": state.completed_items})
-        }
-        Progress::Iteration { state } => {
-            json!({"event": "iteration", "iteration": state.iteration, "session_id": state.session_id, "resuming": state.iteration_record.resuming, "item": state.item_in_hand()})
-        }
-        Progress::Client { model, version } => json!({"event": "client", "model": model, "version": version}),
-        Progress::Tool { name, detail } => json!({"event": "tool", "name": name, "detail": detail}),
-        Progress::Retry { status } => json!({"event": "retry", "status": status}),
-        Progress::Compacted => json!({"event": "compacted"}),
-        Progress::Load { state, record } => {
-            json!({"event": "load", "iteration": state.iteration, "percent": record.percent, "percent_used": record.percent_used, "level": record.announced.to_string()})
-        }
-        Progress::Ended { iteration, ended } => {
-            json!({"event": "ended", "iteration": iteration, "ending": serde_json::to_value(&ended.ending).unwrap_or_default(), "cost_usd": ended.cost_usd})
-        }
-        Progress::Judged { state, verdict } => {
-            json!({"event": "verdict", "iteration": state.iteration, "status": state.status.word(), "marker": verdict.marker().to_string(), "cost_usd": state.cost_usd})
-        }
-        Progress::Pause { until, seconds, reason } => {
-            json!({"event": "pause", "until": clock::stamp(*until), "seconds": seconds, "reason": reason})
-        }
-        Progress::Waiting { .. } => return None,
-        Progress::Note(words) => json!({"event": "note", "words": words}),
-    })
 }

@@ -34,7 +34,7 @@ pub(crate) struct RunArguments {
     /// Do not sit through pauses: exit with 6 instead
     #[arg(long)]
     no_wait: bool,
-    /// Print one JSON object per event
+    /// Print one JSON object a line: each step as it is taken, in the journal's words
     #[arg(long)]
     json: bool,
     /// Arguments passed on to the client (with --resume, none means those of before), such as `--model opus --allowedTools Bash Edit Write`
@@ -88,7 +88,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
         let ready = prepare(project, &options).map_err(|error| error.to_string())?;
         match start::resume(project, &changes).map_err(|error| error.to_string())? {
             Resumed::Open(state) => (ready, *state),
-            Resumed::Over(state) => return Ok(over(&state)),
+            Resumed::Over(state) => return Ok(over(&state, arguments.json)),
         }
     } else {
         let new = NewRun {
@@ -112,16 +112,22 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
 
 /// A run that was completed or cancelled stays so: 0. One that a person can open again says how, with the exit
 /// code of its end.
-fn over(state: &RunState) -> u8 {
+fn over(state: &RunState, json: bool) -> u8 {
     let for_good = matches!(state.status, Status::Completed | Status::Cancelled);
     let reason = match &state.last_verdict {
         Some(Verdict::Stop { reason, .. }) if !for_good => reason.clone(),
         _ => "this run is over".to_owned(),
     };
-    say(Marker::Stop { status: state.status, reason });
+    let code = if for_good { 0 } else { state.status.exit_code() };
+    let marker = Marker::Stop { status: state.status, reason };
+    if json {
+        say(progress::over(state, &marker, code));
+    } else {
+        say(marker);
+    }
     let then = if for_good { "there is nothing to resume" } else { way_on(state) };
     say_error(&format!("the run \"{}\" is over ({}): {then}", state.task_name, state.status));
-    if for_good { 0 } else { state.status.exit_code() }
+    code
 }
 
 /// What opens a run again, beside `plimsoll run --resume`.

@@ -4,6 +4,7 @@ pub(crate) mod columns;
 mod screen;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod words;
 
 use crate::{refused, say};
@@ -22,6 +23,9 @@ pub(crate) struct StatusArguments {
     /// Print the state as it stands in the file, with the session's record and whether a run is at work
     #[arg(long)]
     json: bool,
+    /// Show it on the whole screen, and stay with the run until you press q
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
 }
 
 /// So wide is a screen of which nobody knows anything, and so wide is a line that is still read easily.
@@ -32,6 +36,9 @@ const LEAST_WIDTH: usize = 40;
 /// Shows it: exit code 0, also where there is no run.
 pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     let project = Project::of_command();
+    if arguments.watch {
+        return watch::watch(&project);
+    }
     let state = match state_file::load(&project, None) {
         Ok(state) => state,
         Err(error) => return refused(&error),

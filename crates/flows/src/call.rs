@@ -33,7 +33,8 @@ impl Call {
             return Err("standard input is empty: expected one JSON object from Claude Code".to_owned());
         }
         let hook = Hook::parse(input).map_err(|error| format!("standard input is {error}"))?;
-        let project = Project::of_hook(hook.cwd.as_deref());
+        let project =
+            Project::of_hook(hook.cwd.as_deref()).map_err(|error| format!("{error}; {}", error.hint()))?;
         let (settings, complaint) = config::load(&project);
         Ok(Call {
             session_id: hook.session_id.clone().unwrap_or_default(),

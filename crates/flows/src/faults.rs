@@ -9,14 +9,16 @@ use store::{Project, environment, faults};
 /// by itself what is amiss and writes nothing but the reading. That the disk refuses is told already, or is the fault itself.
 pub fn note(input: &[u8], program: &str, complaints: &[String]) {
     let Some(hook) = Hook::parse(input).ok().filter(|hook| !hook.event.name().is_empty()) else { return };
-    let project = Project::of_hook(hook.cwd.as_deref());
+    let Ok(project) = Project::of_hook(hook.cwd.as_deref()) else { return };
     keep(&project, program, &hook.session_id.unwrap_or_default(), complaints);
 }
 
 /// The same after a panic, when nothing is at hand but the environment.
 pub fn note_without_payload(program: &str, complaints: &[String]) {
     let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
-    keep(&Project::of_hook(None), program, &session_id, complaints);
+    if let Ok(project) = Project::of_hook(None) {
+        keep(&project, program, &session_id, complaints);
+    }
 }
 
 fn keep(project: &Project, program: &str, session_id: &str, complaints: &[String]) {

@@ -74,7 +74,7 @@ pub fn run(
     watcher: &mut dyn Watcher,
 ) -> Result<u8, RunError> {
     let Ready { hooks, memory_arguments, client_arguments, era, _only } = ready;
-    for folder in [project.root(), &project.root().join(".claude"), &project.handoffs(), &project.copies()] {
+    for folder in [project.root(), &project.root().join(".claude"), project.handoffs(), &project.copies()] {
         disk::sweep_drafts(folder, process::has_pid);
     }
     let run_id = run.run_id.clone();
@@ -93,7 +93,7 @@ pub fn run(
     let (mut rounds, mut faults) = (0, 0);
     loop {
         match runner.go_on() {
-            Ok(Some(code)) => return Ok(code),
+            Ok(Some(code)) => return Ok(runner.over(code)),
             Ok(None) => (rounds, faults) = (rounds + 1, 0),
             Err(error) => {
                 faults += 1;
@@ -251,6 +251,12 @@ impl Runner<'_> {
         let now = state_file::load(self.project, Some(&self.run_id))?;
         self.watcher.tell(&Progress::Judged { state: now.as_ref().unwrap_or(state), verdict: &verdict });
         Ok(verdict)
+    }
+
+    fn over(&mut self, code: u8) -> u8 {
+        let state = state_file::load(self.project, Some(&self.run_id)).ok().flatten();
+        self.watcher.tell(&Progress::Over { state: state.as_ref(), code });
+        code
     }
 
     fn is_cancelled(&self) -> bool {

@@ -23,6 +23,8 @@ struct Call<'a> {
     complaints: Vec<String>,
     /// The same of the settings, as short as a line has room for.
     unsettled: Option<String>,
+    /// There is a place for what is published.
+    is_kept: bool,
     /// Looked for although it stands in no line: somebody asks.
     all: bool,
 }
@@ -68,14 +70,21 @@ impl Call<'_> {
         });
         let places = [&payload.workspace.project_dir, &payload.workspace.current_dir, &payload.cwd];
         let place = places.into_iter().flatten().next().map_or(".", String::as_str);
-        let project = Project::at(Path::new(place));
+        // The line is shown also where nothing can be kept.
+        let (project, is_kept) = match Project::of_session(Path::new(place)) {
+            Ok(project) => (project, true),
+            Err(error) => {
+                complaints.push(error.to_string());
+                (Project::at(Path::new(place)), false)
+            }
+        };
         let (settings, trouble) = config::load(&project);
         let unsettled = trouble.as_ref().map(|trouble| match trouble {
             StoreError::Settings { path, why } => format!("{}: {why}", project.relative(path)),
             other => other.to_string(),
         });
         complaints.extend(trouble.map(|trouble| trouble.to_string()));
-        Call { input, payload, project, settings, complaints, unsettled, all: false }
+        Call { input, payload, project, settings, complaints, unsettled, is_kept, all: false }
     }
 
     fn session_id(&self) -> &str {
@@ -106,7 +115,7 @@ impl Call<'_> {
 
     /// Writes only what has changed since the last call.
     fn publish(&self, known: Option<&StatusRecord>, record: &StatusRecord) -> Result<(), StoreError> {
-        if record.session_id.is_empty() || known == Some(record) {
+        if !self.is_kept || record.session_id.is_empty() || known == Some(record) {
             return Ok(());
         }
         let figures = |of: &StatusRecord| (of.model.clone(), of.window, of.used, of.output);

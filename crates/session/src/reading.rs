@@ -98,7 +98,7 @@ impl UsedSource {
 
 /// A share in whole percent, half up, as the client rounds it.
 pub fn percent(tokens: u64, window: u64) -> Option<u64> {
-    (window > 0).then(|| (tokens.saturating_mul(200) + window) / (window * 2))
+    (window > 0).then(|| tokens.saturating_mul(200).saturating_add(window) / window.saturating_mul(2))
 }
 
 impl Reading {

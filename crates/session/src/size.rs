@@ -34,6 +34,17 @@ impl Size {
         WORDS.iter().find(|(word, _)| item.contains(word)).map(|(_, size)| *size)
     }
 
+    /// As the original's table names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Size::Trivial => "trivial",
+            Size::Simple => "simple",
+            Size::Medium => "medium",
+            Size::Complex => "complex",
+            Size::VeryComplex => "very complex",
+        }
+    }
+
     /// The upper end of the share of a window that the original's table gives it, in percent.
     pub fn percent(self) -> u64 {
         match self {

@@ -1,58 +1,103 @@
 //! Every path of Plimsoll, in one place.
 
-use crate::{disk, environment};
+mod outside;
+
+use crate::{StoreError, disk, environment};
 use std::path::{Path, PathBuf};
 
-/// A project and where its files lie.
+/// A project and where its files lie: in the project itself, or, where nobody has asked for that, in a folder of
+/// its own among the user's state.
 #[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
     state: PathBuf,
+    own: PathBuf,
+    handoffs: PathBuf,
+    is_inside: bool,
 }
 
-const SESSIONS: &str = "/.claude/plimsoll/sessions/";
+const SESSIONS: &str = "/sessions/";
 
 impl Project {
     /// The project of a hook: the folder the client was started in, or else where the session stands.
-    pub fn of_hook(cwd: Option<&str>) -> Project {
+    pub fn of_hook(cwd: Option<&str>) -> Result<Project, StoreError> {
         let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
-        Project::at(&root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir))
+        Project::of_session(&root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir))
     }
 
     /// The project of a server that the client has started: the folder that the client names, else as a command's.
     pub fn of_server() -> Project {
         let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
         match root.filter(|root| disk::is_folder(root)) {
-            Some(root) => Project::at(&root),
+            Some(root) => Project::of_person(&root),
             None => Project::of_command(),
         }
     }
 
-    /// The project of a command: the nearest folder upwards that has a state or settings of ours or the
-    /// client's, else the repository, else where we stand.
+    /// The project of a command: the nearest folder upwards that has a state, then one with files of ours (in it,
+    /// or among the user's state) or the client's, else the repository, else where we stand.
     pub fn of_command() -> Project {
         let here = environment::current_dir();
         let home = environment::home();
-        let has = |name: &'static str| {
-            let home = home.clone();
-            move |folder: &&Path| disk::exists(&folder.join(name)) && Some(*folder) != home.as_deref()
+        let is_projects = |folder: &&Path| Some(*folder) != home.as_deref();
+        let has = |name: &'static str| move |folder: &&Path| disk::exists(&folder.join(name));
+        let keeps = |folder: &&Path| {
+            has(".claude/plimsoll")(folder) || outside::folder(folder).is_some_and(|own| disk::exists(&own))
         };
-        let found = here
-            .ancestors()
+        let upwards = || here.ancestors().filter(is_projects);
+        let found = upwards()
             .find(has(".claude/ralph-state.json"))
-            .or_else(|| here.ancestors().find(has(".claude/plimsoll")))
-            .or_else(|| here.ancestors().find(has(".claude")))
-            .or_else(|| here.ancestors().find(has(".git")));
-        Project::at(found.unwrap_or(&here))
+            .or_else(|| upwards().find(keeps))
+            .or_else(|| upwards().find(has(".claude")))
+            .or_else(|| upwards().find(has(".git")));
+        Project::of_person(found.unwrap_or(&here))
     }
 
-    /// The project at a folder.
+    /// The project at a folder, with its files where its sessions have them. A person who has no home, and asks for
+    /// something to be written, has it in the project.
+    fn of_person(root: &Path) -> Project {
+        Project::of_session(root).unwrap_or_else(|_| Project::at(root))
+    }
+
+    /// The project that a session works in. Only who has asked for it has our files in the project: a run, settings
+    /// of ours, or our hooks in the settings of the project itself. Everybody else installed us for the user alone.
+    pub fn of_session(root: &Path) -> Result<Project, StoreError> {
+        let project = Project::at(root);
+        // First what costs least and is true mostly.
+        if disk::exists(&project.own) || disk::exists(&project.settings()) || project.has_run() {
+            return Ok(project);
+        }
+        if outside::is_installed_in(root) {
+            return Ok(project);
+        }
+        let own = outside::folder(root).ok_or_else(|| StoreError::NoHome { project: root.to_owned() })?;
+        Ok(Project { handoffs: own.join("handoffs"), own, is_inside: false, ..project })
+    }
+
+    /// The project at a folder, with our files in it: a run's, or one that is about to have a run.
     pub fn at(root: &Path) -> Project {
         let state = match environment::variable("RALPH_STATE_FILE") {
             Some(file) => root.join(file),
             None => below(root, &["/.claude/ralph-state.json"]),
         };
-        Project { root: root.to_owned(), state }
+        Project {
+            root: root.to_owned(),
+            state,
+            own: below(root, &["/.claude/plimsoll"]),
+            handoffs: below(root, &["/.claude/handoffs"]),
+            is_inside: true,
+        }
+    }
+
+    /// A run in this project: its state, or the copy of one that an agent has cleaned away.
+    fn has_run(&self) -> bool {
+        disk::exists(&self.state) || disk::exists(&self.copies().join("ralph-state.json"))
+    }
+
+    /// Where sessions kept their files before the project had any of ours in it; none if they never did.
+    pub fn earlier(&self) -> Option<Project> {
+        let own = outside::folder(&self.root).filter(|own| self.is_inside && disk::exists(own))?;
+        Some(Project { handoffs: own.join("handoffs"), own, is_inside: false, ..self.clone() })
     }
 
     /// The project's folder.
@@ -70,14 +115,14 @@ impl Project {
         with_suffix(&self.state, ".lock")
     }
 
-    /// `.claude/handoffs`.
-    pub fn handoffs(&self) -> PathBuf {
-        self.root.join(".claude/handoffs")
+    /// Where handoffs lie: `.claude/handoffs`, or beside the rest of ours.
+    pub fn handoffs(&self) -> &Path {
+        &self.handoffs
     }
 
-    /// `.claude/plimsoll`.
-    pub fn own(&self) -> PathBuf {
-        below(&self.root, &["/.claude/plimsoll"])
+    /// The folder of our own files: `.claude/plimsoll`, or the project's among the user's state.
+    pub fn own(&self) -> &Path {
+        &self.own
     }
 
     /// The settings of the project.
@@ -87,7 +132,7 @@ impl Project {
 
     /// The journal.
     pub fn journal(&self) -> PathBuf {
-        self.own().join("journal.jsonl")
+        below(&self.own, &["/journal.jsonl"])
     }
 
     /// The last faults of our own hooks.
@@ -97,33 +142,33 @@ impl Project {
 
     /// The working memory.
     pub fn memory(&self) -> PathBuf {
-        below(&self.root, &["/.claude/plimsoll/memory"])
+        below(&self.own, &["/memory"])
     }
 
     /// The turn logs.
     pub fn turns(&self) -> PathBuf {
-        below(&self.root, &["/.claude/plimsoll/turns"])
+        below(&self.own, &["/turns"])
     }
 
     /// Windows learned from the client.
     pub fn windows(&self) -> PathBuf {
-        below(&self.root, &["/.claude/plimsoll/windows.json"])
+        below(&self.own, &["/windows.json"])
     }
 
     /// The record of one session; none for an id that is no plain name.
     pub fn session(&self, session_id: &str) -> Option<PathBuf> {
-        is_plain(session_id).then(|| below(&self.root, &[SESSIONS, session_id, ".json"]))
+        is_plain(session_id).then(|| below(&self.own, &[SESSIONS, session_id, ".json"]))
     }
 
     /// What the status line published about one session.
     pub fn status_record(&self, session_id: &str) -> Option<PathBuf> {
-        is_plain(session_id).then(|| below(&self.root, &[SESSIONS, session_id, ".status.json"]))
+        is_plain(session_id).then(|| below(&self.own, &[SESSIONS, session_id, ".status.json"]))
     }
 
     /// The captured output of a run.
     pub fn run_folder(&self, run_id: &str) -> PathBuf {
         let name = if is_plain(run_id) { run_id } else { "unnamed" };
-        self.own().join("runs").join(name)
+        self.own.join("runs").join(name)
     }
 
     /// The lock that the one `plimsoll run` of this project holds. It lies outside the project: an agent may
@@ -148,7 +193,8 @@ impl Project {
     /// Where copies of what an agent's `git clean -fdx` would take away are kept: inside the git folder, or
     /// beside our other files where there is none. Several projects of one repository have each their own.
     pub fn copies(&self) -> PathBuf {
-        let Some((tree, git)) = self.repository() else { return self.own().join("copies") };
+        let repository = self.repository().filter(|_| self.is_inside);
+        let Some((tree, git)) = repository else { return self.own.join("copies") };
         match self.root.strip_prefix(tree) {
             Ok(below) if below != Path::new("") => git.join("plimsoll/below").join(below),
             _ => git.join("plimsoll"),

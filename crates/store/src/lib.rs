@@ -65,6 +65,14 @@ pub enum StoreError {
         /// What is wrong.
         why: String,
     },
+    /// A session in a project without files of ours, and no home to keep them in.
+    #[error(
+        "there is no place for what is noted about sessions in {project}: neither HOME nor XDG_STATE_HOME is set"
+    )]
+    NoHome {
+        /// The project.
+        project: PathBuf,
+    },
     /// A path that should be a plain file is something else.
     #[error("{path} is not a plain file")]
     NotAFile {
@@ -83,6 +91,7 @@ impl StoreError {
             }
             StoreError::Corrupt { .. } => "look at the file, mend it or delete it",
             StoreError::Settings { .. } => "correct the file; until then the defaults are used",
+            StoreError::NoHome { .. } => "set HOME, or run `plimsoll init` in the project",
             StoreError::NotAFile { .. } => "point to a plain file",
         }
     }

@@ -41,16 +41,23 @@ impl TurnLog {
         TurnLog { folder, session_id: name.to_owned() }
     }
 
-    /// The logs of all sessions, the one that was written last at the end.
+    /// The logs of all sessions, the one that was written last at the end. Also those from before the project had
+    /// files of ours in it; of a session that went on since, the newer log has everything.
     pub fn all(project: &Project) -> Vec<TurnLog> {
-        let folder = project.turns();
-        let mut logs: Vec<(Option<std::time::SystemTime>, TurnLog)> = disk::names(&folder)
-            .iter()
-            .filter_map(|name| TurnLog::of(project, name.strip_suffix(".jsonl")?))
-            .map(|log| (disk::modified(&log.path()), log))
-            .collect();
+        let mut all = TurnLog::in_folder_of(project);
+        let earlier = project.earlier().map(|earlier| TurnLog::in_folder_of(&earlier)).unwrap_or_default();
+        let is_known = |log: &TurnLog| all.iter().any(|known| known.session_id == log.session_id);
+        let earlier: Vec<TurnLog> = earlier.into_iter().filter(|log| !is_known(log)).collect();
+        all.extend(earlier);
+        let mut logs: Vec<(Option<std::time::SystemTime>, TurnLog)> =
+            all.into_iter().map(|log| (disk::modified(&log.path()), log)).collect();
         logs.sort_by_key(|(modified, _)| *modified);
         logs.into_iter().map(|(_, log)| log).collect()
+    }
+
+    fn in_folder_of(project: &Project) -> Vec<TurnLog> {
+        let log = |name: &String| TurnLog::of(project, name.strip_suffix(".jsonl")?);
+        disk::names(&project.turns()).iter().filter_map(log).collect()
     }
 
     /// The session.

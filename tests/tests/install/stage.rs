@@ -26,7 +26,7 @@ impl Stage {
     }
 
     pub(crate) fn with_folder(name: &str, on_path: bool) -> Stage {
-        let mut world = World::new();
+        let mut world = World::untouched();
         let bin = world.home().join(name);
         let log = world.home().join("hooks.log");
         let recorder = format!(

@@ -187,11 +187,11 @@ fn a_call_that_is_cancelled_ends_its_command() {
 #[test]
 fn a_disk_in_trouble_is_an_answer_and_the_server_goes_on() {
     let world = World::without_git();
-    world.write(".claude/plimsoll", "a file where the folder should be");
+    world.write(".claude/plimsoll/memory", "a file where the folder should be");
     let mut client = Client::start(&world, &[]);
     let said = client.refused("update_registers", json!({"R2_NEXT": "x"}));
     assert!(said.contains("hint: check the path"), "{said}");
-    std::fs::remove_file(world.path(".claude/plimsoll")).expect("the file");
+    std::fs::remove_file(world.path(".claude/plimsoll/memory")).expect("the file");
     assert_eq!(client.ok("update_registers", json!({"R2_NEXT": "x"})), "ok r1");
 }
 

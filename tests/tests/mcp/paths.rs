@@ -45,7 +45,7 @@ fn no_path_leads_out_of_the_project() {
     for path in ["inside/a.txt", "./inside//a.txt", "within/a.txt", &within] {
         assert_eq!(client.ok("read_file", json!({"path": path})), "a", "{path}");
     }
-    assert_eq!(client.ok("list_files", json!({})), "absolute@\ndangling@\ninside/\nlink@\nwithin@");
+    assert_eq!(client.ok("list_files", json!({})), ".claude/\nabsolute@\ndangling@\ninside/\nlink@\nwithin@");
 }
 
 #[test]

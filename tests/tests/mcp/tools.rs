@@ -189,5 +189,5 @@ fn the_project_is_the_one_that_the_client_names() {
     client.ok("update_registers", json!({"R2_NEXT": "x"}));
     client.ok("write_file", json!({"path": "here", "content": "x"}));
     assert!(other.join(".claude/plimsoll/memory/log.jsonl").exists() && other.join("here").exists());
-    assert!(!world.exists(".claude"));
+    assert!(!world.exists(".claude/plimsoll/memory") && !world.exists("here"));
 }

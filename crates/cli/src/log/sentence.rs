@@ -17,7 +17,7 @@ pub(super) enum Sentence {
 
 /// How a line sounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     /// As most do.
     Plain,
     /// A step of the run.

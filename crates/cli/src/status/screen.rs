@@ -32,7 +32,7 @@ pub(super) struct View<'a> {
 /// So many done items and so many open ones are named.
 const NAMED: usize = 3;
 /// Where the words begin behind a title.
-const INDENT: usize = 13;
+pub(super) const INDENT: usize = 13;
 
 impl View<'_> {
     /// The lines. What has nothing to say is left out; what says much is cut.
@@ -68,7 +68,7 @@ impl View<'_> {
         [self.line(title, first)].into_iter().chain(second).collect()
     }
 
-    fn in_hand(&self) -> Option<String> {
+    pub(super) fn in_hand(&self) -> Option<String> {
         if self.state.status.is_over() || self.state.iteration == 0 {
             return None;
         }
@@ -78,7 +78,7 @@ impl View<'_> {
         Some(format!("{}{session}{}", item.unwrap_or_default(), percent.unwrap_or_default()))
     }
 
-    fn items(&self) -> Vec<String> {
+    pub(super) fn items(&self) -> Vec<String> {
         let (done, open) = (self.state.completed_items.len(), self.state.todo_items.len());
         if done + open == 0 {
             return vec![self.line("Items", "none: promise and verify commands decide")];
@@ -134,7 +134,7 @@ impl View<'_> {
         (!peaks.is_empty()).then(|| format!("{peaks}{legend}"))
     }
 
-    fn checkpoints(&self) -> Option<String> {
+    pub(super) fn checkpoints(&self) -> Option<String> {
         let last = &self.state.context_checkpoint;
         if last.handoff_file.is_empty() {
             return None;
@@ -149,7 +149,7 @@ impl View<'_> {
         Some(format!("{}the last: {} {of}", with_one(number), last.handoff_file))
     }
 
-    fn cost(&self) -> String {
+    pub(super) fn cost(&self) -> String {
         let (state, limits) = (self.state, &self.state.limits);
         let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
         let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
@@ -157,7 +157,7 @@ impl View<'_> {
         format!("{about}${:.2}{money}, {}{most} tokens", state.cost_usd, tokens(state.tokens))
     }
 
-    fn quota(&self) -> Option<String> {
+    pub(super) fn quota(&self) -> Option<String> {
         let quota = &self.state.quota;
         let windows = [("five-hour", &quota.five_hour), ("weekly", &quota.seven_day)];
         let known: Vec<String> = windows
@@ -169,7 +169,7 @@ impl View<'_> {
         (!known.is_empty()).then(|| format!("{}{stop}", known.join(", ")))
     }
 
-    fn time(&self) -> String {
+    pub(super) fn time(&self) -> String {
         let state = self.state;
         let started = clock::parse(&state.started_at);
         let ended = state.ended_at.as_deref().and_then(clock::parse);

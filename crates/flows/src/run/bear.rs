@@ -32,10 +32,11 @@ impl Runner<'_> {
     pub(super) fn bear(&mut self, error: RunError, faults: u32, is_first: bool) -> Result<(), RunError> {
         if is_first || faults > FAULTS_BORNE || !error.may_pass() || self.watcher.interrupts() > 0 {
             self.give_up(&error, is_first);
+            self.watcher.tell(&Progress::Failed { error: error.to_string() });
             return Err(error);
         }
         let patience = Duration::from_millis(policy::pause::backoff_ms(faults, 0.5));
-        self.watcher.tell(&Progress::Note(format!("{error}; trying again in {} s", patience.as_secs())));
+        self.watcher.tell(&Progress::Fault { error: error.to_string(), seconds: patience.as_secs() });
         self.note_fault(&error, "tries again");
         let begun = Instant::now();
         while begun.elapsed() < patience && self.watcher.interrupts() == 0 && !self.is_cancelled() {

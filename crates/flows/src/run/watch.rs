@@ -72,8 +72,27 @@ pub enum Progress<'a> {
         /// Until when.
         until: chrono::DateTime<chrono::Utc>,
     },
+    /// A fault of the surroundings is borne.
+    Fault {
+        /// What went wrong.
+        error: String,
+        /// When it is tried again.
+        seconds: u64,
+    },
     /// Something a person should know.
     Note(String),
+    /// The program ends.
+    Over {
+        /// The run as it is left; none where its state is gone.
+        state: Option<&'a RunState>,
+        /// The exit code.
+        code: u8,
+    },
+    /// The program ends because the run could not go on.
+    Failed {
+        /// Why.
+        error: String,
+    },
 }
 
 /// One who watches, and may interrupt.

@@ -115,7 +115,7 @@ mod tests {
         // The copy goes with every change.
         change(&project, "mcp", &[alloc("b")]).unwrap();
         let live = load(&project).unwrap();
-        disk::rename(&project.own(), &folder.path().join("cleaned")).unwrap();
+        disk::rename(project.own(), &folder.path().join("cleaned")).unwrap();
         // Whoever writes next brings it back.
         change(&project, "mcp", &[alloc("c")]).unwrap();
         assert_eq!(load(&project).unwrap().heap[..2], live.heap[..]);
@@ -124,7 +124,7 @@ mod tests {
         keep(&project).unwrap();
         assert_eq!(load(&project).unwrap().heap.len(), 3, "what was overwritten comes back");
         forget_copy(&project).unwrap();
-        disk::rename(&project.own(), &folder.path().join("removed")).unwrap();
+        disk::rename(project.own(), &folder.path().join("removed")).unwrap();
         keep(&project).unwrap();
         assert!(!exists(&project));
     }

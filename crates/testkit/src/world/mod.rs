@@ -37,12 +37,17 @@ impl World {
     /// A world whose project is a git repository with one commit on `main`.
     #[expect(clippy::new_without_default, reason = "a world is made, not a default value")]
     pub fn new() -> World {
-        World::build(true)
+        World::build(true, true)
+    }
+
+    /// The same, and nothing of ours has ever been in the project.
+    pub fn untouched() -> World {
+        World::build(true, false)
     }
 
     /// A world whose project is a plain folder.
     pub fn without_git() -> World {
-        World::build(false)
+        World::build(false, true)
     }
 
     /// The same world with only the client on its PATH: our own programs are not even built.
@@ -51,7 +56,7 @@ impl World {
         self
     }
 
-    fn build(with_git: bool) -> World {
+    fn build(with_git: bool, with_ours: bool) -> World {
         let folder = tempfile::Builder::new().prefix("plimsoll-test-").tempdir().expect("a temporary folder");
         let root = folder.path().canonicalize().expect("the temporary folder exists");
         let home = root.join("home");
@@ -70,7 +75,10 @@ impl World {
             with_client: false,
         };
         write(&world.client_file(), &first_client_file().to_string());
-        world.project_at("project");
+        match with_ours {
+            true => world.project_at("project"),
+            false => world.untouched_project_at("project"),
+        };
         world
     }
 
@@ -84,8 +92,16 @@ impl World {
         self.root.join("project")
     }
 
-    /// Makes another project beside the first, known to the client as trusted.
+    /// Makes another project beside the first, known to the client as trusted. Our files lie in it, as after
+    /// `plimsoll init` or a run.
     pub fn project_at(&self, name: &str) -> PathBuf {
+        let project = self.untouched_project_at(name);
+        fs::create_dir_all(project.join(".claude/plimsoll")).expect("the temporary folder is writable");
+        project
+    }
+
+    /// The same without a file of ours: what is noted about its sessions is kept outside.
+    pub fn untouched_project_at(&self, name: &str) -> PathBuf {
         let project = self.root.join(name);
         fs::create_dir_all(&project).expect("the temporary folder is writable");
         self.trust(&project);

@@ -1,0 +1,58 @@
+//! What the keys do.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// How the person looks at the screen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Look {
+    /// So many lines of the log lie below what is shown; 0 follows it.
+    pub(super) above: usize,
+    /// The keys are explained.
+    pub(super) help: bool,
+    /// False with `NO_COLOR`.
+    pub(super) colours: bool,
+}
+
+/// So many lines a page is, whatever the window: some of the last page stays in sight.
+const PAGE: usize = 10;
+
+/// What the keys do, for people.
+pub(super) const KEYS: [(&str, &str); 4] = [
+    ("q, Esc, Ctrl-C", "leave; the run goes on"),
+    ("Up, Down", "one line of the log back or on"),
+    ("PgUp, PgDn", "ten lines"),
+    ("Home, End", "to its beginning; to its end, and follow it"),
+];
+
+impl Look {
+    /// Takes a key; true when the person leaves. The log has so many lines.
+    pub(super) fn press(&mut self, key: KeyEvent, lines: usize) -> bool {
+        if key.kind == KeyEventKind::Release {
+            return false;
+        }
+        let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if with_control => return true,
+            KeyCode::Char('q') => return true,
+            KeyCode::Esc if !self.help => return true,
+            KeyCode::Esc => self.help = false,
+            KeyCode::Char('?' | 'h') => self.help = !self.help,
+            KeyCode::Up | KeyCode::Char('k') => self.above += 1,
+            KeyCode::Down | KeyCode::Char('j') => self.above = self.above.saturating_sub(1),
+            KeyCode::PageUp => self.above += PAGE,
+            KeyCode::PageDown => self.above = self.above.saturating_sub(PAGE),
+            KeyCode::Home => self.above = lines,
+            KeyCode::End => self.above = 0,
+            _ => {}
+        }
+        self.above = self.above.min(lines.saturating_sub(1));
+        false
+    }
+
+    /// Who reads further up is not moved by what comes.
+    pub(super) fn keep_place(&mut self, news: usize) {
+        if self.above > 0 {
+            self.above += news;
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What the screen shows, as the files tell it at one moment.
+
+use super::super::{is_at_work, living_client};
+use crate::log::Tone;
+use chrono::{DateTime, Utc};
+use flows::measure::{Question, marks};
+use session::level::Marks;
+use session::{Reading, RunState, SessionRecord};
+use store::{Project, clock, config, sessions, state_file};
+
+/// What the screen shows.
+#[derive(Debug, Clone)]
+pub(super) struct Scene {
+    /// The project, for people.
+    pub(super) root: String,
+    /// The run; none where there is none.
+    pub(super) state: Option<RunState>,
+    /// Why the state cannot be read.
+    pub(super) trouble: Option<String>,
+    /// How full the present session is, as its hooks saw it last.
+    pub(super) reading: Option<Reading>,
+    /// Where its levels begin.
+    pub(super) marks: Option<Marks>,
+    /// True while a `plimsoll run` works or waits.
+    pub(super) at_work: bool,
+    /// The client of the present session, while it lives.
+    pub(super) client: Option<u32>,
+    /// Where the journal lies.
+    pub(super) journal: String,
+    /// Now.
+    pub(super) now: DateTime<Utc>,
+    /// The log, oldest line first.
+    pub(super) log: Vec<(String, Tone)>,
+}
+
+impl Scene {
+    /// Looks at the project; the log is read apart.
+    pub(super) fn of(project: &Project) -> Scene {
+        let (state, trouble) = match state_file::load(project, None) {
+            Ok(state) => (state, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let session_id = state.as_ref().and_then(|state| state.session_id.as_ref());
+        let record = session_id.map(|id| sessions::load(project, id)).unwrap_or_default();
+        Scene {
+            root: project.root().display().to_string(),
+            client: state.as_ref().and_then(living_client),
+            marks: marks_of(project, &record),
+            reading: record.reading,
+            state,
+            trouble,
+            at_work: is_at_work(project),
+            journal: project.relative(&project.journal()),
+            now: clock::now(),
+            log: Vec::new(),
+        }
+    }
+}
+
+fn marks_of(project: &Project, record: &SessionRecord) -> Option<Marks> {
+    let reading = record.reading.as_ref()?;
+    let (settings, _) = config::load(project);
+    let question = Question { project, settings: &settings, record, transcript: None, calls: &[] };
+    Some(marks(&question, reading.window.as_ref()?, reading.model.as_deref()))
+}

@@ -1,0 +1,103 @@
+//! `/ralph context` and `/ralph checkpoint` in the real client: what a person sees of them.
+
+use serde_json::Value;
+use std::time::Duration;
+use testkit::scripted_model::{Request, ScriptedModel, Step};
+use testkit::terminal::Terminal;
+use testkit::world::World;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A project with our hooks and commands and a run whose first session is the next that starts here.
+fn world() -> World {
+    let mut world =
+        plimsoll_tests::world("# Plan\n\n- [ ] Implement OAuth callback (medium)\n- [ ] Log out\n");
+    world.plimsoll(&["init"]).run().expect_success();
+    let started = world.plimsoll(&["start", "--objective", "Do the plan.", "--name", "Auth"]).run();
+    let run_id = world.json(".claude/ralph-state.json")["run_id"].as_str().expect("a run").to_owned();
+    assert!(started.expect_success().stdout.contains(&run_id));
+    world.set_env("PLIMSOLL_RUN_ID", run_id);
+    world
+}
+
+/// A model that does what the command's text asks for: runs the named command and answers with what it printed,
+/// from the heading on. It looks around first, so that the session has a figure which the client has written down.
+fn obedient(command: &'static str) -> ScriptedModel {
+    let calls = [Step::bash("plimsoll --version"), Step::bash(command)];
+    let answer = move |request: &Request| {
+        let results = request.tool_results();
+        match calls.get(results.len()) {
+            Some(call) => call.clone().usage(668_000).delay(plimsoll_tests::LIFELIKE),
+            None => {
+                let printed = &results[1].1;
+                Step::text(&printed[printed.find("##").unwrap_or_default()..]).usage(669_000)
+            }
+        }
+    };
+    ScriptedModel::start(answer)
+}
+
+/// No permission is given but the command's own.
+fn ask(world: &World, prompt: &str) -> Value {
+    let args =
+        ["-p", prompt, "--model", "opus", "--permission-mode", "default", "--output-format", "stream-json"];
+    world.claude(&[&args[..], &["--verbose"]].concat()).run().expect_success().result()
+}
+
+#[test]
+fn a_headless_session_answers_with_the_table_of_its_run() {
+    let mut world = world();
+    let model = obedient("plimsoll context");
+    world.use_model(&model);
+    let result = ask(&world, "/ralph context");
+    let told = model.main_requests()[0].last_text();
+    assert!(told.contains("`context`: `plimsoll context`. Your whole answer is what it printed"), "{told}");
+    let shown = result["result"].as_str().unwrap_or_default();
+    for row in [
+        "## Ralph Context Status",
+        "| Current Context     | 67% (668k of 1M tokens) |",
+        "| Level               | L0 (Normal) |",
+        "| Estimated Remaining | ~182k tokens to the checkpoint, ",
+        "| Current Item        | \"Implement OAuth callback (medium)\" |",
+        "| Item Complexity     | Medium (est. 40% of the window) |",
+        "| Iteration           | 1 of 50 (\"Auth\") |",
+        "**Recommendation**: ",
+        "Checkpoint will trigger automatically at 85%.",
+    ] {
+        assert!(shown.contains(row), "{row}\n{result}");
+    }
+}
+
+#[test]
+fn a_checkpoint_is_told_with_its_iteration_and_what_follows() {
+    let mut world = world();
+    let model = obedient("plimsoll checkpoint --summary 'The form is done.'");
+    world.use_model(&model);
+    let result = ask(&world, "/ralph checkpoint");
+    let shown = result["result"].as_str().unwrap_or_default();
+    let start = "## Ralph Checkpoint Created\n\n**Iteration**: 1 of 50\n**Context**: 67%\n**Handoff**: .claude/handoffs/";
+    assert!(shown.starts_with(start), "{result}");
+    assert!(shown.ends_with("a checkpoint on demand ends nothing."), "{result}");
+    let results = model.main_requests().last().expect("a request").tool_results();
+    assert!(results[1].1.starts_with("CCS_CHECKPOINT_TRIGGERED|L0|67|.claude/handoffs/"), "{results:?}");
+}
+
+#[test]
+fn on_a_screen_the_table_is_a_table() {
+    let mut world = world();
+    let model = obedient("plimsoll context");
+    world.use_model(&model);
+    let args = ["--model", "opus", "--permission-mode", "default"];
+    let mut terminal = Terminal::claude(&world, &args, 140, 50);
+    terminal.wait_for("❯", SOON);
+    terminal.type_text("/ralph context");
+    terminal.wait_for("/ralph context", SOON);
+    terminal.press_enter();
+    let screen = terminal.wait_for("Checkpoint will trigger automatically at 85%.", SOON);
+    for words in
+        ["Ralph Context Status", "67% (668k of 1M tokens)", "L0 (Normal)", "Medium (est. 40% of the window)"]
+    {
+        assert!(screen.contains(words), "{words}\n{screen}");
+    }
+    terminal.close();
+}

@@ -1,0 +1,63 @@
+//! `plimsoll status --watch` on a real terminal.
+
+use serde_json::json;
+use std::time::Duration;
+use testkit::bin_dir;
+use testkit::terminal::Terminal;
+use testkit::world::World;
+
+const SOON: Duration = Duration::from_secs(20);
+const STATE: &str = ".claude/ralph-state.json";
+
+fn world() -> World {
+    let world = plimsoll_tests::world(plimsoll_tests::ITEMS);
+    world.plimsoll(&["start", "--objective", "Do the plan.", "--name", "Dates"]).run().expect_success();
+    world
+}
+
+/// A shell that shows what the program leaves behind: its exit code, and whether the terminal is as it was.
+fn watched(world: &World, command: &str) -> Terminal {
+    let line = format!(
+        "before=$(stty -g); {command}; echo \"exit $?\"; test \"$before\" = \"$(stty -g)\" && echo as-before"
+    );
+    let path = format!("{}:/usr/bin:/bin", bin_dir().display());
+    Terminal::start(world, "/usr/bin/env", &[&format!("PATH={path}"), "/bin/sh", "-c", &line], 80, 24)
+}
+
+#[test]
+fn it_follows_the_run_to_its_end_and_stays_until_the_person_leaves() {
+    let world = world();
+    let mut terminal = watched(&world, "plimsoll status --watch");
+    let screen = terminal.wait_for("Dates · session 1/50 · running", SOON);
+    assert!(screen.contains("Item one") && screen.contains("run \"Dates\" started: 3 items"), "{screen}");
+    let mut state = world.json(STATE);
+    state["status"] = json!("completed");
+    state["revision"] = json!(state["revision"].as_u64().unwrap_or_default() + 1);
+    state["last_verdict"] = json!({"verdict": "stop", "status": "completed", "reason": "3 items"});
+    world.write(STATE, &state.to_string());
+    terminal.wait_for("Dates · session 1/50 · completed", SOON);
+    terminal.type_text("?");
+    terminal.wait_for("leave; the run goes on", SOON);
+    terminal.type_text("q");
+    let screen = terminal.wait_for("as-before", SOON);
+    assert!(screen.contains("exit 0") && !screen.contains("session 1/50"), "{screen}");
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    let world = world();
+    for (signal, code) in [("TERM", 143), ("HUP", 129)] {
+        let command = format!("timeout --foreground --preserve-status -s {signal} 2 plimsoll status --watch");
+        let terminal = watched(&world, &command);
+        terminal.wait_for("session 1/50", SOON);
+        let screen = terminal.wait_for("as-before", SOON);
+        assert!(screen.contains(&format!("exit {code}")) && !screen.contains("session 1/50"), "{screen}");
+    }
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_use() {
+    let finished = world().plimsoll(&["status", "--watch"]).run();
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
+    assert!(finished.stderr.contains("plimsoll status --json"), "{finished:?}");
+}
