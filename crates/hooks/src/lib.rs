@@ -1,7 +1,9 @@
 //! The hook programs: each reads one JSON document, decides and writes (in `flows`), and signals. No options (but for
-//! the part that an entry of `plimsoll-memory` tells), no shell, no thread, and never the session's end by a fault of our own.
+//! the part that an entry of `plimsoll-memory` tells, and the word by which a plugin's entry is known), no shell, no thread,
+//! and never the session's end by a fault of our own.
 
 use flows::Signal;
+use flows::plugin::{self, Brought};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -15,12 +17,25 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 /// Runs one hook: standard input in, the signal out.
 pub fn run(flow: impl FnOnce(&[u8]) -> Signal) -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
+    if brought() == Brought::ByPlugin && plugin::gives_way(&own_name()) {
+        return ExitCode::SUCCESS;
+    }
     let signal = match store::disk::read_stdin(LONGEST_INPUT) {
         Ok(input) => flow(&input),
         Err(error) => Signal::default().with_complaint(Some(format!("cannot read standard input: {error}"))),
     };
     emit(&signal);
     ExitCode::from(signal.exit)
+}
+
+/// Whose entry has started this program.
+pub fn brought() -> Brought {
+    Brought::of(std::env::args().skip(1))
+}
+
+fn own_name() -> String {
+    let program = std::env::args().next().unwrap_or_default();
+    program.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 /// A panic is a fault of ours: one line for a person, nothing for the client, and its session goes on. A release
@@ -36,8 +51,7 @@ fn emit(signal: &Signal) {
     if let Some(text) = &signal.stdout {
         let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
     }
-    let program = std::env::args().next().unwrap_or_default();
-    let name = program.rsplit('/').next().unwrap_or_default();
+    let name = own_name();
     for complaint in &signal.complaints {
         let _ = std::io::stderr().write_all(format!("{name}: {complaint}\n").as_bytes());
     }

@@ -1,0 +1,23 @@
+//! The plugin installed from a checkout, as a marketplace of one.
+
+use super::stage::{turn_log, world};
+use testkit::scripted_model::{ScriptedModel, Step};
+use testkit::workspace_root;
+
+#[test]
+fn a_checkout_is_a_marketplace_from_which_the_plugin_is_installed_for_all_sessions() {
+    let model = ScriptedModel::steps(vec![Step::bash("echo hi"), Step::text("done")]);
+    let world = world(&model);
+    let checkout = workspace_root().display().to_string();
+    world.claude(&["plugin", "marketplace", "add", &checkout]).run().expect_success();
+    world.claude(&["plugin", "install", "plimsoll@plimsoll"]).run().expect_success();
+    let session = ["-p", "hi", "--output-format", "json", "--model", "opus", "--allowedTools", "Bash"];
+    world.claude(&session).run().expect_success();
+    let first = model.main_requests().into_iter().next().expect("a request");
+    assert!(super::stage::tools(&first).contains(&"mcp__plugin_plimsoll_plimsoll__push_frame"), "{first:?}");
+    assert!(turn_log(&world).iter().any(|record| record["kind"] == "turn"));
+    world.claude(&["plugin", "uninstall", "plimsoll@plimsoll"]).run().expect_success();
+    world.claude(&session).run().expect_success();
+    let last = model.main_requests().into_iter().last().expect("a request");
+    assert!(super::stage::tools(&last).is_empty(), "{last:?}");
+}
