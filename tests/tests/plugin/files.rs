@@ -103,7 +103,12 @@ fn the_client_finds_no_fault_in_plugin_and_marketplace() {
     let world = World::without_git().without_plimsoll();
     for path in [folder(), workspace_root()] {
         let path = path.display().to_string();
-        let finished = world.claude(&["plugin", "validate", "--strict", &path]).run().expect_success();
-        assert!(finished.stdout.contains("passed") && !finished.stdout.contains('⚠'), "{}", finished.stdout);
+        let finished =
+            world.claude(&["plugin", "validate", "--strict", "--json", &path]).run().expect_success();
+        let report = finished.json();
+        assert_eq!((&report["success"], &report["contents"]), (&json!(true), &json!([])), "{report}");
+        for found in ["errors", "warnings", "notes"] {
+            assert_eq!(report["manifest"][found], json!([]), "{report}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The plugin installed from a checkout, as a marketplace of one.
 
-use super::stage::{turn_log, world};
+use super::stage::{count, turn_log, world};
+use session::log_line::Kind;
 use testkit::scripted_model::{ScriptedModel, Step};
 use testkit::workspace_root;
 
@@ -15,7 +16,7 @@ fn a_checkout_is_a_marketplace_from_which_the_plugin_is_installed_for_all_sessio
     world.claude(&session).run().expect_success();
     let first = model.main_requests().into_iter().next().expect("a request");
     assert!(super::stage::tools(&first).contains(&"mcp__plugin_plimsoll_plimsoll__push_frame"), "{first:?}");
-    assert!(turn_log(&world).iter().any(|record| record["kind"] == "turn"));
+    assert!(count(&turn_log(&world), Kind::Turn) > 0);
     world.claude(&["plugin", "uninstall", "plimsoll@plimsoll"]).run().expect_success();
     world.claude(&session).run().expect_success();
     let last = model.main_requests().into_iter().last().expect("a request");

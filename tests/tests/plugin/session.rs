@@ -1,6 +1,7 @@
 //! One session with the plugin alone.
 
-use super::stage::{past_the_first_level, session, tools, turn_log, world};
+use super::stage::{count, past_the_first_level, session, tools, turn_log, world};
+use session::log_line::Kind;
 use testkit::scripted_model::{ScriptedModel, Step};
 
 const WORD: &str = "Keep the public API as it is.";
@@ -32,8 +33,8 @@ fn the_level_is_announced_the_turns_are_logged_and_the_memory_is_told() {
     assert!(first.text().contains("- plimsoll:frame: Works in one frame"), "{}", first.text());
     let last = requests.last().expect("a request").text();
     assert_eq!(last.matches("CCS_WARNING|L1|72|").count(), 1, "{last}");
-    let turns = turn_log(&world).into_iter().filter(|record| record["kind"] == "turn").count();
-    assert_eq!(turns, 4, "{:#?}", turn_log(&world));
+    let log = turn_log(&world);
+    assert_eq!(count(&log, Kind::Turn), 4, "{log:?}");
 }
 
 #[test]

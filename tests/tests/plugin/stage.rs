@@ -1,7 +1,9 @@
 //! A session of the real client with the plugin.
 
-use serde_json::Value;
+use flows::turns::forwards;
+use session::log_line::Kind;
 use std::path::PathBuf;
+use store::{Project, TurnLog};
 use testkit::scripted_model::{Request, ScriptedModel, Step};
 use testkit::workspace_root;
 use testkit::world::{Finished, World};
@@ -42,11 +44,21 @@ pub(crate) fn tools(request: &Request) -> Vec<&str> {
     tools.iter().filter_map(|tool| tool["name"].as_str()).filter(|name| name.contains("plimsoll")).collect()
 }
 
-/// Every record of the turn logs.
-pub(crate) fn turn_log(world: &World) -> Vec<Value> {
-    let folder = world.path(".claude/plimsoll/turns");
-    let files = store::disk::names(&folder).into_iter().filter(|name| name.ends_with(".jsonl"));
-    let lines =
-        files.flat_map(|name| world.read(folder.join(name)).lines().map(str::to_owned).collect::<Vec<_>>());
-    lines.filter_map(|line| serde_json::from_str(&line).ok()).collect()
+/// What each record of the project's turn logs is.
+pub(crate) fn turn_log(world: &World) -> Vec<Kind> {
+    let project = Project::at(&world.project());
+    let names = store::disk::names(&project.turns());
+    let sessions = names.iter().filter_map(|name| name.strip_suffix(".jsonl"));
+    let mut kinds = Vec::new();
+    for session in sessions {
+        let log = TurnLog::of(&project, session).expect("a plain id");
+        let records = forwards(&log).expect("a log");
+        kinds.extend(records.map(|record| record.expect("a record").header.kind));
+    }
+    kinds
+}
+
+/// How many of them are of this kind.
+pub(crate) fn count(records: &[Kind], kind: Kind) -> usize {
+    records.iter().filter(|found| **found == kind).count()
 }
