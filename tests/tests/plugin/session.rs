@@ -33,6 +33,8 @@ fn the_level_is_announced_the_turns_are_logged_and_the_memory_is_told() {
     assert!(first.text().contains("- plimsoll:frame: Works in one frame"), "{}", first.text());
     let last = requests.last().expect("a request").text();
     assert_eq!(last.matches("CCS_WARNING|L1|72|").count(), 1, "{last}");
+    // Nobody has called `init` here, and yet an agent's `git add -A` takes nothing of ours.
+    assert_eq!(world.git(&["status", "--porcelain", "-uall"]), "");
     let log = turn_log(&world);
     assert_eq!(count(&log, Kind::Turn), 4, "{log:?}");
 }
