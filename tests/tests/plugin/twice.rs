@@ -41,9 +41,7 @@ fn beside(options: &[&str]) {
 
 #[test]
 fn a_project_with_our_hooks_and_one_with_the_memory_too_do_nothing_twice() {
-    for options in
-        [&["init"][..], &["init", "--memory"], &["init", "--memory", "--local"], &["init", "--user"]]
-    {
+    for options in [&["init"][..], &["init", "--memory"], &["init", "--user"]] {
         beside(options);
     }
 }
