@@ -3,6 +3,8 @@
 use crate::call::{Call, RUN_VARIABLE};
 use crate::capture::{self, Patience};
 use crate::compact;
+use crate::exclude::exclude_run_files;
+use crate::plugin::Brought;
 use crate::signal::Signal;
 use protocol::Reply;
 use protocol::event::{Event, Source};
@@ -16,8 +18,9 @@ use session::{RunState, SessionRecord, promise};
 use std::time::Duration;
 use store::{Durability, StoreError, TurnLog, clock, config, environment, journal, sessions, state_file};
 
-/// SessionStart.
-pub fn session_start(input: &[u8]) -> Signal {
+/// SessionStart. Where a plugin brings us, nobody has called `init` in this project: without our lines an agent's
+/// `git add -A` would take our files.
+pub fn session_start(input: &[u8], brought: Brought) -> Signal {
     let call = match Call::read(input) {
         Ok(call) => call,
         Err(complaint) => return Signal::fault(complaint),
@@ -26,11 +29,16 @@ pub fn session_start(input: &[u8]) -> Signal {
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return Signal::quiet();
     }
+    let unlisted = match brought {
+        Brought::ByPlugin => exclude_run_files(call.project.root(), &[]).err(),
+        Brought::ByHand => None,
+    };
     match begin(&call, start.source) {
         Ok(text) => {
             let untold = record_turns(&call, start.source).err().map(|error| capture::complaint(&error));
             Signal::reply(&Reply::default().tell_model("SessionStart", text))
                 .with_complaint(call.complaint)
+                .with_complaint(unlisted)
                 .with_complaint(untold)
         }
         Err(error) => Signal::fault(format!("{error}; {}", error.hint())),

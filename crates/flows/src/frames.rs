@@ -3,8 +3,9 @@
 
 use crate::call::Call;
 use crate::memory::{BY, PATIENCE, abandon, abandon_own, bring_back, owner, recover, stream, tell};
+use crate::plugin::Brought;
 use crate::signal::Signal;
-use policy::frames::{self, Begin, Caller, Use};
+use policy::frames::{self, Begin, Caller, Kind, Use};
 use protocol::Reply;
 use protocol::agent::{AgentCall, answer_telling};
 use protocol::event::{Event, Stop};
@@ -13,8 +14,13 @@ use session::memory::{Closing, Op, render};
 use store::memory::{self, By, Pushed, Sight};
 use store::{StoreError, environment};
 
-/// PreToolUse and PostToolUse of our tools and of Agent, SubagentStart, SubagentStop, Stop.
-pub fn frames(input: &[u8]) -> Signal {
+/// PreToolUse and PostToolUse of our tools and of Agent, SubagentStart, SubagentStop, Stop. Whoever brings this hook
+/// brings the frames' agent too.
+pub fn frames(input: &[u8], brought: Brought) -> Signal {
+    let kind = match brought {
+        Brought::ByHand => Kind::Own,
+        Brought::ByPlugin => Kind::Plugins,
+    };
     let call = match Call::read(input) {
         Ok(call) => call,
         Err(complaint) => return Signal::fault(complaint),
@@ -24,7 +30,7 @@ pub fn frames(input: &[u8]) -> Signal {
     }
     bring_back(&call);
     let reply = match call.event() {
-        Event::PreToolUse(intent) => before_tool(&call, intent),
+        Event::PreToolUse(intent) => before_tool(&call, intent, kind),
         // Nobody writes before the first word is written, and then nobody is in a frame.
         _ if !memory::exists(&call.project) => Ok(Reply::default()),
         Event::PostToolUse(tool) => after_agent(&call, tool),
@@ -43,16 +49,16 @@ fn agent(call: &Call) -> Option<&str> {
     call.hook.agent_id.as_deref()
 }
 
-fn before_tool(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
+fn before_tool(call: &Call, intent: &Intent, kind: Kind) -> Result<Reply, StoreError> {
     if intent.tool_name == protocol::agent::TOOL {
-        return start(call, intent);
+        return start(call, intent, kind);
     }
     let Some(what) = Use::of_tool(&intent.tool_name) else { return Ok(Reply::default()) };
     let memory = recover(call, false)?;
     let seen = memory::seen(&call.project, &call.session_id);
     let who = Caller { agent: agent(call), pushed: seen.pushed_call() };
     let nesting = environment::number(frames::NESTING_VARIABLE).map(|number| number as usize);
-    if let Err(why) = frames::may(&memory, who, what, nesting) {
+    if let Err(why) = frames::may(&memory, who, what, (kind, nesting)) {
         return Ok(Reply::default().deny(why));
     }
     let is_root = what == Use::Pop && memory.depth() == 0;
@@ -78,7 +84,7 @@ fn before_tool(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
 }
 
 /// The Agent tool starts the frame that waits, with its brief in the place of the prompt.
-fn start(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
+fn start(call: &Call, intent: &Intent, kind: Kind) -> Result<Reply, StoreError> {
     let wanted = AgentCall::read(intent.tool_input.as_deref());
     if !frames::is_frame(&wanted.kind) {
         return Ok(Reply::default());
@@ -86,7 +92,7 @@ fn start(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
     let mut held = memory::hold(&call.project, PATIENCE)?;
     let seen = memory::seen(&call.project, &call.session_id);
     let who = Caller { agent: agent(call), pushed: seen.pushed_call() };
-    match frames::begin(held.memory(), who, &wanted) {
+    match frames::begin(held.memory(), who, &wanted, kind) {
         Begin::Other => return Ok(Reply::default()),
         Begin::Refuse(why) => return Ok(Reply::default().deny(why)),
         Begin::Start => {}
@@ -96,7 +102,8 @@ fn start(call: &Call, intent: &Intent) -> Result<Reply, StoreError> {
         return Ok(Reply::default().deny(refusal.to_string()));
     }
     let memory = held.close()?;
-    Ok(Reply::default().allow(Some(wanted.telling(&render::brief(&memory)))))
+    let input = wanted.telling(kind.to_start(&wanted.kind), &render::brief(&memory));
+    Ok(Reply::default().allow(Some(input)))
 }
 
 fn by(call: &str) -> By<'_> {

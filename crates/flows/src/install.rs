@@ -6,7 +6,7 @@
 mod client;
 mod files;
 mod memory;
-mod places;
+pub(crate) mod places;
 mod removal;
 
 use crate::exclude::Excluded;

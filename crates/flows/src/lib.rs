@@ -24,6 +24,7 @@ pub mod monitor;
 pub mod notify;
 pub mod observe;
 mod pack;
+pub mod plugin;
 pub mod prompt;
 pub mod run;
 mod save;

@@ -13,11 +13,12 @@ pub use watch::{Progress, Watcher};
 
 use crate::call::RUN_VARIABLE;
 use crate::iteration::{self, Ended};
+use crate::plugin;
 use crate::start::{self, StartError};
 use follow::Follower;
 use launcher::client::{self, Client, Launch};
 use launcher::process;
-use protocol::settings::Era;
+use protocol::settings::{Era, Parts, programs_of};
 use session::journal::Entry;
 use session::state::Phase;
 use session::status::Status;
@@ -190,7 +191,7 @@ impl Runner<'_> {
             program: &self.options.client,
             arguments: &arguments,
             folder: self.project.root(),
-            environment: &self.environment(),
+            environment: &self.environment(&session_id),
             stdin: disk::open(&prompt)?,
             stdout: disk::open_to_append(&self.output(state, "jsonl"))?,
             stderr: disk::open_to_append(&self.output(state, "err"))?,
@@ -204,8 +205,10 @@ impl Runner<'_> {
     }
 
     /// What the client finds in its environment; how deep frames may lie, unless the user has said it.
-    fn environment(&self) -> Vec<(String, String)> {
-        let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.clone())];
+    fn environment(&self, session_id: &str) -> Vec<(String, String)> {
+        let parts = Parts { era: self.era, memory: self.options.memory };
+        let given = plugin::given(session_id, &programs_of(parts));
+        let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.clone()), given];
         let (name, value) = protocol::settings::memory_variable();
         if self.options.memory && environment::variable(&name).is_none() {
             variables.push((name, value));

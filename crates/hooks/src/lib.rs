@@ -1,7 +1,9 @@
 //! The hook programs: each reads one JSON document, decides and writes (in `flows`), and signals. No options (but for
-//! the part that an entry of `plimsoll-memory` tells), no shell, no thread, and never the session's end by a fault of our own.
+//! the part that an entry of `plimsoll-memory` tells, and the word by which a plugin's entry is known), no shell, no thread,
+//! and never the session's end by a fault of our own.
 
 use flows::Signal;
+use flows::plugin::{self, Brought};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -15,6 +17,9 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 /// Runs one hook: standard input in, the signal out.
 pub fn run(flow: impl FnOnce(&[u8]) -> Signal) -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
+    if brought() == Brought::ByPlugin && plugin::gives_way(&own_name()) {
+        return ExitCode::SUCCESS;
+    }
     let (input, signal) = match store::disk::read_stdin(LONGEST_INPUT) {
         Ok(input) => {
             let signal = flow(&input);
@@ -27,9 +32,19 @@ pub fn run(flow: impl FnOnce(&[u8]) -> Signal) -> ExitCode {
     };
     emit(&signal);
     if !signal.complaints.is_empty() {
-        flows::faults::note(&input, &name(), &signal.complaints);
+        flows::faults::note(&input, &own_name(), &signal.complaints);
     }
     ExitCode::from(signal.exit)
+}
+
+/// Whose entry has started this program.
+pub fn brought() -> Brought {
+    Brought::of(std::env::args().skip(1))
+}
+
+fn own_name() -> String {
+    let program = std::env::args().next().unwrap_or_default();
+    program.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 /// A panic is a fault of ours: one line for a person, nothing for the client, and its session goes on. A release
@@ -38,7 +53,7 @@ pub fn run(flow: impl FnOnce(&[u8]) -> Signal) -> ExitCode {
 fn give_up(panic: &std::panic::PanicHookInfo<'_>) {
     let signal = Signal::default().with_complaint(Some(format!("internal error: {panic}")));
     emit(&signal);
-    flows::faults::note_without_payload(&name(), &signal.complaints);
+    flows::faults::note_without_payload(&own_name(), &signal.complaints);
     std::process::exit(0);
 }
 
@@ -47,14 +62,8 @@ fn emit(signal: &Signal) {
     if let Some(text) = &signal.stdout {
         let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
     }
-    let name = name();
+    let name = own_name();
     for complaint in &signal.complaints {
         let _ = std::io::stderr().write_all(format!("{name}: {complaint}\n").as_bytes());
     }
-}
-
-/// By which name this program was started.
-fn name() -> String {
-    let program = std::env::args().next().unwrap_or_default();
-    program.rsplit('/').next().unwrap_or_default().to_owned()
 }

@@ -135,7 +135,7 @@ fn frames() -> [Tool; 2] {
         Tool {
             name: "push_frame",
             title: "Push a frame",
-            about: "Begins a sub-task as a frame of its own; frames nest five deep. It sees registers, heap and what you give here, nothing of your conversation. Where there is an agent \"frame\", start it then: Agent with subagent_type \"frame\" and the frame's name as description.",
+            about: "Begins a sub-task as a frame of its own; frames nest five deep. It sees registers, heap and what you give here, nothing of your conversation. Where there is an agent \"frame\" or \"plimsoll:frame\", start it then: Agent with that subagent_type and the frame's name as description.",
             arguments: vec![
                 Argument::text("name", NAME, "A short label, one line").required(),
                 Argument::text(

@@ -4,8 +4,34 @@
 use protocol::agent::AgentCall;
 use session::memory::{Closing, Frame, Memory, Op, Returned, render};
 
-/// The kind of subagent that works in frames.
-pub const KIND: &str = "frame";
+/// By which name the client knows the subagent that works in frames: that goes by who brings it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file in the folder of the project's or the user's agents, or the client's `--agents`.
+    Own,
+    /// The plugin.
+    Plugins,
+}
+
+impl Kind {
+    /// What the Agent tool's `subagent_type` says.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Own => "frame",
+            Kind::Plugins => "plimsoll:frame",
+        }
+    }
+
+    /// The kind to start where the model has asked for this one. Our words are the same for both: a model that has
+    /// read `frame` means ours.
+    pub fn to_start(self, asked: &str) -> &str {
+        match self {
+            Kind::Own => asked,
+            Kind::Plugins => self.name(),
+        }
+    }
+}
+
 /// So deep the client lets subagents begin others, unless it is told otherwise.
 const USUAL_NESTING: usize = 3;
 /// By what it is told.
@@ -15,9 +41,9 @@ pub const NESTING_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
 pub const ANOTHERS_ROOT: &str =
     "the root frame is that of the run in this project: only the run's own session pops it";
 
-/// True for a subagent of our kind, also where a plugin brings it.
+/// True for a subagent of our kind, whoever brings it.
 pub fn is_frame(kind: &str) -> bool {
-    kind == KIND || kind.strip_suffix(KIND).is_some_and(|plugin| plugin.ends_with(':'))
+    [Kind::Own, Kind::Plugins].iter().any(|ours| ours.name() == kind)
 }
 
 /// What a tool does to the memory.
@@ -61,7 +87,12 @@ pub struct Caller<'a> {
 
 /// May this conversation do that? Only the present frame writes: everybody else is told why not. `nesting` is what the
 /// client's variable says.
-pub fn may(memory: &Memory, who: Caller<'_>, what: Use, nesting: Option<usize>) -> Result<(), String> {
+pub fn may(
+    memory: &Memory,
+    who: Caller<'_>,
+    what: Use,
+    (kind, nesting): (Kind, Option<usize>),
+) -> Result<(), String> {
     if what == Use::Read {
         return Ok(());
     }
@@ -72,7 +103,9 @@ pub fn may(memory: &Memory, who: Caller<'_>, what: Use, nesting: Option<usize>) 
     match memory.depth() > depth {
         true if memory.is_waiting() && is_taken_back => Ok(()),
         true if memory.is_waiting() && !is_own => Err(anothers(memory)),
-        true if memory.is_waiting() => Err(format!("{}, or take it back with pop_frame", waits(memory))),
+        true if memory.is_waiting() => {
+            Err(format!("{}, or take it back with pop_frame", waits(memory, kind)))
+        }
         true => Err(format!("the frame \"{}\" is at work: only it writes until it has popped", shown(top))),
         false if what == Use::Push => can_nest(depth + 1, nesting.unwrap_or(USUAL_NESTING)),
         false => Ok(()),
@@ -114,11 +147,10 @@ fn shown(frame: &Frame) -> String {
     render::safe(&frame.name)
 }
 
-fn waits(memory: &Memory) -> String {
-    let name = shown(memory.top());
+fn waits(memory: &Memory, kind: Kind) -> String {
+    let (name, kind, tool) = (shown(memory.top()), kind.name(), protocol::agent::TOOL);
     format!(
-        "the frame \"{name}\" is pushed and waits: start it with {}(subagent_type \"{KIND}\", description \"{name}\")",
-        protocol::agent::TOOL
+        "the frame \"{name}\" is pushed and waits: start it with {tool}(subagent_type \"{kind}\", description \"{name}\")"
     )
 }
 
@@ -134,8 +166,10 @@ pub enum Begin {
 }
 
 /// A subagent of our kind is started for the frame that waits, by the conversation that pushed it, and by its name.
-pub fn begin(memory: &Memory, who: Caller<'_>, call: &AgentCall) -> Begin {
-    if !is_frame(&call.kind) {
+pub fn begin(memory: &Memory, who: Caller<'_>, call: &AgentCall, kind: Kind) -> Begin {
+    // Beside the plugin's, a `frame` may be an agent of the user's.
+    let may_be_anothers = kind == Kind::Plugins && call.kind != kind.name();
+    if !is_frame(&call.kind) || (may_be_anothers && !memory.is_waiting()) {
         return Begin::Other;
     }
     if !memory.is_waiting() {
@@ -150,7 +184,7 @@ pub fn begin(memory: &Memory, who: Caller<'_>, call: &AgentCall) -> Begin {
     if [&call.description, &call.prompt].into_iter().any(|words| names(&render::safe(words), &name)) {
         Begin::Start
     } else {
-        Begin::Refuse(waits(memory))
+        Begin::Refuse(waits(memory, kind))
     }
 }
 

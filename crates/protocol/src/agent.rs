@@ -32,10 +32,11 @@ impl AgentCall {
         }
     }
 
-    /// The same call with other words, and waited for: by itself the tool answers at once and its subagent works in
-    /// the background.
-    pub fn telling(&self, prompt: &str) -> Value {
+    /// The same call of that kind with other words, and waited for: by itself the tool answers at once and its subagent
+    /// works in the background. The client looks for the kind only after its hooks have run.
+    pub fn telling(&self, kind: &str, prompt: &str) -> Value {
         let mut input = self.input.clone();
+        input.insert("subagent_type".to_owned(), json!(kind));
         // All frames work on the same files.
         input.remove("isolation");
         input.insert("prompt".to_owned(), json!(prompt));
@@ -70,7 +71,7 @@ mod tests {
         );
         let expected = json!({"description": "d", "prompt": "the brief", "subagent_type": "frame", "model": "m",
             "run_in_background": false});
-        assert_eq!(call.telling("the brief"), expected);
+        assert_eq!(call.telling("frame", "the brief"), expected);
         assert_eq!(AgentCall::read(Some(&raw("[1]"))), AgentCall::default());
     }
 

@@ -56,8 +56,16 @@ fn each_argument_of_one_program_is_an_entry_of_its_own() {
     expected.extend(arguments.map(|one| (String::new(), "plimsoll-memory".to_owned(), json!([one]))));
     assert_eq!(entries(&text, "SessionStart"), expected);
     assert_eq!(entries(&text, "PostToolUse"), [("Agent".to_owned(), "plimsoll-frame".to_owned(), json!([]))]);
-    assert_eq!(entries(&text, "SubagentStart")[0].0, "frame");
+    assert_eq!(entries(&text, "SubagentStart")[0].0, "^(plimsoll:)?frame$");
     assert!(entries(&text, "PreToolUse")[0].0.contains("push_frame"));
+}
+
+#[test]
+fn entries_from_before_the_plugin_learn_its_names() {
+    let now = with_memory("{}");
+    let before = now.replace("^(plimsoll:)?frame$", "frame").replace("(plugin_plimsoll_)?", "");
+    assert_ne!(before, now);
+    assert_eq!(install(&before, Era::Modern, &bare).unwrap().text, now);
 }
 
 #[test]

@@ -62,6 +62,13 @@ fn user_directory() -> Option<PathBuf> {
     configured.map(PathBuf::from).or_else(|| Some(environment::home()?.join(".claude")))
 }
 
+/// Every settings file that the client reads in a project.
+pub(crate) fn settings_files(project: &Path) -> impl Iterator<Item = PathBuf> {
+    let user = user_directory().map(|directory| directory.join("settings.json"));
+    let own = [".claude/settings.json", ".claude/settings.local.json"].map(|name| project.join(name));
+    own.into_iter().chain(user)
+}
+
 /// Whether another settings file names us; one that cannot be read is none of our business here.
 pub(super) fn holds_ours(path: &Path) -> bool {
     !hooks_in(path).is_empty()
@@ -72,7 +79,11 @@ pub(super) fn holds_memory(path: &Path) -> bool {
     hooks_in(path).iter().any(OurHook::is_memorys)
 }
 
-fn hooks_in(path: &Path) -> Vec<OurHook> {
+pub(crate) fn hooks_in(path: &Path) -> Vec<OurHook> {
     let text = disk::read_text(path).ok().flatten().unwrap_or_default();
+    // A plugin's hooks ask this each time: most files need no closer look.
+    if !text.contains("plimsoll-") {
+        return Vec::new();
+    }
     settings::our_hooks(&text).unwrap_or_default()
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hooks::run(flows::frames::frames)
+    hooks::run(|input| flows::frames::frames(input, hooks::brought()))
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hooks::run(flows::brief::session_start)
+    hooks::run(|input| flows::brief::session_start(input, hooks::brought()))
 }

@@ -1,0 +1,65 @@
+//! The plugin without the programs.
+
+use super::stage::{folder, session};
+use serde_json::Value;
+use std::time::Duration;
+use testkit::scripted_model::{ScriptedModel, Step};
+use testkit::terminal::Terminal;
+use testkit::world::World;
+
+const WORDS: &str = "programs are not installed";
+
+fn bare(model: &ScriptedModel) -> World {
+    let mut world = World::new().without_plimsoll();
+    world.use_model(model);
+    world
+}
+
+/// What the hooks have left in the transcripts: its kind, and what was said.
+fn attachments(world: &World) -> Vec<(String, String)> {
+    let lines: Vec<Value> = world
+        .transcripts()
+        .iter()
+        .flat_map(|file| {
+            world.read(file).lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<_>>()
+        })
+        .collect();
+    let hooks = lines.into_iter().map(|line: Value| line["attachment"].clone());
+    let pair = |attachment: Value| Some((attachment["type"].as_str()?.to_owned(), attachment.to_string()));
+    hooks.filter_map(pair).filter(|(kind, _)| kind.starts_with("hook_")).collect()
+}
+
+#[test]
+fn a_session_is_told_once_and_is_otherwise_as_without_the_plugin() {
+    let model =
+        ScriptedModel::steps(vec![Step::bash("echo one"), Step::bash("echo two"), Step::text("done")]);
+    let world = bare(&model);
+    let finished = session(&world, "Work.", &["--allowedTools", "Bash"]).expect_success();
+    assert_eq!(finished.result()["result"], "done");
+    assert_eq!(finished.stderr, "");
+    let said = attachments(&world);
+    let of = |kind: &str| said.iter().filter(|(found, _)| found == kind).count();
+    assert_eq!((of("hook_system_message"), of("hook_additional_context")), (1, 1), "{said:#?}");
+    let wrong: Vec<_> =
+        said.iter().filter(|(kind, _)| kind.contains("error") || kind.contains("cancel")).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let last = model.main_requests().last().expect("a request").text();
+    assert_eq!(last.matches("are not installed on this machine").count(), 1, "{last}");
+}
+
+#[test]
+fn a_person_reads_it_once_on_the_screen() {
+    let model = ScriptedModel::steps(vec![Step::bash("echo one"), Step::text("That was all.")]);
+    let world = bare(&model);
+    let folder = folder().display().to_string();
+    let mut terminal =
+        Terminal::claude(&world, &["--plugin-dir", &folder, "--allowedTools", "Bash"], 100, 40);
+    terminal.wait_for(WORDS, Duration::from_secs(30));
+    terminal.type_text("hello there");
+    terminal.wait_for("hello there", Duration::from_secs(10));
+    terminal.press_enter();
+    let screen = terminal.wait_for("That was all.", Duration::from_secs(30));
+    assert_eq!(screen.matches(WORDS).count(), 1, "{screen}");
+    assert!(!screen.contains("failed") && !screen.contains("not found"), "{screen}");
+    terminal.close();
+}

@@ -1,0 +1,64 @@
+//! A session of the real client with the plugin.
+
+use flows::turns::forwards;
+use session::log_line::Kind;
+use std::path::PathBuf;
+use store::{Project, TurnLog};
+use testkit::scripted_model::{Request, ScriptedModel, Step};
+use testkit::workspace_root;
+use testkit::world::{Finished, World};
+
+/// The plugin's folder.
+pub(crate) fn folder() -> PathBuf {
+    workspace_root().join("hooks-config/plugin")
+}
+
+/// A world whose client talks to this model.
+pub(crate) fn world(model: &ScriptedModel) -> World {
+    let mut world = World::new();
+    world.use_model(model);
+    world
+}
+
+/// One headless session with the plugin, in the permission mode that a user has by default.
+pub(crate) fn session(world: &World, prompt: &str, more: &[&str]) -> Finished {
+    let folder = folder().display().to_string();
+    let usual = ["-p", prompt, "--plugin-dir", &folder, "--output-format", "stream-json", "--verbose"];
+    world.claude(&[&usual[..], &["--model", "opus"], more].concat()).run()
+}
+
+/// A model that works past L1, and then is done.
+pub(crate) fn past_the_first_level() -> ScriptedModel {
+    let step = |number: u32| Step::bash(format!("echo step-{number}")).delay(plimsoll_tests::LIFELIKE);
+    ScriptedModel::steps(vec![
+        step(1).usage(20_000),
+        step(2).usage(720_000),
+        step(3).usage(721_000),
+        Step::text("done").usage(722_000).delay(plimsoll_tests::LIFELIKE),
+    ])
+}
+
+/// The names of our tools in a request.
+pub(crate) fn tools(request: &Request) -> Vec<&str> {
+    let tools = request.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    tools.iter().filter_map(|tool| tool["name"].as_str()).filter(|name| name.contains("plimsoll")).collect()
+}
+
+/// What each record of the project's turn logs is.
+pub(crate) fn turn_log(world: &World) -> Vec<Kind> {
+    let project = Project::at(&world.project());
+    let names = store::disk::names(&project.turns());
+    let sessions = names.iter().filter_map(|name| name.strip_suffix(".jsonl"));
+    let mut kinds = Vec::new();
+    for session in sessions {
+        let log = TurnLog::of(&project, session).expect("a plain id");
+        let records = forwards(&log).expect("a log");
+        kinds.extend(records.map(|record| record.expect("a record").header.kind));
+    }
+    kinds
+}
+
+/// How many of them are of this kind.
+pub(crate) fn count(records: &[Kind], kind: Kind) -> usize {
+    records.iter().filter(|found| **found == kind).count()
+}
