@@ -148,7 +148,9 @@ mv -f -- "$list.new.$$" "$list"
 for number in "${!from[@]}"; do mv -f -- "${to[$number]}.new.$$" "${to[$number]}"; done
 # What an older version had and this one has not.
 remove_listed "$stage/before" "$stage/now"
-cp -- "$stage/now" "$list"
+# A folder that was removed by hand meanwhile and made again is named twice.
+awk '!seen[$0]++' "$stage/now" >"$list.new.$$"
+mv -f -- "$list.new.$$" "$list"
 
 # --- where it is --------------------------------------------------------------------------------------------
 
