@@ -37,7 +37,8 @@ case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 case $prefix in *$'\n'*) fail "a prefix with a line break in it is not possible" ;; esac
 while [ "$prefix" != / ] && [ "${prefix%/}" != "$prefix" ]; do prefix=${prefix%/}; done
 
-# What lies there because of us: a path a line, folders with a slash at the end, each after the one it lies in.
+# What lies there because of us: a path a line. First folders, with a slash at the end and each after the one it lies
+# in; then this list, so that it goes after the files; then the files.
 list=$prefix/share/plimsoll/installed.txt
 
 # --- out ----------------------------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ remove_listed() { # list, list of what stays
 
 if [ -n "$uninstall" ]; then
   [ -f "$list" ] || fail "nothing is installed in $prefix (there is no $list); with another prefix: --prefix DIR --uninstall"
-  grep -qxF -- "$list" "$list" || fail "$list is of another place: was $prefix moved? It says where on its last line"
+  grep -qxF -- "$list" "$list" || fail "$list is of another place, $(grep -m 1 '/bin/plimsoll$' "$list" || true): was $prefix moved?"
   copy=$(mktemp)
   trap 'rm -f "$copy"' EXIT
   cp "$list" "$copy"
@@ -92,10 +93,15 @@ for program in "${programs[@]}"; do
 done
 
 stage=$(mktemp -d)
-drafts=()
+drafts=() listed=""
 tidy() {
-  rm -rf "$stage"
   [ ${#drafts[@]} -eq 0 ] || rm -f -- "${drafts[@]}"
+  if [ -z "$listed" ] && [ -f "$stage/now" ]; then
+    # It came to nothing: the new folders go again.
+    awk '/\/$/' "$stage/now" >"$stage/made"
+    remove_listed "$stage/made" "$stage/before"
+  fi
+  rm -rf "$stage"
 }
 trap tidy EXIT
 trap 'exit 130' INT
@@ -140,16 +146,18 @@ for number in "${!from[@]}"; do
   printf '%s\n' "${to[$number]}" >>"$stage/now"
 done
 folder "$(dirname "$list")"
-printf '%s\n' "$list" >>"$stage/now"
+# A folder that was removed by hand meanwhile and made again is named twice.
+{ awk '/\/$/ && !seen[$0]++' "$stage/now"; printf '%s\n' "$list"; grep -v '/$' "$stage/now"; } >"$stage/ordered"
+mv -f "$stage/ordered" "$stage/now"
 # Before the renames: whatever happens from here on, --uninstall finds everything.
 { cat "$stage/now"; grep -vxF -f "$stage/now" "$stage/before" || true; } >"$list.new.$$"
 drafts+=("$list.new.$$")
 mv -f -- "$list.new.$$" "$list"
+listed=yes
 for number in "${!from[@]}"; do mv -f -- "${to[$number]}.new.$$" "${to[$number]}"; done
 # What an older version had and this one has not.
 remove_listed "$stage/before" "$stage/now"
-# A folder that was removed by hand meanwhile and made again is named twice.
-awk '!seen[$0]++' "$stage/now" >"$list.new.$$"
+cp -- "$stage/now" "$list.new.$$"
 mv -f -- "$list.new.$$" "$list"
 
 # --- where it is --------------------------------------------------------------------------------------------

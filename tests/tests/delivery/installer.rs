@@ -121,6 +121,13 @@ fn wrong_usage_and_missing_programs_change_nothing() {
     assert_eq!(finished.code, Some(1));
     assert!(finished.stderr.contains(&format!("{some} lacks plimsoll-")), "{finished:?}");
     assert_eq!(shell(&world, &format!("find '{prefix}' '{some}' -mindepth 1")).stdout, "");
+    // Seen when the programs and their folders are there already, beside their places.
+    world.write(format!("{prefix}/share/man/man1/plimsoll.1/mine"), "a folder where a page would go");
+    let before = tree(&world, &prefix);
+    let finished = script(&world, "install.sh", &["--prefix", &prefix]).run();
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stderr.contains("plimsoll.1 is a folder"), "{finished:?}");
+    assert_eq!(tree(&world, &prefix), before);
 }
 
 #[test]
