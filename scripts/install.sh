@@ -35,7 +35,8 @@ if [ -z "$prefix" ]; then
 fi
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 case $prefix in *$'\n'*) fail "a prefix with a line break in it is not possible" ;; esac
-while [ "$prefix" != / ] && [ "${prefix%/}" != "$prefix" ]; do prefix=${prefix%/}; done
+# One spelling of one place: --uninstall compares it.
+prefix=$(realpath -ms -- "$prefix") || fail "cannot make sense of the prefix $prefix"
 
 # What lies there because of us: a path a line. First folders, with a slash at the end and each after the one it lies
 # in; then this list, so that it goes after the files; then the files.
