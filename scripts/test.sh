@@ -4,9 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 fetch() { # what is missing, Debian package
   echo "$1 is missing: installing the Debian package $2" >&2
-  { apt-get update -qq && apt-get install -qq -y "$2"; } >&2 || { echo "missing: $1 (package $2)" >&2; exit 1; }
+  { as_root apt-get update -qq && as_root apt-get install -qq -y "$2"; } >&2 || { echo "missing: $1 (package $2)" >&2; exit 1; }
 }
 need() { # program, Debian package
   command -v "$1" >/dev/null || fetch "$@"
@@ -19,6 +20,10 @@ step() { printf '\n== %s\n' "$1"; }
 need git git
 need valgrind valgrind
 need cc gcc
+# The completions are tried in the shells they are for, the pages by the reader they are for.
+need zsh zsh
+need fish fish
+need man man-db
 need_library libjq libjq-dev
 need_library libonig libonig-dev
 JQ_LIB_DIR=$(dirname "$(realpath "$(cc -print-file-name=libjq.so)")")

@@ -14,6 +14,7 @@ use store::{Project, StoreError, config};
 
 /// What to say in it.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct CheckpointArguments {
     /// What was being done, for the handoff's notes
     #[arg(long, default_value = "", hide_default_value = true)]
@@ -25,6 +26,11 @@ pub(crate) struct CheckpointArguments {
     #[arg(long, default_value = "", hide_default_value = true)]
     next: String,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll checkpoint
+  plimsoll checkpoint --summary 'The parser reads dates.' --progress 'tests missing' --next 'tests/dates.rs'";
 
 /// Writes it and names it.
 pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> ExitCode {

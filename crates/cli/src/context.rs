@@ -16,6 +16,7 @@ use table::View;
 
 /// How to show it.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ContextArguments {
     /// Print one JSON object
     #[arg(long)]
@@ -24,6 +25,12 @@ pub(crate) struct ContextArguments {
     #[arg(long)]
     exit_code: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll context
+  plimsoll context --json
+  plimsoll context --exit-code >/dev/null || echo 'close to the load line'";
 
 /// Shows it.
 pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {

@@ -12,6 +12,7 @@ use store::environment;
 
 /// What to install.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct InitArguments {
     /// The agent's working memory, too: its hooks, the MCP server and the agent for frames
     #[arg(long)]
@@ -19,6 +20,15 @@ pub(crate) struct InitArguments {
     #[command(flatten)]
     place: PlaceArguments,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll init --dry-run           what would change
+  plimsoll init                     .claude/settings.json of this project
+  plimsoll init --local --memory    your own settings of this project, with the working memory
+  plimsoll init --user              your own settings of all projects
+
+`plimsoll uninstall` with the same place takes ours out again, and nothing else.";
 
 /// Which settings file, and whether to write it.
 #[derive(Debug, Args)]

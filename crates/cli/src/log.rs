@@ -21,6 +21,7 @@ use tell::{Teller, Told};
 
 /// How much of it, and for how long.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct LogArguments {
     /// Go on as lines come, until the run is over
     #[arg(short, long)]
@@ -29,6 +30,12 @@ pub(crate) struct LogArguments {
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<usize>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll log            since the present run began
+  plimsoll log -n 20
+  plimsoll log --follow   as it happens; ends with the run";
 
 /// Without a run so many lines are shown.
 const USUAL: usize = 50;

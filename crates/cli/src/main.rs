@@ -2,12 +2,14 @@
 
 mod amounts;
 mod checkpoint;
+mod completions;
 mod context;
 mod demo;
 mod export;
 mod gate;
 mod init;
 mod log;
+mod manual;
 mod memory;
 mod monitor;
 mod progress;
@@ -29,11 +31,18 @@ use std::process::ExitCode;
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
 /// without losing work.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "plimsoll", version, propagate_version = true, max_term_width = 100, after_help = FIRST_STEPS)]
 struct Command {
     #[command(subcommand)]
     verb: Verb,
 }
+
+const FIRST_STEPS: &str = "\
+First steps:
+  plimsoll init                                put the hooks into this project
+  plimsoll run --objective 'Do fix_plan.md.' -- --permission-mode acceptEdits
+  plimsoll status                              where the run stands
+  plimsoll run --help                          every command has such a page, with examples";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -76,6 +85,10 @@ enum Verb {
     Stop,
     /// See a whole run with the real client and a scripted model: no key, no network
     Demo(demo::DemoArguments),
+    /// Print the script that lets a shell complete our command lines
+    Completions(completions::CompletionsArguments),
+    /// Print a manual page
+    Manual(manual::ManualArguments),
 }
 
 fn main() -> ExitCode {
@@ -99,6 +112,8 @@ fn main() -> ExitCode {
         Verb::Gate(arguments) => gate::gate(&arguments),
         Verb::Stop => stop::stop(),
         Verb::Demo(arguments) => demo::demo(&arguments),
+        Verb::Completions(arguments) => completions::completions(&arguments),
+        Verb::Manual(arguments) => manual::manual(&arguments),
     }
 }
 

@@ -13,6 +13,7 @@ use store::{Project, config, environment};
 
 /// A run.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
     task: TaskArguments,
@@ -41,6 +42,25 @@ pub(crate) struct RunArguments {
     #[arg(last = true, value_name = "CLIENT ARGS")]
     client_arguments: Vec<String>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll run --verify 'cargo test' -- --model opus --permission-mode acceptEdits --allowedTools Bash
+  plimsoll run --objective 'Translate docs/ into German.' --todo pages.md --deadline 07:00 --max-cost 20
+  plimsoll run --resume                        go on after Ctrl-C, a crash, a reboot
+  plimsoll run --resume --reset-breaker        go on after you have mended what was stuck
+
+Exit codes:
+  0    completed
+  1    could not run
+  2    wrong usage
+  3    a limit: iterations, cost, tokens, deadline
+  4    the circuit breaker is open
+  5    a fatal error
+  6    paused
+  7    blocked: the agent says that it cannot go on
+  9    cancelled by `plimsoll stop`
+  130  ended by you; --resume goes on";
 
 /// Runs; the exit code tells how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
 /// 9 cancelled, 130 interrupted, 1 could not run).

@@ -19,6 +19,7 @@ use store::{Project, StoreError, clock, disk, environment, lock, sessions, state
 
 /// How to show it.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct StatusArguments {
     /// Print the state as it stands in the file, with the session's record and whether a run is at work
     #[arg(long)]
@@ -27,6 +28,11 @@ pub(crate) struct StatusArguments {
     #[arg(long, conflicts_with = "json")]
     watch: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll status
+  plimsoll status --json    for scripts; null where there is no run";
 
 /// So wide is a screen of which nobody knows anything, and so wide is a line that is still read easily.
 const USUAL_WIDTH: usize = 100;

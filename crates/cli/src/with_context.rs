@@ -16,7 +16,7 @@ const NOT_FOUND: u8 = 127;
 #[command(after_help = EXAMPLE)]
 pub(crate) struct WithContextArguments {
     /// The program and its arguments; no shell reads them
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<String>,
 }
 
@@ -26,7 +26,10 @@ const EXAMPLE: &str = "The payload of the client's hook is read from standard in
   CLAUDE_CONTEXT_TOKENS_MAX   the window in tokens
 Standard output, standard error and exit code are those of the program.
 
-Example, in .claude/settings.json:
+Examples:
+  plimsoll with-context -- ./my-hook.sh < payload.json
+
+In .claude/settings.json:
   {\"type\": \"command\", \"command\": \"plimsoll with-context -- ./my-hook.sh\"}";
 
 /// Runs it; the exit code is its own, 128 and the signal's number where one ended it, 127 where it did not start.

@@ -7,6 +7,9 @@ use flows::install::{
 use protocol::settings::{Era, Variable, servers};
 use std::path::Path;
 
+/// A person with `cargo install` easily has the command without the hooks.
+const HOW_TO_INSTALL: &str = "`scripts/install.sh` in a checkout brings them, or there `cargo install --locked --path crates/hooks` (and crates/cli, crates/mcp)";
+
 pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String {
     let report = &plan.report;
     let shown = |path: &Path| shown(path, project);
@@ -36,9 +39,10 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
         let names: Vec<_> =
             report.missing_programs.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         lines.push(format!(
-            "Careful: {} lacks {}; install all programs together.",
+            "Careful: {} lacks {}, so the hooks cannot run. All programs belong together: {}.",
             folder.display(),
-            names.join(", ")
+            names.join(", "),
+            HOW_TO_INSTALL
         ));
     }
     lines.extend(report.commands.iter().filter_map(|(path, outcome)| match outcome {

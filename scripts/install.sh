@@ -1,0 +1,193 @@
+#!/usr/bin/env bash
+# Installs Plimsoll below a prefix: programs, shell completions, manual pages; and takes exactly that out again.
+# It works in a checkout (it builds first) and in an unpacked release archive (nothing to build).
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+Usage: install.sh [--prefix DIR] [--uninstall]
+
+  --prefix DIR   where to install [default: ~/.local]
+                   DIR/bin                 the programs
+                   DIR/share               completions for bash, zsh and fish, manual pages
+  --uninstall    remove what was installed there, and nothing else
+  --help         this text
+
+PLIMSOLL_BIN_DIR names a folder of programs that are already built.
+TEXT
+}
+fail() { printf 'install.sh: %s\n' "$1" >&2; exit "${2:-1}"; }
+wrong() { printf 'install.sh: %s\n' "$1" >&2; usage >&2; exit 2; }
+
+prefix="" uninstall=""
+while [ $# -gt 0 ]; do
+  case $1 in
+    --prefix) [ -n "${2:-}" ] || wrong "--prefix needs a folder"; prefix=$2; shift 2 ;;
+    --prefix=?*) prefix=${1#--prefix=}; shift ;;
+    --uninstall) uninstall=yes; shift ;;
+    --help | -h) usage; exit 0 ;;
+    *) wrong "unknown argument: $1" ;;
+  esac
+done
+if [ -z "$prefix" ]; then
+  [ -n "${HOME:-}" ] || fail "HOME is not set: say where to with --prefix DIR"
+  prefix=$HOME/.local
+fi
+case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
+case $prefix in *$'\n'*) fail "a prefix with a line break in it is not possible" ;; esac
+# One spelling of one place: --uninstall compares it.
+prefix=$(realpath -ms -- "$prefix") || fail "cannot make sense of the prefix $prefix"
+
+# What lies there because of us: a path a line. First folders, with a slash at the end and each after the one it lies
+# in; then this list, so that it goes after the files; then the files.
+list=$prefix/share/plimsoll/installed.txt
+
+# --- out ----------------------------------------------------------------------------------------------------
+
+# Removes what the given list names and the second does not.
+remove_listed() { # list, list of what stays
+  local path
+  # From the end: a folder after what lies in it.
+  tac "$1" | while IFS= read -r path; do
+    grep -qxF -- "$path" "$2" && continue
+    case $path in
+      */) rmdir -- "$path" 2>/dev/null || true ;; # somebody else's file lies in it
+      "$prefix"/*) rm -f -- "$path" ;;
+    esac
+  done
+}
+
+if [ -n "$uninstall" ]; then
+  [ -f "$list" ] || fail "nothing is installed in $prefix (there is no $list); with another prefix: --prefix DIR --uninstall"
+  grep -qxF -- "$list" "$list" || fail "$list is of another place, $(grep -m 1 '/bin/plimsoll$' "$list" || true): was $prefix moved?"
+  copy=$(mktemp)
+  trap 'rm -f "$copy"' EXIT
+  cp "$list" "$copy"
+  remove_listed "$copy" /dev/null
+  echo "Plimsoll is removed from $prefix."
+  echo "Hooks in settings files are not touched: \`plimsoll uninstall\` in a project is for those, and comes before this."
+  exit 0
+fi
+
+# --- what there is to install -------------------------------------------------------------------------------
+
+here=$(cd "$(dirname "$0")" && pwd)
+if [ -n "${PLIMSOLL_BIN_DIR:-}" ]; then
+  bin=$(cd "$PLIMSOLL_BIN_DIR" && pwd) || fail "PLIMSOLL_BIN_DIR is no folder: $PLIMSOLL_BIN_DIR"
+elif [ -x "$here/bin/plimsoll" ]; then
+  bin=$here/bin
+else
+  [ -x "$here/build.sh" ] || fail "neither a checkout nor a release archive: $here"
+  echo "building Plimsoll (the first time takes a few minutes)" >&2
+  bin=$("$here/build.sh")
+fi
+
+programs=()
+if [ -d "$here/../crates/hooks/src/bin" ]; then
+  for source in "$here"/../crates/hooks/src/bin/*.rs; do programs+=("$(basename "$source" .rs)"); done
+  programs+=(plimsoll-mcp plimsoll)
+else
+  for program in "$bin"/*; do programs+=("$(basename "$program")"); done
+fi
+for program in "${programs[@]}"; do
+  [ -x "$bin/$program" ] || fail "$bin lacks $program"
+done
+
+stage=$(mktemp -d)
+drafts=() listed=""
+tidy() {
+  [ ${#drafts[@]} -eq 0 ] || rm -f -- "${drafts[@]}"
+  if [ -z "$listed" ] && [ -f "$stage/now" ]; then
+    # It came to nothing: the new folders go again.
+    awk '/\/$/' "$stage/now" >"$stage/made"
+    remove_listed "$stage/made" "$stage/before"
+  fi
+  rm -rf "$stage"
+}
+trap tidy EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# Completions and pages come from the program itself, so they are those of this version.
+"$bin/plimsoll" --version >"$stage/version" || fail "$bin/plimsoll does not run on this machine"
+pages=$("$bin/plimsoll" manual --list)
+for page in $pages; do "$bin/plimsoll" manual "$page" >"$stage/$page.1"; done
+for shell in bash zsh fish; do "$bin/plimsoll" completions "$shell" >"$stage/$shell"; done
+
+# --- in -----------------------------------------------------------------------------------------------------
+
+: >"$stage/before"
+if [ -f "$list" ]; then cp "$list" "$stage/before"; fi
+# Folders that an earlier installation made are still ours.
+grep '/$' "$stage/before" >"$stage/now" || true
+folder() { # every folder that is not there yet, and its name onto the list
+  [ -d "$1" ] && return
+  folder "$(dirname "$1")"
+  mkdir -- "$1" || fail "cannot make the folder $1"
+  printf '%s/\n' "$1" >>"$stage/now"
+}
+
+from=() to=() modes=()
+plan() { from+=("$1"); to+=("$prefix/$2"); modes+=("$3"); }
+for program in "${programs[@]}"; do plan "$bin/$program" "bin/$program" 755; done
+plan "$stage/bash" share/bash-completion/completions/plimsoll 644
+plan "$stage/zsh" share/zsh/site-functions/_plimsoll 644
+plan "$stage/fish" share/fish/vendor_completions.d/plimsoll.fish 644
+for page in $pages; do plan "$stage/$page.1" "share/man/man1/$page.1" 644; done
+
+# First everything beside its place, then the renames: a full disk changes nothing, and a program that is running
+# goes on with the file it was started from.
+for number in "${!from[@]}"; do
+  folder "$(dirname "${to[$number]}")"
+  [ ! -d "${to[$number]}" ] || fail "${to[$number]} is a folder"
+  draft=${to[$number]}.new.$$
+  drafts+=("$draft")
+  cp -- "${from[$number]}" "$draft" || fail "cannot write $draft"
+  chmod "${modes[$number]}" "$draft"
+  printf '%s\n' "${to[$number]}" >>"$stage/now"
+done
+folder "$(dirname "$list")"
+# A folder that was removed by hand meanwhile and made again is named twice.
+{ awk '/\/$/ && !seen[$0]++' "$stage/now"; printf '%s\n' "$list"; grep -v '/$' "$stage/now"; } >"$stage/ordered"
+mv -f "$stage/ordered" "$stage/now"
+# Before the renames: whatever happens from here on, --uninstall finds everything.
+{ cat "$stage/now"; grep -vxF -f "$stage/now" "$stage/before" || true; } >"$list.new.$$"
+drafts+=("$list.new.$$")
+mv -f -- "$list.new.$$" "$list"
+listed=yes
+for number in "${!from[@]}"; do mv -f -- "${to[$number]}.new.$$" "${to[$number]}"; done
+# What an older version had and this one has not.
+remove_listed "$stage/before" "$stage/now"
+cp -- "$stage/now" "$list.new.$$"
+mv -f -- "$list.new.$$" "$list"
+
+# --- where it is --------------------------------------------------------------------------------------------
+
+shown() { # a path as people write it
+  case $1 in "${HOME:-/nowhere}"/*) printf '~%s' "${1#"$HOME"}" ;; *) printf '%s' "$1" ;; esac
+}
+echo "$(cat "$stage/version") is installed:"
+echo "  programs      $(shown "$prefix/bin"): plimsoll, plimsoll-mcp and $((${#programs[@]} - 2)) hook programs"
+echo "  completions   $(shown "$prefix/share"): bash, zsh, fish (for the next shell you open)"
+echo "  manual pages  $(shown "$prefix/share/man"): man plimsoll, man plimsoll-run, …"
+shell=$(basename "${SHELL:-sh}")
+case ":${PATH:-}:" in
+  *":$prefix/bin:"*)
+    first=$(command -v plimsoll || true)
+    [ "$first" = "$prefix/bin/plimsoll" ] || echo "Careful: another plimsoll comes first on your PATH: $first"
+    ;;
+  *)
+    echo "$(shown "$prefix/bin") is not on your PATH. Add this line and open a new shell:"
+    case $shell in
+      fish) echo "  fish_add_path '$prefix/bin'    # ~/.config/fish/config.fish" ;;
+      zsh) echo "  export PATH=\"$prefix/bin:\$PATH\"    # ~/.zshrc" ;;
+      bash) echo "  export PATH=\"$prefix/bin:\$PATH\"    # ~/.bashrc" ;;
+      *) echo "  export PATH=\"$prefix/bin:\$PATH\"    # ~/.profile" ;;
+    esac
+    ;;
+esac
+if [ "$shell" = zsh ]; then
+  echo "zsh finds the completions with this line before compinit in ~/.zshrc, if it does not already:"
+  echo "  fpath=('$prefix/share/zsh/site-functions' \$fpath)"
+fi
+echo "Next, in your project: plimsoll init"

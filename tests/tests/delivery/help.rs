@@ -1,0 +1,32 @@
+use testkit::world::World;
+
+/// The commands that a page of help lists.
+fn commands(help: &str) -> Vec<String> {
+    let section = help.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+    let names = section.unwrap_or_default().lines().filter_map(|line| line.strip_prefix("  "));
+    let names = names.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split(' ').next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}
+
+fn visit(world: &World, words: &[&str], seen: &mut Vec<String>) {
+    let mut arguments = words.to_vec();
+    arguments.push("--help");
+    let finished = world.plimsoll(&arguments).run().expect_success();
+    let name = ["plimsoll"].iter().chain(words).copied().collect::<Vec<_>>();
+    let usage = format!("Usage: {}", name.join(" "));
+    assert!(finished.stdout.contains(&usage) && finished.stderr.is_empty(), "{usage}: {finished:?}");
+    seen.push(name.join("-"));
+    for below in commands(&finished.stdout) {
+        visit(world, &[words, &[below.as_str()]].concat(), seen);
+    }
+}
+
+#[test]
+fn every_command_has_help_and_a_manual_page() {
+    let world = World::without_git();
+    let mut seen = Vec::new();
+    visit(&world, &[], &mut seen);
+    assert!(seen.len() > 35 && seen.contains(&"plimsoll-turns-export".to_owned()), "{seen:?}");
+    let pages = world.plimsoll(&["manual", "--list"]).run().expect_success().stdout;
+    assert_eq!(pages.lines().collect::<Vec<_>>(), seen);
+}
