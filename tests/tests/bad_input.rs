@@ -372,6 +372,10 @@ fn a_settings_file_with_a_fault_is_named_and_left_alone() {
             let complaints: Vec<&str> = finished.stderr.lines().collect();
             assert!(complaints.len() == 1 && complaints[0].contains("plimsoll.json"), "{finished:?}");
             assert!(complaints[0].contains(word), "{finished:?}");
+            let known = world.read(".claude/plimsoll/faults.jsonl");
+            let last: Value = serde_json::from_str(known.lines().last().unwrap()).unwrap();
+            assert_eq!((&last["program"], &last["session_id"]), (&json!(program), &json!(SESSION)));
+            assert_eq!(format!("{program}: {}", last["what"].as_str().unwrap()), complaints[0]);
         }
         assert_eq!(world.read(".claude/plimsoll.json"), text);
     }

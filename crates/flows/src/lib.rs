@@ -12,6 +12,7 @@ pub mod context;
 mod ended;
 pub mod exclude;
 pub mod facts;
+pub mod faults;
 pub mod frames;
 pub mod gate;
 pub mod install;

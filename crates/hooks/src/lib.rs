@@ -15,11 +15,20 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 /// Runs one hook: standard input in, the signal out.
 pub fn run(flow: impl FnOnce(&[u8]) -> Signal) -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
-    let signal = match store::disk::read_stdin(LONGEST_INPUT) {
-        Ok(input) => flow(&input),
-        Err(error) => Signal::default().with_complaint(Some(format!("cannot read standard input: {error}"))),
+    let (input, signal) = match store::disk::read_stdin(LONGEST_INPUT) {
+        Ok(input) => {
+            let signal = flow(&input);
+            (input, signal)
+        }
+        Err(error) => {
+            let complaint = format!("cannot read standard input: {error}");
+            (Vec::new(), Signal::default().with_complaint(Some(complaint)))
+        }
     };
     emit(&signal);
+    if !signal.complaints.is_empty() {
+        flows::faults::note(&input, &name(), &signal.complaints);
+    }
     ExitCode::from(signal.exit)
 }
 
@@ -27,7 +36,9 @@ pub fn run(flow: impl FnOnce(&[u8]) -> Signal) -> ExitCode {
 /// build has no unwinding, so nobody above could catch it.
 #[expect(clippy::exit, reason = "the alternative is an abort, which the client shows as an error")]
 fn give_up(panic: &std::panic::PanicHookInfo<'_>) {
-    emit(&Signal::default().with_complaint(Some(format!("internal error: {panic}"))));
+    let signal = Signal::default().with_complaint(Some(format!("internal error: {panic}")));
+    emit(&signal);
+    flows::faults::note_without_payload(&name(), &signal.complaints);
     std::process::exit(0);
 }
 
@@ -36,9 +47,14 @@ fn emit(signal: &Signal) {
     if let Some(text) = &signal.stdout {
         let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
     }
-    let program = std::env::args().next().unwrap_or_default();
-    let name = program.rsplit('/').next().unwrap_or_default();
+    let name = name();
     for complaint in &signal.complaints {
         let _ = std::io::stderr().write_all(format!("{name}: {complaint}\n").as_bytes());
     }
+}
+
+/// By which name this program was started.
+fn name() -> String {
+    let program = std::env::args().next().unwrap_or_default();
+    program.rsplit('/').next().unwrap_or_default().to_owned()
 }

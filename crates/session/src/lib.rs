@@ -2,6 +2,7 @@
 
 pub mod breaker;
 pub mod digest;
+pub mod fault;
 pub mod handoff;
 pub mod journal;
 pub mod level;
@@ -22,6 +23,7 @@ pub mod todo;
 pub mod turn;
 pub mod verdict;
 
+pub use fault::Fault;
 pub use level::{Level, Marks};
 pub use marker::Marker;
 pub use reading::{Reading, Window};

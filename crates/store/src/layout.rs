@@ -90,6 +90,11 @@ impl Project {
         self.own().join("journal.jsonl")
     }
 
+    /// The last faults of our own hooks.
+    pub fn faults(&self) -> PathBuf {
+        below(&self.root, &["/.claude/plimsoll/faults.jsonl"])
+    }
+
     /// The working memory.
     pub fn memory(&self) -> PathBuf {
         below(&self.root, &["/.claude/plimsoll/memory"])

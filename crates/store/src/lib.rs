@@ -9,6 +9,7 @@ pub mod config;
 pub mod confined;
 pub mod disk;
 pub mod environment;
+pub mod faults;
 pub mod journal;
 pub mod layout;
 pub mod lock;

@@ -1,0 +1,17 @@
+//! A fault of our own: what a hook could not do, kept so that somebody may ask for it later.
+
+use serde::{Deserialize, Serialize};
+
+/// One line of `.claude/plimsoll/faults.jsonl`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fault {
+    /// When, RFC 3339 UTC with milliseconds; the writer stamps it.
+    pub at: String,
+    /// Which of our programs.
+    pub program: String,
+    /// The session it was called in; empty where nobody said.
+    pub session_id: String,
+    /// What it told standard error, on one line.
+    pub what: String,
+}
