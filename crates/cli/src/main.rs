@@ -4,6 +4,8 @@ mod amounts;
 mod checkpoint;
 mod context;
 mod demo;
+mod doctor;
+mod explain;
 mod export;
 mod gate;
 mod init;
@@ -36,6 +38,8 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Look whether all is well: programs, client, settings, other loops, disk, window, hooks, run
+    Doctor(doctor::DoctorArguments),
     /// Put Plimsoll's hooks into the settings of this project (or yours)
     Init(init::InitArguments),
     /// Take Plimsoll's hooks out again, and nothing else
@@ -48,6 +52,8 @@ enum Verb {
     Status(status::StatusArguments),
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
+    /// Tell why it last acted: what it did, with the figures behind it
+    Explain(explain::ExplainArguments),
     /// Ask state, journal or turns with a jq program
     Query(query::QueryArguments),
     /// Read the turn log: every response of the model with its tool calls and results
@@ -76,6 +82,8 @@ enum Verb {
 
 fn main() -> ExitCode {
     match Command::parse().verb {
+        Verb::Doctor(arguments) => doctor::doctor(&arguments),
+        Verb::Explain(arguments) => explain::explain(&arguments),
         Verb::Init(arguments) => init::init(&arguments),
         Verb::Uninstall(arguments) => init::uninstall(&arguments),
         Verb::Run(arguments) => run::run(&arguments),
