@@ -116,30 +116,39 @@ fn verdict(entry: &Value, beside: &[Value]) -> Vec<String> {
         lines.extend(ended(ending));
     }
     lines.extend(items(entry));
-    for outcome in entry.get("verify").and_then(Value::as_array).into_iter().flatten() {
+    lines.extend(verified(entry));
+    lines.extend(moved(entry));
+    lines.extend(beside.iter().filter_map(followed));
+    lines
+}
+
+fn verified(entry: &Value) -> Vec<String> {
+    let told = |outcome: &Value| {
         let passed = outcome.get("passed").and_then(Value::as_bool) == Some(true);
         let command = said(outcome, "command").unwrap_or_default();
         let words = said(outcome, "words").filter(|_| !passed).map(|words| format!(": {words}"));
         let how = if passed { "passed" } else { "did not pass" };
-        lines.push(format!("Verify `{command}` {how}{}.", words.unwrap_or_default()));
+        format!("Verify `{command}` {how}{}.", words.unwrap_or_default())
+    };
+    entry.get("verify").and_then(Value::as_array).into_iter().flatten().map(told).collect()
+}
+
+/// What was decided together with a verdict.
+fn followed(entry: &Value) -> Option<String> {
+    let known = |name: &str| said(entry, name).unwrap_or_default();
+    match word(entry, "event")? {
+        "breaker_opened" => Some(format!(
+            "The circuit breaker opened: {}, {} in a row: {}.",
+            known("cause"),
+            known("count"),
+            known("evidence")
+        )),
+        "set_aside" => Some(format!(
+            "The item \"{}\" was set aside, because nobody got anywhere with it.",
+            known("item")
+        )),
+        _ => None,
     }
-    lines.extend(moved(entry));
-    for other in beside {
-        match word(other, "event") {
-            Some("breaker_opened") => lines.push(format!(
-                "The circuit breaker opened: {}, {} in a row: {}.",
-                said(other, "cause").unwrap_or_default(),
-                number(other, "count").unwrap_or_default(),
-                said(other, "evidence").unwrap_or_default()
-            )),
-            Some("set_aside") => lines.push(format!(
-                "The item \"{}\" was set aside, because nobody got anywhere with it.",
-                said(other, "item").unwrap_or_default()
-            )),
-            _ => {}
-        }
-    }
-    lines
 }
 
 /// The marker in a sentence.

@@ -13,35 +13,18 @@ const PATIENCE: Duration = Duration::from_millis(300);
 pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
     let root = project.root();
     let own = root.join(".claude");
-    let places = [
-        (own.clone(), false),
-        (project.own(), true),
-        (project.own().join("sessions"), true),
-        (project.handoffs(), true),
-        (project.state().to_owned(), true),
-    ];
-    let folder = |(path, private): &(std::path::PathBuf, bool)| {
+    let folder = |path: &Path, private: bool| {
         let rights = volume::rights(path)?;
+        let usable = rights.writable && (disk::is_folder(path) || path == project.state());
         let path = project.relative(path);
-        Some(Folder {
-            path,
-            writable: rights.writable,
-            mode: rights.mode,
-            own: rights.own,
-            private: *private,
-        })
+        Some(Folder { path, writable: usable, mode: rights.mode, own: rights.own, private })
     };
-    let mut folders: Vec<Folder> = places.iter().filter_map(folder).collect();
-    if !disk::exists(&own) {
-        let of_root = volume::rights(root).map(|rights| Folder {
-            path: root.display().to_string(),
-            writable: rights.writable,
-            mode: rights.mode,
-            own: rights.own,
-            private: false,
-        });
-        folders.extend(of_root);
-    }
+    let ours =
+        [project.own(), project.own().join("sessions"), project.handoffs(), project.state().to_owned()];
+    let mut folders: Vec<Folder> = ours.iter().filter_map(|path| folder(path, true)).collect();
+    // Where nothing is yet, it is made in the project's own folder.
+    folders.extend(folder(&own, false).or_else(|| folder(root, false)));
+    folders.extend(project.run_lock().parent().and_then(|locks| folder(locks, false)));
     DiskFacts {
         folders,
         state_lock: state_lock(project),

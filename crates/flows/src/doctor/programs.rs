@@ -39,7 +39,7 @@ fn named(project: &Project, found: &Files, folder: &Path) -> Vec<Named> {
             if is_beside || all.iter().any(|named| named.name == *name && named.file == one.path) {
                 continue;
             }
-            let standing = path.map_or(Standing::Missing, |path| standing(&path));
+            let standing = path.map_or(Standing::Missing, |path| elsewhere(&path, folder));
             all.push(Named { name: name.clone(), file: one.path.clone(), standing });
         }
     }
@@ -52,6 +52,7 @@ fn reach(project: &Project, name: &str) -> Option<PathBuf> {
     (name.contains('/') && disk::exists(&path)).then_some(path)
 }
 
+/// One of those beside us.
 fn standing(path: &Path) -> Standing {
     if !disk::exists(path) {
         return Standing::Missing;
@@ -61,6 +62,17 @@ fn standing(path: &Path) -> Standing {
     }
     let word = if path.ends_with(servers::PROGRAM) { "--version" } else { "version" };
     launcher::own_version(path, word).map_or(Standing::Silent, Standing::Version)
+}
+
+/// A program that somebody's settings name is never started to ask it: the project may be a stranger's.
+fn elsewhere(path: &Path, folder: &Path) -> Standing {
+    if !environment::is_executable(path) {
+        return Standing::NotExecutable;
+    }
+    let own = folder.join(path.file_name().unwrap_or_default());
+    let bytes = |path: &Path| disk::read(path).ok().flatten();
+    let same = disk::size(path) == disk::size(&own) && bytes(path) == bytes(&own);
+    if same { Standing::Version(env!("CARGO_PKG_VERSION").to_owned()) } else { Standing::Other }
 }
 
 /// True when a program needs no loader to start; none where the file is no program of this kind of computer.

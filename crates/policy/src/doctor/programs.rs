@@ -14,6 +14,8 @@ pub enum Standing {
     Silent,
     /// It says this.
     Version(String),
+    /// It is another file than the one of its name beside us; nobody has started it to ask.
+    Other,
 }
 
 /// A program that a settings file names.
@@ -97,6 +99,11 @@ fn of_standing(facts: &ProgramFacts, name: &str, standing: &Standing) -> Option<
             format!("{name} is {version}, and plimsoll is {}", facts.version),
             TOGETHER,
         )),
+        Standing::Other => Some(Finding::warning(
+            "programs.other_version",
+            format!("{name} is not the program that lies beside plimsoll: perhaps of another version"),
+            "run `plimsoll init` again (with --user or --local, where those settings are), or install all programs together",
+        )),
         Standing::Version(_) => None,
     }
 }
@@ -152,7 +159,7 @@ mod tests {
             (standing(Standing::NotExecutable), vec!["programs.not_executable"]),
             (standing(Standing::Silent), vec!["programs.silent"]),
             (standing(old()), vec!["programs.other_version"]),
-            (named(old()), vec!["programs.other_version"]),
+            (named(Standing::Other), vec!["programs.other_version"]),
             (named(Standing::Missing), vec!["settings.missing_program"]),
             (facts(|facts| facts.on_path.clear()), vec!["programs.not_on_path"]),
             (facts(|facts| facts.first_is_we = false), vec!["programs.several"]),

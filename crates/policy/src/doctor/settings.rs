@@ -1,6 +1,6 @@
 //! The client's settings: whether our hooks are in them, once, and will run.
 
-use super::{Finding, Section};
+use super::{Finding, Section, Severity};
 use protocol::settings::{Difference, Era, Survey};
 use std::collections::BTreeMap;
 
@@ -163,53 +163,65 @@ fn unknown_events(facts: &SettingsFacts, file: &SettingsFile) -> Option<Finding>
 
 /// What of ours a file lacks, has otherwise, or has for another client.
 fn entries(facts: &SettingsFacts, file: &SettingsFile) -> Vec<Finding> {
-    let named = |wanted: fn(&Difference) -> Option<(&String, &String)>| {
-        let names: Vec<String> = file
-            .differences
-            .iter()
-            .filter_map(wanted)
-            .map(|(event, program)| format!("{event} ({program})"))
-            .collect();
-        (!names.is_empty()).then(|| names.join(", "))
-    };
-    let missing = named(|one| match one {
+    let missing = named(file, |one| match one {
         Difference::Missing { event, program } => Some((event, program)),
         _ => None,
     });
-    let unasked = named(|one| match one {
+    let unasked = named(file, |one| match one {
         Difference::Unasked { event, program } => Some((event, program)),
         _ => None,
     });
-    let edited = named(|one| match one {
+    let edited = named(file, |one| match one {
         Difference::Edited { event, program } => Some((event, program)),
         _ => None,
     });
-    let mut findings = Vec::new();
-    if let (Some(missing), Some(unasked)) = (&missing, &unasked) {
-        let (code, what) = match facts.era {
-            Some(Era::Classic) => ("settings.newer_than_client", "our entries are for a newer client"),
-            _ => {
-                ("settings.older_than_client", "our entries are for an older client, or of an older Plimsoll")
-            }
-        };
-        let what = format!("{what}: {missing} is missing, {unasked} should not be there");
-        findings.push(Finding::problem(code, what, file.scope.init()));
-    } else if let Some(missing) = missing {
-        let what = format!("entries of ours are missing: {missing}");
-        findings.push(Finding::problem("settings.incomplete", what, file.scope.init()));
-    } else if let Some(unasked) = unasked {
-        let what = format!("there is more of ours than we write: {unasked}");
-        findings.push(Finding::warning("settings.unasked", what, file.scope.init()));
-    }
-    if let Some(edited) = edited {
+    let init = file.scope.init();
+    let edited = edited.map(|edited| {
         let what = format!("entries of ours were changed by hand: {edited}");
-        findings.push(Finding::note(
-            "settings.edited",
-            what,
-            &format!("if that was not meant, {}", file.scope.init()),
-        ));
+        Finding::note("settings.edited", what, &format!("if that was not meant, {init}"))
+    });
+    let wrong = wrong(facts.era, missing, unasked)
+        .map(|(severity, code, what)| Finding::new(severity, code, what, init));
+    wrong.into_iter().chain(edited).map(|finding| finding.at(file.path.clone())).collect()
+}
+
+/// The entries of one kind of difference, by name; none if there are none.
+fn named(file: &SettingsFile, wanted: fn(&Difference) -> Option<(&String, &String)>) -> Option<String> {
+    let names: Vec<String> = file
+        .differences
+        .iter()
+        .filter_map(wanted)
+        .map(|(event, program)| format!("{event} ({program})"))
+        .collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+type Wrong = (Severity, &'static str, String);
+
+fn wrong(era: Option<Era>, missing: Option<String>, unasked: Option<String>) -> Option<Wrong> {
+    match (missing, unasked) {
+        (Some(missing), Some(unasked)) => {
+            let (code, what) = match era {
+                Some(Era::Classic) => ("settings.newer_than_client", "our entries are for a newer client"),
+                _ => (
+                    "settings.older_than_client",
+                    "our entries are for an older client, or of an older Plimsoll",
+                ),
+            };
+            let what = format!("{what}: {missing} is missing, {unasked} should not be there");
+            Some((Severity::Problem, code, what))
+        }
+        (Some(missing), None) => Some((
+            Severity::Problem,
+            "settings.incomplete",
+            format!("entries of ours are missing: {missing}"),
+        )),
+        (None, Some(unasked)) => {
+            let what = format!("there is more of ours than we write: {unasked}");
+            Some((Severity::Warning, "settings.unasked", what))
+        }
+        (None, None) => None,
     }
-    findings.into_iter().map(|finding| finding.at(file.path.clone())).collect()
 }
 
 /// The same entry in several files: with the same words the client runs it once, with others twice.
