@@ -11,21 +11,21 @@ use store::{Project, environment, faults};
 pub fn note(input: &[u8], program: &str, complaints: &[String]) {
     let Ok(hook) = Hook::parse(input) else { return };
     let workspace = StatusPayload::parse(input).unwrap_or_default().workspace;
-    let project = Project::of_hook(workspace.project_dir.or(hook.cwd).as_deref());
-    keep(&project, program, hook.session_id.unwrap_or_default(), complaints);
+    let project = Project::of_hook(workspace.project_dir.as_deref().or(hook.cwd.as_deref()));
+    keep(&project, program, hook.session_id.as_deref().unwrap_or_default(), complaints);
 }
 
 /// The same after a panic, when nothing is at hand but the environment.
 pub fn note_without_payload(program: &str, complaints: &[String]) {
     let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
-    keep(&Project::of_hook(None), program, session_id, complaints);
+    keep(&Project::of_hook(None), program, &session_id, complaints);
 }
 
-fn keep(project: &Project, program: &str, session_id: String, complaints: &[String]) {
+fn keep(project: &Project, program: &str, session_id: &str, complaints: &[String]) {
     let fault = |what: &String| Fault {
         at: String::new(),
         program: program.to_owned(),
-        session_id: session_id.clone(),
+        session_id: session_id.to_owned(),
         what: what.clone(),
     };
     for complaint in complaints {

@@ -146,6 +146,9 @@ mod tests {
     use super::super::codes;
     use super::*;
 
+    /// What is changed, and the codes that follow.
+    type Case = (fn(&mut DiskFacts), &'static [&'static str]);
+
     #[test]
     fn rights_locks_and_space_are_judged() {
         let look = |change: fn(&mut DiskFacts)| {
@@ -167,7 +170,7 @@ mod tests {
             change(&mut facts);
             section(&facts)
         };
-        let cases: [(fn(&mut DiskFacts), &[&str]); 14] = [
+        let cases: [Case; 14] = [
             (|_| (), &[]),
             (|facts| facts.folders[0].writable = false, &["disk.not_writable"]),
             (|facts| facts.folders[0].own = false, &["disk.not_own"]),

@@ -110,12 +110,12 @@ fn finding(facts: &LoopFacts, hook: &StopHook) -> Finding {
 }
 
 /// A loop's state without its hook: it does nothing, until its hook is back.
-fn left_behind(facts: &LoopFacts, file: &String) -> Option<Finding> {
-    let owner = LOOPS.iter().find(|one| one.state_files.contains(&file.as_str()))?;
+fn left_behind(facts: &LoopFacts, file: &str) -> Option<Finding> {
+    let owner = LOOPS.iter().find(|one| one.state_files.contains(&file))?;
     let has_hook = facts.hooks.iter().filter_map(StopHook::known).any(|known| known.name == owner.name);
     (!has_hook).then(|| {
         let what = format!("{} has left its state here; its hook was not found", owner.name);
-        Finding::note("loops.left_behind", what, "delete the file if that loop is over").at(file.clone())
+        Finding::note("loops.left_behind", what, "delete the file if that loop is over").at(file)
     })
 }
 

@@ -83,6 +83,9 @@ mod tests {
     use super::super::codes;
     use super::*;
 
+    /// What is changed, and the codes that follow.
+    type Case = (fn(&mut MemoryFacts), &'static [&'static str]);
+
     #[test]
     fn what_the_memory_lacks_is_named() {
         let look = |change: fn(&mut MemoryFacts)| {
@@ -97,7 +100,7 @@ mod tests {
             change(&mut facts);
             section(&facts)
         };
-        let cases: [(fn(&mut MemoryFacts), &[&str]); 8] = [
+        let cases: [Case; 8] = [
             (|_| (), &[]),
             (|facts| facts.server = Server::Missing, &["memory.no_server"]),
             (|facts| facts.server = Server::Foreign, &["memory.other_server"]),
