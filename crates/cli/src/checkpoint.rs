@@ -72,6 +72,7 @@ fn take(project: &Project, whose: &Whose, arguments: &CheckpointArguments) -> Re
         cause: Cause::Manual,
         level,
         reading: measurement.reading.as_ref(),
+        marks: measurement.marks.as_ref(),
         waited: None,
         calls: &[],
         notes: Notes {

@@ -17,7 +17,8 @@ pub(crate) use sentence::Tone;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use store::{Project, environment, state_file};
-use tell::{Teller, Told};
+pub(crate) use tell::Teller;
+use tell::Told;
 
 /// How much of it, and for how long.
 #[derive(Debug, Args)]
@@ -58,6 +59,16 @@ pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
         crate::say_error(&format!("nothing has been written to {} yet", project.journal().display()));
     }
     ExitCode::SUCCESS
+}
+
+/// The entries of the journal, oldest first; what is none is left out.
+pub(crate) fn entries(project: &Project) -> Result<Vec<serde_json::Value>, store::StoreError> {
+    let lines = Journal::new(project.journal()).all()?;
+    let entry = |line: Line| match line {
+        Line::Entry(entry) => Some(entry.into_value()),
+        Line::Foreign(_) => None,
+    };
+    Ok(lines.into_iter().filter_map(entry).collect())
 }
 
 fn present_run(project: &Project) -> Option<String> {

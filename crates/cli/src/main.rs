@@ -5,6 +5,8 @@ mod checkpoint;
 mod completions;
 mod context;
 mod demo;
+mod doctor;
+mod explain;
 mod export;
 mod gate;
 mod init;
@@ -46,6 +48,8 @@ First steps:
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Look whether all is well: programs, client, settings, other loops, disk, window, hooks, run
+    Doctor(doctor::DoctorArguments),
     /// Put Plimsoll's hooks into the settings of this project (or yours)
     Init(init::InitArguments),
     /// Take Plimsoll's hooks out again, and nothing else
@@ -61,6 +65,8 @@ enum Verb {
     StatusLine(statusline::StatusLineArguments),
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
+    /// Tell why it last acted: what it did, with the figures behind it
+    Explain(explain::ExplainArguments),
     /// Ask state, journal or turns with a jq program
     Query(query::QueryArguments),
     /// Read the turn log: every response of the model with its tool calls and results
@@ -93,6 +99,8 @@ enum Verb {
 
 fn main() -> ExitCode {
     match Command::parse().verb {
+        Verb::Doctor(arguments) => doctor::doctor(&arguments),
+        Verb::Explain(arguments) => explain::explain(&arguments),
         Verb::Init(arguments) => init::init(&arguments),
         Verb::Uninstall(arguments) => init::uninstall(&arguments),
         Verb::Run(arguments) => run::run(&arguments),

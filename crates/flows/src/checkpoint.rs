@@ -9,7 +9,7 @@ use session::level::Level;
 use session::memory::render::summary;
 use session::state::{Cause, Checkpoint};
 use session::text::clip;
-use session::{Reading, RunState, SessionRecord, Settings, TodoList};
+use session::{Marks, Reading, RunState, SessionRecord, Settings, TodoList};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
@@ -33,6 +33,8 @@ pub struct Request<'a> {
     pub level: Level,
     /// The reading at this moment.
     pub reading: Option<&'a Reading>,
+    /// Where the levels begin, where that is known.
+    pub marks: Option<&'a Marks>,
     /// How long the client's transcript writer was waited for.
     pub waited: Option<Duration>,
     /// The tool calls of the message at hand: not yet in the transcript.
@@ -211,6 +213,9 @@ fn note(request: &Request<'_>, handoff: &Handoff, file: &str, trouble: Option<&S
     if let Some(reading) = request.reading {
         entry = entry.fact("percent", reading.percent()).fact("percent_used", reading.percent_used());
         entry = entry.fact("reading", serde_json::to_value(reading).unwrap_or_default());
+    }
+    if let Some(marks) = request.marks {
+        entry = entry.fact("marks", serde_json::to_value(marks).unwrap_or_default());
     }
     if let Some(waited) = request.waited {
         entry = entry.fact("waited_ms", waited.as_millis() as u64);

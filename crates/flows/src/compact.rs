@@ -47,6 +47,7 @@ fn before(call: &Call) -> Result<Option<String>, StoreError> {
         cause: Cause::Compact,
         level,
         reading: measurement.reading.as_ref(),
+        marks: measurement.marks.as_ref(),
         waited: None,
         calls: &[],
         notes: session::handoff::Notes::default(),

@@ -152,7 +152,9 @@ fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading
         reading.model = newer.model.clone().or(reading.model);
     }
     if reading.window.is_none() {
-        reading.window = window_of(question, &reading, status.as_ref());
+        let window = |evidence: &WindowEvidence<'_>| window::window(evidence);
+        reading.window =
+            with_evidence(question, reading.model.as_deref(), reading.used, status.as_ref(), window);
     }
     reading.added = added(question.calls);
     Some(reading)
@@ -232,22 +234,27 @@ fn from_environment() -> Option<Reading> {
     })
 }
 
-fn window_of(question: &Question<'_>, reading: &Reading, status: Option<&StatusRecord>) -> Option<Window> {
-    let remembered = question.record.reading.as_ref().and_then(|old| old.model.clone());
-    let model =
-        reading.model.clone().or(remembered).or_else(|| status.and_then(|status| status.model.clone()));
+/// Asks with all that is known about the window.
+pub(crate) fn with_evidence<T>(
+    question: &Question<'_>,
+    model: Option<&str>,
+    used: u64,
+    status: Option<&StatusRecord>,
+    ask: impl FnOnce(&WindowEvidence<'_>) -> T,
+) -> T {
+    let remembered = question.record.reading.as_ref().and_then(|old| old.model.as_deref());
+    let model = model.or(remembered).or_else(|| status.and_then(|status| status.model.as_deref()));
     let of_status =
-        status.filter(|status| status.model.is_none() || model.is_none() || status.model == model);
-    let evidence = WindowEvidence {
-        model: model.as_deref(),
+        status.filter(|status| status.model.is_none() || model.is_none() || status.model.as_deref() == model);
+    ask(&WindowEvidence {
+        model,
         settings: Some(&question.settings.windows),
         status_line: of_status.and_then(|status| status.window),
-        learned: model.as_ref().and_then(|model| windows::load(question.project).get(model).copied()),
+        learned: model.and_then(|model| windows::load(question.project).get(model).copied()),
         million_disabled: environment::flag("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
         max_context_tokens: environment::number("CLAUDE_CODE_MAX_CONTEXT_TOKENS").map(|tokens| tokens as u64),
-        used: reading.used,
-    };
-    window::window(&evidence)
+        used,
+    })
 }
 
 /// Where the levels begin, by the settings, the environment and the client's own settings.

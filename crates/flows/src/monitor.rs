@@ -235,6 +235,7 @@ impl Scene<'_> {
             cause: Cause::Level,
             level,
             reading: self.measurement.reading.as_ref(),
+            marks: self.marks.as_ref(),
             waited: self.measurement.waited,
             calls: self.call.event().tool_calls(),
             notes: session::handoff::Notes::default(),

@@ -145,6 +145,7 @@ fn checkpoint_before(
         cause: Cause::Budget,
         level: record.announced,
         reading: Some(reading),
+        marks: None,
         waited: None,
         calls: &[],
         notes: session::handoff::Notes { progress: "not begun".to_owned(), ..Default::default() },

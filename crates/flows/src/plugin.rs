@@ -34,10 +34,10 @@ impl Brought {
 pub fn gives_way(program: &str) -> bool {
     let given = environment::variable(GIVEN_VARIABLE).unwrap_or_default();
     let session = environment::variable(SESSION_VARIABLE).unwrap_or_default();
-    let project = Project::of_hook(None);
-    is_given(&given, &session, program)
-        || settings_files(project.root())
-            .any(|file| hooks_in(&file).iter().any(|hook| hook.program == program))
+    let names = |project: Project| {
+        settings_files(project.root()).any(|file| hooks_in(&file).iter().any(|hook| hook.program == program))
+    };
+    is_given(&given, &session, program) || Project::of_hook(None).is_ok_and(names)
 }
 
 /// The variable for a session of a run that is given these programs.

@@ -40,6 +40,7 @@ pub(crate) fn handoff_of_a_crash(
         cause: claim.map_or(Cause::Crash, |_| Cause::Level),
         level: claim.map_or(Level::L0, |claim| claim.level),
         reading: record.reading.as_ref(),
+        marks: None,
         waited: None,
         calls: &[],
         notes: session::handoff::Notes::default(),

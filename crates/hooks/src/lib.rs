@@ -1,6 +1,6 @@
 //! The hook programs: each reads one JSON document, decides and writes (in `flows`), and signals. No options (but for
-//! the part that an entry of `plimsoll-memory` tells, and the word by which a plugin's entry is known), no shell, no thread,
-//! and never the session's end by a fault of our own.
+//! the part that an entry of `plimsoll-memory` tells, the word by which a plugin's entry is known, and the word `version`), no
+//! shell, no thread, and never the session's end by a fault of our own.
 
 use flows::Signal;
 use flows::plugin::{self, Brought};
@@ -14,9 +14,15 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 /// An image in a batch of tools is a few hundred KB of base64; nothing honest is larger than this.
 const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 
+/// The one word that every hook program knows: then it tells its version, for `plimsoll doctor`, and does nothing else.
+const VERSION: &str = "version";
+
 /// Runs one hook: standard input in, the signal out.
 pub fn run(flow: impl FnOnce(&[u8]) -> Signal) -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
+    if std::env::args_os().nth(1).is_some_and(|word| word == VERSION) {
+        return tell_version();
+    }
     if brought() == Brought::ByPlugin && plugin::gives_way(&own_name()) {
         return ExitCode::SUCCESS;
     }
@@ -45,6 +51,12 @@ pub fn brought() -> Brought {
 fn own_name() -> String {
     let program = std::env::args().next().unwrap_or_default();
     program.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+fn tell_version() -> ExitCode {
+    let version = format!("{} {}", own_name(), env!("CARGO_PKG_VERSION"));
+    emit(&Signal::text(Some(version)));
+    ExitCode::SUCCESS
 }
 
 /// A panic is a fault of ours: one line for a person, nothing for the client, and its session goes on. A release

@@ -116,6 +116,17 @@ pub fn client_version(program: &Path) -> Option<String> {
     (outcome.succeeded() && !words.is_empty()).then_some(words)
 }
 
+/// The version that one of our own programs tells when it is asked with this word: `plimsoll-stop-gate 0.1.0`.
+pub fn own_version(program: &Path, word: &str) -> Option<String> {
+    let mut command = Command::new(program);
+    command.arg(word);
+    let outcome = run(command, Duration::from_secs(5));
+    let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let (name, version) = said.trim().split_once(' ')?;
+    let is_it = outcome.succeeded() && program.file_name().is_some_and(|file| file == name);
+    is_it.then(|| version.to_owned())
+}
+
 /// Runs a program (no shell: each argument reaches it as it stands, the first is the program) with these bytes
 /// on its standard input. Its whole group is ended at the deadline; a program that does not read is no error.
 pub fn tell(arguments: &[String], folder: &Path, input: &[u8], deadline: Duration) -> Outcome {

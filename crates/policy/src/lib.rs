@@ -4,7 +4,9 @@
 pub mod bounds;
 pub mod breaker;
 pub mod completion;
+pub mod doctor;
 pub mod ending;
+pub mod explain;
 pub mod fingerprint;
 pub mod frames;
 pub mod gate;

@@ -56,6 +56,24 @@ pub fn window(evidence: &WindowEvidence<'_>) -> Option<Window> {
     Some(window)
 }
 
+/// What every source says for itself, first the one that goes before the others.
+pub fn sources(evidence: &WindowEvidence<'_>) -> Vec<Window> {
+    let alone = |change: fn(&mut WindowEvidence<'_>)| {
+        let mut one = WindowEvidence { used: 0, ..evidence.clone() };
+        change(&mut one);
+        window(&one)
+    };
+    let chain: [fn(&mut WindowEvidence<'_>); 4] = [
+        |_| (),
+        |one| one.settings = None,
+        |one| (one.settings, one.status_line) = (None, None),
+        |one| (one.settings, one.status_line, one.learned) = (None, None, None),
+    ];
+    let mut all: Vec<Window> = chain.into_iter().filter_map(alone).collect();
+    all.dedup();
+    all
+}
+
 fn by_name(model: &str, max_context_tokens: Option<u64>) -> Window {
     if model.ends_with("[1m]") {
         return Window { tokens: MILLION, source: WindowSource::Table };
@@ -149,6 +167,19 @@ mod tests {
         assert_eq!(next(|evidence| evidence.million_disabled = true), Some((SMALL, WindowSource::Table)));
         assert_eq!(next(|evidence| evidence.used = 250_000), Some((MILLION, WindowSource::Used)));
         assert_eq!(next(|evidence| evidence.model = None), None, "with no model seen it is unknown");
+    }
+
+    #[test]
+    fn each_source_is_asked_once_for_itself() {
+        let evidence = WindowEvidence {
+            model: Some("claude-opus-4-6"),
+            status_line: Some(1_000_000),
+            ..Default::default()
+        };
+        let found: Vec<(u64, WindowSource)> =
+            sources(&evidence).into_iter().map(|window| (window.tokens, window.source)).collect();
+        assert_eq!(found, [(1_000_000, WindowSource::StatusLine), (200_000, WindowSource::Table)]);
+        assert_eq!(sources(&WindowEvidence::default()), []);
     }
 
     #[test]

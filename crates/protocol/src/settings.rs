@@ -7,16 +7,19 @@
 pub mod agent;
 mod command;
 mod entries;
+pub mod plugins;
 pub mod servers;
 mod status;
+mod survey;
 mod text;
 mod variable;
 mod wanted;
 
-pub use command::quoted;
 use command::{first_word_or_whole, program_of};
+pub use command::{quoted, starts_ours};
 use entries::{entries, find, first_stale, object_or_refuse, put, root_members, take_out};
 use serde_json::Value;
+pub use survey::{Difference, OurEntry, StatusLine, Survey, differences, survey};
 pub use text::Unreadable;
 pub use variable::Variable;
 use wanted::wanted;

@@ -49,11 +49,19 @@ fn fault(path: &Path, why: impl std::fmt::Display) -> StoreError {
     StoreError::Settings { path: path.to_owned(), why: why.to_string() }
 }
 
+/// Where an administrator keeps the client's settings on Linux.
+pub const MANAGED: &str = "/etc/claude-code";
+
+/// The client's own folder of the user.
+pub fn client_folder() -> Option<PathBuf> {
+    environment::variable("CLAUDE_CONFIG_DIR")
+        .map(PathBuf::from)
+        .or_else(|| environment::home().map(|home| home.join(".claude")))
+}
+
 /// The client's own keys that move the ceiling: the nearest file that speaks wins.
 pub fn client_settings(project: &Project) -> ClientSettings {
-    let home = environment::variable("CLAUDE_CONFIG_DIR")
-        .map(PathBuf::from)
-        .or_else(|| environment::home().map(|home| home.join(".claude")));
+    let home = client_folder();
     let mut found = ClientSettings::default();
     let nearest_first = [
         Some(project.root().join(".claude/settings.local.json")),

@@ -50,6 +50,17 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&variable("PATH")?).map(|folder| folder.join(name)).find(|path| is_program(path))
 }
 
+/// Every program of this name on the PATH, in its order.
+pub fn find_programs(name: &str) -> Vec<PathBuf> {
+    let path = variable("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|path| is_program(path)).collect()
+}
+
+/// True when a file may be executed.
+pub fn is_executable(path: &Path) -> bool {
+    is_program(path)
+}
+
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)

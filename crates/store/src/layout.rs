@@ -137,7 +137,7 @@ impl Project {
 
     /// The last faults of our own hooks.
     pub fn faults(&self) -> PathBuf {
-        below(&self.root, &["/.claude/plimsoll/faults.jsonl"])
+        below(&self.own, &["/faults.jsonl"])
     }
 
     /// The working memory.

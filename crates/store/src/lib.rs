@@ -18,6 +18,7 @@ pub mod sessions;
 pub mod state_file;
 pub mod tail;
 pub mod turn_log;
+pub mod volume;
 pub mod windows;
 
 pub use disk::Durability;

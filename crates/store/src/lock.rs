@@ -42,6 +42,23 @@ pub fn is_held(path: &Path) -> bool {
     disk::exists(path) && matches!(acquire(path, Duration::ZERO), Err(StoreError::Busy { .. }))
 }
 
+/// The process that holds it, where the kernel tells.
+pub fn holder(path: &Path) -> Option<u32> {
+    let inode = path.metadata().ok()?.ino();
+    let table = disk::read_text(Path::new("/proc/locks")).ok().flatten()?;
+    table.lines().find_map(|line| held_by(line, inode))
+}
+
+/// A line such as `1: FLOCK  ADVISORY  WRITE 714 fe:00:4227 0 EOF`; who waits has an arrow before the kind.
+fn held_by(line: &str, inode: u64) -> Option<u32> {
+    let mut words = line.split_whitespace().skip(1);
+    let kind = words.next()?;
+    let mut words = words.skip(2);
+    let (pid, file) = (words.next()?, words.next()?);
+    let same = kind == "FLOCK" && file.rsplit(':').next()?.parse() == Ok(inode);
+    pid.parse().ok().filter(|_| same)
+}
+
 fn open(path: &Path) -> Result<File, StoreError> {
     let open =
         || OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
@@ -75,6 +92,15 @@ mod tests {
         assert!(error.to_string().contains("x.lock"), "{error}");
         drop(held);
         acquire(&path, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn the_kernel_tells_who_holds_a_lock() {
+        let line = "13: FLOCK  ADVISORY  WRITE 714 fe:00:4227 0 EOF";
+        assert_eq!((held_by(line, 4227), held_by(line, 227)), (Some(714), None));
+        assert_eq!(held_by("13: -> FLOCK  ADVISORY  WRITE 715 fe:00:4227 0 EOF", 4227), None);
+        assert_eq!(held_by("14: POSIX  ADVISORY  WRITE 714 fe:00:4227 0 EOF", 4227), None);
+        assert_eq!(held_by("", 4227), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::{StoreError, io};
 use memchr::{memmem, memrchr};
+use protocol::hook_trouble::HookTrouble;
 use protocol::transcript::{CompactMetadata, Line};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -78,6 +79,22 @@ pub fn last_lines(path: &Path, limit: u64) -> Result<Vec<Line>, StoreError> {
     .map_err(io("read", path))?;
     lines.reverse();
     Ok(lines)
+}
+
+/// What the client says went wrong with hooks, in the last bytes of a transcript, oldest first.
+pub fn hook_troubles(path: &Path, limit: u64) -> Result<Vec<HookTrouble>, StoreError> {
+    let Some((file, size)) = open(path)? else { return Ok(Vec::new()) };
+    let mut troubles = Vec::new();
+    let mut seen = 0;
+    backwards(&file, size, &mut |bytes| {
+        seen += bytes.len() as u64;
+        let may_be = memmem::find(bytes, HookTrouble::MARK.as_bytes()).is_some();
+        troubles.extend(may_be.then(|| HookTrouble::parse(bytes)).flatten());
+        if seen > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .map_err(io("read", path))?;
+    troubles.reverse();
+    Ok(troubles)
 }
 
 /// The fill of the session's first answer: what stood in the window before any work. Looked for at the

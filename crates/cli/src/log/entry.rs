@@ -57,6 +57,16 @@ impl Entry {
         }
     }
 
+    /// The whole of it.
+    pub(super) fn into_value(self) -> Value {
+        Value::Object(self.fields)
+    }
+
+    /// The same of an object that was one.
+    pub(super) fn of_value(value: &Value) -> Option<Entry> {
+        Entry::parse(&value.to_string())
+    }
+
     /// Its event's name.
     pub(super) fn event(&self) -> &str {
         self.field("event").unwrap_or_default()

@@ -20,7 +20,7 @@ pub(super) struct Told {
 
 /// What has been heard so far.
 #[derive(Debug, Default)]
-pub(super) struct Teller {
+pub(crate) struct Teller {
     /// The iteration that was planned last, and whether it resumes a checkpoint. Its session begins later, or
     /// never.
     planned: Option<(Option<u64>, bool)>,
@@ -36,6 +36,11 @@ impl Teller {
             Line::Foreign(text) => Some(foreign(text)),
             Line::Entry(entry) => self.entry(entry),
         }
+    }
+
+    /// Tells an entry as the log does; none where it says nothing of it.
+    pub(crate) fn tell_entry(&mut self, entry: &serde_json::Value) -> Option<String> {
+        self.entry(&Entry::of_value(entry)?).map(|told| told.words)
     }
 
     fn entry(&mut self, entry: &Entry) -> Option<Told> {

@@ -7,6 +7,11 @@ pub(super) fn is_ours(command: &str, exec_form: bool) -> bool {
     PROGRAMS.contains(&program_of(command, exec_form).as_str())
 }
 
+/// True for a command that runs one of our programs, with or without a shell.
+pub fn starts_ours(command: &str) -> bool {
+    is_ours(command, true) || is_ours(command, false)
+}
+
 pub(super) fn program_of(command: &str, exec_form: bool) -> String {
     let path = if exec_form { first_word_or_whole(command) } else { first_word(command) };
     path.rsplit('/').next().unwrap_or_default().to_owned()

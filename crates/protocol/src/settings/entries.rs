@@ -2,6 +2,7 @@
 
 use super::OurHook;
 use super::command::{is_ours, program_of};
+use super::survey::Difference;
 use super::text::{self, Unreadable};
 use super::wanted::Wanted;
 use serde_json::{Map, Value};
@@ -9,23 +10,23 @@ use std::ops::Range;
 
 /// A hook entry of anybody in a settings text.
 pub(super) struct Entry {
-    event: String,
-    command: String,
-    exec_form: bool,
-    arguments: Vec<Value>,
+    pub(super) event: String,
+    pub(super) command: String,
+    pub(super) exec_form: bool,
+    pub(super) arguments: Vec<Value>,
     matcher: String,
     /// The group has no key but `matcher` and `hooks`, and holds this one entry.
     alone: bool,
     group: Range<usize>,
     group_index: usize,
-    place: Range<usize>,
+    pub(super) place: Range<usize>,
     index: usize,
 }
 
 /// A hook entry of ours.
 pub(super) struct Found {
     pub(super) hook: OurHook,
-    entry: Entry,
+    pub(super) entry: Entry,
 }
 
 pub(super) fn root_members(body: &str) -> Result<Vec<text::Member>, Unreadable> {
@@ -127,6 +128,26 @@ pub(super) fn first_stale(body: &str, wanted: &[Wanted]) -> Result<Option<Found>
     let pairs = pairs(&found, wanted);
     let stale = (0..found.len()).find(|index| !pairs.contains(&Some(*index)));
     Ok(stale.map(|index| found.swap_remove(index)))
+}
+
+/// Where the entries of a text are not what the templates ask for.
+pub(super) fn differences(body: &str, found: &[Found], wanted: &[Wanted]) -> Vec<Difference> {
+    let pairs = pairs(found, wanted);
+    let of_wanted = wanted.iter().zip(&pairs).filter_map(|(one, pair)| {
+        let (event, program) = (one.event.clone(), one.program.clone());
+        let Some(Found { entry, .. }) = pair.and_then(|index| found.get(index)) else {
+            return Some(Difference::Missing { event, program });
+        };
+        let (place, value) =
+            if entry.alone { (&entry.group, one.group.clone()) } else { (&entry.place, one.entry()) };
+        (text::value(body, place) != value).then_some(Difference::Edited { event, program })
+    });
+    let unasked = (0..found.len()).filter(|index| !pairs.contains(&Some(*index)));
+    let stale = unasked.map(|index| {
+        let hook = &found[index].hook;
+        Difference::Unasked { event: hook.event.clone(), program: hook.program.clone() }
+    });
+    of_wanted.chain(stale).collect()
 }
 
 /// Brings the entry that stands for one of the wanted up to date, or adds it as the last group of its event.

@@ -1,0 +1,119 @@
+//! The page: a line for each check, its findings beneath with what to do, and the last word.
+
+use flows::doctor::{Finding, Section, Severity, verdict};
+
+/// How the page is shown.
+pub(super) struct Page {
+    /// On a terminal that wants colours; else marks are words.
+    pub(super) colours: bool,
+    /// So wide is a line.
+    pub(super) width: usize,
+}
+
+/// The names of the checks stand in a column of their own, and the marks before it.
+const NAME: usize = 12;
+const MARK: usize = 8;
+/// Findings and details are set in.
+const INSET: &str = "    ";
+
+impl Page {
+    /// The whole page.
+    pub(super) fn lines(&self, sections: &[Section]) -> Vec<String> {
+        let mut lines: Vec<String> = sections.iter().flat_map(|section| self.section(section)).collect();
+        lines.push(String::new());
+        lines.push(verdict(sections));
+        lines
+    }
+
+    fn section(&self, section: &Section) -> Vec<String> {
+        let head = format!("{} {:NAME$} {}", self.mark(section.worst()), section.name, section.summary);
+        let details = section.details.iter().flat_map(|detail| self.wrapped(detail, ""));
+        let findings = section.findings.iter().flat_map(|finding| self.finding(finding));
+        std::iter::once(head).chain(details).chain(findings).collect()
+    }
+
+    fn finding(&self, finding: &Finding) -> Vec<String> {
+        let place = finding.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+        let mut lines = self.wrapped(&format!("{place}{}", finding.what), &self.mark_of(finding.severity));
+        lines.extend(self.wrapped(&finding.todo, "→ "));
+        lines
+    }
+
+    /// Words set in and broken to the width, the first line behind a sign.
+    fn wrapped(&self, words: &str, sign: &str) -> Vec<String> {
+        let room = self.width.saturating_sub(INSET.len() + 2).max(20);
+        let mut lines: Vec<String> = Vec::new();
+        let mut line = String::new();
+        for word in words.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+        let behind = |(index, line): (usize, String)| match index {
+            0 => format!("{INSET}{sign}{line}"),
+            _ => format!("{INSET}  {line}"),
+        };
+        lines.into_iter().enumerate().map(behind).collect()
+    }
+
+    /// The sign of a whole check: notes are no reason to worry.
+    fn mark(&self, worst: Option<Severity>) -> String {
+        let (sign, word, code) = match worst {
+            None | Some(Severity::Note) => ("✓", "ok", "32"),
+            Some(Severity::Warning) => ("!", "warning", "33"),
+            Some(Severity::Problem) => ("✗", "PROBLEM", "31"),
+        };
+        if self.colours { format!("\u{1b}[{code}m{sign}\u{1b}[0m") } else { format!("{word:MARK$}") }
+    }
+
+    fn mark_of(&self, severity: Severity) -> String {
+        if self.colours {
+            let (sign, code) = match severity {
+                Severity::Note => ("·", "2"),
+                Severity::Warning => ("!", "33"),
+                Severity::Problem => ("✗", "31"),
+            };
+            return format!("\u{1b}[{code}m{sign}\u{1b}[0m ");
+        }
+        format!("{}: ", severity.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(severity: Option<Severity>) -> Section {
+        let finding = severity.map(|severity| Finding {
+            code: "x.y",
+            severity,
+            what: "something that takes quite a few words to say is not as it should be here".to_owned(),
+            place: Some("settings.json".to_owned()),
+            todo: "mend it".to_owned(),
+        });
+        Section {
+            name: "Settings",
+            summary: "hooks".to_owned(),
+            details: vec!["more of it".to_owned()],
+            findings: finding.into_iter().collect(),
+        }
+    }
+
+    #[test]
+    fn marks_are_words_without_colours_and_lines_are_broken() {
+        let page = Page { colours: false, width: 60 };
+        let lines = page.lines(&[section(None), section(Some(Severity::Problem))]);
+        assert_eq!(lines[0], "ok       Settings     hooks");
+        assert_eq!(lines[2], "PROBLEM  Settings     hooks");
+        assert!(lines[4].starts_with("    problem: settings.json: something"), "{lines:#?}");
+        assert!(lines.iter().any(|line| line == "    → mend it"), "{lines:#?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 70), "{lines:#?}");
+        let coloured = Page { colours: true, width: 60 }.lines(&[section(Some(Severity::Note))]);
+        assert!(coloured[0].starts_with("\u{1b}[32m✓"), "{coloured:#?}");
+    }
+}

@@ -1,0 +1,101 @@
+//! `plimsoll doctor`: the facts about programs, client, settings, disk, window and run, gathered without writing
+//! anything; `policy::doctor` judges them.
+
+mod disk;
+mod loops;
+mod memory;
+mod programs;
+mod settings;
+mod window;
+
+use policy::doctor::{ClientFacts, ClientFault, FaultFacts, RunFacts, SettingsFile, Work};
+pub use policy::doctor::{Facts, Finding, Section, Severity, examine, has_problem, verdict};
+use session::SessionRecord;
+use std::path::{Path, PathBuf};
+use store::{Project, clock, environment, faults, lock, state_file, tail};
+
+/// What is to be looked at.
+#[derive(Debug)]
+pub struct Patient<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// The client, where a person names one.
+    pub client: Option<&'a Path>,
+    /// What is remembered of the present session.
+    pub record: &'a SessionRecord,
+}
+
+/// Hooks that failed in the present session are looked for in so much of its transcript's end.
+const TRANSCRIPT_END: u64 = 1024 * 1024;
+
+/// Gathers the facts.
+pub fn gather(patient: &Patient<'_>) -> Facts {
+    let project = patient.project;
+    let client = client(patient.client);
+    let found = settings::find(project, client.era());
+    let settings = settings::facts(&found, &client);
+    Facts {
+        programs: programs::facts(project, &found),
+        memory: memory::facts(project, &found),
+        loops: loops::facts(project, &found),
+        disk: disk::facts(project, &found),
+        window: window::facts(patient, &found),
+        faults: faults_of(patient),
+        run: run(project),
+        client,
+        settings,
+    }
+}
+
+fn client(named: Option<&Path>) -> ClientFacts {
+    let program = match named {
+        Some(path) => environment::find_program(&path.to_string_lossy()),
+        None => environment::find_program("claude"),
+    };
+    ClientFacts {
+        version: program.as_deref().and_then(launcher::client_version),
+        path: program.map(|path| path.display().to_string()),
+    }
+}
+
+fn faults_of(patient: &Patient<'_>) -> FaultFacts {
+    let transcript = patient.record.transcript_path.as_ref().map(PathBuf::from);
+    let troubles = transcript.map(|path| tail::hook_troubles(&path, TRANSCRIPT_END).unwrap_or_default());
+    let ours = troubles.into_iter().flatten().filter(|one| protocol::settings::starts_ours(&one.command));
+    FaultFacts {
+        own: faults::all(patient.project),
+        of_client: ours.map(|one| ClientFault { at: one.at, command: one.command, what: one.what }).collect(),
+        since: clock::fine_stamp(clock::now() - chrono::Duration::days(1)),
+    }
+}
+
+fn run(project: &Project) -> RunFacts {
+    let state = state_file::load(project, None).map(|state| state.map(Box::new));
+    let lock = project.run_lock();
+    let work = if lock::is_held(&lock) {
+        Work::Run(lock::holder(&lock))
+    } else {
+        let alive = state.as_ref().ok().and_then(Option::as_ref).filter(|state| !state.status.is_over());
+        match alive.and_then(|state| crate::start::orphan(state)) {
+            Some(client) => Work::Client(client.pid),
+            None => Work::Nobody,
+        }
+    };
+    RunFacts {
+        state: state.map_err(|error| error.to_string()),
+        file: project.relative(project.state()),
+        work,
+    }
+}
+
+/// A path as short as it can be said here.
+fn shown(project: &Project, path: &Path) -> String {
+    if let Ok(inside) = path.strip_prefix(project.root()) {
+        return inside.display().to_string();
+    }
+    let home = environment::home().and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
+    home.map_or_else(|| path.display().to_string(), |below| format!("~/{}", below.display()))
+}
+
+/// The settings files that are there; the first rules over the others.
+type Files = [SettingsFile];

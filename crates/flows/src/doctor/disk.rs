@@ -1,0 +1,68 @@
+//! Rights, locks and room.
+
+use super::Files;
+use crate::exclude;
+use policy::doctor::{DiskFacts, FileSystem, Folder, Lock, Scope, SettingsFile};
+use std::path::Path;
+use std::time::Duration;
+use store::{Project, StoreError, disk, lock, volume};
+
+/// An honest writer holds the state's lock for about a millisecond.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
+    let root = project.root();
+    let own = root.join(".claude");
+    let folder = |path: &Path, private: bool| {
+        let rights = volume::rights(path)?;
+        let usable = rights.writable && (disk::is_folder(path) || path == project.state());
+        let path = project.relative(path);
+        Some(Folder { path, writable: usable, mode: rights.mode, own: rights.own, private })
+    };
+    let ours = [project.own(), &project.own().join("sessions"), project.handoffs(), project.state()];
+    let mut folders: Vec<Folder> = ours.into_iter().filter_map(|path| folder(path, true)).collect();
+    // Where nothing is yet, it is made in the project's own folder.
+    folders.extend(folder(&own, false).or_else(|| folder(root, false)));
+    folders.extend(project.run_lock().parent().and_then(|locks| folder(locks, false)));
+    DiskFacts {
+        folders,
+        state_lock: state_lock(project),
+        file_system: file_system(root),
+        free: volume::free_space(root),
+        repository: project.git_folder().is_some(),
+        not_excluded: not_excluded(project, found),
+    }
+}
+
+fn state_lock(project: &Project) -> Lock {
+    let path = project.state_lock();
+    if !disk::exists(&path) {
+        return Lock::Free;
+    }
+    match lock::acquire(&path, PATIENCE) {
+        Err(StoreError::Busy { .. }) => Lock::Held(lock::holder(&path)),
+        _ => Lock::Free,
+    }
+}
+
+/// By the kernel's numbers (statfs(2)).
+fn file_system(path: &Path) -> FileSystem {
+    match volume::kind(path) {
+        Some(0x6969) => FileSystem::Network("NFS"),
+        Some(0xFF53_4D42 | 0x517B | 0xFE53_4D42) => FileSystem::Network("SMB"),
+        Some(0x0102_1997) => FileSystem::Network("9p"),
+        Some(0x6573_5546) => FileSystem::Fuse,
+        _ => FileSystem::Local,
+    }
+}
+
+/// The exclude file, where our entries are the project's and it does not list our run files.
+fn not_excluded(project: &Project, found: &Files) -> Option<String> {
+    let ours = |one: &SettingsFile| {
+        let of_project = matches!(one.scope, Scope::Project | Scope::Local);
+        of_project && one.said().is_some_and(|survey| !survey.ours.is_empty())
+    };
+    let place = exclude::place_of(project.root()).filter(|_| found.iter().any(ours))?;
+    let now = disk::read(&place.file).ok()?.unwrap_or_default();
+    (place.with_ours(&now, &[]) != now).then(|| super::shown(project, &place.file))
+}

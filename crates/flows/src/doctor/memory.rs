@@ -1,0 +1,47 @@
+//! What the working memory needs beside its hooks.
+
+use super::{Files, shown};
+use policy::doctor::{MemoryFacts, Scope, Server, SettingsFile};
+use protocol::settings::servers::{self, Entry};
+use protocol::settings::{Era, agent, memory_variable, programs_of};
+use store::{Project, config, disk, environment};
+
+/// None where it is not installed.
+pub(super) fn facts(project: &Project, found: &Files) -> Option<MemoryFacts> {
+    let without = programs_of(Era::Modern);
+    let has_memory = |one: &&SettingsFile| {
+        let ours = one.said().map(|survey| survey.ours.as_slice()).unwrap_or_default();
+        ours.iter().any(|entry| !without.contains(&entry.program))
+    };
+    let installed: Vec<Scope> = found.iter().filter(has_memory).map(|one| one.scope).collect();
+    let in_project = installed.iter().any(|scope| matches!(scope, Scope::Project | Scope::Local));
+    let by_user = !in_project;
+    installed.first()?;
+    let folder = if by_user { config::client_folder()? } else { project.root().join(".claude") };
+    let agent = folder.join("agents").join(format!("{}.md", agent::NAME));
+    let list = project.root().join(".mcp.json");
+    let (variable, _) = memory_variable();
+    let of_settings = found.iter().find_map(|one| one.said()?.env.get(&variable).cloned());
+    Some(MemoryFacts {
+        server: server(&disk::read_text(&list).ok().flatten().unwrap_or_default(), by_user),
+        list: shown(project, &list),
+        refused_by: found.iter().find(|one| refuses(one)).map(|one| one.path.clone()),
+        has_agent: disk::exists(&agent),
+        agent: shown(project, &agent),
+        depth: of_settings.or_else(|| environment::variable(&variable)).and_then(|depth| depth.parse().ok()),
+    })
+}
+
+fn server(list: &str, by_user: bool) -> Server {
+    match servers::entry(list) {
+        Err(_) => Server::Unreadable,
+        Ok(Some(Entry::Ours | Entry::OwnWay(_))) => Server::Ours,
+        Ok(Some(Entry::Foreign(_))) => Server::Foreign,
+        Ok(None) if by_user => Server::LeftToUser,
+        Ok(None) => Server::Missing,
+    }
+}
+
+fn refuses(one: &SettingsFile) -> bool {
+    one.said().is_some_and(|survey| survey.refused_servers.iter().any(|name| name == servers::NAME))
+}

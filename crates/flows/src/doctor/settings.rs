@@ -1,0 +1,64 @@
+//! The settings files that the client reads here, the one that rules first.
+
+use super::{Files, shown};
+use policy::doctor::{ClientFacts, Scope, SettingsFacts, SettingsFile};
+use protocol::settings::{self, Era};
+use std::path::{Path, PathBuf};
+use store::{Project, config, disk};
+
+/// The files that are there.
+pub(super) fn find(project: &Project, era: Era) -> Vec<SettingsFile> {
+    let mut seen: Vec<PathBuf> = Vec::new();
+    let mut found = Vec::new();
+    for (scope, path) in places(project) {
+        // In the home folder the project's settings are the user's.
+        let real = disk::canonical(&path);
+        if seen.contains(&real) {
+            continue;
+        }
+        found.extend(read(project, scope, &path, era));
+        seen.push(real);
+    }
+    found
+}
+
+/// What is said for more than the rest comes first: a drop-in of the administrator's before the file that it changes.
+fn places(project: &Project) -> Vec<(Scope, PathBuf)> {
+    let managed = Path::new(config::MANAGED);
+    let drop_ins = managed.join("managed-settings.d");
+    let names = disk::names(&drop_ins).into_iter().rev();
+    let names = names.filter(|name| name.ends_with(".json") && !name.starts_with('.'));
+    let own = project.root().join(".claude");
+    let mut places: Vec<(Scope, PathBuf)> = names.map(|name| (Scope::Managed, drop_ins.join(name))).collect();
+    places.push((Scope::Managed, managed.join("managed-settings.json")));
+    places.push((Scope::Local, own.join("settings.local.json")));
+    places.push((Scope::Project, own.join("settings.json")));
+    places.extend(config::client_folder().map(|folder| (Scope::User, folder.join("settings.json"))));
+    places
+}
+
+fn read(project: &Project, scope: Scope, path: &Path, era: Era) -> Option<SettingsFile> {
+    let bytes = match disk::read(path) {
+        Ok(bytes) => bytes?,
+        Err(error) => return Some(unreadable(project, scope, path, error.to_string())),
+    };
+    let text = match settings::decode(&bytes) {
+        Ok(text) => text,
+        Err(place) => return Some(unreadable(project, scope, path, place.to_string())),
+    };
+    Some(SettingsFile {
+        path: shown(project, path),
+        scope,
+        survey: settings::survey(text).map_err(|place| place.to_string()),
+        differences: settings::differences(text, era).unwrap_or_default(),
+    })
+}
+
+fn unreadable(project: &Project, scope: Scope, path: &Path, why: String) -> SettingsFile {
+    SettingsFile { path: shown(project, path), scope, survey: Err(why), differences: Vec::new() }
+}
+
+/// What is to be judged.
+pub(super) fn facts(found: &Files, client: &ClientFacts) -> SettingsFacts {
+    SettingsFacts { files: found.to_vec(), client: client.numbers(), era: Some(client.era()) }
+}

@@ -1,0 +1,84 @@
+//! The window of the present session, or of the one that would begin now.
+
+use super::{Files, Patient};
+use crate::measure::{Question, marks, measure, with_evidence};
+use policy::doctor::WindowFacts;
+use policy::window;
+use session::reading::Window;
+use std::path::PathBuf;
+use store::{config, environment, sessions};
+
+/// What moves window, ceiling or reading, where it is set.
+const VARIABLES: [&str; 8] = [
+    "CLAUDE_CODE_DISABLE_1M_CONTEXT",
+    "CLAUDE_CODE_MAX_CONTEXT_TOKENS",
+    "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+    "DISABLE_AUTO_COMPACT",
+    "DISABLE_COMPACT",
+    "CLAUDE_CONTEXT_PERCENT",
+];
+
+pub(super) fn facts(patient: &Patient<'_>, found: &Files) -> WindowFacts {
+    let (settings, complaint) = config::load(patient.project);
+    let transcript = patient.record.transcript_path.as_ref().map(PathBuf::from);
+    let question = Question {
+        project: patient.project,
+        settings: &settings,
+        record: patient.record,
+        transcript: transcript.as_deref(),
+        calls: &[],
+    };
+    let measured = measure(&question);
+    let of_session = measured.reading.as_ref().and_then(|reading| reading.model.clone());
+    let model =
+        of_session.map(|model| (model, "as the present session was asked for")).or_else(|| next(found));
+    let (sources, chosen) = windows(&question, model.as_ref().map(|(model, _)| model.as_str()));
+    let window = measured.reading.as_ref().and_then(|reading| reading.window.clone()).or(chosen);
+    let name = model.as_ref().map(|(model, _)| model.as_str());
+    WindowFacts {
+        marks: measured.marks.or_else(|| window.as_ref().map(|window| marks(&question, window, name))),
+        session: measured.reading.is_some().then(|| patient.record.session_id.clone()),
+        reading: measured.reading,
+        sources,
+        window,
+        levels: settings.levels,
+        knobs: knobs(patient, found),
+        complaint: complaint.map(|complaint| complaint.to_string()),
+        model,
+    }
+}
+
+/// The model that a session would begin with, as far as anybody says.
+fn next(found: &Files) -> Option<(String, &'static str)> {
+    let by_environment = environment::variable("ANTHROPIC_MODEL").map(|model| (model, "ANTHROPIC_MODEL"));
+    by_environment.or_else(|| {
+        let model = found.iter().find_map(|one| one.said()?.model.clone())?;
+        Some((model, "the client's settings"))
+    })
+}
+
+fn windows(question: &Question<'_>, model: Option<&str>) -> (Vec<Window>, Option<Window>) {
+    let status = sessions::load_status(question.project, &question.record.session_id);
+    with_evidence(question, model, 0, status.as_ref(), |evidence| {
+        (window::sources(evidence), window::window(evidence))
+    })
+}
+
+/// What is in force, and what will be in sessions and is not here: a settings file's `env` reaches the client's hooks.
+fn knobs(patient: &Patient<'_>, found: &Files) -> Vec<String> {
+    let set = |name: &&str| Some(format!("{name}={}", environment::variable(name)?));
+    let mut knobs: Vec<String> = VARIABLES.iter().filter_map(set).collect();
+    let client = patient.record.client_settings.unwrap_or_else(|| config::client_settings(patient.project));
+    knobs.extend(client.auto_compact_enabled.map(|on| format!("autoCompactEnabled: {on}")));
+    knobs.extend(client.auto_compact_window.map(|tokens| format!("autoCompactWindow: {tokens}")));
+    for one in found {
+        let env = one.said().map(|survey| &survey.env);
+        let named = env.into_iter().flatten().filter(|(name, _)| VARIABLES.contains(&name.as_str()));
+        knobs.extend(named.map(|(name, value)| {
+            format!("{name}={value} in sessions, by the env of {}; not in the figures here", one.path)
+        }));
+    }
+    knobs
+}

@@ -1,0 +1,80 @@
+//! The client: there, and which one.
+
+use super::{Finding, Section};
+use protocol::settings::{Era, FIRST_MODERN, parse_version};
+
+/// The client.
+#[derive(Debug, Clone, Default)]
+pub struct ClientFacts {
+    /// Where it was found; none if it was not.
+    pub path: Option<String>,
+    /// What it says of itself.
+    pub version: Option<String>,
+}
+
+impl ClientFacts {
+    /// The three numbers of its version.
+    pub fn numbers(&self) -> Option<(u32, u32, u32)> {
+        parse_version(self.version.as_deref()?)
+    }
+
+    /// Which of our templates it understands. Without a client it is the one that will come.
+    pub fn era(&self) -> Era {
+        match (&self.path, &self.version) {
+            (None, _) => Era::Modern,
+            (_, version) => Era::of_client(version.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+pub(super) fn section(facts: &ClientFacts) -> Section {
+    let Some(path) = &facts.path else {
+        let finding = Finding::problem(
+            "client.missing",
+            "there is no `claude` on the PATH",
+            "install Claude Code, or name it: `plimsoll doctor --client PATH`",
+        );
+        return Section::new("Client", "none", vec![finding]);
+    };
+    let (Some(version), Some(_)) = (&facts.version, facts.numbers()) else {
+        let finding = Finding::problem(
+            "client.silent",
+            "the client does not tell its version",
+            "look what `claude --version` says; until then it gets the entries that every client understands",
+        );
+        return Section::new("Client", path.clone(), vec![finding.at(path.clone())]);
+    };
+    let short = version.split_whitespace().next().unwrap_or(version);
+    let (major, minor, patch) = FIRST_MODERN;
+    let classic = (facts.era() == Era::Classic).then(|| {
+        Finding::warning(
+            "client.classic",
+            format!(
+                "the client is older than {major}.{minor}.{patch}: it is measured after each tool, has no working memory, and its limits are seen only in what it prints"
+            ),
+            "update Claude Code, then run `plimsoll init` again",
+        )
+    });
+    Section::new("Client", format!("Claude Code {short} ({path})"), classic.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::codes;
+    use super::*;
+
+    #[test]
+    fn a_client_is_missing_silent_old_or_well() {
+        for (path, version, expected) in [
+            (None, None, vec!["client.missing"]),
+            (Some("/bin/claude"), None, vec!["client.silent"]),
+            (Some("/bin/claude"), Some("who knows"), vec!["client.silent"]),
+            (Some("/bin/claude"), Some("1.0.128 (Claude Code)"), vec!["client.classic"]),
+            (Some("/bin/claude"), Some("2.1.329 (Claude Code)"), vec![]),
+        ] {
+            let own = |text: Option<&str>| text.map(str::to_owned);
+            let section = section(&ClientFacts { path: own(path), version: own(version) });
+            assert_eq!(codes(&section), expected, "{section:?}");
+        }
+    }
+}

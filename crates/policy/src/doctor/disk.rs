@@ -1,0 +1,194 @@
+//! Rights, locks, space: whether what we know can be written.
+
+use super::{Finding, Section};
+
+/// A folder or file that we write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    /// Its path.
+    pub path: String,
+    /// True when we may write into it.
+    pub writable: bool,
+    /// Its permission bits.
+    pub mode: u32,
+    /// True when it is ours.
+    pub own: bool,
+    /// True when nobody else should even read it.
+    pub private: bool,
+}
+
+/// Where the files lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileSystem {
+    /// On a disk of this computer, as far as can be told.
+    Local,
+    /// On another computer: locks may not hold.
+    Network(&'static str),
+    /// A program stands in between.
+    Fuse,
+}
+
+/// A lock file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// Nobody holds it.
+    Free,
+    /// Somebody does, perhaps this process.
+    Held(Option<u32>),
+}
+
+/// Rights, locks, space.
+#[derive(Debug, Clone)]
+pub struct DiskFacts {
+    /// What we write, as far as it is there; the project's own folder first.
+    pub folders: Vec<Folder>,
+    /// The state's lock, after a moment's patience.
+    pub state_lock: Lock,
+    /// Where the files lie.
+    pub file_system: FileSystem,
+    /// Free bytes; none where that cannot be told.
+    pub free: Option<u64>,
+    /// True in a git repository.
+    pub repository: bool,
+    /// The exclude file, where it should list our run files and does not.
+    pub not_excluded: Option<String>,
+}
+
+/// A night writes a few MB, a turn log of a long one some dozens.
+const LITTLE: u64 = 100_000_000;
+/// Not even a handoff is sure.
+const NOTHING: u64 = 10_000_000;
+const ANYBODY_WRITES: u32 = 0o002;
+const OTHERS_READ: u32 = 0o044;
+
+pub(super) fn section(facts: &DiskFacts) -> Section {
+    let mut findings: Vec<Finding> = facts.folders.iter().filter_map(rights).collect();
+    findings.extend(space(facts));
+    if let Lock::Held(holder) = facts.state_lock {
+        let who = holder.map_or("another process".to_owned(), |pid| format!("process {pid}"));
+        let what = format!("{who} holds the state's lock: hooks wait for it in vain");
+        findings.push(Finding::warning("disk.locked", what, "look at that process; the lock goes with it"));
+    }
+    findings.extend(match facts.file_system {
+        FileSystem::Local => None,
+        FileSystem::Network(kind) => Some(Finding::warning(
+            "disk.network",
+            format!(
+                "the project lies on a network file system ({kind}): locks may not hold, and hooks are slow"
+            ),
+            "work on a local disk, if you can",
+        )),
+        FileSystem::Fuse => Some(Finding::note(
+            "disk.fuse",
+            "the project lies on a file system in user space (FUSE): locks may not hold there",
+            "work on a local disk, if you can",
+        )),
+    });
+    findings.extend(git(facts));
+    let free = facts.free.map_or("? free".to_owned(), |free| format!("{} free", bytes(free)));
+    let repository = if facts.repository { "git repository" } else { "no git repository" };
+    Section::new("Disk", format!("{free}, {repository}"), findings)
+}
+
+fn rights(folder: &Folder) -> Option<Finding> {
+    let finding = if !folder.writable {
+        let todo = "give yourself the right to write there (`ls -ld` shows whose it is)";
+        Finding::problem(
+            "disk.not_writable",
+            "we may not write here: nothing would be measured or kept",
+            todo,
+        )
+    } else if !folder.own {
+        Finding::warning("disk.not_own", "this belongs to another user", "`chown` it, or work as that user")
+    } else if folder.mode & ANYBODY_WRITES != 0 {
+        let what = "every user of this computer may write here: our hooks believe what stands there";
+        Finding::warning("disk.world_writable", what, "`chmod o-w` it")
+    } else if folder.private && folder.mode & OTHERS_READ != 0 {
+        let what = "others may read here: turn logs and handoffs hold what the session saw";
+        Finding::note("disk.readable", what, "`chmod go-rx` it")
+    } else {
+        return None;
+    };
+    Some(finding.at(folder.path.clone()))
+}
+
+fn space(facts: &DiskFacts) -> Option<Finding> {
+    let free = facts.free.filter(|free| *free < LITTLE)?;
+    let what = format!("only {} are free", bytes(free));
+    let todo = "make room; a full disk costs the checkpoint";
+    Some(if free < NOTHING {
+        Finding::problem("disk.full", what, todo)
+    } else {
+        Finding::warning("disk.nearly_full", what, todo)
+    })
+}
+
+fn git(facts: &DiskFacts) -> Option<Finding> {
+    if !facts.repository {
+        let what = "not a git repository: handoffs know fewer facts, and no work in progress is committed";
+        return Some(Finding::note("disk.no_repository", what, "`git init`, if you want that"));
+    }
+    let file = facts.not_excluded.as_ref()?;
+    let what = "git's exclude file does not list our run files: an agent's `git add -A` would commit them";
+    Some(Finding::warning("disk.not_excluded", what, "run `plimsoll init` again").at(file.clone()))
+}
+
+fn bytes(number: u64) -> String {
+    match number {
+        1_000_000_000.. => format!("{:.1} GB", number as f64 / 1e9),
+        1_000_000.. => format!("{:.1} MB", number as f64 / 1e6),
+        _ => format!("{} KB", number / 1_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::codes;
+    use super::*;
+
+    /// What is changed, and the codes that follow.
+    type Case = (fn(&mut DiskFacts), &'static [&'static str]);
+
+    #[test]
+    fn rights_locks_and_space_are_judged() {
+        let look = |change: fn(&mut DiskFacts)| {
+            let folder = Folder {
+                path: ".claude/plimsoll".to_owned(),
+                writable: true,
+                mode: 0o700,
+                own: true,
+                private: true,
+            };
+            let mut facts = DiskFacts {
+                folders: vec![folder],
+                state_lock: Lock::Free,
+                file_system: FileSystem::Local,
+                free: Some(5_000_000_000),
+                repository: true,
+                not_excluded: None,
+            };
+            change(&mut facts);
+            section(&facts)
+        };
+        let cases: [Case; 14] = [
+            (|_| (), &[]),
+            (|facts| facts.folders[0].writable = false, &["disk.not_writable"]),
+            (|facts| facts.folders[0].own = false, &["disk.not_own"]),
+            (|facts| facts.folders[0].mode = 0o777, &["disk.world_writable"]),
+            (|facts| facts.folders[0].mode = 0o755, &["disk.readable"]),
+            (|facts| (facts.folders[0].mode, facts.folders[0].private) = (0o755, false), &[]),
+            (|facts| facts.free = Some(50_000_000), &["disk.nearly_full"]),
+            (|facts| facts.free = Some(5_000_000), &["disk.full"]),
+            (|facts| facts.free = None, &[]),
+            (|facts| facts.state_lock = Lock::Held(Some(7)), &["disk.locked"]),
+            (|facts| facts.file_system = FileSystem::Network("NFS"), &["disk.network"]),
+            (|facts| facts.file_system = FileSystem::Fuse, &["disk.fuse"]),
+            (|facts| facts.repository = false, &["disk.no_repository"]),
+            (|facts| facts.not_excluded = Some(".git/info/exclude".to_owned()), &["disk.not_excluded"]),
+        ];
+        for (change, expected) in cases {
+            let section = look(change);
+            assert_eq!(codes(&section), expected, "{section:?}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Our programs: there, whole, of one version.
+
+use super::{Finding, Section};
+use session::text::counted;
+
+/// What became of asking a program for its version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It is not there.
+    Missing,
+    /// It is there and may not be started.
+    NotExecutable,
+    /// It does not start, or does not know the question.
+    Silent,
+    /// It says this.
+    Version(String),
+    /// It is another file than the one of its name beside us; nobody has started it to ask.
+    Other,
+}
+
+/// A program that a settings file names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// As the file names it.
+    pub name: String,
+    /// The file.
+    pub file: String,
+    /// What it says of itself.
+    pub standing: Standing,
+}
+
+/// Our programs.
+#[derive(Debug, Clone)]
+pub struct ProgramFacts {
+    /// Our own version.
+    pub version: String,
+    /// The folder that we lie in.
+    pub folder: String,
+    /// The programs that belong beside us.
+    pub beside: Vec<(String, Standing)>,
+    /// Those that settings name and that lie elsewhere, or nowhere.
+    pub named: Vec<Named>,
+    /// Every `plimsoll` on the PATH, in its order.
+    pub on_path: Vec<String>,
+    /// True when the first of them is we.
+    pub first_is_we: bool,
+    /// True when the hooks need no loader; none where that cannot be told.
+    pub is_static: Option<bool>,
+}
+
+pub(super) fn section(facts: &ProgramFacts) -> Section {
+    let mut findings: Vec<Finding> = facts.beside.iter().filter_map(|one| beside(facts, one)).collect();
+    findings.extend(facts.named.iter().filter_map(|one| named(facts, one)));
+    findings.extend(on_path(facts));
+    if facts.is_static == Some(false) {
+        let what = "the hooks are linked dynamically: each starts about 0.7 ms later than a static one";
+        findings.push(Finding::note("programs.dynamic", what, "build with `scripts/build.sh`"));
+    }
+    let programs = counted(facts.beside.len() + 1, "program");
+    Section::new("Programs", format!("{} ({programs} in {})", facts.version, facts.folder), findings)
+}
+
+const TOGETHER: &str = "install all programs of one build together (`scripts/build.sh`)";
+
+fn beside(facts: &ProgramFacts, (name, standing): &(String, Standing)) -> Option<Finding> {
+    let place = format!("{}/{name}", facts.folder);
+    Some(of_standing(facts, name, standing)?.at(place))
+}
+
+fn named(facts: &ProgramFacts, one: &Named) -> Option<Finding> {
+    let finding = match &one.standing {
+        Standing::Missing => Finding::problem(
+            "settings.missing_program",
+            format!("the settings name {}, which is not there", one.name),
+            "run `plimsoll init` again (with --user or --local, where those settings are)",
+        ),
+        standing => of_standing(facts, &one.name, standing)?,
+    };
+    Some(finding.at(one.file.clone()))
+}
+
+fn of_standing(facts: &ProgramFacts, name: &str, standing: &Standing) -> Option<Finding> {
+    match standing {
+        Standing::Missing => {
+            Some(Finding::problem("programs.missing", format!("{name} is missing"), TOGETHER))
+        }
+        Standing::NotExecutable => Some(Finding::problem(
+            "programs.not_executable",
+            format!("{name} may not be executed"),
+            "`chmod +x` it, and look whether its file system is mounted noexec",
+        )),
+        Standing::Silent => Some(Finding::problem(
+            "programs.silent",
+            format!("{name} does not start, or is too old to tell its version"),
+            TOGETHER,
+        )),
+        Standing::Version(version) if *version != facts.version => Some(Finding::warning(
+            "programs.other_version",
+            format!("{name} is {version}, and plimsoll is {}", facts.version),
+            TOGETHER,
+        )),
+        Standing::Other => Some(Finding::warning(
+            "programs.other_version",
+            format!("{name} is not the program that lies beside plimsoll: perhaps of another version"),
+            "run `plimsoll init` again (with --user or --local, where those settings are), or install all programs together",
+        )),
+        Standing::Version(_) => None,
+    }
+}
+
+fn on_path(facts: &ProgramFacts) -> Option<Finding> {
+    let others = || facts.on_path.join(", ");
+    if facts.on_path.is_empty() {
+        let what = "plimsoll is not on the PATH: the slash commands /ralph and /handoff do not find it";
+        let todo = format!("add {} to the PATH", facts.folder);
+        return Some(Finding::note("programs.not_on_path", what, &todo));
+    }
+    if !facts.first_is_we {
+        let what = format!("another plimsoll comes first on the PATH: {}", others());
+        return Some(Finding::warning("programs.several", what, "remove one, or put the right one first"));
+    }
+    (facts.on_path.len() > 1).then(|| {
+        let what = format!("more than one plimsoll is on the PATH: {}", others());
+        Finding::note("programs.several", what, "remove the old ones")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::codes;
+    use super::*;
+
+    fn facts(change: impl FnOnce(&mut ProgramFacts)) -> Section {
+        let version = || Standing::Version("0.1.0".to_owned());
+        let mut facts = ProgramFacts {
+            version: "0.1.0".to_owned(),
+            folder: "/opt".to_owned(),
+            beside: vec![("plimsoll-stop-gate".to_owned(), version())],
+            named: Vec::new(),
+            on_path: vec!["/opt/plimsoll".to_owned()],
+            first_is_we: true,
+            is_static: Some(true),
+        };
+        change(&mut facts);
+        section(&facts)
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_program_is_named_and_nothing_else() {
+        let standing = |standing: Standing| facts(|facts| facts.beside[0].1 = standing);
+        let named = |standing: Standing| {
+            let (name, file) = ("/old/plimsoll-stop-gate".to_owned(), "settings.json".to_owned());
+            facts(|facts| facts.named.push(Named { name, file, standing }))
+        };
+        let old = || Standing::Version("0.0.9".to_owned());
+        for (section, expected) in [
+            (facts(|_| ()), vec![]),
+            (standing(Standing::Missing), vec!["programs.missing"]),
+            (standing(Standing::NotExecutable), vec!["programs.not_executable"]),
+            (standing(Standing::Silent), vec!["programs.silent"]),
+            (standing(old()), vec!["programs.other_version"]),
+            (named(Standing::Other), vec!["programs.other_version"]),
+            (named(Standing::Missing), vec!["settings.missing_program"]),
+            (facts(|facts| facts.on_path.clear()), vec!["programs.not_on_path"]),
+            (facts(|facts| facts.first_is_we = false), vec!["programs.several"]),
+            (facts(|facts| facts.on_path.push("/old/plimsoll".to_owned())), vec!["programs.several"]),
+            (facts(|facts| facts.is_static = Some(false)), vec!["programs.dynamic"]),
+            (facts(|facts| facts.is_static = None), vec![]),
+        ] {
+            assert_eq!(codes(&section), expected, "{section:?}");
+        }
+    }
+}

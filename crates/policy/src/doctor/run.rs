@@ -1,0 +1,96 @@
+//! The run: whether it can go on.
+
+use super::{Finding, Section};
+use session::text::{clip, one_line};
+use session::{RunState, Status, Verdict};
+
+/// Who works at the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// A `plimsoll run`, with its process where that can be told.
+    Run(Option<u32>),
+    /// Only its client: the `plimsoll run` has died.
+    Client(u32),
+    /// Nobody.
+    Nobody,
+}
+
+/// The run.
+#[derive(Debug, Clone)]
+pub struct RunFacts {
+    /// Its state; none if there is no run, or why it cannot be read.
+    pub state: Result<Option<Box<RunState>>, String>,
+    /// Its file.
+    pub file: String,
+    /// Who works at it.
+    pub work: Work,
+}
+
+pub(super) fn section(facts: &RunFacts) -> Section {
+    let state = match &facts.state {
+        Err(why) => {
+            let todo = "mend the file, or delete it: the copy in .git/plimsoll is taken then";
+            let finding = Finding::problem("run.unreadable", clip(&one_line(why), 300), todo);
+            return Section::new("Run", "its state cannot be read", vec![finding.at(facts.file.clone())]);
+        }
+        Ok(None) => return Section::new("Run", "none", Vec::new()),
+        Ok(Some(state)) => state,
+    };
+    let name = clip(&one_line(&state.task_name), 60);
+    let resume = "`plimsoll run --resume` (or `plimsoll stop`, if it is to end)";
+    let (summary, finding) = match (state.status, facts.work) {
+        (Status::Running | Status::Paused, Work::Run(pid)) => {
+            let pid = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+            (format!("\"{name}\" is at work{pid}"), None)
+        }
+        (Status::Running, Work::Client(pid)) => {
+            let what = format!("its `plimsoll run` has died; its client (process {pid}) still works");
+            (format!("\"{name}\" is running"), Some(Finding::warning("run.orphaned", what, resume)))
+        }
+        (Status::Running, Work::Nobody) => {
+            let what = "nobody is at work on it (a shell loop of your own is not seen)";
+            (format!("\"{name}\" is running"), Some(Finding::warning("run.abandoned", what, resume)))
+        }
+        (Status::Paused, _) => {
+            let what = format!("it is paused{}", reason(state));
+            (format!("\"{name}\" is paused"), Some(Finding::note("run.paused", what, resume)))
+        }
+        (status, _) => (format!("\"{name}\" is over ({}){}", status.word(), reason(state)), None),
+    };
+    Section::new("Run", summary, finding.into_iter().collect())
+}
+
+fn reason(state: &RunState) -> String {
+    match &state.last_verdict {
+        Some(Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. }) if !reason.is_empty() => {
+            format!(": {}", clip(&one_line(reason), 200))
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::codes;
+    use super::*;
+
+    #[test]
+    fn a_run_without_anybody_at_work_is_named() {
+        let look = |status: Status, work: Work| {
+            let state = RunState { status, task_name: "Dates".to_owned(), ..RunState::default() };
+            section(&RunFacts { state: Ok(Some(Box::new(state))), file: "ralph-state.json".to_owned(), work })
+        };
+        for (section, expected) in [
+            (look(Status::Running, Work::Run(Some(7))), vec![]),
+            (look(Status::Paused, Work::Run(None)), vec![]),
+            (look(Status::Running, Work::Client(7)), vec!["run.orphaned"]),
+            (look(Status::Running, Work::Nobody), vec!["run.abandoned"]),
+            (look(Status::Paused, Work::Nobody), vec!["run.paused"]),
+            (look(Status::Completed, Work::Nobody), vec![]),
+        ] {
+            assert_eq!(codes(&section), expected, "{section:?}");
+        }
+        let broken = RunFacts { state: Err("EOF".to_owned()), file: String::new(), work: Work::Nobody };
+        assert_eq!(codes(&section(&broken)), ["run.unreadable"]);
+    }
+}

@@ -1,0 +1,265 @@
+//! The client's settings: whether our hooks are in them, once, and will run.
+
+use super::{Finding, Section, Severity};
+use protocol::settings::{Difference, Era, Survey};
+use std::collections::BTreeMap;
+
+/// Whose a settings file is; the first rules over the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The machine's administrator.
+    Managed,
+    /// Your own for this project.
+    Local,
+    /// The team's.
+    Project,
+    /// Your own for all projects.
+    User,
+}
+
+impl Scope {
+    /// As a person reads it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Scope::Managed => "managed",
+            Scope::Local => "local",
+            Scope::Project => "project",
+            Scope::User => "user",
+        }
+    }
+
+    fn init(self) -> &'static str {
+        match self {
+            Scope::Managed => "ask whoever manages this file",
+            Scope::Local => "run `plimsoll init --local` again",
+            Scope::Project => "run `plimsoll init` again",
+            Scope::User => "run `plimsoll init --user` again",
+        }
+    }
+
+    fn uninstall(self) -> &'static str {
+        match self {
+            Scope::Managed => "ask whoever manages this file",
+            Scope::Local => "`plimsoll uninstall --local`",
+            Scope::Project => "`plimsoll uninstall`",
+            Scope::User => "`plimsoll uninstall --user`",
+        }
+    }
+}
+
+/// One settings file that is there.
+#[derive(Debug, Clone)]
+pub struct SettingsFile {
+    /// The file.
+    pub path: String,
+    /// Whose it is.
+    pub scope: Scope,
+    /// What it says, or where it breaks.
+    pub survey: Result<Survey, String>,
+    /// Where our entries in it are not as we write them for this client.
+    pub differences: Vec<Difference>,
+}
+
+impl SettingsFile {
+    /// What it says, where it can be read.
+    pub fn said(&self) -> Option<&Survey> {
+        self.survey.as_ref().ok()
+    }
+}
+
+/// The client's settings.
+#[derive(Debug, Clone, Default)]
+pub struct SettingsFacts {
+    /// The files that are there; the first rules over the others.
+    pub files: Vec<SettingsFile>,
+    /// The client's version, where it is known.
+    pub client: Option<(u32, u32, u32)>,
+    /// The template that it understands.
+    pub era: Option<Era>,
+}
+
+/// The first client to which one unknown event is no reason to drop every hook of a file.
+const LENIENT_CLIENT: (u32, u32, u32) = (2, 1, 0);
+/// What every client from 1.0.85 on knows.
+const OLD_EVENTS: [&str; 9] = [
+    "PreToolUse",
+    "PostToolUse",
+    "Notification",
+    "UserPromptSubmit",
+    "Stop",
+    "SubagentStop",
+    "PreCompact",
+    "SessionStart",
+    "SessionEnd",
+];
+
+/// The file that switches every hook off, if one does: the first that says anything about it decides.
+pub fn switched_off<'f>(files: impl IntoIterator<Item = (&'f str, &'f Survey)>) -> Option<&'f str> {
+    let (path, said) =
+        files.into_iter().find_map(|(path, survey)| Some((path, survey.disable_all_hooks?)))?;
+    said.then_some(path)
+}
+
+pub(super) fn section(facts: &SettingsFacts) -> Section {
+    let mut findings: Vec<Finding> = facts.files.iter().filter_map(unreadable).collect();
+    findings.extend(off(facts));
+    findings.extend(facts.files.iter().filter_map(|file| unknown_events(facts, file)));
+    findings.extend(facts.files.iter().flat_map(|file| entries(facts, file)));
+    findings.extend(doubled(facts));
+    findings.extend(status_line(facts));
+    let with_ours: Vec<String> = readable(facts)
+        .filter(|(_, survey)| !survey.ours.is_empty())
+        .map(|(file, _)| format!("{} ({})", file.path, file.scope.words()))
+        .collect();
+    if with_ours.is_empty() {
+        let what = "our hooks are in no settings file: ordinary sessions are not measured (`plimsoll run` brings its own)";
+        findings.push(Finding::warning("settings.none", what, "run `plimsoll init`"));
+        return Section::new("Settings", "no hooks of ours", findings);
+    }
+    Section::new("Settings", format!("hooks in {}", with_ours.join(", ")), findings)
+}
+
+fn readable(facts: &SettingsFacts) -> impl Iterator<Item = (&SettingsFile, &Survey)> {
+    facts.files.iter().filter_map(|file| Some((file, file.said()?)))
+}
+
+fn unreadable(file: &SettingsFile) -> Option<Finding> {
+    let place = file.survey.as_ref().err()?;
+    let what =
+        format!("the file does not parse ({place}): the client takes nothing of it, hooks least of all");
+    Some(Finding::problem("settings.unreadable", what, "mend the file").at(file.path.clone()))
+}
+
+fn off(facts: &SettingsFacts) -> Vec<Finding> {
+    let surveys = readable(facts).map(|(file, survey)| (file.path.as_str(), survey));
+    let off = switched_off(surveys).map(|path| {
+        let what = "\"disableAllHooks\" is true: no hook and no status line runs, and `plimsoll run` refuses to go on";
+        Finding::problem("settings.hooks_disabled", what, "take it out, or set it to false").at(path)
+    });
+    let managed = readable(facts)
+        .find(|(file, survey)| file.scope == Scope::Managed && survey.managed_hooks_only)
+        .map(|(file, _)| {
+            let what = "\"allowManagedHooksOnly\" is true: only hooks of the managed settings run";
+            let todo = "ask whoever manages this machine to add our hooks there";
+            Finding::problem("settings.managed_hooks_only", what, todo).at(file.path.clone())
+        });
+    off.into_iter().chain(managed).collect()
+}
+
+fn unknown_events(facts: &SettingsFacts, file: &SettingsFile) -> Option<Finding> {
+    facts.client.filter(|version| *version < LENIENT_CLIENT)?;
+    let survey = file.said()?;
+    let unknown: Vec<&str> =
+        survey.events.iter().map(String::as_str).filter(|event| !OLD_EVENTS.contains(event)).collect();
+    (!unknown.is_empty()).then(|| {
+        let what = format!(
+            "this client does not know {}, and then silently drops every hook of the file",
+            unknown.join(", ")
+        );
+        let todo = format!("{}; take other such events out by hand", file.scope.init());
+        Finding::problem("settings.unknown_event", what, &todo).at(file.path.clone())
+    })
+}
+
+/// What of ours a file lacks, has otherwise, or has for another client.
+fn entries(facts: &SettingsFacts, file: &SettingsFile) -> Vec<Finding> {
+    let missing = named(file, |one| match one {
+        Difference::Missing { event, program } => Some((event, program)),
+        _ => None,
+    });
+    let unasked = named(file, |one| match one {
+        Difference::Unasked { event, program } => Some((event, program)),
+        _ => None,
+    });
+    let edited = named(file, |one| match one {
+        Difference::Edited { event, program } => Some((event, program)),
+        _ => None,
+    });
+    let init = file.scope.init();
+    let edited = edited.map(|edited| {
+        let what = format!("entries of ours were changed by hand: {edited}");
+        Finding::note("settings.edited", what, &format!("if that was not meant, {init}"))
+    });
+    let wrong = wrong(facts.era, missing, unasked)
+        .map(|(severity, code, what)| Finding::new(severity, code, what, init));
+    wrong.into_iter().chain(edited).map(|finding| finding.at(file.path.clone())).collect()
+}
+
+/// The entries of one kind of difference, by name; none if there are none.
+fn named(file: &SettingsFile, wanted: fn(&Difference) -> Option<(&String, &String)>) -> Option<String> {
+    let names: Vec<String> = file
+        .differences
+        .iter()
+        .filter_map(wanted)
+        .map(|(event, program)| format!("{event} ({program})"))
+        .collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+type Wrong = (Severity, &'static str, String);
+
+fn wrong(era: Option<Era>, missing: Option<String>, unasked: Option<String>) -> Option<Wrong> {
+    match (missing, unasked) {
+        (Some(missing), Some(unasked)) => {
+            let (code, what) = match era {
+                Some(Era::Classic) => ("settings.newer_than_client", "our entries are for a newer client"),
+                _ => (
+                    "settings.older_than_client",
+                    "our entries are for an older client, or of an older Plimsoll",
+                ),
+            };
+            let what = format!("{what}: {missing} is missing, {unasked} should not be there");
+            Some((Severity::Problem, code, what))
+        }
+        (Some(missing), None) => Some((
+            Severity::Problem,
+            "settings.incomplete",
+            format!("entries of ours are missing: {missing}"),
+        )),
+        (None, Some(unasked)) => {
+            let what = format!("there is more of ours than we write: {unasked}");
+            Some((Severity::Warning, "settings.unasked", what))
+        }
+        (None, None) => None,
+    }
+}
+
+/// The same entry in several files: with the same words the client runs it once, with others twice.
+fn doubled(facts: &SettingsFacts) -> Option<Finding> {
+    let mut places: BTreeMap<String, Vec<(&SettingsFile, &str)>> = BTreeMap::new();
+    for (file, survey) in readable(facts) {
+        for entry in &survey.ours {
+            let key = format!("{} {} {:?}", entry.event, entry.program, entry.arguments);
+            places.entry(key).or_default().push((file, &entry.command));
+        }
+    }
+    let twice = |places: &&Vec<(&SettingsFile, &str)>| places.len() > 1;
+    let differs =
+        |places: &&Vec<(&SettingsFile, &str)>| places.iter().any(|(_, command)| *command != places[0].1);
+    let files = |places: &[(&SettingsFile, &str)]| {
+        let mut files: Vec<String> = places.iter().map(|(file, _)| file.path.clone()).collect();
+        files.dedup();
+        files.join(" and ")
+    };
+    if let Some(places) = places.values().find(|places| twice(places) && differs(places)) {
+        let last = places.last().map_or(Scope::User, |(file, _)| file.scope);
+        let what = format!("our hooks stand twice with different commands ({}): both run", files(places));
+        return Some(Finding::warning("settings.doubled", what, last.uninstall()));
+    }
+    let places = places.values().find(twice)?;
+    let last = places.last().map_or(Scope::User, |(file, _)| file.scope);
+    let what = format!("our hooks stand twice ({}); the client runs them once", files(places));
+    Some(Finding::note("settings.doubled_alike", what, &format!("nothing, or {}", last.uninstall())))
+}
+
+fn status_line(facts: &SettingsFacts) -> Option<Finding> {
+    let mut lines = readable(facts).filter_map(|(file, survey)| Some((file, survey.status_line.as_ref()?)));
+    let (first, shown) = lines.next()?;
+    let (behind, _) = lines.find(|(_, line)| line.ours).filter(|_| !shown.ours)?;
+    let what = format!("our status line in {} is not shown: `{}` goes before it", behind.path, shown.command);
+    let todo = "take that one out to see ours; the hooks measure without it";
+    Some(Finding::note("settings.status_line_shadowed", what, todo).at(first.path.clone()))
+}
+
+#[cfg(test)]
+mod tests;

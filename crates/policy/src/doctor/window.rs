@@ -1,0 +1,164 @@
+//! The window, the ceiling and the levels, each with where it comes from; and what cannot be reached.
+
+use super::{Finding, Section};
+use session::level::{CeilingAction, Marks};
+use session::reading::{Reading, Window};
+use session::settings::Levels;
+use session::text::tokens;
+
+/// The window of the present session, or of the next one.
+#[derive(Debug, Clone)]
+pub struct WindowFacts {
+    /// The session that was measured last.
+    pub session: Option<String>,
+    /// How full it is.
+    pub reading: Option<Reading>,
+    /// The model, and who names it.
+    pub model: Option<(String, &'static str)>,
+    /// The window.
+    pub window: Option<Window>,
+    /// Every source that speaks of the window, also those that others went before.
+    pub sources: Vec<Window>,
+    /// Where the levels begin.
+    pub marks: Option<Marks>,
+    /// The levels as they are set.
+    pub levels: Levels,
+    /// What moves window or ceiling: `DISABLE_AUTO_COMPACT=1`.
+    pub knobs: Vec<String>,
+    /// Why our own settings do not count.
+    pub complaint: Option<String>,
+}
+
+pub(super) fn section(facts: &WindowFacts) -> Section {
+    let mut findings: Vec<Finding> =
+        facts.complaint.iter().map(|complaint| own_settings(complaint)).collect();
+    let (Some(window), Some(marks)) = (&facts.window, &facts.marks) else {
+        let summary = "unknown until a session here has had its first answer";
+        return Section { details: knobs(facts), ..Section::new("Window", summary, findings) };
+    };
+    findings.extend(out_of_reach(facts, marks));
+    if facts.knobs.iter().any(|knob| knob.starts_with("CLAUDE_CONTEXT_PERCENT")) {
+        let what = "CLAUDE_CONTEXT_PERCENT is set: where nothing else is known, that figure is believed";
+        findings.push(Finding::note("window.percent_set", what, "take it away, if it is not meant so"));
+    }
+    let who = facts.model.as_ref().map_or("an unnamed model".to_owned(), |(model, _)| model.clone());
+    let summary = format!("{} tokens for {who} ({})", tokens(window.tokens), window.source.words());
+    Section { details: details(facts, window, marks), ..Section::new("Window", summary, findings) }
+}
+
+fn own_settings(complaint: &str) -> Finding {
+    let what = format!("our own settings do not count, the defaults hold: {complaint}");
+    Finding::problem(
+        "window.settings_fault",
+        what,
+        "mend the file (schema: hooks-config/plimsoll.schema.json)",
+    )
+}
+
+fn details(facts: &WindowFacts, window: &Window, marks: &Marks) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let (Some(session), Some(reading)) = (&facts.session, &facts.reading) {
+        let percent = reading.percent().map_or("?".to_owned(), |percent| percent.to_string());
+        let source = reading.source.words();
+        lines.push(format!(
+            "session {session}: {percent}% ({} tokens, {source})",
+            tokens(reading.projected())
+        ));
+    }
+    lines.extend(facts.model.iter().map(|(model, who)| format!("model {model}: {who}")));
+    let lost = facts.sources.iter().filter(|source| source.source != window.source);
+    lines.extend(
+        lost.map(|source| format!("not used: {} ({})", tokens(source.tokens), source.source.words())),
+    );
+    let action = match marks.ceiling.action {
+        CeilingAction::Compacts => "the client compacts there",
+        CeilingAction::Refuses => "the client refuses to go on there",
+        CeilingAction::Rejected => "the API refuses there; this model never compacts by itself before",
+    };
+    let percent = |tokens: u64| marks.percent(tokens);
+    let ceiling = marks.ceiling.tokens;
+    lines.push(format!("ceiling {} ({}%): {action}", tokens(ceiling), percent(ceiling)));
+    let [l1, l2, l3] = [marks.l1, marks.l2, marks.l3].map(percent);
+    lines.push(format!("levels: L1 {l1}%, L2 {l2}%, L3 {l3}%"));
+    lines.extend(knobs(facts));
+    lines
+}
+
+fn knobs(facts: &WindowFacts) -> Vec<String> {
+    facts.knobs.iter().map(|knob| format!("in force: {knob}")).collect()
+}
+
+/// The default of L3 lies a point too near the ceiling of every window: only what moves far is worth a word.
+fn out_of_reach(facts: &WindowFacts, marks: &Marks) -> Option<Finding> {
+    let Levels { l2, l3, .. } = facts.levels;
+    let ceiling = marks.percent(marks.ceiling.tokens);
+    let above: Vec<String> = [("L2", l2), ("L3", l3)]
+        .into_iter()
+        .filter(|(_, percent)| *percent >= ceiling as f64)
+        .map(|(name, percent)| format!("{name} ({percent}%)"))
+        .collect();
+    if !marks.clamped || above.is_empty() {
+        return None;
+    }
+    let what = format!(
+        "{} would be out of reach, because the client acts at {ceiling}%: moved down to L2 {}%, L3 {}%",
+        above.join(" and "),
+        marks.percent(marks.l2),
+        marks.percent(marks.l3)
+    );
+    let todo = "nothing: they come in time now; for more room choose a model with a larger window, or `margins` in .claude/plimsoll.json";
+    Some(Finding::note("window.out_of_reach", what, todo))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::codes;
+    use super::*;
+    use crate::levels::{Knobs, ceiling, marks};
+    use session::reading::WindowSource;
+    use session::settings::Margins;
+
+    fn look(window: u64, change: fn(&mut WindowFacts)) -> Section {
+        let levels = Levels::default();
+        let ceiling = ceiling(window, Some("claude-opus-4-6"), &Knobs::default());
+        let source = |tokens, source| Window { tokens, source };
+        let mut facts = WindowFacts {
+            session: None,
+            reading: None,
+            model: Some(("claude-opus-4-6".to_owned(), "settings")),
+            window: Some(source(window, WindowSource::StatusLine)),
+            sources: vec![source(window, WindowSource::StatusLine), source(200_000, WindowSource::Table)],
+            marks: Some(marks(window, ceiling, &levels, &Margins::default())),
+            levels,
+            knobs: Vec::new(),
+            complaint: None,
+        };
+        change(&mut facts);
+        section(&facts)
+    }
+
+    #[test]
+    fn levels_out_of_reach_are_told_with_what_they_became() {
+        assert_eq!(codes(&look(1_000_000, |_| ())), [""; 0]);
+        let small = look(200_000, |_| ());
+        assert_eq!(codes(&small), ["window.out_of_reach"]);
+        let what = &small.findings[0].what;
+        assert!(what.contains("L2 (85%) and L3 (95%)") && what.contains("at 83%"), "{what}");
+        assert!(what.contains("L2 63%, L3 73%"), "{what}");
+        let unknown = look(200_000, |facts| facts.window = None);
+        assert!(unknown.findings.is_empty() && unknown.summary.contains("unknown"), "{unknown:?}");
+        let fault = look(1_000_000, |facts| facts.complaint = Some("levels must rise".to_owned()));
+        assert_eq!(codes(&fault), ["window.settings_fault"]);
+    }
+
+    #[test]
+    fn every_source_is_told_also_the_one_that_lost() {
+        let section = look(1_000_000, |facts| facts.knobs.push("DISABLE_AUTO_COMPACT=1".to_owned()));
+        let told = section.details.join("\n");
+        for part in
+            ["not used: 200k (table of models)", "ceiling 967k (96%)", "in force: DISABLE_AUTO_COMPACT=1"]
+        {
+            assert!(told.contains(part), "{part}\n{told}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+use super::*;
+use serde_json::json;
+
+fn told(entry: &Value, beside: &[Value]) -> String {
+    reasons(entry, beside).join("\n")
+}
+
+#[track_caller]
+fn assert_told(entry: &Value, beside: &[Value], parts: &[&str]) {
+    let told = told(entry, beside);
+    for part in parts {
+        assert!(told.contains(part), "{part}\n{told}");
+    }
+}
+
+#[test]
+fn a_level_is_explained_by_its_figures_their_source_and_the_marks() {
+    let checkpoint = json!({
+        "event": "checkpoint", "cause": "level", "level": "L2", "percent": 87, "handoff": ".claude/handoffs/a.md",
+        "item": "Item two", "files": ["src/dates.txt"], "waited_ms": 12,
+        "reading": {
+            "used": 870_000, "output": 500, "added": 1_000, "source": "transcript", "behind": true,
+            "model": "claude-opus-5-5", "at": "2026-01-07T11:45:00Z",
+            "window": { "tokens": 1_000_000, "source": "table" },
+        },
+        "marks": {
+            "window": 1_000_000, "l1": 700_000, "l2": 850_000, "l3": 947_000, "clamped": true,
+            "ceiling": { "tokens": 967_000, "action": "compacts" },
+        },
+    });
+    assert_told(
+        &checkpoint,
+        &[],
+        &[
+            "872k of 1M tokens (87%): 870k sent, 500 answered, 1k estimated",
+            "The client itself showed 87%",
+            "comes from: transcript of 2026-01-07T11:45:00Z; the answer at hand",
+            "The window of claude-opus-5-5: 1M tokens (table of models).",
+            "L2 begins at 850k (85%). All marks: L1 at 700k (70%), L2 at 850k (85%), L3 at 947k (94%)",
+            "the client compacts at 967k (96%); levels were moved down",
+            "waited 12 ms",
+            "the handoff .claude/handoffs/a.md was written, for the item \"Item two\"",
+            "Files at work: src/dates.txt.",
+        ],
+    );
+    assert_eq!(told(&json!({ "event": "warning" }), &[]), "", "what nobody wrote down is not invented");
+}
+
+#[test]
+fn a_verdict_is_explained_by_its_evidence() {
+    let verdict = json!({
+        "event": "verdict", "marker": "RALPH_STOP|circuit_breaker|no_progress: nothing changed",
+        "ending": { "ending": "failed", "detail": "exit 1." }, "open": 2, "done": 1, "ticked": [],
+        "verify": [
+            { "command": "cargo test", "passed": false, "words": "1 failed" },
+            { "command": "true", "passed": true, "words": "" },
+        ],
+        "progress": false, "no_change_count": 3, "error": "exit 1", "same_errors": 2, "cost_usd": 1.5, "tokens": 1_200_000,
+    });
+    let opened = json!({ "event": "breaker_opened", "cause": "no_progress", "count": 3, "evidence": "nothing changed" });
+    assert_told(
+        &verdict,
+        &[opened],
+        &[
+            "It ended the run as circuit_breaker, because: no_progress: nothing changed.",
+            "The session: it ended with an error (exit 1).",
+            "Items: 1 done, 2 open; nothing was ticked in this session.",
+            "Verify `cargo test` did not pass: 1 failed.",
+            "Verify `true` passed.",
+            "Nothing moved, 3 sessions in a row.",
+            "Its error, the same 2 times: exit 1.",
+            "The circuit breaker opened: no_progress, 3 in a row: nothing changed.",
+            "So far: $1.50, 1.2M tokens.",
+        ],
+    );
+    for (marker, words) in [
+        ("RALPH_STOP|completed|3 items", "It ended the run as completed, because: 3 items."),
+        (
+            "RALPH_PAUSE|2026-01-07T12:00:00Z|limit",
+            "It paused the run until 2026-01-07T12:00:00Z, because: limit.",
+        ),
+        ("RALPH_PAUSE|-|thrash", "It paused the run, because: thrash."),
+        ("RALPH_CONTINUE|refused|1 open item", "It did not believe the promise, because: 1 open item;"),
+        ("RALPH_CONTINUE|checkpoint|.claude/handoffs/a.md", "resumes from .claude/handoffs/a.md."),
+        ("RALPH_CONTINUE|next|2 open items", "It goes on with a fresh session, because: 2 open items."),
+    ] {
+        assert_told(&json!({ "event": "verdict", "marker": marker }), &[], &[words]);
+    }
+    let provisional = json!({ "event": "provisional_verdict", "marker": "RALPH_CONTINUE|next|2 open items" });
+    assert_told(&provisional, &[], &["before the verify commands have run"]);
+}
+
+#[test]
+fn other_entries_tell_their_facts_and_never_what_everyone_has() {
+    let packed =
+        json!({ "event": "not_packed", "item": "x", "estimate_tokens": 40_000, "room_tokens": 3_000 });
+    assert_told(&packed, &[], &["takes about 40k tokens, and 3k are free below L2: it does not fit"]);
+    let fault =
+        json!({ "event": "fault", "at": "now", "run_id": "r", "error": "disk full", "then": "again" });
+    assert_eq!(told(&fault, &[]), "error: disk full\nthen: again");
+}

@@ -1,0 +1,68 @@
+//! What the system says of a place on the disk: rights, room, kind. Nothing is written to find out.
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "part of the door to the disk")]
+
+use rustix::fs::{Access, access, statfs};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// Who may do what with a file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rights {
+    /// We may write it; into a folder, also read and enter it.
+    pub writable: bool,
+    /// The permission bits.
+    pub mode: u32,
+    /// It is ours.
+    pub own: bool,
+}
+
+/// The rights of what lies at a path; none if nothing does.
+pub fn rights(path: &Path) -> Option<Rights> {
+    let metadata = path.metadata().ok()?;
+    let wanted = if metadata.is_dir() {
+        Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK
+    } else {
+        Access::READ_OK | Access::WRITE_OK
+    };
+    Some(Rights {
+        writable: access(path, wanted).is_ok(),
+        mode: metadata.permissions().mode() & 0o777,
+        own: metadata.uid() == rustix::process::geteuid().as_raw(),
+    })
+}
+
+/// Free bytes for us.
+pub fn free_space(path: &Path) -> Option<u64> {
+    fs2::available_space(path).ok()
+}
+
+/// The kernel's number of the file system's kind.
+pub fn kind(path: &Path) -> Option<u64> {
+    // The field is narrower on some computers, and signed on others.
+    statfs(path).ok().map(|found| u64::from(found.f_type as u32))
+}
+
+/// The first bytes of a file.
+pub fn beginning(path: &Path, most: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_our_own_is_ours_and_has_room() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o750)).unwrap();
+        assert_eq!(rights(folder.path()), Some(Rights { writable: true, mode: 0o750, own: true }));
+        assert_eq!(rights(&folder.path().join("none")), None);
+        assert!(free_space(folder.path()).is_some_and(|free| free > 0));
+        assert!(kind(folder.path()).is_some());
+        std::fs::write(folder.path().join("a"), "abcdef").unwrap();
+        assert_eq!(beginning(&folder.path().join("a"), 3).as_deref(), Some(&b"abc"[..]));
+    }
+}

@@ -1,0 +1,392 @@
+//! `plimsoll doctor`: each thing that is wrong is named, with what to do; and where nothing is, it says so.
+
+use plimsoll_tests::{honest, start};
+use protocol::settings::{self, Era};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use testkit::bin_dir;
+use testkit::world::{Finished, World};
+
+const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
+const MODERN: &str = "2.1.329 (Claude Code)";
+
+/// A project with our programs and a client that only tells its version.
+fn with_client(version: &str) -> World {
+    let mut world = World::new();
+    let clients = world.home().join("clients");
+    world.write(clients.join("claude"), &format!("#!/bin/sh\necho '{version}'\n"));
+    world.command("chmod", &["755", &clients.join("claude").display().to_string()]).run().expect_success();
+    let path = [bin_dir(), clients, "/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()];
+    world.set_env("PATH", path.map(|folder| folder.display().to_string()).join(":"));
+    world
+}
+
+/// The same, with our hooks in the project's settings.
+fn installed(version: &str) -> World {
+    let world = with_client(version);
+    world.plimsoll(&["init"]).run().expect_success();
+    world
+}
+
+/// What the doctor says, with its findings by code and severity.
+struct Visit {
+    finished: Finished,
+    document: Value,
+}
+
+fn visit(world: &World) -> Visit {
+    let finished = world.plimsoll(&["doctor", "--json"]).run();
+    let document = finished.json();
+    Visit { finished, document }
+}
+
+impl Visit {
+    fn findings(&self) -> &[Value] {
+        self.document["findings"].as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn finding(&self, code: &str) -> &Value {
+        let found = self.findings().iter().find(|finding| finding["code"] == code);
+        found.unwrap_or_else(|| panic!("{code} is not among {:#?}", self.findings()))
+    }
+
+    /// The codes that are more than a note.
+    fn troubles(&self) -> Vec<&str> {
+        let more = self.findings().iter().filter(|finding| finding["severity"] != "note");
+        more.filter_map(|finding| finding["code"].as_str()).collect()
+    }
+}
+
+fn user_settings(world: &World, text: &str) {
+    world.write(world.home().join(".claude/settings.json"), text);
+}
+
+fn elsewhere(folder: &str) -> String {
+    let command = |program: &str| format!("{folder}/{program}");
+    settings::install("{}", Era::Modern, &command).unwrap().text
+}
+
+fn stop_hook(command: &str) -> Value {
+    json!({ "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": command }] }] } })
+}
+
+#[test]
+fn after_init_with_the_real_client_all_is_well_and_nothing_is_written() {
+    let mut world = World::new();
+    let _model = start(&mut world, honest);
+    for parts in [&["init"][..], &["init", "--memory"]] {
+        world.plimsoll(parts).run().expect_success();
+        let before = world.git(&["status", "--porcelain", "--ignored"]);
+        let visit = visit(&world);
+        assert_eq!(visit.finished.code, Some(0), "{:?}", visit.finished);
+        assert_eq!(visit.troubles(), [""; 0], "{:#?}", visit.findings());
+        assert!(visit.document["client"]["version"].as_str().unwrap().starts_with("2.1.329"));
+        assert_eq!(world.git(&["status", "--porcelain", "--ignored"]), before);
+    }
+    let page = world.plimsoll(&["doctor"]).run().expect_success().stdout;
+    assert!(page.lines().count() <= 40 && !page.contains('\u{1b}'), "{page}");
+    assert!(page.ends_with("All is well.\n"), "{page}");
+    let named = world.plimsoll(&["doctor", "--client", "/no/such/client"]).run();
+    assert!(named.code == Some(1) && named.stdout.contains("there is no `claude`"), "{named:?}");
+}
+
+/// A scene, its expected troubles in the order of the checks, and the exit code.
+type Scene = (&'static str, fn() -> World, &'static [&'static str], i32);
+
+const SCENES: [Scene; 15] = [
+    ("not installed", || with_client(MODERN), &["settings.none"], 0),
+    ("broken settings", broken_settings, &["settings.unreadable", "settings.none"], 1),
+    ("switched off by the user", switched_off, &["settings.hooks_disabled"], 1),
+    ("twice", doubled, &["settings.doubled"], 0),
+    ("gone", gone, &["settings.missing_program"], 1),
+    (
+        "an old client",
+        old_client,
+        &["client.classic", "settings.unknown_event", "settings.newer_than_client"],
+        1,
+    ),
+    ("no client", no_client, &["client.missing"], 1),
+    ("another loop at work", loop_at_work, &["loops.at_work"], 1),
+    ("another loop as a plugin", loop_as_plugin, &["loops.known"], 0),
+    ("everybody writes", world_writable, &["disk.world_writable"], 0),
+    ("a file in the way", file_in_the_way, &["disk.not_writable"], 1),
+    ("not excluded", not_excluded, &["disk.not_excluded"], 0),
+    ("a fault in our settings", own_settings, &["window.settings_fault", "faults.recent"], 1),
+    ("a state that is none", broken_state, &["run.unreadable"], 1),
+    ("a run without anybody", abandoned, &["run.abandoned"], 0),
+];
+
+#[test]
+fn each_trouble_is_named_and_says_what_to_do() {
+    for (name, scene, expected, code) in SCENES {
+        let visit = visit(&scene());
+        assert_eq!(visit.troubles(), expected, "{name}: {:#?}", visit.findings());
+        assert_eq!(visit.finished.code, Some(code), "{name}: {:?}", visit.finished);
+        for finding in visit.findings() {
+            assert!(finding["todo"].as_str().is_some_and(|todo| todo.len() > 5), "{name}: {finding}");
+        }
+    }
+}
+
+fn broken_settings() -> World {
+    let world = with_client(MODERN);
+    world.write(".claude/settings.json", "{ broken");
+    world
+}
+
+fn switched_off() -> World {
+    let world = installed(MODERN);
+    user_settings(&world, r#"{"disableAllHooks": true}"#);
+    world
+}
+
+fn doubled() -> World {
+    let world = installed(MODERN);
+    user_settings(&world, &elsewhere(&bin_dir().display().to_string()));
+    world
+}
+
+fn gone() -> World {
+    let world = with_client(MODERN);
+    world.write(".claude/settings.local.json", &elsewhere("/gone"));
+    world.plimsoll(&["init", "--local"]).run().expect_success();
+    let text = world.read(".claude/settings.local.json");
+    world.write(
+        ".claude/settings.local.json",
+        &text.replace("\"plimsoll-stop-gate\"", "\"/gone/plimsoll-stop-gate\""),
+    );
+    world
+}
+
+fn old_client() -> World {
+    let world = with_client("2.0.77 (Claude Code)");
+    world.write(".claude/settings.json", &elsewhere(&bin_dir().display().to_string()));
+    exclude(&world);
+    world
+}
+
+/// What `init` does beside the settings.
+fn exclude(world: &World) {
+    world.plimsoll(&["init", "--local"]).run().expect_success();
+    world.command("rm", &[".claude/settings.local.json"]).run().expect_success();
+}
+
+fn no_client() -> World {
+    let world = installed(MODERN);
+    world.command("rm", &[&world.home().join("clients/claude").display().to_string()]).run().expect_success();
+    world
+}
+
+fn loop_at_work() -> World {
+    let world = installed(MODERN);
+    world.write(".claude/settings.local.json", &stop_hook(".claude/hooks/ralph-loop-stop.sh").to_string());
+    world.write(".claude/ralph-loop.local.md", "---\nactive: true\n---\n");
+    world
+}
+
+/// As 2.1.329 leaves it after `claude plugin install`.
+fn loop_as_plugin() -> World {
+    let world = installed(MODERN);
+    let folder = world.home().join(".claude/plugins/cache/m/ralph-loop/1.0.0");
+    let list =
+        json!({ "version": 2, "plugins": { "ralph-loop@m": [{ "scope": "user", "installPath": folder }] } });
+    world.write(world.home().join(".claude/plugins/installed_plugins.json"), &list.to_string());
+    let hooks = stop_hook("${CLAUDE_PLUGIN_ROOT}/hooks/stop-hook.sh").to_string();
+    world.write(folder.join("hooks/hooks.json"), &hooks);
+    world.write(folder.join(".claude-plugin/plugin.json"), r#"{"name": "ralph-loop"}"#);
+    user_settings(&world, r#"{"enabledPlugins": {"ralph-loop@m": true, "other@m": true}}"#);
+    world
+}
+
+fn world_writable() -> World {
+    let world = installed(MODERN);
+    world.command("chmod", &["777", ".claude"]).run().expect_success();
+    world
+}
+
+fn file_in_the_way() -> World {
+    let world = installed(MODERN);
+    world.write(".claude/plimsoll", "not a folder");
+    world
+}
+
+fn not_excluded() -> World {
+    let world = installed(MODERN);
+    world.write(".git/info/exclude", "*.log\n");
+    world
+}
+
+fn own_settings() -> World {
+    let world = installed(MODERN);
+    session(&world, "claude-opus-5-5", 50_000);
+    world.write(".claude/plimsoll.json", r#"{"levels": {"l1": 99}}"#);
+    hook(&world, "plimsoll-stop-gate", "Stop");
+    world
+}
+
+fn broken_state() -> World {
+    let world = installed(MODERN);
+    world.write(".claude/ralph-state.json", "{ broken");
+    world
+}
+
+fn abandoned() -> World {
+    let world = installed(MODERN);
+    world.plimsoll(&["start", "--objective", "Do it."]).run().expect_success();
+    world
+}
+
+fn hook(world: &World, program: &str, event: &str) -> Finished {
+    let payload = json!({
+        "session_id": SESSION, "hook_event_name": event, "cwd": world.project(),
+        "transcript_path": world.home().join("transcript.jsonl"),
+    });
+    let project = world.project().display().to_string();
+    world.hook(program, &payload).env("CLAUDE_PROJECT_DIR", project).run().expect_success()
+}
+
+/// A session of no run, whose last answer was sent with so many tokens.
+fn session(world: &World, model: &str, tokens: u64) {
+    let usage = json!({ "input_tokens": tokens, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 1 });
+    let line = json!({
+        "type": "assistant", "isSidechain": false, "requestedModel": model, "timestamp": "2026-01-07T11:45:00.000Z",
+        "message": { "id": "msg_1", "model": model, "role": "assistant", "content": [], "usage": usage },
+    });
+    world.write(world.home().join("transcript.jsonl"), &format!("{line}\n"));
+    hook(world, "plimsoll-session-start", "SessionStart");
+    hook(world, "plimsoll-post-tool", "PostToolBatch");
+}
+
+#[test]
+fn the_window_is_told_with_its_sources_and_a_level_out_of_reach_is_noted() {
+    let world = installed(MODERN);
+    session(&world, "claude-opus-4-6", 40_000);
+    world.write(".claude/plimsoll/windows.json", r#"{"claude-opus-4-6": 190000}"#);
+    user_settings(&world, r#"{"env": {"DISABLE_AUTO_COMPACT": "1"}}"#);
+    let visit = visit(&world);
+    assert_eq!(visit.troubles(), [""; 0], "{:#?}", visit.findings());
+    let window = &visit.document["window"];
+    assert_eq!(window["window"], json!({ "tokens": 190_000, "source": "learned" }));
+    assert_eq!(window["sources"][1], json!({ "tokens": 200_000, "source": "table" }));
+    assert_eq!((&window["session_id"], &window["reading"]["used"]), (&json!(SESSION), &json!(40_000)));
+    assert!(
+        window["in_force"][0]
+            .as_str()
+            .unwrap()
+            .contains("in sessions, by the env of ~/.claude/settings.json")
+    );
+    let finding = visit.finding("window.out_of_reach");
+    assert!(finding["what"].as_str().unwrap().contains("the client acts at 82%"), "{finding}");
+    let page = world.plimsoll(&["doctor"]).run().expect_success().stdout;
+    assert!(page.contains("not used: 200k (table of models)"), "{page}");
+}
+
+#[test]
+fn what_the_client_says_of_our_hooks_is_found_in_its_transcript() {
+    let world = installed(MODERN);
+    session(&world, "claude-opus-5-5", 40_000);
+    let transcript = world.home().join("transcript.jsonl");
+    let error = |command: &str| {
+        let attachment = json!({ "type": "hook_non_blocking_error", "hookEvent": "Stop", "stderr": "ENOENT", "command": command });
+        json!({ "type": "attachment", "timestamp": "2026-01-07T11:46:00.000Z", "attachment": attachment })
+            .to_string()
+    };
+    let lines = [
+        world.read(&transcript),
+        error("lint"),
+        "\n".to_owned(),
+        error("/gone/plimsoll-stop-gate"),
+        "\n".to_owned(),
+    ];
+    world.write(&transcript, &lines.concat());
+    let visit = visit(&world);
+    assert_eq!(visit.troubles(), ["faults.client"], "{:#?}", visit.findings());
+    let what = visit.finding("faults.client")["what"].as_str().unwrap();
+    assert!(what.contains("`/gone/plimsoll-stop-gate` (1 time in this session): ENOENT"), "{what}");
+}
+
+#[test]
+fn a_lock_that_somebody_holds_is_named_with_the_process() {
+    let world = installed(MODERN);
+    let path = world.path(".claude/ralph-state.json.lock");
+    let _held = store::lock::acquire(&path, std::time::Duration::ZERO).unwrap();
+    let visit = visit(&world);
+    assert_eq!(visit.troubles(), ["disk.locked"], "{:#?}", visit.findings());
+    let what = visit.finding("disk.locked")["what"].as_str().unwrap();
+    assert!(what.contains(&format!("process {} ", std::process::id())), "{what}");
+}
+
+#[test]
+fn a_memory_without_its_server_is_named() {
+    let world = with_client(MODERN);
+    world.plimsoll(&["init", "--memory"]).run().expect_success();
+    assert_eq!(visit(&world).troubles(), [""; 0]);
+    world.command("rm", &[".mcp.json", ".claude/agents/frame.md"]).run().expect_success();
+    assert_eq!(visit(&world).troubles(), ["memory.no_server", "memory.no_agent"]);
+}
+
+/// A folder with `plimsoll` and what these lines put beside it.
+fn apart(world: &World, line: &str) -> PathBuf {
+    let bin = world.home().join("apart");
+    let from = bin_dir().display().to_string();
+    let to = bin.display().to_string();
+    let line = format!(
+        "mkdir -p '{to}' && cd '{to}' && ln '{from}/plimsoll' . 2>/dev/null || cp '{from}/plimsoll' '{to}'; cd '{to}'; {line}"
+    );
+    world.command("sh", &["-c", &line]).run().expect_success();
+    bin
+}
+
+#[test]
+fn a_program_that_is_missing_or_broken_or_old_is_named() {
+    let world = installed(MODERN);
+    let script =
+        |name: &str, words: &str| format!("printf '#!/bin/sh\\necho {words}\\n' > {name}; chmod 755 {name};");
+    let line = [
+        script("plimsoll-frame", "plimsoll-frame 0.0.1"),
+        script("plimsoll-memory", "{}"),
+        script("plimsoll-post-tool", "plimsoll-post-tool 0.1.0"),
+        "chmod 644 plimsoll-post-tool".to_owned(),
+    ];
+    let bin = apart(&world, &line.concat());
+    let finished = world.command(bin.join("plimsoll"), &["doctor", "--json"]).run();
+    let visit = Visit { document: finished.json(), finished };
+    assert_eq!(visit.finished.code, Some(1), "{:?}", visit.finished);
+    let place = |code: &str| {
+        let place = visit.finding(code)["where"].as_str().map(PathBuf::from).unwrap();
+        place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap()
+    };
+    assert_eq!(place("programs.other_version"), "plimsoll-frame");
+    assert_eq!(place("programs.silent"), "plimsoll-memory");
+    assert_eq!(place("programs.not_executable"), "plimsoll-post-tool");
+    assert_eq!(place("programs.missing"), "plimsoll-pre-compact");
+    assert!(visit.troubles().contains(&"programs.several"), "the one on the PATH is another");
+}
+
+#[test]
+fn a_program_that_a_strangers_settings_name_is_judged_and_never_started() {
+    let world = with_client(MODERN);
+    let folder = world.home().join("theirs");
+    for program in settings::PROGRAMS {
+        world.write(folder.join(program), "#!/bin/sh\ntouch \"$HOME/was-started\"\n");
+    }
+    let line = format!("chmod 755 '{}'/*", folder.display());
+    world.command("sh", &["-c", &line]).run().expect_success();
+    world.write(".claude/settings.json", &elsewhere(&folder.display().to_string()));
+    exclude(&world);
+    let visit = visit(&world);
+    assert!(visit.troubles().iter().all(|code| *code == "programs.other_version"), "{:#?}", visit.findings());
+    assert_eq!(visit.finding("programs.other_version")["where"], ".claude/settings.json");
+    assert!(!world.home().join("was-started").exists());
+}
+
+#[test]
+fn every_hook_program_tells_its_version_and_then_does_nothing_else() {
+    let world = World::new();
+    for program in settings::PROGRAMS {
+        let finished = world.command(bin_dir().join(program), &["version"]).run().expect_success();
+        let version = finished.stdout.strip_prefix(&format!("{program} ")).map(str::trim_end);
+        assert_eq!(version, Some(env!("CARGO_PKG_VERSION")), "{finished:?}");
+    }
+    assert!(!Path::new(&world.path(".claude")).exists());
+}
