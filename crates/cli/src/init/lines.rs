@@ -39,7 +39,7 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
         let names: Vec<_> =
             report.missing_programs.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         lines.push(format!(
-            "Careful: {} lacks {}, so the hooks cannot run. All programs belong together: {}.",
+            "Careful: {} lacks {}, and what is missing cannot run. All programs belong together: {}.",
             folder.display(),
             names.join(", "),
             HOW_TO_INSTALL
