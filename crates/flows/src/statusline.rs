@@ -10,6 +10,7 @@ use session::log_line::MAIN;
 use session::record::StatusRecord;
 use session::{SessionRecord, Settings};
 use std::path::Path;
+use store::layout::git_folder_of;
 use store::{Project, clock, config, disk, environment, memory, sessions, state_file, windows};
 
 /// The status line. Whatever is wrong with the input, a line comes out: without one it would vanish.
@@ -25,12 +26,14 @@ pub fn statusline(input: &[u8]) -> Signal {
         .or(payload.workspace.current_dir.as_deref())
         .or(payload.cwd.as_deref());
     let directory = Path::new(directory.unwrap_or("."));
-    let kept = Project::of_session(directory);
     // The line is shown also where nothing can be kept.
-    let project = kept.as_ref().map_or_else(|_| Project::at(directory), Project::clone);
+    let (project, homeless) = match Project::of_session(directory) {
+        Ok(project) => (project, None),
+        Err(error) => (Project::at(directory), Some(error)),
+    };
     let (settings, trouble) = config::load(&project);
     let line = render(&view(&payload, &project, &settings));
-    let published = kept.and_then(|project| publish(&payload, &project));
+    let published = homeless.map_or_else(|| publish(&payload, &project), Err);
     Signal::text(Some(line)).with_complaint(complaint).with_complaint(trouble).with_complaint(published.err())
 }
 
@@ -94,7 +97,7 @@ fn memory(project: &Project, session_id: &str) -> Option<MemoryView> {
 
 /// The branch, read off the git folder's HEAD: no child is started for it.
 fn branch(directory: &Path) -> Option<String> {
-    let folder = Project::at(directory).git_folder()?;
+    let folder = git_folder_of(directory)?;
     let head = disk::read_text(&folder.join("HEAD")).ok().flatten()?;
     match head.trim().strip_prefix("ref: ") {
         Some(name) => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
