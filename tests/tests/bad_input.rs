@@ -300,8 +300,10 @@ fn a_reader_that_is_gone_is_a_normal_end() {
 #[test]
 fn a_place_that_cannot_be_written_costs_one_line() {
     let (in_project, at_home) = (World::new(), World::untouched());
-    std::fs::remove_dir(in_project.path(".claude/plimsoll")).expect("it is empty");
-    in_project.write(".claude/plimsoll", "not a folder");
+    // By the copy of its state a run is known whose files in the project are gone.
+    in_project.write(".git/plimsoll/ralph-state.json", r#"{"run_id": "r1"}"#);
+    std::fs::remove_dir_all(in_project.path(".claude")).expect("it is ours");
+    in_project.write(".claude", "not a folder");
     let home = |world: &World| world.home().display().to_string();
     for (world, home, named) in [
         (&in_project, home(&in_project), in_project.project().display().to_string()),
@@ -321,7 +323,7 @@ fn a_place_that_cannot_be_written_costs_one_line() {
         assert!(line.code == Some(0) && line.stdout.contains('▕'), "{line:?}");
         assert_eq!(line.stderr.lines().count(), 1, "{line:?}");
     }
-    assert_eq!(in_project.read(".claude/plimsoll"), "not a folder");
+    assert_eq!(in_project.read(".claude"), "not a folder");
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub fn run(
     watcher: &mut dyn Watcher,
 ) -> Result<u8, RunError> {
     let Ready { hooks, memory_arguments, client_arguments, era, _only } = ready;
-    for folder in [project.root(), &project.root().join(".claude"), project.handoffs(), &project.copies()] {
+    for folder in [project.root(), &project.root().join(".claude"), &project.handoffs(), &project.copies()] {
         disk::sweep_drafts(folder, process::has_pid);
     }
     let run_id = run.run_id.clone();

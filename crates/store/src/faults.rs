@@ -12,7 +12,7 @@ const LONGEST: usize = 400;
 /// Notes a fault, stamped with the time. A project that has no folder of ours gets none: whoever fails leaves
 /// nothing behind where nothing was.
 pub fn note(project: &Project, fault: &Fault) -> Result<(), StoreError> {
-    if !disk::is_folder(&project.own()) {
+    if !disk::is_folder(project.own()) {
         return Ok(());
     }
     let path = project.faults();

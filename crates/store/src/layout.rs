@@ -12,7 +12,6 @@ pub struct Project {
     root: PathBuf,
     state: PathBuf,
     own: PathBuf,
-    handoffs: PathBuf,
     is_inside: bool,
 }
 
@@ -71,7 +70,7 @@ impl Project {
             return Ok(project);
         }
         let own = outside::folder(root).ok_or_else(|| StoreError::NoHome { project: root.to_owned() })?;
-        Ok(Project { handoffs: own.join("handoffs"), own, is_inside: false, ..project })
+        Ok(Project { own, is_inside: false, ..project })
     }
 
     /// The project at a folder, with our files in it: a run's, or one that is about to have a run.
@@ -80,13 +79,7 @@ impl Project {
             Some(file) => root.join(file),
             None => below(root, &["/.claude/ralph-state.json"]),
         };
-        Project {
-            root: root.to_owned(),
-            state,
-            own: below(root, &["/.claude/plimsoll"]),
-            handoffs: below(root, &["/.claude/handoffs"]),
-            is_inside: true,
-        }
+        Project { root: root.to_owned(), state, own: below(root, &["/.claude/plimsoll"]), is_inside: true }
     }
 
     /// A run in this project: its state, or the copy of one that an agent has cleaned away.
@@ -97,7 +90,7 @@ impl Project {
     /// Where sessions kept their files before the project had any of ours in it; none if they never did.
     pub fn earlier(&self) -> Option<Project> {
         let own = outside::folder(&self.root).filter(|own| self.is_inside && disk::exists(own))?;
-        Some(Project { handoffs: own.join("handoffs"), own, is_inside: false, ..self.clone() })
+        Some(Project { own, is_inside: false, ..self.clone() })
     }
 
     /// The project's folder.
@@ -116,8 +109,11 @@ impl Project {
     }
 
     /// Where handoffs lie: `.claude/handoffs`, or beside the rest of ours.
-    pub fn handoffs(&self) -> &Path {
-        &self.handoffs
+    pub fn handoffs(&self) -> PathBuf {
+        match self.is_inside {
+            true => below(&self.root, &["/.claude/handoffs"]),
+            false => below(&self.own, &["/handoffs"]),
+        }
     }
 
     /// The folder of our own files: `.claude/plimsoll`, or the project's among the user's state.
@@ -193,7 +189,7 @@ impl Project {
     /// Where copies of what an agent's `git clean -fdx` would take away are kept: inside the git folder, or
     /// beside our other files where there is none. Several projects of one repository have each their own.
     pub fn copies(&self) -> PathBuf {
-        let repository = self.repository().filter(|_| self.is_inside);
+        let repository = self.is_inside.then(|| repository(&self.root)).flatten();
         let Some((tree, git)) = repository else { return self.own.join("copies") };
         match self.root.strip_prefix(tree) {
             Ok(below) if below != Path::new("") => git.join("plimsoll/below").join(below),
@@ -201,20 +197,20 @@ impl Project {
         }
     }
 
-    /// The repository's git folder, also of a worktree, found without starting git.
-    pub fn git_folder(&self) -> Option<PathBuf> {
-        self.repository().map(|(_, git)| git)
-    }
-
-    /// The working tree and its git folder.
-    fn repository(&self) -> Option<(&Path, PathBuf)> {
-        self.root.ancestors().find_map(|folder| Some((folder, git_folder_at(&folder.join(".git"))?)))
-    }
-
     /// A path relative to the project, where it lies in it.
     pub fn relative(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
     }
+}
+
+/// The git folder of the repository that a folder lies in, also of a worktree, found without starting git.
+pub fn git_folder_of(folder: &Path) -> Option<PathBuf> {
+    repository(folder).map(|(_, git)| git)
+}
+
+/// The working tree and its git folder.
+fn repository(folder: &Path) -> Option<(&Path, PathBuf)> {
+    folder.ancestors().find_map(|folder| Some((folder, git_folder_at(&folder.join(".git"))?)))
 }
 
 fn git_folder_at(dot_git: &Path) -> Option<PathBuf> {

@@ -19,7 +19,7 @@ pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
         let path = project.relative(path);
         Some(Folder { path, writable: usable, mode: rights.mode, own: rights.own, private })
     };
-    let ours = [project.own(), &project.own().join("sessions"), project.handoffs(), project.state()];
+    let ours = [project.own(), &project.own().join("sessions"), &project.handoffs(), project.state()];
     let mut folders: Vec<Folder> = ours.into_iter().filter_map(|path| folder(path, true)).collect();
     // Where nothing is yet, it is made in the project's own folder.
     folders.extend(folder(&own, false).or_else(|| folder(root, false)));
@@ -29,7 +29,7 @@ pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
         state_lock: state_lock(project),
         file_system: file_system(root),
         free: volume::free_space(root),
-        repository: project.git_folder().is_some(),
+        repository: store::layout::git_folder_of(root).is_some(),
         not_excluded: not_excluded(project, found),
     }
 }

@@ -8,7 +8,8 @@ use session::record::{GitRecord, StatusRecord};
 use session::statusline::Kind;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
-use store::{Project, clock, disk};
+use store::layout::git_folder_of;
+use store::{clock, disk};
 
 /// Counts are believed for so long: edits move neither HEAD nor the index.
 const KEPT_MS: i64 = 5_000;
@@ -19,7 +20,7 @@ const COUNTED: [&str; 6] = ["ahead", "behind", "conflicts", "staged", "modified"
 
 /// The repository of the working directory; none outside one.
 pub(super) fn look(call: &Call<'_>, folder: &Path, record: &mut StatusRecord) -> Option<GitView> {
-    let git = Project::at(folder).git_folder()?;
+    let git = git_folder_of(folder)?;
     let head = read(&git.join("HEAD"))?;
     let mut view = standing(&git, &head);
     let look = &call.settings.statusline;
