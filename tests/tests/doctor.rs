@@ -206,6 +206,7 @@ fn world_writable() -> World {
 
 fn file_in_the_way() -> World {
     let world = installed(MODERN);
+    std::fs::remove_dir(world.path(".claude/plimsoll")).unwrap();
     world.write(".claude/plimsoll", "not a folder");
     world
 }
@@ -382,7 +383,7 @@ fn a_program_that_a_strangers_settings_name_is_judged_and_never_started() {
 
 #[test]
 fn every_hook_program_tells_its_version_and_then_does_nothing_else() {
-    let world = World::new();
+    let world = World::untouched();
     for program in settings::PROGRAMS {
         let finished = world.command(bin_dir().join(program), &["version"]).run().expect_success();
         let version = finished.stdout.strip_prefix(&format!("{program} ")).map(str::trim_end);

@@ -72,7 +72,7 @@ mod tests {
         let project = Project::at(folder.path());
         note(&project, &fault("before anything of ours is there")).unwrap();
         assert_eq!(disk::names(folder.path()), [""; 0], "nothing is left where nothing was");
-        disk::create_folder(&project.own()).unwrap();
+        disk::create_folder(project.own()).unwrap();
         assert_eq!(last(&project), None);
         for number in 0..500 {
             note(&project, &fault(&format!("{number} {}", "x".repeat(500)))).unwrap();
