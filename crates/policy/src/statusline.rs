@@ -12,6 +12,7 @@ pub use view::{CacheView, GitView, LimitView, LoadView, MemoryView, RunView, Vie
 use segments::Piece;
 use session::level::Level;
 use session::statusline::{Kind, StatusLine};
+use std::borrow::Cow;
 
 /// The line, or lines. Never empty: without a line the client would show nothing, and nobody would know why.
 pub fn render(view: &View, look: &StatusLine) -> String {
@@ -80,13 +81,13 @@ fn explained(name: &str, view: &View, look: &StatusLine) -> Explained {
                 Some(true) => {
                     Err(format!("the line is too long for {} columns", view.columns.unwrap_or_default()))
                 }
-                Some(false) => piece.text(true).ok_or_else(|| "its format shows nothing of it".to_owned()),
+                Some(false) => Ok(piece.text),
             }
         }),
     }
 }
 
-fn left_out(piece: &Piece, names: &[String], view: &View, look: &StatusLine) -> bool {
+fn left_out(piece: &Piece<'_>, names: &[Cow<'static, str>], view: &View, look: &StatusLine) -> bool {
     let pieces = names.iter().filter_map(|name| segments::piece(name, view, look).ok()).collect();
     !layout::fit(pieces, view, look).iter().any(|shown| shown.name == piece.name)
 }

@@ -2,7 +2,7 @@
 //! colours.
 
 mod colour;
-mod format;
+pub mod format;
 mod kind;
 
 pub use colour::Colour;
@@ -10,6 +10,7 @@ pub use format::Format;
 pub use kind::Kind;
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The status line, as the settings describe it.
@@ -23,7 +24,7 @@ pub struct StatusLine {
     /// What stands between two segments; none: what the theme has.
     pub separator: Option<String>,
     /// The segments of each line, in their order.
-    pub lines: Vec<Vec<String>>,
+    pub lines: Vec<Vec<Cow<'static, str>>>,
     /// What differs of a segment, and segments of the user's own, by their names.
     pub segments: BTreeMap<String, Segment>,
 }
@@ -105,7 +106,7 @@ impl Default for StatusLine {
             theme: Theme::default(),
             background: Background::default(),
             separator: None,
-            lines: vec![line.map(|kind| kind.name().to_owned()).to_vec()],
+            lines: vec![line.map(|kind| Cow::Borrowed(kind.name())).to_vec()],
             segments: BTreeMap::new(),
         }
     }
@@ -122,10 +123,15 @@ impl StatusLine {
         self.lines.iter().flatten().any(|name| name == kind.name())
     }
 
+    /// How a segment of ours is written.
+    pub fn writing(&self, kind: Kind) -> &str {
+        let said = self.of(kind.name()).and_then(|segment| segment.format.as_ref());
+        said.map_or(kind.writing(), Format::source)
+    }
+
     /// Whether a segment's writing asks for a field.
     pub fn asks_for(&self, kind: Kind, field: &str) -> bool {
-        let format = self.of(kind.name()).and_then(|segment| segment.format.as_ref());
-        self.shows(kind) && format.map_or_else(|| kind.format().names(field), |format| format.names(field))
+        self.shows(kind) && format::names(self.writing(kind), field)
     }
 
     /// How long the child of a segment may take.
@@ -136,7 +142,9 @@ impl StatusLine {
 
     /// Says what is wrong with values that parse and still make no sense.
     pub fn problem(&self) -> Option<String> {
-        let unknown = |name: &&String| Kind::named(name).is_none() && !self.segments.contains_key(*name);
+        let unknown = |name: &&Cow<'static, str>| {
+            Kind::named(name).is_none() && !self.segments.contains_key(name.as_ref())
+        };
         if let Some(name) = self.lines.iter().flatten().find(unknown) {
             return Some(format!(
                 "statusline.lines names {name:?}, which is no segment: there are {}, and those of statusline.segments",
@@ -173,7 +181,9 @@ impl Segment {
         if self.command.as_ref().is_some_and(|command| command.first().is_none_or(String::is_empty)) {
             return Some("command names no program: it is a list, the program and its arguments".into());
         }
-        let unknown = self.format.as_ref()?.fields().find(|field| !fields.contains(field))?;
+        let unknown = format::fields(self.format.as_ref()?.source())
+            .into_iter()
+            .find(|field| !fields.contains(field))?;
         Some(format!("format has {{{unknown}}}, but its fields are {}", fields.join(", ")))
     }
 }

@@ -138,7 +138,7 @@ impl Call<'_> {
         names
             .filter_map(|name| {
                 let segment = look.of(name).filter(|_| Kind::named(name).is_none())?;
-                Some((name.clone(), self.value(name, segment)))
+                Some((name.to_string(), self.value(name, segment)))
             })
             .collect()
     }

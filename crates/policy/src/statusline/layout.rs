@@ -1,18 +1,10 @@
 //! What of a line is shown where it is too long for the terminal: first groups go, then whole segments, the least
 //! important first. The load line stays.
 
-use super::segments::{self, Piece};
+use super::segments::Piece;
 use super::{View, theme};
 use session::statusline::{Kind, StatusLine};
 use unicode_width::UnicodeWidthStr;
-
-/// A segment as it is shown.
-#[derive(Debug, Clone)]
-pub(super) struct Shown {
-    pub(super) name: String,
-    pub(super) text: String,
-    pub(super) piece: Piece,
-}
 
 /// One thing to leave out.
 enum Step {
@@ -52,37 +44,29 @@ const STEPS: [Step; 20] = [
 const MARGIN: usize = 4;
 
 /// As much of a line as fits.
-pub(super) fn fit(pieces: Vec<Piece>, view: &View, look: &StatusLine) -> Vec<Shown> {
-    let mut shown: Vec<Shown> = pieces.into_iter().filter_map(|piece| written(piece, true)).collect();
+pub(super) fn fit<'a>(mut shown: Vec<Piece<'a>>, view: &View, look: &StatusLine) -> Vec<Piece<'a>> {
     let Some(room) = view.columns.map(|columns| columns.saturating_sub(MARGIN)) else { return shown };
     let between = theme::separator(look).width();
     for step in &STEPS {
         if width(&shown, between) <= room {
             break;
         }
-        shown = shown.into_iter().filter_map(|segment| after(step, segment, view)).collect();
+        shown = shown.into_iter().filter_map(|piece| after(step, piece, view)).collect();
     }
     shown
 }
 
-fn after(step: &Step, shown: Shown, view: &View) -> Option<Shown> {
+fn after<'a>(step: &Step, piece: Piece<'a>, view: &View) -> Option<Piece<'a>> {
     match step {
-        Step::Groups(kind) if shown.piece.kind == Some(*kind) => written(shown.piece.clone(), false),
-        Step::Segment(kind) if shown.piece.kind == Some(*kind) => None,
-        Step::Own if shown.piece.kind.is_none() => None,
-        Step::Bar if shown.piece.kind == Some(Kind::Load) => {
-            let (fields, tone) = segments::load(view, segments::CELLS / 2);
-            written(Piece { fields, tone, ..shown.piece }, false)
-        }
-        _ => Some(shown),
+        Step::Groups(kind) if piece.kind == Some(*kind) => piece.shortened(),
+        Step::Segment(kind) if piece.kind == Some(*kind) => None,
+        Step::Own if piece.kind.is_none() => None,
+        Step::Bar if piece.kind == Some(Kind::Load) => piece.narrowed(view),
+        _ => Some(piece),
     }
 }
 
-fn written(piece: Piece, groups: bool) -> Option<Shown> {
-    Some(Shown { name: piece.name.clone(), text: piece.text(groups)?, piece })
-}
-
-fn width(shown: &[Shown], between: usize) -> usize {
-    let texts: usize = shown.iter().map(|shown| shown.text.width()).sum();
+fn width(shown: &[Piece<'_>], between: usize) -> usize {
+    let texts: usize = shown.iter().map(|piece| piece.text.width()).sum();
     texts + between * shown.len().saturating_sub(1)
 }

@@ -3,7 +3,7 @@
 use super::{CacheView, LimitView, View, level, load};
 use session::level::Level;
 use session::memory::Pressure;
-use session::statusline::{Colour, Format, Kind, Segment, StatusLine};
+use session::statusline::{Colour, Format, Kind, Segment, StatusLine, format};
 use session::text::{clip, for_terminal, tokens};
 
 /// How a segment stands, which is how it is painted.
@@ -34,29 +34,42 @@ impl Tone {
 }
 
 /// A segment that has something to show.
-#[derive(Debug, Clone)]
-pub(super) struct Piece {
-    pub(super) name: String,
+#[derive(Debug)]
+pub(super) struct Piece<'a> {
+    pub(super) name: &'a str,
     /// None for one of the user's own.
     pub(super) kind: Option<Kind>,
     pub(super) fields: Vec<(&'static str, String)>,
     pub(super) tone: Tone,
     pub(super) colour: Option<Colour>,
-    pub(super) format: Format,
+    /// As it is written.
+    pub(super) text: String,
+    writing: &'a str,
 }
 
-impl Piece {
-    /// As it is written, with or without its groups.
-    pub(super) fn text(&self, groups: bool) -> Option<String> {
-        let field = |name: &str| Some(self.fields.iter().find(|(field, _)| *field == name)?.1.as_str());
-        self.format.write(groups, &field)
+impl Piece<'_> {
+    /// The same without its groups; nothing may be left of it.
+    pub(super) fn shortened(mut self) -> Option<Self> {
+        self.text = written(self.writing, false, &self.fields)?;
+        Some(self)
     }
+
+    /// The load line in half as many cells.
+    pub(super) fn narrowed(mut self, view: &View) -> Option<Self> {
+        self.fields = load(view, CELLS / 2).0;
+        self.shortened()
+    }
+}
+
+fn written(writing: &str, groups: bool, fields: &Fields) -> Option<String> {
+    let field = |name: &str| Some(fields.iter().find(|(field, _)| *field == name)?.1.as_str());
+    format::write(writing, groups, &field)
 }
 
 type Fields = Vec<(&'static str, String)>;
 
 /// A segment, or why it is hidden.
-pub(super) fn piece(name: &str, view: &View, look: &StatusLine) -> Result<Piece, String> {
+pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Result<Piece<'a>, String> {
     let said = look.of(name);
     let wanted = said.and_then(|segment| segment.min_columns);
     if let Some((wanted, columns)) = wanted.zip(view.columns).filter(|(wanted, columns)| columns < wanted) {
@@ -67,16 +80,10 @@ pub(super) fn piece(name: &str, view: &View, look: &StatusLine) -> Result<Piece,
         Some(kind) => fields(kind, view, said)?,
         None => own(name, view, said)?,
     };
-    let format = said.and_then(|segment| segment.format.clone());
-    let piece = Piece {
-        name: name.to_owned(),
-        kind,
-        fields,
-        tone,
-        colour: said.and_then(|segment| segment.colour),
-        format: format.unwrap_or_else(|| kind.map_or_else(Format::value, Kind::format)),
-    };
-    piece.text(true).is_some().then_some(piece).ok_or_else(|| "its format shows nothing of it".to_owned())
+    let own = said.and_then(|segment| segment.format.as_ref()).map_or("{value}", Format::source);
+    let writing = kind.map_or(own, |kind| look.writing(kind));
+    let text = written(writing, true, &fields).ok_or("its format shows nothing of it")?;
+    Ok(Piece { name, kind, fields, tone, colour: said.and_then(|segment| segment.colour), text, writing })
 }
 
 fn fields(kind: Kind, view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), String> {
@@ -163,9 +170,9 @@ fn threshold(value: f64, said: Option<&Segment>, usual: Option<(f64, f64)>) -> T
 }
 
 /// As wide as fits beside the rest on 100 columns, one cell for every five percent.
-pub(super) const CELLS: u64 = 20;
+const CELLS: u64 = 20;
 
-pub(super) fn load(view: &View, cells: u64) -> (Fields, Tone) {
+fn load(view: &View, cells: u64) -> (Fields, Tone) {
     let load = &view.load;
     let level = level(view);
     let known = |figure: Option<String>| figure.unwrap_or_default();

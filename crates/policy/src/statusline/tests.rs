@@ -34,7 +34,7 @@ fn look(json: &str) -> StatusLine {
 
 /// One segment alone, as it is written.
 fn shown(name: &str, view: &View) -> Result<String, String> {
-    let look = StatusLine { lines: vec![vec![name.to_owned()]], ..StatusLine::default() };
+    let look = StatusLine { lines: vec![vec![name.to_owned().into()]], ..StatusLine::default() };
     explain(view, &look).into_iter().find(|explained| explained.name == name).unwrap().shown
 }
 

@@ -1,7 +1,6 @@
 //! How a line is painted.
 
-use super::layout::Shown;
-use super::segments::Tone;
+use super::segments::{Piece, Tone};
 use session::statusline::{Background, Colour, Kind, StatusLine, Theme};
 
 /// What stands between two segments.
@@ -16,28 +15,27 @@ pub(super) fn separator(look: &StatusLine) -> &str {
 }
 
 /// A line.
-pub(super) fn paint(shown: &[Shown], look: &StatusLine, colour: bool) -> String {
+pub(super) fn paint(shown: &[Piece<'_>], look: &StatusLine, colour: bool) -> String {
     match look.theme {
         Theme::Powerline if colour => powerline(shown, look.background),
         Theme::Powerline => {
-            joined(shown, look.separator.as_deref().unwrap_or(" │ "), |shown| shown.text.clone())
+            joined(shown, look.separator.as_deref().unwrap_or(" │ "), |piece| piece.text.clone())
         }
-        Theme::Plain => joined(shown, separator(look), |shown| ascii(&shown.text)),
-        Theme::Colour => joined(shown, separator(look), |shown| {
-            let own =
-                shown.piece.colour.or_else(|| shown.piece.kind.and_then(|kind| usual(kind, look.background)));
-            self::colour(&shown.text, tone_of(shown), own, look.background, colour)
+        Theme::Plain => joined(shown, separator(look), |piece| ascii(&piece.text)),
+        Theme::Colour => joined(shown, separator(look), |piece| {
+            let own = piece.colour.or_else(|| piece.kind.and_then(|kind| usual(kind, look.background)));
+            self::colour(&piece.text, tone_of(piece), own, look.background, colour)
         }),
     }
 }
 
-fn joined(shown: &[Shown], between: &str, text: impl Fn(&Shown) -> String) -> String {
+fn joined(shown: &[Piece<'_>], between: &str, text: impl Fn(&Piece<'_>) -> String) -> String {
     shown.iter().map(text).collect::<Vec<_>>().join(between)
 }
 
 /// The load line says by its colour how it stands, the others only when they do not stand well.
-fn tone_of(shown: &Shown) -> Option<Tone> {
-    Some(shown.piece.tone).filter(|tone| *tone != Tone::Calm || shown.piece.kind == Some(Kind::Load))
+fn tone_of(piece: &Piece<'_>) -> Option<Tone> {
+    Some(piece.tone).filter(|tone| *tone != Tone::Calm || piece.kind == Some(Kind::Load))
 }
 
 /// What a segment has unless the user or its tone say otherwise; the others have the terminal's own.
@@ -85,13 +83,13 @@ fn letters(tone: Tone, ground: Background) -> &'static str {
 }
 
 /// The ground of a block, by its tone; two greys in turn for the rest.
-fn block(shown: &Shown, number: usize, ground: Background) -> (Colour, Colour) {
+fn block(piece: &Piece<'_>, number: usize, ground: Background) -> (Colour, Colour) {
     let (dark, light) = (Colour::Index(255), Colour::Index(234));
     let (letters, greys) = match ground {
         Background::Dark => (dark, [236, 239]),
         Background::Light => (light, [254, 251]),
     };
-    let by_tone = tone_of(shown).map(|tone| match (tone, ground) {
+    let by_tone = tone_of(piece).map(|tone| match (tone, ground) {
         (Tone::Unknown, _) => greys[1],
         (Tone::Calm, Background::Dark) => 22,
         (Tone::Warn, Background::Dark) => 94,
@@ -103,13 +101,10 @@ fn block(shown: &Shown, number: usize, ground: Background) -> (Colour, Colour) {
         (Tone::Alarm, Background::Light) => 217,
     });
     let grey = greys[number % 2];
-    (
-        letters,
-        shown.piece.colour.filter(|_| by_tone.is_none()).unwrap_or(Colour::Index(by_tone.unwrap_or(grey))),
-    )
+    (letters, piece.colour.filter(|_| by_tone.is_none()).unwrap_or(Colour::Index(by_tone.unwrap_or(grey))))
 }
 
-fn powerline(shown: &[Shown], ground: Background) -> String {
+fn powerline(shown: &[Piece<'_>], ground: Background) -> String {
     let mut line = String::new();
     let mut before: Option<Colour> = None;
     for (number, segment) in shown.iter().enumerate() {

@@ -2,142 +2,177 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A parsed writing, and its source.
+/// A writing that makes sense.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Format {
-    source: String,
-    parts: Vec<Part>,
-}
+pub struct Format(String);
 
-/// A piece of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
-    /// As it stands.
-    Text(String),
-    /// A field by its name.
-    Field(String),
-    /// All of it, or nothing where a field in it is empty.
-    Group(Vec<Part>),
+/// A piece of a writing, where it stands: the status line is written a thousand times for each time it is changed.
+enum Part<'a> {
+    Text(&'a str),
+    Field(&'a str),
+    /// What stands between the brackets.
+    Group(&'a str),
 }
 
 impl Format {
-    /// One that writes nothing.
-    pub(super) fn nothing() -> Format {
-        Format { source: String::new(), parts: Vec::new() }
-    }
-
-    /// The value as it is.
-    pub fn value() -> Format {
-        Format { source: "{value}".to_owned(), parts: vec![Part::Field("value".to_owned())] }
-    }
-
-    /// The fields that it names.
-    pub fn fields(&self) -> impl Iterator<Item = &str> {
-        self.parts
-            .iter()
-            .flat_map(|part| match part {
-                Part::Group(parts) => parts.as_slice(),
-                part => std::slice::from_ref(part),
-            })
-            .filter_map(|part| match part {
-                Part::Field(name) => Some(name.as_str()),
-                _ => None,
-            })
-    }
-
-    /// Whether it names a field.
-    pub fn names(&self, field: &str) -> bool {
-        self.fields().any(|name| name == field)
-    }
-
-    /// Written out, with or without its groups. None where nothing but text is left of it.
-    pub fn write<'a>(&self, groups: bool, field: &dyn Fn(&str) -> Option<&'a str>) -> Option<String> {
-        let mut written = String::new();
-        let mut said = false;
-        for part in &self.parts {
-            match part {
-                Part::Text(text) => written.push_str(text),
-                Part::Field(name) => {
-                    let value = field(name).filter(|value| !value.is_empty());
-                    said |= value.is_some();
-                    written.push_str(value.unwrap_or_default());
-                }
-                Part::Group(parts) if groups => {
-                    if let Some(text) = write_group(parts, field) {
-                        said |= parts.iter().any(|part| matches!(part, Part::Field(_)));
-                        written.push_str(&text);
-                    }
-                }
-                Part::Group(_) => {}
-            }
-        }
-        said.then(|| written.trim().to_owned())
+    /// As the user wrote it.
+    pub fn source(&self) -> &str {
+        &self.0
     }
 }
 
-fn write_group<'a>(parts: &[Part], field: &dyn Fn(&str) -> Option<&'a str>) -> Option<String> {
-    let mut written = String::new();
-    for part in parts {
+/// Whether a writing names a field.
+pub fn names(source: &str, field: &str) -> bool {
+    let mut is_named = false;
+    for_each_field(source, &mut |name| is_named |= name == field);
+    is_named
+}
+
+/// The fields that a writing names.
+pub(super) fn fields(source: &str) -> Vec<&str> {
+    let mut fields = Vec::new();
+    for_each_field(source, &mut |name| fields.push(name));
+    fields
+}
+
+fn for_each_field<'a>(source: &'a str, visit: &mut dyn FnMut(&'a str)) {
+    let mut rest = source;
+    while let Some(part) = next(&mut rest) {
+        match part {
+            Part::Text(_) => {}
+            Part::Field(name) => visit(name),
+            Part::Group(inner) => for_each_field(inner, visit),
+        }
+    }
+}
+
+/// Written out, with or without its groups. None where nothing but text is left of it.
+pub fn write<'a>(source: &str, groups: bool, field: &dyn Fn(&str) -> Option<&'a str>) -> Option<String> {
+    let mut written = String::with_capacity(96);
+    let mut said = false;
+    let mut rest = source;
+    while let Some(part) = next(&mut rest) {
         match part {
             Part::Text(text) => written.push_str(text),
-            Part::Field(name) => written.push_str(field(name).filter(|value| !value.is_empty())?),
+            Part::Field(name) => {
+                let value = field(name).unwrap_or_default();
+                said |= !value.is_empty();
+                written.push_str(value);
+            }
+            Part::Group(inner) if groups => {
+                let before = written.len();
+                match write_group(inner, &mut written, field) {
+                    Some(has_field) => said |= has_field,
+                    None => written.truncate(before),
+                }
+            }
             Part::Group(_) => {}
         }
     }
-    Some(written)
+    let trimmed = written.trim();
+    match said {
+        true if trimmed.len() == written.len() => Some(written),
+        true => Some(trimmed.to_owned()),
+        false => None,
+    }
+}
+
+/// None where a field in it is empty; else whether there is one.
+fn write_group<'a>(
+    source: &str,
+    written: &mut String,
+    field: &dyn Fn(&str) -> Option<&'a str>,
+) -> Option<bool> {
+    let mut has_field = false;
+    let mut rest = source;
+    while let Some(part) = next(&mut rest) {
+        match part {
+            Part::Text(text) | Part::Group(text) => written.push_str(text),
+            Part::Field(name) => {
+                has_field = true;
+                written.push_str(field(name).filter(|value| !value.is_empty())?);
+            }
+        }
+    }
+    Some(has_field)
+}
+
+/// The next piece of a writing that makes sense.
+fn next<'a>(rest: &mut &'a str) -> Option<Part<'a>> {
+    let source = *rest;
+    let first = source.chars().next()?;
+    // Where the letters stand that mean something, and nothing else does.
+    let (part, after) = match first {
+        '\\' => {
+            let letter = source[1..].chars().next().map_or(0, char::len_utf8);
+            (Part::Text(&source[1..1 + letter]), 1 + letter)
+        }
+        '{' => {
+            let end = source.find('}').unwrap_or(source.len());
+            (Part::Field(&source[1..end]), end + 1)
+        }
+        '[' => {
+            let end = end_of_group(source);
+            (Part::Group(&source[1..end]), end + 1)
+        }
+        _ => {
+            let end = source.find(['\\', '{', '[']).unwrap_or(source.len());
+            (Part::Text(&source[..end]), end)
+        }
+    };
+    *rest = source.get(after..).unwrap_or_default();
+    Some(part)
+}
+
+fn end_of_group(source: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, letter) in source.char_indices() {
+        match letter {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            ']' => return at,
+            _ => {}
+        }
+    }
+    source.len()
 }
 
 impl TryFrom<String> for Format {
     type Error = String;
 
     fn try_from(source: String) -> Result<Format, String> {
-        let wrong = |what: &str| format!("the format {source:?} makes no sense: {what}");
-        let (mut parts, mut group): (Vec<Part>, Option<Vec<Part>>) = (Vec::new(), None);
-        let mut letters = source.chars();
-        while let Some(letter) = letters.next() {
-            let is_in_group = group.is_some();
-            let into = group.as_mut().unwrap_or(&mut parts);
-            match letter {
-                '\\' => add(into, letters.next().ok_or_else(|| wrong("nothing follows the last `\\`"))?),
-                '{' => {
-                    let mut name = String::new();
-                    loop {
-                        match letters.next() {
-                            Some('}') => break,
-                            Some(letter) => name.push(letter),
-                            None => return Err(wrong("a `{` is never closed")),
-                        }
-                    }
-                    into.push(Part::Field(name));
-                }
-                '[' if is_in_group => return Err(wrong("a group in a group")),
-                '[' => group = Some(Vec::new()),
-                ']' => match group.take() {
-                    Some(group) => parts.push(Part::Group(group)),
-                    None => return Err(wrong("a `]` without its `[`; write `\\]` for the letter")),
-                },
-                '}' => return Err(wrong("a `}` without its `{`; write `\\}` for the letter")),
-                letter => add(into, letter),
-            }
+        match fault(&source) {
+            Some(what) => Err(format!("the format {source:?} makes no sense: {what}")),
+            None => Ok(Format(source)),
         }
-        if group.is_some() {
-            return Err(wrong("a `[` is never closed"));
-        }
-        Ok(Format { source, parts })
     }
 }
 
-fn add(parts: &mut Vec<Part>, letter: char) {
-    match parts.last_mut() {
-        Some(Part::Text(text)) => text.push(letter),
-        _ => parts.push(Part::Text(letter.to_string())),
+fn fault(source: &str) -> Option<&'static str> {
+    let mut is_in_group = false;
+    let mut letters = source.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if letters.next().is_none() => return Some("nothing follows the last `\\`"),
+            '{' => match letters.find(|letter| "{}[]".contains(*letter)) {
+                Some('}') => {}
+                _ => return Some("a `{` is never closed"),
+            },
+            '[' if is_in_group => return Some("a group in a group"),
+            '[' => is_in_group = true,
+            ']' if is_in_group => is_in_group = false,
+            ']' => return Some("a `]` without its `[`; write `\\]` for the letter"),
+            '}' => return Some("a `}` without its `{`; write `\\}` for the letter"),
+            _ => {}
+        }
     }
+    is_in_group.then_some("a `[` is never closed")
 }
 
 impl From<Format> for String {
     fn from(format: Format) -> String {
-        format.source
+        format.0
     }
 }
 
@@ -151,7 +186,8 @@ mod tests {
             "b" => Some("2"),
             _ => None,
         };
-        Format::try_from(format.to_owned()).unwrap().write(groups, &field)
+        let format = Format::try_from(format.to_owned()).unwrap();
+        write(format.source(), groups, &field)
     }
 
     #[test]
@@ -168,6 +204,8 @@ mod tests {
             assert_eq!(written(format, true).as_deref(), whole, "{format}");
             assert_eq!(written(format, false).as_deref(), short, "{format}");
         }
+        assert_eq!(fields(r"\{x\} {a}[ {b} \[{c}\]]"), ["a", "b", "c"]);
+        assert!(names("{a}[ {b}]", "b") && !names("{a}[ {b}]", "c"));
     }
 
     #[test]

@@ -78,7 +78,8 @@ fn terminal(scene: &Scene, look: &Look, columns: u16, rows: u16) -> Terminal<Tes
 fn shown(scene: &Scene, look: &Look, columns: u16, rows: u16) -> String {
     let terminal = terminal(scene, look, columns, rows);
     let cells = terminal.backend().buffer().content();
-    let row = |cells: &[ratatui::buffer::Cell]| cells.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
+    let row =
+        |cells: &[ratatui::buffer::Cell]| cells.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
     cells.chunks(usize::from(columns)).map(|cells| row(cells).trim_end().to_owned() + "\n").collect()
 }
 
