@@ -3,7 +3,7 @@
 mod lines;
 
 use clap::Args;
-use flows::install::{self, Change, Client, InstallError, Plan, Scope, carry_out};
+use flows::install::{self, Change, Client, InstallError, Plan, Scope, Wishes, carry_out};
 use similar::TextDiff;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -17,6 +17,9 @@ pub(crate) struct InitArguments {
     /// The agent's working memory, too: its hooks, the MCP server and the agent for frames
     #[arg(long)]
     memory: bool,
+    /// Measure through the status line that is already there, and go on showing it
+    #[arg(long)]
+    wrap: bool,
     #[command(flatten)]
     place: PlaceArguments,
 }
@@ -58,7 +61,8 @@ impl PlaceArguments {
 pub(crate) fn init(arguments: &InitArguments) -> ExitCode {
     let project = environment::current_dir();
     let place = &arguments.place;
-    let plan = install::plan_installation(place.scope(), &project, Client::installed(), arguments.memory);
+    let wishes = Wishes { memory: arguments.memory, wrap: arguments.wrap };
+    let plan = install::plan_installation(place.scope(), &project, Client::installed(), wishes);
     finish(place, plan, |plan| lines::installation(plan, &project))
 }
 

@@ -24,6 +24,7 @@ mod status;
 mod statusline;
 mod stop;
 mod turns;
+mod whole_screen;
 mod whose;
 mod with_context;
 

@@ -1,5 +1,6 @@
 //! `plimsoll statusline`: what the status line shows and why, and how it is to look.
 
+mod edit;
 mod explain;
 mod payload;
 
@@ -15,6 +16,12 @@ pub(crate) struct StatusLineArguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Choose segments, formats, colours and theme on the whole screen, with the line before your eyes
+    #[command(
+        after_help = "Written are only the settings of the status line, to .claude/plimsoll.json of this project, \
+                            or with --user to ~/.config/plimsoll/settings.json."
+    )]
+    Edit(edit::EditArguments),
     /// Tell of each segment its value, where that comes from, and why it is hidden
     #[command(after_help = "What the client hands to a status line may be piped in: \
                             plimsoll statusline explain < payload.json\n\
@@ -25,6 +32,7 @@ enum Verb {
 /// Does it.
 pub(crate) fn statusline(arguments: &StatusLineArguments) -> ExitCode {
     match &arguments.verb {
+        Verb::Edit(arguments) => edit::edit(arguments),
         Verb::Explain(arguments) => explain::explain(arguments),
     }
 }

@@ -139,14 +139,24 @@ pub struct Installation {
     pub missing_programs: Vec<PathBuf>,
 }
 
-/// Plans the installation of our entries for the installed client; with `memory` also the working memory's. One
-/// that is installed is brought up to date without being asked for.
+/// What is asked for besides the hooks of the load line.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wishes {
+    /// The working memory.
+    pub memory: bool,
+    /// To measure through the status line of somebody else.
+    pub wrap: bool,
+}
+
+/// Plans the installation of our entries for the installed client, and of what is wished for. A working memory that is
+/// installed is brought up to date without being asked for.
 pub fn plan_installation(
     scope: Scope,
     project: &Path,
     client: Client,
-    memory: bool,
+    wishes: Wishes,
 ) -> Result<Plan<Installation>, InstallError> {
+    let Wishes { memory, wrap } = wishes;
     let era = client.era();
     if memory && era == Era::Classic {
         return Err(client.too_old());
@@ -154,7 +164,7 @@ pub fn plan_installation(
     let places = Places::of(scope, project)?;
     let now = disk::read(&places.settings)?;
     let text = decoded(&places.settings, now.as_deref().unwrap_or_default())?;
-    let merged = settings::install(text, Parts { era, memory }, &command_for)
+    let merged = settings::install(text, Parts { era, memory, wrap }, &command_for)
         .map_err(|place| InstallError::Unreadable { path: places.settings.clone(), place })?;
     let had_memory = settings::our_hooks(text).unwrap_or_default().iter().any(settings::OurHook::is_memorys);
     let mut changes = Vec::new();
@@ -198,7 +208,7 @@ pub fn plan_installation(
         memory: memory_installed,
         memory_dropped: had_memory && !merged.memory,
         excluded,
-        missing_programs: missing_programs(Parts { era, memory: merged.memory }),
+        missing_programs: missing_programs(Parts { memory: merged.memory, ..era.into() }),
     };
     Ok(Plan { changes, report })
 }

@@ -206,7 +206,7 @@ impl Runner<'_> {
 
     /// What the client finds in its environment; how deep frames may lie, unless the user has said it.
     fn environment(&self, session_id: &str) -> Vec<(String, String)> {
-        let parts = Parts { era: self.era, memory: self.options.memory };
+        let parts = Parts { memory: self.options.memory, ..self.era.into() };
         let given = plugin::given(session_id, &programs_of(parts));
         let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.clone()), given];
         let (name, value) = protocol::settings::memory_variable();

@@ -4,7 +4,7 @@ mod git;
 mod view;
 
 use crate::signal::Signal;
-use policy::statusline::{Explained, explain as explained, render};
+use policy::statusline::{Explained, View, explain as explained, render};
 use protocol::status::StatusPayload;
 use session::Settings;
 use session::record::StatusRecord;
@@ -59,6 +59,12 @@ pub fn explain(input: &[u8], columns: Option<usize>) -> (String, Vec<Explained>,
     view.columns = view.columns.or(columns);
     let look = &call.settings.statusline;
     (render(&view, look), explained(&view, look), call.complaints)
+}
+
+/// What there is to show of everything, for somebody who tries how it looks.
+pub fn preview(input: &[u8], settings: &Settings) -> View {
+    let call = Call { settings: settings.clone(), all: true, ..Call::read(input) };
+    call.view(&mut call.figures(call.known().as_ref()))
 }
 
 impl Call<'_> {

@@ -76,7 +76,7 @@ impl Era {
 
     /// The entries of this era with those of the working memory.
     pub fn with_memory(self) -> Parts {
-        Parts { era: self, memory: true }
+        Parts { memory: true, ..self.into() }
     }
 }
 
@@ -87,6 +87,8 @@ pub struct Parts {
     pub era: Era,
     /// Those of the working memory, too. No classic client gets them: it does not know their events.
     pub memory: bool,
+    /// Another status line is measured through instead of being left alone.
+    pub wrap: bool,
 }
 
 impl Parts {
@@ -97,7 +99,7 @@ impl Parts {
 
 impl From<Era> for Parts {
     fn from(era: Era) -> Parts {
-        Parts { era, memory: false }
+        Parts { era, memory: false, wrap: false }
     }
 }
 
@@ -212,7 +214,7 @@ pub fn install(
     while let Some(stale) = first_stale(&body, &wanted)? {
         body = take_out(&body, &stale, None)?;
     }
-    let (text, foreign_status_line) = status::put(&body, command_for)?;
+    let (text, foreign_status_line) = status::put(&body, command_for, asked.wrap)?;
     body = text;
     let mut variable = None;
     // Whoever took the variable out again is not asked a second time.
@@ -279,7 +281,8 @@ pub fn is_untouched_since(before: &str, current: &str) -> bool {
     };
     [Era::Modern.into(), Era::Classic.into(), Era::Modern.with_memory()]
         .into_iter()
-        .any(|parts: Parts| install(before, parts, &spelled).is_ok_and(|merged| merged.text == current))
+        .flat_map(|parts: Parts| [parts, Parts { wrap: true, ..parts }])
+        .any(|parts| install(before, parts, &spelled).is_ok_and(|merged| merged.text == current))
 }
 
 /// The text without a byte order mark, and the mark; an empty text counts as an empty object.

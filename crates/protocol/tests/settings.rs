@@ -1,6 +1,6 @@
 //! Our entries go in and out of a settings file; what belongs to others keeps its bytes.
 
-use protocol::settings::{self, Era, install, is_untouched_since, our_hooks, uninstall};
+use protocol::settings::{self, Era, Parts, install, is_untouched_since, our_hooks, uninstall};
 use serde_json::{Value, json};
 
 fn bare(program: &str) -> String {
@@ -196,6 +196,48 @@ fn a_foreign_status_line_stays_and_is_named() {
     let merged = install(TEXTS[11], Era::Modern, &bare).unwrap();
     assert_eq!(merged.foreign_status_line.as_deref(), Some("starship prompt"));
     assert!(merged.text.contains("starship prompt") && !merged.text.contains("plimsoll-statusline"));
+}
+
+#[test]
+fn a_status_line_that_is_measured_through_goes_on_and_comes_back_as_it_was() {
+    let wrapping = Parts { wrap: true, ..Era::Modern.into() };
+    for theirs in ["starship prompt", "line", "/opt/a line --x 'y z'", "it's \"odd\" $(date) \\ $HOME"] {
+        let before =
+            json!({"a": 1, "statusLine": {"type": "command", "command": theirs, "padding": 2}, "z": 2});
+        let before = serde_json::to_string_pretty(&before).unwrap();
+        let merged = install(&before, wrapping, &absolute).unwrap();
+        assert_eq!(merged.foreign_status_line, None);
+        let line: Value = serde_json::from_str(&merged.text).unwrap();
+        assert_eq!(line["statusLine"]["padding"], 2);
+        // A shell reads our program, the option, and their whole line as one word.
+        let command = line["statusLine"]["command"].as_str().unwrap();
+        let words = shell_words(command);
+        assert_eq!(words[1..], ["--wrap", theirs], "{command}");
+        assert!(words[0].ends_with("/plimsoll-statusline"));
+        // A later `init` knows it and moves with our programs.
+        let moved = install(&merged.text, Era::Modern, &bare).unwrap();
+        let moved: Value = serde_json::from_str(&moved.text).unwrap();
+        let moved = moved["statusLine"]["command"].as_str().unwrap();
+        assert_eq!(shell_words(moved), ["plimsoll-statusline", "--wrap", theirs]);
+        assert!(is_untouched_since(&before, &merged.text));
+        let cleared = uninstall(&merged.text, None).unwrap();
+        assert!(cleared.status_line);
+        assert_eq!(cleared.text, before);
+    }
+    // Several words are a program and its arguments.
+    let by_hand =
+        r#"{"statusLine": {"type": "command", "command": "plimsoll-statusline --wrap npx ccstatusline"}}"#;
+    assert!(install(by_hand, Era::Modern, &bare).unwrap().text.contains("--wrap npx ccstatusline\""));
+    let cleared = uninstall(by_hand, None).unwrap().text;
+    assert_eq!(cleared, r#"{"statusLine": {"type": "command", "command": "npx ccstatusline"}}"#);
+}
+
+/// As `sh` reads them.
+fn shell_words(line: &str) -> Vec<String> {
+    let script = format!("set -- {line}\nprintf '%s\\0' \"$@\"");
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_terminator('\0').map(str::to_owned).collect()
 }
 
 #[test]

@@ -9,15 +9,19 @@ use std::path::{Path, PathBuf};
 
 /// The settings in force. A file with a fault is named; the defaults hold until it is mended.
 pub fn load(project: &Project) -> (Settings, Option<StoreError>) {
-    let user = environment::variable("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| environment::home().map(|home| home.join(".config")))
-        .map(|folder| folder.join("plimsoll/settings.json"));
-    let files: Vec<PathBuf> = user.into_iter().chain([project.settings()]).collect();
+    let files: Vec<PathBuf> = user_file().into_iter().chain([project.settings()]).collect();
     match combine(&files) {
         Ok(settings) => (settings, None),
         Err(error) => (Settings::default(), Some(error)),
     }
+}
+
+/// The user's own settings, for every project; none without a home.
+pub fn user_file() -> Option<PathBuf> {
+    environment::variable("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| environment::home().map(|home| home.join(".config")))
+        .map(|folder| folder.join("plimsoll/settings.json"))
 }
 
 fn combine(files: &[PathBuf]) -> Result<Settings, StoreError> {

@@ -2,6 +2,7 @@
 
 use super::stage::{FOREIGN, SETTINGS, Stage, events_of};
 use protocol::settings;
+use serde_json::json;
 use testkit::world::World;
 
 #[test]
@@ -64,6 +65,37 @@ fn what_belongs_to_the_user_stays_and_is_named() {
     assert_eq!(stage.world.json(SETTINGS)["statusLine"]["command"], "starship");
     stage.done(&["uninstall"]);
     assert_eq!(stage.files(), before);
+}
+
+#[test]
+fn another_status_line_is_measured_through_where_that_is_asked_for() {
+    let stage = Stage::new();
+    stage.shell(
+        "cp \"$REAL\" \"$BIN\"/plimsoll-statusline".replace("$REAL", &real("plimsoll-statusline")).as_str(),
+    );
+    let theirs = "echo \"theirs: $(grep -c session_id)\"";
+    let before = json!({"statusLine": {"type": "command", "command": theirs}}).to_string();
+    stage.world.write(SETTINGS, &before);
+    let said = stage.done(&["init"]);
+    assert!(said.contains("Kept: your status line") && said.contains("plimsoll init --wrap"), "{said}");
+    stage.done(&["init", "--wrap"]);
+    let command = stage.world.json(SETTINGS)["statusLine"]["command"].as_str().unwrap().to_owned();
+    let payload = json!({
+        "session_id": "s-1", "workspace": {"project_dir": stage.world.project()},
+        "context_window": {"context_window_size": 200_000, "total_input_tokens": 50_000, "used_percentage": 25}
+    });
+    let shown =
+        stage.world.command("sh", &["-c", &command]).stdin(payload.to_string()).run().expect_success().stdout;
+    assert_eq!(shown.trim(), "theirs: 1");
+    assert_eq!(stage.world.json(".claude/plimsoll/sessions/s-1.status.json")["used"], 50_000);
+    stage.done(&["init"]);
+    assert_eq!(stage.world.json(SETTINGS)["statusLine"]["command"], command.as_str(), "it stays so");
+    stage.done(&["uninstall"]);
+    assert_eq!(stage.world.read(SETTINGS), before);
+}
+
+fn real(program: &str) -> String {
+    testkit::bin_dir().join(program).display().to_string()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The status line as its users meet it: foreign faults, repositories, values of their own, other lines.
 
+mod edit;
 mod faults;
 mod git;
 mod own;

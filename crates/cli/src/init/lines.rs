@@ -27,7 +27,8 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
         lines.push(format!("Kept: {} of others", counted(report.foreign_hooks, "hook", "hooks")));
     }
     lines.extend(report.foreign_status_line.iter().map(|command| {
-        format!("Kept: your status line `{command}`. Ours is not shown; the hooks measure without it.")
+        format!("Kept: your status line `{command}`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`."
+        )
     }));
     if report.hooks_switched_off {
         lines.push("Careful: this file says \"disableAllHooks\": true, so no hook will run.".to_owned());

@@ -6,52 +6,28 @@ mod scene;
 #[cfg(test)]
 mod tests;
 
-use crate::fail;
 use crate::log::{Diary, has_colours};
+use crate::whole_screen;
 use keys::Look;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use scene::Scene;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use store::{Project, environment};
+use store::Project;
 
 /// So long it waits for a key before it looks whether anything has been written.
 const GLANCE: Duration = Duration::from_millis(200);
 /// So often everything is looked at: a pause counts down, a process may have gone.
 const LOOK: Duration = Duration::from_secs(1);
-/// Wrong usage.
-const USAGE: u8 = 2;
-/// What a shell says of a program that a signal has ended, less the signal's number.
-const BY_SIGNAL: usize = 128;
-
 /// Shows the run until the person leaves; 2 where there is no terminal.
 pub(super) fn watch(project: &Project) -> ExitCode {
-    let both = io::stdout().is_terminal() && io::stdin().is_terminal();
-    if !both || environment::variable("TERM").is_some_and(|term| term == "dumb") {
-        return fail(
-            "--watch needs a terminal: use `plimsoll status --json`, or `plimsoll log --follow`",
-            USAGE,
-        );
-    }
-    let signal = Arc::new(AtomicUsize::new(0));
-    for number in [1, 2, 15] {
-        let caught = signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize);
-        if let Err(error) = caught {
-            return fail(format!("cannot listen for signals: {error}"), 1);
-        }
-    }
-    // A panic gives the terminal back, too.
-    let shown = ratatui::try_init().and_then(|terminal| stay(project, terminal, &signal));
-    ratatui::restore();
-    match (shown, signal.load(Ordering::SeqCst)) {
-        (_, number @ 1..) => ExitCode::from(u8::try_from(BY_SIGNAL + number).unwrap_or(1)),
-        (Ok(()), _) => ExitCode::SUCCESS,
-        (Err(error), _) => fail(format!("the terminal cannot be used: {error}"), 1),
-    }
+    whole_screen::show(
+        "--watch needs a terminal: use `plimsoll status --json`, or `plimsoll log --follow`",
+        |terminal, signal| stay(project, terminal, signal),
+    )
 }
 
 fn stay(project: &Project, mut terminal: DefaultTerminal, signal: &AtomicUsize) -> io::Result<()> {

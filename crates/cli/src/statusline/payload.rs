@@ -3,7 +3,7 @@
 
 use crate::{standard_input, whose::Whose};
 use serde_json::{Value, json};
-use store::{Project, sessions};
+use store::{Project, clock, sessions};
 
 /// Whose figures these are.
 pub(crate) enum Origin {
@@ -58,5 +58,37 @@ fn of_session(project: &Project, id: Option<&str>) -> Value {
             "total_input_tokens": used,
             "used_percentage": used.zip(window).and_then(|(used, window)| session::reading::percent(used, window)),
         },
+    })
+}
+
+/// A session that has something of everything.
+pub(crate) fn sample() -> Value {
+    let now = clock::now().timestamp();
+    let place = Project::of_command().root().to_string_lossy().into_owned();
+    json!({
+        "session_id": "00000000-0000-4000-8000-000000000000",
+        "cwd": place,
+        "workspace": {"current_dir": place, "project_dir": place, "added_dirs": []},
+        "model": {"id": "claude-opus-5-5", "display_name": "Opus 5.5"},
+        "effort": {"level": "medium"},
+        "version": "2.1.329",
+        "output_style": {"name": "default"},
+        "cost": {
+            "total_cost_usd": 1.84, "total_duration_ms": 2_460_000, "total_api_duration_ms": 1_149_000,
+            "total_lines_added": 156, "total_lines_removed": 23
+        },
+        "context_window": {
+            "total_input_tokens": 430_000, "total_output_tokens": 1_200, "context_window_size": 1_000_000,
+            "current_usage": {
+                "input_tokens": 10, "output_tokens": 1_200,
+                "cache_creation_input_tokens": 8_990, "cache_read_input_tokens": 421_000
+            },
+            "used_percentage": 43, "remaining_percentage": 57
+        },
+        "prompt_cache": {"warm": true, "ttl": "5m", "expires_at": now + 240, "hit_ratio": 0.979},
+        "rate_limits": {
+            "five_hour": {"used_percentage": 42, "resets_at": now + 9_000},
+            "seven_day": {"used_percentage": 78, "resets_at": now + 300_000}
+        }
     })
 }

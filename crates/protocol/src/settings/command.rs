@@ -28,7 +28,7 @@ pub(super) fn first_word_or_whole(command: &str) -> String {
 }
 
 /// The first word as a shell reads it, quotes and backslashes resolved.
-fn first_word(command: &str) -> String {
+pub(super) fn first_word(command: &str) -> String {
     let mut word = String::new();
     let mut quote = None;
     let mut letters = command.trim_start().chars();

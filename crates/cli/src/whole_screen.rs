@@ -1,0 +1,40 @@
+//! The whole terminal, given back whatever happens.
+
+use crate::fail;
+use ratatui::DefaultTerminal;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use store::environment;
+
+/// Wrong usage.
+const USAGE: u8 = 2;
+/// What a shell says of a program that a signal has ended, less the signal's number.
+const BY_SIGNAL: usize = 128;
+
+/// Stays on it until the person leaves, or a signal other than 0 is noted. Without a terminal: 2, with these words.
+pub(crate) fn show(
+    without: &str,
+    stay: impl FnOnce(DefaultTerminal, &AtomicUsize) -> io::Result<()>,
+) -> ExitCode {
+    let both = io::stdout().is_terminal() && io::stdin().is_terminal();
+    if !both || environment::variable("TERM").is_some_and(|term| term == "dumb") {
+        return fail(without, USAGE);
+    }
+    let signal = Arc::new(AtomicUsize::new(0));
+    for number in [1, 2, 15] {
+        let caught = signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize);
+        if let Err(error) = caught {
+            return fail(format!("cannot listen for signals: {error}"), 1);
+        }
+    }
+    // A panic gives the terminal back, too.
+    let shown = ratatui::try_init().and_then(|terminal| stay(terminal, &signal));
+    ratatui::restore();
+    match (shown, signal.load(Ordering::SeqCst)) {
+        (_, number @ 1..) => ExitCode::from(u8::try_from(BY_SIGNAL + number).unwrap_or(1)),
+        (Ok(()), _) => ExitCode::SUCCESS,
+        (Err(error), _) => fail(format!("the terminal cannot be used: {error}"), 1),
+    }
+}
