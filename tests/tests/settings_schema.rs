@@ -1,4 +1,5 @@
-//! The published schema of the settings and the settings themselves name the same keys with the same defaults.
+//! The published schema of the settings and the settings themselves name the same keys with the same defaults; the page
+//! about them is made of it.
 
 use serde_json::{Map, Value};
 use session::Settings;
@@ -26,4 +27,67 @@ fn check(schema: &Map<String, Value>, defaults: &Map<String, Value>) {
 fn the_schema_and_the_settings_name_the_same_keys_and_defaults() {
     let defaults = serde_json::to_value(Settings::default()).expect("settings");
     check(schema()["properties"].as_object().expect("properties"), defaults.as_object().expect("fields"));
+}
+
+#[test]
+fn the_command_prints_the_schema() {
+    let world = testkit::world::World::new();
+    assert_eq!(world.plimsoll(&["schema"]).run().expect_success().json(), schema());
+}
+
+/// A row for each setting, objects by their parts.
+fn rows(properties: &Map<String, Value>, before: &str, page: &mut String) {
+    for (name, setting) in properties.iter().filter(|(name, _)| *name != "$schema") {
+        let name = format!("{before}{name}");
+        let inner = setting["properties"].as_object();
+        let of_each = setting["additionalProperties"]["properties"].as_object();
+        let description = setting["description"].as_str().unwrap_or_default().replace('|', "\\|");
+        let default = match (&setting["default"], inner) {
+            (_, Some(_)) | (Value::Null, None) => String::new(),
+            (value, None) => format!("`{value}`"),
+        };
+        page.push_str(&format!("| `{name}` | {} | {default} | {description} |\n", kind(setting)));
+        if let Some(inner) = inner {
+            rows(inner, &format!("{name}."), page);
+        }
+        if let Some(inner) = of_each {
+            rows(inner, &format!("{name}.NAME."), page);
+        }
+    }
+}
+
+fn kind(setting: &Value) -> String {
+    match (&setting["enum"], &setting["type"]) {
+        (Value::Array(words), _) => words
+            .iter()
+            .map(|word| format!("`{}`", word.as_str().unwrap_or_default()))
+            .collect::<Vec<_>>()
+            .join(", "),
+        (_, Value::String(kind)) => kind.clone(),
+        (_, Value::Array(kinds)) => {
+            kinds.iter().map(|kind| kind.as_str().unwrap_or_default()).collect::<Vec<_>>().join(" or ")
+        }
+        _ => String::new(),
+    }
+}
+
+#[test]
+fn the_page_about_the_settings_is_what_the_schema_says() {
+    let schema = schema();
+    let mut page = String::from(
+        "# Settings\n\nMade from the schema (`plimsoll schema`) by `tests/tests/settings_schema.rs`; \
+         `PLIMSOLL_UPDATE_GOLDEN=1` makes it anew.\n\n",
+    );
+    page.push_str(schema["description"].as_str().expect("words"));
+    page.push_str(
+        "\nA file with a fault is named by every command and in the status line, and until it is mended the defaults hold. \
+         `plimsoll doctor` says which settings are in force.\n\n| setting | type | default | what it is |\n| --- | --- | --- | --- |\n",
+    );
+    rows(schema["properties"].as_object().expect("properties"), "", &mut page);
+    let path = workspace_root().join("docs/settings.md");
+    if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &page).expect("docs/ is writable");
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == page, "docs/settings.md is not what the schema says: PLIMSOLL_UPDATE_GOLDEN=1");
 }

@@ -18,6 +18,7 @@ mod progress;
 mod prompt;
 mod query;
 mod run;
+mod schema;
 mod standard_input;
 mod start;
 mod status;
@@ -64,6 +65,8 @@ enum Verb {
     /// See why the status line shows what it shows
     #[command(name = "statusline")]
     StatusLine(statusline::StatusLineArguments),
+    /// Print the JSON Schema of the settings
+    Schema,
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
     /// Tell why it last acted: what it did, with the figures behind it
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Verb::Start(arguments) => start::start(&arguments),
         Verb::Status(arguments) => status::status(&arguments),
         Verb::StatusLine(arguments) => statusline::statusline(&arguments),
+        Verb::Schema => schema::schema(),
         Verb::Log(arguments) => log::log(&arguments),
         Verb::Query(arguments) => query::query(&arguments),
         Verb::Turns(arguments) => turns::turns(&arguments),

@@ -211,14 +211,14 @@ fn a_status_line_that_is_measured_through_goes_on_and_comes_back_as_it_was() {
         assert_eq!(line["statusLine"]["padding"], 2);
         // A shell reads our program, the option, and their whole line as one word.
         let command = line["statusLine"]["command"].as_str().unwrap();
-        let words = shell_words(command);
+        let words = shlex::split(command).unwrap();
         assert_eq!(words[1..], ["--wrap", theirs], "{command}");
         assert!(words[0].ends_with("/plimsoll-statusline"));
         // A later `init` knows it and moves with our programs.
         let moved = install(&merged.text, Era::Modern, &bare).unwrap();
         let moved: Value = serde_json::from_str(&moved.text).unwrap();
         let moved = moved["statusLine"]["command"].as_str().unwrap();
-        assert_eq!(shell_words(moved), ["plimsoll-statusline", "--wrap", theirs]);
+        assert_eq!(shlex::split(moved).unwrap(), ["plimsoll-statusline", "--wrap", theirs]);
         assert!(is_untouched_since(&before, &merged.text));
         let cleared = uninstall(&merged.text, None).unwrap();
         assert!(cleared.status_line);
@@ -230,14 +230,6 @@ fn a_status_line_that_is_measured_through_goes_on_and_comes_back_as_it_was() {
     assert!(install(by_hand, Era::Modern, &bare).unwrap().text.contains("--wrap npx ccstatusline\""));
     let cleared = uninstall(by_hand, None).unwrap().text;
     assert_eq!(cleared, r#"{"statusLine": {"type": "command", "command": "npx ccstatusline"}}"#);
-}
-
-/// As `sh` reads them.
-fn shell_words(line: &str) -> Vec<String> {
-    let script = format!("set -- {line}\nprintf '%s\\0' \"$@\"");
-    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.split_terminator('\0').map(str::to_owned).collect()
 }
 
 #[test]

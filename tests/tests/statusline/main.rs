@@ -4,6 +4,7 @@ mod edit;
 mod faults;
 mod git;
 mod own;
+mod page;
 mod wrap;
 
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use serde_json::Value;
 use testkit::world::{Finished, World};
 
 fn empty() -> World {
-    World::without_git().without_plimsoll()
+    World::untouched().without_plimsoll()
 }
 
 /// Exit code and standard output.

@@ -1,0 +1,70 @@
+//! `docs/statusline.md`: its table is what the program has, its example is one that works.
+
+use super::payload;
+use serde_json::Value;
+use session::statusline::{Kind, StatusLine};
+use std::fmt::Write;
+use testkit::workspace_root;
+use testkit::world::World;
+
+const BEGIN: &str = "PLIMSOLL_UPDATE_GOLDEN=1 makes them anew -->\n";
+const END: &str = "<!-- /segments -->";
+
+fn table() -> String {
+    let usual = StatusLine::default();
+    let mut table =
+        String::from("| segment | what it shows | written | fields |\n| --- | --- | --- | --- |\n");
+    for kind in Kind::ALL {
+        let name = kind.name();
+        let star = if usual.shows(kind) { "" } else { " (not in the default line)" };
+        let fields: Vec<String> =
+            kind.fields().iter().map(|(field, what)| format!("`{field}` {what}")).collect();
+        let cell = |text: &str| text.replace('|', "\\|");
+        let _ = writeln!(
+            table,
+            "| `{name}` | {}{star} | `{}` | {} |",
+            cell(kind.words()),
+            cell(kind.writing()),
+            cell(&fields.join("; "))
+        );
+    }
+    table
+}
+
+#[test]
+fn the_table_names_every_segment_with_its_fields() {
+    let path = workspace_root().join("docs/statusline.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (head, rest) = page.split_once(BEGIN).expect("where the table begins");
+    let (_, tail) = rest.split_once(END).expect("where it ends");
+    let made = format!("{head}{BEGIN}{}{END}{tail}", table());
+    if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    } else {
+        assert!(page == made, "docs/statusline.md is not what the program has: PLIMSOLL_UPDATE_GOLDEN=1");
+    }
+}
+
+#[test]
+fn the_example_is_taken_and_shown_whole() {
+    let page = std::fs::read_to_string(workspace_root().join("docs/statusline.md")).unwrap();
+    let example =
+        page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let world = World::new();
+    world.write(".claude/plimsoll.json", example);
+    let explained = world.plimsoll(&["statusline", "explain", "--json"]).stdin(payload(&world).to_string());
+    let explained = explained.run().expect_success();
+    assert_eq!(explained.stderr, "");
+    let explained = explained.json();
+    let segments = explained["segments"].as_array().unwrap();
+    let shown = |name: &str| segments.iter().find(|one| one["name"] == name).unwrap()["shown"].clone();
+    assert_eq!(shown("style"), "default");
+    assert_eq!(shown("burn"), "$1.50/h");
+    assert!(
+        shown("clock").as_str().is_some_and(|text| text.starts_with("at ") && text.len() == 8),
+        "{}",
+        shown("clock")
+    );
+    assert_ne!(shown("load"), Value::Null);
+    assert_eq!(explained["line"].as_str().unwrap().lines().count(), 2);
+}
