@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use session::Settings;
 use session::statusline::StatusLine;
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -85,8 +85,8 @@ fn stay(
 }
 
 /// Writes what differs from the defaults, and leaves everything else in the file.
-fn write(path: &PathBuf, look: &StatusLine) -> Result<(), StoreError> {
-    let fault = |why: String| StoreError::Settings { path: path.clone(), why };
+fn write(path: &Path, look: &StatusLine) -> Result<(), StoreError> {
+    let fault = |why: String| StoreError::Settings { path: path.to_owned(), why };
     let text = disk::read_text(path)?.unwrap_or_default();
     let mut document: Map<String, Value> = match text.trim() {
         "" => Map::new(),
