@@ -181,33 +181,7 @@ row "frame before a write to the memory" "$(instructions plimsoll-frame write.js
 # --- the clock: information, never a verdict ----------------------------------------------------------------
 
 if [ "${1:-}" != --no-clock ]; then
-  cat >"$STAGE/floor.rs" <<'RUST'
-fn main() {}
-RUST
-  cat >"$STAGE/stopwatch.rs" <<'RUST'
-// Paired rounds of the floor and one program; prints both medians in microseconds and their ratio.
-use std::{fs::File, process::{Command, Stdio}, time::Instant};
-fn time(program: &str, payload: &str) -> f64 {
-    let start = Instant::now();
-    let mut command = Command::new(program);
-    command.stdin(File::open(payload).unwrap()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().unwrap();
-    start.elapsed().as_secs_f64() * 1e6
-}
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
-fn main() {
-    let words: Vec<String> = std::env::args().collect();
-    let (floor, program): (Vec<f64>, Vec<f64>) =
-        (0..400).map(|_| (time(&words[1], &words[3]), time(&words[2], &words[3]))).unzip();
-    let (floor, program) = (median(floor), median(program));
-    println!("{floor:.0} {program:.0} {:.2}", program / floor);
-}
-RUST
-  rustc --edition 2024 -O -C panic=abort -C strip=symbols --target "$TRIPLE" -o "$STAGE/floor" "$STAGE/floor.rs"
-  rustc --edition 2024 -O -o "$STAGE/stopwatch" "$STAGE/stopwatch.rs"
+  . scripts/stopwatch.sh
   clock() { # case, program, payload, further variables
     read -r floor program ratio < <(env -i "${ENVIRONMENT[@]}" "${@:4}" "$STAGE/stopwatch" "$STAGE/floor" "$BIN/$2" "$STAGE/$3")
     printf '%-58s %9s us %9s us  %5sx\n' "$1" "$program" "$floor" "$ratio"
