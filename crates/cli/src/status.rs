@@ -14,8 +14,7 @@ use screen::View;
 use session::{RunState, SessionRecord};
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::Duration;
-use store::{Project, StoreError, clock, disk, environment, lock, sessions, state_file};
+use store::{Project, clock, disk, environment, lock, sessions, state_file};
 
 /// How to show it.
 #[derive(Debug, Args)]
@@ -65,8 +64,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
 /// True while a `plimsoll run` works in this project or waits there. Where none ever has, nothing is written to
 /// find out.
 pub(crate) fn is_at_work(project: &Project) -> bool {
-    let path = project.run_lock();
-    disk::exists(&path) && matches!(lock::acquire(&path, Duration::ZERO), Err(StoreError::Busy { .. }))
+    lock::is_held(&project.run_lock())
 }
 
 fn json(project: &Project, record: Option<&SessionRecord>) -> String {

@@ -135,6 +135,11 @@ fn owns(run: &str, session: Option<&str>, run_id: Option<&str>, session_id: Opti
     same(run, run_id) && same(session.unwrap_or_default(), session_id)
 }
 
+/// The item in hand of these open ones: the first that is not set aside, while there is another.
+pub fn item_in_hand<'a>(open: &'a [String], set_aside: &[String]) -> Option<&'a String> {
+    open.iter().find(|item| !set_aside.contains(item)).or(open.first())
+}
+
 impl RunState {
     /// Reads the state off its document; `null` equals missing.
     pub fn from_document(document: &Value) -> Result<RunState, serde_json::Error> {
@@ -185,7 +190,7 @@ impl RunState {
 
     /// The item that the present session is about: the first open one that is not set aside, else the first.
     pub fn item_in_hand(&self) -> Option<&String> {
-        self.todo_items.iter().find(|item| !self.set_aside.contains(item)).or(self.todo_items.first())
+        item_in_hand(&self.todo_items, &self.set_aside)
     }
 
     /// Items that have been ticked since the present iteration began.

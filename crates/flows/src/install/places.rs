@@ -3,7 +3,7 @@
 use super::{InstallError, Scope};
 use protocol::settings::{self, OurHook};
 use std::path::{Path, PathBuf};
-use store::{disk, environment};
+use store::{config, disk};
 
 /// A project's list of MCP servers, in the project's own folder.
 pub(super) const SERVERS: &str = ".mcp.json";
@@ -26,7 +26,7 @@ impl Places {
     pub(super) fn of(scope: Scope, project: &Path) -> Result<Places, InstallError> {
         let (shared, local) =
             (project.join(".claude/settings.json"), project.join(".claude/settings.local.json"));
-        let user = user_directory();
+        let user = config::client_folder();
         let user_settings = user.as_ref().map(|directory| directory.join("settings.json"));
         let (file, sibling) = match scope {
             Scope::Project => (shared.clone(), Some(local.clone())),
@@ -56,15 +56,9 @@ impl Places {
     }
 }
 
-/// The client's own folder of the user.
-fn user_directory() -> Option<PathBuf> {
-    let configured = environment::variable("CLAUDE_CONFIG_DIR").filter(|path| !path.is_empty());
-    configured.map(PathBuf::from).or_else(|| Some(environment::home()?.join(".claude")))
-}
-
 /// Every settings file that the client reads in a project.
 pub(crate) fn settings_files(project: &Path) -> impl Iterator<Item = PathBuf> {
-    let user = user_directory().map(|directory| directory.join("settings.json"));
+    let user = config::client_folder().map(|directory| directory.join("settings.json"));
     let own = [".claude/settings.json", ".claude/settings.local.json"].map(|name| project.join(name));
     own.into_iter().chain(user)
 }

@@ -7,6 +7,7 @@ use policy::window::{self, WindowEvidence};
 use protocol::status::Limit;
 use session::log_line::MAIN;
 use session::record::StatusRecord;
+use session::state::item_in_hand;
 use session::statusline::{Kind, Segment};
 use session::{SessionRecord, Status};
 use std::collections::BTreeMap;
@@ -95,7 +96,7 @@ impl Call<'_> {
             max_iterations: glance.max_iterations,
             done: glance.completed_items.len(),
             items: glance.completed_items.len() + items.len(),
-            item: items.iter().find(|item| !glance.set_aside.contains(item)).or(items.first()).cloned(),
+            item: item_in_hand(items, &glance.set_aside).cloned(),
             checkpoint: glance
                 .context_checkpoint
                 .percent_at_checkpoint

@@ -1,6 +1,6 @@
 //! The folder of a project that has nothing of ours in it, among the user's state; and whether it has.
 
-use crate::{disk, environment};
+use crate::{config, disk, environment};
 use protocol::settings;
 use std::path::{Path, PathBuf};
 
@@ -34,9 +34,8 @@ pub(super) fn is_installed_in(root: &Path) -> bool {
 }
 
 fn is_users(path: &Path) -> bool {
-    let folder = environment::variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let folder = folder.or_else(|| Some(environment::home()?.join(".claude")));
-    folder.is_some_and(|folder| disk::canonical(&folder.join("settings.json")) == disk::canonical(path))
+    config::client_folder()
+        .is_some_and(|folder| disk::canonical(&folder.join("settings.json")) == disk::canonical(path))
 }
 
 #[cfg(test)]
