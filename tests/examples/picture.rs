@@ -66,20 +66,23 @@ fn svg(lines: &[String]) -> String {
         .unwrap_or(0);
     let (width, height) = (width as f64 * CELL + 32.0, lines.len() as f64 * LINE + 28.0);
     let mut picture = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#14181d\"/>\n<g font-family=\"{FONT}\" font-size=\"14\" fill=\"#d5dbe1\" xml:space=\"preserve\">\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#14181d\"/>\n<g font-family=\"{FONT}\" font-size=\"14\" fill=\"#d5dbe1\" style=\"white-space: pre\">\n"
     );
     for (row, line) in lines.iter().enumerate() {
         let y = 28.0 + row as f64 * LINE;
         let mut column = 0;
         for (colour, text) in spans(line) {
-            let (x, length) = (16.0 + column as f64 * CELL, text.chars().count());
+            // Not every browser keeps the spaces at the ends of a text: they are steps to the right.
+            let words = text.trim();
+            let before = text.chars().take_while(|letter| *letter == ' ').count();
+            let (x, length) = (16.0 + (column + before) as f64 * CELL, words.chars().count());
             let _ = writeln!(
                 picture,
                 "<text x=\"{x:.1}\" y=\"{y:.0}\" textLength=\"{:.1}\" fill=\"{colour}\">{}</text>",
                 length as f64 * CELL,
-                escape(&text)
+                escape(words)
             );
-            column += length;
+            column += text.chars().count();
         }
     }
     picture + "</g>\n</svg>\n"

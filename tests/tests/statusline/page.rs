@@ -48,8 +48,11 @@ fn the_table_names_every_segment_with_its_fields() {
 #[test]
 fn the_example_is_taken_and_shown_whole() {
     let page = std::fs::read_to_string(workspace_root().join("docs/statusline.md")).unwrap();
-    let example =
-        page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let example = page
+        .split("```json .claude/plimsoll.json\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("an example");
     let world = World::new();
     world.write(".claude/plimsoll.json", example);
     let explained = world.plimsoll(&["statusline", "explain", "--json"]).stdin(payload(&world).to_string());

@@ -1,0 +1,229 @@
+//! What can be run in the README and in the guide is run, page by page, each as one story in one project, with the real
+//! client. What stands behind ``` says how a block is taken:
+//!
+//! - `sh`: a shell runs it, and it succeeds; `sh by FILE`: a test elsewhere does;
+//! - `console`: what stands behind each `$ ` is run, and what stands below is what comes out; `…` is any text;
+//! - `json FILE`: goes into that file of the project; settings of ours must be taken without a word;
+//! - `text`: for the eye alone.
+
+use plimsoll_tests::start;
+use std::time::Duration;
+use testkit::scripted_model::Step;
+use testkit::story::{Turn, tick};
+use testkit::workspace_root;
+use testkit::world::{Finished, World};
+
+struct Block {
+    place: String,
+    how: String,
+    text: String,
+}
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(workspace_root().join(name)).expect(name)
+}
+
+/// The fenced blocks of a page; a fence in a list is indented.
+fn blocks(name: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut inside = false;
+    for (line, number) in page(name).lines().zip(1..) {
+        let fence = line.trim_start().strip_prefix("```");
+        match (fence, inside) {
+            (Some(how), false) => {
+                let how = how.to_owned();
+                blocks.push(Block { place: format!("{name}:{number}"), how, text: String::new() });
+                inside = true;
+            }
+            (Some(_), true) => inside = false,
+            (None, true) => {
+                let text = &mut blocks.last_mut().expect("inside of one").text;
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, false) => {}
+        }
+    }
+    assert!(!inside, "{name}: a block without an end");
+    blocks
+}
+
+/// An agent that works as it is told; in the second session of a list of three its window fills.
+fn agent(turn: &Turn<'_>) -> Step {
+    let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
+    let edit = |lines: &str| format!("sed -i '{lines}s|01/07/2026|2026-01-07|' src/dates.txt");
+    let last = "grep -q '^- \\[ \\]' fix_plan.md && echo more is open || echo nothing is open";
+    let finish = |lines: &str| Step::bash(format!("{} && {} && {last}", edit(lines), tick(&item)));
+    let long = item.starts_with("Convert the dates in the second half");
+    match (turn.step, long, turn.saw("Do not start over")) {
+        (0, true, false) => Step::bash(edit("101,140")).usage(550_000),
+        (1, true, false) => Step::bash(edit("141,160")).usage(870_000),
+        (_, true, false) => {
+            Step::text("Summary: lines 101 to 160\nProgress on the item: 60%\nNext step: line 161")
+                .usage(872_000)
+        }
+        (0, true, true) => finish("161,200").usage(120_000),
+        (0, false, _) => finish("1,100").usage(210_000),
+        _ if turn.saw("nothing is open") => {
+            Step::text(format!("All done.\n\n{}", turn.promise)).usage(212_000)
+        }
+        _ => Step::text(format!("{item}: done.")).usage(212_000),
+    }
+}
+
+fn project() -> World {
+    let world = World::new();
+    let dates = |n: u32| format!("{n}: 01/07/2026\n");
+    world.write("src/dates.txt", &(1..=200).map(dates).collect::<String>());
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "Dates"]);
+    world
+}
+
+fn bash(world: &World, lines: &str) -> Finished {
+    let script = format!("set -eu\n{lines}");
+    world.command("bash", &["-c", &script]).timeout(Duration::from_secs(120)).run()
+}
+
+fn tell(pages: &[&str]) {
+    let mut world = project();
+    let _model = start(&mut world, |turn| agent(turn).delay(Duration::from_millis(30)));
+    for block in pages.iter().flat_map(|page| blocks(page)) {
+        let place = &block.place;
+        match block.how.split_once(' ').unwrap_or((&block.how, "")) {
+            ("sh", "") => {
+                let finished = bash(&world, &block.text);
+                assert_eq!(finished.code, Some(0), "{place}: {finished:?}");
+            }
+            ("sh", by) => {
+                let file = by.strip_prefix("by ").expect(place);
+                assert!(workspace_root().join(file).exists(), "{place}: {file} is not there");
+            }
+            ("console", "") => console(&world, &block),
+            ("json", file) => {
+                world.write(file, &block.text);
+                let finished = world.plimsoll(&["context"]).run().expect_success();
+                assert_eq!(finished.stderr, "", "{place}");
+            }
+            ("text", _) => {}
+            _ => panic!("{place}: {:?} is no way to take a block", block.how),
+        }
+    }
+}
+
+/// Each command with what it prints.
+fn console(world: &World, block: &Block) {
+    for part in format!("\n{}", block.text).split("\n$ ").skip(1) {
+        let (command, shown) = part.split_once('\n').unwrap_or((part, ""));
+        let finished = bash(world, command);
+        assert_eq!(finished.code, Some(0), "{}: {command}: {finished:?}", block.place);
+        let (shown, printed) = (shown.trim_end(), finished.stdout.trim_end());
+        assert!(
+            is_like(shown, printed),
+            "{}: {command} prints\n{printed}\nand the page shows\n{shown}",
+            block.place
+        );
+    }
+}
+
+/// Whether a text is the one that is shown, where `…` stands for anything.
+fn is_like(shown: &str, printed: &str) -> bool {
+    let mut parts = shown.split('…');
+    let Some(mut rest) = printed.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[test]
+fn what_is_shown_is_compared_and_not_waved_through() {
+    assert!(is_like("a … c … e", "a b c d e") && is_like("a", "a") && is_like("…", ""));
+    assert!(!is_like("a … c", "a b") && !is_like("a", "a b") && !is_like("a … c … c", "a b c"));
+}
+
+#[test]
+fn every_page_of_the_guide_is_told_here_and_named_in_the_readme() {
+    let folder = std::fs::read_dir(workspace_root().join("docs")).expect("docs/");
+    let mut names: Vec<String> =
+        folder.map(|entry| format!("docs/{}", entry.expect("an entry").file_name().display())).collect();
+    names.retain(|name| name.ends_with(".md"));
+    names.sort();
+    assert_eq!(names, PAGES[1..]);
+    let readme = page("README.md");
+    for name in names {
+        assert!(readme.contains(&format!("({name})")), "{name} is not in the README's list");
+    }
+}
+
+/// `[words](page.md#part)`: the page is there, and a heading of it makes that part.
+#[test]
+fn every_link_leads_somewhere() {
+    for name in PAGES {
+        let text = page(name);
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if target.starts_with("http") {
+                continue;
+            }
+            let (file, part) = target.split_once('#').unwrap_or((target, ""));
+            let folder = workspace_root().join(name);
+            let path = if file.is_empty() { folder } else { folder.parent().expect("a folder").join(file) };
+            assert!(path.exists(), "{name}: {target}");
+            if !part.is_empty() {
+                let page = std::fs::read_to_string(&path).expect(target);
+                let anchors: Vec<String> =
+                    page.lines().filter(|line| line.starts_with('#')).map(anchor).collect();
+                assert!(anchors.iter().any(|anchor| anchor == part), "{name}: {target} in {anchors:?}");
+            }
+        }
+    }
+}
+
+/// What a heading is called in a link.
+fn anchor(heading: &str) -> String {
+    let words = heading.trim_start_matches('#').trim().to_lowercase();
+    words
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter))
+        .map(|letter| if letter == ' ' { '-' } else { letter })
+        .collect()
+}
+
+#[test]
+fn the_demo_of_the_readme_ends_well() {
+    let world = World::without_git();
+    let client = testkit::client::claude();
+    let finished = world.plimsoll(&["demo", "--client", &client.display().to_string()]);
+    let finished = finished.timeout(Duration::from_secs(120)).run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    for words in ["checkpoint", "completed"] {
+        assert!(finished.stdout.contains(words), "{}", finished.stdout);
+    }
+}
+
+macro_rules! pages {
+    ($($test:ident $page:literal $(+ $before:literal)?;)*) => {
+        const PAGES: &[&str] = &[$($page),*];
+        $(#[test] fn $test() { tell(&[$($before,)? $page]); })*
+    };
+}
+
+pages! {
+    readme "README.md";
+    compare "docs/compare.md";
+    concepts "docs/concepts.md";
+    questions "docs/faq.md";
+    memory_worth "docs/memory-worth.md";
+    memory "docs/memory.md";
+    a_night "docs/night.md";
+    recipes "docs/recipes.md";
+    reference "docs/reference.md";
+    settings "docs/settings.md";
+    a_start "docs/start.md";
+    the_status_line "docs/statusline.md";
+    every_turn "docs/turns.md" + "docs/night.md";
+}
