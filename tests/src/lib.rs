@@ -1,5 +1,7 @@
 //! What the tests with the real client share: a project with a plan, a run in it, and what the run wrote.
 
+pub mod night;
+
 use serde_json::Value;
 use std::time::Duration;
 use testkit::scripted_model::{Request, ScriptedModel, Step};

@@ -12,6 +12,8 @@
 )]
 
 pub mod client;
+#[cfg(feature = "night")]
+pub mod night;
 mod places;
 pub mod scripted_model;
 pub mod story;

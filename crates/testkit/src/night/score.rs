@@ -1,0 +1,96 @@
+//! What a night came to.
+
+use super::task::{Item, Task};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The figures of one night.
+#[derive(Clone, Debug, Default)]
+pub struct Score {
+    /// Items in the list.
+    pub items: u32,
+    /// Ticked items whose file is converted from the first line to the last.
+    pub done: u32,
+    /// Ticked items of which a part is missing.
+    pub ticked_undone: u32,
+    /// Items of which a part was done more than once.
+    pub twice: u32,
+    /// Lines that were done more than once.
+    pub lines_twice: u32,
+    /// Items whose end was written with every fact right.
+    pub right: u32,
+    /// Facts of its own item that an agent needed, found in an earlier conversation: in sight, of all.
+    pub own: (u32, u32),
+    /// Facts of an earlier item.
+    pub common: (u32, u32),
+    /// Conversations that began in the middle of an item: at the right file and line, of all.
+    pub resumes: (u32, u32),
+    /// Sessions that asked for an answer.
+    pub sessions: u32,
+    /// The client's own compactions.
+    pub compactions: u32,
+    /// Tokens sent in all answered requests, a token for four bytes.
+    pub sent: u64,
+    /// What went wrong on the way.
+    pub troubles: u32,
+    found: BTreeMap<String, u32>,
+}
+
+impl Score {
+    /// Notes facts that were never in sight before, and names them.
+    pub(super) fn see(&mut self, facts: &BTreeMap<String, String>, epoch: u32) -> Vec<String> {
+        let new: Vec<String> = facts.keys().filter(|name| !self.found.contains_key(*name)).cloned().collect();
+        self.found.extend(new.iter().map(|name| (name.clone(), epoch)));
+        new
+    }
+
+    /// A conversation begins to work: where somebody had stopped, and where it goes on.
+    pub(super) fn resumed(&mut self, begun: Option<(&str, u32)>, at: (&str, u32)) {
+        if let Some(begun) = begun {
+            self.resumes.1 += 1;
+            self.resumes.0 += u32::from(begun == at);
+        }
+    }
+
+    /// An item's end needs facts: those found in an earlier conversation count.
+    pub(super) fn needed<'a>(
+        &mut self,
+        needs: &[String],
+        in_sight: impl Iterator<Item = &'a String> + Clone,
+        file: &str,
+        epoch: u32,
+    ) {
+        let crossed = needs.iter().filter(|name| self.found.get(*name).is_some_and(|found| *found < epoch));
+        for name in crossed {
+            let is_kept = in_sight.clone().any(|seen| seen == name);
+            let count = if name.starts_with(file) { &mut self.own } else { &mut self.common };
+            count.1 += 1;
+            count.0 += u32::from(is_kept);
+        }
+    }
+
+    pub(super) fn look_at(&mut self, task: &Task, project: &Path) {
+        let ticked = task.ticked(project);
+        self.items = task.items.len() as u32;
+        for item in &task.items {
+            let standing = task.standing(project, item);
+            let is_ticked = ticked.iter().any(|one| one.file == item.file);
+            let is_whole = standing.marked == item.lines;
+            self.done += u32::from(is_ticked && is_whole);
+            self.ticked_undone += u32::from(is_ticked && !is_whole);
+            self.twice += u32::from(standing.doubled > 0);
+            self.lines_twice += standing.doubled;
+            self.right += u32::from(is_ticked && is_right(task, project, item));
+        }
+    }
+
+    /// Whether the list was done from its first line to its last, and no line twice.
+    pub fn is_whole(&self) -> bool {
+        self.done == self.items
+    }
+}
+
+fn is_right(task: &Task, project: &Path, item: &Item) -> bool {
+    let result = std::fs::read_to_string(project.join(format!("result-{}", item.file))).unwrap_or_default();
+    item.needs.iter().all(|name| result.contains(&format!("{name}={}\n", task.facts[name])))
+}
