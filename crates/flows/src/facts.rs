@@ -198,7 +198,8 @@ fn settle(known: &mut [(String, CommandFact)], result: &Block) {
     let Some(id) = &result.tool_use_id else { return };
     if let Some((_, fact)) = known.iter_mut().find(|(known, _)| known == id) {
         fact.ok = Some(!result.is_error);
-        fact.last_line = result.result_text().trim_end().lines().last().unwrap_or_default().to_owned();
+        let words = without_reminders(&result.result_text());
+        fact.last_line = words.trim_end().lines().last().unwrap_or_default().to_owned();
     }
 }
 
@@ -227,4 +228,19 @@ fn last_words(lines: &[Line]) -> Option<String> {
         .flat_map(|line| line.message.blocks())
         .filter_map(|block| block.text)
         .find(|text| !text.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_said_last_is_its_own_word_and_not_the_clients_reminder() -> serde_json::Result<()> {
+        let use_line = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"wc -l a"}}]}}"#;
+        let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"one\n12 a\n\n<system-reminder>\n14974772 tokens left\n</system-reminder>"}]}}"#;
+        let lines = vec![serde_json::from_str(use_line)?, serde_json::from_str(result)?];
+        let known = commands(&lines, &[]);
+        assert_eq!((known[0].ok, known[0].last_line.as_str()), (Some(true), "12 a"));
+        Ok(())
+    }
 }
