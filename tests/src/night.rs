@@ -1,5 +1,7 @@
 //! One simulated night in each way in which people run Claude Code unattended, all with the real client.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use testkit::night::{Dice, Night, Score, Task, Troubles};
@@ -143,3 +145,39 @@ fn run(world: &World, way: Way) -> (bool, Finished) {
         }
     }
 }
+
+/// The page about the nights: a row for each way.
+pub fn page(outcomes: &BTreeMap<Way, Vec<Outcome>>, nights: u64) -> String {
+    let mut page = PAGE.replace("NIGHTS", &nights.to_string());
+    for (way, outcomes) in outcomes {
+        let sum = |part: &dyn Fn(&Score) -> u64| outcomes.iter().map(|one| part(&one.score)).sum::<u64>();
+        let pair = |part: &dyn Fn(&Score) -> (u32, u32)| {
+            share(sum(&|score| part(score).0.into()), sum(&|score| part(score).1.into()))
+        };
+        let well = outcomes.iter().filter(|outcome| outcome.ended_well()).count() as u64;
+        let (done, items) = (sum(&|score| score.done.into()), sum(&|score| score.items.into()));
+        let sessions = sum(&|score| score.sessions.into());
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {} k |",
+            way.name(),
+            share(well, outcomes.len() as u64),
+            share(done, items),
+            sum(&|score| score.twice.into()),
+            share(sum(&|score| score.right.into()), items),
+            pair(&|score| score.own),
+            pair(&|score| score.common),
+            pair(&|score| score.resumes),
+            done as f64 / sessions.max(1) as f64,
+            sum(&|score| score.sent) / done.max(1) / 1_000,
+        );
+    }
+    page + WORDS
+}
+
+fn share(part: u64, all: u64) -> String {
+    if all == 0 { "–".to_owned() } else { format!("{} % ({part} of {all})", (part * 100 + all / 2) / all) }
+}
+
+const PAGE: &str = include_str!("night/head.md");
+const WORDS: &str = include_str!("night/tail.md");

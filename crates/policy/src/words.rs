@@ -18,7 +18,7 @@ pub fn warning(percent: u64, marks: &Marks) -> String {
 pub fn wrap_up(percent: u64, handoff: &str) -> String {
     let marker = Marker::Checkpoint { level: Level::L2, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
-        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}. Now:\n1. Finish the edit in hand, and start nothing new.\n2. Commit your work. Do not tick an item that is not finished.\n3. End your turn with a message of three lines, which are copied into the handoff (it need not be edited):\nSummary: what you were doing\nProgress on the item: how far it is\nNext step: what comes next\nA fresh session goes on from the handoff. (If everything is done already, end with the promise line instead.)"
+        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}. Now:\n1. Finish the edit in hand, and start nothing new.\n2. Commit your work. Do not tick an item that is not finished.\n3. End your turn with a message of three lines, which are copied into the handoff (it need not be edited):\nSummary: what you were doing, and what you have found out that no file says\nProgress on the item: how far it is\nNext step: what comes next\nA fresh session goes on from the handoff. (If everything is done already, end with the promise line instead.)"
     )
 }
 
