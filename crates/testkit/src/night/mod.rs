@@ -223,7 +223,7 @@ impl Agent {
         let needs = self.task.items.iter().find(|item| item.file == file).map(|item| item.needs.clone());
         let needs = needs.unwrap_or_default();
         if self.looked_up.insert(format!("needs of {file}")) {
-            self.score.needed(&needs, known.facts.keys(), file, self.epoch);
+            self.score.needed(&needs, &known.facts, file, self.epoch);
             let is_lost = needs.iter().any(|name| !known.facts.contains_key(name));
             if is_lost && self.looks(&format!("facts of {file}")) {
                 return Step::bash(format!("grep -o 'FACT[^ ]*' {file} part-1.txt"));

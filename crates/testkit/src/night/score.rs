@@ -53,16 +53,16 @@ impl Score {
     }
 
     /// An item's end needs facts: those found in an earlier conversation count.
-    pub(super) fn needed<'a>(
+    pub(super) fn needed(
         &mut self,
         needs: &[String],
-        in_sight: impl Iterator<Item = &'a String> + Clone,
+        in_sight: &BTreeMap<String, String>,
         file: &str,
         epoch: u32,
     ) {
         let crossed = needs.iter().filter(|name| self.found.get(*name).is_some_and(|found| *found < epoch));
         for name in crossed {
-            let is_kept = in_sight.clone().any(|seen| seen == name);
+            let is_kept = in_sight.contains_key(name);
             let count = if name.starts_with(file) { &mut self.own } else { &mut self.common };
             count.1 += 1;
             count.0 += u32::from(is_kept);
