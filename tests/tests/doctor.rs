@@ -136,6 +136,19 @@ fn each_trouble_is_named_and_says_what_to_do() {
     }
 }
 
+#[test]
+fn what_the_client_remembers_is_read_in_the_folder_of_the_users_choice() {
+    let world = installed(MODERN);
+    let in_force = |folder: &str| {
+        world.write(world.home().join(folder).join(".claude.json"), r#"{"autoCompactEnabled": false}"#);
+        let doctor = world.plimsoll(&["doctor", "--json"]);
+        let doctor = doctor.env("CLAUDE_CONFIG_DIR", world.home().join("client").display().to_string());
+        doctor.run().json()["window"]["in_force"].clone()
+    };
+    assert_eq!(in_force("."), json!([]), "not the home's, which the client does not read then");
+    assert_eq!(in_force("client"), json!(["autoCompactEnabled: false"]));
+}
+
 fn broken_settings() -> World {
     let world = with_client(MODERN);
     world.write(".claude/settings.json", "{ broken");
