@@ -93,7 +93,7 @@ fn after_init_with_the_real_client_all_is_well_and_nothing_is_written() {
 /// A scene, its expected troubles in the order of the checks, and the exit code.
 type Scene = (&'static str, fn() -> World, &'static [&'static str], i32);
 
-const SCENES: [Scene; 15] = [
+const SCENES: [Scene; 18] = [
     ("not installed", || with_client(MODERN), &["settings.none"], 0),
     ("broken settings", broken_settings, &["settings.unreadable", "settings.none"], 1),
     ("switched off by the user", switched_off, &["settings.hooks_disabled"], 1),
@@ -108,6 +108,14 @@ const SCENES: [Scene; 15] = [
     ("no client", no_client, &["client.missing"], 1),
     ("another loop at work", loop_at_work, &["loops.at_work"], 1),
     ("another loop as a plugin", loop_as_plugin, &["loops.known"], 0),
+    ("our plugin alone", plugin_alone, &[], 0),
+    (
+        "our plugin of another version, beside our server",
+        plugin_astray,
+        &["plugin.other_version", "plugin.two_servers"],
+        0,
+    ),
+    ("a status line that is none", status_line_that_is_none, &["settings.bad_status_line"], 1),
     ("everybody writes", world_writable, &["disk.world_writable"], 0),
     ("a file in the way", file_in_the_way, &["disk.not_writable"], 1),
     ("not excluded", not_excluded, &["disk.not_excluded"], 0),
@@ -126,6 +134,19 @@ fn each_trouble_is_named_and_says_what_to_do() {
             assert!(finding["todo"].as_str().is_some_and(|todo| todo.len() > 5), "{name}: {finding}");
         }
     }
+}
+
+#[test]
+fn what_the_client_remembers_is_read_in_the_folder_of_the_users_choice() {
+    let world = installed(MODERN);
+    let in_force = |folder: &str| {
+        world.write(world.home().join(folder).join(".claude.json"), r#"{"autoCompactEnabled": false}"#);
+        let doctor = world.plimsoll(&["doctor", "--json"]);
+        let doctor = doctor.env("CLAUDE_CONFIG_DIR", world.home().join("client").display().to_string());
+        doctor.run().json()["window"]["in_force"].clone()
+    };
+    assert_eq!(in_force("."), json!([]), "not the home's, which the client does not read then");
+    assert_eq!(in_force("client"), json!(["autoCompactEnabled: false"]));
 }
 
 fn broken_settings() -> World {
@@ -185,12 +206,42 @@ fn loop_at_work() -> World {
 }
 
 /// As 2.1.329 leaves it after `claude plugin install`.
+fn list_plugin(world: &World, name: &str, folder: &Path) {
+    let list = json!({ "version": 2, "plugins": { name: [{ "scope": "user", "installPath": folder }] } });
+    world.write(world.home().join(".claude/plugins/installed_plugins.json"), &list.to_string());
+}
+
+/// As it comes.
+fn plugin_alone() -> World {
+    let world = with_client(MODERN);
+    list_plugin(&world, "plimsoll@plimsoll", &testkit::workspace_root().join("hooks-config/plugin"));
+    user_settings(&world, r#"{"enabledPlugins": {"plimsoll@plimsoll": true}}"#);
+    world
+}
+
+fn plugin_astray() -> World {
+    let world = with_client(MODERN);
+    let folder = world.home().join("plugin");
+    let came = testkit::workspace_root().join("hooks-config/plugin/hooks/hooks.json");
+    world.write(folder.join("hooks/hooks.json"), &std::fs::read_to_string(came).unwrap());
+    world.write(folder.join(".claude-plugin/plugin.json"), r#"{"name": "plimsoll", "version": "0.0.1"}"#);
+    list_plugin(&world, "plimsoll@plimsoll", &folder);
+    user_settings(&world, r#"{"enabledPlugins": {"plimsoll@plimsoll": true}}"#);
+    let server = json!({"mcpServers": {"plimsoll": {"command": "/opt/bin/plimsoll-mcp", "args": [], "alwaysLoad": true}}});
+    world.write(".mcp.json", &server.to_string());
+    world
+}
+
+fn status_line_that_is_none() -> World {
+    let world = installed(MODERN);
+    user_settings(&world, r#"{"statusLine": "starship"}"#);
+    world
+}
+
 fn loop_as_plugin() -> World {
     let world = installed(MODERN);
     let folder = world.home().join(".claude/plugins/cache/m/ralph-loop/1.0.0");
-    let list =
-        json!({ "version": 2, "plugins": { "ralph-loop@m": [{ "scope": "user", "installPath": folder }] } });
-    world.write(world.home().join(".claude/plugins/installed_plugins.json"), &list.to_string());
+    list_plugin(&world, "ralph-loop@m", &folder);
     let hooks = stop_hook("${CLAUDE_PLUGIN_ROOT}/hooks/stop-hook.sh").to_string();
     world.write(folder.join("hooks/hooks.json"), &hooks);
     world.write(folder.join(".claude-plugin/plugin.json"), r#"{"name": "ralph-loop"}"#);

@@ -56,6 +56,21 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
+fn it_ends_with_its_terminal() {
+    let world = world();
+    let path = format!("PATH={}:/usr/bin:/bin", bin_dir().display());
+    let line = "echo $$ > pid; exec plimsoll status --watch";
+    // A terminal in the terminal, which is gone when `script` is.
+    let terminal =
+        Terminal::start(&world, "/usr/bin/env", &[&path, "script", "-qec", line, "/dev/null"], 80, 24);
+    terminal.wait_for("session 1/50", SOON);
+    let pid = std::fs::read_to_string(world.path("pid")).unwrap();
+    terminal.close();
+    let process = std::path::Path::new("/proc").join(pid.trim());
+    world.wait_until(SOON, || !process.exists(), "the end of a program whose terminal is gone");
+}
+
+#[test]
 fn without_a_terminal_it_says_what_to_use() {
     let finished = world().plimsoll(&["status", "--watch"]).run();
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));

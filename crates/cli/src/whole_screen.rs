@@ -6,12 +6,15 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use store::environment;
 
 /// Wrong usage.
 const USAGE: u8 = 2;
 /// What a shell says of a program that a signal has ended, less the signal's number.
 const BY_SIGNAL: usize = 128;
+/// Who does not heed a signal for so long never will.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Stays on it until the person leaves, or a signal other than 0 is noted. Without a terminal: 2, with these words.
 pub(crate) fn show(
@@ -23,18 +26,35 @@ pub(crate) fn show(
         return fail(without, USAGE);
     }
     let signal = Arc::new(AtomicUsize::new(0));
-    for number in [1, 2, 15] {
-        let caught = signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize);
-        if let Err(error) = caught {
-            return fail(format!("cannot listen for signals: {error}"), 1);
-        }
+    if let Err(error) = listen(Arc::clone(&signal)) {
+        return fail(format!("cannot listen for signals: {error}"), 1);
     }
     // A panic gives the terminal back, too.
     let shown = ratatui::try_init().and_then(|terminal| stay(terminal, &signal));
     ratatui::restore();
     match (shown, signal.load(Ordering::SeqCst)) {
-        (_, number @ 1..) => ExitCode::from(u8::try_from(BY_SIGNAL + number).unwrap_or(1)),
+        (_, number @ 1..) => ExitCode::from(code(number)),
         (Ok(()), _) => ExitCode::SUCCESS,
         (Err(error), _) => fail(format!("the terminal cannot be used: {error}"), 1),
     }
+}
+
+fn code(signal: usize) -> u8 {
+    u8::try_from(BY_SIGNAL + signal).unwrap_or(1)
+}
+
+/// Notes a signal. The library that reads the keys of a terminal that was closed never comes back, and takes a whole core
+/// for that: then nobody is left to heed what was noted.
+#[expect(clippy::exit, reason = "the thread that would return an exit code is caught in a library")]
+fn listen(noted: Arc<AtomicUsize>) -> io::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([1, 2, 15])?;
+    std::thread::spawn(move || {
+        let Some(number) = signals.forever().next() else { return };
+        let number = usize::try_from(number).unwrap_or_default();
+        noted.store(number, Ordering::SeqCst);
+        std::thread::sleep(PATIENCE);
+        let _ = ratatui::try_restore();
+        std::process::exit(code(number).into());
+    });
+    Ok(())
 }

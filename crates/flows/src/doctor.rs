@@ -4,6 +4,7 @@
 mod disk;
 mod loops;
 mod memory;
+mod plugins;
 mod programs;
 mod settings;
 mod window;
@@ -33,11 +34,14 @@ pub fn gather(patient: &Patient<'_>) -> Facts {
     let project = patient.project;
     let client = client(patient.client);
     let found = settings::find(project, client.era());
-    let settings = settings::facts(&found, &client);
+    let all = plugins::find(&found);
+    let plugin = plugins::ours(project, &found, &all);
+    let settings = settings::facts(&found, &client, plugin.as_ref().map(|plugin| plugin.name.clone()));
     Facts {
         programs: programs::facts(project, &found),
+        plugin,
         memory: memory::facts(project, &found),
-        loops: loops::facts(project, &found),
+        loops: loops::facts(project, &found, &all),
         disk: disk::facts(project, &found),
         window: window::facts(patient, &found),
         faults: faults_of(patient),

@@ -51,9 +51,13 @@ pub(crate) fn run(mut command: Command, terms: Terms<'_>) -> Outcome {
     let stdout = Collected::from(child.stdout.take(), terms.most_output);
     let stderr = Collected::from(child.stderr.take(), terms.most_output);
     feed(&mut child, terms.input);
+    let started = Instant::now();
     let mut outcome = wait(&mut child, terms.deadline, terms.patience, terms.give_up);
-    outcome.stdout = stdout.so_far(OUTPUT_PATIENCE);
-    outcome.stderr = stderr.so_far(OUTPUT_PATIENCE);
+    // Who waits for both waits once, and not much longer than until the deadline.
+    let left = terms.deadline.saturating_sub(started.elapsed()).max(terms.patience);
+    let until = Instant::now() + left.min(OUTPUT_PATIENCE);
+    outcome.stdout = stdout.so_far(until);
+    outcome.stderr = stderr.so_far(until);
     outcome
 }
 
@@ -115,8 +119,8 @@ impl Collected {
     }
 
     /// Everything if the stream ends in time, else what has come so far.
-    fn so_far(self, patience: Duration) -> Vec<u8> {
-        let _ = self.at_end.recv_timeout(patience);
+    fn so_far(self, until: Instant) -> Vec<u8> {
+        let _ = self.at_end.recv_timeout(until.saturating_duration_since(Instant::now()));
         locked(&self.bytes).take().unwrap_or_default()
     }
 }

@@ -82,21 +82,31 @@ pub fn count(folder: &Path, deadline: Duration) -> Counted {
     // Submodules would each start a git of their own.
     let arguments =
         ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty"];
-    let outcome = crate::ask(asking(folder, &arguments), None, deadline);
+    let mut command = asking(folder, &arguments);
+    // What else is shown is read off the repository that the folder lies in.
+    for name in ELSEWHERE {
+        command.env_remove(name);
+    }
+    let outcome = crate::ask(command, None, deadline);
     match outcome {
         Outcome { timed_out: true, .. } => Counted::Late,
         outcome if outcome.succeeded() => {
-            Counted::As(parse_counts(&String::from_utf8_lossy(&outcome.stdout)))
+            let output = String::from_utf8_lossy(&outcome.stdout);
+            let branch = output.lines().find_map(|line| line.strip_prefix("# branch.head "));
+            Counted::As(parse_counts(&output), branch.unwrap_or_default().to_owned())
         }
         _ => Counted::Nothing,
     }
 }
 
+/// What leads git to another repository than the one that its folder lies in.
+const ELSEWHERE: [&str; 4] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"];
+
 /// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Counted {
-    /// It answered.
-    As(GitCounts),
+    /// It answered, and named the branch.
+    As(GitCounts, String),
     /// It was ended at its deadline.
     Late,
     /// There is no git, or it knows no repository there.

@@ -138,9 +138,18 @@ pub fn tell(arguments: &[String], folder: &Path, input: &[u8], deadline: Duratio
     child::run(command, Terms { input: Some(input.to_owned()), ..Terms::within(deadline) })
 }
 
-/// Asks a program (no shell) for a few words, with these bytes on its standard input. The status line waits for it:
-/// past its deadline it has no time to tidy up.
-pub fn ask_program(arguments: &[String], folder: &Path, input: &[u8], deadline: Duration) -> Outcome {
+/// Asks programs (no shell) for a few words, all at once, with these bytes on the standard input of each. The status line
+/// waits for them: past its deadline none has time to tidy up.
+pub fn ask_programs(asked: &[(&[String], Duration)], folder: &Path, input: &[u8]) -> Vec<Outcome> {
+    std::thread::scope(|scope| {
+        let ask =
+            |&(arguments, deadline)| scope.spawn(move || ask_program(arguments, folder, input, deadline));
+        let at_work: Vec<_> = asked.iter().map(ask).collect();
+        at_work.into_iter().map(|one| one.join().unwrap_or_default()).collect()
+    })
+}
+
+fn ask_program(arguments: &[String], folder: &Path, input: &[u8], deadline: Duration) -> Outcome {
     let Some((program, arguments)) = arguments.split_first() else {
         return Outcome { trouble: Some("no program is named".into()), ..Outcome::default() };
     };
@@ -223,6 +232,20 @@ mod tests {
         assert!(outcome.succeeded());
         assert_eq!((outcome.stdout.as_slice(), outcome.stderr.as_slice()), (&b"said\n"[..], &b"oops\n"[..]));
         assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn who_is_only_asked_is_not_waited_for_because_a_daemon_holds_the_pipes() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = words(&["sh", "-c", "echo said; sleep 9 &"]);
+        let is_quick = || {
+            let started = Instant::now();
+            let outcome = ask_program(&asked, folder.path(), b"", Duration::from_millis(100));
+            assert!(outcome.timed_out || outcome.stdout == b"said\n", "{outcome:?}");
+            // For each of the two streams others wait half a second.
+            started.elapsed() < Duration::from_millis(900)
+        };
+        assert!((0..5).any(|_| is_quick()));
     }
 
     #[test]

@@ -149,13 +149,16 @@ mod tests {
 
     #[test]
     fn what_a_dead_session_left_behind_is_ended_and_nobody_else() {
+        // The same test may be at work elsewhere on the machine.
+        let run = format!("left-{}", own_pid());
         let sleeper = |session: &str| {
             let mut command = std::process::Command::new("sleep");
-            command.arg("60").env("PLIMSOLL_RUN_ID", "left").env("CLAUDE_CODE_SESSION_ID", session);
+            command.arg("60").env("PLIMSOLL_RUN_ID", &run).env("CLAUDE_CODE_SESSION_ID", session);
             command.spawn().unwrap()
         };
         let (mut ours, mut theirs) = (sleeper("s1"), sleeper("s2"));
-        let settings = ["PLIMSOLL_RUN_ID=left", "CLAUDE_CODE_SESSION_ID=s1"];
+        let belongs = format!("PLIMSOLL_RUN_ID={run}");
+        let settings = [belongs.as_str(), "CLAUDE_CODE_SESSION_ID=s1"];
         assert_eq!(left_behind(settings).len(), 1);
         end_left_behind(settings, Duration::from_millis(100));
         assert!(left_behind(settings).is_empty());

@@ -5,6 +5,7 @@ mod disk;
 mod faults;
 mod loops;
 mod memory;
+mod plugin;
 mod programs;
 mod run;
 mod settings;
@@ -15,6 +16,7 @@ pub use disk::{DiskFacts, FileSystem, Folder, Lock};
 pub use faults::{ClientFault, FaultFacts};
 pub use loops::{KNOWN_STATE_FILES, LoopFacts, StopHook};
 pub use memory::{MemoryFacts, Server};
+pub use plugin::PluginFacts;
 pub use programs::{Named, ProgramFacts, Standing};
 pub use run::{RunFacts, Work};
 pub use settings::{Scope, SettingsFacts, SettingsFile, switched_off};
@@ -112,6 +114,8 @@ pub struct Facts {
     pub client: ClientFacts,
     /// The client's settings.
     pub settings: SettingsFacts,
+    /// Our plugin, where it is switched on.
+    pub plugin: Option<PluginFacts>,
     /// What the working memory needs, where it is installed.
     pub memory: Option<MemoryFacts>,
     /// Other loops.
@@ -128,11 +132,13 @@ pub struct Facts {
 
 /// Looks at everything, in the order in which it would stop a night.
 pub fn examine(facts: &Facts) -> Vec<Section> {
+    let plugin = facts.plugin.as_ref().map(|plugin| plugin::section(plugin, &facts.programs.version));
     let memory = facts.memory.as_ref().map(memory::section);
     [
         Some(programs::section(&facts.programs)),
         Some(client::section(&facts.client)),
         Some(settings::section(&facts.settings)),
+        plugin,
         memory,
         Some(loops::section(&facts.loops)),
         Some(disk::section(&facts.disk)),

@@ -221,6 +221,9 @@ pub struct GitRecord {
     /// True when it did not answer in time then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+    /// The branch as git named it, where the files do not tell.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub branch: String,
 }
 
 /// What one `git status` counts.

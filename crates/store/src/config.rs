@@ -63,6 +63,13 @@ pub fn client_folder() -> Option<PathBuf> {
         .or_else(|| environment::home().map(|home| home.join(".claude")))
 }
 
+/// The file in which the client keeps what it remembers, and some settings: beside its folder, or in a folder of the
+/// user's choice.
+fn client_state() -> Option<PathBuf> {
+    let folder = environment::variable("CLAUDE_CONFIG_DIR").map(PathBuf::from).or_else(environment::home);
+    folder.map(|folder| folder.join(".claude.json"))
+}
+
 /// The client's own keys that move the ceiling: the nearest file that speaks wins.
 pub fn client_settings(project: &Project) -> ClientSettings {
     let home = client_folder();
@@ -71,7 +78,7 @@ pub fn client_settings(project: &Project) -> ClientSettings {
         Some(project.root().join(".claude/settings.local.json")),
         Some(project.root().join(".claude/settings.json")),
         home.as_ref().map(|folder| folder.join("settings.json")),
-        environment::home().map(|folder| folder.join(".claude.json")),
+        client_state(),
     ];
     for path in nearest_first.into_iter().flatten() {
         let Ok(Some(bytes)) = disk::read(&path) else { continue };

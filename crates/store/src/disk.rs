@@ -208,6 +208,11 @@ pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }
 
+/// True when there is a file of bytes, also behind a link: no folder, pipe or device.
+pub fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
 /// True when a link lies at the path, wherever it leads.
 pub fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink())

@@ -217,7 +217,8 @@ fn git_folder_at(dot_git: &Path) -> Option<PathBuf> {
     if disk::is_folder(dot_git) {
         return Some(dot_git.to_owned());
     }
-    let text = disk::read_text(dot_git).ok().flatten()?;
+    // A pipe of that name would keep us waiting for ever.
+    let text = disk::read_text(Some(dot_git).filter(|path| disk::is_file(path))?).ok().flatten()?;
     let target = Path::new(text.trim().strip_prefix("gitdir:")?.trim()).to_owned();
     Some(dot_git.parent()?.join(target)).filter(|folder| disk::is_folder(folder))
 }

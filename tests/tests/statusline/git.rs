@@ -165,3 +165,44 @@ fn a_repository_that_is_slow_keeps_its_old_counts_and_is_left_in_peace() {
     let_time_pass(&world, 6);
     assert_eq!(shown(), "⎇ main !1 ~ │ Haiku 4.5", "older counts, and marked so");
 }
+
+#[test]
+fn another_repository_in_the_environment_is_not_mixed_with_this_one() {
+    let world = World::new();
+    world.write(".git/info/exclude", ".claude/\n");
+    let other = world.home().join("other");
+    world
+        .command("git", &["init", "-q", "-b", "theirs", &other.display().to_string()])
+        .run()
+        .expect_success();
+    std::fs::write(other.join("new"), "").unwrap();
+    let shown = line(&world, &json!({"lines": [["git"]], "segments": {"git": {"timeout_ms": 5000}}}))
+        .env("GIT_DIR", other.join(".git").display().to_string())
+        .env("GIT_WORK_TREE", other.display().to_string());
+    assert_eq!(shown.run().expect_success().stdout.trim(), "⎇ main");
+}
+
+#[test]
+fn a_branch_that_stands_in_no_file_is_told_by_git() {
+    let world = World::new();
+    let path = scripted_git(&world);
+    let answers = world.home().join("programs/git");
+    let script = std::fs::read_to_string(&answers).unwrap() + "echo '# branch.head topic'\n";
+    executable(&answers, &script);
+    // As `git init --ref-format=reftable` writes it.
+    world.write(".git/HEAD", "ref: refs/heads/.invalid\n");
+    let look = json!({"lines": [["git"]], "segments": {"git": {"format": "{branch}", "timeout_ms": 5000}}});
+    let shown = || line(&world, &look).env("PATH", &path).run().expect_success().stdout.trim().to_owned();
+    assert_eq!((shown(), shown(), calls(&world)), ("topic".to_owned(), "topic".to_owned(), 1));
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_of_gits_keeps_nobody_waiting() {
+    let world = World::new();
+    world.command("mkfifo", &[&world.path("pipe").display().to_string()]).run().expect_success();
+    std::fs::rename(world.path("pipe"), world.path(".git/HEAD")).unwrap();
+    assert_eq!(
+        line(&world, &json!({"lines": [["git", "model"]]})).run().expect_success().stdout.trim(),
+        "Haiku 4.5"
+    );
+}

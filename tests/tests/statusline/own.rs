@@ -42,6 +42,18 @@ fn a_value_is_taken_from_the_payload_or_from_a_program_in_time() {
 }
 
 #[test]
+fn programs_are_asked_all_at_once() {
+    let world = World::new();
+    // Each waits until the other has begun.
+    let meets = |own: &str, other: &str| {
+        let script = format!("touch {own}; until [ -e {other} ]; do sleep 0.01; done; echo {own}");
+        json!({"command": ["sh", "-c", script], "timeout_ms": 5000})
+    };
+    let look = json!({"lines": [["a", "b"]], "segments": {"a": meets("a", "b"), "b": meets("b", "a")}});
+    assert_eq!(line(&world, &look).run().expect_success().stdout.trim(), "a │ b");
+}
+
+#[test]
 fn settings_that_make_no_sense_are_named_in_the_line_and_everything_else_is_shown() {
     let world = World::new();
     let shown = line(&world, &json!({"lines": [["modell"]]})).run().expect_success().stdout;

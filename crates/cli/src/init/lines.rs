@@ -62,6 +62,9 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
         Excluded::NoRepository => Some("Not a git repository: no exclude file to write.".to_owned()),
         Excluded::Already(_) => None,
     }));
+    if report.excluded.is_none() {
+        lines.push("What is noted of sessions and their handoffs lies in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.".to_owned());
+    }
     lines
         .push("Sessions that are already open keep their old hooks. Next: `plimsoll run --help`.".to_owned());
     joined(&lines)

@@ -20,16 +20,21 @@ pub(super) fn facts(project: &Project, found: &Files) -> Option<MemoryFacts> {
     let folder = if by_user { config::client_folder()? } else { project.root().join(".claude") };
     let agent = folder.join("agents").join(format!("{}.md", agent::NAME));
     let list = project.root().join(".mcp.json");
-    let (variable, _) = memory_variable();
-    let of_settings = found.iter().find_map(|one| one.said()?.env.get(&variable).cloned());
     Some(MemoryFacts {
         server: server(&disk::read_text(&list).ok().flatten().unwrap_or_default(), by_user),
         list: shown(project, &list),
         refused_by: found.iter().find(|one| refuses(one)).map(|one| one.path.clone()),
         has_agent: disk::exists(&agent),
         agent: shown(project, &agent),
-        depth: of_settings.or_else(|| environment::variable(&variable)).and_then(|depth| depth.parse().ok()),
+        depth: depth(found),
     })
+}
+
+/// How deep agents may nest; none if nobody says.
+pub(super) fn depth(found: &Files) -> Option<u64> {
+    let (variable, _) = memory_variable();
+    let of_settings = found.iter().find_map(|one| one.said()?.env.get(&variable).cloned());
+    of_settings.or_else(|| environment::variable(&variable)).and_then(|depth| depth.parse().ok())
 }
 
 fn server(list: &str, by_user: bool) -> Server {

@@ -59,6 +59,6 @@ fn unreadable(project: &Project, scope: Scope, path: &Path, why: String) -> Sett
 }
 
 /// What is to be judged.
-pub(super) fn facts(found: &Files, client: &ClientFacts) -> SettingsFacts {
-    SettingsFacts { files: found.to_vec(), client: client.numbers(), era: Some(client.era()) }
+pub(super) fn facts(found: &Files, client: &ClientFacts, plugin: Option<String>) -> SettingsFacts {
+    SettingsFacts { files: found.to_vec(), client: client.numbers(), era: Some(client.era()), plugin }
 }

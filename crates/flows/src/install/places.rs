@@ -56,10 +56,10 @@ impl Places {
     }
 }
 
-/// Every settings file that the client reads in a project.
+/// Every settings file that the client reads in a project; the first rules over the others.
 pub(crate) fn settings_files(project: &Path) -> impl Iterator<Item = PathBuf> {
     let user = config::client_folder().map(|directory| directory.join("settings.json"));
-    let own = [".claude/settings.json", ".claude/settings.local.json"].map(|name| project.join(name));
+    let own = [".claude/settings.local.json", ".claude/settings.json"].map(|name| project.join(name));
     own.into_iter().chain(user)
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Options, RunError};
 use crate::install::command_for;
+use crate::install::places::{hooks_in, settings_files};
 use protocol::settings::{self, Era, Parts, agent, servers};
 use std::time::Duration;
 use store::{Project, StoreError, disk, environment, lock, state_file};
@@ -160,15 +161,8 @@ fn memory_arguments(project: &Project, options: &Options) -> Result<Vec<String>,
 /// How a hook program is named: as the settings that the client reads here name it, for only an identical entry
 /// runs once; else where it lies.
 fn spelling(project: &Project) -> impl Fn(&str) -> String {
-    let user = environment::home().map(|home| home.join(".claude/settings.json"));
-    let files =
-        [".claude/settings.local.json", ".claude/settings.json"].map(|name| project.root().join(name));
-    let installed: Vec<settings::OurHook> = files
-        .into_iter()
-        .chain(user)
-        .filter_map(|file| disk::read_text(&file).ok().flatten())
-        .flat_map(|text| settings::our_hooks(&text).unwrap_or_default())
-        .collect();
+    let installed: Vec<settings::OurHook> =
+        settings_files(project.root()).flat_map(|file| hooks_in(&file)).collect();
     move |program| {
         let same = installed.iter().find(|hook| hook.program == program);
         let works = same.filter(|hook| environment::find_program(&hook.command).is_some());

@@ -18,17 +18,25 @@ const PEACE_MS: i64 = 60_000;
 /// The fields for which git is asked.
 const COUNTED: [&str; 6] = ["ahead", "behind", "conflicts", "staged", "modified", "untracked"];
 
+/// HEAD where the branch stands in a table that only git reads (`--ref-format=reftable`).
+const UNTOLD: &str = "ref: refs/heads/.invalid";
+
 /// The repository of the working directory; none outside one.
 pub(super) fn look(call: &Call<'_>, folder: &Path, record: &mut StatusRecord) -> Option<GitView> {
     let git = git_folder_of(folder)?;
     let head = read(&git.join("HEAD"))?;
     let mut view = standing(&git, &head);
     let look = &call.settings.statusline;
-    if COUNTED.iter().any(|field| look.asks_for(Kind::Git, field)) {
+    let is_told = head != UNTOLD;
+    if !is_told || COUNTED.iter().any(|field| look.asks_for(Kind::Git, field)) {
         let state = format!("{head} {}", index_time(&git));
         let known = record.git.take().filter(|known| Path::new(&known.folder) == folder);
         let asked = ask(folder, state, known, look.timeout(Kind::Git.name()));
         (view.counts, view.stale) = (asked.counts, asked.late);
+        if !is_told {
+            view.detached = asked.branch == "(detached)";
+            view.branch = if asked.branch.is_empty() { "?".to_owned() } else { asked.branch.clone() };
+        }
         record.git = Some(asked);
     }
     Some(view)
@@ -43,13 +51,15 @@ fn ask(folder: &Path, state: String, known: Option<GitRecord>, deadline: std::ti
             return known.clone();
         }
     }
-    let before = known.and_then(|known| known.counts);
-    let (counts, late) = match launcher::git::count(folder, deadline) {
-        Counted::As(counts) => (Some(counts), false),
-        Counted::Late => (before, true),
-        Counted::Nothing => (None, false),
+    let known = known.unwrap_or_default();
+    let (counts, branch, late) = match launcher::git::count(folder, deadline) {
+        Counted::As(counts, branch) => (Some(counts), branch, false),
+        Counted::Late => (known.counts, known.branch, true),
+        Counted::Nothing => (None, String::new(), false),
     };
-    GitRecord { folder: folder.to_string_lossy().into_owned(), state, counts, asked_at: now, late }
+    // What the files tell is not kept.
+    let branch = if state.starts_with(UNTOLD) { branch } else { String::new() };
+    GitRecord { folder: folder.to_string_lossy().into_owned(), state, counts, asked_at: now, late, branch }
 }
 
 /// Branch, worktree and what goes on, off the files.
@@ -90,8 +100,12 @@ fn other_action(git: &Path) -> Option<String> {
     marks.into_iter().find(|(file, _)| disk::exists(&git.join(file))).map(|(_, action)| action.to_owned())
 }
 
+/// A pipe of that name would keep us waiting for ever.
 fn read(path: &Path) -> Option<String> {
-    disk::read_text(path).ok().flatten().map(|text| text.trim().to_owned())
+    disk::read_text(Some(path).filter(|path| disk::is_file(path))?)
+        .ok()
+        .flatten()
+        .map(|text| text.trim().to_owned())
 }
 
 fn index_time(git: &Path) -> u128 {

@@ -12,6 +12,7 @@ use session::statusline::{Kind, Segment};
 use session::{SessionRecord, Status};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 use store::{clock, environment, faults, memory, sessions, state_file};
 
 /// So long a fault of a hook is shown.
@@ -136,23 +137,22 @@ impl Call<'_> {
     fn own(&self) -> BTreeMap<String, Result<String, String>> {
         let look = &self.settings.statusline;
         let names = look.lines.iter().flatten();
-        names
-            .filter_map(|name| {
-                let segment = look.of(name).filter(|_| Kind::named(name).is_none())?;
-                Some((name.to_string(), self.value(name, segment)))
-            })
-            .collect()
+        let own: BTreeMap<&str, &Segment> = names
+            .filter_map(|name| Some((name.as_ref(), look.of(name).filter(|_| Kind::named(name).is_none())?)))
+            .collect();
+        let commands = own.iter().filter(|(_, segment)| segment.pointer.is_none());
+        let commands: Vec<(&str, &[String])> =
+            commands.filter_map(|(name, segment)| Some((*name, segment.command.as_deref()?))).collect();
+        let mut values: BTreeMap<String, Result<String, String>> = own
+            .iter()
+            .map(|(name, segment)| ((*name).to_owned(), self.pointed_at(segment.pointer.as_deref())))
+            .collect();
+        values.extend(self.printed_by(&commands));
+        values
     }
 
-    fn value(&self, name: &str, segment: &Segment) -> Result<String, String> {
-        match (&segment.pointer, &segment.command) {
-            (Some(pointer), _) => self.pointed_at(pointer),
-            (None, Some(command)) => self.printed_by(command, self.settings.statusline.timeout(name)),
-            (None, None) => Err("it has no pointer and no command".to_owned()),
-        }
-    }
-
-    fn pointed_at(&self, pointer: &str) -> Result<String, String> {
+    fn pointed_at(&self, pointer: Option<&str>) -> Result<String, String> {
+        let pointer = pointer.ok_or("it has no pointer and no command")?;
         let document = session::text::json_value(&String::from_utf8_lossy(self.input));
         match document.pointer(pointer) {
             None | Some(serde_json::Value::Null) => Err(format!("the client tells nothing at {pointer}")),
@@ -161,21 +161,28 @@ impl Call<'_> {
         }
     }
 
-    fn printed_by(&self, command: &[String], deadline: std::time::Duration) -> Result<String, String> {
-        let outcome = launcher::ask_program(command, self.project.root(), self.input, deadline);
-        if outcome.timed_out {
-            return Err(format!("it took longer than {} ms", deadline.as_millis()));
-        }
-        if let Some(trouble) = outcome.trouble {
-            return Err(trouble);
-        }
-        match outcome.code {
-            Some(0) => {
-                Ok(String::from_utf8_lossy(&outcome.stdout).lines().next().unwrap_or_default().to_owned())
-            }
-            Some(code) => Err(format!("it exited with {code}")),
-            None => Err("a signal ended it".to_owned()),
-        }
+    /// All programs are asked at once: the line waits for the slowest alone.
+    fn printed_by(&self, commands: &[(&str, &[String])]) -> Vec<(String, Result<String, String>)> {
+        let deadline = |name: &str| self.settings.statusline.timeout(name);
+        let asked: Vec<(&[String], Duration)> =
+            commands.iter().map(|(name, command)| (*command, deadline(name))).collect();
+        let outcomes = launcher::ask_programs(&asked, self.project.root(), self.input);
+        let said = commands.iter().zip(outcomes);
+        said.map(|((name, _), outcome)| ((*name).to_owned(), printed(outcome, deadline(name)))).collect()
+    }
+}
+
+fn printed(outcome: launcher::Outcome, deadline: Duration) -> Result<String, String> {
+    if outcome.timed_out {
+        return Err(format!("it took longer than {} ms", deadline.as_millis()));
+    }
+    if let Some(trouble) = outcome.trouble {
+        return Err(trouble);
+    }
+    match outcome.code {
+        Some(0) => Ok(String::from_utf8_lossy(&outcome.stdout).lines().next().unwrap_or_default().to_owned()),
+        Some(code) => Err(format!("it exited with {code}")),
+        None => Err("a signal ended it".to_owned()),
     }
 }
 

@@ -35,7 +35,7 @@ pub struct MemoryFacts {
 }
 
 /// So deep do frames go.
-const DEPTH: u64 = 5;
+pub(super) const DEPTH: u64 = 5;
 
 pub(super) fn section(facts: &MemoryFacts) -> Section {
     let again = "run `plimsoll init --memory` again";

@@ -76,6 +76,8 @@ pub struct SettingsFacts {
     pub client: Option<(u32, u32, u32)>,
     /// The template that it understands.
     pub era: Option<Era>,
+    /// Our plugin, where it is switched on.
+    pub plugin: Option<String>,
 }
 
 /// The first client to which one unknown event is no reason to drop every hook of a file.
@@ -102,6 +104,7 @@ pub fn switched_off<'f>(files: impl IntoIterator<Item = (&'f str, &'f Survey)>) 
 
 pub(super) fn section(facts: &SettingsFacts) -> Section {
     let mut findings: Vec<Finding> = facts.files.iter().filter_map(unreadable).collect();
+    findings.extend(readable(facts).filter_map(bad_status_line));
     findings.extend(off(facts));
     findings.extend(facts.files.iter().filter_map(|file| unknown_events(facts, file)));
     findings.extend(facts.files.iter().flat_map(|file| entries(facts, file)));
@@ -111,6 +114,9 @@ pub(super) fn section(facts: &SettingsFacts) -> Section {
         .filter(|(_, survey)| !survey.ours.is_empty())
         .map(|(file, _)| format!("{} ({})", file.path, file.scope.words()))
         .collect();
+    if let Some(plugin) = facts.plugin.as_ref().filter(|_| with_ours.is_empty()) {
+        return Section::new("Settings", format!("hooks from the plugin {plugin}"), findings);
+    }
     if with_ours.is_empty() {
         let what = "our hooks are in no settings file: ordinary sessions are not measured (`plimsoll run` brings its own)";
         findings.push(Finding::warning("settings.none", what, "run `plimsoll init`"));
@@ -128,6 +134,13 @@ fn unreadable(file: &SettingsFile) -> Option<Finding> {
     let what =
         format!("the file does not parse ({place}): the client takes nothing of it, hooks least of all");
     Some(Finding::problem("settings.unreadable", what, "mend the file").at(file.path.clone()))
+}
+
+fn bad_status_line((file, survey): (&SettingsFile, &Survey)) -> Option<Finding> {
+    let what = "\"statusLine\" is no object with a \"command\": the client takes nothing of the file, hooks least of all";
+    let todo = "take it out, or write {\"type\": \"command\", \"command\": \"plimsoll-statusline\"}";
+    let finding = || Finding::problem("settings.bad_status_line", what, todo).at(file.path.clone());
+    survey.bad_status_line.then(finding)
 }
 
 fn off(facts: &SettingsFacts) -> Vec<Finding> {

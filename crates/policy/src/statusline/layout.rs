@@ -46,9 +46,9 @@ const MARGIN: usize = 4;
 /// As much of a line as fits.
 pub(super) fn fit<'a>(mut shown: Vec<Piece<'a>>, view: &View, look: &StatusLine) -> Vec<Piece<'a>> {
     let Some(room) = view.columns.map(|columns| columns.saturating_sub(MARGIN)) else { return shown };
-    let between = theme::separator(look).width();
     for step in &STEPS {
-        if width(&shown, between) <= room {
+        let between = theme::room_between(shown.len(), look, view.colour);
+        if between + shown.iter().map(|piece| piece.text.width()).sum::<usize>() <= room {
             break;
         }
         shown = shown.into_iter().filter_map(|piece| after(step, piece, view)).collect();
@@ -64,9 +64,4 @@ fn after<'a>(step: &Step, piece: Piece<'a>, view: &View) -> Option<Piece<'a>> {
         Step::Bar if piece.kind == Some(Kind::Load) => piece.narrowed(view),
         _ => Some(piece),
     }
-}
-
-fn width(shown: &[Piece<'_>], between: usize) -> usize {
-    let texts: usize = shown.iter().map(|piece| piece.text.width()).sum();
-    texts + between * shown.len().saturating_sub(1)
 }

@@ -4,7 +4,7 @@ use super::{CacheView, LimitView, View, level, load};
 use session::level::Level;
 use session::memory::Pressure;
 use session::statusline::{Colour, Format, Kind, Segment, StatusLine, format};
-use session::text::{clip, for_terminal, tokens};
+use session::text::{clip, clip_start, for_terminal, tokens};
 
 /// How a segment stands, which is how it is painted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,9 +95,10 @@ fn fields(kind: Kind, view: &View, said: Option<&Segment>) -> Result<(Fields, To
         ],
         Kind::Effort => vec![("level", name(view.effort.as_ref(), told("effort (some models have none)"))?)],
         Kind::Directory => {
-            let path = name(view.directory.as_ref(), told("working directory"))?;
+            let path = for_terminal(view.directory.as_deref().unwrap_or_default());
+            let path = Some(path).filter(|path| !path.is_empty()).ok_or_else(|| told("working directory"))?;
             let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
-            vec![("name", clip(last, 40)), ("path", path.clone())]
+            vec![("name", clip(last, 40)), ("path", clip_start(&path, 80))]
         }
         Kind::Git => return git(view),
         Kind::Load => return Ok(load(view, CELLS)),
@@ -156,7 +157,7 @@ fn name(text: Option<&String>, missing: String) -> Result<String, String> {
 }
 
 fn dollars(usd: f64) -> String {
-    format!("${usd:.2}")
+    clip(&format!("${usd:.2}"), 12)
 }
 
 fn threshold(value: f64, said: Option<&Segment>, usual: Option<(f64, f64)>) -> Tone {
@@ -207,7 +208,7 @@ fn git(view: &View) -> Result<(Fields, Tone), String> {
                 .as_deref()
                 .map_or(String::new(), |name| format!("worktree {}", clip(&for_terminal(name), 24))),
         ),
-        ("action", git.action.clone().unwrap_or_default()),
+        ("action", clip(&for_terminal(git.action.as_deref().unwrap_or_default()), 24)),
         ("ahead", count(known.ahead)),
         ("behind", count(known.behind)),
         ("conflicts", count(known.conflicts)),
@@ -296,7 +297,9 @@ fn limit(limit: Option<&LimitView>, said: Option<&Segment>) -> Result<(Fields, T
     let limit = limit
         .ok_or("the client tells no such limit (it does with a subscription, after the first answer)")?;
     let percent = limit.percent.ok_or("the client does not say how much of it is used")?;
-    let fields =
-        vec![("percent", format!("{percent:.0}%")), ("reset", limit.reset.clone().unwrap_or_default())];
+    let fields = vec![
+        ("percent", format!("{:.0}%", percent.min(999.0))),
+        ("reset", limit.reset.clone().unwrap_or_default()),
+    ];
     Ok((fields, threshold(percent, said, Some(LIMIT_WARN_ALARM))))
 }

@@ -299,3 +299,47 @@ fn each_theme_paints_and_without_colours_none_does() {
         render(&coloured, &of(Theme::Colour, Background::Light))
     );
 }
+
+#[test]
+fn a_folder_far_down_is_named_by_its_own_name() {
+    let mut view = view(43);
+    view.directory = Some(format!("~/{}/project", "deep/".repeat(30)));
+    assert_eq!(shown("directory", &view), Ok("project".into()));
+    let whole = look(r#"{"lines": [["directory"]], "segments": {"directory": {"format": "{path}"}}}"#);
+    let line = render(&view, &whole);
+    assert!(line.starts_with('…') && line.ends_with("/project") && line.chars().count() == 80, "{line}");
+}
+
+#[test]
+fn a_repository_that_is_a_strangers_paints_nothing_of_its_own() {
+    let mut view = view(43);
+    let evil = "\u{1b}[31mrebase\u{1b}]0;title\u{7}\nx 2/5";
+    view.git = Some(GitView { branch: evil.into(), worktree: Some(evil.into()), ..GitView::default() });
+    view.git.as_mut().unwrap().action = Some(evil.into());
+    let line = render(&view, &look(r#"{"lines": [["git"]]}"#));
+    assert!(!line.contains(char::is_control), "{line:?}");
+}
+
+#[test]
+fn blocks_of_colour_fit_where_the_rest_does() {
+    for separator in ["null", r#""""#, r#"" a long one ""#] {
+        let look = look(&format!(r#"{{"theme": "powerline", "separator": {separator}}}"#));
+        for (columns, colour) in (30..130).flat_map(|columns| [(columns, true), (columns, false)]) {
+            let line = render(&View { columns: Some(columns), colour, ..view(43) }, &look);
+            let letters: String = line
+                .split('\u{1b}')
+                .enumerate()
+                .map(|(part, text)| if part == 0 { text } else { text.split_once('m').unwrap().1 })
+                .collect();
+            assert!(letters.width() <= columns - 4, "{columns} {separator}: {letters}");
+        }
+    }
+}
+
+#[test]
+fn a_figure_that_makes_no_sense_does_not_fill_the_line() {
+    let mut view = view(43);
+    view.cost_usd = Some(1e300);
+    view.weekly = Some(LimitView { percent: Some(1e300), reset: None });
+    assert!(render(&view, &StatusLine::default()).chars().count() < 140);
+}

@@ -2,15 +2,23 @@
 
 use super::segments::{Piece, Tone};
 use session::statusline::{Background, Colour, Kind, StatusLine, Theme};
+use unicode_width::UnicodeWidthStr;
 
 /// What stands between two segments.
-pub(super) fn separator(look: &StatusLine) -> &str {
+fn separator(look: &StatusLine) -> &str {
     match (&look.separator, look.theme) {
         (Some(own), _) => own,
         (None, Theme::Plain) => " | ",
-        (None, Theme::Colour) => " │ ",
-        // An arrow, and the room on both of its sides.
-        (None, Theme::Powerline) => "   ",
+        (None, Theme::Colour | Theme::Powerline) => " │ ",
+    }
+}
+
+/// The cells that so many segments need beside their own.
+pub(super) fn room_between(count: usize, look: &StatusLine, colour: bool) -> usize {
+    match look.theme {
+        // Each has room on both of its sides, and an arrow behind it.
+        Theme::Powerline if colour => 3 * count,
+        _ => separator(look).width() * count.saturating_sub(1),
     }
 }
 
@@ -18,9 +26,7 @@ pub(super) fn separator(look: &StatusLine) -> &str {
 pub(super) fn paint(shown: &[Piece<'_>], look: &StatusLine, colour: bool) -> String {
     match look.theme {
         Theme::Powerline if colour => powerline(shown, look.background),
-        Theme::Powerline => {
-            joined(shown, look.separator.as_deref().unwrap_or(" │ "), |piece| piece.text.clone())
-        }
+        Theme::Powerline => joined(shown, separator(look), |piece| piece.text.clone()),
         Theme::Plain => joined(shown, separator(look), |piece| ascii(&piece.text)),
         Theme::Colour => joined(shown, separator(look), |piece| {
             let own = piece.colour.or_else(|| piece.kind.and_then(|kind| usual(kind, look.background)));

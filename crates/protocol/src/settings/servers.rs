@@ -59,6 +59,13 @@ pub fn entry(existing: &str) -> Result<Option<Entry>, Unreadable> {
     Ok(find(&body)?.map(|found| whose(&body, &found)))
 }
 
+/// What the server of our name is started by, where the list says so.
+pub fn command(existing: &str) -> Option<String> {
+    let (_, body) = start(existing);
+    let server = text::value(&body, &find(&body).ok()??);
+    Some(server.get("command")?.as_str()?.to_owned())
+}
+
 /// Puts our server in; one of ours with another path is brought up to date, any other entry of that name stays.
 pub fn install(existing: &str, command_for: &dyn Fn(&str) -> String) -> Result<Joined, Unreadable> {
     let (mark, body) = start(existing);

@@ -23,6 +23,8 @@ pub struct Survey {
     pub managed_hooks_only: bool,
     /// The status line.
     pub status_line: Option<StatusLine>,
+    /// There is one, and the client takes it for none: then it takes nothing of the file (observed on 2.1.329).
+    pub bad_status_line: bool,
     /// `enabledPlugins`, by name.
     pub plugins: BTreeMap<String, bool>,
     /// `disabledMcpjsonServers`.
@@ -123,6 +125,7 @@ fn of_keys(root: &Value) -> Survey {
             starts: first_word_or_whole(command),
             ours: is_ours(command, false),
         }),
+        bad_status_line: command.is_none() && root.get("statusLine").is_some(),
         // A plugin may have an object of options in the place of `true`.
         plugins: members("enabledPlugins")
             .map(|(name, on)| (name.clone(), on.as_bool() != Some(false)))

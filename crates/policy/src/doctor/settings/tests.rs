@@ -20,7 +20,12 @@ fn look(client: (u32, u32, u32), files: &[(Scope, &str)]) -> Section {
         survey: survey(text).map_err(|place| place.to_string()),
         differences: differences(text, era).unwrap_or_default(),
     };
-    section(&SettingsFacts { files: files.iter().map(file).collect(), client: Some(client), era: Some(era) })
+    section(&SettingsFacts {
+        files: files.iter().map(file).collect(),
+        client: Some(client),
+        era: Some(era),
+        plugin: None,
+    })
 }
 
 #[test]
@@ -35,6 +40,7 @@ fn each_trouble_of_the_settings_has_its_finding() {
     let on = r#"{"disableAllHooks": false}"#;
     let managed = r#"{"allowManagedHooksOnly": true}"#;
     let line = r#"{"statusLine": {"type": "command", "command": "starship"}}"#;
+    let bad_line = r#"{"statusLine": "starship"}"#;
     let old = (2, 0, 77);
     use Scope::{Local, Managed, Project, User};
     for (client, files, expected) in [
@@ -56,6 +62,7 @@ fn each_trouble_of_the_settings_has_its_finding() {
         ((2, 1, 101), vec![(Project, &modern)], vec!["settings.newer_than_client"]),
         (MODERN, vec![(Local, line), (Project, &modern)], vec!["settings.status_line_shadowed"]),
         (MODERN, vec![(Project, &modern), (User, line)], vec![]),
+        (MODERN, vec![(Project, &modern), (User, bad_line)], vec!["settings.bad_status_line"]),
     ] {
         let section = look(client, &files);
         assert_eq!(codes(&section), expected, "{section:#?}");
