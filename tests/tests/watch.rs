@@ -56,6 +56,21 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
+fn it_ends_when_its_terminal_is_gone() {
+    let world = world();
+    let line = "echo $$ > watch.pid; exec plimsoll status --watch";
+    let mut terminal = world.command("script", &["-qec", line, "/dev/null"]).spawn();
+    let shown = || terminal.stdout_so_far().contains("Item one");
+    world.wait_until(SOON, shown, "the screen is drawn");
+    let process = format!("/proc/{}/stat", world.read("watch.pid").trim());
+    assert!(std::path::Path::new(&process).exists(), "it is at work");
+    terminal.kill();
+    // Gone, or dead and not fetched yet.
+    let over = || std::fs::read_to_string(&process).map_or(true, |stat| stat.contains(") Z "));
+    world.wait_until(SOON, over, "it ends with its terminal");
+}
+
+#[test]
 fn without_a_terminal_it_says_what_to_use() {
     let finished = world().plimsoll(&["status", "--watch"]).run();
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
