@@ -137,7 +137,8 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
 /// After an end that can be gone on from: how.
 fn say_way_on(project: &Project) {
     let state = state_file::load(project, None).ok().flatten();
-    if let Some(state) = state.filter(|state| !matches!(state.status, Status::Completed | Status::Cancelled)) {
+    if let Some(state) = state.filter(|state| !matches!(state.status, Status::Completed | Status::Cancelled))
+    {
         say_error(&format!("to go on: {}", way_on(&state)));
     }
 }

@@ -180,9 +180,7 @@ impl Scene<'_> {
         };
         let handoff = handoff.as_deref();
         let (text, for_person) = match self.run {
-            Some(_) => {
-                (words::warning(percent, marks), Marker::Warning { level, percent }.to_string())
-            }
+            Some(_) => (words::warning(percent, marks), Marker::Warning { level, percent }.to_string()),
             None => (
                 words::advice(level, percent, marks, handoff),
                 words::advice_for_person(level, percent, marks, handoff),

@@ -20,7 +20,12 @@ pub(super) fn draw(desk: &Desk, frame: &mut Frame<'_>) {
     let top = preview.len() as u16 + 2;
     let keys = keys(usize::from(area.width));
     let key_lines = keys.len() as u16;
-    let parts = [Constraint::Length(top), Constraint::Min(3), Constraint::Length(6), Constraint::Length(1 + key_lines)];
+    let parts = [
+        Constraint::Length(top),
+        Constraint::Min(3),
+        Constraint::Length(6),
+        Constraint::Length(1 + key_lines),
+    ];
     let [above, list, about, below] = Layout::vertical(parts).areas(area);
     let theme = format!("{:?}, {:?}, {columns} columns", desk.look().theme, desk.look().background);
     let title =
