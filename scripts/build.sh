@@ -37,15 +37,18 @@ if [ -n "$other" ]; then
   export "$linker=${!linker:-rust-lld}"
 fi
 
+# Somebody who looks on sees it move.
+quiet=--quiet
+[ ! -t 2 ] || quiet=""
 # The server is built apart: what its libraries ask of the shared ones has no place in a hook.
 if [ -n "$target" ]; then
-  cargo build --quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll --bins
-  cargo build --quiet --release --locked --target "$target" -p plimsoll-mcp
+  cargo build $quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll --bins
+  cargo build $quiet --release --locked --target "$target" -p plimsoll-mcp
   echo "${CARGO_TARGET_DIR:-$PWD/target}/$target/release"
 else
   echo "the musl target is not to be had here: linking glibc statically" >&2
   export RUSTFLAGS="-C target-feature=+crt-static"
-  cargo build --quiet --release --locked -p plimsoll-hooks -p plimsoll --bins
-  cargo build --quiet --release --locked -p plimsoll-mcp
+  cargo build $quiet --release --locked -p plimsoll-hooks -p plimsoll --bins
+  cargo build $quiet --release --locked -p plimsoll-mcp
   echo "${CARGO_TARGET_DIR:-$PWD/target}/release"
 fi

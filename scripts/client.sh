@@ -10,6 +10,9 @@ if [ ! -x "$claude" ]; then
   command -v npm >/dev/null || { echo "missing: npm (Node.js 18 or newer). Debian: apt-get install npm; or https://nodejs.org" >&2; exit 1; }
   echo "installing @anthropic-ai/claude-code@$version into $folder" >&2
   mkdir -p "$folder"
-  npm install --prefix "$folder" --no-audit --no-fund --loglevel=error "@anthropic-ai/claude-code@$version" >&2
+  npm install --prefix "$folder" --no-audit --no-fund --loglevel=error "@anthropic-ai/claude-code@$version" >&2 || {
+    echo "npm could not install the client (its words are above). With a client of your own: plimsoll demo --client PATH" >&2
+    exit 1
+  }
 fi
 echo "$claude"

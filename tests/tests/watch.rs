@@ -66,8 +66,10 @@ fn it_ends_with_its_terminal() {
     terminal.wait_for("session 1/50", SOON);
     let pid = std::fs::read_to_string(world.path("pid")).unwrap();
     terminal.close();
-    let process = std::path::Path::new("/proc").join(pid.trim());
-    world.wait_until(SOON, || !process.exists(), "the end of a program whose terminal is gone");
+    let process = format!("/proc/{}/stat", pid.trim());
+    // Gone, or dead and not fetched yet.
+    let is_over = || std::fs::read_to_string(&process).map_or(true, |stat| stat.contains(") Z "));
+    world.wait_until(SOON, is_over, "the end of a program whose terminal is gone");
 }
 
 #[test]

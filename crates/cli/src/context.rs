@@ -81,7 +81,7 @@ fn age_seconds(reading: &Reading) -> Option<i64> {
 
 fn text(measurement: &Measurement, whose: Option<&Whose>, settings: &Settings) -> String {
     let Some(whose) = whose else {
-        return "Context: ? (no session is known here)".to_owned();
+        return "Context: ? (no session is known here: one is after its first answer, with the hooks of `plimsoll init`)".to_owned();
     };
     let reading = measurement.reading.as_ref();
     let view = View {

@@ -54,7 +54,9 @@ fn play(client: &Path, keep: bool) -> Result<bool, String> {
     let stage = Stage { home: folder.path().join("home"), project: folder.path().join("project") };
     stage.set()?;
     let model = story(|turn| agent(turn).delay(PACE));
-    say("A to-do list of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1.");
+    say(
+        "A to-do list of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid.",
+    );
     say("In iteration 2 the window fills: 20 → 55 → 72 → 87 %. Watch the checkpoint and the resume.\n");
     let code = stage.run(client, &model.url())?;
     let passed = stage.report(code, &model);

@@ -15,6 +15,7 @@ use store::Project;
 
 /// How to look, and how to show it.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArguments {
     /// Print one JSON object
     #[arg(long)]
@@ -23,6 +24,16 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "PATH")]
     client: Option<PathBuf>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll doctor
+  plimsoll doctor --client ~/bin/claude
+  plimsoll doctor --json | jq -r '.findings[].code'
+
+Exit codes:
+  0  all will work; there may be warnings
+  1  something will not work";
 
 /// Looks: exit code 0 where all will work, 1 where something will not.
 pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {

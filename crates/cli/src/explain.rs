@@ -1,6 +1,6 @@
 //! `plimsoll explain`: why it last acted, from the journal.
 
-use crate::log::{Teller, entries};
+use crate::log::{BEGINS, Teller, entries};
 use crate::{fail, refused, say};
 use clap::Args;
 use serde_json::{Value, json};
@@ -9,6 +9,7 @@ use store::Project;
 
 /// What to explain.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ExplainArguments {
     /// `level` (or L1, L2, L3), `verdict` (or what it said: completed, refused, circuit_breaker, paused, …),
     /// any event of the journal, or `last`: whatever came last
@@ -19,6 +20,12 @@ pub(crate) struct ExplainArguments {
     json: bool,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll explain            whatever came last
+  plimsoll explain L2         the last checkpoint, with the figures
+  plimsoll explain refused    why a promise was not believed";
+
 /// Explains it: exit code 0, or 1 where the journal has nothing of the kind.
 pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
     let project = Project::of_command();
@@ -28,7 +35,8 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
     };
     if entries.is_empty() {
         let journal = project.journal();
-        return fail(format!("nothing has been written to {} yet: nothing was done", journal.display()), 1);
+        let words = format!("nothing has been written to {} yet: nothing was done", journal.display());
+        return fail(format!("{words}\nhint: {BEGINS}"), 1);
     }
     let wanted = Wanted::named(&arguments.what);
     let Some(at) = entries.iter().rposition(|entry| wanted.is(entry)) else {

@@ -16,6 +16,7 @@ use store::{Project, clock, config, environment, lock, sessions, state_file};
 
 /// Whether to sit through a pause.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct GateArguments {
     /// Sleep through a pause, then exit with 1 (continue)
     #[arg(long)]
@@ -27,6 +28,22 @@ const FAULT: u8 = 70;
 const GLANCE: Duration = Duration::from_millis(200);
 /// A shell loop is one run: it need not spread its tries.
 const MIDDLE: f64 = 0.5;
+
+const EXAMPLES: &str = "\
+Example, a loop of your own:
+  eval \"$(plimsoll start --objective 'Migrate to Vitest')\"
+  while true; do
+    claude -p --output-format json --allowedTools Bash < PROMPT.md | plimsoll gate --wait
+    [ $? -eq 1 ] || break
+  done
+
+The result object on standard input is the best evidence; without it the hooks' records are. One marker line is printed.
+
+Exit codes:
+  0   stop the loop: the run is over, or there is none
+  1   go on with a fresh session
+  75  paused: try again later
+  70  a fault of our own";
 
 /// Judges: 0 stop the loop, 1 continue, 75 pause; 0 where there is no run; 70 for a fault of our own.
 pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {

@@ -38,6 +38,10 @@ Examples:
   plimsoll log -n 20
   plimsoll log --follow   as it happens; ends with the run";
 
+/// What makes a journal begin.
+pub(crate) const BEGINS: &str =
+    "it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`)";
+
 /// Without a run so many lines are shown.
 const USUAL: usize = 50;
 
@@ -56,7 +60,8 @@ pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
         return follow::follow(&project, journal, teller, page);
     }
     if told.is_empty() && read_on {
-        crate::say_error(&format!("nothing has been written to {} yet", project.journal().display()));
+        let journal = project.journal();
+        crate::say_error(&format!("nothing has been written to {} yet\nhint: {BEGINS}", journal.display()));
     }
     ExitCode::SUCCESS
 }

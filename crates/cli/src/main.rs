@@ -46,7 +46,34 @@ First steps:
   plimsoll init                                put the hooks into this project
   plimsoll run --objective 'Do fix_plan.md.' -- --permission-mode acceptEdits
   plimsoll status                              where the run stands
-  plimsoll run --help                          every command has such a page, with examples";
+  plimsoll run --help                          every command has such a page";
+
+const UNINSTALL: &str = "\
+Examples:
+  plimsoll uninstall --dry-run    what would change
+  plimsoll uninstall              after `plimsoll init`; after `init --user` or `--local` with that option
+
+What was recorded (.claude/plimsoll/, .claude/handoffs/, …) stays and is named.";
+
+const SCHEMA: &str = "\
+Examples:
+  plimsoll schema > plimsoll.schema.json    for an editor that checks .claude/plimsoll.json";
+
+const PROMPT: &str = "\
+The generated block is made anew from the run's state; your own text below it stays byte for byte. `plimsoll run` does
+it by itself before each session; a loop of your own does it with this.";
+
+const MONITOR: &str = "\
+With the JSON of a hook on standard input: what the monitor decides for that session, and it is announced and noted.
+Without: a look at the run's session, which writes nothing. Nothing is printed where there is nothing to say.
+
+Exit codes:
+  0   no run, or below L3
+  1   L3 in a run: end the session
+  70  a fault of our own";
+
+const STOP: &str = "\
+A run that is stopped so cannot be resumed. To pause one that can: Ctrl-C in the terminal of `plimsoll run`.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -55,6 +82,7 @@ enum Verb {
     /// Put Plimsoll's hooks into the settings of this project (or yours)
     Init(init::InitArguments),
     /// Take Plimsoll's hooks out again, and nothing else
+    #[command(after_help = UNINSTALL)]
     Uninstall(init::PlaceArguments),
     /// Work through a task unattended, one fresh session after another
     Run(run::RunArguments),
@@ -62,16 +90,17 @@ enum Verb {
     Start(start::StartArguments),
     /// Show where the run stands
     Status(status::StatusArguments),
-    /// See why the status line shows what it shows
+    /// Choose how the status line looks, or see why it shows what it shows
     #[command(name = "statusline")]
     StatusLine(statusline::StatusLineArguments),
     /// Print the JSON Schema of the settings
+    #[command(after_help = SCHEMA)]
     Schema,
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
     /// Tell why it last acted: what it did, with the figures behind it
     Explain(explain::ExplainArguments),
-    /// Ask state, journal or turns with a jq program
+    /// Ask state, journal, turns or memory with a jq program
     Query(query::QueryArguments),
     /// Read the turn log: every response of the model with its tool calls and results
     Turns(turns::TurnsArguments),
@@ -86,12 +115,15 @@ enum Verb {
     /// Write a handoff now
     Checkpoint(checkpoint::CheckpointArguments),
     /// Write PROMPT.md again for the present iteration
+    #[command(after_help = PROMPT)]
     Prompt,
     /// For shell glue: the monitor's decision as a bare marker line
+    #[command(after_help = MONITOR)]
     Monitor,
     /// For shell glue: judge the session that has ended (exit 0 stop, 1 continue, 75 pause)
     Gate(gate::GateArguments),
     /// Cancel the run for good
+    #[command(after_help = STOP)]
     Stop,
     /// See a whole run with the real client and a scripted model: no key, no network
     Demo(demo::DemoArguments),

@@ -156,7 +156,9 @@ fn show(project: &Project, as_json: bool) -> ExitCode {
     if as_json {
         say(in_json(&memory));
     } else if memory.is_empty() {
-        say_error(&"nothing has been written to the working memory yet");
+        say_error(
+            &"nothing has been written to the working memory yet\nhint: the agent does, in sessions after `plimsoll init --memory` and in `plimsoll run --memory`",
+        );
     } else {
         let parts = [vec![render::overview(&memory, memory.depth())], render::entries(&memory)].concat();
         say(crate::turns::plain(&parts.join("\n")));

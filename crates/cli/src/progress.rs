@@ -40,17 +40,25 @@ impl Style {
 pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn Watcher>> {
     let interrupts = Arc::new(AtomicUsize::new(0));
     let ignored = ignored_signals();
+    let bar = (style == Style::Bar).then(bar);
     // What was ignored when we were started (SIGHUP under nohup) stays ignored.
     for (signal, weight) in
         [(2, 1), (15, 2), (1, 2)].into_iter().filter(|(signal, _)| ignored & (1 << (signal - 1)) == 0)
     {
         let counter = Arc::clone(&interrupts);
-        listen(signal, weight, counter)?;
+        // At once, not when the client says something next: who hears nothing presses it again.
+        let answer: Box<dyn Fn(usize) + Send> = match (&bar, style) {
+            (_, Style::Json) => Box::new(|_| ()),
+            (bar, _) => {
+                let bar = bar.clone();
+                Box::new(move |so_far| print(bar.as_ref(), &format!("   {}", understood(so_far))))
+            }
+        };
+        listen(signal, move || answer(counter.fetch_add(weight, Ordering::SeqCst) + weight))?;
     }
     Ok(match style {
         Style::Json => Box::new(Json::new(interrupts)),
-        Style::Plain => Box::new(Lines { interrupts, bar: None, announced: Level::L0 }),
-        Style::Bar => Box::new(Lines { interrupts, bar: Some(bar()), announced: Level::L0 }),
+        Style::Plain | Style::Bar => Box::new(Lines { interrupts, bar, announced: Level::L0 }),
     })
 }
 
@@ -62,14 +70,27 @@ fn ignored_signals() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-fn listen(signal: i32, weight: usize, counter: Arc<AtomicUsize>) -> std::io::Result<()> {
+fn listen(signal: i32, heard: impl Fn() + Send + 'static) -> std::io::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([signal])?;
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            counter.fetch_add(weight, Ordering::SeqCst);
-        }
-    });
+    std::thread::spawn(move || signals.forever().for_each(|_| heard()));
     Ok(())
+}
+
+/// What follows from having been interrupted so often.
+fn understood(interrupts: usize) -> &'static str {
+    match interrupts {
+        ..=1 => "stopping: a session at work may finish (Ctrl-C again ends it now); --resume goes on",
+        _ => "ending the session now",
+    }
+}
+
+/// A line, above the bar where there is one.
+fn print(bar: Option<&ProgressBar>, line: &str) {
+    match bar {
+        Some(bar) => bar.println(line),
+        // A reader that has gone away is a normal end.
+        None => drop(writeln!(std::io::stdout(), "{line}")),
+    }
 }
 
 fn bar() -> ProgressBar {
@@ -132,11 +153,7 @@ impl Lines {
     }
 
     fn print(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            // A reader that has gone away is a normal end.
-            None => drop(writeln!(std::io::stdout(), "{line}")),
-        }
+        print(self.bar.as_ref(), line);
     }
 }
 

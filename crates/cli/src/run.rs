@@ -9,7 +9,7 @@ use flows::start::{self, Changes, NewRun, Remembered, Resumed};
 use session::{Marker, RunState, Status, Verdict};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use store::{Project, config, environment};
+use store::{Project, config, environment, state_file};
 
 /// A run.
 #[derive(Debug, Args)]
@@ -127,7 +127,20 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
         progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
     let ended = run_flow(project, &settings, &options, ready, &state, watcher.as_mut());
     drop(watcher);
-    ended.map_err(|error| error.to_string())
+    let code = ended.map_err(|error| error.to_string())?;
+    if style != Style::Json && code != 0 {
+        say_way_on(project);
+    }
+    Ok(code)
+}
+
+/// After an end that can be gone on from: how.
+fn say_way_on(project: &Project) {
+    let state = state_file::load(project, None).ok().flatten();
+    if let Some(state) = state.filter(|state| !matches!(state.status, Status::Completed | Status::Cancelled))
+    {
+        say_error(&format!("to go on: {}", way_on(&state)));
+    }
 }
 
 /// A run that was completed or cancelled stays so: 0. One that a person can open again says how, with the exit

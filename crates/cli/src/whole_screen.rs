@@ -2,6 +2,8 @@
 
 use crate::fail;
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::event;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,6 +17,30 @@ const USAGE: u8 = 2;
 const BY_SIGNAL: usize = 128;
 /// Who does not heed a signal for so long never will.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Waits so long for a key or a new size. Fails as soon as the terminal is gone: crossterm would read its end
+/// again and again, and never come back.
+pub(crate) fn event_within(limit: Duration) -> io::Result<bool> {
+    look_for(Duration::ZERO)?;
+    if event::poll(Duration::ZERO)? {
+        return Ok(true);
+    }
+    look_for(limit)?;
+    event::poll(Duration::ZERO)
+}
+
+/// Waits until something has been typed, or so long; fails where nobody can type any more.
+fn look_for(limit: Duration) -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
+    let limit = Timespec::try_from(limit).ok();
+    // A signal that wakes it is looked at by who asked.
+    let _ = poll(&mut watched, limit.as_ref());
+    if watched[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    Ok(())
+}
 
 /// Stays on it until the person leaves, or a signal other than 0 is noted. Without a terminal: 2, with these words.
 pub(crate) fn show(

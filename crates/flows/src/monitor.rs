@@ -178,13 +178,16 @@ impl Scene<'_> {
             Ok(handoff) => (handoff, None),
             Err(error) => (None, Some(error)),
         };
-        let text = match self.run {
-            Some(_) => words::warning(percent, marks),
-            None => words::advice(level, percent, marks, handoff.as_deref()),
+        let handoff = handoff.as_deref();
+        let (text, for_person) = match self.run {
+            Some(_) => (words::warning(percent, marks), Marker::Warning { level, percent }.to_string()),
+            None => (
+                words::advice(level, percent, marks, handoff),
+                words::advice_for_person(level, percent, marks, handoff),
+            ),
         };
         self.note("warning", level, percent, None);
-        let marker = Marker::Warning { level, percent }.to_string();
-        let reply = Reply::default().tell_model(self.call.event().name(), text).tell_person(marker);
+        let reply = Reply::default().tell_model(self.call.event().name(), text).tell_person(for_person);
         Signal::reply(&reply).with_complaint(complaint)
     }
 

@@ -50,6 +50,23 @@ pub fn advice(level: Level, percent: u64, marks: &Marks, handoff: Option<&str>) 
     )
 }
 
+/// The same for the person, below the marker: what it means, and what there is.
+pub fn advice_for_person(level: Level, percent: u64, marks: &Marks, handoff: Option<&str>) -> String {
+    let marker = Marker::Warning { level, percent };
+    let ceiling = marks.percent(marks.ceiling.tokens);
+    let then = match marks.ceiling.action {
+        CeilingAction::Compacts => format!("Claude Code compacts at about {ceiling}%."),
+        CeilingAction::Refuses => format!("Claude Code goes no further than about {ceiling}%."),
+        CeilingAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
+    };
+    let ready = match handoff {
+        Some(file) => format!(" A handoff is ready: {file}"),
+        None if level == Level::L1 => format!(" A handoff follows at {}%.", marks.percent(marks.l2)),
+        None => String::new(),
+    };
+    format!("{marker}\nThe context window is {percent}% full. {then}{ready}")
+}
+
 /// At Stop, with `--pack`: the window has room for the next item.
 pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str) -> String {
     let item = session::text::clip(&session::text::one_line(item), 200);

@@ -108,7 +108,7 @@ impl View<'_> {
         let age = self.age_seconds.map_or("age unknown".to_owned(), |age| format!("{age} s old"));
         let model = reading.model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
         let window = reading.window.as_ref().map_or("unknown (no model seen)".to_owned(), |window| {
-            format!("{} tokens ({})", window.tokens, window.source.words())
+            format!("{} tokens ({})", tokens(window.tokens), window.source.words())
         });
         let next = tokens(reading.projected());
         vec![

@@ -14,9 +14,10 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     let report = &plan.report;
     let shown = |path: &Path| shown(path, project);
     let written = plan.changes.iter().any(|change| change.path == report.settings);
+    let line = if report.foreign_status_line.is_none() { ", and the status line" } else { "" };
     let mut lines = vec![
         if written {
-            format!("{}: hooks for {}", shown(&report.settings), report.events.join(", "))
+            format!("{}: hooks for {}{line}", shown(&report.settings), report.events.join(", "))
         } else {
             format!("{}: our hooks are already there, as they should be", shown(&report.settings))
         },
@@ -65,8 +66,8 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     if report.excluded.is_none() {
         lines.push("What is noted of sessions and their handoffs lies in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.".to_owned());
     }
-    lines
-        .push("Sessions that are already open keep their old hooks. Next: `plimsoll run --help`.".to_owned());
+    lines.push("Sessions that are already open keep their old hooks.".to_owned());
+    lines.push("Next: `claude`, as ever; `plimsoll run --help` for a run; `plimsoll doctor` looks whether all is well.".to_owned());
     joined(&lines)
 }
 
@@ -176,6 +177,13 @@ pub(super) fn removal(plan: &Plan<Removal>, project: &Path) -> String {
     lines.extend(report.memory_still_in.iter().map(|path| {
         format!("Kept: server and agent of the working memory, for our hooks in {}", shown(path))
     }));
+    if !report.left.is_empty() {
+        let left: Vec<String> = report.left.iter().map(|path| shown(path)).collect();
+        lines.push(format!(
+            "Left, what was recorded here (git sees it now; delete it when you like): {}",
+            left.join(" ")
+        ));
+    }
     if report.by_hand {
         lines.push(format!("If you added the server: claude mcp remove --scope user {}", servers::NAME));
     }

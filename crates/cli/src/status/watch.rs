@@ -39,7 +39,7 @@ fn stay(project: &Project, mut terminal: DefaultTerminal, signal: &AtomicUsize) 
     terminal.draw(|frame| draw::draw(&scene, &look, frame.area(), frame.buffer_mut()))?;
     while signal.load(Ordering::SeqCst) == 0 {
         let mut has_changed = false;
-        while event::poll(if has_changed { Duration::ZERO } else { GLANCE })? {
+        while whole_screen::event_within(if has_changed { Duration::ZERO } else { GLANCE })? {
             match event::read()? {
                 Event::Key(key) if look.press(key, scene.log.len()) => return Ok(()),
                 _ => has_changed = true,

@@ -71,7 +71,7 @@ fn stay(
 ) -> io::Result<()> {
     while signal.load(Ordering::SeqCst) == 0 {
         terminal.draw(|frame| draw::draw(&desk, frame))?;
-        if !event::poll(GLANCE)? {
+        if !whole_screen::event_within(GLANCE)? {
             continue;
         }
         let Event::Key(key) = event::read()? else { continue };

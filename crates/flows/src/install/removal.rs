@@ -68,6 +68,8 @@ pub struct Removal {
     pub still_in: Option<PathBuf>,
     /// Another settings file of the project that still needs the working memory.
     pub memory_still_in: Option<PathBuf>,
+    /// What sessions and runs have recorded in the project, and is the user's to keep or to delete.
+    pub left: Vec<PathBuf>,
     /// What a person may have added to the user's own list of servers is left there.
     pub by_hand: bool,
 }
@@ -87,6 +89,7 @@ pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, Insta
         exclude: None,
         still_in: places.sibling.clone().filter(|path| holds_ours(path)),
         memory_still_in: places.sibling.clone().filter(|path| holds_memory(path)),
+        left: Vec::new(),
         by_hand: false,
     };
     let mut changes = Vec::new();
@@ -106,9 +109,16 @@ pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, Insta
         }
         if scope != Scope::User {
             report.exclude = plan_include(project, &mut changes)?;
+            report.left = recorded(project);
         }
     }
     Ok(Plan { changes, report })
+}
+
+/// What lies in a project of sessions and runs. (Names with a `*` are of files that go by themselves.)
+fn recorded(project: &Path) -> Vec<PathBuf> {
+    let names = crate::exclude::RUN_FILES.iter().filter(|name| !name.contains('*'));
+    names.map(|name| project.join(name.trim_end_matches('/'))).filter(|path| disk::exists(path)).collect()
 }
 
 fn remove_from_settings(

@@ -18,7 +18,14 @@ pub(super) fn draw(desk: &Desk, frame: &mut Frame<'_>) {
     let view = View { columns: Some(columns), ..desk.view.clone() };
     let preview: Vec<Line<'_>> = render(&view, desk.look()).lines().map(painted).collect();
     let top = preview.len() as u16 + 2;
-    let parts = [Constraint::Length(top), Constraint::Min(3), Constraint::Length(6), Constraint::Length(2)];
+    let keys = keys(usize::from(area.width));
+    let key_lines = keys.len() as u16;
+    let parts = [
+        Constraint::Length(top),
+        Constraint::Min(3),
+        Constraint::Length(6),
+        Constraint::Length(1 + key_lines),
+    ];
     let [above, list, about, below] = Layout::vertical(parts).areas(area);
     let theme = format!("{:?}, {:?}, {columns} columns", desk.look().theme, desk.look().background);
     let title =
@@ -40,7 +47,23 @@ pub(super) fn draw(desk: &Desk, frame: &mut Frame<'_>) {
         }
         None => desk.word.clone(),
     };
-    frame.render_widget(Paragraph::new(vec![Line::from(said), Line::from(KEYS)]), below);
+    let lines: Vec<Line<'_>> = std::iter::once(said).chain(keys).map(Line::from).collect();
+    frame.render_widget(Paragraph::new(lines), below);
+}
+
+/// All keys, in as many lines as this width needs: the last one says how to leave.
+fn keys(width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for key in KEYS.split(" · ") {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 3 + key.chars().count() <= width => {
+                line.push_str(" · ");
+                line.push_str(key);
+            }
+            _ => lines.push(key.to_owned()),
+        }
+    }
+    lines
 }
 
 /// As many rows as fit around the cursor.
