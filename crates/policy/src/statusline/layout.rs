@@ -1,5 +1,5 @@
 //! What of a line is shown where it is too long for the terminal: first groups go, then whole segments, the least
-//! important first. The load line stays.
+//! important first. The load line stays, and what is still too long is cut here: the client would cut it anywhere.
 
 use super::segments::Piece;
 use super::{View, theme};
@@ -45,7 +45,8 @@ const MARGIN: usize = 4;
 
 /// As much of a line as fits.
 pub(super) fn fit<'a>(mut shown: Vec<Piece<'a>>, view: &View, look: &StatusLine) -> Vec<Piece<'a>> {
-    let Some(room) = view.columns.map(|columns| columns.saturating_sub(MARGIN)) else { return shown };
+    let Some(columns) = view.columns else { return shown };
+    let room = columns.saturating_sub(MARGIN + theme::ends(look, view.colour)).max(1);
     let between = theme::separator(look).width();
     for step in &STEPS {
         if width(&shown, between) <= room {
@@ -53,7 +54,38 @@ pub(super) fn fit<'a>(mut shown: Vec<Piece<'a>>, view: &View, look: &StatusLine)
         }
         shown = shown.into_iter().filter_map(|piece| after(step, piece, view)).collect();
     }
+    cut(shown, room, between)
+}
+
+/// What is left is cut: words about ourselves before the load line, and the last before the first. One stays; of the
+/// load line its percent.
+fn cut<'a>(mut shown: Vec<Piece<'a>>, room: usize, between: usize) -> Vec<Piece<'a>> {
+    while width(&shown, between) > room {
+        let of_ourselves = shown.iter().rposition(|piece| piece.kind == Some(Kind::Health));
+        let Some(place) = of_ourselves.or(shown.len().checked_sub(1)) else { break };
+        if let Some(percent) = shown[place].percent_alone() {
+            shown[place].text = percent;
+            continue;
+        }
+        let others = width(&shown, between) - shown[place].text.width();
+        match room.checked_sub(others).filter(|left| *left > 0) {
+            Some(left) => shown[place].text = within(&shown[place].text, left),
+            None => drop(shown.remove(place)),
+        }
+    }
     shown
+}
+
+/// The longest beginning that is no wider, with `…` behind it.
+fn within(text: &str, columns: usize) -> String {
+    let mut kept = text.to_owned();
+    loop {
+        kept.pop();
+        let cut = format!("{kept}…");
+        if kept.is_empty() || cut.width() <= columns {
+            return cut;
+        }
+    }
 }
 
 fn after<'a>(step: &Step, piece: Piece<'a>, view: &View) -> Option<Piece<'a>> {

@@ -54,6 +54,12 @@ impl Piece<'_> {
         Some(self)
     }
 
+    /// Of the load line what says most in the fewest letters, unless that is all there is.
+    pub(super) fn percent_alone(&self) -> Option<String> {
+        let (_, percent) = self.fields.iter().find(|(name, _)| *name == "percent")?;
+        (self.kind == Some(Kind::Load) && percent.len() < self.text.len()).then(|| percent.clone())
+    }
+
     /// The load line in half as many cells.
     pub(super) fn narrowed(mut self, view: &View) -> Option<Self> {
         self.fields = load(view, CELLS / 2).0;
@@ -207,7 +213,7 @@ fn git(view: &View) -> Result<(Fields, Tone), String> {
                 .as_deref()
                 .map_or(String::new(), |name| format!("worktree {}", clip(&for_terminal(name), 24))),
         ),
-        ("action", git.action.clone().unwrap_or_default()),
+        ("action", git.action.as_deref().map_or(String::new(), for_terminal)),
         ("ahead", count(known.ahead)),
         ("behind", count(known.behind)),
         ("conflicts", count(known.conflicts)),

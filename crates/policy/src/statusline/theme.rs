@@ -14,6 +14,12 @@ pub(super) fn separator(look: &StatusLine) -> &str {
     }
 }
 
+/// The columns that a line has beside its segments and what stands between them: the room at the outer sides of the
+/// first and the last, and the arrow at the end.
+pub(super) fn ends(look: &StatusLine, colour: bool) -> usize {
+    if look.theme == Theme::Powerline && colour { 3 } else { 0 }
+}
+
 /// A line.
 pub(super) fn paint(shown: &[Piece<'_>], look: &StatusLine, colour: bool) -> String {
     match look.theme {
