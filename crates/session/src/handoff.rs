@@ -360,19 +360,32 @@ fn label_of(line: &str) -> Option<(usize, &str)> {
     })
 }
 
+/// The text without its comments. One that never ends is none: whoever mentions the letters has more to say. They are
+/// written so that they begin none elsewhere either.
 fn without_comments(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
-    while let Some(start) = rest.find("<!--") {
-        kept.push_str(&rest[..start]);
-        rest = rest[start..].find("-->").map_or("", |end| &rest[start + end + 3..]);
+    while let Some((before, behind)) = rest.split_once("<!--") {
+        let Some((_, after)) = behind.split_once("-->") else { break };
+        kept.push_str(before);
+        rest = after;
     }
-    kept + rest
+    (kept + rest).replace("<!--", "<!·-")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_mentions_a_comments_beginning_loses_no_line() {
+        let notes = Notes::in_message(
+            "Next step: mend x --> y\nSummary: wrote <!-- todo\nProgress on the item: 70%\n",
+        );
+        assert_eq!((notes.progress.as_str(), notes.next.as_str()), ("70%", "mend x --> y"));
+        assert_eq!(notes.summary, "wrote <!·- todo");
+        assert_eq!(Notes::parse(&notes.fill(&full().render(8_000))), notes);
+    }
 
     #[test]
     fn a_quoted_heading_neither_begins_the_notes_nor_ends_the_facts() {
