@@ -4,7 +4,7 @@
 use super::segments::Piece;
 use super::{View, theme};
 use session::statusline::{Kind, StatusLine};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// One thing to leave out.
 enum Step {
@@ -78,11 +78,18 @@ fn cut<'a>(mut shown: Vec<Piece<'a>>, room: usize, between: usize) -> Vec<Piece<
 
 /// The longest beginning that is no wider, with `…` behind it.
 fn within(text: &str, columns: usize) -> String {
-    let mut kept = text.to_owned();
+    let mut room = columns;
+    let fits = |letter: &char| {
+        let wide = letter.width().unwrap_or(0);
+        let fits = wide <= room;
+        room = room.saturating_sub(wide);
+        fits
+    };
+    let mut kept: String = text.chars().take_while(fits).collect();
+    // Letters that belong together may be wider than each by itself.
     loop {
-        kept.pop();
         let cut = format!("{kept}…");
-        if kept.is_empty() || cut.width() <= columns {
+        if cut.width() <= columns || kept.pop().is_none() {
             return cut;
         }
     }

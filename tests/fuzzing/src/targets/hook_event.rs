@@ -9,6 +9,9 @@ use protocol::tool::ToolCall;
 
 pub(super) const TARGET: Target = Target { name: "hook_event", body, seeds, inputs: 20_000 };
 
+/// A field and how it reads.
+type Field = (&'static str, fn(&Hook) -> Option<&str>);
+
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = files("fixtures/hooks", ".json");
     seeds.extend(texts(&[
@@ -50,7 +53,7 @@ fn one_bad_field(bytes: &[u8]) {
     let read = |text: &str| Hook::parse(text.as_bytes()).expect("an object");
     let (before, after) = (read(&spoiled.before), read(&spoiled.after));
     assert_eq!(format!("{before:?}"), format!("{:?}", read(&spoiled.richer)), "a later client's field");
-    let fields: [(&str, fn(&Hook) -> Option<&str>); 6] = [
+    let fields: [Field; 6] = [
         ("session_id", |hook| hook.session_id.as_deref()),
         ("transcript_path", |hook| hook.transcript_path.as_deref()),
         ("cwd", |hook| hook.cwd.as_deref()),

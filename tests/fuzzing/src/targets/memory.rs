@@ -131,7 +131,7 @@ fn op(draw: &mut Draw<'_>) -> Op {
         },
         5 => Op::StartFrame { call: draw.text(), owner: Owner { session: draw.text(), ..Owner::default() } },
         6 => Op::EnterFrame { agent: name(draw) },
-        7 if draw.byte() % 8 == 0 => Op::PopFrame { result: words(draw) },
+        7 if draw.byte().is_multiple_of(8) => Op::PopFrame { result: words(draw) },
         7 => Op::CloseFrame { how: Closing::Unpopped, words: words(draw) },
         8 => Op::CloseFrame { how: Closing::Abandoned, words: words(draw) },
         9 | 10 => Op::HeapAlloc { name: name(draw), content: words(draw), description: words(draw) },

@@ -55,7 +55,10 @@ fn body(bytes: &[u8]) {
         assert!(bare == "plimsoll" || bare.width() <= room, "{} > {room}: {line:?}", bare.width());
     }
     let _ = load_line(&view, draw.number().min(300));
-    for explained in explain(&view, &look) {
+    // Each segment is explained by its whole line.
+    let is_short = look.lines.iter().map(Vec::len).sum::<usize>() + look.segments.len() < 40;
+    let explained = if is_short { explain(&view, &look) } else { Vec::new() };
+    for explained in explained {
         let shown = explained.shown.unwrap_or_default();
         assert!(!shown.contains(char::is_control), "{shown:?}");
     }

@@ -9,6 +9,9 @@ use session::Settings;
 
 pub(super) const TARGET: Target = Target { name: "status_payload", body, seeds, inputs: 20_000 };
 
+/// A field and how it reads.
+type Field = (&'static str, fn(&StatusPayload) -> String);
+
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = files("fixtures/statusline", ".json");
     seeds.extend(files("fixtures/pairs", ".status.json").into_iter().step_by(5));
@@ -28,7 +31,7 @@ fn body(bytes: &[u8]) {
     let read = |text: &str| StatusPayload::parse(text.as_bytes()).expect("an object");
     let (before, after) = (read(&spoiled.before), read(&spoiled.after));
     assert_eq!(format!("{before:?}"), format!("{:?}", read(&spoiled.richer)), "a later client's field");
-    let fields: [(&str, fn(&StatusPayload) -> String); 11] = [
+    let fields: [Field; 11] = [
         ("session_id", |payload| format!("{:?}", payload.session_id)),
         ("transcript_path", |payload| format!("{:?}", payload.transcript_path)),
         ("cwd", |payload| format!("{:?}", payload.cwd)),

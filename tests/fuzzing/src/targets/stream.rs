@@ -10,6 +10,9 @@ use session::Exit;
 
 pub(super) const TARGET: Target = Target { name: "stream", body, seeds, inputs: 20_000 };
 
+/// A field and how it reads.
+type Field = (&'static str, fn(&RunResult) -> String);
+
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = lines("fixtures/stream", ".jsonl");
     seeds.extend(files("fixtures/result", ".json"));
@@ -34,7 +37,7 @@ fn body(bytes: &[u8]) {
         assert_eq!(std::mem::discriminant(&before), std::mem::discriminant(&after), "{}", spoiled.key);
     }
     if let (StreamLine::Result(before), StreamLine::Result(after)) = (&before, &after) {
-        let fields: [(&str, fn(&RunResult) -> String); 9] = [
+        let fields: [Field; 9] = [
             ("is_error", |result| result.is_error.to_string()),
             ("terminal_reason", |result| format!("{:?}", result.terminal_reason)),
             ("api_error_status", |result| format!("{:?}", result.api_error_status)),

@@ -15,7 +15,7 @@ const CALL: &str = "toolu_wanted";
 /// The reader's first chunk: lines as long as this fall on its edges.
 const CHUNK: usize = 32 * 1024;
 /// The file stays below what the reader is ready to read.
-const LARGEST: usize = 2 * 1024 * 1024;
+const LARGEST: usize = 600 * 1024;
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = texts(&["\x00\x01\x02", "\x01\x00\x01", "\x00\x05\x01\x00\x06\x00", "\x02\x02\x00\x03"]);
@@ -56,7 +56,7 @@ fn transcript(bytes: &[u8]) -> (Vec<u8>, bool) {
             }
             // A line of another kind that ends near the edge of a chunk.
             4 | 5 => {
-                let length = CHUNK * usize::from(draw.byte() % 10) + usize::from(draw.byte());
+                let length = CHUNK * usize::from(draw.byte() % 6) + usize::from(draw.byte());
                 text.resize(text.len() + length.saturating_sub(120), b'x');
             }
             6 => text.extend_from_slice(br#"{"type":"user","message":{"content":"\"assistant\""}}"#),
@@ -68,7 +68,7 @@ fn transcript(bytes: &[u8]) -> (Vec<u8>, bool) {
             text.push(b'\n');
         }
     }
-    (text, bytes.len() % 3 != 0)
+    (text, !bytes.len().is_multiple_of(3))
 }
 
 fn answer(draw: &mut Draw<'_>) -> Vec<u8> {
@@ -92,7 +92,7 @@ fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
     let mut answers: Vec<(Line, bool)> = Vec::new();
     let mut model = None;
     for bytes in text.split(|byte| *byte == b'\n') {
-        let has = |mark: &&str| bytes.windows(mark.len()).any(|window| window == mark.as_bytes());
+        let has = |mark: &&str| memchr::memmem::find(bytes, mark.as_bytes()).is_some();
         if !Line::MARKS.iter().any(has) {
             continue;
         }
@@ -103,7 +103,7 @@ fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
             tail.compaction = Some(Compaction { metadata, at, model: model.clone() });
         } else if line.speaks_of_usage() {
             model = line.requested_model.clone().or(line.message.model.clone());
-            answers.push((line, calls.iter().any(|call| has(call))));
+            answers.push((line, calls.iter().any(has)));
         }
     }
     let Some((last, is_last)) = answers.last() else { return tail };
