@@ -43,8 +43,8 @@ impl<'a> Draw<'a> {
     /// A text; sometimes repeated until it is long.
     pub(crate) fn text(&mut self) -> String {
         let (length, times) = match self.byte() {
-            length @ 0..240 => (usize::from(length % 48), 1),
-            _ => (usize::from(self.byte() % 8), 1 + usize::from(self.byte()) * 5),
+            length @ 0..253 => (usize::from(length % 32), 1),
+            _ => (usize::from(self.byte() % 8), 1 + usize::from(self.byte()) * 2),
         };
         String::from_utf8_lossy(self.bytes(length)).repeat(times)
     }

@@ -14,7 +14,7 @@ pub(super) const TARGET: Target = Target { name: "transcript_tail", body, seeds,
 const CALL: &str = "toolu_wanted";
 /// The reader's first chunk: lines as long as this fall on its edges.
 const CHUNK: usize = 32 * 1024;
-/// The file stays below what the reader is ready to read.
+/// The file stays well below what the reader is ready to read.
 const LARGEST: usize = 600 * 1024;
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -30,7 +30,7 @@ fn body(bytes: &[u8]) {
     with_file(&text, |path| {
         let read = tail::read(path, calls).expect("a file");
         assert_eq!(format!("{read:?}"), format!("{:?}", plain_scan(&text, calls)));
-        let lines = tail::last_lines(path, LARGEST as u64 * 2).expect("a file");
+        let lines = tail::last_lines(path, u64::MAX).expect("a file");
         let all: Vec<Line> = text.split(|byte| *byte == b'\n').filter_map(Line::parse).collect();
         assert_eq!(format!("{lines:?}"), format!("{all:?}"));
         let _ = tail::hook_troubles(path, 4096).expect("a file");
