@@ -6,7 +6,7 @@ use crate::seeds::texts;
 use session::handoff::{CommandFact, GitFacts, Handoff, Notes, RunFacts};
 use session::state::FileInProgress;
 
-pub(super) const TARGET: Target = Target { name: "handoff", body, seeds, inputs: 10_000 };
+pub(super) const TARGET: Target = Target { name: "handoff", body, seeds, inputs: 5_000 };
 
 const HEADING: &str = "## Notes from the session";
 

@@ -6,7 +6,7 @@ use crate::seeds::texts;
 use session::memory::render::{ENTRIES, ENTRY_UNITS, brief, delta, entries, overview, summary, task};
 use session::memory::{Closing, DEEPEST, HARD_CEILING, MOST_CHUNKS, Memory, Op, Owner, Register, Values};
 
-pub(super) const TARGET: Target = Target { name: "memory", body, seeds, inputs: 4_000 };
+pub(super) const TARGET: Target = Target { name: "memory", body, seeds, inputs: 2_000 };
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = texts(&[

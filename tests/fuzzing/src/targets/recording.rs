@@ -8,7 +8,7 @@ use protocol::transcript::Line;
 use serde_json::{Map, Value, json};
 use session::turn::record::{blobs_of, decode, decode_fields, encode, encode_fields};
 
-pub(super) const TARGET: Target = Target { name: "recording", body, seeds, inputs: 4_000 };
+pub(super) const TARGET: Target = Target { name: "recording", body, seeds, inputs: 2_000 };
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = beginnings("fixtures/transcripts", ".jsonl");

@@ -7,7 +7,7 @@ use crate::spoil::tight;
 use protocol::settings::{self, Era, Parts, Unreadable};
 use serde_json::Value;
 
-pub(super) const TARGET: Target = Target { name: "settings_file", body, seeds, inputs: 3_000 };
+pub(super) const TARGET: Target = Target { name: "settings_file", body, seeds, inputs: 1_500 };
 
 fn seeds() -> Vec<Vec<u8>> {
     texts(&[

@@ -13,7 +13,7 @@ use session::record::GitCounts;
 use session::statusline::{Kind, StatusLine, Theme};
 use unicode_width::UnicodeWidthStr;
 
-pub(super) const TARGET: Target = Target { name: "status_line", body, seeds, inputs: 10_000 };
+pub(super) const TARGET: Target = Target { name: "status_line", body, seeds, inputs: 5_000 };
 
 /// The client keeps so many columns for itself.
 const MARGIN: usize = 4;

@@ -9,7 +9,7 @@ use std::io::{Seek, Write};
 use std::path::Path;
 use store::tail::{self, Answer, Compaction, Tail};
 
-pub(super) const TARGET: Target = Target { name: "transcript_tail", body, seeds, inputs: 4_000 };
+pub(super) const TARGET: Target = Target { name: "transcript_tail", body, seeds, inputs: 1_500 };
 
 const CALL: &str = "toolu_wanted";
 /// The reader's first chunk: lines as long as this fall on its edges.

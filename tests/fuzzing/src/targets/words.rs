@@ -8,7 +8,7 @@ use session::memory::fit;
 use session::memory::render::{indented, safe};
 use session::text::{clip, clip_middle, clip_start, for_terminal, json_value, one_line};
 
-pub(super) const TARGET: Target = Target { name: "words", body, seeds, inputs: 10_000 };
+pub(super) const TARGET: Target = Target { name: "words", body, seeds, inputs: 5_000 };
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = texts(&[
