@@ -72,10 +72,10 @@ pub fn marks(window: u64, ceiling: Ceiling, levels: &Levels, margins: &Margins) 
     let share = |percent: f64| (window as f64 * percent / 100.0).round() as u64;
     // A window too small for the margins is divided instead, so that the levels still rise.
     let room = ceiling.tokens.min(window);
-    let below = |margin: u64, tenths: u64| room.saturating_sub(margin.min(room * tenths / 10));
+    let below = |margin: u64, tenths: u64| room.saturating_sub(margin.min(room.saturating_mul(tenths) / 10));
     let l3 = share(levels.l3).min(below(margins.l3, 3));
     let l2 = share(levels.l2).min(below(margins.l2, 5)).min(l3.saturating_sub(1));
-    let l1 = share(levels.l1).min(l2.saturating_sub(window * WARNING_LEAD_PERCENT / 100));
+    let l1 = share(levels.l1).min(l2.saturating_sub(window.saturating_mul(WARNING_LEAD_PERCENT) / 100));
     let clamped = l3 < share(levels.l3) || l2 < share(levels.l2);
     Marks { window, l1, l2, l3, ceiling, clamped }
 }
@@ -89,6 +89,15 @@ mod tests {
         change(&mut knobs);
         let ceiling = ceiling(window, Some(model), &knobs);
         (ceiling.tokens, ceiling.action)
+    }
+
+    #[test]
+    fn no_window_is_too_large_to_have_levels() {
+        for window in [u64::MAX, u64::MAX / 2, 1 << 62, 9_007_199_254_740_993] {
+            let ceiling = ceiling(window, None, &Knobs::default());
+            let marks = marks(window, ceiling, &Levels::default(), &Margins::default());
+            assert!([marks.l1, marks.l2, marks.l3, ceiling.tokens].is_sorted(), "{marks:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,16 @@ use std::collections::BTreeMap;
 /// and fill the fields in their order.)
 pub(crate) fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     let json = raw.get();
-    if json.starts_with('[') || json == "null" { None } else { serde_json::from_str(json).ok() }
+    if json.starts_with('[') || json == "null" { None } else { object(json).ok() }
+}
+
+/// Reads an object (or anything else). Of a key that stands twice the last counts, as in JavaScript: serde refuses the
+/// whole then, but only if it knows the key.
+pub(crate) fn object<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+    serde_json::from_str(json).or_else(|error| {
+        let Ok(last) = serde_json::from_str::<BTreeMap<String, &RawValue>>(json) else { return Err(error) };
+        serde_json::from_str(&serde_json::to_string(&last)?)
+    })
 }
 
 /// Any field but a list: its value, or its default where the type is wrong.

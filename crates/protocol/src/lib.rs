@@ -44,5 +44,5 @@ fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
         // serde would fill the fields from a list, in their order.
         return Err(Malformed(serde::de::Error::custom("a list")));
     }
-    serde_json::from_str(text).map_err(Malformed)
+    lenient::object(text).map_err(Malformed)
 }

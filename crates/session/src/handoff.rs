@@ -114,7 +114,7 @@ impl Handoff {
     /// The document with its generated part renewed and the session's notes as they were.
     pub fn refresh(&self, old: &str, limit: usize) -> String {
         let fresh = self.render(limit);
-        match (fresh.find(NOTES_HEADING), notes_start(old)) {
+        match (notes_start(&fresh), notes_start(old)) {
             (Some(place), Some(notes)) => format!("{}{}", &fresh[..place], &old[notes..]),
             _ => fresh,
         }
@@ -272,10 +272,18 @@ fn list_section(title: &str, items: &[String], lines: usize) -> String {
     format!("## {title} ({})\n\n{rows}{more}", items.len())
 }
 
+/// Where the notes begin: at the first line that is their heading and nothing else. The words above may quote it, and
+/// the session may write it a second time.
 fn notes_start(document: &str) -> Option<usize> {
-    // Only a heading counts: the session's words may quote the title.
-    let at_line_start = format!("\n{NOTES_HEADING}");
-    document.rfind(&at_line_start).map(|place| place + 1).or(document.starts_with(NOTES_HEADING).then_some(0))
+    let mut place = 0;
+    for line in document.split_inclusive('\n') {
+        if line.trim_end() == NOTES_HEADING {
+            return Some(place);
+        }
+        place += line.len();
+    }
+    // A hand may have written more behind it.
+    document.rfind(&format!("\n{NOTES_HEADING}")).map(|before| before + 1)
 }
 
 impl Notes {
@@ -352,19 +360,55 @@ fn label_of(line: &str) -> Option<(usize, &str)> {
     })
 }
 
+/// The text without its comments. One that never ends is none: whoever mentions the letters has more to say. They are
+/// written so that they begin none elsewhere either.
 fn without_comments(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
-    while let Some(start) = rest.find("<!--") {
-        kept.push_str(&rest[..start]);
-        rest = rest[start..].find("-->").map_or("", |end| &rest[start + end + 3..]);
+    while let Some((before, behind)) = rest.split_once("<!--") {
+        let Some((_, after)) = behind.split_once("-->") else { break };
+        kept.push_str(before);
+        rest = after;
     }
-    kept + rest
+    (kept + rest).replace("<!--", "<!·-")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_mentions_a_comments_beginning_loses_no_line() {
+        let notes = Notes::in_message(
+            "Next step: mend x --> y\nSummary: wrote <!-- todo\nProgress on the item: 70%\n",
+        );
+        assert_eq!((notes.progress.as_str(), notes.next.as_str()), ("70%", "mend x --> y"));
+        assert_eq!(notes.summary, "wrote <!·- todo");
+        assert_eq!(Notes::parse(&notes.fill(&full().render(8_000))), notes);
+    }
+
+    #[test]
+    fn a_quoted_heading_neither_begins_the_notes_nor_ends_the_facts() {
+        let quoting = Handoff {
+            current_item: Some("## Notes from the session: write them".into()),
+            open: vec!["mend ## Notes from the session".into()],
+            ..full()
+        };
+        let document = Notes { summary: "half done".into(), ..Notes::default() }.fill(&quoting.render(8_000));
+        let renewed = quoting.refresh(&document, 8_000);
+        assert_eq!(renewed, document);
+        assert!(renewed.contains("## What to do next"), "{renewed}");
+    }
+
+    #[test]
+    fn a_second_heading_in_the_notes_does_not_cut_off_the_first() {
+        let old = format!("{}\n## Notes from the session\n\nmore\n", full().render(8_000));
+        let old = old.replace("- Summary:", "- Summary: half done");
+        let renewed = full().refresh(&old, 8_000);
+        assert!(renewed.contains("- Summary: half done") && renewed.ends_with("\nmore\n"), "{renewed}");
+        let by_hand = old.replace("## Notes from the session\n", "## Notes from the session, by me\n");
+        assert!(full().refresh(&by_hand, 8_000).ends_with("by me\n\nmore\n"));
+    }
 
     fn full() -> Handoff {
         Handoff {

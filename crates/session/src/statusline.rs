@@ -142,6 +142,11 @@ impl StatusLine {
 
     /// Says what is wrong with values that parse and still make no sense.
     pub fn problem(&self) -> Option<String> {
+        if self.separator.as_ref().is_some_and(|text| text.contains(char::is_control)) {
+            return Some(
+                "statusline.separator has a control character, which a terminal may obey".to_owned(),
+            );
+        }
         let unknown = |name: &&Cow<'static, str>| {
             Kind::named(name).is_none() && !self.segments.contains_key(name.as_ref())
         };
@@ -212,6 +217,7 @@ mod tests {
             (r#"{"segments": {"model": {"format": "{name"}}}"#, "`{` is never closed"),
             (r#"{"segments": {"model": {"colour": "rosé"}}}"#, "rosé"),
             (r#"{"theme": "dark"}"#, "plain"),
+            (r#"{"separator": "\u001b[2J"}"#, "separator has a control character"),
             (r#"{"segment": {}}"#, "segment"),
         ] {
             let said = problem(json).unwrap_or_default();

@@ -36,7 +36,7 @@ pub fn one_line(text: &str) -> String {
 /// One line of foreign words for a terminal: nothing in it moves the cursor, paints, or turns the direction of writing.
 pub fn for_terminal(text: &str) -> String {
     let turns = |letter: char| matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-    one_line(text).chars().filter(|letter| !turns(*letter)).collect()
+    one_line(&text.chars().filter(|letter| !turns(*letter)).collect::<String>())
 }
 
 /// JSON as a value; null if it is none. JavaScript may cut a text in the middle of an emoji and write half of it,
@@ -94,6 +94,11 @@ pub fn tokens(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_cleaned_for_the_terminal_is_clean() {
+        assert_eq!(for_terminal("a\u{7}\u{202e}\u{1b}[31mb"), "a [31mb");
+    }
 
     #[test]
     fn half_an_emoji_costs_only_itself() {

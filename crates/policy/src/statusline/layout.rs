@@ -1,10 +1,10 @@
 //! What of a line is shown where it is too long for the terminal: first groups go, then whole segments, the least
-//! important first. The load line stays.
+//! important first. The load line stays, and what is still too long is cut here: the client would cut it anywhere.
 
 use super::segments::Piece;
 use super::{View, theme};
 use session::statusline::{Kind, StatusLine};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// One thing to leave out.
 enum Step {
@@ -45,15 +45,56 @@ const MARGIN: usize = 4;
 
 /// As much of a line as fits.
 pub(super) fn fit<'a>(mut shown: Vec<Piece<'a>>, view: &View, look: &StatusLine) -> Vec<Piece<'a>> {
-    let Some(room) = view.columns.map(|columns| columns.saturating_sub(MARGIN)) else { return shown };
-    for step in &STEPS {
+    let Some(room) = view.columns.map(|columns| columns.saturating_sub(MARGIN).max(1)) else { return shown };
+    let width = |shown: &[Piece<'_>]| {
         let between = theme::room_between(shown.len(), look, view.colour);
-        if between + shown.iter().map(|piece| piece.text.width()).sum::<usize>() <= room {
+        between + shown.iter().map(|piece| piece.text.width()).sum::<usize>()
+    };
+    for step in &STEPS {
+        if width(&shown) <= room {
             break;
         }
         shown = shown.into_iter().filter_map(|piece| after(step, piece, view)).collect();
     }
+    cut(shown, room, width)
+}
+
+/// What is left is cut: words about ourselves before the load line, and the last before the first. One stays; of the
+/// load line its percent.
+fn cut<'a>(mut shown: Vec<Piece<'a>>, room: usize, width: impl Fn(&[Piece<'_>]) -> usize) -> Vec<Piece<'a>> {
+    while width(&shown) > room {
+        let of_ourselves = shown.iter().rposition(|piece| piece.kind == Some(Kind::Health));
+        let Some(place) = of_ourselves.or(shown.len().checked_sub(1)) else { break };
+        if let Some(percent) = shown[place].percent_alone() {
+            shown[place].text = percent;
+            continue;
+        }
+        let others = width(&shown) - shown[place].text.width();
+        match room.checked_sub(others).filter(|left| *left > 0) {
+            Some(left) => shown[place].text = within(&shown[place].text, left),
+            None => drop(shown.remove(place)),
+        }
+    }
     shown
+}
+
+/// The longest beginning that is no wider, with `…` behind it.
+fn within(text: &str, columns: usize) -> String {
+    let mut room = columns;
+    let fits = |letter: &char| {
+        let wide = letter.width().unwrap_or(0);
+        let fits = wide <= room;
+        room = room.saturating_sub(wide);
+        fits
+    };
+    let mut kept: String = text.chars().take_while(fits).collect();
+    // Letters that belong together may be wider than each by itself.
+    loop {
+        let cut = format!("{kept}…");
+        if cut.width() <= columns || kept.pop().is_none() {
+            return cut;
+        }
+    }
 }
 
 fn after<'a>(step: &Step, piece: Piece<'a>, view: &View) -> Option<Piece<'a>> {

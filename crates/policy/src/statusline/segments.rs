@@ -54,6 +54,12 @@ impl Piece<'_> {
         Some(self)
     }
 
+    /// Of the load line what says most in the fewest letters, unless that is all there is.
+    pub(super) fn percent_alone(&self) -> Option<String> {
+        let (_, percent) = self.fields.iter().find(|(name, _)| *name == "percent")?;
+        (self.kind == Some(Kind::Load) && percent.len() < self.text.len()).then(|| percent.clone())
+    }
+
     /// The load line in half as many cells.
     pub(super) fn narrowed(mut self, view: &View) -> Option<Self> {
         self.fields = load(view, CELLS / 2).0;

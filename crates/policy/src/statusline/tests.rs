@@ -111,6 +111,43 @@ fn each_segment_shows_what_it_has() {
 }
 
 #[test]
+fn no_line_is_wider_than_the_client_shows_it_whatever_it_would_say() {
+    let mut view = view(43);
+    view.health = Some("a failure with a long story behind it, told whole ".repeat(2));
+    view.colour = true;
+    let powerline = look(r#"{"theme": "powerline", "lines": [["model", "load", "run", "health"]]}"#);
+    let worded =
+        look(r#"{"segments": {"load": {"format": "the window of this session holds {percent} {bar}"}}}"#);
+    let bare = |line: String| {
+        let mut parts = line.split('\u{1b}');
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |bare, part| bare + part.split_once('m').map_or("", |(_, text)| text))
+    };
+    for look in [&StatusLine::default(), &powerline, &worded] {
+        for columns in 8..160 {
+            view.columns = Some(columns);
+            let line = bare(render(&view, look));
+            assert!(line.width() <= columns - 4 && !line.trim().is_empty(), "{columns}: {line:?}");
+        }
+    }
+    view.columns = Some(60);
+    let line = bare(render(&view, &StatusLine::default()));
+    assert_eq!(line, "▕█████░░┆┆┃▏ 43% │ ⚠ a failure with a long story behind…");
+}
+
+#[test]
+fn no_foreign_word_steers_the_terminal() {
+    let mut view = view(43);
+    view.git = Some(GitView {
+        branch: "a\u{1b}[2Jb".into(),
+        worktree: Some("c\u{7}".into()),
+        action: Some("rebase 1/\u{1b}]0;x".into()),
+        ..GitView::default()
+    });
+    assert!(!render(&view, &StatusLine::default()).contains(char::is_control));
+}
+
+#[test]
 fn a_segment_without_a_value_is_hidden_and_says_why() {
     let nothing = View::default();
     for (name, why) in [
@@ -207,14 +244,12 @@ fn a_line_that_is_too_long_leaves_out_the_least_important_first_and_never_the_lo
         (80, "Opus 5.5 │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50"),
         (60, "⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50"),
         (40, "▕█████░░┆┆┃▏ 43% │ ralph 2/50"),
-        (10, "▕█████░░┆┆┃▏ 43%"),
+        (20, "▕█████░░┆┆┃▏ 43%"),
+        (10, "43%"),
+        (5, "…"),
     ] {
         view.columns = Some(columns);
         assert_eq!(render(&view, &look), line, "{columns}");
-    }
-    for columns in 24..160 {
-        view.columns = Some(columns);
-        assert!(render(&view, &look).width() <= columns - 4, "{columns}");
     }
     view.columns = Some(40);
     let model = explain(&view, &look).remove(0);

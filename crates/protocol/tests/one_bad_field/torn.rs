@@ -32,6 +32,19 @@ fn half_an_emoji_in_a_text_costs_only_that_half() {
 }
 
 #[test]
+fn of_a_key_that_stands_twice_the_last_counts_and_nothing_else_is_lost() {
+    for twice in ["session_id", "prompt", "hook_event_name"] {
+        let bytes = format!(
+            r#"{{"{twice}":"first","session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"p"}}"#
+        );
+        assert_eq!(prompt(bytes.as_bytes()).as_deref(), Some("p"), "{twice}");
+    }
+    let line = br#"{"type":"assistant","message":{"id":"m","usage":{"input_tokens":1,"input_tokens":2},"model":"a"}}"#;
+    let usage = Line::parse_usage(line).and_then(|line| line.message.usage).expect("usage");
+    assert_eq!(usage.input(), 2);
+}
+
+#[test]
 fn half_an_emoji_is_forgiven_in_a_field_nobody_reads() {
     let bytes =
         br#"{"session_id":"s","new":{"deep":["\ud83d"]},"hook_event_name":"UserPromptSubmit","prompt":"p"}"#;

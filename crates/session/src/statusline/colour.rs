@@ -48,13 +48,14 @@ impl TryFrom<String> for Colour {
         };
         let named = NAMES.iter().position(|known| *known == base);
         let rgb = || {
-            let digits = name.strip_prefix('#').filter(|digits| digits.len() == 6)?;
+            let digits =
+                name.strip_prefix('#').filter(|digits| digits.len() == 6 && !digits.contains('+'))?;
             let pair = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
             Some(Colour::Rgb(pair(0)?, pair(2)?, pair(4)?))
         };
         named
             .map(|number| Colour::Named(number as u8 + bright))
-            .or_else(|| name.parse().ok().map(Colour::Index))
+            .or_else(|| name.parse().ok().map(Colour::Index).filter(|colour| String::from(*colour) == name))
             .or_else(rgb)
             .ok_or_else(|| {
                 format!(
@@ -92,7 +93,9 @@ mod tests {
             assert_eq!((colour.letters().as_str(), colour.ground().as_str()), (letters, ground));
             assert_eq!(String::from(colour), name);
         }
-        for name in ["", "rouge", "256", "-1", "#ff880", "#gg0000", "#ééé", "bright-208"] {
+        for name in
+            ["", "rouge", "256", "-1", "+1", "007", "#+f+f+f", "#ff880", "#gg0000", "#ééé", "bright-208"]
+        {
             assert!(Colour::try_from(name.to_owned()).is_err(), "{name}");
         }
     }

@@ -150,6 +150,9 @@ impl TryFrom<String> for Format {
 }
 
 fn fault(source: &str) -> Option<&'static str> {
+    if source.contains(char::is_control) {
+        return Some("it has a control character; a segment's `colour` paints it");
+    }
     let mut is_in_group = false;
     let mut letters = source.chars();
     while let Some(letter) = letters.next() {
@@ -217,6 +220,7 @@ mod tests {
             ("a}", "`}` without"),
             ("[a[b]]", "a group in a group"),
             ("a\\", "last `\\`"),
+            ("\u{1b}[31m{a}", "control character"),
         ] {
             let error = Format::try_from(format.to_owned()).unwrap_err();
             assert!(error.contains(words) && error.contains(&format!("{format:?}")), "{error}");

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Runs the fuzz targets of tests/fuzzing under libFuzzer, one after another, and prints what each came to.
+#   scripts/fuzz.sh [SECONDS for each target, default 10] [TARGET …]
+# What breaks a target is kept in fuzz/artifacts/TARGET/: put a small one into tests/fuzzing/found/TARGET/, where
+# `cargo test -p plimsoll-fuzzing` tries it ever after.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:-10}
+shift || true
+[[ $seconds =~ ^[0-9]+$ ]] || { echo "usage: scripts/fuzz.sh [SECONDS] [TARGET …]" >&2; exit 2; }
+
+cargo +nightly --version >/dev/null 2>&1 || {
+  echo "missing: a nightly compiler (rustup toolchain install nightly --profile minimal)" >&2
+  exit 1
+}
+built=$PWD/fuzz/target
+tools=$built/tools
+PATH=$tools/bin:$PATH
+command -v cargo-fuzz >/dev/null || {
+  echo "cargo-fuzz is missing: installing it into fuzz/target/tools" >&2
+  cargo install --quiet --locked --root "$tools" cargo-fuzz
+}
+
+mapfile -t all < <(cargo run --quiet --locked -p plimsoll-fuzzing --example write_seeds fuzz/seeds)
+[ $# -gt 0 ] || set -- "${all[@]}"
+# Safe Rust alone is run here: an address sanitizer would only cost time. Sums that overflow are faults.
+CARGO_INCREMENTAL=0 cargo +nightly fuzz build --fuzz-dir fuzz --sanitizer none --target-dir "$built" 2>&1 |
+  { grep -E '^(error|warning: unused)' -A5 || true; }
+programs=$built/$(rustc +nightly -vV | sed -n 's/^host: //p')/release
+
+broken=0
+printf '%-20s %12s %8s %8s  %s\n' target executions per_sec cover result
+for target in "$@"; do
+  mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
+  log=fuzz/artifacts/$target.log
+  result=ok
+  dictionary=()
+  [ ! -s "fuzz/seeds/$target.dict" ] || dictionary=("-dict=fuzz/seeds/$target.dict")
+  # Long inputs only cost time here; the seeded ones of `cargo test` are longer.
+  "$programs/$target" "fuzz/corpus/$target" "fuzz/seeds/$target" "${dictionary[@]}" \
+    -artifact_prefix="fuzz/artifacts/$target/" -max_total_time="$seconds" -max_len=4096 -timeout=20 \
+    -print_final_stats=1 >"$log" 2>&1 || { result="BROKEN: $log"; broken=1; }
+  count=$(sed -n 's/^stat::number_of_executed_units: //p' "$log" | tail -1)
+  pace=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log" | tail -1)
+  cover=$(grep -oE ' cov: [0-9]+' "$log" | tail -1 | grep -oE '[0-9]+' || true)
+  printf '%-20s %12s %8s %8s  %s\n' "$target" "${count:-?}" "${pace:-?}" "${cover:-?}" "$result"
+done
+exit "$broken"

@@ -1,0 +1,68 @@
+//! The promise, read off the last line of a message; and markers, written as one line.
+
+use super::Target;
+use crate::draw::{Draw, parts};
+use crate::seeds::texts;
+use session::promise::{Claim, blocked_line, claim, line};
+use session::{Level, Marker, Status};
+
+pub(super) const TARGET: Target = Target { name: "claims", body, seeds, inputs: 20_000 };
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = texts(&[
+        "Done.\n\n<promise>COMPLETE 7f3a</promise>\n",
+        "<promise>BLOCKED 7f3a no key</promise>",
+        "```\n<promise>COMPLETE 7f3a</promise>\n```",
+        "<promise>COMPLETE 7f3a</promise> .\r\n \n",
+    ]);
+    seeds.push(b"All done\xff\x00\x00\x05a|b\nc".to_vec());
+    seeds
+}
+
+fn body(bytes: &[u8]) {
+    let (message, rest) = parts(bytes);
+    let message = String::from_utf8_lossy(message);
+    let mut draw = Draw::from(rest);
+    let (word, nonce) = (draw.one_of(&["COMPLETE", "BLOCKED"]), draw.one_of(&["7f3a", "0"]));
+    let last = message.lines().map(str::trim_end).rfind(|line| !line.is_empty()).unwrap_or_default();
+    match claim(&message, &word, &nonce) {
+        Claim::Complete => assert_eq!(last, line(&word, &nonce)),
+        Claim::Blocked(reason) => {
+            assert!(last.starts_with(&format!("<promise>BLOCKED {nonce}")) && last.ends_with("</promise>"));
+            assert!(reason.is_empty() || last.contains(&reason));
+        }
+        Claim::None => assert!(nonce.is_empty() || last != line(&word, &nonce)),
+    }
+    let is_one_line = |text: &str| !text.contains(['\n', '\r']);
+    if is_one_line(&word) && is_one_line(&nonce) && !nonce.is_empty() {
+        let promised = format!("{message}\n{}\n", line(&word, &nonce));
+        assert_eq!(claim(&promised, &word, &nonce), Claim::Complete);
+        assert_eq!(claim(&format!("{promised}."), &word, &nonce), Claim::None, "a word behind it");
+        assert_eq!(claim(&promised, &word, ""), Claim::None);
+        let reason = draw.text();
+        let given_up = blocked_line(&nonce, &reason);
+        if is_one_line(&reason) && given_up != line(&word, &nonce) {
+            let claimed = claim(&format!("{message}\n{given_up}"), &word, &nonce);
+            assert_eq!(claimed, Claim::Blocked(reason.trim().to_owned()));
+        }
+    }
+    markers(&message, &mut draw);
+}
+
+fn markers(words: &str, draw: &mut Draw<'_>) {
+    let until = draw.some(Draw::text);
+    let (level, percent) = (Level::L2, draw.some(Draw::number));
+    let reason = words.to_owned();
+    let all = [
+        (Marker::Warning { level, percent: percent.unwrap_or(0) }, 4),
+        (Marker::Checkpoint { level, percent, handoff: reason.clone() }, 4),
+        (Marker::Stop { status: Status::Blocked, reason: reason.clone() }, 3),
+        (Marker::Continue { kind: "next", reason: reason.clone() }, 3),
+        (Marker::Pause { until, reason }, 3),
+    ];
+    for (marker, fields) in all {
+        let text = marker.to_string();
+        assert_eq!(text.split('|').count(), fields, "{text:?}");
+        assert!(!text.contains(char::is_control), "{text:?}");
+    }
+}

@@ -1,0 +1,87 @@
+//! The handoff: what the session wrote below is its own, whatever is renewed above.
+
+use super::Target;
+use crate::draw::{Draw, parts};
+use crate::seeds::texts;
+use session::handoff::{CommandFact, GitFacts, Handoff, Notes, RunFacts};
+use session::state::FileInProgress;
+
+pub(super) const TARGET: Target = Target { name: "handoff", body, seeds, inputs: 5_000 };
+
+const HEADING: &str = "## Notes from the session";
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = texts(&[
+        "Summary: wrote a\nProgress on the item: 70%\nNext step: b\n",
+        "- **Summary:** x\n* Progress on the item: y\n\nmore words\nNext step: <!-- z -->",
+        "Done.\n\nSummary: a <!-- b\nNext step: c",
+        "# Handoff\n\n## Notes from the session\n\n- Summary: a\n\n## Notes from the session\nmine",
+    ]);
+    let item = [b"words\xff\x00\x19", HEADING.as_bytes()].concat();
+    seeds.push(item);
+    seeds.push(b"Summary: x\xff\x05title\x03abc\x01\x02\x01\x03a|b\x01\x05<!--x\x04`x`y\x02".to_vec());
+    seeds
+}
+
+fn body(bytes: &[u8]) {
+    let (message, rest) = parts(bytes);
+    let message = String::from_utf8_lossy(message);
+    let mut draw = Draw::from(rest);
+    let (first, second) = (handoff(&mut draw), handoff(&mut draw));
+    let limit = 200 + usize::from(draw.byte()) * 100;
+    let document = first.render(limit);
+    assert!(Notes::parse(&document).is_empty(), "nobody has written notes");
+    let notes = Notes::in_message(&message);
+    let filled = notes.fill(&document);
+    assert_eq!(Notes::parse(&filled), notes, "read back as they were put in");
+    assert_eq!(notes.fill(&filled), filled, "what is there is not filled again");
+    assert_eq!(Notes::default().replace(&filled), filled, "nothing to say changes nothing");
+    // The session goes on writing there by itself.
+    let owned = format!("{filled}{message}");
+    let renewed = second.refresh(&owned, limit);
+    let place = document.rfind(&format!("\n{HEADING}\n")).expect("its heading") + 1;
+    assert!(renewed.ends_with(&owned[place..]), "the session's own, byte for byte");
+    let fresh = second.render(limit);
+    let above = fresh.rfind(&format!("\n{HEADING}\n")).expect("its heading") + 1;
+    assert_eq!(
+        renewed[..renewed.len() - (owned.len() - place)],
+        fresh[..above],
+        "the facts are the new ones"
+    );
+    assert_eq!(Notes::parse(&renewed), Notes::parse(&owned));
+    // Anybody's file, read as a handoff.
+    let _ = (Notes::parse(&message), first.refresh(&message, limit), notes.replace(&message));
+}
+
+fn handoff(draw: &mut Draw<'_>) -> Handoff {
+    Handoff {
+        current_item: draw.some(|draw| draw.one_of(&["a", HEADING, "a ## Notes from the session"])),
+        run: draw.some(|draw| RunFacts { run_id: "r".into(), task_name: draw.text(), iteration: 1 }),
+        session_id: draw.text(),
+        percent: draw.some(Draw::number),
+        written_at: "2026-01-07T11:45:00Z".into(),
+        git: draw.some(|draw| GitFacts {
+            branch: draw.text(),
+            head: draw.some(Draw::text),
+            subject: draw.text(),
+            trouble: draw.some(Draw::text),
+            work: draw.text(),
+        }),
+        files: draw.list(3, |draw| FileInProgress {
+            path: draw.text(),
+            lines: draw.text(),
+            description: draw.text(),
+        }),
+        done: draw.list(2, Draw::text),
+        open: draw.list(3, |draw| draw.one_of(&[HEADING, "- Summary: x"])),
+        commands: draw.list(2, |draw| CommandFact {
+            command: draw.text(),
+            ok: draw.some(Draw::flag),
+            last_line: draw.text(),
+        }),
+        last_words: draw.some(|draw| draw.one_of(&[HEADING, "- Summary: a\n- Next step: b", "<!--"])),
+        memory: draw.list(2, Draw::text),
+        transcript: draw.some(Draw::text),
+        ..Handoff::default()
+    }
+}

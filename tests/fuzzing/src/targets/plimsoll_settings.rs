@@ -1,0 +1,81 @@
+//! Our own settings, of the project over the user's.
+
+use super::Target;
+use crate::draw::{Draw, parts};
+use crate::seeds::texts;
+use policy::levels::{Knobs, ceiling, marks};
+use serde_json::Value;
+use session::Settings;
+use session::state::merge;
+use session::statusline::{Colour, Format};
+
+pub(super) const TARGET: Target = Target { name: "plimsoll_settings", body, seeds, inputs: 20_000 };
+
+fn seeds() -> Vec<Vec<u8>> {
+    let full = serde_json::to_string(&Settings::default()).expect("JSON");
+    let mut seeds = vec![full.into_bytes()];
+    seeds.extend(texts(&[
+        "{}",
+        r#"{"levels":{"l1":50.5,"l2":60,"l3":70},"windows":{"claude-x[1m]":1000000}}"#,
+        r#"{"margins":{"l2":1,"l3":0},"thrash":{"checkpoints":0},"breaker":{"no_progress":0}}"#,
+        "bright-blue",
+        "#ff8800",
+        "208",
+        r"{a}[ {b}\]] \{",
+    ]));
+    seeds.push(b"{\"levels\":{\"l1\":1}}\xff{\"margins\":{\"l2\":9,\"l3\":8}}".to_vec());
+    seeds
+}
+
+fn body(bytes: &[u8]) {
+    let (above, below) = parts(bytes);
+    let text = String::from_utf8_lossy(above).into_owned();
+    if let Ok(colour) = Colour::try_from(text.clone()) {
+        let name = String::from(colour);
+        assert_eq!(Colour::try_from(name.clone()), Ok(colour));
+        let is_code = |code: &str| code.chars().all(|letter| letter.is_ascii_digit() || letter == ';');
+        assert!(is_code(&colour.letters()) && is_code(&colour.ground()));
+        assert_eq!(name, text.to_lowercase(), "a colour has one name");
+    }
+    format(text);
+    let Some(settings) = read(above) else { return };
+    let written = serde_json::to_string(&settings).expect("JSON");
+    assert_eq!(read(written.as_bytes()).as_ref(), Some(&settings), "written and read");
+    levels(&settings, &mut Draw::from(below));
+    // Laid over a good file, a good file gives settings.
+    let (Ok(mut combined), Ok(value)) =
+        (serde_json::from_slice::<Value>(below), serde_json::from_slice::<Value>(above))
+    else {
+        return;
+    };
+    if read(below).is_some() {
+        merge(&mut combined, value);
+        assert!(serde_json::from_value::<Settings>(combined).is_ok());
+    }
+}
+
+/// As the store takes it: what parses and makes sense.
+fn read(bytes: &[u8]) -> Option<Settings> {
+    serde_json::from_slice::<Value>(bytes).ok().filter(Value::is_object)?;
+    serde_json::from_slice::<Settings>(bytes).ok().filter(|settings| settings.problem().is_none())
+}
+
+fn levels(settings: &Settings, draw: &mut Draw<'_>) {
+    for window in [draw.number(), 200_000, 1_000_000].into_iter().chain(settings.windows.values().copied()) {
+        let ceiling = ceiling(window, None, &Knobs::default());
+        let marks = marks(window, ceiling, &settings.levels, &settings.margins);
+        assert!([marks.l1, marks.l2, marks.l3, ceiling.tokens].is_sorted(), "{marks:?}");
+    }
+}
+
+fn format(text: String) {
+    let Ok(format) = Format::try_from(text) else { return };
+    let source = format.source();
+    assert!(!source.contains(char::is_control), "{source:?}");
+    let empty = |_: &str| None;
+    let full = |_: &str| Some("v");
+    assert_eq!(session::statusline::format::write(source, true, &empty), None, "nothing but text");
+    let written = session::statusline::format::write(source, true, &full).unwrap_or_default();
+    let shorter = session::statusline::format::write(source, false, &full).unwrap_or_default();
+    assert!(shorter.len() <= written.len() && written.len() <= source.len());
+}

@@ -1,0 +1,77 @@
+//! PROMPT.md: whatever the run has become, the user's text stays byte for byte.
+
+use super::Target;
+use crate::draw::{Draw, parts};
+use crate::seeds::texts;
+use session::RunState;
+use session::promise;
+use session::prompt::{BEGIN, END, Surroundings, assemble, block, resume_section, task_text};
+use session::state::{Checkpoint, FileInProgress};
+
+pub(super) const TARGET: Target = Target { name: "prompt", body, seeds, inputs: 20_000 };
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = texts(&["", "/compact now\n", "# Task\r\n\r\n- [ ] a\n", BEGIN, END]);
+    seeds.push(format!("{BEGIN}\nx\n{END}\n\nmine").into_bytes());
+    seeds.push([b"task\xff".as_slice(), END.as_bytes(), b"\x09two (very complex)\x05three\x05\x05"].concat());
+    seeds.push(b"task\xff\x06abcdef\x03\x05<!--x\x02ab\x01\x03-->\x05\x04fix_".to_vec());
+    seeds
+}
+
+fn body(bytes: &[u8]) {
+    let (task, rest) = parts(bytes);
+    let _ = task_text(task);
+    let mut draw = Draw::from(rest);
+    let state = state(&mut draw);
+    let resume = draw.some(checkpoint);
+    let around = Surroundings { resume, progress: draw.list(2, Draw::text) };
+    let text = block(&state, &around);
+    assert!(text.starts_with(BEGIN) && text.ends_with(END));
+    assert_eq!(text.matches("<!--").count(), 2, "nothing that is quoted begins or ends the block");
+    assert_eq!(text.matches(&format!("\n{END}")).count(), 1);
+    let file = assemble(&text, task);
+    assert_eq!(task_text(&file), Ok(task), "byte for byte");
+    let other = block(&RunState::default(), &Surroundings::default());
+    assert_eq!(task_text(&assemble(&other, task_text(&file).unwrap_or_default())), Ok(task), "and again");
+    if let Some(checkpoint) = &around.resume {
+        assert!(resume_section(checkpoint).contains("Do not start over"));
+    }
+    let line = promise::line(&state.completion_promise, &state.nonce);
+    assert!(line.contains("<!--") || text.contains(&format!("\n{line}\n")), "the promise to the letter");
+}
+
+fn state(draw: &mut Draw<'_>) -> RunState {
+    RunState {
+        task_name: draw.text(),
+        iteration: u32::from(draw.byte()),
+        todo_items: draw.list(3, |draw| draw.one_of(&["a", "b (very complex)", END])),
+        set_aside: draw.list(2, |draw| draw.one_of(&["a"])),
+        known_items: draw.list(3, |draw| draw.one_of(&["a", "c"])),
+        completed_items: draw.list(2, Draw::text),
+        refusals: draw.list(3, |draw| draw.one_of(&[END, "a\n<!-- plimsoll:end -->\n", "<!-"])),
+        verify: draw.list(2, Draw::text),
+        todo_file: draw.some(Draw::text),
+        started_at: draw.text(),
+        completion_promise: draw.one_of(&["COMPLETE"]),
+        nonce: draw.one_of(&["7f3a"]),
+        pack: draw.flag(),
+        memory: draw.flag(),
+        ..RunState::default()
+    }
+}
+
+fn checkpoint(draw: &mut Draw<'_>) -> Checkpoint {
+    Checkpoint {
+        percent_at_checkpoint: draw.some(Draw::number),
+        handoff_file: draw.text(),
+        resume_summary: draw.text(),
+        current_todo_item: draw.text(),
+        progress_on_item: draw.text(),
+        files_in_progress: draw.list(3, |draw| FileInProgress {
+            path: draw.text(),
+            lines: draw.text(),
+            description: draw.text(),
+        }),
+        ..Checkpoint::default()
+    }
+}

@@ -1,0 +1,110 @@
+//! The lines of a transcript, put together to turns and written into the turn log.
+
+use super::Target;
+use crate::seeds::{beginnings, texts};
+use policy::turns::{Assembler, Closing, Made, Record, Remembered};
+use protocol::recording::{AgentNote, Said, What};
+use protocol::transcript::Line;
+use serde_json::{Map, Value, json};
+use session::turn::record::{blobs_of, decode, decode_fields, encode, encode_fields};
+
+pub(super) const TARGET: Target = Target { name: "recording", body, seeds, inputs: 2_000 };
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = beginnings("fixtures/transcripts", ".jsonl");
+    seeds.extend(texts(&[
+        r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"$blob":{"sha256":"x"}}}],"stop_reason":"tool_use"}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"Exit code 1\nno","is_error":true}]},"toolUseResult":{"stdout":"a\ud83d"}}
+{"type":"assistant","message":{"id":"n","content":"done","stop_reason":"end_turn"}}"#,
+        r#"{"agentType":"frame","toolUseId":"t"}"#,
+    ]));
+    seeds
+}
+
+fn body(bytes: &[u8]) {
+    let _ = AgentNote::parse(bytes);
+    for line in bytes.split(|byte| *byte == b'\n') {
+        quick_and_patient(line);
+    }
+    let (whole, blocks) = assembled(bytes, false);
+    let (in_steps, _) = assembled(bytes, true);
+    same_records(&whole, &in_steps);
+    let mut number = 0;
+    let mut kept = 0;
+    for made in &whole {
+        match &made.what {
+            Record::Turn { turn, .. } => {
+                number += 1;
+                assert_eq!(turn.number(), number, "without gaps");
+                kept += turn.raw_response().len();
+                let encoded = encode(turn);
+                assert!(!encoded.content.contains('\n'), "one line");
+                let fetch = |hash: &str| encoded.blobs.get(hash).map(|text| text.as_bytes().to_vec());
+                let read = decode(turn.number(), turn.is_success(), &encoded.content, &fetch);
+                assert_eq!(read.as_ref(), Ok(turn.as_ref()), "read back");
+                assert!(blobs_of(&encoded.content).iter().all(|hash| encoded.blobs.contains_key(hash)));
+            }
+            Record::Event { fields, .. } => {
+                kept += fields.get("blocks").and_then(Value::as_array).map_or(0, Vec::len);
+                let encoded = encode_fields(fields);
+                let fetch = |hash: &str| encoded.blobs.get(hash).map(|text| text.as_bytes().to_vec());
+                assert_eq!(decode_fields(&encoded.content, &fetch).as_ref(), Ok(fields), "read back");
+            }
+        }
+    }
+    assert_eq!(kept, blocks, "no block is lost, and none is there twice");
+}
+
+/// Whenever it is taken, the same is made; only what is taken late may know that more has been read.
+fn same_records(whole: &[Made], in_steps: &[Made]) {
+    assert_eq!(whole.len(), in_steps.len());
+    for (one, other) in whole.iter().zip(in_steps) {
+        assert!(one.read >= other.read && one.at == other.at);
+        assert_eq!(format!("{:?}", one.what), format!("{:?}", other.what));
+    }
+}
+
+/// What is made of all lines, and how many blocks the answers among them had.
+fn assembled(bytes: &[u8], take_often: bool) -> (Vec<Made>, usize) {
+    let memory = |at: &str| Map::from_iter([("at".to_owned(), json!(at))]);
+    let mut assembler = Assembler::after(0, "", 0, Map::new(), Remembered(&memory));
+    let (mut made, mut blocks, mut at) = (Vec::new(), 0, 0);
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        at += line.len() as u64;
+        let said = Said::parse(line);
+        if let Some(What::Answer(answer)) = said.as_ref().map(|said| &said.what) {
+            blocks += answer.blocks.len();
+            check_blocks(line, answer);
+        }
+        assembler.feed(said, at);
+        assert!(assembler.safe() <= assembler.read() && assembler.read() == at);
+        if take_often {
+            made.extend(assembler.take());
+        }
+    }
+    assembler.settle(Closing::Over);
+    made.extend(assembler.take());
+    (made, blocks)
+}
+
+/// The raw response is what stands there, byte for byte.
+fn check_blocks(line: &[u8], answer: &protocol::recording::Answer) {
+    let Ok(line) = std::str::from_utf8(line) else { return };
+    for block in &answer.blocks {
+        let is_of_a_text = block.get().starts_with(r#"{"type":"text","text":"#);
+        assert!(is_of_a_text || line.contains(block.get()), "{}", block.get());
+    }
+}
+
+/// A line read for its usage alone says what the whole line says.
+fn quick_and_patient(line: &[u8]) {
+    let (quick, patient) = (Line::parse_usage(line), Line::parse(line));
+    assert_eq!(quick.is_some(), patient.is_some());
+    let (Some(quick), Some(patient)) = (quick, patient) else { return };
+    assert_eq!(quick.speaks_of_usage(), patient.speaks_of_usage());
+    assert_eq!(format!("{:?}", quick.compaction()), format!("{:?}", patient.compaction()));
+    assert_eq!(quick.message.usage, patient.message.usage);
+    assert_eq!(quick.requested_model, patient.requested_model);
+    assert_eq!((&quick.message.id, &quick.timestamp), (&patient.message.id, &patient.timestamp));
+    let _ = (patient.file_change(), patient.tool_use_result.as_deref().map(protocol::tool::visible));
+}

@@ -1,0 +1,44 @@
+//! A project's `.mcp.json`: our server is put in and taken out, and every other one stays as it is.
+
+use super::Target;
+use crate::seeds::texts;
+use crate::spoil::tight;
+use protocol::settings::{decode, servers};
+use serde_json::Value;
+
+pub(super) const TARGET: Target = Target { name: "server_file", body, seeds, inputs: 10_000 };
+
+fn seeds() -> Vec<Vec<u8>> {
+    texts(&[
+        "",
+        "{}",
+        "\u{feff}{\n    \"mcpServers\": {}\n}\n",
+        r#"{"mcpServers":{"a":{"command":"b"},"plimsoll":{"command":"/x/plimsoll-mcp","args":[],"alwaysLoad":true}}}"#,
+        r#"{"mcpServers": {"plimsoll": {"command": "plimsoll-mcp", "args": ["--workspace"]}}, "x": [1]}"#,
+        "{\r\n\t\"mcpServers\": {\r\n\t\t\"plimsoll\": {\"command\": \"other\"}\r\n\t}\r\n}",
+    ])
+}
+
+fn body(bytes: &[u8]) {
+    let Ok(text) = decode(bytes) else { return };
+    let spell = |program: &str| format!("/o pt/{program}");
+    let Ok(joined) = servers::install(text, &spell) else { return };
+    assert_eq!(servers::install(&joined.text, &spell), Ok(joined.clone()), "a second time changes nothing");
+    if joined.entry != servers::Entry::Ours {
+        assert_eq!(joined.text.trim_start_matches('\u{feff}'), text.trim_start_matches('\u{feff}'));
+        return;
+    }
+    if servers::entry(text).is_ok_and(|entry| entry == Some(servers::Entry::Ours)) {
+        return;
+    }
+    assert!(servers::is_untouched_since(text, &joined.text), "the file from before may be put back");
+    let parted = servers::uninstall(&joined.text, Some(text)).expect("what we wrote");
+    assert!(parted.removed);
+    if text.trim_start_matches('\u{feff}').trim().is_empty() {
+        assert!(parted.empty);
+        return;
+    }
+    let read = |text: &str| serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')).ok();
+    assert_eq!(read(&parted.text), read(text), "in and out again");
+    assert_eq!(tight(&parted.text), tight(text), "byte for byte");
+}

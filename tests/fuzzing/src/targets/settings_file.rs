@@ -1,0 +1,66 @@
+//! The client's settings file: our entries are put in and taken out, and everything else stays as it is.
+
+use super::Target;
+use crate::draw::dice;
+use crate::seeds::texts;
+use crate::spoil::tight;
+use protocol::settings::{self, Era, Parts, Unreadable};
+use serde_json::Value;
+
+pub(super) const TARGET: Target = Target { name: "settings_file", body, seeds, inputs: 1_500 };
+
+fn seeds() -> Vec<Vec<u8>> {
+    texts(&[
+        "",
+        "{}",
+        "{\n  \"model\": \"opus\"\n}\n",
+        "\u{feff}{\r\n\t\"hooks\": {\r\n\t\t\"Stop\": []\r\n\t}\r\n}",
+        r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"date"}]}]},"statusLine":{"type":"command","command":"mine --x"}}"#,
+        r#"{"hooks": {"PostToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "a b"}, {"type":"command","command":"/x y/plimsoll-post-tool","args":[]}]}]}, "env": {"A": "1"}}"#,
+        r#"{"statusLine": {"command": "/x/plimsoll-statusline --wrap 'mine --x'"}, "disableAllHooks": true, "enabledPlugins": {"a@b": true}}"#,
+        "{\"env\": {\"CLAUDE_CODE_MAX_AGENT_DEPTH\": \"5\"}, \"hooks\": {}}",
+        settings::MODERN,
+        settings::CLASSIC,
+        settings::MEMORY,
+    ])
+}
+
+fn body(bytes: &[u8]) {
+    let Ok(text) = settings::decode(bytes) else { return };
+    let choice = dice(bytes);
+    let parts: Parts = match choice % 3 {
+        0 => Era::Modern.into(),
+        1 => Era::Classic.into(),
+        _ => Era::Modern.with_memory(),
+    };
+    let parts = Parts { wrap: choice / 3 % 2 == 1, ..parts };
+    let folder = ["/opt/bin/", "/o pt/b'in/", ""][choice / 6 % 3];
+    let spell = |program: &str| format!("{folder}{program}");
+    let said = settings::survey(text).map_err(|fault| place(text, &fault));
+    let Ok(merged) = settings::install(text, parts, &spell).map_err(|fault| place(text, &fault)) else {
+        return;
+    };
+    let value: Value = serde_json::from_str(merged.text.trim_start_matches('\u{feff}')).unwrap_or_default();
+    assert!(said.is_ok());
+    let again = settings::install(&merged.text, parts, &spell).expect("what we wrote");
+    assert_eq!(again.text, merged.text, "a second time changes nothing");
+    let cleared = settings::uninstall(&merged.text, None).expect("what we wrote");
+    assert_eq!(settings::is_free_of_us(&cleared.text), Ok(true));
+    if value.is_null() || settings::is_free_of_us(text) != Ok(true) {
+        return;
+    }
+    assert_eq!(settings::differences(&merged.text, parts), Ok(Vec::new()), "all of ours is there");
+    assert!(settings::is_untouched_since(text, &merged.text), "the file from before may be put back");
+    let cleared = settings::uninstall(&merged.text, Some(text)).expect("what we wrote");
+    let was = if text.trim_start_matches('\u{feff}').trim().is_empty() { "{}" } else { text };
+    let read = |text: &str| serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')).ok();
+    assert_eq!(read(&cleared.text), read(was), "in and out again");
+    if !text.trim_start_matches('\u{feff}').trim().is_empty() {
+        assert_eq!(tight(&cleared.text), tight(text), "byte for byte");
+    }
+}
+
+/// A fault is named with a place that is in the file.
+fn place(text: &str, fault: &Unreadable) {
+    assert!(fault.line >= 1 && fault.line <= text.split('\n').count().max(1) && fault.column >= 1, "{fault}");
+}

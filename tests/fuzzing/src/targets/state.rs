@@ -1,0 +1,77 @@
+//! The run's state, and what others keep in its file.
+
+use super::Target;
+use crate::seeds::texts;
+use serde_json::{Map, Value};
+use session::RunState;
+use session::state::{Checkpoint, FileInProgress, merge};
+
+pub(super) const TARGET: Target = Target { name: "state", body, seeds, inputs: 10_000 };
+
+fn seeds() -> Vec<Vec<u8>> {
+    let files =
+        vec![FileInProgress { path: "src/a.rs".into(), lines: "3-9".into(), description: "modified".into() }];
+    let mut state = RunState {
+        task_name: "Dates".into(),
+        iteration: 2,
+        run_id: "r1".into(),
+        session_id: Some("s1".into()),
+        todo_items: vec!["two".into()],
+        completed_items: vec!["one".into()],
+        cost_usd: 0.1,
+        context_checkpoint: Checkpoint { active: true, files_in_progress: files, ..Checkpoint::default() },
+        ..RunState::default()
+    };
+    state.history_of(1).peak_percent = 87;
+    state.history_of(2);
+    let mut full = Value::Object(Map::new());
+    state.write_into(&mut full);
+    let mut seeds = vec![full.to_string().into_bytes()];
+    seeds.extend(texts(&[
+        r#"{"mine":1,"run_id":"r","last_verdict":{"verdict":"pause","reason":"limit","until":null,"mine":2}}"#,
+        r#"{"last_verdict":{"verdict":"stop","status":"completed","reason":"x"},"iteration_record":{"phase":"ended","ending":{"ending":"crashed","detail":"x"}}}"#,
+        r#"{"context_history":[{"iteration":1,"peak_percent":5,"mine":true},{"iteration":2}],"growth":[{"tokens":5,"size":"simple"}],"cost_usd":1e-7}"#,
+        r#"{"status":"max_iterations","limits":{"cost_usd":5.5},"quota":{},"breaker":{}}"#,
+    ]));
+    seeds
+}
+
+fn body(bytes: &[u8]) {
+    let Ok(document) = serde_json::from_slice::<Value>(bytes) else { return };
+    if !document.is_object() {
+        return;
+    }
+    let Ok(state) = RunState::from_document(&document) else { return };
+    let mut written = document.clone();
+    state.write_into(&mut written);
+    let again = RunState::from_document(&written).expect("what we wrote");
+    assert_eq!(again, state, "read, written, read");
+    let mut twice = written.clone();
+    again.write_into(&mut twice);
+    assert_eq!(twice, written, "written again");
+    let known = known();
+    for (key, value) in document.as_object().into_iter().flatten() {
+        assert!(written.get(key).is_some(), "{key} is still there");
+        if !known.contains_key(key) {
+            assert_eq!(written.get(key), Some(value), "others' {key}");
+        }
+    }
+    let keys = |value: &Value| value.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
+    let (before, after) = (keys(&document).unwrap_or_default(), keys(&written).unwrap_or_default());
+    assert!(after.starts_with(&before), "in its old places");
+    let mut laid_over = document.clone();
+    merge(&mut laid_over, document.clone());
+    assert_eq!(laid_over, document, "laid over itself");
+    assert!(!state.is_owned_by(Some(""), Some("")) && !state.is_owned_by(None, None));
+    let _ = (state.vanished(), state.ticked_now(), state.item_in_hand());
+    if let Some(verdict) = &state.last_verdict {
+        assert!(!verdict.marker().to_string().contains('\n'));
+    }
+}
+
+fn known() -> Map<String, Value> {
+    match serde_json::to_value(RunState::default()) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,67 @@
+//! What the client hands to a status line.
+
+use super::Target;
+use crate::seeds::files;
+use crate::spoil::{behind_a_mark, spoil};
+use policy::levels::{Knobs, ceiling, marks};
+use protocol::status::StatusPayload;
+use session::Settings;
+
+pub(super) const TARGET: Target = Target { name: "status_payload", body, seeds, inputs: 20_000 };
+
+/// A field and how it reads.
+type Field = (&'static str, fn(&StatusPayload) -> String);
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = files("fixtures/statusline", ".json");
+    seeds.extend(files("fixtures/pairs", ".status.json").into_iter().step_by(5));
+    seeds
+}
+
+fn body(bytes: &[u8]) {
+    let quick = StatusPayload::parse(bytes).ok();
+    let patient = StatusPayload::parse(&behind_a_mark(bytes)).ok();
+    assert_eq!(format!("{quick:?}"), format!("{patient:?}"), "both ways of reading say the same");
+    let Some(payload) = quick else {
+        assert!(spoil(bytes).is_none_or(|spoiled| StatusPayload::parse(spoiled.before.as_bytes()).is_ok()));
+        return;
+    };
+    levels(&payload);
+    let Some(spoiled) = spoil(bytes) else { return };
+    let read = |text: &str| StatusPayload::parse(text.as_bytes()).expect("an object");
+    let (before, after) = (read(&spoiled.before), read(&spoiled.after));
+    assert_eq!(format!("{before:?}"), format!("{:?}", read(&spoiled.richer)), "a later client's field");
+    let fields: [Field; 11] = [
+        ("session_id", |payload| format!("{:?}", payload.session_id)),
+        ("transcript_path", |payload| format!("{:?}", payload.transcript_path)),
+        ("cwd", |payload| format!("{:?}", payload.cwd)),
+        ("model", |payload| format!("{:?}", payload.model)),
+        ("workspace", |payload| format!("{:?}", payload.workspace)),
+        ("cost", |payload| format!("{:?}", payload.cost)),
+        ("context_window", |payload| format!("{:?}", payload.context_window)),
+        ("version", |payload| format!("{:?}", payload.version)),
+        ("effort", |payload| format!("{:?}", payload.effort)),
+        ("prompt_cache", |payload| format!("{:?}", payload.prompt_cache)),
+        ("rate_limits", |payload| format!("{:?}", payload.rate_limits)),
+    ];
+    for (_, field) in fields.iter().filter(|(name, _)| *name != spoiled.key) {
+        assert_eq!(field(&before), field(&after), "{} costs only itself", spoiled.key);
+    }
+}
+
+/// Whatever window the client tells, the levels rise and come before the client acts.
+fn levels(payload: &StatusPayload) {
+    let Some(window) = payload.context_window.context_window_size else { return };
+    let settings = Settings::default();
+    let knobs = Knobs { compact_window: payload.context_window.used(), ..Knobs::default() };
+    for knobs in [Knobs::default(), knobs] {
+        let ceiling = ceiling(window, payload.model.id.as_deref(), &knobs);
+        let marks = marks(window, ceiling, &settings.levels, &settings.margins);
+        let rising = [marks.l1, marks.l2, marks.l3, ceiling.tokens];
+        assert!(rising.is_sorted() && ceiling.tokens <= window, "{marks:?}");
+        assert!(
+            payload.context_window.used().is_none_or(|used| marks.percent(used) <= u64::MAX / window.max(1))
+        );
+        let _ = session::reading::percent(payload.context_window.used().unwrap_or(0), window);
+    }
+}

@@ -1,0 +1,68 @@
+//! The lines of `claude -p --output-format stream-json`, and the result among them.
+
+use super::Target;
+use crate::seeds::{files, lines};
+use crate::spoil::spoil;
+use policy::ending::ending;
+use protocol::result::RunResult;
+use protocol::stream::StreamLine;
+use session::Exit;
+
+pub(super) const TARGET: Target = Target { name: "stream", body, seeds, inputs: 20_000 };
+
+/// A field and how it reads.
+type Field = (&'static str, fn(&RunResult) -> String);
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = lines("fixtures/stream", ".jsonl");
+    seeds.extend(files("fixtures/result", ".json"));
+    seeds
+}
+
+fn body(bytes: &[u8]) {
+    let line = StreamLine::parse(bytes);
+    match &line {
+        StreamLine::Result(result) => check(result),
+        StreamLine::Assistant { message, .. } | StreamLine::User { message, .. } => {
+            for block in message.blocks() {
+                let _ = block.result_text();
+            }
+        }
+        _ => {}
+    }
+    let Some(spoiled) = spoil(bytes) else { return };
+    let (before, after) = (said(&spoiled.before), said(&spoiled.after));
+    assert_eq!(format!("{before:?}"), format!("{:?}", said(&spoiled.richer)), "a later client's field");
+    if !["type", "subtype"].contains(&spoiled.key.as_str()) {
+        assert_eq!(std::mem::discriminant(&before), std::mem::discriminant(&after), "{}", spoiled.key);
+    }
+    if let (StreamLine::Result(before), StreamLine::Result(after)) = (&before, &after) {
+        let fields: [Field; 9] = [
+            ("is_error", |result| result.is_error.to_string()),
+            ("terminal_reason", |result| format!("{:?}", result.terminal_reason)),
+            ("api_error_status", |result| format!("{:?}", result.api_error_status)),
+            ("result", |result| format!("{:?}", result.result)),
+            ("session_id", |result| format!("{:?}", result.session_id)),
+            ("total_cost_usd", |result| format!("{:?}", result.total_cost_usd)),
+            ("modelUsage", |result| format!("{:?}", result.model_usage)),
+            ("permission_denials", |result| format!("{:?}", result.permission_denials)),
+            ("errors", |result| format!("{:?}", result.errors)),
+        ];
+        for (_, field) in fields.iter().filter(|(name, _)| *name != spoiled.key) {
+            assert_eq!(field(before), field(after), "{} costs only itself", spoiled.key);
+        }
+    }
+}
+
+fn said(text: &str) -> StreamLine {
+    StreamLine::parse(text.as_bytes())
+}
+
+fn check(result: &RunResult) {
+    let _ = result.tokens();
+    for (code, signal) in [(Some(0), None), (Some(1), None), (None, Some(9)), (None, None)] {
+        let _ = ending(Some(result), Exit { code, signal });
+    }
+    let words = result.result.as_deref().unwrap_or_default();
+    let _ = policy::reset_clock::find(words);
+}

@@ -1,0 +1,38 @@
+//! The to-do list that the agent ticks.
+
+use super::Target;
+use crate::seeds::texts;
+use session::TodoList;
+use session::size::Size;
+
+pub(super) const TARGET: Target = Target { name: "todo_list", body, seeds, inputs: 20_000 };
+
+fn seeds() -> Vec<Vec<u8>> {
+    texts(&[
+        "# Plan\n- [ ] one\n  * [x] two\n+ [X]  three  words \n- [] no\n- [ ]\n1. no\n```\n- [ ] example\n```\n- [ ] four\n",
+        "- [ ] one\r\n- [x] ~~two~~ (done in abc)\r\n- [ ] **Rewrite** it (very complex)\n",
+        "~~~\n- [ ] a\n```\n~~~\n- [x] a\n- [ ] a\n- [ ] [x] b\n",
+    ])
+}
+
+fn body(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let list = TodoList::parse(&text);
+    assert_eq!(TodoList::parse(&list.render()), list, "written and read");
+    let all: Vec<String> = list.items.iter().map(|item| item.text.clone()).collect();
+    assert_eq!(list.vanished(&all), Vec::<String>::new(), "what is there has not vanished");
+    assert_eq!(list.open().len() + list.done().len(), list.items.len());
+    assert_eq!(TodoList::default().vanished(&all), all, "an empty list has lost everything");
+    for item in &list.items {
+        assert!(!item.text.is_empty() && !item.text.contains(char::is_control), "{:?}", item.text);
+        let _ = Size::stated(&item.text);
+    }
+    // A tick changes one letter of the file and one item of the list.
+    let at_line_start = |place: &usize| text[..*place].chars().last().is_none_or(|before| before == '\n');
+    if let Some(place) = text.match_indices("- [ ] ").map(|(place, _)| place).find(at_line_start) {
+        let ticked = format!("{}- [x] {}", &text[..place], &text[place + 6..]);
+        let after = TodoList::parse(&ticked);
+        assert!(after.vanished(&all).is_empty() && list.done().len() <= after.done().len());
+        assert!(after.done().len() <= list.done().len() + 1);
+    }
+}

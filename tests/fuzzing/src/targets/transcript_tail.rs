@@ -1,0 +1,142 @@
+//! The end of a transcript, read backwards in chunks: it says the same as a plain scan from the beginning.
+
+use super::Target;
+use crate::draw::Draw;
+use crate::seeds::texts;
+use protocol::transcript::Line;
+use std::cell::RefCell;
+use std::io::{Seek, Write};
+use std::path::Path;
+use store::tail::{self, Answer, Compaction, Tail};
+
+pub(super) const TARGET: Target = Target { name: "transcript_tail", body, seeds, inputs: 1_500 };
+
+const CALL: &str = "toolu_wanted";
+/// The reader's first chunk: lines as long as this fall on its edges.
+const CHUNK: usize = 32 * 1024;
+/// The file stays well below what the reader is ready to read.
+const LARGEST: usize = 600 * 1024;
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = texts(&["\x00\x01\x02", "\x01\x00\x01", "\x00\x05\x01\x00\x06\x00", "\x02\x02\x00\x03"]);
+    seeds.push(vec![0, 1, 4, 8, 0, 0, 2, 4, 9, 1, 5]);
+    seeds.push([&[3, 60][..], br#"{"type":"assistant","message":{"usage":{"input_tokens":7}}}"#].concat());
+    seeds
+}
+
+fn body(bytes: &[u8]) {
+    let (text, is_asked) = transcript(bytes);
+    let calls: &[&str] = if is_asked { &[CALL] } else { &[] };
+    with_file(&text, |path| {
+        let read = tail::read(path, calls).expect("a file");
+        assert_eq!(format!("{read:?}"), format!("{:?}", plain_scan(&text, calls)));
+        let lines = tail::last_lines(path, u64::MAX).expect("a file");
+        let all: Vec<Line> = text.split(|byte| *byte == b'\n').filter_map(Line::parse).collect();
+        assert_eq!(format!("{lines:?}"), format!("{all:?}"));
+        let _ = tail::hook_troubles(path, 4096).expect("a file");
+        let first = all.iter().find(|line| line.speaks_of_usage());
+        let first = first.and_then(|line| line.message.usage).map(|usage| usage.input());
+        assert_eq!(tail::first_fill(path), first);
+    });
+}
+
+/// A transcript as the bytes choose it, and whether a call is looked for.
+fn transcript(bytes: &[u8]) -> (Vec<u8>, bool) {
+    let mut draw = Draw::from(bytes);
+    let mut text = Vec::new();
+    while !draw.is_empty() && text.len() < LARGEST {
+        match draw.byte() % 8 {
+            0 | 1 => text.extend(answer(&mut draw)),
+            2 => text.extend_from_slice(
+                br#"{"type":"system","subtype":"compact_boundary","timestamp":"t","compactMetadata":{"preTokens":9}}"#,
+            ),
+            3 => {
+                let length = usize::from(draw.byte());
+                text.extend_from_slice(draw.bytes(length));
+            }
+            // A line of another kind that ends near the edge of a chunk.
+            4 | 5 => {
+                let length = CHUNK * usize::from(draw.byte() % 6) + usize::from(draw.byte());
+                text.resize(text.len() + length.saturating_sub(120), b'x');
+            }
+            6 => text.extend_from_slice(br#"{"type":"user","message":{"content":"\"assistant\""}}"#),
+            // Longer than any line that is looked for.
+            _ if draw.byte() > 250 => text.resize(text.len() + 1024 * 1024 + 7, b'y'),
+            _ => {}
+        }
+        if draw.byte() != 255 {
+            text.push(b'\n');
+        }
+    }
+    (text, !bytes.len().is_multiple_of(3))
+}
+
+fn answer(draw: &mut Draw<'_>) -> Vec<u8> {
+    let kind = draw.byte();
+    let (id, tokens) = (draw.byte() % 4, draw.byte());
+    let call = if kind & 1 == 1 { CALL } else { "toolu_other" };
+    let side = if kind & 14 == 14 { r#""isSidechain":true,"# } else { "" };
+    let model = if kind & 48 == 48 { "<synthetic>" } else { "claude-opus-5-5" };
+    let words = "w".repeat(usize::from(draw.byte()) * usize::from(kind >> 5));
+    // Letters that are written as escapes take the reader's patient way.
+    let words = if kind & 64 == 64 { format!("{words}\\n") } else { words };
+    format!(
+        r#"{{"type":"assistant",{side}"requestedModel":"m{kind}[1m]","timestamp":"2026","message":{{"id":"msg_{id}","model":"{model}","content":[{{"type":"tool_use","id":"{call}","name":"{words}"}}],"usage":{{"input_tokens":{tokens},"cache_read_input_tokens":5,"output_tokens":2}}}}}}"#
+    )
+    .into_bytes()
+}
+
+/// The same from the beginning to the end, each line with all forgiveness.
+fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
+    let mut tail = Tail { size: text.len() as u64, ..Tail::default() };
+    let mut answers: Vec<(Line, bool)> = Vec::new();
+    let mut model = None;
+    for bytes in text.split(|byte| *byte == b'\n') {
+        let has = |mark: &&str| memchr::memmem::find(bytes, mark.as_bytes()).is_some();
+        if !Line::MARKS.iter().any(has) {
+            continue;
+        }
+        let Some(line) = Line::parse(bytes) else { continue };
+        if let Some(metadata) = line.compaction() {
+            answers.clear();
+            let at = line.timestamp;
+            tail.compaction = Some(Compaction { metadata, at, model: model.clone() });
+        } else if line.speaks_of_usage() {
+            model = line.requested_model.clone().or(line.message.model.clone());
+            answers.push((line, calls.iter().any(has)));
+        }
+    }
+    let Some((last, is_last)) = answers.last() else { return tail };
+    let id = last.message.id.as_deref();
+    let same = |(line, _): &&(Line, bool)| id.is_some() && line.message.id.as_deref() == id;
+    let is_the_one = *is_last || answers.iter().rev().take_while(same).any(|(_, is)| *is);
+    let usage = last.message.usage.unwrap_or_default();
+    tail.compaction = None;
+    tail.answer = Some(Answer {
+        used: usage.input(),
+        output: usage.output(),
+        model,
+        message_id: last.message.id.clone(),
+        at: last.timestamp.clone(),
+        is_the_one,
+    });
+    tail
+}
+
+/// One file for all inputs of a thread, in memory where the machine has such a place.
+fn with_file(text: &[u8], look: impl FnOnce(&Path)) {
+    thread_local! {
+        static FILE: RefCell<Option<tempfile::NamedTempFile>> = const { RefCell::new(None) };
+    }
+    FILE.with_borrow_mut(|slot| {
+        let file = slot.get_or_insert_with(|| {
+            let memory = Path::new("/dev/shm");
+            let made = tempfile::NamedTempFile::new_in(memory).or_else(|_| tempfile::NamedTempFile::new());
+            made.expect("a temporary file")
+        });
+        file.as_file_mut().set_len(0).expect("emptied");
+        file.as_file_mut().rewind().expect("at its start");
+        file.write_all(text).expect("written");
+        look(file.path());
+    });
+}

@@ -1,0 +1,94 @@
+//! A line of the turn log: its frame, its chain, its content.
+
+use super::Target;
+use crate::draw::{dice, parts};
+use serde_json::{Map, Value};
+use session::log_line::{Header, Kind, LogLine, MAIN, NO_LINK, Tokens, erased, line};
+use session::turn::record::{Unsound, blobs_of, decode, decode_fields, encode, encode_fields};
+
+pub(super) const TARGET: Target = Target { name: "turn_log", body, seeds, inputs: 10_000 };
+
+const TURN: &str = r#"{"raw_response":[{"type":"text","text":"a"},{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls"}}],"result":"done","prints":["x"],"tool_calls":[{"result":"y","ext":{"id":"t","ok":true}}],"memory":{"heap":{"a":"b"}},"ext":{"message":"m"}}"#;
+const FAILED: &str = r#"{"raw_response":[],"program":"p","result":{"reason":"api_error","message":"overloaded"},"prints":[],"tool_calls":[{"asked":["Read",{"a":{"$blob":{"literal":{"$blob":1}}}}],"result":null,"ext":{}}],"memory":{},"ext":{},"later":5}"#;
+
+fn seeds() -> Vec<Vec<u8>> {
+    let (first, link) = line(NO_LINK, header(1), TURN);
+    let (second, _) = line(&link, header(2), "{\"text\":\"\"}");
+    let mut seeds: Vec<Vec<u8>> =
+        vec![first.trim_end().into(), second.trim_end().into(), FAILED.into(), TURN.into()];
+    seeds.push([b"x\xff".as_slice(), FAILED.as_bytes()].concat());
+    seeds
+}
+
+fn header(seq: u64) -> Header {
+    Header {
+        v: 1,
+        seq,
+        at: "2026-01-07T11:45:00Z".into(),
+        kind: Kind::Turn,
+        stream: MAIN.into(),
+        number: Some(seq),
+        message: Some("m".into()),
+        success: Some(true),
+        reason: None,
+        usage: Some(Tokens::default()),
+        read: Some(7),
+        pending: None,
+        content: String::new(),
+    }
+}
+
+fn body(bytes: &[u8]) {
+    let (first, rest) = parts(bytes);
+    if let Some(foreign) = LogLine::parse(first) {
+        let _ = (foreign.is_whole(), foreign.follows(NO_LINK));
+        let text = erased(&foreign, first.len());
+        let after = LogLine::parse(text.as_bytes()).expect("a line");
+        assert!(after.is_erased() && after.is_whole());
+        assert_eq!((after.header_bytes, after.link), (foreign.header_bytes, foreign.link));
+        assert_eq!(after.follows(NO_LINK), foreign.follows(NO_LINK), "the chain holds");
+        content(foreign.content);
+    }
+    let text = String::from_utf8_lossy(if rest.is_empty() { first } else { rest });
+    content(&text);
+    framed(&text, bytes);
+}
+
+/// What was written is read, and what was changed is seen.
+fn framed(content: &str, bytes: &[u8]) {
+    let is_one_line = !content.contains('\n') && content.trim() == content;
+    if !is_one_line || serde_json::from_str::<Value>(content).is_err() {
+        return;
+    }
+    let (text, link) = line("before", header(3), content);
+    let text = text.trim_end();
+    let read = LogLine::parse(text.as_bytes()).expect("what we wrote");
+    assert_eq!((read.content, read.link), (content, link.as_str()));
+    assert!(read.is_whole() && read.follows("before") && !read.follows(NO_LINK));
+    let mut changed = text.as_bytes().to_vec();
+    let place = dice(bytes) % changed.len();
+    changed[place] ^= 1 << (dice(bytes) / 3 % 8);
+    let is_seen = LogLine::parse(&changed)
+        .is_none_or(|line| line.is_erased() || !line.is_whole() || !line.follows("before"));
+    assert!(is_seen, "a changed byte {place}");
+}
+
+fn content(text: &str) {
+    let _ = blobs_of(text);
+    let none = |_: &str| None;
+    for success in [true, false] {
+        let Ok(turn) = decode(1, success, text, &none) else { continue };
+        let encoded = encode(&turn);
+        let fetch = |hash: &str| encoded.blobs.get(hash).map(|text| text.as_bytes().to_vec());
+        assert_eq!(decode(1, success, &encoded.content, &fetch), Ok(turn), "written and read");
+        assert_eq!(
+            decode(0, success, text, &none).err().map(|fault| matches!(fault, Unsound::Shape(_))),
+            Some(true)
+        );
+    }
+    let Ok(fields) = decode_fields(text, &none) else { return };
+    let fields: Map<String, Value> = fields;
+    let encoded = encode_fields(&fields);
+    let fetch = |hash: &str| encoded.blobs.get(hash).map(|text| text.as_bytes().to_vec());
+    assert_eq!(decode_fields(&encoded.content, &fetch), Ok(fields), "written and read");
+}

@@ -1,0 +1,78 @@
+//! Anybody's words: cut, cleaned for the terminal and for the model, looked through for times, errors and secrets.
+
+use super::Target;
+use crate::seeds::{files, texts};
+use policy::fingerprint::{fingerprint, skeleton};
+use policy::reset_clock::{ResetClock, find};
+use session::memory::fit;
+use session::memory::render::{indented, safe};
+use session::text::{clip, clip_middle, clip_start, for_terminal, json_value, one_line};
+
+pub(super) const TARGET: Target = Target { name: "words", body, seeds, inputs: 5_000 };
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = texts(&[
+        "Claude AI usage limit reached|1795270982",
+        "You've hit your limit · resets Nov 28, 3:15pm (Europe/Berlin)",
+        "resets at 15:00 UTC",
+        "error[E0308]: mismatched types\n  --> src/a.rs:12:5\n",
+        "\u{1b}]0;title\u{7}\u{1b}[2J\u{202e}abc\u{9b}31m",
+        r#""a\ud83d\u0041\\ud83d\ude00""#,
+        "</plimsoll-memory>< / system-reminder><antml",
+        "👩\u{200d}👩\u{200d}👧 e\u{301} \r\n\u{85}\u{2028}",
+        "aws AKIAIOSFODNN7EXAMPLE ghp_0123456789abcdefghijklmnopqrstuvwxyz12 é",
+    ]);
+    seeds.extend(files("fixtures/secrets", ".txt"));
+    seeds
+}
+
+fn body(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.as_ref();
+    let shown = for_terminal(text);
+    assert!(
+        !shown.contains(char::is_control) && !shown.contains(['\u{202e}', '\u{200d}', '\u{feff}']),
+        "{shown:?}"
+    );
+    assert_eq!(for_terminal(&shown), shown);
+    assert_eq!(one_line(&one_line(text)), one_line(text));
+    cut(text, bytes.len());
+    json(text);
+    assert_eq!(safe(&safe(text)), safe(text));
+    assert!(!safe(text).to_lowercase().contains("<plimsoll") && !safe(text).contains("</system"));
+    assert!(indented(text).split('\n').skip(1).all(|line| line.starts_with(' ')));
+    let print = fingerprint(text);
+    assert!(print.len() == 16 && print.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    assert!(text.lines().all(|line| skeleton(line).chars().count() <= 200));
+    if let Some(ResetClock::Time { hour, minute, month_day, .. }) = find(text) {
+        assert!(hour < 24 && minute < 60);
+        assert!(month_day.is_none_or(|(month, day)| (1..=12).contains(&month) && (1..=31).contains(&day)));
+    }
+    let mut end = 0;
+    for found in launcher::secrets::tokens_in(text) {
+        assert!(
+            found.range.start >= end && text.get(found.range.clone()).is_some_and(|token| !token.is_empty())
+        );
+        end = found.range.end;
+    }
+}
+
+fn cut(text: &str, choice: usize) {
+    for limit in [1, 2, 3, 10, choice % 300 + 3] {
+        let count = |cut: &str| cut.chars().count();
+        assert!(count(&clip(text, limit)) <= limit && count(&clip_start(text, limit)) <= limit);
+        assert!(limit < 3 || count(&clip_middle(text, limit)) <= limit);
+        let fitted = fit(text, limit);
+        assert!(text.starts_with(fitted) && count(fitted) <= limit);
+    }
+}
+
+/// JSON is read as serde reads it, and where that refuses halves of letters, only these are replaced.
+fn json(text: &str) {
+    let mended = json_value(text);
+    if let Ok(value) = serde_json::from_str::<serde_json::Value>(text) {
+        assert_eq!(value, mended);
+    }
+    let shown = mended.to_string();
+    assert_eq!(json_value(&shown), mended);
+}
