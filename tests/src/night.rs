@@ -176,7 +176,8 @@ pub fn page(outcomes: &BTreeMap<Way, Vec<Outcome>>, nights: u64) -> String {
 }
 
 fn share(part: u64, all: u64) -> String {
-    if all == 0 { "–".to_owned() } else { format!("{} % ({part} of {all})", (part * 100 + all / 2) / all) }
+    let percent = (part * 100 + all / 2).checked_div(all);
+    percent.map_or("–".to_owned(), |percent| format!("{percent} % ({part} of {all})"))
 }
 
 const PAGE: &str = include_str!("night/head.md");
