@@ -27,7 +27,10 @@ pub fn clip_middle(text: &str, limit: usize) -> String {
 
 /// One line: runs of white space and control characters become one space.
 pub fn one_line(text: &str) -> String {
+    // Letters that turn the direction of writing make a line look like another one.
+    let turns = |letter: char| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.split(|letter: char| letter.is_whitespace() || letter.is_control())
+        .map(|word| word.replace(turns, ""))
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
         .join(" ")
