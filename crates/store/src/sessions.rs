@@ -24,6 +24,14 @@ pub fn load(project: &Project, session_id: &str) -> SessionRecord {
     record.unwrap_or_else(|| fresh(true))
 }
 
+/// The same for whoever writes it back: one that is there and cannot be read now is not written over.
+pub fn load_to_change(project: &Project, session_id: &str) -> Result<SessionRecord, StoreError> {
+    if let Some(path) = project.session(session_id) {
+        disk::read(&path)?;
+    }
+    Ok(load(project, session_id))
+}
+
 /// The sessions that have a record, sorted by name.
 pub fn ids(project: &Project) -> Vec<String> {
     let id =
@@ -66,7 +74,7 @@ pub fn update<T>(
     change: impl FnOnce(&mut SessionRecord) -> T,
 ) -> Result<T, StoreError> {
     let _lock = lock(project, session_id, patience)?;
-    let before = load(project, session_id);
+    let before = load_to_change(project, session_id)?;
     let mut after = before.clone();
     let answer = change(&mut after);
     if after != before {

@@ -10,3 +10,4 @@ mod scenario;
 mod scenes;
 mod stage;
 mod trace;
+mod trouble;

@@ -12,6 +12,8 @@ pub struct Play {
     pub arguments: Vec<String>,
     pub stdin: String,
     pub env: Vec<(String, String)>,
+    /// It does its work in several threads (and starts no other program).
+    pub has_threads: bool,
 }
 
 impl Play {
@@ -21,7 +23,8 @@ impl Play {
 
     pub fn of(program: &'static str, arguments: &[&str]) -> Play {
         let arguments = arguments.iter().map(|one| (*one).to_owned()).collect();
-        Play { program, arguments, stdin: String::new(), env: Vec::new() }
+        let has_threads = program == "plimsoll-mcp";
+        Play { program, arguments, stdin: String::new(), env: Vec::new(), has_threads }
     }
 
     pub fn stdin(self, text: impl ToString) -> Play {
@@ -74,7 +77,8 @@ impl Stage {
 
     /// The same under `strace`, of which the program's own children know nothing.
     pub fn traced(&self, play: &Play, options: &[&str]) -> Finished {
-        let launch = options.iter().fold(self.world.command("strace", &["-qq", "-y"]), |launch, one| launch.arg(*one));
+        let start: &[&str] = if play.has_threads { &["-qq", "-y", "-f"] } else { &["-qq", "-y"] };
+        let launch = options.iter().fold(self.world.command("strace", start), |launch, one| launch.arg(*one));
         let launch = launch.arg("--").arg(bin_dir().join(play.program));
         let launch = play.arguments.iter().fold(launch, |launch, argument| launch.arg(argument));
         given(launch, play).run()

@@ -49,10 +49,11 @@ pub fn kill_points(stage: &Stage, play: &Play) -> (Finished, Vec<Point>) {
 /// Which the system can refuse; what a program reads of itself and its libraries is not about our files.
 pub fn error_points(stage: &Stage, play: &Play) -> Vec<Point> {
     let world = format!("\"{}", stage.world.home().parent().expect("a world").display());
+    let written = world.replace('"', "<");
+    // What is told to somebody, or to another thread, is not kept anywhere.
     let is_ours = |point: &Point| {
-        // What is told to somebody is not kept anywhere.
-        let told = point.line.starts_with("write(1<") || point.line.starts_with("write(2<");
-        !told && (point.line.contains(&world) || !point.call.starts_with("open"))
+        let at_home = point.line.split_once(&written).is_some_and(|(before, _)| !before.contains("AT_FDCWD"));
+        point.line.contains(&world) || at_home && !point.call.starts_with("open")
     };
     points(stage, play, REFUSABLE).1.into_iter().filter(is_ours).collect()
 }
@@ -63,10 +64,15 @@ fn points(stage: &Stage, play: &Play, calls: &str) -> (Finished, Vec<Point>) {
     let text = std::fs::read(stage.trace()).expect("a trace");
     let text = String::from_utf8_lossy(&text);
     let mut points: Vec<Point> = Vec::new();
+    // Where there are threads each line begins with one's number, and each thread counts by itself.
+    let mut counts = std::collections::BTreeMap::new();
     for line in text.lines() {
+        let thread: String = line.chars().take_while(char::is_ascii_digit).collect();
+        let line = line[thread.len()..].trim_start();
         let Some((call, _)) = line.split_once('(').filter(|(call, _)| is_name(call)) else { continue };
-        let number = points.iter().filter(|point| point.call == call).count() + 1;
-        points.push(Point { call: call.to_owned(), number, line: line.to_owned() });
+        let number = counts.entry((thread, call)).or_insert(0);
+        *number += 1;
+        points.push(Point { call: call.to_owned(), number: *number, line: line.to_owned() });
     }
     assert!(!points.is_empty(), "a program that changes nothing: {finished:?}\n{text}");
     (finished, points)
