@@ -21,9 +21,8 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
     if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
         return Ok(());
     }
-    let line = Entry::new("iteration_closed")
-        .run(Some((run_id, iteration)))
-        .session(state.session_id.as_deref());
+    let line =
+        Entry::new("iteration_closed").run(Some((run_id, iteration))).session(state.session_id.as_deref());
     let was_closed = state.iteration_record.closed;
     // What comes after the state is made up for where a kill came between them.
     if was_closed && journal::tells(project, &line) {

@@ -173,7 +173,9 @@ fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>,
 fn newest(project: &Project, loaded: Loaded) -> Loaded {
     let (run_id, revision) = (loaded.state.run_id.clone(), loaded.state.revision);
     match copy(project).filter(|copy| copy.state.run_id == run_id) {
-        Some(copy) if copy.state.revision > revision => copy.mended_because("the state had gone back in time"),
+        Some(copy) if copy.state.revision > revision => {
+            copy.mended_because("the state had gone back in time")
+        }
         copy => Loaded { copy_is_behind: copy.is_none_or(|copy| copy.state.revision < revision), ..loaded },
     }
 }

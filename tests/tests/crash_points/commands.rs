@@ -2,10 +2,12 @@
 
 use crate::scenario::{Kind, Scenario};
 use crate::scenes::{RUN, SESSION, Scene, state, transcript};
-use crate::stage::{Play, Stage};
+use crate::stage::Play;
+use crate::{remains, trace};
 use serde_json::json;
-use session::state::{IterationRecord, Phase};
 use session::RunState;
+use session::state::{IterationRecord, Phase};
+use testkit::world::Finished;
 
 fn scenario(name: &'static str, scene: Scene, arguments: &[&str]) -> Scenario {
     Scenario::new(name, Kind::Command, scene.stage, Play::command(arguments))
@@ -39,7 +41,11 @@ fn the_server_writes() {
     };
     let info = json!({"name": "test", "version": "1"});
     let lines = [
-        call(1, "initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})),
+        call(
+            1,
+            "initialize",
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}),
+        ),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string() + "\n",
         call(2, "tools/call", json!({"name": "update_registers", "arguments": {"R2_NEXT": "More."}})),
     ];
@@ -75,30 +81,42 @@ fn the_last_verdict() {
     let scene = ended("- [x] Item one\n- [x] Item two\n");
     let play = Play::command(&["gate"]).env("PLIMSOLL_RUN_ID", RUN);
     let scenario = Scenario::new("gate, completed", Kind::Command, scene.stage, play);
-    scenario.users(&["PROMPT.md", "fix_plan.md"]).check();
+    scenario.users(&["PROMPT.md", "fix_plan.md"]).every(4).check();
 }
 
+/// Kills it everywhere; afterwards every file must be whole, and the next command must say or do this.
+fn whole_after_kills(scene: &Scene, play: &Play, every: usize, next: &Play, is_well: fn(&Finished) -> bool) {
+    let stage = &scene.stage;
+    stage.keep();
+    for point in trace::kill_points(stage, play).1.iter().step_by(every) {
+        stage.put_back();
+        let killed = trace::killed(stage, play, point);
+        assert_eq!(killed.signal, Some(9), "{point}: {killed:?}");
+        let faults = remains::faults(stage, true);
+        assert!(faults.is_empty(), "{point}: {faults:?}");
+        let finished = stage.run(next);
+        assert!(is_well(&finished), "{point}: {finished:?}");
+        let faults = remains::faults(stage, true);
+        assert!(faults.is_empty(), "afterwards, {point}: {faults:?}");
+    }
+}
+
+/// Once the next session is planned the loop goes on with that; its prompt can be written whatever was done of it.
 #[test]
 fn a_verdict_and_the_next_plan() {
     let scene = ended("- [x] Item one\n- [ ] Item two\n");
     let play = Play::command(&["gate"]).env("PLIMSOLL_RUN_ID", RUN);
-    let scenario = Scenario::new("gate, the next session", Kind::Command, scene.stage, play);
-    scenario.users(&["PROMPT.md", "fix_plan.md"]).next(unless_planned).check();
+    whole_after_kills(&scene, &play, 3, &Play::command(&["prompt"]), |finished| finished.code == Some(0));
 }
 
-/// A run that is there already is gone on with.
-fn unless_started(stage: &Stage) -> Option<Play> {
-    let prompt = std::fs::read_to_string(stage.world.path("PROMPT.md")).unwrap_or_default();
-    let is_there = stage.world.exists(".claude/ralph-state.json");
-    let is_planned = prompt.contains("plimsoll:end");
-    (is_there && !is_planned).then(|| Play::command(&["prompt"])).or_else(|| is_there.then(|| Play::command(&["status"])))
-}
-
+/// A run that is there already is gone on with; one that is not begins.
 #[test]
 fn a_run_starts() {
-    let objective = &["start", "--objective", "Do the plan.", "--name", "Dates"];
-    let scene = Scene::ordinary();
-    scenario("start, an objective", scene, objective).users(&["PROMPT.md", "fix_plan.md"]).next(unless_started).check();
+    let play = Play::command(&["start", "--objective", "Do the plan.", "--name", "Dates"]);
+    let is_well = |finished: &Finished| {
+        finished.code == Some(0) || finished.stderr.contains("go on with `plimsoll run --resume`")
+    };
+    whole_after_kills(&Scene::ordinary(), &play, 1, &play, is_well);
 }
 
 #[test]
@@ -113,7 +131,11 @@ fn a_prompt_is_written() {
     let scene = Scene::planned();
     scene.stage.world.write("PROMPT.md", "Do the plan.\n");
     scene.create(&RunState {
-        iteration_record: IterationRecord { iteration: 1, phase: Phase::Planned, ..IterationRecord::default() },
+        iteration_record: IterationRecord {
+            iteration: 1,
+            phase: Phase::Planned,
+            ..IterationRecord::default()
+        },
         ..state(Phase::Planned)
     });
     scenario("prompt", scene, &["prompt"]).users(&["PROMPT.md", "fix_plan.md"]).check();
@@ -122,7 +144,10 @@ fn a_prompt_is_written() {
 /// A session whose turns are not yet in the log, though its record is there.
 fn untold() -> Scene {
     let scene = Scene::ordinary();
-    scene.stage.run(&scene.event("plimsoll-session-start", "SessionStart", json!({"source": "startup"}))).expect_success();
+    scene
+        .stage
+        .run(&scene.event("plimsoll-session-start", "SessionStart", json!({"source": "startup"})))
+        .expect_success();
     scene.stage.world.write(scene.transcript(), &transcript("parallel_tools"));
     scene
 }

@@ -52,7 +52,9 @@ fn the_gate_after_a_checkpoint() {
 
 #[test]
 fn the_gate_at_a_promise_and_at_one_that_is_refused() {
-    for (name, plan) in [("stop gate, promise", "- [x] Item one\n"), ("stop gate, refused", "- [ ] Item one\n")] {
+    for (name, plan) in
+        [("stop gate, promise", "- [x] Item one\n"), ("stop gate, refused", "- [ ] Item one\n")]
+    {
         let scene = Scene::in_run();
         scene.stage.world.write("fix_plan.md", plan);
         let play = scene.stop("All done.\n\n<promise>RALPH_DONE abcd1234</promise>");
@@ -85,7 +87,8 @@ fn a_session_ends() {
     scene.stage.run(&scene.batch());
     scene.stage.world.write(scene.transcript(), &transcript("parallel_tools"));
     let play = scene.event("plimsoll-session-end", "SessionEnd", json!({"reason": "other"}));
-    check("session end, many turns and an iteration to close", scene, play);
+    let name = "session end, many turns and an iteration to close";
+    Scenario::new(name, Kind::Hook, scene.stage, play).every(2).check();
 }
 
 #[test]
@@ -138,7 +141,9 @@ fn a_frame_begins_and_ends() {
     let play = scene.event("plimsoll-frame", "PreToolUse", call.clone());
     check("frame, the call that begins it", scene, play);
     let agent = json!({"agent_id": "a1b2c3d", "agent_type": "frame"});
-    for (name, event) in [("frame, a subagent starts", "SubagentStart"), ("frame, a subagent stops", "SubagentStop")] {
+    for (name, event) in
+        [("frame, a subagent starts", "SubagentStart"), ("frame, a subagent stops", "SubagentStop")]
+    {
         let scene = Scene::ordinary();
         scene.remember();
         scene.push_frame("tests");
@@ -158,7 +163,8 @@ fn a_frame_begins_and_ends() {
 #[test]
 fn the_status_line_publishes() {
     let scene = Scene::in_run();
-    let text = std::fs::read_to_string(testkit::fixtures().join("statusline/usage.1m.json")).expect("a fixture");
+    let text =
+        std::fs::read_to_string(testkit::fixtures().join("statusline/usage.1m.json")).expect("a fixture");
     let mut status: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     status["session_id"] = crate::scenes::SESSION.into();
     status["workspace"] = json!({"project_dir": scene.stage.world.project()});

@@ -17,7 +17,9 @@ pub fn faults(stage: &Stage, mended: bool) -> Vec<String> {
             Some("json") => is_json(&text),
             // The line that is being written when a program dies is whole or not there.
             Some("jsonl") => text.lines().all(is_json) && (text.is_empty() || text.ends_with('\n')),
-            Some("md") if name.contains("/handoffs/") => text.starts_with("# ") && text.contains("Next step:"),
+            Some("md") if name.contains("/handoffs/") => {
+                text.starts_with("# ") && text.contains("Next step:")
+            }
             _ => true,
         };
         if !is_whole {
@@ -39,7 +41,8 @@ pub fn faults(stage: &Stage, mended: bool) -> Vec<String> {
             let mut folded = session::memory::Memory::default();
             for change in &changes {
                 folded.step = folded.step.max(change.step);
-                faults.extend(folded.apply(&change.change).err().map(|refusal| format!("refused: {refusal}")));
+                faults
+                    .extend(folded.apply(&change.change).err().map(|refusal| format!("refused: {refusal}")));
             }
             let revisions: Vec<u64> = changes.iter().map(|change| change.rev).collect();
             if revisions != (1..=memory.rev).collect::<Vec<_>>() {
@@ -107,7 +110,8 @@ fn told(journal: &str) -> BTreeMap<String, usize> {
 
 fn files(stage: &Stage) -> BTreeMap<String, Vec<u8>> {
     let is_ours = |name: &String| {
-        let of_git = name.contains("/.git/") && !name.contains("/.git/plimsoll/") && !name.ends_with("/info/exclude");
+        let of_git =
+            name.contains("/.git/") && !name.contains("/.git/plimsoll/") && !name.ends_with("/info/exclude");
         !of_git && !name.ends_with(".lock") && !name.ends_with("plimsoll-draft")
     };
     let mut files = all_files(stage);
@@ -136,7 +140,8 @@ fn collect(folder: &Path, root: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
 }
 
 /// Keys whose numbers are chance.
-const CHANCE: [&str; 7] = ["pid", "process_started", "waits", "waited_ms", "seconds", "revision", "age_seconds"];
+const CHANCE: [&str; 7] =
+    ["pid", "process_started", "waits", "waited_ms", "seconds", "revision", "age_seconds"];
 
 /// The text with every moment, digest, process and handoff's name replaced.
 fn steady(text: &str) -> String {
@@ -149,7 +154,9 @@ fn steady(text: &str) -> String {
         }
     };
     for letter in text.chars() {
-        if letter.is_ascii_alphanumeric() || matches!(letter, '-' | ':' | '.' | '_' | '+') && !is_alone(&word, letter) {
+        if letter.is_ascii_alphanumeric()
+            || matches!(letter, '-' | ':' | '.' | '_' | '+') && !is_alone(&word, letter)
+        {
             word.push(letter);
         } else {
             end(&mut word, &mut out);

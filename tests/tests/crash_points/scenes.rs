@@ -102,18 +102,24 @@ impl Scene {
 
     /// A batch of tools.
     pub fn batch(&self) -> Play {
-        let call = json!({ "tool_name": "Bash", "tool_use_id": "toolu_1", "tool_input": {}, "tool_response": "ok" });
+        let call =
+            json!({ "tool_name": "Bash", "tool_use_id": "toolu_1", "tool_input": {}, "tool_response": "ok" });
         self.event("plimsoll-post-tool", "PostToolBatch", json!({"tool_calls": [call]}))
     }
 
     /// The session ends its turn with these words.
     pub fn stop(&self, words: &str) -> Play {
-        self.event("plimsoll-stop-gate", "Stop", json!({"last_assistant_message": words, "stop_hook_active": false}))
+        self.event(
+            "plimsoll-stop-gate",
+            "Stop",
+            json!({"last_assistant_message": words, "stop_hook_active": false}),
+        )
     }
 
     /// A memory with a register and a chunk that lies beside the log.
     pub fn remember(&self) {
-        let chunk = Op::HeapAlloc { name: "spec".into(), content: "x".repeat(6_000), description: String::new() };
+        let chunk =
+            Op::HeapAlloc { name: "spec".into(), content: "x".repeat(6_000), description: String::new() };
         self.change(chunk);
         self.stage.run(&Play::command(&["memory", "set", "goal", "Build it."])).expect_success();
     }

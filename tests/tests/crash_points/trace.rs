@@ -34,7 +34,9 @@ impl Point {
             "link" | "linkat" => &["EPERM", "ENOSPC"],
             "unlink" | "unlinkat" => &["EROFS"],
             "mkdir" | "mkdirat" => &["ENOSPC", "EROFS"],
-            _ if self.line.contains("O_WRONLY") || self.line.contains("O_RDWR") => &["EROFS", "ENOSPC", "EDQUOT"],
+            _ if self.line.contains("O_WRONLY") || self.line.contains("O_RDWR") => {
+                &["EROFS", "ENOSPC", "EDQUOT"]
+            }
             _ => &["EIO"],
         };
         words[self.number % words.len()]
@@ -53,7 +55,10 @@ pub fn error_points(stage: &Stage, play: &Play) -> Vec<Point> {
     // What is told to somebody, or to another thread, is not kept anywhere.
     let is_ours = |point: &Point| {
         let at_home = point.line.split_once(&written).is_some_and(|(before, _)| !before.contains("AT_FDCWD"));
-        point.line.contains(&world) || at_home && !point.call.starts_with("open")
+        let opens = point.call.starts_with("open");
+        // To read is no change; which thread opens what is chance.
+        let is_change = !opens || !point.line.contains("O_RDONLY") && !play.has_threads;
+        is_change && (point.line.contains(&world) || at_home && !opens)
     };
     points(stage, play, REFUSABLE).1.into_iter().filter(is_ours).collect()
 }

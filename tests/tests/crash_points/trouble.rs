@@ -42,7 +42,8 @@ fn our_folder_vanishes_between_two_events() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let finished = scene.stage.run(&scene.stop("I stop."));
     assert!(finished.code.is_some_and(|code| code < 2) && finished.stderr.is_empty(), "{finished:?}");
-    let finished = scene.stage.run(&scene.event("plimsoll-session-end", "SessionEnd", json!({"reason": "other"})));
+    let finished =
+        scene.stage.run(&scene.event("plimsoll-session-end", "SessionEnd", json!({"reason": "other"})));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     sound(&scene.stage);
     let state = store::state_file::load(&scene.project(), Some(crate::scenes::RUN)).expect("it can be read");
