@@ -70,12 +70,6 @@ fn ended(plan: &str) -> Scene {
     scene
 }
 
-/// Once the next session is planned the loop goes on with that, and does not judge it.
-fn unless_planned(stage: &Stage) -> Option<Play> {
-    let state = stage.world.json(".claude/ralph-state.json");
-    (state["iteration"] == 2).then(|| Play::command(&["status"]))
-}
-
 #[test]
 fn the_last_verdict() {
     let scene = ended("- [x] Item one\n- [x] Item two\n");

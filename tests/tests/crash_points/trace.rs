@@ -56,8 +56,9 @@ pub fn error_points(stage: &Stage, play: &Play) -> Vec<Point> {
     let is_ours = |point: &Point| {
         let at_home = point.line.split_once(&written).is_some_and(|(before, _)| !before.contains("AT_FDCWD"));
         let opens = point.call.starts_with("open");
-        // To read is no change; which thread opens what is chance.
-        let is_change = !opens || !point.line.contains("O_RDONLY") && !play.has_threads;
+        // To read is no change; which thread opens what is chance, and threads wake each other by writing.
+        let is_chance = play.has_threads && (opens || point.call == "write");
+        let is_change = !is_chance && (!opens || !point.line.contains("O_RDONLY"));
         is_change && (point.line.contains(&world) || at_home && !opens)
     };
     points(stage, play, REFUSABLE).1.into_iter().filter(is_ours).collect()
