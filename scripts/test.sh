@@ -19,6 +19,8 @@ step() { printf '\n== %s\n' "$1"; }
 
 need git git
 need valgrind valgrind
+need strace strace
+need dash dash
 need cc gcc
 # The completions are tried in the shells they are for, the pages by the reader they are for.
 need zsh zsh

@@ -6,8 +6,6 @@ use store::{Durability, Project, StoreError, disk};
 /// Copies what the next run will write anew into the run's own folder.
 pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let folder = project.run_folder(&state.run_id);
-    let document = serde_json::to_vec_pretty(state).unwrap_or_default();
-    disk::replace(&folder.join("state.json"), &document, Durability::Lazy)?;
     let todo = state.todo_file.as_ref().map(|file| project.root().join(file));
     for file in [Some(project.prompt()), Some(project.progress()), todo].into_iter().flatten() {
         let Some(name) = file.file_name() else { continue };
@@ -19,5 +17,18 @@ pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreEr
     if matches!(state.status, Status::Completed | Status::Cancelled) {
         store::memory::forget_copy(project)?;
     }
-    Ok(())
+    // Last: where it is, all is.
+    disk::replace(&folder.join(STATE), &document(state), Durability::Lazy)
+}
+
+const STATE: &str = "state.json";
+
+fn document(state: &RunState) -> Vec<u8> {
+    serde_json::to_vec_pretty(state).unwrap_or_default()
+}
+
+/// True where nobody died on the way.
+pub(crate) fn is_archived(project: &Project, state: &RunState) -> bool {
+    let kept = disk::read(&project.run_folder(&state.run_id).join(STATE)).ok().flatten();
+    kept.is_some_and(|kept| kept == document(state))
 }

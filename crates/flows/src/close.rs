@@ -18,21 +18,30 @@ use store::{Durability, Project, StoreError, clock, disk, journal, sessions, sta
 /// Closes an iteration, once.
 pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u32) -> Result<(), StoreError> {
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
-    if state.iteration != iteration
-        || state.iteration_record.closed
-        || state.iteration_record.phase == Phase::Judged
-    {
+    if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
+        return Ok(());
+    }
+    let line =
+        Entry::new("iteration_closed").run(Some((run_id, iteration))).session(state.session_id.as_deref());
+    let was_closed = state.iteration_record.closed;
+    // What comes after the state is made up for where a kill came between them.
+    if was_closed && journal::tells(project, &line) {
         return Ok(());
     }
     let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
-    note_override(project, &state, &record)?;
+    if !was_closed {
+        note_override(project, &state, &record)?;
+    }
     record.peak_percent = record.peak_percent.max(last_percent(project, settings, &record));
     let notes = refresh_handoff(project, settings, &state, &record)?;
     keep::todo(project, &state)?;
     let todo = facts::todo(project, &state);
     let paragraph = state_file::update(project, Some(run_id), Durability::Durable, |state| {
-        if state.iteration != iteration || state.iteration_record.closed {
+        if state.iteration != iteration {
             return None;
+        }
+        if state.iteration_record.closed {
+            return Some(paragraph(state, &record));
         }
         state.iteration_record.closed = true;
         let checkpointed = state.context_checkpoint.active && state.context_checkpoint.iteration == iteration;
@@ -46,16 +55,21 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
         entry.peak_percent = entry.peak_percent.max(record.peak_percent);
         Some(paragraph(state, &record))
     })?;
-    if let Some(paragraph) = paragraph.flatten() {
-        keep::append_progress(project, &paragraph)?;
-        let entry = Entry::new("iteration_closed")
-            .run(Some((run_id, iteration)))
-            .session(state.session_id.as_deref())
-            .fact("peak_percent", record.peak_percent)
-            .fact("notes", notes.is_some_and(|notes| !notes.is_empty()));
-        journal::note(project, entry)?;
+    let Some(paragraph) = paragraph.flatten() else { return Ok(()) };
+    let line = line
+        .fact("peak_percent", record.peak_percent)
+        .fact("notes", notes.is_some_and(|notes| !notes.is_empty()));
+    tell_once(project, &record.session_id, &paragraph, line)
+}
+
+/// The session's own hook and whoever judges may do so at once: under the session's lock one of them does.
+fn tell_once(project: &Project, session_id: &str, paragraph: &str, line: Entry) -> Result<(), StoreError> {
+    let _lock = sessions::lock(project, session_id, state_file::PATIENCE)?;
+    if journal::tells(project, &line) {
+        return Ok(());
     }
-    Ok(())
+    keep::append_progress(project, paragraph)?;
+    journal::note(project, line)
 }
 
 /// The client ends a turn after so many blocks of a Stop hook, and does not tell it. Then our last word was "go

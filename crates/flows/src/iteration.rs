@@ -40,6 +40,9 @@ pub fn finish_unless(
     let _ = keep::journal(project);
     let Some(state) = note_end(project, run_id, ended)? else { return Ok(None) };
     if state.iteration_record.phase == Phase::Judged {
+        if let Some(verdict) = &state.last_verdict {
+            make_up(project, &state, verdict)?;
+        }
         return Ok(state.last_verdict);
     }
     if state.memory {
@@ -189,6 +192,21 @@ fn judge(
         note_verdict(project, &state, &verdict, evidence, set_aside)?;
     }
     Ok(Some(verdict))
+}
+
+/// What comes after the verdict, where a kill came between them. The line then tells less: what was seen is gone.
+fn make_up(project: &Project, state: &RunState, verdict: &Verdict) -> Result<(), StoreError> {
+    let line = Entry::new("verdict")
+        .run(Some((&state.run_id, state.iteration)))
+        .session(state.session_id.as_deref());
+    if !journal::tells(project, &line) {
+        let ending = state.iteration_record.ending.clone().unwrap_or_default();
+        return note_verdict(project, state, verdict, &Evidence { ending, ..Evidence::default() }, None);
+    }
+    if state.status.is_over() && !archive::is_archived(project, state) {
+        return archive::archive(project, state);
+    }
+    Ok(())
 }
 
 fn take_verify(state: &mut RunState, evidence: &Evidence) {

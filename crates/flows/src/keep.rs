@@ -77,7 +77,13 @@ pub fn append_progress(project: &Project, paragraph: &str) -> Result<(), StoreEr
     if disk::size(&file).unwrap_or(0) < disk::size(&copy).unwrap_or(0) {
         restore(&file, &copy, "\n\n")?;
     }
-    disk::append(&file, paragraph.as_bytes())?;
+    // Whoever was killed after it had written it comes again.
+    let words = |paragraph: &str| paragraph.split_once("] ").map(|(_, words)| words.trim_end().to_owned());
+    let text = disk::read_text(&file)?.unwrap_or_default();
+    let is_there = text.trim_end().rsplit("\n\n").next().and_then(words) == words(paragraph);
+    if !is_there || words(paragraph).is_none() {
+        disk::append(&file, paragraph.as_bytes())?;
+    }
     keep(&file, &copy)
 }
 

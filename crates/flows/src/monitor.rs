@@ -98,7 +98,7 @@ fn decide(
     measurement: &Measurement,
 ) -> Result<(Action, SessionRecord), store::StoreError> {
     let _lock = sessions::lock(&call.project, &call.session_id, PATIENCE)?;
-    let before = sessions::load(&call.project, &call.session_id);
+    let before = sessions::load_to_change(&call.project, &call.session_id)?;
     let mut record = before.clone();
     let sight = Sight { claim_is_orphaned: is_orphaned(&record), ..sight.clone() };
     let action = policy::monitor::monitor(&mut record, &sight, &call.settings);
@@ -176,7 +176,13 @@ impl Scene<'_> {
         let handoff = if with_handoff { self.write_checkpoint(level, percent) } else { Ok(None) };
         let (handoff, complaint) = match handoff {
             Ok(handoff) => (handoff, None),
-            Err(error) => (None, Some(error)),
+            Err(error) => {
+                // It is not tried again with every batch: people work here, and have been told.
+                let _ = sessions::update(&self.call.project, &self.call.session_id, PATIENCE, |record| {
+                    record.claim = None;
+                });
+                (None, Some(error))
+            }
         };
         let handoff = handoff.as_deref();
         let (text, for_person) = match self.run {

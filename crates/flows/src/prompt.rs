@@ -70,6 +70,11 @@ pub fn keep_copy(project: &Project, task: &[u8]) -> Result<(), StoreError> {
     disk::replace(&copy, task, Durability::Lazy)
 }
 
+/// True where that text has been kept.
+pub(crate) fn is_kept(project: &Project, task: Option<&[u8]>) -> Result<bool, StoreError> {
+    Ok(task.is_some() && disk::read(&copy_path(project))?.as_deref() == task)
+}
+
 fn copy_path(project: &Project) -> std::path::PathBuf {
     project.copies().join("task.md")
 }

@@ -1,6 +1,6 @@
 //! Creating a run, resuming one, cancelling one.
 
-use crate::archive::archive;
+use crate::archive::{archive, is_archived};
 use crate::call::{RUN_VARIABLE, SESSION_VARIABLE};
 use crate::exclude::exclude_run_files;
 use crate::facts;
@@ -175,6 +175,10 @@ fn task(project: &Project, new: &NewRun, old: Option<&RunState>) -> Result<(Vec<
         there.as_deref().map(session::prompt::task_text).transpose().map_err(|_| PromptError::NoEndMark)?;
     // A PROMPT.md that an earlier run made of its objective is nobody's text.
     let left_over = old.is_some_and(|old| old.prompt_made && text == Some(old.objective.as_bytes()));
+    // Nor is one that was killed between writing it and the state: its copy comes first.
+    let objective = new.objective.as_ref().map(String::as_bytes);
+    let is_of_the_dead = text.is_some() && text == objective && prompt::is_kept(project, text)?;
+    let left_over = left_over || is_of_the_dead;
     match (&new.objective, text) {
         (Some(_), Some(_)) if !left_over => Err(StartError::TwoTasks),
         (Some(objective), _) => Ok((objective.clone().into_bytes(), true)),
@@ -345,32 +349,31 @@ fn newest_run_id(project: &Project) -> Result<Option<String>, StoreError> {
 pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
     let Some(run_id) = newest_run_id(project)? else { return Ok(None) };
     let cancelled = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
-        if state.status.is_over() {
-            return (false, state.clone());
+        if !state.status.is_over() {
+            state.status = Status::Cancelled;
+            state.ended_at = Some(clock::stamp(clock::now()));
         }
-        state.status = Status::Cancelled;
-        state.ended_at = Some(clock::stamp(clock::now()));
-        (true, state.clone())
+        state.clone()
     })?;
-    if let Some((true, state)) = &cancelled {
+    // Also of one that was cancelled before: whoever did may have died on the way.
+    if let Some(state) = cancelled.as_ref().filter(|state| state.status == Status::Cancelled) {
         tell_session(project, state)?;
-        journal::note(project, Entry::new("cancelled").run(Some((&state.run_id, state.iteration))))?;
-    }
-    if let Some((_, state)) = cancelled.as_ref().filter(|(_, state)| state.status == Status::Cancelled) {
+        let line = Entry::new("cancelled").run(Some((&state.run_id, state.iteration)));
+        if !journal::tells(project, &line) {
+            journal::note(project, line)?;
+        }
         end_orphan(project, state)?;
-    }
-    if matches!(cancelled, Some((true, _))) {
         archive_cancelled(project, &run_id)?;
     }
-    Ok(cancelled.map(|(_, state)| state))
+    Ok(cancelled)
 }
 
 /// Nobody may come to judge it any more: it is archived as it stands. One whose session ends later is archived then
 /// once more.
 fn archive_cancelled(project: &Project, run_id: &str) -> Result<(), StoreError> {
     match state_file::load(project, Some(run_id))? {
-        Some(state) => archive(project, &state),
-        None => Ok(()),
+        Some(state) if !is_archived(project, &state) => archive(project, &state),
+        _ => Ok(()),
     }
 }
 

@@ -71,7 +71,7 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
     let by_hand = sight.reading.source == UsedSource::Environment;
     let certain = if by_hand { Level::L0 } else { marks.level(sight.reading.measured()) };
     if !sight.in_run {
-        return advise(record, level, percent);
+        return advise(record, sight, level, percent);
     }
     if certain == Level::L3 {
         return emergency(record, sight, percent);
@@ -110,13 +110,20 @@ fn note_reading(record: &mut SessionRecord, reading: &Reading, percent: u64) {
 }
 
 /// In a session of no run people work: they are told, each level once, and nothing is ever ended.
-fn advise(record: &mut SessionRecord, level: Level, percent: u64) -> Action {
-    if level <= record.announced {
+/// A handoff that a killed hook has not written comes with the next event.
+fn advise(record: &mut SessionRecord, sight: &Sight, level: Level, percent: u64) -> Action {
+    let unfinished = record.claim.is_some() && sight.claim_is_orphaned;
+    if level <= record.announced && !unfinished {
         return Action::Nothing;
     }
     let first_handoff = level >= Level::L2 && record.announced < Level::L2;
+    let level = level.max(record.announced);
+    let handoff = unfinished || first_handoff || level == Level::L3;
     record.announced = level;
-    Action::Warn { level, percent, handoff: first_handoff || level == Level::L3 }
+    if handoff {
+        record.claim = Some(claim(sight, level, percent));
+    }
+    Action::Warn { level, percent, handoff }
 }
 
 fn emergency(record: &mut SessionRecord, sight: &Sight, percent: u64) -> Action {

@@ -106,10 +106,11 @@ pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     create_folder(path.parent().unwrap_or(Path::new(".")))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let draft = path.with_file_name(format!(".{name}.{}.0{DRAFT}", std::process::id()));
-    let linked =
-        write_draft(&draft, bytes, 0o600, Durability::Durable).and_then(|()| fs::hard_link(&draft, path));
+    let written = write_draft(&draft, bytes, 0o600, Durability::Durable);
+    let linked = written.as_ref().ok().map(|()| fs::hard_link(&draft, path));
     let _ = fs::remove_file(&draft);
-    match linked {
+    written.map_err(io("write", path))?;
+    match linked.unwrap_or(Ok(())) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         // Some file systems know no second name for a file.
@@ -120,7 +121,10 @@ pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
 fn create_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(mut file) => {
-            file.write_all(bytes).and_then(|()| file.sync_data()).map(|()| true).map_err(io("write", path))
+            let written = file.write_all(bytes).and_then(|()| file.sync_data());
+            // Whole or not at all.
+            let _ = written.as_ref().inspect_err(|_| drop(fs::remove_file(path)));
+            written.map(|()| true).map_err(io("write", path))
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(io("write", path)(error)),
@@ -131,6 +135,24 @@ fn create_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
 pub fn append(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let mut file = open_to_append(path)?;
     file.write_all(bytes).map_err(io("append to", path))
+}
+
+/// Adds a line. A disk that was full may have taken half of the line before it: that one is ended first.
+pub fn append_line(path: &Path, line: &str) -> Result<(), StoreError> {
+    let start = if ends_in_a_line(path) { "" } else { "\n" };
+    append(path, format!("{start}{line}\n").as_bytes())
+}
+
+fn ends_in_a_line(path: &Path) -> bool {
+    use std::io::{Read, Seek, SeekFrom};
+    let last = || {
+        let mut file = File::open(path).ok()?;
+        file.seek(SeekFrom::End(-1)).ok()?;
+        let mut last = [0];
+        file.read_exact(&mut last).ok()?;
+        Some(last[0])
+    };
+    last().is_none_or(|byte| byte == b'\n')
 }
 
 /// A file that can only be added to.
@@ -340,6 +362,16 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"one");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(names(&folder.path().join("new")), ["a.md"]);
+    }
+
+    #[test]
+    fn half_a_line_does_not_spoil_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        append_line(&path, "one").unwrap();
+        append(&path, b"tw").unwrap();
+        append_line(&path, "three").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"one\ntw\nthree\n");
     }
 
     #[test]

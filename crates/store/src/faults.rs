@@ -28,7 +28,7 @@ pub fn note(project: &Project, fault: &Fault) -> Result<(), StoreError> {
     };
     let line = serde_json::to_string(&fault).unwrap_or_default() + "\n";
     if size < MOST_BYTES {
-        return disk::append(&path, line.as_bytes());
+        return disk::append_line(&path, line.trim_end());
     }
     let old = text(project);
     let half = old.lines().count() / 2;

@@ -12,16 +12,20 @@ use std::time::Duration;
 /// The record of a session; a new one if there is none. One that does not parse counts as none, and is set
 /// aside by whoever writes next: a reader moves nothing, it may have come in the middle of a foreign write.
 pub fn load(project: &Project, session_id: &str) -> SessionRecord {
-    let fresh = |unreadable| SessionRecord {
-        session_id: session_id.to_owned(),
-        unreadable,
-        ..SessionRecord::default()
-    };
-    let Some(path) = project.session(session_id) else { return fresh(false) };
-    let Some(bytes) = disk::read(&path).ok().flatten() else { return fresh(false) };
+    load_to_change(project, session_id).unwrap_or_else(|_| fresh(session_id, false))
+}
+
+fn fresh(session_id: &str, unreadable: bool) -> SessionRecord {
+    SessionRecord { session_id: session_id.to_owned(), unreadable, ..SessionRecord::default() }
+}
+
+/// The same for whoever writes it back: one that is there and cannot be read now is not written over.
+pub fn load_to_change(project: &Project, session_id: &str) -> Result<SessionRecord, StoreError> {
+    let Some(path) = project.session(session_id) else { return Ok(fresh(session_id, false)) };
+    let Some(bytes) = disk::read(&path)? else { return Ok(fresh(session_id, false)) };
     // A file under this session's name that speaks of another one is not believed.
     let record = parse(&bytes).ok().filter(|record: &SessionRecord| record.session_id == session_id);
-    record.unwrap_or_else(|| fresh(true))
+    Ok(record.unwrap_or_else(|| fresh(session_id, true)))
 }
 
 /// The sessions that have a record, sorted by name.
@@ -66,7 +70,7 @@ pub fn update<T>(
     change: impl FnOnce(&mut SessionRecord) -> T,
 ) -> Result<T, StoreError> {
     let _lock = lock(project, session_id, patience)?;
-    let before = load(project, session_id);
+    let before = load_to_change(project, session_id)?;
     let mut after = before.clone();
     let answer = change(&mut after);
     if after != before {
@@ -124,4 +128,21 @@ pub(crate) fn set_aside(path: &Path) -> Result<String, StoreError> {
     let aside = path.with_file_name(format!("{name}.corrupt-{moment}"));
     disk::rename(path, &aside)?;
     Ok(aside.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_cannot_be_read_now_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        let path = project.session("one").unwrap();
+        disk::create_folder(&path).unwrap();
+        assert_eq!(load(&project, "one").session_id, "one");
+        let refused = update(&project, "one", Duration::ZERO, |record| record.cancelled = true);
+        assert!(refused.unwrap_err().to_string().contains("cannot read"), "it is named");
+        assert!(disk::is_folder(&path));
+    }
 }

@@ -22,6 +22,8 @@ pub struct Loaded {
     document: Value,
     /// What had to be mended, for the journal.
     pub mended: Option<String>,
+    /// The copy is not as new: whoever wrote last died between the two, or the copy was refused.
+    copy_is_behind: bool,
 }
 
 /// The state; none if there is no run. With `run_id` only that run's: a state that has vanished, does not
@@ -100,6 +102,8 @@ pub fn update_locked<T>(
     let answer = change(&mut loaded.state);
     if loaded.state != before || loaded.mended.is_some() {
         write(project, &mut loaded, durability)?;
+    } else if loaded.copy_is_behind {
+        write_copy(project, &bytes_of(&loaded), durability);
     }
     if let Some(words) = loaded.mended {
         let entry = session::journal::Entry::new("state_mended").fact("what", words);
@@ -120,7 +124,7 @@ pub fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
         .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
         .filter(Value::is_object)
         .unwrap_or_else(|| Value::Object(Map::new()));
-    let mut loaded = Loaded { state: state.clone(), document, mended: None };
+    let mut loaded = Loaded { state: state.clone(), document, mended: None, copy_is_behind: false };
     write(project, &mut loaded, Durability::Durable)
 }
 
@@ -132,10 +136,21 @@ pub fn copy_path(project: &Project) -> PathBuf {
 fn write(project: &Project, loaded: &mut Loaded, durability: Durability) -> Result<(), StoreError> {
     loaded.state.revision += 1;
     loaded.state.write_into(&mut loaded.document);
+    let bytes = bytes_of(loaded);
+    disk::replace(project.state(), &bytes, durability)?;
+    write_copy(project, &bytes, durability);
+    Ok(())
+}
+
+fn bytes_of(loaded: &Loaded) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(&loaded.document).unwrap_or_default();
     bytes.push(b'\n');
-    disk::replace(project.state(), &bytes, durability)?;
-    disk::replace(&copy_path(project), &bytes, durability)
+    bytes
+}
+
+/// The state stands by now: a copy that is refused must not look as if it did not. The next change makes it.
+fn write_copy(project: &Project, bytes: &[u8], durability: Durability) {
+    let _ = disk::replace(&copy_path(project), bytes, durability);
 }
 
 fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
@@ -146,6 +161,8 @@ fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>,
         }
         Ok(Some(loaded)) => Ok(Some(newest(project, loaded))),
         Ok(None) => Ok(copy_of_run().map(|copy| copy.mended_because("the state had vanished"))),
+        // One that cannot be read now may be newer than its copy.
+        Err(error @ StoreError::Io { .. }) => Err(error),
         Err(error) => {
             copy_of_run().map(|copy| Some(copy.mended_because("the state did not parse"))).ok_or(error)
         }
@@ -154,12 +171,12 @@ fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>,
 
 /// A state whose revision is lower than its copy's was brought back by `git checkout`, `stash` or the like.
 fn newest(project: &Project, loaded: Loaded) -> Loaded {
-    let newer = |copy: &Loaded| {
-        copy.state.run_id == loaded.state.run_id && copy.state.revision > loaded.state.revision
-    };
-    match copy(project).filter(newer) {
-        Some(copy) => copy.mended_because("the state had gone back in time"),
-        None => loaded,
+    let (run_id, revision) = (loaded.state.run_id.clone(), loaded.state.revision);
+    match copy(project).filter(|copy| copy.state.run_id == run_id) {
+        Some(copy) if copy.state.revision > revision => {
+            copy.mended_because("the state had gone back in time")
+        }
+        copy => Loaded { copy_is_behind: copy.is_none_or(|copy| copy.state.revision < revision), ..loaded },
     }
 }
 
@@ -201,7 +218,7 @@ fn parse(path: &Path) -> Result<Option<Loaded>, StoreError> {
         return Err(corrupt("not a JSON object".to_owned()));
     }
     let state = RunState::from_document(&document).map_err(|error| corrupt(error.to_string()))?;
-    Ok(Some(Loaded { state, document, mended: None }))
+    Ok(Some(Loaded { state, document, mended: None, copy_is_behind: false }))
 }
 
 impl Loaded {

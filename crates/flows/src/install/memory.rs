@@ -2,7 +2,7 @@
 
 use super::files::{OwnFile, write_own};
 use super::places::Places;
-use super::removal::Returned;
+use super::removal::{Returned, drop_left_over};
 use super::{Change, InstallError, backup_of, command_for, decoded};
 use protocol::settings::servers::{self, Entry};
 use protocol::settings::{Variable, agent, quoted};
@@ -96,11 +96,12 @@ pub(super) fn plan_server_removal(
     let Some(now) = disk::read(list)? else { return Ok(None) };
     // A list that we cannot read stops us only where it may hold something of ours.
     let named = String::from_utf8_lossy(&now).contains(servers::PROGRAM);
+    let kept = disk::read(backup)?;
     if !named {
+        drop_left_over(backup, kept, &now, changes);
         return Ok(None);
     }
     let text = decoded(list, &now)?;
-    let kept = disk::read(backup)?;
     let before = kept.as_deref().and_then(|bytes| protocol::settings::decode(bytes).ok());
     let parted = servers::uninstall(text, before).map_err(unreadable(list))?;
     if !parted.removed {

@@ -43,6 +43,13 @@ impl Returned {
     }
 }
 
+/// A backup of the very file that is there was left by a removal that died before its last step.
+pub(super) fn drop_left_over(backup: &Path, kept: Option<Vec<u8>>, now: &[u8], changes: &mut Vec<Change>) {
+    if kept.as_deref() == Some(now) {
+        changes.push(Change { path: backup.to_owned(), before: kept, after: None });
+    }
+}
+
 /// What an uninstallation found and decided.
 #[derive(Debug)]
 pub struct Removal {
@@ -133,6 +140,7 @@ fn remove_from_settings(
     let cleared = settings::uninstall(text, before)
         .map_err(|place| InstallError::Unreadable { path: places.settings.clone(), place })?;
     if cleared.removed.is_empty() && !cleared.status_line {
+        drop_left_over(&places.backup, backup, now, changes);
         return Ok(());
     }
     let untouched = before.is_some_and(|before| settings::is_untouched_since(before, text));
