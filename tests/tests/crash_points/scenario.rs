@@ -74,7 +74,8 @@ impl Scenario {
         self.stage.put_back();
         let killed = trace::killed(&self.stage, &self.play, point);
         let mut amiss = Vec::new();
-        if killed.signal != Some(9) {
+        // How often threads wake each other is chance: then the call may not come.
+        if killed.signal != Some(9) && !self.play.has_threads {
             amiss.push(format!("it was not killed: {killed:?}"));
         }
         amiss.extend(remains::faults(&self.stage, false));
