@@ -119,11 +119,13 @@ fn enter(call: &Call) -> Result<Reply, StoreError> {
     let mut held = memory::hold(&call.project, PATIENCE)?;
     let started =
         held.memory().top().started.clone().filter(|started| started.owner.session == call.session_id);
-    // One that has returned may be woken up by a message: it works in no frame any more.
-    // One whose hook was killed here is noted, and in no frame yet: it begins again.
+    // One that has returned may be woken up by a message: it works in no frame any more. One whose hook was killed here
+    // is noted as of this very start, and in no frame yet: it begins again.
     let seen = memory::seen(&call.project, &call.session_id);
+    let noted = seen.of(agent).map(|sight| sight.rev);
     let is_inside = held.memory().depth_of(Some(agent)).is_some();
-    let is_old = seen.knows(agent) && (seen.of(agent).is_none() || is_inside);
+    let begins_again = !is_inside && noted.is_some() && noted == started.as_ref().map(|started| started.rev);
+    let is_old = seen.knows(agent) && !begins_again;
     let Some(started) = started.filter(|_| !is_old) else { return Ok(Reply::default()) };
     if held.change(BY, &Op::EnterFrame { agent: agent.to_owned() }).is_ok() {
         let sight = Sight { rev: started.rev, ..Sight::default() };
