@@ -277,3 +277,21 @@ fn in_a_run_every_decision_is_right_or_says_that_it_is_behind_and_the_waits_are_
     let behind = decisions.iter().filter(|entry| entry["reading"]["behind"] == true).count();
     eprintln!("{count} waits, {milliseconds} ms in all, {behind} of {} decisions behind", decisions.len());
 }
+
+#[test]
+fn an_agent_that_asks_before_the_writer_has_written_is_waited_for() {
+    let world = world("- [ ] one\n");
+    let transcript = world.path("late.jsonl");
+    world.write(
+        format!(".claude/plimsoll/sessions/{SESSION}.json"),
+        &json!({ "session_id": SESSION, "transcript_path": transcript }).to_string(),
+    );
+    let writer = spawn(move || {
+        sleep(Duration::from_millis(400));
+        std::fs::write(transcript, answer(1, 500_000)).expect("the folder is there");
+    });
+    let asked = world.plimsoll(&["context", "--json"]).env("CLAUDE_CODE_SESSION_ID", SESSION).run();
+    writer.join().expect("it writes");
+    let told: Value = serde_json::from_str(&asked.expect_success().stdout).expect("JSON");
+    assert_eq!(told["percent_used"], 50, "{told}");
+}

@@ -7,7 +7,7 @@ mod tests;
 use crate::whose::Whose;
 use crate::{fail, say};
 use clap::Args;
-use flows::measure::{Measurement, Question, measure};
+use flows::measure::{Measurement, Question, measure, measure_once_written};
 use session::level::Level;
 use session::{Reading, Settings};
 use std::process::ExitCode;
@@ -45,13 +45,14 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
     };
     let transcript = whose.as_ref().and_then(Whose::transcript);
     let record = whose.as_ref().map(|whose| whose.record.clone()).unwrap_or_default();
-    let measurement = measure(&Question {
+    let question = Question {
         project: &project,
         settings: &settings,
         record: &record,
         transcript: transcript.as_deref(),
         calls: &[],
-    });
+    };
+    let measurement = if Whose::is_inside() { measure_once_written(&question) } else { measure(&question) };
     let level = measurement.level();
     say(if arguments.json {
         json(&measurement, &record.session_id)

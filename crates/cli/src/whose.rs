@@ -26,6 +26,11 @@ impl Whose {
         Ok(Some(Whose { record: sessions::load(project, &session_id), run }))
     }
 
+    /// Whether it is an agent that asks, from one of its tools.
+    pub(crate) fn is_inside() -> bool {
+        environment::variable(flows::call::SESSION_VARIABLE).is_some()
+    }
+
     /// Its transcript.
     pub(crate) fn transcript(&self) -> Option<PathBuf> {
         self.record.transcript_path.as_ref().map(PathBuf::from)

@@ -56,6 +56,9 @@ const BYTES_PER_TOKEN: u64 = 4;
 const TOKENS_PER_IMAGE: u64 = 1_600;
 /// How often the transcript is looked at while waiting.
 const NAP: Duration = Duration::from_millis(3);
+/// How long an agent's question waits for its first answer. The client writes within some 100 ms (PROTOCOL), on a
+/// busy machine later.
+const WRITER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Measures.
 pub fn measure(question: &Question<'_>) -> Measurement {
@@ -67,6 +70,20 @@ pub fn measure(question: &Question<'_>) -> Measurement {
         measurement.take(question, &newer, &ids);
     }
     measurement
+}
+
+/// Measures for an agent that asks from one of its tools: it has been answered, so an answer is waited for until the
+/// client's writer has put it down.
+pub fn measure_once_written(question: &Question<'_>) -> Measurement {
+    let started = Instant::now();
+    loop {
+        let measurement = measure(question);
+        let is_there = measurement.reading.is_some() || measurement.trouble.is_some();
+        if is_there || question.transcript.is_none() || started.elapsed() >= WRITER_LIMIT {
+            return measurement;
+        }
+        std::thread::sleep(NAP);
+    }
 }
 
 /// Measures the session that a hook was called in, with the tools that its event speaks of.
