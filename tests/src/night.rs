@@ -1,6 +1,6 @@
 //! One simulated night in each way in which people run Claude Code unattended, all with the real client.
 
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const SESSIONS: &str = "30";
 const DAWN: Duration = Duration::from_secs(240);
 
 /// A way to run a night.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Way {
     /// `while :; do claude -p < PROMPT.md; done`, until the word of completion.
     BareLoop,
@@ -49,8 +49,12 @@ impl Way {
 }
 
 /// How a night went.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
+    /// The way.
+    pub way: Way,
+    /// The night.
+    pub seed: u64,
     /// What was done.
     pub score: Score,
     /// The loop itself said that all is complete.
@@ -103,7 +107,7 @@ pub fn play(way: Way, seed: u64) -> Outcome {
     let (is_complete, finished) = run(&world, way);
     let seconds = start.elapsed().as_secs();
     let last_words = finished.stdout.lines().last().unwrap_or_default().to_owned();
-    Outcome { score: night.score(), is_complete, seconds, last_words }
+    Outcome { way, seed, score: night.score(), is_complete, seconds, last_words }
 }
 
 fn run(world: &World, way: Way) -> (bool, Finished) {
@@ -147,9 +151,10 @@ fn run(world: &World, way: Way) -> (bool, Finished) {
 }
 
 /// The page about the nights: a row for each way.
-pub fn page(outcomes: &BTreeMap<Way, Vec<Outcome>>, nights: u64) -> String {
+pub fn page(outcomes: &[Outcome], nights: u64) -> String {
     let mut page = PAGE.replace("NIGHTS", &nights.to_string());
-    for (way, outcomes) in outcomes {
+    for way in Way::ALL {
+        let outcomes: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.way == way).collect();
         let sum = |part: &dyn Fn(&Score) -> u64| outcomes.iter().map(|one| part(&one.score)).sum::<u64>();
         let pair = |part: &dyn Fn(&Score) -> (u32, u32)| {
             share(sum(&|score| part(score).0.into()), sum(&|score| part(score).1.into()))

@@ -59,9 +59,11 @@ pub fn finish_unless(
     let stands_on = footing(project);
     // A run that a person has stopped, and a session that could not begin, leave the files as they are.
     let may_save = !state.status.is_over();
-    let is_untouched = state.iteration_record.footing.as_ref() == Some(&stands_on);
+    let before = state.iteration_record.footing.as_ref();
+    let is_untouched = before == Some(&stands_on);
+    let has_changed_files = before.is_some_and(|before| stands_on.files_changed(before) == Some(true));
     if may_save && (!is_untouched || record.claim.is_some()) {
-        save::handoff_of_a_crash(project, settings, &state, &record, &ending)?;
+        save::handoff_of_unfinished_work(project, settings, &state, &record, &ending, has_changed_files)?;
     }
     if may_save && save::commit(project, run_id)? {
         // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.

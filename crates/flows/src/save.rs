@@ -13,19 +13,27 @@ use store::{Durability, Project, StoreError, journal, state_file};
 
 /// A session that ended in the middle of its work, with no checkpoint, leaves one all the same: the files it
 /// was changing must not be forgotten.
-pub(crate) fn handoff_of_a_crash(
+pub(crate) fn handoff_of_unfinished_work(
     project: &Project,
     settings: &Settings,
     state: &RunState,
     record: &SessionRecord,
     ending: &Ending,
+    has_changed_files: bool,
 ) -> Result<(), StoreError> {
-    // A claim that is still there: its hook was killed, and no event came after it.
-    let claim = record.claim.as_ref();
-    let orderly = claim.is_none() && matches!(ending, Ending::Completed | Ending::HookStopped);
-    if orderly || has_checkpoint(state, |cause| cause == Cause::Level) {
+    if has_checkpoint(state, |cause| cause == Cause::Level) {
         return Ok(());
     }
+    // A claim that is still there: its hook was killed, and no event came after it.
+    let claim = record.claim.as_ref();
+    let orderly = matches!(ending, Ending::Completed | Ending::HookStopped);
+    let cause = match claim {
+        Some(_) => Cause::Level,
+        None if !orderly => Cause::Crash,
+        // What was dirty before it began is somebody else's.
+        None if has_changed_files && !has_ticked(project, state) => Cause::Unfinished,
+        None => return Ok(()),
+    };
     let transcript = record.transcript_path.as_ref().map(PathBuf::from);
     let found = facts::of_session(project, transcript.as_deref(), record, Some(state), &[]);
     if found.files.iter().all(|file| file.description == launcher::git::COMMITTED) {
@@ -37,7 +45,7 @@ pub(crate) fn handoff_of_a_crash(
         session_id: state.session_id.as_deref().unwrap_or_default(),
         transcript,
         run: Some(state),
-        cause: claim.map_or(Cause::Crash, |_| Cause::Level),
+        cause,
         level: claim.map_or(Level::L0, |claim| claim.level),
         reading: record.reading.as_ref(),
         marks: None,
@@ -46,6 +54,13 @@ pub(crate) fn handoff_of_a_crash(
         notes: session::handoff::Notes::default(),
     })
     .map(|_| ())
+}
+
+/// Whether it has finished something. In a run without a to-do list nobody can say, and an orderly end is believed.
+fn has_ticked(project: &Project, state: &RunState) -> bool {
+    let before = &state.iteration_record.done_before;
+    facts::todo(project, state)
+        .is_none_or(|todo| todo.open().is_empty() || todo.done().iter().any(|item| !before.contains(item)))
 }
 
 fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {
@@ -91,7 +106,7 @@ fn message(iteration: u32, checkpoint: &Checkpoint) -> String {
     let what = match checkpoint.cause {
         Cause::Level => checkpoint.level.to_string(),
         // By a crash, an error of the API, a limit of the client.
-        Cause::Crash => "unfinished".to_owned(),
+        Cause::Crash => Cause::Unfinished.word().to_owned(),
         cause => cause.word().to_owned(),
     };
     format!("ralph: checkpoint iter {iteration} ({what}{percent})")

@@ -132,6 +132,7 @@ fn cause_words(checkpoint: &Checkpoint, percent: &str) -> String {
         Cause::Compact => "the client compacted the previous conversation".to_owned(),
         Cause::Budget => format!("at {percent} the next item would not have fitted"),
         Cause::Crash => "the previous session ended in the middle of its work".to_owned(),
+        Cause::Unfinished => "the previous session ended its turn before the item was done".to_owned(),
     }
 }
 

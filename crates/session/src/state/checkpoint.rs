@@ -50,8 +50,10 @@ pub enum Cause {
     Compact,
     /// The next item would not have fitted.
     Budget,
-    /// The session ended in the middle of its work.
+    /// The session broke off in the middle of its work.
     Crash,
+    /// The session ended its turn with changes, and had finished no item.
+    Unfinished,
 }
 
 impl Cause {
@@ -63,6 +65,7 @@ impl Cause {
             Cause::Compact => "compact",
             Cause::Budget => "budget",
             Cause::Crash => "crash",
+            Cause::Unfinished => "unfinished",
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What a night came to.
 
 use super::task::{Item, Task};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The figures of one night.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Score {
     /// Items in the list.
     pub items: u32,

@@ -1,0 +1,135 @@
+//! The simple model: the order of the gate in DESIGN §5, and nothing else of the program.
+
+use super::night::{Accident, End, Fill, Night, Session, Work};
+
+const QUIET: Session =
+    Session { work: Work::Nothing, fill: Fill::Low, end: End::Says, accident: Accident::None };
+
+/// What a run must be like, as far as the design says it.
+pub struct Simple {
+    night: Night,
+    open: Vec<String>,
+    done: Vec<String>,
+    lost: Vec<String>,
+    iteration: u32,
+    sessions: usize,
+    unchanged: u32,
+    refused: u32,
+    /// A session that was not counted has worked: that is the work of the iteration.
+    has_moved_before: bool,
+    is_cancelled: bool,
+    pub is_over: bool,
+    /// A file was changed for an item that was still open when the session ended.
+    pub is_unfinished: bool,
+}
+
+/// Sessions in a row that the breaker bears.
+pub const BORNE: u32 = 3;
+
+impl Simple {
+    pub fn of(night: &Night) -> Simple {
+        Simple {
+            open: (1..=night.items).map(|number| format!("Item {number}")).collect(),
+            night: night.clone(),
+            done: Vec::new(),
+            lost: Vec::new(),
+            iteration: 0,
+            sessions: 0,
+            unchanged: 0,
+            refused: 0,
+            has_moved_before: false,
+            is_cancelled: false,
+            is_over: false,
+            is_unfinished: false,
+        }
+    }
+
+    /// What its prompt may name.
+    pub fn open(&self) -> &[String] {
+        &self.open
+    }
+
+    /// The open items as the run knows them: a list that was emptied is as good as missing, and proves nothing.
+    pub fn known_open(&self) -> &[String] {
+        let last = self.lost.len().saturating_sub(1);
+        if self.is_emptied() { &self.lost[last..] } else { &self.open }
+    }
+
+    fn is_emptied(&self) -> bool {
+        self.open.is_empty() && self.done.is_empty()
+    }
+
+    /// Before a session a list that was emptied comes back.
+    pub fn prepare(&mut self) {
+        if self.is_emptied() {
+            self.open.extend(self.lost.pop());
+        }
+    }
+
+    pub fn done(&self) -> &[String] {
+        &self.done
+    }
+
+    /// One session more, which was told of this item. Answers with the iteration, and how its verdict begins.
+    pub fn session(&mut self, item: &str) -> (u32, &'static str) {
+        assert!(!self.is_over, "a session of a run that is over");
+        let session = self.night.sessions.get(self.sessions).copied().unwrap_or(QUIET);
+        self.sessions += 1;
+        self.iteration += 1;
+        let number = self.sessions;
+        let has_finished = self.work(session.work, item, number);
+        self.is_unfinished = session.work == Work::Part && !self.open.is_empty();
+        self.is_cancelled |= session.accident == Accident::Cancelled;
+        let verdict = self.verdict(&session, has_finished);
+        let iteration = self.iteration;
+        if verdict.starts_with("RALPH_PAUSE") {
+            self.iteration -= 1;
+        }
+        self.is_over = verdict.starts_with("RALPH_STOP");
+        (iteration, verdict)
+    }
+
+    fn work(&mut self, work: Work, item: &str, number: usize) -> bool {
+        let place = self.open.iter().position(|open| open == item);
+        match (work, place) {
+            (Work::Item, Some(place)) => self.done.push(self.open.remove(place)),
+            (Work::Loses, Some(place)) => self.lost.push(self.open.remove(place)),
+            (Work::Finds, _) => self.open.push(format!("Found in {number}")),
+            _ => {}
+        }
+        work == Work::Item && place.is_some()
+    }
+
+    fn verdict(&mut self, session: &Session, has_finished: bool) -> &'static str {
+        // A session that the hook has ended says nothing more.
+        let end = if session.fill == Fill::Emergency { End::Says } else { session.end };
+        let has_moved = has_finished || matches!(session.work, Work::Part | Work::Loses | Work::Finds);
+        let has_moved = std::mem::replace(&mut self.has_moved_before, false) || has_moved;
+        let may_complete = self.open.is_empty() && self.lost.is_empty();
+        match end {
+            _ if self.is_cancelled => return "RALPH_STOP|cancelled|",
+            End::Promises if may_complete => return "RALPH_STOP|completed|",
+            End::Blocked => return "RALPH_STOP|blocked|",
+            End::LoggedOut => return "RALPH_STOP|fatal_error|",
+            End::Overloaded => {
+                self.has_moved_before = has_moved;
+                return "RALPH_PAUSE|-|overloaded";
+            }
+            _ => {}
+        }
+        let is_refused = end == End::Promises;
+        self.unchanged = if has_moved { 0 } else { self.unchanged + 1 };
+        self.refused = if is_refused && !has_finished { self.refused + 1 } else { 0 };
+        if self.iteration >= self.night.max_iterations {
+            "RALPH_STOP|max_iterations|"
+        } else if self.unchanged >= BORNE || self.refused >= BORNE {
+            "RALPH_STOP|circuit_breaker|"
+        } else if is_refused {
+            "RALPH_CONTINUE|refused|"
+        } else if session.fill != Fill::Low {
+            "RALPH_CONTINUE|checkpoint|"
+        } else {
+            "RALPH_CONTINUE|"
+        }
+    }
+}
