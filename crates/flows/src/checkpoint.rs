@@ -75,7 +75,20 @@ fn gather(request: &Request<'_>, record: &SessionRecord) -> Handoff {
         transcript: request.transcript.as_ref().map(|path| path.to_string_lossy().into_owned()),
         ..found
     };
-    with_plan(request.project, request.run, request.session_id, found)
+    let mut handoff = with_plan(request.project, request.run, request.session_id, found);
+    if let Some(run) = request.run {
+        still_in_progress(&mut handoff, run);
+    }
+    handoff
+}
+
+/// What the session was to resume and has not touched is in progress as before.
+fn still_in_progress(handoff: &mut Handoff, run: &RunState) {
+    let resumed = &run.context_checkpoint;
+    let is_same_item = handoff.current_item.as_ref() == Some(&resumed.current_todo_item);
+    if handoff.files.is_empty() && run.iteration_record.resuming && is_same_item {
+        handoff.files.clone_from(&resumed.files_in_progress);
+    }
 }
 
 /// What was found in a session, with its run and the items as they stand.

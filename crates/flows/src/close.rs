@@ -149,6 +149,9 @@ fn refresh_handoff(
     if let Some(git) = &mut fresh.git {
         git.work.clone_from(&checkpoint.work);
     }
+    if fresh.files.is_empty() {
+        fresh.files.clone_from(&checkpoint.files_in_progress);
+    }
     name_our_commit(&mut fresh.files, &checkpoint.files_in_progress);
     let files = fresh.files.clone();
     let head = fresh.git.as_ref().and_then(|git| git.head.clone());

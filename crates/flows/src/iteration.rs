@@ -65,6 +65,9 @@ pub fn finish_unless(
     if may_save && (!is_untouched || record.claim.is_some()) {
         save::handoff_of_unfinished_work(project, settings, &state, &record, &ending, has_changed_files)?;
     }
+    if may_save && is_untouched {
+        save::keep_what_it_resumed(project, &state)?;
+    }
     if may_save && save::commit(project, run_id)? {
         // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.
         close::renew_handoff(project, settings, run_id)?;

@@ -31,7 +31,7 @@ pub(crate) fn handoff_of_unfinished_work(
         Some(_) => Cause::Level,
         None if !orderly => Cause::Crash,
         // What was dirty before it began is somebody else's.
-        None if has_changed_files && !has_ticked(project, state) => Cause::Unfinished,
+        None if has_changed_files && has_open_item(project, state) => Cause::Unfinished,
         None => return Ok(()),
     };
     let transcript = record.transcript_path.as_ref().map(PathBuf::from);
@@ -56,11 +56,22 @@ pub(crate) fn handoff_of_unfinished_work(
     .map(|_| ())
 }
 
-/// Whether it has finished something. In a run without a to-do list nobody can say, and an orderly end is believed.
-fn has_ticked(project: &Project, state: &RunState) -> bool {
-    let before = &state.iteration_record.done_before;
-    facts::todo(project, state)
-        .is_none_or(|todo| todo.open().is_empty() || todo.done().iter().any(|item| !before.contains(item)))
+/// A session that was to resume a checkpoint and did nothing has not consumed it: the next one resumes it.
+pub(crate) fn keep_what_it_resumed(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    if !state.iteration_record.resuming || has_checkpoint(state, |_| true) || !has_open_item(project, state) {
+        return Ok(());
+    }
+    state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
+        state.context_checkpoint.active = true;
+    })
+    .map(|_| ())
+}
+
+/// Whether the item that it was given is still open. In a run without a to-do list nobody can say, and an orderly end
+/// is believed.
+fn has_open_item(project: &Project, state: &RunState) -> bool {
+    let item = state.iteration_record.item.as_ref();
+    item.zip(facts::todo(project, state)).is_some_and(|(item, todo)| todo.open().contains(item))
 }
 
 fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {

@@ -453,6 +453,7 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
             iteration: state.iteration,
             phase: Phase::Planned,
             resuming,
+            item: state.item_in_hand().cloned(),
             done_before,
             footing: Some(footing),
             ..IterationRecord::default()

@@ -19,8 +19,8 @@ pub struct Simple {
     has_moved_before: bool,
     is_cancelled: bool,
     pub is_over: bool,
-    /// A file was changed for an item that was still open when the session ended.
-    pub is_unfinished: bool,
+    /// The item that a file was changed for.
+    unfinished: Option<String>,
 }
 
 /// Sessions in a row that the breaker bears.
@@ -40,7 +40,7 @@ impl Simple {
             has_moved_before: false,
             is_cancelled: false,
             is_over: false,
-            is_unfinished: false,
+            unfinished: None,
         }
     }
 
@@ -66,6 +66,11 @@ impl Simple {
         }
     }
 
+    /// Is this item open, and begun?
+    pub fn is_begun(&self, item: &str) -> bool {
+        self.unfinished.as_deref() == Some(item) && self.open.iter().any(|open| open == item)
+    }
+
     pub fn done(&self) -> &[String] {
         &self.done
     }
@@ -78,7 +83,11 @@ impl Simple {
         self.iteration += 1;
         let number = self.sessions;
         let has_finished = self.work(session.work, item, number);
-        self.is_unfinished = session.work == Work::Part && !self.open.is_empty();
+        self.unfinished = match session.work {
+            Work::Part | Work::Finds => Some(item.to_owned()),
+            Work::Nothing => self.unfinished.take(),
+            Work::Item | Work::Loses => None,
+        };
         self.is_cancelled |= session.accident == Accident::Cancelled;
         let verdict = self.verdict(&session, has_finished);
         let iteration = self.iteration;

@@ -52,7 +52,7 @@ pub enum Cause {
     Budget,
     /// The session broke off in the middle of its work.
     Crash,
-    /// The session ended its turn with changes, and had finished no item.
+    /// The session ended its turn with changes, and its item was still open.
     Unfinished,
 }
 

@@ -63,6 +63,8 @@ pub struct IterationRecord {
     pub ended_at: Option<String>,
     /// How it ended.
     pub ending: Option<Ending>,
+    /// The item that its prompt names.
+    pub item: Option<String>,
     /// Items that were ticked before it began.
     pub done_before: Vec<String>,
     /// True when its prompt resumes a checkpoint.
