@@ -5,7 +5,8 @@ use crate::patient::Patient;
 use crate::tools::{self, Answer, Call, Tool};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, ServerInitializeError, ServiceExt};
 use rmcp::transport::async_rw::AsyncRwTransport;

@@ -13,7 +13,8 @@ pub fn is_a_childs(tool: &str, lines: &[Line]) -> bool {
     let mut message = None;
     for line in lines.iter().rev().filter(|line| !line.is_sidechain) {
         let blocks = line.message.blocks();
-        let of_kind = |kind: &'static str| blocks.iter().filter(move |block| block.kind.as_deref() == Some(kind));
+        let of_kind =
+            |kind: &'static str| blocks.iter().filter(move |block| block.kind.as_deref() == Some(kind));
         match line.kind.as_deref() {
             Some("user") => {
                 let results = of_kind("tool_result").filter_map(|block| block.tool_use_id.clone());

@@ -18,7 +18,8 @@ pub const UPDATE: &str = "update Claude Code, then run `plimsoll init` again";
 /// What the server tells the model of a client that runs neither the memory's hooks nor those of our plugin, by the name
 /// and the version with which that client introduces itself.
 pub fn runs_no_hooks(name: &str, version: &str) -> Option<String> {
-    let version = parse_version(version).filter(|version| name == "claude-code" && *version < FIRST_MODERN)?;
+    let version =
+        parse_version(version).filter(|version| name == "claude-code" && *version < FIRST_MODERN)?;
     Some(format!(
         "This client ({}) is older than {}: the working memory's hooks and those of Plimsoll's plugin do not run in it. \
         Nothing is shown to you by itself: call memory_show at the start and after a compaction. Tell the user once that \

@@ -31,7 +31,8 @@ pub(crate) fn look(version: &str, findings: &mut Findings) {
     let finished = session(&world, PROMPT, &["--allowedTools", "Bash,Task,Agent"]).run();
     let told = recorders.told();
     for event in OLD {
-        findings.note(&format!("event.{event}"), told.iter().any(|one| one.by == "old" && one.event() == event));
+        findings
+            .note(&format!("event.{event}"), told.iter().any(|one| one.by == "old" && one.event() == event));
     }
     for event in NEW {
         findings.note(&format!("event.{event}"), told.iter().any(|one| one.event() == event));

@@ -45,7 +45,8 @@ pub(crate) fn check(version: &str, found: &Findings) {
         std::fs::write(path, found.lines()).expect("the expectations are writable");
         return;
     }
-    let known = of(version).unwrap_or_else(|| panic!("nothing is known of {version}: PLIMSOLL_UPDATE_GOLDEN=1"));
+    let known =
+        of(version).unwrap_or_else(|| panic!("nothing is known of {version}: PLIMSOLL_UPDATE_GOLDEN=1"));
     let (known, found) = (known.lines(), found.lines());
     let changed: Vec<String> = known
         .lines()

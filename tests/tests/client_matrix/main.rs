@@ -1,5 +1,5 @@
 //! Every version of the client: what it gives, what it lacks, and that a lack is handled. `scripts/client-matrix.sh` tries
-//! the whole list; without its variable the pinned version and the oldest of the list are tried.
+//! the whole list; without its variable the pinned version and an old one are tried.
 
 mod events;
 mod expected;
@@ -46,8 +46,11 @@ fn an_old_client_lacks_what_is_known_and_all_of_it_is_handled() {
 #[test]
 fn the_clients_that_were_asked_for_give_what_is_known_of_them() {
     let Some(versions) = asked_for() else { return };
-    let failed: Vec<String> =
-        versions.split_whitespace().filter(|version| std::panic::catch_unwind(|| try_client(version)).is_err()).map(str::to_owned).collect();
+    let failed: Vec<String> = versions
+        .split_whitespace()
+        .filter(|version| std::panic::catch_unwind(|| try_client(version)).is_err())
+        .map(str::to_owned)
+        .collect();
     println!("{}", page::matrix(&expected::all()));
     assert!(failed.is_empty(), "not as is known: {failed:?}");
 }

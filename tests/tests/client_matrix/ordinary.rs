@@ -29,8 +29,8 @@ pub(crate) fn look(version: &str, findings: &mut Findings) {
     let requests: Vec<Request> =
         model.requests().into_iter().filter(|request| request.first_text().contains(PROMPT)).collect();
     of_model(&requests, findings);
-    let inner = model.requests().into_iter().filter(|request| is_subagents(request));
-    findings.note("session.not told to a subagent", !inner.into_iter().any(|one| one.text().contains("CCS_WARNING")));
+    let mut inner = model.requests().into_iter().filter(is_subagents);
+    findings.note("session.not told to a subagent", !inner.any(|one| one.text().contains("CCS_WARNING")));
     of_turns(&world, findings);
 }
 
@@ -62,7 +62,8 @@ fn install(world: &World, version: &str, findings: &mut Findings) -> bool {
     let codes = document["findings"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
     let of_client: Vec<&str> =
         codes.filter_map(|one| one["code"].as_str()).filter(|code| code.starts_with("client.")).collect();
-    findings.say("doctor.nothing to say of the client", if of_client.is_empty() { "yes" } else { of_client[0] });
+    findings
+        .say("doctor.nothing to say of the client", if of_client.is_empty() { "yes" } else { of_client[0] });
     is_modern
 }
 
@@ -98,7 +99,14 @@ fn of_model(requests: &[Request], findings: &mut Findings) {
     findings.note("mcp.call answered", results.iter().any(|(_, text)| text.starts_with("ok r")));
     findings.note("memory.told", first.text().contains(WORD));
     let warnings = last.text().matches("CCS_WARNING|L1|6").count();
-    findings.say("session.L1 told once", match warnings { 1 => "yes", 0 => "no", _ => "twice" });
+    findings.say(
+        "session.L1 told once",
+        match warnings {
+            1 => "yes",
+            0 => "no",
+            _ => "twice",
+        },
+    );
 }
 
 /// Each response of the session is a turn; a subagent's own, too.

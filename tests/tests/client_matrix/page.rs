@@ -19,7 +19,10 @@ pub(crate) fn check() {
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, made).expect("the page is writable");
     } else {
-        assert!(page == made, "docs/clients.md is not what is known of the clients: PLIMSOLL_UPDATE_GOLDEN=1");
+        assert!(
+            page == made,
+            "docs/clients.md is not what is known of the clients: PLIMSOLL_UPDATE_GOLDEN=1"
+        );
     }
 }
 
@@ -32,10 +35,13 @@ fn made(day: &str) -> String {
     let all = all();
     let newest = all.last().map_or("", |(version, _)| version);
     let dotted = |(major, minor, patch): (u32, u32, u32)| format!("{major}.{minor}.{patch}");
-    let head = HEAD.replace("FIRST_CLASSIC", &dotted(FIRST_CLASSIC)).replace("FIRST_MODERN", &dotted(FIRST_MODERN));
+    let head =
+        HEAD.replace("FIRST_CLASSIC", &dotted(FIRST_CLASSIC)).replace("FIRST_MODERN", &dotted(FIRST_MODERN));
     let mut page = format!("{head}\n{NEWEST}{newest}, {day}.\n\n");
     page.push_str(&matrix(&all));
-    page.push_str("\n## What we do where something lacks\n\n| what lacks | where | then |\n| --- | --- | --- |\n");
+    page.push_str(
+        "\n## What we do where something lacks\n\n| what lacks | where | then |\n| --- | --- | --- |\n",
+    );
     for probe in PROBES {
         let Lack::Then(then) = probe.lack else { continue };
         let lacking = all.iter().filter(|(version, found)| is_borne(version) && !found.is_yes(probe.key));
@@ -52,7 +58,8 @@ pub(crate) fn matrix(all: &[(String, Findings)]) -> String {
     let versions: Vec<&str> = all.iter().map(|(version, _)| version.as_str()).collect();
     let mut table = format!("| | {} |\n| --- |{}\n", versions.join(" | "), " :-: |".repeat(all.len()));
     for probe in PROBES {
-        let words: Vec<&str> = all.iter().map(|(_, found)| found.word(probe.key)).collect();
+        let shown = |word: &str| if word == "yes" { word.to_owned() } else { format!("**{word}**") };
+        let words: Vec<String> = all.iter().map(|(_, found)| shown(found.word(probe.key))).collect();
         let _ = writeln!(table, "| {} | {} |", probe.row, words.join(" | "));
     }
     table

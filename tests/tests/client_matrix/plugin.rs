@@ -29,7 +29,11 @@ pub(crate) fn look(version: &str, findings: &mut Findings) {
     findings.note("plugin.tools", some(&|request| tools(request).contains(&TOOL)));
     findings.note("plugin.memory told", some(&|request| request.text().contains(WORD)));
     let is_told = some(&|request| request.text().contains("do not run in it"));
-    assert_eq!(is_told, findings.is_yes("plugin.tools") && !findings.is_yes("plugin.memory told"), "the model knows why");
+    assert_eq!(
+        is_told,
+        findings.is_yes("plugin.tools") && !findings.is_yes("plugin.memory told"),
+        "the model knows why"
+    );
     findings.note("plugin.L1 told", some(&|request| request.text().contains("CCS_WARNING|L1|6")));
 }
 

@@ -54,8 +54,10 @@ fn tell(turn: &Turn<'_>) -> Step {
         (1, 0) => Step::bash(edit).usage(20_000),
         (1, 1) => Step::bash("echo near").usage(105_000),
         (1, 2..6) if !turn.saw("CCS_CHECKPOINT_TRIGGERED|L2|") => Step::bash("echo full").usage(130_000),
-        (1, _) => Step::text("Summary: lines 45-80 are converted\nProgress on the item: 70%\nNext step: line 81")
-            .usage(131_000),
+        (1, _) => {
+            Step::text("Summary: lines 45-80 are converted\nProgress on the item: 70%\nNext step: line 81")
+                .usage(131_000)
+        }
         (2, 0) => Step::bash("echo begin").usage(20_000),
         (2, 1) => Step::bash("echo near").usage(105_000),
         (2, 2..6) => Step::bash("echo overfull").usage(150_000),

@@ -50,8 +50,11 @@ pub(crate) fn agent(request: &Request, brief: &str) -> Step {
 
 /// All lines of all transcripts.
 pub(crate) fn transcript_lines(world: &World) -> Vec<Value> {
-    let texts = world.transcripts().into_iter().map(|path| std::fs::read_to_string(path).expect("a transcript"));
-    texts.flat_map(|text| text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<_>>()).collect()
+    let texts =
+        world.transcripts().into_iter().map(|path| std::fs::read_to_string(path).expect("a transcript"));
+    texts
+        .flat_map(|text| text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<_>>())
+        .collect()
 }
 
 /// What one start of a recorder wrote down.

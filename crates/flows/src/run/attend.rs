@@ -23,7 +23,7 @@ impl Runner<'_> {
         let mut follower = match &client {
             Client::Adopted(orphan) => {
                 Follower::of_adopted(output, &self.version, &process::output_of(orphan.pid))
-            },
+            }
             Client::Started(..) => Follower::new(output, &self.version),
         };
         let ended = loop {

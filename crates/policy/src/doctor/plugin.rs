@@ -25,8 +25,10 @@ const USUAL_DEPTH: u64 = 3;
 pub(super) fn section(facts: &PluginFacts, programs: &str, client: &ClientFacts) -> Section {
     let mut findings = Vec::new();
     if client.era() == Era::Classic {
-        let what = "this client drops all hooks of the plugin without a word: by it sessions are not measured";
-        let todo = format!("update Claude Code; or `claude plugin disable {}` and `plimsoll init`", facts.name);
+        let what =
+            "this client drops all hooks of the plugin without a word: by it sessions are not measured";
+        let todo =
+            format!("update Claude Code; or `claude plugin disable {}` and `plimsoll init`", facts.name);
         findings.push(Finding::problem("plugin.old_client", what, &todo).at(facts.manifest.clone()));
     }
     if let Some(version) = facts.version.as_deref().filter(|version| *version != programs) {
