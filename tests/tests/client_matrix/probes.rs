@@ -96,7 +96,11 @@ pub(crate) const PROBES: &[Probe] = &[
     ),
     probe("result.total_cost_usd", "the result tells the cost", Never),
     probe("result.permission_denials", "the result names tools that were refused", Never),
-    probe("result.contextWindow", "the result tells the window", Never),
+    probe(
+        "result.contextWindow",
+        "the result tells the window",
+        Then("our table of models tells it, or `windows` in the settings"),
+    ),
     probe(
         "result.terminal_reason",
         "the result says why it ended",
