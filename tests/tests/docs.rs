@@ -214,6 +214,7 @@ macro_rules! pages {
 
 pages! {
     readme "README.md";
+    clients "docs/clients.md";
     compare "docs/compare.md";
     concepts "docs/concepts.md";
     questions "docs/faq.md";

@@ -32,6 +32,7 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
     if !was_closed {
         note_override(project, &state, &record)?;
     }
+    take_last_words(&mut record);
     record.peak_percent = record.peak_percent.max(last_percent(project, settings, &record));
     let notes = refresh_handoff(project, settings, &state, &record)?;
     keep::todo(project, &state)?;
@@ -94,8 +95,19 @@ fn note_override(project: &Project, state: &RunState, record: &SessionRecord) ->
 /// Brings the handoff up to date once more: a commit has come after its session.
 pub(crate) fn renew_handoff(project: &Project, settings: &Settings, run_id: &str) -> Result<(), StoreError> {
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
-    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    take_last_words(&mut record);
     refresh_handoff(project, settings, &state, &record).map(|_| ())
+}
+
+/// A client before 2.1 does not tell its Stop hook what was said last; by now its transcript does.
+fn take_last_words(record: &mut SessionRecord) {
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    if let Some(stop) = record.stop.as_mut().filter(|stop| stop.last_words.is_empty())
+        && let Some(words) = transcript.and_then(facts::last_message)
+    {
+        stop.last_words = clip_start(&words, WORDS_KEPT);
+    }
 }
 
 /// The last answer comes after the last batch of tools: only now is it measured.

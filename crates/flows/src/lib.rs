@@ -36,4 +36,6 @@ pub mod statusline;
 pub mod turns;
 mod verify;
 
+pub use policy::client;
+
 pub use signal::Signal;

@@ -15,10 +15,12 @@ use session::state::Cause;
 use session::status::Status;
 use session::{Marker, RunState, SessionRecord};
 use std::time::Duration;
-use store::{Durability, clock, journal, sessions};
+use store::{Durability, clock, journal, sessions, tail};
 
 /// A lock is held for a millisecond or two; twenty hooks at once still pass in this time.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// The session's last message is looked for in so much of its transcript's end.
+const NEAR: u64 = 2 * 1024 * 1024;
 /// A claim older than this was left by a hook that died: git is given five seconds, and the rest is quick.
 const CLAIM_LIFE_SECONDS: i64 = 20;
 
@@ -35,13 +37,20 @@ pub fn post_tool(input: &[u8]) -> Signal {
 fn answer(call: Call) -> Signal {
     // A subagent's event names the parent's transcript: it is never measured by it and never announced to.
     let speaks = matches!(call.event(), Event::PostToolBatch(_) | Event::PostToolUse(_));
-    if !speaks || call.hook.in_subagent() || call.session_id.is_empty() {
+    if !speaks || call.hook.in_subagent() || is_a_childs(&call) || call.session_id.is_empty() {
         return Signal::quiet().with_complaint(call.complaint);
     }
     match watch(&call) {
         Ok(signal) => signal.with_complaint(call.complaint),
         Err(error) => Signal::fault(format!("{error}; {}", error.hint())),
     }
+}
+
+/// An old client does not say that an event is a subagent's: what is told there, the session itself never hears.
+fn is_a_childs(call: &Call) -> bool {
+    let Event::PostToolUse(tool) = call.event() else { return false };
+    let lines = call.transcript().and_then(|path| tail::last_lines(&path, NEAR).ok()).unwrap_or_default();
+    policy::child_event::is_a_childs(tool.tool_name.as_deref().unwrap_or_default(), &lines)
 }
 
 fn watch(call: &Call) -> Result<Signal, store::StoreError> {

@@ -74,7 +74,7 @@ pub fn run(
     run: &RunState,
     watcher: &mut dyn Watcher,
 ) -> Result<u8, RunError> {
-    let Ready { hooks, memory_arguments, client_arguments, era, _only } = ready;
+    let Ready { hooks, memory_arguments, client_arguments, era, version, _only } = ready;
     for folder in [project.root(), &project.root().join(".claude"), &project.handoffs(), &project.copies()] {
         disk::sweep_drafts(folder, process::has_pid);
     }
@@ -88,6 +88,7 @@ pub fn run(
         memory_arguments,
         client_arguments,
         era,
+        version,
         watcher,
     };
     runner.watcher.tell(&Progress::Run { state: run });
@@ -113,6 +114,7 @@ struct Runner<'a> {
     memory_arguments: Vec<String>,
     client_arguments: Vec<String>,
     era: Era,
+    version: String,
     watcher: &'a mut dyn Watcher,
 }
 
@@ -145,7 +147,7 @@ impl Runner<'_> {
             self.record_process(orphan)?;
             return self.follow(run, Client::Adopted(orphan)).map(Some);
         }
-        let mut follower = Follower::new(self.output(run, "jsonl"));
+        let mut follower = Follower::new(self.output(run, "jsonl"), &self.version);
         follower.read_on();
         if record.phase == Phase::Planned && !record.hooks_seen && !follower.has_spoken() {
             // Planned and never started: it is planned again, under its own number.

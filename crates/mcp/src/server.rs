@@ -5,7 +5,8 @@ use crate::patient::Patient;
 use crate::tools::{self, Answer, Call, Tool};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-    Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, ServerInitializeError, ServiceExt};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -72,6 +73,22 @@ impl ServerHandler for Server {
             .with_instructions(INSTRUCTIONS);
         config.server_info = ours;
         config
+    }
+
+    /// An old client runs no hooks that would show the memory: the model is told so.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let client = &request.client_info;
+        let words = flows::client::runs_no_hooks(&client.name, &client.version);
+        let mut answer = self.negotiate_initialize(&request)?;
+        if let Some(words) = words {
+            answer.instructions = Some(format!("{words}\n\n{INSTRUCTIONS}"));
+        }
+        context.peer.set_peer_info(request);
+        Ok(answer)
     }
 
     fn list_tools(

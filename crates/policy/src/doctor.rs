@@ -132,7 +132,8 @@ pub struct Facts {
 
 /// Looks at everything, in the order in which it would stop a night.
 pub fn examine(facts: &Facts) -> Vec<Section> {
-    let plugin = facts.plugin.as_ref().map(|plugin| plugin::section(plugin, &facts.programs.version));
+    let plugin =
+        facts.plugin.as_ref().map(|plugin| plugin::section(plugin, &facts.programs.version, &facts.client));
     let memory = facts.memory.as_ref().map(memory::section);
     [
         Some(programs::section(&facts.programs)),

@@ -38,6 +38,13 @@ fn error(result: &RunResult) -> Ending {
         _ if result.api_error.as_deref() == Some("usage_limit_reached") => Ending::Limit(words),
         _ => match result.api_error_status.or_else(|| status_in(&words)) {
             None | Some(200) if crate::reset_clock::find(&words).is_some() => Ending::Limit(words),
+            // Clients before 2.1.207 name neither a status nor a reason here.
+            None if words.starts_with("Invalid API key") || words.contains("run /login") => {
+                Ending::Fatal(format!("authentication failed: {words}"))
+            }
+            None if words.starts_with("Credit balance is too low") => {
+                Ending::Fatal(format!("billing: {words}"))
+            }
             None if words.contains("context window limit") => {
                 Ending::WindowFull("window_exceeded".to_owned())
             }
@@ -92,6 +99,24 @@ mod tests {
             ..RunResult::default()
         };
         ending(Some(&result), Exit::default())
+    }
+
+    #[test]
+    fn an_old_clients_error_is_known_by_its_words() {
+        let of = |words: &str| {
+            let result = RunResult { is_error: true, result: Some(words.into()), ..RunResult::default() };
+            ending(Some(&result), Exit::default())
+        };
+        for words in [
+            "Invalid API key · Fix external API key",
+            "Invalid API key · Please run /login",
+            "OAuth token revoked · Please run /login",
+            "Credit balance is too low",
+        ] {
+            assert!(matches!(of(words), Ending::Fatal(_)), "{words}: {:?}", of(words));
+        }
+        assert!(matches!(of("API Error: 529 Overloaded"), Ending::Overloaded(_)));
+        assert!(matches!(of("something else"), Ending::Failed(_)));
     }
 
     #[test]

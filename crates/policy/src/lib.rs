@@ -3,6 +3,8 @@
 
 pub mod bounds;
 pub mod breaker;
+pub mod child_event;
+pub mod client;
 pub mod completion;
 pub mod doctor;
 pub mod ending;

@@ -44,6 +44,9 @@ pub const PROGRAMS: &[&str] = &[
     "plimsoll-stop-gate",
 ];
 
+/// The first client that knows every event of the classic template (observed on 1.0.84 and 1.0.85); an older one drops
+/// the file's hooks silently.
+pub const FIRST_CLASSIC: (u32, u32, u32) = (1, 0, 85);
 /// The first client that was seen to run `PostToolBatch`, `StopFailure` and `PostCompact`.
 pub const FIRST_MODERN: (u32, u32, u32) = (2, 1, 207);
 

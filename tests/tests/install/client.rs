@@ -2,7 +2,6 @@
 
 use super::stage::{Stage, events_of};
 use protocol::settings;
-use serde_json::json;
 use std::time::Duration;
 use testkit::scripted_model::{Request, ScriptedModel, Step};
 use testkit::terminal::Terminal;
@@ -57,11 +56,6 @@ fn the_oldest_client_takes_every_entry_of_the_classic_template() {
         assert!(stage.done(&["init"]).contains("Template: classic"));
         let model = ScriptedModel::steps(vec![Step::bash("echo one").usage(5_000), Step::text("done")]);
         stage.world.use_model(&model);
-        // This client stumbles over a project that it knows without the list it once kept there.
-        let known = stage.world.home().join(".claude.json");
-        let mut projects = stage.world.json(&known);
-        projects["projects"][stage.world.project().display().to_string()]["allowedTools"] = json!([]);
-        stage.world.write(&known, &projects.to_string());
         let args = ["-p", "hi", "--allowedTools", "Bash"];
         let finished = stage.world.command(testkit::client::claude_version("1.0.128"), &args).run();
         let mut expected = events_of(settings::CLASSIC);

@@ -23,6 +23,10 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
         },
         template_line(report),
     ];
+    if let Client::Version(version) = &report.client {
+        let careful = |words| format!("Careful: {words}: {}.", policy::client::UPDATE);
+        lines.extend(policy::client::too_old(version).map(careful));
+    }
     lines.extend(report.backup.iter().map(|path| format!("Backup of the file as it was: {}", shown(path))));
     if report.foreign_hooks > 0 {
         lines.push(format!("Kept: {} of others", counted(report.foreign_hooks, "hook", "hooks")));

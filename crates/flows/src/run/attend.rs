@@ -21,8 +21,10 @@ impl Runner<'_> {
     pub(super) fn follow(&mut self, state: &RunState, mut client: Client) -> Result<Verdict, RunError> {
         let output = self.output(state, "jsonl");
         let mut follower = match &client {
-            Client::Adopted(orphan) => Follower::of_adopted(output, &process::output_of(orphan.pid)),
-            Client::Started(..) => Follower::new(output),
+            Client::Adopted(orphan) => {
+                Follower::of_adopted(output, &self.version, &process::output_of(orphan.pid))
+            }
+            Client::Started(..) => Follower::new(output, &self.version),
         };
         let ended = loop {
             let exit = client.ended();

@@ -43,14 +43,15 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(path: PathBuf) -> Follower {
+    /// The version is that of a client which does not say it in its stream (before 2.0).
+    pub(super) fn new(path: PathBuf, version: &str) -> Follower {
         Follower {
             stream: Growing::open(&path),
             path,
             torn: Vec::new(),
             result: None,
             quiet_since: None,
-            version: String::new(),
+            version: version.to_owned(),
             begun: None,
             looked: Instant::now(),
             heard: Instant::now(),
@@ -61,8 +62,8 @@ impl Follower {
     }
 
     /// The stream of a client that somebody else started: where its file is gone, what it still writes to.
-    pub(super) fn of_adopted(path: PathBuf, writes_to: &Path) -> Follower {
-        let mut follower = Follower::new(path);
+    pub(super) fn of_adopted(path: PathBuf, version: &str, writes_to: &Path) -> Follower {
+        let mut follower = Follower::new(path, version);
         follower.stream = follower.stream.or_else(|| Growing::open(writes_to));
         follower
     }
@@ -91,7 +92,9 @@ impl Follower {
         match line {
             StreamLine::Init { model, version, .. } => {
                 self.begun.get_or_insert(Instant::now());
-                self.version = version.unwrap_or_default();
+                if let Some(version) = version {
+                    self.version = version;
+                }
                 vec![Progress::Client { model: model.unwrap_or_default(), version: self.version.clone() }]
             }
             StreamLine::Assistant { message, in_subagent } => {

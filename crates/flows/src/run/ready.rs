@@ -35,6 +35,8 @@ pub struct Ready {
     pub(super) client_arguments: Vec<String>,
     /// The client's era.
     pub(super) era: Era,
+    /// The client's version, as it says it when it is asked.
+    pub(super) version: String,
     /// Held as long as the run is at work.
     pub(super) _only: lock::Lock,
 }
@@ -49,7 +51,7 @@ pub fn prepare(project: &Project, options: &Options) -> Result<Ready, RunError> 
         return Err(RunError::Argument(argument.clone()));
     }
     let (client_arguments, users) = without_settings(&options.client_arguments);
-    let parts = parts(options)?;
+    let (parts, version) = parts(options)?;
     let hooks = match users {
         Some(users) => with_users(project, &users, parts)?,
         None => settings::hooks_only(parts, &spelling(project)).to_string(),
@@ -59,7 +61,7 @@ pub fn prepare(project: &Project, options: &Options) -> Result<Ready, RunError> 
         StoreError::Busy { .. } => RunError::Busy(named(project)),
         error => RunError::Store(error),
     })?;
-    Ok(Ready { hooks, memory_arguments, client_arguments, era: parts.era, _only })
+    Ok(Ready { hooks, memory_arguments, client_arguments, era: parts.era, version, _only })
 }
 
 const SETTINGS: &str = "--settings";
@@ -104,7 +106,7 @@ fn named(project: &Project) -> String {
 
 /// Which of our hooks the client's version knows. They are passed along always: identical entries of the project's
 /// settings run once, and an agent's `git clean` cannot take these away.
-fn parts(options: &Options) -> Result<Parts, RunError> {
+fn parts(options: &Options) -> Result<(Parts, String), RunError> {
     let client = options.client.as_path();
     let answer = launcher::client_version(client).ok_or_else(|| {
         RunError::Client(format!("{} does not answer `--version`: is it Claude Code?", client.display()))
@@ -116,6 +118,9 @@ fn parts(options: &Options) -> Result<Parts, RunError> {
             client.display()
         ))
     })?;
+    if let Some(words) = policy::client::too_old(version) {
+        return Err(RunError::Client(format!("{words}: {}", policy::client::UPDATE)));
+    }
     let era = Era::of_client(version);
     if options.memory && era != Era::Modern {
         let (major, minor, patch) = settings::FIRST_MODERN;
@@ -131,7 +136,8 @@ fn parts(options: &Options) -> Result<Parts, RunError> {
         let beside = environment::own_directory().map(|folder| folder.join(program));
         !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
     });
-    missing.map_or(Ok(parts), |program| Err(RunError::NoHooks(program)))
+    let version = version.split_whitespace().next().unwrap_or_default().to_owned();
+    missing.map_or(Ok((parts, version)), |program| Err(RunError::NoHooks(program)))
 }
 
 /// The server and the agent, where the project has not its own of our names. The client heeds one of each flag, so

@@ -45,6 +45,10 @@ pub(super) fn section(facts: &ClientFacts) -> Section {
         return Section::new("Client", path.clone(), vec![finding.at(path.clone())]);
     };
     let short = version.split_whitespace().next().unwrap_or(version);
+    if let Some(words) = crate::client::too_old(version) {
+        let finding = Finding::problem("client.too_old", words, crate::client::UPDATE);
+        return Section::new("Client", format!("Claude Code {short} ({path})"), vec![finding]);
+    }
     let (major, minor, patch) = FIRST_MODERN;
     let classic = (facts.era() == Era::Classic).then(|| {
         Finding::warning(
@@ -69,6 +73,7 @@ mod tests {
             (None, None, vec!["client.missing"]),
             (Some("/bin/claude"), None, vec!["client.silent"]),
             (Some("/bin/claude"), Some("who knows"), vec!["client.silent"]),
+            (Some("/bin/claude"), Some("1.0.84 (Claude Code)"), vec!["client.too_old"]),
             (Some("/bin/claude"), Some("1.0.128 (Claude Code)"), vec!["client.classic"]),
             (Some("/bin/claude"), Some("2.1.329 (Claude Code)"), vec![]),
         ] {

@@ -1,7 +1,8 @@
 //! Our plugin: whether it fits the programs and what else is installed, and what it does not bring.
 
 use super::memory::DEPTH;
-use super::{Finding, Section};
+use super::{ClientFacts, Finding, Section};
+use protocol::settings::Era;
 
 /// Our plugin, where it is switched on.
 #[derive(Debug, Clone)]
@@ -21,8 +22,15 @@ pub struct PluginFacts {
 /// So deep do agents nest where nobody says anything (observed on 2.1.329).
 const USUAL_DEPTH: u64 = 3;
 
-pub(super) fn section(facts: &PluginFacts, programs: &str) -> Section {
+pub(super) fn section(facts: &PluginFacts, programs: &str, client: &ClientFacts) -> Section {
     let mut findings = Vec::new();
+    if client.era() == Era::Classic {
+        let what =
+            "this client drops all hooks of the plugin without a word: by it sessions are not measured";
+        let todo =
+            format!("update Claude Code; or `claude plugin disable {}` and `plimsoll init`", facts.name);
+        findings.push(Finding::problem("plugin.old_client", what, &todo).at(facts.manifest.clone()));
+    }
     if let Some(version) = facts.version.as_deref().filter(|version| *version != programs) {
         let what = format!("the plugin is {version}, and the programs are {programs}");
         let todo = format!(
@@ -73,8 +81,11 @@ mod tests {
                 depth: Some(5),
             };
             change(&mut facts);
-            let section = section(&facts, "0.1.0");
+            let section = section(&facts, "0.1.0", &ClientFacts::default());
             assert_eq!(codes(&section), expected, "{section:?}");
+            let old = ClientFacts { path: Some("claude".to_owned()), version: Some("2.1.101".to_owned()) };
+            let section = self::section(&facts, "0.1.0", &old);
+            assert_eq!(codes(&section), [&["plugin.old_client"], expected].concat(), "{section:?}");
         }
     }
 }

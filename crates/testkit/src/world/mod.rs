@@ -7,7 +7,7 @@ pub use launch::{Finished, Launch, Running};
 
 pub(crate) use leftovers::end_group;
 
-use crate::client::{claude, search_path};
+use crate::client::{CLIENT_VERSION, claude, claude_version, search_path};
 use crate::places::bin_dir;
 use crate::scripted_model::ScriptedModel;
 use serde_json::{Value, json};
@@ -31,6 +31,7 @@ pub struct World {
     with_git: bool,
     with_plimsoll: bool,
     with_client: bool,
+    client: Option<PathBuf>,
 }
 
 impl World {
@@ -73,6 +74,7 @@ impl World {
             with_git,
             with_plimsoll: true,
             with_client: false,
+            client: None,
         };
         write(&world.client_file(), &first_client_file().to_string());
         match with_ours {
@@ -128,7 +130,8 @@ impl World {
     fn trust(&self, project: &Path) {
         let mut settings: Value = parse(&self.client_file());
         settings["projects"][project.display().to_string()] =
-            json!({ "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true });
+            // Client 1.0.128 stumbles over a project without the list that it keeps there.
+            json!({ "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true, "allowedTools": [] });
         write(&self.client_file(), &settings.to_string());
     }
 
@@ -174,6 +177,16 @@ impl World {
         self.set_env("ANTHROPIC_BASE_URL", model.url());
     }
 
+    /// Takes another version of the client instead of the pinned one, and puts it on the PATH.
+    pub fn use_client(&mut self, version: &str) {
+        self.with_client = true;
+        self.client = Some(if version == CLIENT_VERSION { claude() } else { claude_version(version) });
+    }
+
+    fn client(&self) -> PathBuf {
+        self.client.clone().unwrap_or_else(claude)
+    }
+
     /// Sets a variable for everything started from now on.
     pub fn set_env(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let name = name.into();
@@ -183,7 +196,8 @@ impl World {
 
     /// The whole environment of a program started here; the client is on its PATH once there is a model for it.
     pub fn env(&self) -> Vec<(String, String)> {
-        let client = self.with_client.then(claude).and_then(|path| path.parent().map(Path::to_path_buf));
+        let client = self.with_client.then(|| self.client());
+        let client = client.and_then(|path| path.parent().map(Path::to_path_buf));
         let ours = self.with_plimsoll.then(bin_dir);
         self.env_with(&ours.into_iter().chain(client).collect::<Vec<_>>())
     }
@@ -221,7 +235,7 @@ impl World {
 
     /// Prepares the real client.
     pub fn claude(&self, args: &[&str]) -> Launch {
-        self.command(claude(), args)
+        self.command(self.client(), args)
     }
 
     /// Prepares our command line.
@@ -261,7 +275,7 @@ impl World {
 fn first_client_file() -> Value {
     json!({
         "hasCompletedOnboarding": true,
-        "lastOnboardingVersion": crate::client::CLIENT_VERSION,
+        "lastOnboardingVersion": CLIENT_VERSION,
         "theme": "dark",
         "bypassPermissionsModeAccepted": true,
         "customApiKeyResponses": { "approved": [&API_KEY[API_KEY.len() - 20..]], "rejected": [] },

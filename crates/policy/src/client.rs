@@ -1,0 +1,59 @@
+//! What a client's version means, in words: the one that is too old, and the one that runs no hooks of ours.
+
+use protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, parse_version};
+
+/// Why we do not work with a client, by what `claude --version` prints; none where we do, or where it does not tell.
+pub fn too_old(said: &str) -> Option<String> {
+    let version = parse_version(said).filter(|version| *version < FIRST_CLASSIC)?;
+    Some(format!(
+        "Claude Code {} is older than {}, the first that knows the events of our hooks; it would drop them all without a word",
+        dotted(version),
+        dotted(FIRST_CLASSIC)
+    ))
+}
+
+/// What is to be done about it.
+pub const UPDATE: &str = "update Claude Code, then run `plimsoll init` again";
+
+/// What the server tells the model of a client that runs neither the memory's hooks nor those of our plugin, by the name
+/// and the version with which that client introduces itself.
+pub fn runs_no_hooks(name: &str, version: &str) -> Option<String> {
+    let version =
+        parse_version(version).filter(|version| name == "claude-code" && *version < FIRST_MODERN)?;
+    Some(format!(
+        "This client ({}) is older than {}: the working memory's hooks and those of Plimsoll's plugin do not run in it. \
+        Nothing is shown to you by itself: call memory_show at the start and after a compaction. Tell the user once that \
+        the plugin does not measure how full the context is: update Claude Code, or use `plimsoll init`.",
+        dotted(version),
+        dotted(FIRST_MODERN)
+    ))
+}
+
+fn dotted((major, minor, patch): (u32, u32, u32)) -> String {
+    format!("{major}.{minor}.{patch}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_too_old_runs_no_hooks_or_is_well() {
+        for (said, is_too_old, is_without) in [
+            ("0.2.9 (Claude Code)", true, true),
+            ("1.0.84 (Claude Code)", true, true),
+            ("1.0.85 (Claude Code)", false, true),
+            ("2.1.206", false, true),
+            ("2.1.207", false, false),
+            ("3.0.0 (Claude Code)", false, false),
+            ("who knows", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(too_old(said).is_some(), is_too_old, "{said}");
+            assert_eq!(runs_no_hooks("claude-code", said).is_some(), is_without, "{said}");
+            assert_eq!(runs_no_hooks("another", said), None, "{said}");
+        }
+        let words = too_old("1.0.60 (Claude Code)").expect("words");
+        assert!(words.contains("1.0.60") && words.contains("1.0.85"), "{words}");
+    }
+}
