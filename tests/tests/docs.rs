@@ -215,6 +215,7 @@ macro_rules! pages {
 pages! {
     readme "README.md";
     clients "docs/clients.md";
+    nights "docs/nights.md";
     compare "docs/compare.md";
     concepts "docs/concepts.md";
     questions "docs/faq.md";
