@@ -11,11 +11,11 @@ GROWN=$STAGE/growth-project
 kept() { echo "$1/.claude/projects/project/$(id "$2").jsonl"; }
 id() { printf '11111111-1111-4111-8111-%012d' "$1"; }
 
-# A transcript of so many megabytes: calls and results of about 9 KB, each with its own number, and a usage of 5 % at the end.
+# A transcript of so many megabytes: calls and results of about 9 KB, each with its own number, and the payload's own usage at the end.
 grow() { # megabytes
   local file
   file=$(kept "$STAGE/growth-home" "$1")
-  { answer 987654 50000; result 987654 105; } | sed -e "s|$STAGE/project|$GROWN|g" -e "s/$SESSION/$(id "$1")/" |
+  { answer 987654 207880; result 987654 105; } | sed -e "s|$STAGE/project|$GROWN|g" -e "s/$SESSION/$(id "$1")/" |
     awk -v bytes=$(($1 * 1024 * 1024)) '{ pieces[NR] = split($0, texts, "987654"); for (n in texts) piece[NR, n] = texts[n] }
       END {
         for (turn = 100000; written < bytes; turn++)
@@ -39,7 +39,7 @@ grown() { plain "$1" "$2" CLAUDE_PROJECT_DIR="$GROWN"; }
 growth() {
   local size
   note "transcripts of ${SIZES[*]} MB"
-  mkdir -p "$GROWN" "$(dirname "$(kept "$STAGE/growth-home" 1)")"
+  mkdir -p "$GROWN/.claude/plimsoll" "$(dirname "$(kept "$STAGE/growth-home" 1)")"
   repository "$GROWN"
   for size in "${SIZES[@]}"; do grow "$size"; done
   capture
@@ -78,12 +78,13 @@ growth_row() { # name, rounds, its own home, kind of payload, program
     note "$1 printed nothing and is left out"
     return
   fi
-  words=$(sed 's/\x1b\[[0-9;]*m//g' <<<"$shown" | tr '\n|' ' ¦' | cut -c1-90)
+  words=$(sed -e 's/\x1b\[[0-9;]*m//g' -e 's/|/¦/g' -e 's/\xc2\xa0/ /g' <<<"$shown" | tr -s '\n ' ' ')
+  words=${words% }
   race "$2" "${contestants[@]:1}"
-  GROWTH=$(ratio "${MEDIAN[-1]}" "${MEDIAN[0]}")
+  GROWTH=$(ratio "${TENTH[-1]}" "${TENTH[0]}")
   printf '| %s |' "$1"
-  for size in "${!SIZES[@]}"; do printf ' %s |' "$(ms "${MEDIAN[$size]}")"; done
-  printf ' %s | %s | `%s` |\n' "$GROWTH" "$(mb "${PEAK[-1]}")" "$words"
+  for size in "${!SIZES[@]}"; do printf ' %s |' "$(ms "${TENTH[$size]}")"; done
+  printf ' %s | %s | `%s` |\n' "$GROWTH" "$(mb "${PEAK[-1]}")" "${words:0:110}"
 }
 
 # Status lines from npm at pinned versions, each in a home of its own, which holds the same transcripts.
@@ -104,9 +105,9 @@ peers() {
         [ -n "$program" ] || { ABSENT+=("$name $version (no program for this machine)"); continue; }
         growth_row "CCometixLine $version (Rust)" "$((FEW / 3))" "$OWN_HOME" "$OWN_KIND" "$program"
         ;;
-      ccstatusline) growth_row "ccstatusline $version (node)" "$((FEW / 6))" "$OWN_HOME" "$OWN_KIND" "$(command -v node)" "$(realpath "$PEERS/node_modules/.bin/ccstatusline")" ;;
+      ccstatusline) growth_row "ccstatusline $version (node)" "$((FEW / 10))" "$OWN_HOME" "$OWN_KIND" "$(command -v node)" "$(realpath "$PEERS/node_modules/.bin/ccstatusline")" ;;
       # Without its cache, which answers for a second from what it has printed before.
-      ccusage) growth_row "ccusage $version statusline (offline, no cache)" "$((FEW / 6))" "$OWN_HOME" "$OWN_KIND" "$(command -v node)" "$(realpath "$PEERS/node_modules/.bin/ccusage")" statusline --offline --no-cache ;;
+      ccusage) growth_row "ccusage $version statusline (offline, no cache)" "$((FEW / 10))" "$OWN_HOME" "$OWN_KIND" "$(command -v node)" "$(realpath "$PEERS/node_modules/.bin/ccusage")" statusline --offline --no-cache ;;
     esac
   done <<<"@cometix/ccline $CCLINE
 ccstatusline $CCSTATUSLINE
@@ -125,7 +126,7 @@ own_home() { # name
 # The turn log reads a whole transcript, beside a plain forward scan of the same file. What is captured here is what the
 # hooks find captured afterwards.
 capture() {
-  local size=${SIZES[-2]} file lines sync=(-e CLAUDE_PROJECT_DIR="$GROWN" "$BIN/plimsoll" turns sync)
+  local size=${SIZES[-2]} file lines kept sync=(env -C "$GROWN" "$BIN/plimsoll" turns sync)
   [ -z "$QUICK" ] || size=1
   file=$(kept "$STAGE/growth-home" "$size")
   note "turn log, $size MB"
@@ -134,8 +135,7 @@ capture() {
   # Only this session is known.
   find "$STAGE/growth-unread/.claude/plimsoll/sessions" -type f ! -name "$(id "$size")*" -delete
   race $((FEW / 10 + 1)) "$STAGE/scan" "$file" -- -r "$STAGE/growth-unread" "$GROWN" "${sync[@]}"
-  lines=$(jq -rs 'length' <"$file" 2>/dev/null || wc -l <"$file")
-  local kept
+  lines=$(wc -l <"$file")
   kept=$(find "$GROWN/.claude/plimsoll/turns" -name "$(id "$size").jsonl" -exec grep -c . {} +)
   [ "$kept" -ge $((lines / 2)) ] || die "the turn log has $kept records of $lines lines"
   CAPTURED=$(awk -v size="$size" -v scan="${MEDIAN[0]}" -v sync="${MEDIAN[1]}" -v peak="$(mb "${PEAK[1]}")" -v kept="$kept" 'BEGIN {
@@ -146,5 +146,5 @@ capture() {
   rm -rf "$GROWN"
   cp -a "$STAGE/growth-unread" "$GROWN"
   for size in "${SIZES[@]}"; do grown plimsoll-session-start "growth-start-$size.json"; done
-  env -i "${ENVIRONMENT[@]}" CLAUDE_PROJECT_DIR="$GROWN" "$BIN/plimsoll" turns sync >/dev/null
+  env -i "${ENVIRONMENT[@]}" "${sync[@]}" >/dev/null
 }

@@ -55,7 +55,7 @@ function locked(path, work) {
 /** Notes the percent under a lock; answers with the level that is new, if one is. */
 function remember(path, percent) {
   const level = LEVELS.find(([mark]) => percent >= mark)?.[1] ?? "L0";
-  return locked(`${path}.lock`, () => {
+  return locked(`${path}.held`, () => {
     let text = "";
     let before = { percent: null, peak: 0, announced: "L0" };
     try {

@@ -14,6 +14,7 @@ machine() {
   echo "| memory | $memory |"
   echo "| system | Linux $(uname -r), $(df --output=fstype "$STAGE" | tail -1) |"
   echo "| compiler | $(rustc --version) |"
+  echo "| other work | load average $(cut -d' ' -f1 /proc/loadavg) when the run began, on $(nproc) cores; idle is 0 |"
   echo "| beside it | $(beside) |"
 }
 beside() {
@@ -35,10 +36,12 @@ TEXT
   machine
   cat <<TEXT
 
-Each figure is a median of paired rounds: the programs of a row start in turn, round after round, so that what else the machine
-does falls on all of them. $ROUNDS rounds for our own fast cases, $FEW where something is synced, restored or slow, fewer for what takes
-seconds. Timed from the start of the process to its end, pages warm. The **floor** is a static program that does nothing. Peak
-memory is what the kernel says of the process; the largest of all rounds.
+The rounds are paired: the programs of a row start in turn, round after round, so that what else the machine does falls on all
+of them. $ROUNDS rounds for our own fast cases, $FEW where something is synced, restored or slow, fewer for what takes seconds. Timed from
+the start of the process to its end, pages warm. The **floor** is a static program that does nothing. Verdicts go by the **median**.
+The **quickest tenth** is what a program takes when nothing holds it up: on a machine that has other work it says more, and a
+program that runs long is held up more than ours, so comparisons with others go by it. Peak memory is what the kernel says
+of the process; the largest of all rounds.
 
 ## What a hook costs
 
@@ -73,7 +76,7 @@ TEXT
 [Hooks of our own writing](../scripts/bench/) with the monitor's logic, as a good user would write them: the payload, the last usage
 from the transcript's end, the percent, the levels, a small state under a lock, rewritten when it has changed. They are shorter than
 ours because they leave out what nights taught: no turn log, no handoff, no wait for the writer, no foreign field that may be broken.
-Before they are timed each must give our answer and our percent on six payloads.
+Before they are timed each must give our answer and our percent on six payloads. Times are those of the quickest tenth.
 
 TEXT
   hooks
@@ -82,7 +85,7 @@ TEXT
 ## A longer transcript
 
 The same session at each size: calls and results of about 9 KB, a usage at the end. Peers at the versions named, each in a
-home of its own; the last column is what they show, so that nobody is timed who gave up.
+home of its own; the last column is what they show, so that nobody is timed who gave up. Times are those of the quickest tenth.
 
 TEXT
   growth
