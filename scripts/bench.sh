@@ -26,7 +26,7 @@ BIN=$(realpath "${PLIMSOLL_BIN_DIR:-$(scripts/build.sh)}")
 if [ -n "$QUICK" ]; then
   ROUNDS=3 FEW=2 SIZES=(1 10) CROWDS=(1 8)
 else
-  ROUNDS=300 FEW=30 SIZES=(1 10 100 500) CROWDS=(1 8 32)
+  ROUNDS=200 FEW=20 SIZES=(1 10 100 500) CROWDS=(1 8 32)
 fi
 LARGEST=${SIZES[-1]}
 

@@ -55,23 +55,23 @@ growth() {
     printf ' ---: |%.0s' "${SIZES[@]}"
     echo " ---: | ---: | --- |"
   }
-  growth_row "Plimsoll's monitor" "$ROUNDS" "" growth "$BIN/plimsoll-post-tool"
+  growth_row "Plimsoll's monitor" "$ROUNDS" "$STAGE/growth-ours" growth "$BIN/plimsoll-post-tool"
   OUR_GROWTH=$GROWTH
-  growth_row "Plimsoll's status line" "$ROUNDS" "" growth-status "$BIN/plimsoll-statusline"
+  growth_row "Plimsoll's status line" "$ROUNDS" "$STAGE/growth-ours" growth-status "$BIN/plimsoll-statusline"
   local number
   for number in "${!HOOK_NAMES[@]}"; do
-    growth_row "hook in ${HOOK_NAMES[$number]}" $((FEW / 2)) "" growth "${HOOK_INTERPRETERS[$number]}" "${HOOK_FILES[$number]}"
+    growth_row "hook in ${HOOK_NAMES[$number]}" $((FEW / 2)) "$STAGE/growth-ours" growth "${HOOK_INTERPRETERS[$number]}" "${HOOK_FILES[$number]}"
   done
   [ -n "$QUICK" ] || peers
 }
 
 # All sizes in turn. A program that prints nothing, or does not end, is not timed.
-growth_row() { # name, rounds, its own home, kind of payload, program
+growth_row() { # name, rounds, its home (one for each size, -MB behind it), kind of payload, program
   local size words shown contestants=()
   for size in "${SIZES[@]}"; do
-    contestants+=(-- -i "$STAGE/$4-$size.json" -e CLAUDE_PROJECT_DIR="$GROWN" -e COLUMNS=200 -e HOME="${3:-$STAGE/home}" "${@:5}")
+    contestants+=(-- -i "$STAGE/$4-$size.json" -e CLAUDE_PROJECT_DIR="$GROWN" -e COLUMNS=200 -e HOME="$3-$size" "${@:5}")
   done
-  shown=$(env -i "${ENVIRONMENT[@]}" CLAUDE_PROJECT_DIR="$GROWN" COLUMNS=200 HOME="${3:-$STAGE/home}" \
+  shown=$(env -i "${ENVIRONMENT[@]}" CLAUDE_PROJECT_DIR="$GROWN" COLUMNS=200 HOME="$3-$LARGEST" \
     timeout 60 "${@:5}" <"$STAGE/$4-$LARGEST.json" 2>/dev/null) || shown=""
   if [ -z "$shown" ]; then
     ABSENT+=("$1: prints nothing on our payload, or not within a minute")
@@ -87,7 +87,7 @@ growth_row() { # name, rounds, its own home, kind of payload, program
   printf ' %s | %s | `%s` |\n' "$GROWTH" "$(mb "${PEAK[-1]}")" "${words:0:110}"
 }
 
-# Status lines from npm at pinned versions, each in a home of its own, which holds the same transcripts.
+# Status lines from npm at pinned versions, each in a home of its own that holds this one transcript.
 peers() {
   local name version
   command -v npm >/dev/null || { ABSENT+=("status lines from npm (npm is missing)"); return 0; }
@@ -116,10 +116,10 @@ ccusage $CCUSAGE"
 own_home() { # name
   local size
   OWN_HOME=$STAGE/growth-of-${1##*/} OWN_KIND=growth-of-${1##*/}
-  mkdir -p "$(dirname "$(kept "$OWN_HOME" 1)")"
   for size in "${SIZES[@]}"; do
-    ln -f "$(kept "$STAGE/growth-home" "$size")" "$(kept "$OWN_HOME" "$size")"
-    sed "s|$STAGE/growth-home|$OWN_HOME|" "$STAGE/growth-status-$size.json" >"$STAGE/$OWN_KIND-$size.json"
+    mkdir -p "$(dirname "$(kept "$OWN_HOME-$size" 1)")"
+    ln -f "$(kept "$STAGE/growth-home" "$size")" "$(kept "$OWN_HOME-$size" "$size")"
+    sed "s|$STAGE/growth-home|$OWN_HOME-$size|" "$STAGE/growth-status-$size.json" >"$STAGE/$OWN_KIND-$size.json"
   done
 }
 

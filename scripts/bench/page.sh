@@ -18,7 +18,7 @@ machine() {
   echo "| beside it | $(beside) |"
 }
 beside() {
-  { python3 --version; node --version | sed 's/^/node /'; jq --version; bash -c 'echo "bash ${BASH_VERSION%%(*}"'; } 2>/dev/null | paste -sd, | sed 's/,/, /g'
+  { "$(python)" --version; node --version | sed 's/^/node /'; jq --version; bash -c 'echo "bash ${BASH_VERSION%%(*}"'; } 2>/dev/null | paste -sd, | sed 's/,/, /g'
 }
 
 page() {
@@ -50,8 +50,9 @@ TEXT
   cat <<TEXT
 
 The largest peak memory of these is $(mb "$WORST_PEAK") (promised: 4 MB; $(held "$WORST_PEAK" 4096)). The turn that is written: $DURABLE. Before each round of the rows with
-fsync everything else is on the disk, so that only the program's own syncs are timed. The record, \`windows.json\` and the
-counts are never synced: they can be had again. The wait for the client's transcript writer is [below](#the-wait-for-the-client), not in here.
+fsync everything else is on the disk, so that only the program's own syncs are timed. A checkpoint syncs the handoff, the state,
+the state's copy and two folders, and starts git, once even outside a repository; what was promised was measured with one
+synced write. The record is never synced: it can be had again. The wait for the client's transcript writer is [below](#the-wait-for-the-client), not in here.
 
 ## Instructions and sizes
 
@@ -85,7 +86,7 @@ TEXT
 ## A longer transcript
 
 The same session at each size: calls and results of about 9 KB, a usage at the end. Peers at the versions named, each in a
-home of its own; the last column is what they show, so that nobody is timed who gave up. Times are those of the quickest tenth.
+home of its own that holds this one transcript; the last column is what they show, so that nobody is timed who gave up. Times are those of the quickest tenth.
 
 TEXT
   growth
