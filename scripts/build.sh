@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds Plimsoll as users get it: small static binaries, and says where they lie.
 #
-# A static musl build starts four times faster than a dynamic glibc one (docs/compare.md), and a hook
+# A static musl build starts four times faster than a dynamic glibc one, and a hook
 # runs after every batch of tools. Where the musl target is not to be had, glibc is linked statically instead.
 #
 # Usage: scripts/build.sh [--target TRIPLE]    for another machine: its musl target, linked by Rust's own linker.

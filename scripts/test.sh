@@ -21,6 +21,7 @@ need git git
 need valgrind valgrind
 need strace strace
 need dash dash
+need jq jq
 need cc gcc
 # The completions are tried in the shells they are for, the pages by the reader they are for.
 need zsh zsh

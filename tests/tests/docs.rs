@@ -222,6 +222,7 @@ pages! {
     memory_worth "docs/memory-worth.md";
     memory "docs/memory.md";
     a_night "docs/night.md";
+    performance "docs/performance.md";
     recipes "docs/recipes.md";
     reference "docs/reference.md";
     settings "docs/settings.md";

@@ -1,0 +1,131 @@
+#!/bin/bash
+# Read by scripts/bench.sh: the cases that have a budget as a ratio to a program that does nothing.
+
+# One line of the table.
+case_row() { # case, budget, then a program as for the stopwatch
+  race "$ROUNDS" "$STAGE/floor" -- "${@:3}"
+  budget_row "$1" "$2"
+}
+# Of the race before: its second program against its first.
+budget_row() { # case, budget
+  local times
+  times=$(ratio "${MEDIAN[1]}" "${MEDIAN[0]}")
+  [ "${PEAK[1]}" -le "$WORST_PEAK" ] || WORST_PEAK=${PEAK[1]}
+  printf '| %s | %s | %s | %s | ≤ %s | %s | %s |\n' "$1" "$(ms "${MEDIAN[1]}")" "$times" \
+    "$(ratio "${TENTH[1]}" "${TENTH[0]}")" "$2" "$(held "$times" "$2")" "$(mb "${PEAK[1]}")"
+}
+
+cases() {
+  local monitor=(-e "$RUN" "$BIN/plimsoll-post-tool")
+  WORST_PEAK=0
+  echo "| case | median | × floor | quickest tenth, × floor | budget | | peak memory |"
+  echo "| --- | ---: | ---: | ---: | ---: | --- | ---: |"
+  note "status line"
+  status_lines
+  note "monitor"
+  cp "$STAGE/project/.claude/ralph-state.json" "$STAGE/run.json"
+  plain plimsoll-session-start start.json "$RUN"
+  settled plimsoll-post-tool quiet.json "$RUN"
+  case_row "monitor, nothing to change" 1.6 -i "$STAGE/quiet.json" "${monitor[@]}"
+  settled plimsoll-post-tool quiet.json "$RUN"
+  cp "$RECORD" "$STAGE/record.json"
+  settled plimsoll-post-tool busier.json "$RUN"
+  case_row "monitor, a new figure, record rewritten, no fsync" 3 -r "$STAGE/record.json" "$RECORD" -i "$STAGE/busier.json" "${monitor[@]}"
+  ! cmp -s "$RECORD" "$STAGE/record.json" || die "the record was not rewritten"
+  settled plimsoll-post-tool far.json "$RUN"
+  case_row "monitor, last usage 470 KB from the end" 5 -i "$STAGE/far.json" "${monitor[@]}"
+  settled plimsoll-post-tool large.json "$RUN"
+  case_row "monitor, payload of 114 KB" 7 -i "$STAGE/large.json" "${monitor[@]}"
+  note "checkpoints"
+  checkpoints
+  note "a turn, written durably"
+  durable_turn
+  note "eight at once"
+  crowd 8
+  budget_row "8 monitors at once on one lock, a level reached: until the last has ended" 16
+}
+
+status_lines() {
+  local settings=$STAGE/project/.claude/plimsoll.json
+  printf '{"statusline":{"lines":[["model","directory","git","load"]],"segments":{"git":{"format":"{branch}"}}}}' >"$settings"
+  plain plimsoll-session-start status-start.json
+  settled plimsoll-statusline status.json
+  case_row "status line, branch from git's files" 1.6 -i "$STAGE/status.json" "$BIN/plimsoll-statusline"
+  rm "$settings"
+  settled plimsoll-statusline status.json
+  case_row "status line as delivered: git's counts kept, a run shown" 2 -i "$STAGE/status.json" "$BIN/plimsoll-statusline"
+}
+
+# Each round begins with the same project: measured at 5 %, and the turn log has all of the transcript.
+before() { # name of the project to keep, payload, further variables
+  rm -rf "$STAGE/project/.claude/handoffs" "$RECORD"
+  cp "$STAGE/run.json" "$STAGE/project/.claude/ralph-state.json"
+  plain plimsoll-session-start start.json "${@:3}"
+  settled plimsoll-post-tool quiet.json "${@:3}"
+  cp "$RECORD" "$STAGE/record.json"
+  cp "$STAGE/project/.claude/ralph-state.json" "$STAGE/state.json"
+  settled plimsoll-post-tool "$2" "${@:3}"
+  cp "$STAGE/record.json" "$RECORD"
+  cp "$STAGE/state.json" "$STAGE/project/.claude/ralph-state.json"
+  rm -rf "$STAGE/project/.claude/handoffs" "$STAGE/$1"
+  cp -a "$STAGE/project" "$STAGE/$1"
+}
+
+# A checkpoint is the one thing that is synced: record, state and handoff. In a repository git is asked as well.
+checkpoints() {
+  local checkpoint=(-i "$STAGE/checkpoint.json" -e "$RUN" "$BIN/plimsoll-post-tool")
+  before in-repository checkpoint.json "$RUN"
+  cp -a "$STAGE/in-repository" "$STAGE/no-repository"
+  rm -rf "$STAGE/no-repository/.git"
+  race "$FEW" "$STAGE/floor" -- -r "$STAGE/no-repository" "$STAGE/project" -d -e GIT_CEILING_DIRECTORIES="$STAGE" "${checkpoint[@]}"
+  has_handoff
+  budget_row "checkpoint outside a repository: record, state, handoff and journal, with fsync" 4.5
+  race "$FEW" "$STAGE/floor" -- -r "$STAGE/in-repository" "$STAGE/project" -d "${checkpoint[@]}"
+  has_handoff
+  PEAK[1]=0
+  budget_row "the same in a repository: git is asked what changed" 4.5 | sed 's/ 0.0 MB |$/ with git |/'
+}
+has_handoff() { compgen -G "$STAGE/project/.claude/handoffs/*.md" >/dev/null || die "no handoff was written"; }
+
+durable_turn() {
+  local log=$STAGE/project/.claude/plimsoll/turns/$SESSION.jsonl size
+  settled plimsoll-post-tool quiet.json "$RUN"
+  rm -rf "$STAGE/a-turn-before"
+  cp -a "$STAGE/project" "$STAGE/a-turn-before"
+  size=$(stat -c %s "$log")
+  plain plimsoll-post-tool turn.json "$RUN"
+  size=$(($(stat -c %s "$log") - size))
+  [ "$size" -gt 0 ] || die "no turn was recorded"
+  race "$FEW" -d fdatasync "$STAGE/synced" "$size" -- \
+    -r "$STAGE/a-turn-before" "$STAGE/project" -d -i "$STAGE/turn.json" -e "$RUN" "$BIN/plimsoll-post-tool"
+  DURABLE="$size bytes; adding and syncing them alone took $(ms "${MEDIAN[0]}")"
+  budget_row "monitor, one turn added to the turn log durably (× its own fdatasync)" 10
+}
+
+# So many hooks of one session at once when a level is reached: exactly one announces it.
+crowd() { # how many; MEDIAN is of one floor, of these, of as many floors at once; SAID is how often it was announced
+  local rounds=$FEW
+  before a-level-before warning.json "$RUN"
+  rm -f "$STAGE/replies"
+  race "$rounds" "$STAGE/floor" -- -n "$1" -r "$STAGE/a-level-before" "$STAGE/project" \
+    -i "$STAGE/warning.json" -o "$STAGE/replies" -e "$RUN" "$BIN/plimsoll-post-tool" -- -n "$1" "$STAGE/floor"
+  REPLIES=$(wc -l <"$STAGE/replies") ROUNDS_RUN=$((rounds + 1))
+  SAID=$(replies "$STAGE/replies" | grep -c '^CCS_WARNING|L1|70|' || true)
+  [ "$REPLIES $SAID" = "$(($1 * ROUNDS_RUN)) $ROUNDS_RUN" ] || die "$SAID of $REPLIES announced L1 in $ROUNDS_RUN rounds"
+  # What stands there after the last round.
+  [ "$(jq -r .announced "$RECORD")" = L1 ] || die "the record does not know of L1"
+  [ "$(grep -c '"event":"warning"' "$STAGE/project/.claude/plimsoll/journal.jsonl")" = \
+    $(($(grep -c '"event":"warning"' "$STAGE/a-level-before/.claude/plimsoll/journal.jsonl") + 1)) ] || die "the journal lost or doubled a line"
+}
+
+contention() {
+  local count
+  echo "| monitors at once | until the last has ended | for each | as many empty programs | announced |"
+  echo "| ---: | ---: | ---: | ---: | --- |"
+  for count in "${CROWDS[@]}"; do
+    note "$count at once"
+    crowd "$count"
+    printf '| %s | %s | %s | %s | once in each of %s rounds |\n' "$count" "$(ms "${MEDIAN[1]}")" \
+      "$(ms $((MEDIAN[1] / count)))" "$(ms "${MEDIAN[2]}")" "$ROUNDS_RUN"
+  done
+}

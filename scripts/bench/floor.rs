@@ -1,0 +1,3 @@
+//! What any program costs: a process that does nothing.
+
+fn main() {}
