@@ -65,7 +65,8 @@ pub fn finish_unless(
     if may_save && (!is_untouched || record.claim.is_some()) {
         save::handoff_of_unfinished_work(project, settings, &state, &record, &ending, has_changed_files)?;
     }
-    if may_save && is_untouched {
+    let is_where_it_began = stands_on.head.is_some() && stands_on.head == state.context_checkpoint.head;
+    if may_save && (is_untouched || is_where_it_began) {
         save::keep_what_it_resumed(project, &state)?;
     }
     if may_save && save::commit(project, run_id)? {

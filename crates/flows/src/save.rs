@@ -58,9 +58,10 @@ pub(crate) fn handoff_of_unfinished_work(
 
 /// A session that was to resume a checkpoint and did nothing has not consumed it: the next one resumes it.
 pub(crate) fn keep_what_it_resumed(project: &Project, state: &RunState) -> Result<(), StoreError> {
-    if !state.iteration_record.resuming || has_checkpoint(state, |_| true) || !has_open_item(project, state) {
+    if !state.iteration_record.resuming || !has_open_item(project, state) {
         return Ok(());
     }
+    // One of its own is there and active.
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
         state.context_checkpoint.active = true;
     })

@@ -5,7 +5,7 @@
 mod night;
 mod simple;
 
-use night::{Accident, Night, any_night};
+use night::{Accident, End, Fill, Night, Session, Work, any_night};
 use plimsoll_tests::{events, journal};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -27,6 +27,22 @@ proptest! {
     #[test]
     fn whatever_befalls_a_run_it_does_what_the_design_says(night in any_night()) {
         check(&night)?;
+    }
+}
+
+/// What chance has found, in short.
+#[test]
+fn the_nights_that_once_went_wrong_go_well() {
+    let session = |work, fill, end| Session { work, fill, end, accident: Accident::None };
+    let part = |end| session(Work::Part, Fill::Low, end);
+    let nights = [
+        (1, vec![part(End::Says)]),
+        (1, vec![part(End::Overloaded)]),
+        (2, vec![part(End::Says), session(Work::Nothing, Fill::Checkpoint, End::Crashes)]),
+        (3, vec![session(Work::Item, Fill::Low, End::Overloaded), part(End::Says)]),
+    ];
+    for (items, sessions) in nights {
+        check(&Night { items, max_iterations: 4, sessions }).expect("it goes well");
     }
 }
 
