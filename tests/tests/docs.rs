@@ -215,13 +215,13 @@ macro_rules! pages {
 pages! {
     readme "README.md";
     clients "docs/clients.md";
-    nights "docs/nights.md";
     compare "docs/compare.md";
     concepts "docs/concepts.md";
     questions "docs/faq.md";
     memory_worth "docs/memory-worth.md";
     memory "docs/memory.md";
     a_night "docs/night.md";
+    nights "docs/nights.md";
     performance "docs/performance.md";
     recipes "docs/recipes.md";
     reference "docs/reference.md";
