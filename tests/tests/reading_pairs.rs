@@ -268,7 +268,7 @@ fn cut(value: &mut Value, (letters, items): (usize, usize)) {
 fn a_million_token_session_on_screen_reads_the_same_as_the_client_shows() {
     let mut desk = Desk::open("opus");
     desk.compare("million.01_at_start");
-    desk.say("please wait=4 load=50000");
+    desk.say("please wait=12 load=50000");
     desk.world.wait_until(PATIENCE, || !desk.model.main_requests().is_empty(), "a request");
     sleep(QUIET);
     desk.compare("million.02_first_answer_awaited");
