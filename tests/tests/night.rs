@@ -1,6 +1,7 @@
 //! A night alone: twenty-five items, and everything that goes wrong in a night. In the morning all is done but
 //! the one item that nobody could do; nothing twice, nothing lost.
 
+use plimsoll_tests::night::{Way, play};
 use plimsoll_tests::{LIFELIKE, events, journal, markers, start, world};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,4 +165,16 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
         assert!(log.contains(part), "{part} in\n{log}");
     }
     eprintln!("{} sessions in {:?}\n{screen}", state["iteration"], finished.elapsed);
+}
+
+/// One of the nights of docs/nights.md: the simulation works, and what it promises holds.
+#[test]
+fn a_night_with_an_outage_and_a_kill_ends_well_and_nothing_is_done_twice() {
+    let outcome = play(Way::Plimsoll, 2);
+    let score = &outcome.score;
+    assert!(outcome.ended_well(), "{outcome:?}");
+    assert!(score.troubles >= 2, "the seed brings some: {outcome:?}");
+    assert_eq!((score.twice, score.ticked_undone), (0, 0), "{outcome:?}");
+    assert_eq!(score.resumes.0, score.resumes.1, "{outcome:?}");
+    assert!(score.resumes.1 > 0, "one began in the middle: {outcome:?}");
 }
