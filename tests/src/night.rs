@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use testkit::night::{Dice, Night, Score, Task, Troubles};
 use testkit::world::{Finished, World};
@@ -123,9 +122,7 @@ fn run(world: &World, way: Way) -> (bool, Finished) {
         Way::StopHook => {
             world.write(".git/info/exclude", "PROMPT.md\n.claude/\n");
             world.write("PROMPT.md", PROMPT);
-            world.write(".claude/again.sh", &fill(STOP_HOOK));
-            let path = world.path(".claude/again.sh");
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is there");
+            let path = world.write_program(".claude/again.sh", &fill(STOP_HOOK));
             let hook = format!(
                 r#"{{"hooks":{{"Stop":[{{"hooks":[{{"type":"command","command":"{}"}}]}}]}}}}"#,
                 path.display()

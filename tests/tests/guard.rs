@@ -2,7 +2,6 @@
 
 use plimsoll_tests::{ITEMS, events, honest, journal, run, start, world};
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use testkit::scripted_model::{ScriptedModel, Step};
@@ -107,10 +106,7 @@ fn left_nothing(world: &World, finished: &Finished, said: &[&str]) {
 
 /// A program in a world of its own.
 fn program(world: &World, name: &str, text: &str) -> PathBuf {
-    let path = world.home().join(name);
-    world.write(&path, text);
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a program");
-    path
+    world.write_program(world.home().join(name), text)
 }
 
 fn with_client(world: &World, client: &Path) -> Finished {

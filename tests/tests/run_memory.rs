@@ -2,7 +2,6 @@
 
 use plimsoll_tests::{events, first_request_of, journal, last_request_of, markers, play, run, start, world};
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use testkit::scripted_model::Step;
 use testkit::story::tick;
@@ -239,9 +238,7 @@ fn what_the_memory_needs_is_said_before_anything_is_begun() {
     let refused = run_with(&world, &["--memory"], &["--agents", "{}"]);
     assert!(refused.stderr.contains("--memory passes --agents to the client itself"), "{refused:?}");
     assert!(refused.stderr.contains("plimsoll init --memory"), "{refused:?}");
-    let client = world.path("old-client");
-    world.write("old-client", "#!/bin/sh\necho '2.0.77 (Claude Code)'\n");
-    std::fs::set_permissions(&client, std::fs::Permissions::from_mode(0o755)).expect("it is there");
+    let client = world.write_program("old-client", "#!/bin/sh\necho '2.0.77 (Claude Code)'\n");
     let client = client.display().to_string();
     let refused = world.plimsoll(&["run", "--objective", "x", "--memory", "--client", &client]).run();
     assert_eq!(refused.code, Some(1));

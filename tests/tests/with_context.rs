@@ -1,18 +1,13 @@
 //! `plimsoll with-context`: another's hook, told how full the window is; by itself, and with the real client.
 
 use serde_json::json;
-use std::fs::set_permissions;
-use std::os::unix::fs::PermissionsExt;
 use testkit::scripted_model::{ScriptedModel, Step};
 use testkit::world::World;
 
 const SHOW: &str = "#!/bin/sh\ncat >/dev/null\necho \"${CLAUDE_CONTEXT_PERCENT-?} ${CLAUDE_CONTEXT_TOKENS_USED-?} ${CLAUDE_CONTEXT_TOKENS_MAX-?}\"\n";
 
 fn script(world: &World, name: &str, text: &str) -> String {
-    world.write(name, text);
-    let path = world.path(name);
-    set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is there");
-    path.display().to_string()
+    world.write_program(name, text).display().to_string()
 }
 
 fn payload(world: &World, more: &serde_json::Value) -> String {

@@ -61,7 +61,7 @@ pub(crate) fn keep_what_it_resumed(project: &Project, state: &RunState) -> Resul
     if !state.iteration_record.resuming || !has_open_item(project, state) {
         return Ok(());
     }
-    // One of its own is there and active.
+    // Where it has left one of its own, that is the one, and active already.
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
         state.context_checkpoint.active = true;
     })

@@ -29,7 +29,8 @@ pub fn runs_no_hooks(name: &str, version: &str) -> Option<String> {
     ))
 }
 
-fn dotted((major, minor, patch): (u32, u32, u32)) -> String {
+/// A version as people write it.
+pub fn dotted((major, minor, patch): (u32, u32, u32)) -> String {
     format!("{major}.{minor}.{patch}")
 }
 

@@ -30,12 +30,9 @@ impl<'a> Turn<'a> {
             let rest = &text[text.find(start)? + start.len()..];
             Some(rest[..rest.find(end)?].to_owned())
         };
-        let answers = request.body["messages"]
-            .as_array()
-            .map_or(0, |messages| messages.iter().filter(|message| message["role"] == "assistant").count());
         Turn {
             request,
-            step: answers,
+            step: request.answers(),
             item: between("the first open one of `", "\". Verify")
                 .and_then(|part| Some(part.split_once("which is \"")?.1.to_owned()))
                 // After a compaction the prompt is gone, and the briefing says it.

@@ -2,7 +2,7 @@
 //! which every hook only writes down what it is told.
 
 use super::probes::Findings;
-use super::stage::{Record, Recorders, agent, session, settings, steps_taken, transcript_lines, world};
+use super::stage::{Record, Recorders, agent, session, settings, transcript_lines, world};
 use serde_json::{Value, json};
 use testkit::scripted_model::{Request, ScriptedModel, Step};
 use testkit::world::World;
@@ -63,7 +63,7 @@ fn hang_in(world: &World, recorders: &Recorders<'_>) {
 
 /// A call, a failing one, a subagent, a window that fills until it is compacted, and an end.
 fn answer(request: &Request) -> Step {
-    let (first, step) = (request.first_text(), steps_taken(request));
+    let (first, step) = (request.first_text(), request.answers());
     if first.contains(BRIEF) && !first.contains(PROMPT) {
         return match step {
             0 => Step::bash("echo inner").usage(3_000),

@@ -2,7 +2,7 @@
 //! the tools of the MCP server.
 
 use super::probes::Findings;
-use super::stage::{ID, PATIENCE, agent, session, steps_taken, tools, transcript_lines, world};
+use super::stage::{ID, PATIENCE, agent, session, transcript_lines, world};
 use flows::turns::forwards;
 use protocol::settings::servers;
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn refused(finished: &Finished, version: &str) {
 
 /// A call of our server, a subagent at the moment in which L1 is passed, a call more, and an end.
 fn answer(request: &Request) -> Step {
-    let (first, step) = (request.first_text(), steps_taken(request));
+    let (first, step) = (request.first_text(), request.answers());
     let answer = match (is_subagents(request), step) {
         (true, 0) => Step::bash("wc -l src/dates.txt").usage(3_000),
         (true, _) => Step::text("200 lines.").usage(3_100),
@@ -94,7 +94,7 @@ fn answer(request: &Request) -> Step {
 
 fn of_model(requests: &[Request], findings: &mut Findings) {
     let (first, last) = (requests.first().expect("a request"), requests.last().expect("a request"));
-    findings.note("mcp.tools in the first request", tools(first).contains(&TOOL));
+    findings.note("mcp.tools in the first request", first.tools().contains(&TOOL));
     let results = last.tool_results();
     findings.note("mcp.call answered", results.iter().any(|(_, text)| text.starts_with("ok r")));
     findings.note("memory.told", first.text().contains(WORD));

@@ -1,7 +1,7 @@
 //! A session with the plugin alone.
 
 use super::probes::Findings;
-use super::stage::{session, steps_taken, tools, world};
+use super::stage::{session, world};
 use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use testkit::workspace_root;
 
@@ -26,7 +26,7 @@ pub(crate) fn look(version: &str, findings: &mut Findings) {
         assert!(finished.code != Some(0) && finished.stderr.contains("--plugin-dir"), "{finished:?}");
     }
     findings.note("plugin.is taken", !requests.is_empty());
-    findings.note("plugin.tools", some(&|request| tools(request).contains(&TOOL)));
+    findings.note("plugin.tools", some(&|request| request.tools().contains(&TOOL)));
     findings.note("plugin.memory told", some(&|request| request.text().contains(WORD)));
     let is_told = some(&|request| request.text().contains("do not run in it"));
     assert_eq!(
@@ -38,7 +38,7 @@ pub(crate) fn look(version: &str, findings: &mut Findings) {
 }
 
 fn answer(request: &Request) -> Step {
-    let answer = match steps_taken(request) {
+    let answer = match request.answers() {
         _ if !request.first_text().contains(PROMPT) => Step::text("done").usage(1_000),
         0 => Step::bash("echo one").usage(20_000),
         1 => Step::bash("echo two").usage(105_000),

@@ -1,7 +1,6 @@
 //! A world with one version of the client, and hooks that only write down what they are told.
 
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use testkit::scripted_model::{Request, ScriptedModel, Step};
@@ -27,21 +26,9 @@ pub(crate) fn session(world: &World, prompt: &str, more: &[&str]) -> Launch {
     world.claude(&[&usual[..], more].concat()).timeout(PATIENCE)
 }
 
-/// How many answers the conversation holds already.
-pub(crate) fn steps_taken(request: &Request) -> usize {
-    let messages = request.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    messages.iter().filter(|message| message["role"] == "assistant").count()
-}
-
-/// The names of the tools that a request offers.
-pub(crate) fn tools(request: &Request) -> Vec<&str> {
-    let tools = request.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
-}
-
 /// Sends a subagent; its tool had another name once.
 pub(crate) fn agent(request: &Request, brief: &str) -> Step {
-    let name = if tools(request).contains(&"Agent") { "Agent" } else { "Task" };
+    let name = if request.tools().contains(&"Agent") { "Agent" } else { "Task" };
     let asked = json!({
         "subagent_type": "general-purpose", "description": "look", "prompt": brief, "run_in_background": false
     });
@@ -89,8 +76,8 @@ impl<'a> Recorders<'a> {
         let path = self.world.home().join(path);
         let told = self.world.home().join("told");
         let writes = "{ printf '%s\\n%s\\n' \"${0##*/}\" \"$*\"; cat; }";
-        self.world.write(&path, &format!("#!/bin/sh\n{writes} > '{}'/$$\n", told.display()));
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a program");
+        let path =
+            self.world.write_program(path, &format!("#!/bin/sh\n{writes} > '{}'/$$\n", told.display()));
         path.display().to_string()
     }
 

@@ -11,7 +11,6 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use serde_json::{Value, json};
 use simple::{BORNE, Simple};
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use testkit::world::{Finished, World};
 
@@ -142,9 +141,7 @@ fn stage(night: &Night) -> World {
     for (number, session) in (1..).zip(&night.sessions) {
         world.write(world.home().join(format!("sessions/{number}")), &session.script(number));
     }
-    let path = world.home().join("stand-in");
-    world.write(&path, include_str!("stand_in.sh"));
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is there");
+    world.write_program(world.home().join("stand-in"), include_str!("stand_in.sh"));
     world
 }
 

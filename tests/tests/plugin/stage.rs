@@ -40,8 +40,7 @@ pub(crate) fn past_the_first_level() -> ScriptedModel {
 
 /// The names of our tools in a request.
 pub(crate) fn tools(request: &Request) -> Vec<&str> {
-    let tools = request.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    tools.iter().filter_map(|tool| tool["name"].as_str()).filter(|name| name.contains("plimsoll")).collect()
+    request.tools().into_iter().filter(|name| name.contains("plimsoll")).collect()
 }
 
 /// What each record of the project's turn logs is.

@@ -125,8 +125,7 @@ fn memory_lines(memory: &MemoryInstallation, report: &Installation, project: &Pa
 }
 
 fn template_line(report: &Installation) -> String {
-    let (major, minor, patch) = protocol::settings::FIRST_MODERN;
-    let first = format!("{major}.{minor}.{patch}");
+    let first = policy::client::dotted(protocol::settings::FIRST_MODERN);
     let template = match report.era {
         Era::Modern => "modern",
         Era::Classic => "classic",

@@ -39,7 +39,6 @@ impl Client {
 
     /// Why such a client gets no working memory.
     pub(super) fn too_old(&self) -> InstallError {
-        let (major, minor, patch) = FIRST_MODERN;
         let client = match self {
             Client::Missing => "there is none".to_owned(),
             Client::Silent(path) => format!("{} does not tell its version", path.display()),
@@ -47,6 +46,6 @@ impl Client {
                 format!("this one is {}", version.split_whitespace().next().unwrap_or("?"))
             }
         };
-        InstallError::OldClient { first: format!("{major}.{minor}.{patch}"), client }
+        InstallError::OldClient { first: policy::client::dotted(FIRST_MODERN), client }
     }
 }

@@ -123,9 +123,9 @@ fn parts(options: &Options) -> Result<(Parts, String), RunError> {
     }
     let era = Era::of_client(version);
     if options.memory && era != Era::Modern {
-        let (major, minor, patch) = settings::FIRST_MODERN;
+        let first = policy::client::dotted(settings::FIRST_MODERN);
         return Err(RunError::Client(format!(
-            "--memory needs Claude Code {major}.{minor}.{patch} or newer, and {} says {}",
+            "--memory needs Claude Code {first} or newer, and {} says {}",
             client.display(),
             session::text::one_line(version)
         )));

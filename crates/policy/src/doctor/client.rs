@@ -49,14 +49,14 @@ pub(super) fn section(facts: &ClientFacts) -> Section {
         let finding = Finding::problem("client.too_old", words, crate::client::UPDATE);
         return Section::new("Client", format!("Claude Code {short} ({path})"), vec![finding]);
     }
-    let (major, minor, patch) = FIRST_MODERN;
+    let first = crate::client::dotted(FIRST_MODERN);
     let classic = (facts.era() == Era::Classic).then(|| {
         Finding::warning(
             "client.classic",
             format!(
-                "the client is older than {major}.{minor}.{patch}: it is measured after each tool, has no working memory, and its limits are seen only in what it prints"
+                "the client is older than {first}: it is measured after each tool, has no working memory, and its limits are seen only in what it prints"
             ),
-            "update Claude Code, then run `plimsoll init` again",
+            crate::client::UPDATE,
         )
     });
     Section::new("Client", format!("Claude Code {short} ({path})"), classic.into_iter().collect())

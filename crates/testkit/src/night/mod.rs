@@ -141,9 +141,7 @@ impl Agent {
         let new = self.score.see(&known.facts, self.epoch);
         let step = self.next(&known, &last);
         // Who has a working memory puts there what it finds, with the next step, where it thinks of it.
-        let has_heap = request.body["tools"]
-            .as_array()
-            .is_some_and(|tools| tools.iter().any(|tool| tool["name"] == "mcp__plimsoll__heap_alloc"));
+        let has_heap = request.tools().contains(&"mcp__plimsoll__heap_alloc");
         let thinks_of =
             |name: &&String| self.dice.happens(&format!("memory {} {name}", self.epoch), WRITES_DOWN);
         new.iter().filter(|name| has_heap && thinks_of(name)).fold(step, |step, name| {

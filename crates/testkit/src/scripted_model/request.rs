@@ -70,6 +70,17 @@ impl Request {
         messages(&self.body).first().map(|message| text_of(&message["content"])).unwrap_or_default()
     }
 
+    /// How many answers the conversation holds already.
+    pub fn answers(&self) -> usize {
+        messages(&self.body).iter().filter(|message| message["role"] == "assistant").count()
+    }
+
+    /// The names of the tools that it offers.
+    pub fn tools(&self) -> Vec<&str> {
+        let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+        tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
+    }
+
     /// Id and text of every tool result, oldest first.
     pub fn tool_results(&self) -> Vec<(String, String)> {
         let blocks =

@@ -13,6 +13,7 @@ use crate::scripted_model::ScriptedModel;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -143,6 +144,15 @@ impl World {
     /// Writes a file of the project, with its folders.
     pub fn write(&self, relative: impl AsRef<Path>, text: &str) {
         write(&self.path(relative), text);
+    }
+
+    /// Writes a program, with its folders, and says where it lies.
+    pub fn write_program(&self, relative: impl AsRef<Path>, text: &str) -> PathBuf {
+        let path = self.path(relative);
+        write(&path, text);
+        let made = fs::set_permissions(&path, fs::Permissions::from_mode(0o755));
+        assert!(made.is_ok(), "cannot make {} a program: {made:?}", path.display());
+        path
     }
 
     /// Reads a file of the project; panics with its path.
