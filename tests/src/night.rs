@@ -161,7 +161,7 @@ pub fn page(outcomes: &[Outcome], nights: u64) -> String {
         let sessions = sum(&|score| score.sessions.into());
         let _ = writeln!(
             page,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {} k |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {} k |",
             way.name(),
             share(well, outcomes.len() as u64),
             share(done, items),
@@ -169,6 +169,7 @@ pub fn page(outcomes: &[Outcome], nights: u64) -> String {
             share(sum(&|score| score.right.into()), items),
             pair(&|score| score.own),
             pair(&|score| score.common),
+            sum(&|score| score.dropped.into()),
             pair(&|score| score.resumes),
             done as f64 / sessions.max(1) as f64,
             sum(&|score| score.sent) / done.max(1) / 1_000,

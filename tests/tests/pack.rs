@@ -92,7 +92,12 @@ fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
         second.contains("the next item would not have fitted"),
         "the checkpoint came before the item: {second}"
     );
-    assert!(second.contains("not begun"), "{second}");
+    assert!(second.contains("nothing of it has been done"), "{second}");
+    let checkpoint = events(&journal, "checkpoint")[0];
+    let handoff = world.read(checkpoint["handoff"].as_str().expect("a handoff"));
+    assert!(handoff.contains("Begin \"Item 06\""), "{handoff}");
+    assert!(!handoff.contains("Item 05 is done."), "no word of another item's session:\n{handoff}");
+    assert!(!handoff.contains("## Last commands"), "{handoff}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::call::{Call, RUN_VARIABLE};
 use crate::capture::{self, Patience};
 use crate::compact;
 use crate::exclude::exclude_run_files;
+use crate::facts;
 use crate::plugin::Brought;
 use crate::signal::Signal;
 use protocol::Reply;
@@ -11,12 +12,15 @@ use protocol::event::{Event, Source};
 use serde_json::json;
 use session::journal::Entry;
 use session::log_line::Kind;
+use session::noted::Noted;
 use session::prompt::resume_section;
 use session::state::Phase;
 use session::status::Status;
 use session::{RunState, SessionRecord, promise};
 use std::time::Duration;
-use store::{Durability, StoreError, TurnLog, clock, config, environment, journal, sessions, state_file};
+use store::{
+    Durability, Project, StoreError, TurnLog, clock, config, environment, journal, sessions, state_file,
+};
 
 /// SessionStart. Where a plugin brings us, nobody has called `init` in this project: without our lines an agent's
 /// `git add -A` would take our files.
@@ -75,7 +79,7 @@ fn begin(call: &Call, source: Source) -> Result<String, StoreError> {
             .fact("source", format!("{source:?}").to_lowercase());
         journal::note(&call.project, entry)?;
     }
-    Ok(briefing(run.as_ref(), &record, source))
+    Ok(briefing(&call.project, run.as_ref(), &record, source))
 }
 
 /// The run that this session owns. In a shell loop nobody knew the session's id beforehand: there the first
@@ -119,9 +123,9 @@ fn register(record: &mut SessionRecord, call: &Call, run: Option<&RunState>, sou
     }
 }
 
-fn briefing(run: Option<&RunState>, record: &SessionRecord, source: Source) -> String {
+fn briefing(project: &Project, run: Option<&RunState>, record: &SessionRecord, source: Source) -> String {
     match (run, source) {
-        (Some(run), Source::Compact) => after_compaction(run, record),
+        (Some(run), Source::Compact) => after_compaction(run, record, &facts::noted(project, run)),
         (Some(run), _) if run.iteration_record.resuming => resume_section(&run.context_checkpoint),
         (None, Source::Compact) => record.handoff.as_ref().map_or(String::new(), |handoff| {
             format!("The conversation has just been compacted. For information: the facts of the session before that were written to {handoff}.")
@@ -131,7 +135,7 @@ fn briefing(run: Option<&RunState>, record: &SessionRecord, source: Source) -> S
 }
 
 /// A compaction that nobody could prevent loses nothing that was recorded.
-fn after_compaction(run: &RunState, record: &SessionRecord) -> String {
+fn after_compaction(run: &RunState, record: &SessionRecord, noted: &Noted) -> String {
     let item = run.item_in_hand().map(|item| {
         format!(
             "The item in hand is \"{item}\" ({} open, {} done).\n",
@@ -146,8 +150,9 @@ fn after_compaction(run: &RunState, record: &SessionRecord) -> String {
     } else {
         String::new()
     };
+    let noted = noted.section();
     format!(
-        "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\nThe line that ends the run, only when everything is done: {}\n{resume}",
+        "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\nThe line that ends the run, only when everything is done: {}\n{noted}{resume}",
         run.iteration,
         run.task_name,
         item.unwrap_or_default(),

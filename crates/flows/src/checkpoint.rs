@@ -105,6 +105,15 @@ pub(crate) fn with_plan(
     let TodoLists { done, open } = lists(todo.as_ref(), run);
     let set_aside = run.map(|run| run.set_aside.as_slice()).unwrap_or_default();
     let in_hand = open.iter().find(|item| !set_aside.contains(item)).or(open.first()).cloned();
+    let mut found = found;
+    // What was run and said belongs to the item that is done: the next session would take it for its own item's.
+    if found.cause == Cause::Budget {
+        found.commands.clear();
+        found.last_words = None;
+    }
+    // It changes with every note and tick: where the work stands, the other files say.
+    let todo_file = run.and_then(|run| run.todo_file.as_deref());
+    found.files.sort_by_key(|file| Some(file.path.as_str()) == todo_file);
     Handoff {
         run: run.map(|run| RunFacts {
             run_id: run.run_id.clone(),

@@ -3,6 +3,7 @@
 use protocol::tool::ToolCall;
 use protocol::transcript::{Block, Line};
 use session::handoff::{CommandFact, Handoff};
+use session::noted::Noted;
 use session::state::FileInProgress;
 use session::{RunState, SessionRecord, TodoList};
 use std::path::Path;
@@ -21,6 +22,11 @@ pub fn todo(project: &Project, run: &RunState) -> Option<TodoList> {
     let file = run.todo_file.as_ref()?;
     let text = disk::read_text(&project.root().join(file)).ok().flatten()?;
     Some(TodoList::parse(&text)).filter(|todo| !todo.items.is_empty() || run.known_items.is_empty())
+}
+
+/// What the sessions before noted in its to-do list.
+pub fn noted(project: &Project, run: &RunState) -> Noted {
+    todo(project, run).map(|todo| Noted::of(&todo, run.item_in_hand())).unwrap_or_default()
 }
 
 /// True when the root frame of the run's working memory has popped since the session's prompt.

@@ -37,7 +37,8 @@ pub fn lost_todo(project: &Project, state: &RunState) -> Result<String, StoreErr
         let known = TodoList::parse(text);
         known.open() == state.todo_items && known.done() == state.completed_items
     });
-    let item = |done: bool| move |text: &String| session::todo::Item { text: text.clone(), done };
+    let item =
+        |done: bool| move |text: &String| session::todo::Item { text: text.clone(), done, notes: Vec::new() };
     let items = state.completed_items.iter().map(item(true)).chain(state.todo_items.iter().map(item(false)));
     Ok(copy.unwrap_or_else(|| TodoList { items: items.collect() }.render()))
 }

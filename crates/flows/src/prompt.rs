@@ -1,5 +1,6 @@
 //! Writing PROMPT.md: only `run`, `start` and `prompt` do, never a hook.
 
+use crate::facts;
 use session::RunState;
 use session::journal::Entry;
 use session::prompt::{self, Surroundings};
@@ -36,6 +37,7 @@ pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError
     let around = Surroundings {
         resume: state.iteration_record.resuming.then(|| state.context_checkpoint.clone()),
         progress: last_paragraphs(project)?,
+        noted: facts::noted(project, state),
     };
     let file = prompt::assemble(&prompt::block(state, &around), &task);
     disk::replace(&project.prompt(), &file, Durability::Durable)?;

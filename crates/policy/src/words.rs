@@ -9,7 +9,7 @@ use session::{Marker, Reading};
 pub fn warning(percent: u64, marks: &Marks) -> String {
     let marker = Marker::Warning { level: Level::L1, percent };
     format!(
-        "{marker}\nThe context window is {percent}% full. Go on with the item in hand, read only what you need, and start nothing large. A checkpoint follows at {}%.",
+        "{marker}\nThe context window is {percent}% full. Go on with the item in hand, read only what you need, and start nothing large. What you have found out and no file says, write down now, as your prompt tells you. A checkpoint follows at {}%.",
         marks.percent(marks.l2)
     )
 }

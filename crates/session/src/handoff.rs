@@ -235,8 +235,12 @@ impl Handoff {
             .map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
         let is_committed = self.git.as_ref().is_some_and(|git| git.work.contains(" committed as "));
         let look = if is_committed { "`git show`" } else { "`git diff`" };
+        let go_on = match self.cause {
+            Cause::Budget => format!("Begin {item}: nothing of it has been done."),
+            _ => format!("Look at the files above with {look}, then go on with {item}."),
+        };
         format!(
-            "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. Look at the files above with {look}, then go on with {item}.\n3. The notes below say how far the session believes it came; check before you build on it.\n"
+            "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. {go_on}\n3. The notes below say how far the session believes it came; check before you build on it.\n"
         )
     }
 }

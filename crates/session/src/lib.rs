@@ -10,6 +10,7 @@ pub mod limits;
 pub mod log_line;
 pub mod marker;
 pub mod memory;
+pub mod noted;
 pub mod promise;
 pub mod prompt;
 pub mod reading;

@@ -1,8 +1,9 @@
 //! PROMPT.md: one generated block, then the user's own text, byte for byte.
 
+use crate::noted::Noted;
 use crate::promise;
 use crate::size::Size;
-use crate::state::{Checkpoint, RunState};
+use crate::state::{Cause, Checkpoint, RunState};
 use crate::text::{clip, clip_middle, counted, one_line};
 
 /// How the block begins. It stands first, so that a task text that begins with `/` is never taken for a
@@ -26,6 +27,8 @@ pub struct Surroundings {
     pub resume: Option<Checkpoint>,
     /// The last paragraphs of the progress file.
     pub progress: Vec<String>,
+    /// What earlier sessions noted in the to-do list.
+    pub noted: Noted,
 }
 
 /// Why a PROMPT.md cannot be taken apart.
@@ -56,6 +59,7 @@ pub fn block(state: &RunState, around: &Surroundings) -> String {
     let sections = [
         current_state(state),
         around.resume.as_ref().map_or(String::new(), resume_section),
+        around.noted.section(),
         refusals(state),
         open_items(state),
         progress(&around.progress),
@@ -108,11 +112,15 @@ pub fn resume_section(checkpoint: &Checkpoint) -> String {
     } else {
         format!("| File | Lines | Status |\n|------|-------|--------|\n{files}")
     };
-    let from = checkpoint.files_in_progress.first().map_or("the current item".to_owned(), |file| {
-        format!("line {} of {}", last_line(&file.lines), one_line(&file.path))
-    });
+    let go_on = match (checkpoint.cause, checkpoint.files_in_progress.first()) {
+        (Cause::Budget, _) => "Begin the item: nothing of it has been done.".to_owned(),
+        (_, Some(file)) => {
+            format!("Continue from line {} of {}.", last_line(&file.lines), one_line(&file.path))
+        }
+        (_, None) => "Continue from the current item.".to_owned(),
+    };
     format!(
-        "---\n\n## CONTEXT CHECKPOINT RESUME\n\n> This session resumes from a checkpoint: {}.\n\n### What was in progress\n\nItem: {}\nProgress on it (the session's own claim, unverified): {}\nSummary (the session's own claim, unverified): {}\n\n### Files to resume\n\n{files}\n### Handoff document\n\nRead `{}` for the full context.\n\n### Resume instructions\n\n1. **Do not start over**, and do not restart the task from scratch.\n2. Read the handoff document first; do not re-read files that it explains.\n3. Continue from {from}.\n\n---\n",
+        "---\n\n## CONTEXT CHECKPOINT RESUME\n\n> This session resumes from a checkpoint: {}.\n\n### What was in progress\n\nItem: {}\nProgress on it (the session's own claim, unverified): {}\nSummary (the session's own claim, unverified): {}\n\n### Files to resume\n\n{files}\n### Handoff document\n\nRead `{}` for the full context.\n\n### Resume instructions\n\n1. **Do not start over**, and do not restart the task from scratch.\n2. Read the handoff document first; do not re-read files that it explains.\n3. {go_on}\n\n---\n",
         cause_words(checkpoint, &percent),
         unless(&checkpoint.current_todo_item, "none open"),
         unless(&checkpoint.progress_on_item, "unknown"),
@@ -122,7 +130,6 @@ pub fn resume_section(checkpoint: &Checkpoint) -> String {
 }
 
 fn cause_words(checkpoint: &Checkpoint, percent: &str) -> String {
-    use crate::state::Cause;
     match checkpoint.cause {
         Cause::Level => format!(
             "the previous session hit {percent} of its context window ({} threshold)",
@@ -234,6 +241,13 @@ fn item(state: &RunState) -> String {
 /// What a session with the working memory is told beside the server's own instructions.
 const MEMORY: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap are those of the sessions before you, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame says the same as the promise line below: only when everything is done.\n\n";
 
+/// What a session without the working memory is told: a line in a file outlives whatever ends the session.
+fn note_below(file: &str) -> String {
+    format!(
+        "What you find out and no file says (a value, a decision, a dead end), write at once below the item in `{file}`, in an indented line of its own: `  > what you found out`. The sessions after you are told it, also if this one breaks off.\n\n"
+    )
+}
+
 fn instructions(state: &RunState, resuming: bool) -> String {
     let resume = if resuming {
         "You are resuming: read the handoff first, and do not re-read what it explains.\n"
@@ -243,7 +257,11 @@ fn instructions(state: &RunState, resuming: bool) -> String {
     let promise = promise::line(&state.completion_promise, &state.nonce);
     let blocked = promise::blocked_line(&state.nonce, "REASON");
     let item = item(state);
-    let memory = if state.memory { MEMORY } else { "" };
+    let memory = match &state.todo_file {
+        _ if state.memory => MEMORY.to_owned(),
+        Some(file) => note_below(file),
+        None => String::new(),
+    };
     let verify = if state.verify.is_empty() {
         String::new()
     } else {
@@ -327,7 +345,11 @@ mod tests {
             verify: vec!["cargo test".into()],
             ..state()
         };
-        let around = Surroundings { resume: Some(Checkpoint::default()), progress: vec![long.clone(), long] };
+        let around = Surroundings {
+            resume: Some(Checkpoint::default()),
+            progress: vec![long.clone(), long],
+            ..Surroundings::default()
+        };
         let text = block(&state, &around);
         assert!(text.len() < 16_000, "{}", text.len());
         assert!(text.contains("… and 489 more"));
@@ -363,7 +385,7 @@ mod tests {
             }],
             ..Checkpoint::default()
         };
-        let text = block(&state(), &Surroundings { resume: Some(checkpoint), progress: Vec::new() });
+        let text = block(&state(), &Surroundings { resume: Some(checkpoint), ..Surroundings::default() });
         for part in [
             ".claude/handoffs/x.md",
             "Item two",

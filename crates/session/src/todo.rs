@@ -1,4 +1,4 @@
-//! The to-do list: `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks.
+//! The to-do list: `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks, and what it notes below them.
 
 /// The items of a to-do file, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,13 +14,15 @@ pub struct Item {
     pub text: String,
     /// True when it is ticked.
     pub done: bool,
+    /// The indented `> …` lines below it: what the sessions found out.
+    pub notes: Vec<String>,
 }
 
 impl TodoList {
     /// Reads the items off a Markdown text; boxes inside code fences are examples, not items.
     pub fn parse(markdown: &str) -> TodoList {
         let mut fence: Option<&str> = None;
-        let mut items = Vec::new();
+        let mut items: Vec<Item> = Vec::new();
         for line in markdown.lines() {
             let trimmed = line.trim_start();
             match fence {
@@ -28,7 +30,11 @@ impl TodoList {
                 Some(_) => {}
                 None => match ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark)) {
                     Some(mark) => fence = Some(mark),
-                    None => items.extend(item(trimmed)),
+                    None => match (item(trimmed), note(line), items.last_mut()) {
+                        (Some(item), ..) => items.push(item),
+                        (None, Some(note), Some(Item { notes, .. })) => notes.push(note),
+                        _ => {}
+                    },
                 },
             }
         }
@@ -73,10 +79,11 @@ impl TodoList {
 
     /// The list as a Markdown file, for when the file itself is gone.
     pub fn render(&self) -> String {
-        self.items
-            .iter()
-            .map(|item| format!("- [{}] {}\n", if item.done { 'x' } else { ' ' }, item.text))
-            .collect()
+        let line = |item: &Item| {
+            let notes: String = item.notes.iter().map(|note| format!("  > {note}\n")).collect();
+            format!("- [{}] {}\n{notes}", if item.done { 'x' } else { ' ' }, item.text)
+        };
+        self.items.iter().map(line).collect()
     }
 }
 
@@ -99,7 +106,14 @@ fn item(line: &str) -> Option<Item> {
         None => (true, rest.strip_prefix("[x]").or_else(|| rest.strip_prefix("[X]"))?),
     };
     let text = crate::text::one_line(text);
-    (!text.is_empty()).then_some(Item { text, done })
+    (!text.is_empty()).then_some(Item { text, done, notes: Vec::new() })
+}
+
+/// A quotation that is not indented is the user's own text.
+fn note(line: &str) -> Option<String> {
+    let text = line.strip_prefix([' ', '\t'])?.trim_start().strip_prefix('>')?;
+    let text = crate::text::one_line(text);
+    (!text.is_empty()).then_some(text)
 }
 
 #[cfg(test)]
@@ -144,8 +158,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_noted_below_an_item_belongs_to_it_and_a_quotation_does_not() {
+        let todo = TodoList::parse(
+            "  > nobody's\n- [x] one\n  > the port is 8042\n\t>   and  free \n> said by me\n- [ ] two\n  more\n  >\n",
+        );
+        let notes: Vec<&[String]> = todo.items.iter().map(|item| item.notes.as_slice()).collect();
+        assert_eq!(notes, [&["the port is 8042".to_owned(), "and free".to_owned()][..], &[]]);
+    }
+
+    #[test]
     fn a_rendered_list_reads_back_as_itself() {
-        let todo = TodoList::parse("- [ ] a\n- [x] b\n");
+        let todo = TodoList::parse("- [ ] a\n  > found\n- [x] b\n");
         assert_eq!(TodoList::parse(&todo.render()), todo);
     }
 }

@@ -19,6 +19,7 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
         r"Read `(?<handoff>\.claude/handoffs/[^`]+)` for the full context",
         r"(?<promise><promise>COMPLETE[^<]*</promise>)",
         r"(?<stop>CCS_CHECKPOINT_TRIGGERED\|L2)",
+        r"write at once below the item in `(?<notes>[^`]+)`",
     ];
     Regex::new(&signs.join("|")).expect("a pattern")
 });
@@ -44,6 +45,8 @@ pub(super) struct Knowledge {
     pub(super) handoff: Option<String>,
     pub(super) promise: String,
     pub(super) told_to_stop: bool,
+    /// Where it was told to note what it finds.
+    pub(super) notes_file: Option<String>,
 }
 
 impl Knowledge {
@@ -84,6 +87,8 @@ impl Knowledge {
             self.promise = promise;
         } else if word("stop").is_some() {
             self.told_to_stop = true;
+        } else if let Some(file) = word("notes") {
+            self.notes_file = Some(file);
         }
     }
 

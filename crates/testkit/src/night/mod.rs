@@ -15,7 +15,7 @@ pub use troubles::{Trouble, Troubles};
 
 use crate::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use knowledge::{Hand, Knowledge, open_items};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -128,7 +128,11 @@ impl Agent {
     }
 
     fn writes_down(&self, name: &str) -> bool {
-        self.dice.happens(&format!("note {} {name}", self.epoch), WRITES_DOWN)
+        self.thinks(&format!("note {} {name}", self.epoch))
+    }
+
+    fn thinks(&self, of: &str) -> bool {
+        self.dice.happens(of, WRITES_DOWN)
     }
 
     fn looks(&self, about: &str) -> bool {
@@ -140,17 +144,31 @@ impl Agent {
         let last = request.last_text();
         let new = self.score.see(&known.facts, self.epoch);
         let step = self.next(&known, &last);
-        // Who has a working memory puts there what it finds, with the next step, where it thinks of it.
+        if known.told_to_stop {
+            return step;
+        }
+        // With the next step it writes down what it has just found, if it thinks of it, and at the warning what it has not
+        // written down so far.
+        let mut thought_of: Vec<&String> =
+            new.iter().filter(|name| self.thinks(&format!("memory {} {name}", self.epoch))).collect();
+        if last.contains("CCS_WARNING|L1") {
+            let rest = known.facts.keys().filter(|name| !self.score.is_written(name));
+            thought_of.extend(
+                rest.filter(|name| !new.contains(name))
+                    .filter(|name| self.thinks(&format!("warned {} {name}", self.epoch))),
+            );
+        }
         let has_heap = request.tools().contains(&"mcp__plimsoll__heap_alloc");
-        let thinks_of =
-            |name: &&String| self.dice.happens(&format!("memory {} {name}", self.epoch), WRITES_DOWN);
-        new.iter().filter(|name| has_heap && thinks_of(name)).fold(step, |step, name| {
-            let chunk = json!({
-                "name": name.replace(['.', '/'], "-"),
-                "content": format!("FACT[{name}]={}", known.facts[name]),
-                "description": "found on the way",
-            });
-            step.tool("mcp__plimsoll__heap_alloc", chunk)
+        thought_of.into_iter().fold(step, |step, name| {
+            let fact = format!("FACT[{name}]={}", known.facts[name]);
+            let step = match &known.notes_file {
+                _ if has_heap => step.tool("mcp__plimsoll__heap_alloc", chunk(name, &fact)),
+                Some(list) => step
+                    .tool("Bash", json!({ "command": note_below(list, name, &fact), "description": "Note" })),
+                None => return step,
+            };
+            self.score.write_down(name);
+            step
         })
     }
 
@@ -159,6 +177,9 @@ impl Agent {
     fn next(&mut self, known: &Knowledge, last: &str) -> Step {
         if known.told_to_stop {
             let notes = known.notes(|name| self.writes_down(name));
+            let written: Vec<String> =
+                known.facts.keys().filter(|name| self.writes_down(name)).cloned().collect();
+            written.iter().for_each(|name| self.score.write_down(name));
             return Step::text(format!(
                 "Summary: {notes}\nProgress on the item: in the middle\nNext step: go on"
             ));
@@ -240,4 +261,14 @@ impl Agent {
             facts.join(" ")
         ))
     }
+}
+
+fn chunk(name: &str, fact: &str) -> Value {
+    json!({ "name": name.replace(['.', '/'], "-"), "content": fact, "description": "found on the way" })
+}
+
+/// A line below the item whose file tells the fact.
+fn note_below(list: &str, name: &str, fact: &str) -> String {
+    let file = name.split('/').next().unwrap_or(name);
+    format!("sed -i '/^- \\[.\\] Convert {file}$/a\\  > {fact}' {list}")
 }

@@ -2,7 +2,7 @@
 
 use super::task::{Item, Task};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The figures of one night.
@@ -24,6 +24,9 @@ pub struct Score {
     pub own: (u32, u32),
     /// Facts of an earlier item.
     pub common: (u32, u32),
+    /// Of those that were not in sight: written down for a later conversation all the same.
+    #[serde(default)]
+    pub dropped: u32,
     /// Conversations that began in the middle of an item: at the right file and line, of all.
     pub resumes: (u32, u32),
     /// Sessions that asked for an answer.
@@ -35,6 +38,8 @@ pub struct Score {
     /// What went wrong on the way.
     pub troubles: u32,
     found: BTreeMap<String, u32>,
+    #[serde(default)]
+    written: BTreeSet<String>,
 }
 
 impl Score {
@@ -43,6 +48,16 @@ impl Score {
         let new: Vec<String> = facts.keys().filter(|name| !self.found.contains_key(*name)).cloned().collect();
         self.found.extend(new.iter().map(|name| (name.clone(), epoch)));
         new
+    }
+
+    /// Somebody wrote a fact where a later conversation is to find it.
+    pub(super) fn write_down(&mut self, name: &str) {
+        self.written.insert(name.to_owned());
+    }
+
+    /// Whether it is written down already.
+    pub(super) fn is_written(&self, name: &str) -> bool {
+        self.written.contains(name)
     }
 
     /// A conversation begins to work: where somebody had stopped, and where it goes on.
@@ -67,6 +82,7 @@ impl Score {
             let count = if name.starts_with(file) { &mut self.own } else { &mut self.common };
             count.1 += 1;
             count.0 += u32::from(is_kept);
+            self.dropped += u32::from(!is_kept && self.written.contains(name));
         }
     }
 

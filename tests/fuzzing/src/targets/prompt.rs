@@ -4,6 +4,7 @@ use super::Target;
 use crate::draw::{Draw, parts};
 use crate::seeds::texts;
 use session::RunState;
+use session::noted::Noted;
 use session::promise;
 use session::prompt::{BEGIN, END, Surroundings, assemble, block, resume_section, task_text};
 use session::state::{Checkpoint, FileInProgress};
@@ -24,7 +25,9 @@ fn body(bytes: &[u8]) {
     let mut draw = Draw::from(rest);
     let state = state(&mut draw);
     let resume = draw.some(checkpoint);
-    let around = Surroundings { resume, progress: draw.list(2, Draw::text) };
+    let progress = draw.list(2, Draw::text);
+    let noted = Noted { own: draw.list(9, Draw::text), others: draw.list(9, Draw::text) };
+    let around = Surroundings { resume, progress, noted };
     let text = block(&state, &around);
     assert!(text.starts_with(BEGIN) && text.ends_with(END));
     assert_eq!(text.matches("<!--").count(), 2, "nothing that is quoted begins or ends the block");

@@ -1,0 +1,77 @@
+//! What the sessions of a run noted below the items of its to-do list, as the next session is told it.
+
+use crate::TodoList;
+use crate::text::{clip, one_line};
+
+/// So much of what was noted on one item.
+const ONE: usize = 400;
+/// So much for the item in hand, and as much for all others: the newest.
+const ALL: usize = 2_000;
+
+/// The notes of a list, those on the item in hand apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// On the item in hand.
+    pub own: Vec<String>,
+    /// On other items.
+    pub others: Vec<String>,
+}
+
+impl Noted {
+    /// Those of a list.
+    pub fn of(todo: &TodoList, in_hand: Option<&String>) -> Noted {
+        let mut noted = Noted::default();
+        for item in &todo.items {
+            let place = if Some(&item.text) == in_hand { &mut noted.own } else { &mut noted.others };
+            place.extend(item.notes.iter().cloned());
+        }
+        noted
+    }
+
+    /// A section of the prompt; nothing where nothing was noted.
+    pub fn section(&self) -> String {
+        let parts = [("On this item:", &self.own), ("On other items:", &self.others)];
+        let parts: String = parts
+            .into_iter()
+            .filter(|(_, notes)| !notes.is_empty())
+            .map(|(title, notes)| format!("{title}\n\n{}\n", newest(notes)))
+            .collect();
+        if parts.is_empty() { parts } else { format!("## What earlier sessions noted\n\n{parts}") }
+    }
+}
+
+fn newest(notes: &[String]) -> String {
+    let mut left = ALL;
+    let mut lines: Vec<String> = Vec::new();
+    for note in notes.iter().rev() {
+        let line = format!("- {}\n", clip(&one_line(note), ONE));
+        let Some(rest) = left.checked_sub(line.len()) else { break };
+        left = rest;
+        lines.push(line);
+    }
+    lines.reverse();
+    lines.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_on_the_item_in_hand_come_first_and_without_any_there_is_no_section() {
+        let todo = TodoList::parse("- [x] one\n  > port 8042\n- [ ] two\n  > it needs a lock\n- [ ] three\n");
+        let section = Noted::of(&todo, Some(&"two".to_owned())).section();
+        let expected = "## What earlier sessions noted\n\nOn this item:\n\n- it needs a lock\n\nOn other items:\n\n- port 8042\n\n";
+        assert_eq!(section, expected);
+        assert_eq!(Noted::of(&TodoList::parse("- [ ] two\n"), None).section(), "");
+    }
+
+    #[test]
+    fn the_newest_are_kept_where_there_are_too_many() {
+        let notes: Vec<String> =
+            (0..100).map(|number| format!("note {number} {}", "x".repeat(1_000))).collect();
+        let section = Noted { own: notes, others: Vec::new() }.section();
+        assert!(section.len() < ALL + 100, "{}", section.len());
+        assert!(section.contains("- note 99 ") && !section.contains("- note 0 "), "{section}");
+    }
+}

@@ -1,0 +1,41 @@
+//! What a session notes below its item outlives it, however it ends.
+
+use plimsoll_tests::{LIFELIKE, first_request_of, run, start, world};
+use testkit::scripted_model::Step;
+use testkit::story::tick;
+
+const NOTED: &str = "## What earlier sessions noted";
+
+#[test]
+fn a_session_that_breaks_off_has_noted_what_the_next_ones_are_told() {
+    let mut world = world("- [ ] Item one\n- [ ] Item two\n");
+    let model = start(&mut world, |turn| {
+        let note = |item: &str, note: &str| {
+            Step::bash(format!("sed -i '/Item {item}$/a\\  > {note}' fix_plan.md")).delay(LIFELIKE)
+        };
+        match (turn.iteration, turn.step) {
+            (1, 0) => note("one", "the port is 8042"),
+            (1, _) => Step::error(400, "odd"),
+            (2, 0) => note("one", "the lock is taken twice"),
+            (2, 1) => Step::bash(tick("Item one")),
+            (3, 0) => Step::bash(tick("Item two")),
+            (3, _) => Step::text(format!("All done.\n\n{}", turn.promise)),
+            _ => Step::text("Done."),
+        }
+        .usage(40_000)
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let first = first_request_of(&model, 1);
+    assert!(first.contains("write at once below the item in `fix_plan.md`"), "{first}");
+    assert!(!first.contains(NOTED), "nothing has been noted yet");
+    let second = first_request_of(&model, 2);
+    let told = |request: &str, words: &str| {
+        let section = &request[request.find(NOTED).expect("the section")..];
+        assert!(section.starts_with(words), "{words}\nin\n{section}");
+    };
+    told(&second, &format!("{NOTED}\n\nOn this item:\n\n- the port is 8042\n"));
+    let third = first_request_of(&model, 3);
+    // Written by `sed` directly below the item, the newest is on top.
+    told(&third, &format!("{NOTED}\n\nOn other items:\n\n- the lock is taken twice\n- the port is 8042\n"));
+}
