@@ -7,7 +7,9 @@ mod tests;
 use crate::whose::Whose;
 use crate::{fail, say};
 use clap::Args;
+use flows::foresee::foresee;
 use flows::measure::{Measurement, Question, measure, measure_once_written};
+use session::forecast::Forecast;
 use session::level::Level;
 use session::{Reading, Settings};
 use std::process::ExitCode;
@@ -53,16 +55,17 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
         calls: &[],
     };
     let measurement = if Whose::is_inside() { measure_once_written(&question) } else { measure(&question) };
+    let forecast = foresee(transcript.as_deref(), &measurement);
     let level = measurement.level();
     say(if arguments.json {
-        json(&measurement, &record.session_id)
+        json(&measurement, forecast.as_ref(), &record.session_id)
     } else {
-        text(&measurement, whose.as_ref(), &settings)
+        text(&measurement, forecast.as_ref(), whose.as_ref(), &settings)
     });
     ExitCode::from(if arguments.exit_code { level.map_or(0, Level::number) } else { 0 })
 }
 
-fn json(measurement: &Measurement, session_id: &str) -> String {
+fn json(measurement: &Measurement, forecast: Option<&Forecast>, session_id: &str) -> String {
     let reading = measurement.reading.as_ref();
     serde_json::json!({
         "session_id": session_id,
@@ -71,6 +74,7 @@ fn json(measurement: &Measurement, session_id: &str) -> String {
         "percent_used": reading.and_then(Reading::percent_used),
         "reading": reading,
         "marks": measurement.marks,
+        "forecast": forecast,
         "age_seconds": reading.and_then(age_seconds),
     })
     .to_string()
@@ -80,7 +84,12 @@ fn age_seconds(reading: &Reading) -> Option<i64> {
     clock::parse(reading.at.as_deref()?).map(|at| (clock::now() - at).num_seconds().max(0))
 }
 
-fn text(measurement: &Measurement, whose: Option<&Whose>, settings: &Settings) -> String {
+fn text(
+    measurement: &Measurement,
+    forecast: Option<&Forecast>,
+    whose: Option<&Whose>,
+    settings: &Settings,
+) -> String {
     let Some(whose) = whose else {
         return "Context: ? (no session is known here: one is after its first answer, with the hooks of `plimsoll init`)".to_owned();
     };
@@ -90,6 +99,7 @@ fn text(measurement: &Measurement, whose: Option<&Whose>, settings: &Settings) -
         reading,
         age_seconds: reading.and_then(age_seconds),
         marks: measurement.marks.as_ref(),
+        forecast,
         trouble: measurement.trouble.as_ref().map(ToString::to_string),
         run: whose.run.as_ref(),
         handoff: whose.record.handoff.as_deref(),

@@ -9,12 +9,16 @@ mod words;
 
 use crate::{refused, say};
 use clap::Args;
+use flows::foresee::foresee;
+use flows::measure::{Question, measure};
 use launcher::process::{Identity, is_alive};
 use screen::View;
+use session::forecast::Outlook;
 use session::{RunState, SessionRecord};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use store::{Project, clock, disk, environment, lock, sessions, state_file};
+use store::{Project, clock, config, disk, environment, lock, sessions, state_file};
 
 /// How to show it.
 #[derive(Debug, Args)]
@@ -79,6 +83,7 @@ fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -
     let view = View {
         state,
         percent: record.and_then(|record| record.percent),
+        checkpoint_in: living_client(state).and(record).and_then(|record| checkpoint_in(project, record)),
         at_work: is_at_work(project),
         client: living_client(state),
         journal: project.relative(&project.journal()),
@@ -86,6 +91,15 @@ fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -
         width: width(),
     };
     view.lines().join("\n")
+}
+
+/// When the present session's checkpoint is due.
+fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
+    let (settings, _) = config::load(project);
+    let transcript = record.transcript_path.as_ref().map(PathBuf::from);
+    let transcript = transcript.as_deref();
+    let measurement = measure(&Question { project, settings: &settings, record, transcript, calls: &[] });
+    foresee(transcript, &measurement)?.l2
 }
 
 /// The client of the present session, where it lives: also one whose `plimsoll run` has died.

@@ -1,5 +1,6 @@
 //! Verified facts about a session: what git sees, what the transcript holds, what the batch at hand changed.
 
+use policy::words;
 use protocol::tool::ToolCall;
 use protocol::transcript::{Block, Line};
 use session::handoff::{CommandFact, Handoff};
@@ -59,8 +60,8 @@ pub fn of_session(
     Handoff {
         git,
         files: files.into_iter().filter(|file| !is_ours(&file.path)).take(FILES).collect(),
-        commands: commands(&lines, calls),
-        last_words: last_words(&lines),
+        commands: commands(of_this_item(&lines), calls),
+        last_words: last_words(of_this_item(&lines)),
         ..Handoff::default()
     }
 }
@@ -177,6 +178,15 @@ pub fn standing_error(transcript: &Path) -> Option<String> {
     Some(session::text::clip_start(&words, 4_000))
 }
 
+/// What was run and said before a session was told to go on is about the item before.
+fn of_this_item(lines: &[Line]) -> &[Line] {
+    let is_offer = |line: &Line| {
+        let tells = |block: &Block| block.text.as_ref().is_some_and(|text| text.contains(words::GO_ON));
+        line.kind.as_deref() == Some("user") && !line.is_sidechain && line.message.blocks().iter().any(tells)
+    };
+    lines.iter().rposition(is_offer).map_or(lines, |place| &lines[place + 1..])
+}
+
 fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<CommandFact> {
     let mut known: Vec<(String, CommandFact)> = Vec::new();
     for block in lines.iter().filter(|line| !line.is_sidechain).flat_map(|line| line.message.blocks()) {
@@ -247,6 +257,25 @@ mod tests {
         let lines = vec![serde_json::from_str(use_line)?, serde_json::from_str(result)?];
         let known = commands(&lines, &[]);
         assert_eq!((known[0].ok, known[0].last_line.as_str()), (Some(true), "12 a"));
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_run_for_the_item_before_is_not_this_items() -> serde_json::Result<()> {
+        let ran = |id: &str| {
+            format!(
+                r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"command":"make {id}"}}}}]}}}}"#
+            )
+        };
+        let told = words::next_item("two", 2, "COMPLETE", "n", false);
+        let offer =
+            serde_json::json!({"type": "user", "isMeta": true, "message": {"role": "user", "content": told}});
+        let texts = [ran("one"), offer.to_string(), ran("two")];
+        let lines = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<Vec<Line>, _>>()?;
+        let known: Vec<String> =
+            commands(of_this_item(&lines), &[]).into_iter().map(|fact| fact.command).collect();
+        assert_eq!(known, ["make two"]);
+        assert_eq!(commands(of_this_item(&lines[..1]), &[]).len(), 1);
         Ok(())
     }
 }

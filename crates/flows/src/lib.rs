@@ -14,6 +14,7 @@ mod ended;
 pub mod exclude;
 pub mod facts;
 pub mod faults;
+pub mod foresee;
 pub mod frames;
 pub mod gate;
 pub mod install;

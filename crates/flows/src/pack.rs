@@ -126,7 +126,13 @@ fn offer(
             open: true,
         });
     })?;
-    Ok(Some(words::next_item(item, run.todo_items.len(), &run.completion_promise, &run.nonce)))
+    Ok(Some(words::next_item(
+        item,
+        run.todo_items.len(),
+        &run.completion_promise,
+        &run.nonce,
+        run.set_aside.contains(item),
+    )))
 }
 
 /// The next session begins the item that would not have fitted here.

@@ -114,7 +114,7 @@ impl Call<'_> {
             ..known.cloned().unwrap_or_default()
         };
         if let Some(used) = record.used {
-            record.note_fill(used);
+            record.note_fill(used, clock::now().timestamp());
         }
         record
     }

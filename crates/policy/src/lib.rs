@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod ending;
 pub mod explain;
 pub mod fingerprint;
+pub mod forecast;
 pub mod frames;
 pub mod gate;
 pub mod levels;

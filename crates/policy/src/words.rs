@@ -67,9 +67,16 @@ pub fn advice_for_person(level: Level, percent: u64, marks: &Marks, handoff: Opt
     format!("{marker}\nThe context window is {percent}% full. {then}{ready}")
 }
 
+const BEGUN_BEFORE: &str =
+    "It was set aside: sessions began it and got nowhere. Look at how far it is before you go on with it. ";
+
+/// By these words a transcript shows where a session was told to go on.
+pub const GO_ON: &str = "The item is done, and the context window has room for the next one.";
+
 /// At Stop, with `--pack`: the window has room for the next item.
-pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str) -> String {
+pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_aside: bool) -> String {
     let item = session::text::clip(&session::text::one_line(item), 200);
+    let begun = if was_set_aside { BEGUN_BEFORE } else { "" };
     let then = if open == 1 {
         format!(
             "It is the last one: when everything is done, end your last message with exactly this line, alone:\n{}",
@@ -79,7 +86,7 @@ pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str) -> String 
         "Then end your turn: you will be told whether there is room for another one.".to_owned()
     };
     format!(
-        "The item is done, and the context window has room for the next one. Go on in this session with exactly this item: \"{item}\". Verify it, tick it, commit. {then}"
+        "{GO_ON} Go on in this session with exactly this item: \"{item}\". {begun}Verify it, tick it, commit. {then}"
     )
 }
 

@@ -3,6 +3,7 @@
 pub mod breaker;
 pub mod digest;
 pub mod fault;
+pub mod forecast;
 pub mod handoff;
 pub mod journal;
 pub mod level;

@@ -230,8 +230,13 @@ fn item(state: &RunState) -> String {
     } else {
         ""
     };
+    let begun = if state.set_aside.contains(next) {
+        "It was set aside: sessions began it and got nowhere. Look at how far it is before you go on with it.\n"
+    } else {
+        ""
+    };
     format!(
-        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. {then}{} in all.\n{split}{}",
+        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. {then}{} in all.\n{split}{begun}{}",
         clip(&one_line(next), 200),
         counted(state.todo_items.len(), "open item"),
         put_back(file, state),

@@ -1,6 +1,7 @@
 //! What is remembered about one session: the last reading, what has been announced, and the evidence of its
 //! end. Hooks write it; nothing in it is ever used for another session.
 
+use crate::forecast::Fill;
 use crate::level::Level;
 use crate::reading::Reading;
 use serde::{Deserialize, Serialize};
@@ -182,26 +183,42 @@ pub struct StatusRecord {
     /// The fill after each of the last responses since the last compaction, oldest first, in tokens.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fills: Vec<u64>,
+    /// When each of them was first seen, in seconds since 1970.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fill_times: Vec<i64>,
     /// What git said last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitRecord>,
 }
 
 /// So many fills are kept.
-pub const FILLS_KEPT: usize = 9;
+pub const FILLS_KEPT: usize = 25;
 
 impl StatusRecord {
     /// Notes the fill after a response. A window that has become emptier was compacted or cleared: what was before
     /// says nothing of what comes.
-    pub fn note_fill(&mut self, used: u64) {
+    pub fn note_fill(&mut self, used: u64, now: i64) {
         match self.fills.last() {
             Some(last) if *last == used => return,
             Some(last) if *last > used => self.fills.clear(),
             _ => {}
         }
+        // An older version of ours kept no times.
+        let timed = self.fill_times.len().min(self.fills.len());
+        self.fill_times.drain(..self.fill_times.len() - timed);
         self.fills.push(used);
+        self.fill_times.push(now);
         let surplus = self.fills.len().saturating_sub(FILLS_KEPT);
         self.fills.drain(..surplus);
+        let surplus = self.fill_times.len().saturating_sub(FILLS_KEPT);
+        self.fill_times.drain(..surplus);
+    }
+
+    /// The fills with their times, as far as these are known.
+    pub fn timed_fills(&self) -> Vec<Fill> {
+        let untimed = self.fills.len().saturating_sub(self.fill_times.len());
+        let times = std::iter::repeat_n(None, untimed).chain(self.fill_times.iter().copied().map(Some));
+        self.fills.iter().zip(times).map(|(used, at)| Fill { used: *used, at }).collect()
     }
 }
 

@@ -3,10 +3,11 @@
 //! for (an answer of the model, a compaction boundary) can be so long.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use crate::{StoreError, io};
+use crate::{StoreError, clock, io};
 use memchr::{memmem, memrchr};
 use protocol::hook_trouble::HookTrouble;
 use protocol::transcript::{CompactMetadata, Line};
+use session::forecast::Fill;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
@@ -79,6 +80,35 @@ pub fn last_lines(path: &Path, limit: u64) -> Result<Vec<Line>, StoreError> {
     .map_err(io("read", path))?;
     lines.reverse();
     Ok(lines)
+}
+
+/// How full the window was after each of the last responses since the last compaction, oldest first: in the last bytes of
+/// a transcript.
+pub fn fills(path: &Path, limit: u64) -> Result<Vec<Fill>, StoreError> {
+    let Some((file, size)) = open(path)? else { return Ok(Vec::new()) };
+    let mut fills = Vec::new();
+    let mut last_id = None;
+    let mut seen = 0;
+    backwards(&file, size, &mut |bytes| {
+        seen += bytes.len() as u64;
+        let marked = Line::MARKS.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some());
+        let line = marked.then(|| Line::parse_usage(bytes)).flatten();
+        let is_compaction = line.as_ref().is_some_and(|line| line.compaction().is_some());
+        if let Some(line) = line.filter(Line::speaks_of_usage) {
+            // A response has a line for each of its parts; the first of them has its time.
+            let at = line.timestamp.as_deref().and_then(clock::parse).map(|at| at.timestamp());
+            let fill = Fill { used: line.message.usage.unwrap_or_default().input(), at };
+            match fills.last_mut() {
+                Some(known) if line.message.id.is_some() && line.message.id == last_id => *known = fill,
+                _ => fills.push(fill),
+            }
+            last_id = line.message.id;
+        }
+        if is_compaction || seen > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .map_err(io("read", path))?;
+    fills.reverse();
+    Ok(fills)
 }
 
 /// What the client says went wrong with hooks, in the last bytes of a transcript, oldest first.

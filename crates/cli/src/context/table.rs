@@ -2,6 +2,7 @@
 //! terminal. A pure function.
 
 use policy::pack::{Estimate, Source, estimate, fits, is_too_large};
+use session::forecast::Forecast;
 use session::level::{CeilingAction, Level, Marks};
 use session::size::Size;
 use session::text::{clip, counted, one_line, tokens};
@@ -18,6 +19,8 @@ pub(super) struct View<'a> {
     pub(super) age_seconds: Option<i64>,
     /// Where the levels begin; none while the window is unknown.
     pub(super) marks: Option<&'a Marks>,
+    /// When they will be reached; none while too little is known.
+    pub(super) forecast: Option<&'a Forecast>,
     /// Why the transcript could not be read.
     pub(super) trouble: Option<String>,
     /// The run that the session belongs to.
@@ -53,6 +56,7 @@ impl View<'_> {
             rows.push(("Level", format!("{level} ({})", capital(level.word()))));
             rows.push(("Estimated Remaining", remaining(reading, marks)));
         }
+        rows.extend(self.forecast.map(|forecast| ("Forecast", foretold(forecast))));
         rows
     }
 
@@ -165,6 +169,16 @@ impl View<'_> {
             estimate.source != Source::Nothing && !fits(&estimate, reading.projected(), marks.l2)
         })
     }
+}
+
+/// Each mark that is ahead, and how much this is made from.
+fn foretold(forecast: &Forecast) -> String {
+    let ahead = [("L1", &forecast.l1), ("L2", &forecast.l2), ("the ceiling", &forecast.ceiling)];
+    let ahead: Vec<String> = ahead
+        .into_iter()
+        .filter_map(|(name, outlook)| Some(format!("{name} in {}", outlook.as_ref()?.words())))
+        .collect();
+    format!("{}; by the last {}", ahead.join("; "), counted(forecast.samples, "response"))
 }
 
 fn remaining(reading: &Reading, marks: &Marks) -> String {

@@ -44,6 +44,7 @@ fn table(used: Option<u64>, l2: u64, run: Option<&RunState>) -> String {
         reading: reading.as_ref(),
         age_seconds: Some(3),
         marks: used.map(|_| &marks),
+        forecast: None,
         trouble: None,
         run,
         handoff: Some(".claude/handoffs/a.md"),

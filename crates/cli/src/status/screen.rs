@@ -5,6 +5,7 @@ use super::words::{next, standing, troubles};
 use crate::progress::for_people as duration;
 use chrono::{DateTime, Utc};
 use session::RunState;
+use session::forecast::Outlook;
 use session::limits::QuotaWindow;
 use session::state::{Cause, HistoryEntry};
 use session::text::{clip, counted, one_line, tokens};
@@ -17,6 +18,8 @@ pub(super) struct View<'a> {
     pub(super) state: &'a RunState,
     /// How full the present session is.
     pub(super) percent: Option<u64>,
+    /// When its checkpoint is due, while that is ahead and can be foreseen.
+    pub(super) checkpoint_in: Option<Outlook>,
     /// True while a `plimsoll run` works or waits.
     pub(super) at_work: bool,
     /// The client of the present session, while it lives.
@@ -74,8 +77,10 @@ impl View<'_> {
         }
         let item = self.state.item_in_hand().map(|item| format!("\"{}\", ", clip(item, 60)));
         let percent = self.percent.map(|percent| format!(", {percent}% full"));
+        let ahead = self.checkpoint_in.map(|ahead| format!(", L2 in {}", ahead.words()));
         let session = format!("session {}", self.state.iteration);
-        Some(format!("{}{session}{}", item.unwrap_or_default(), percent.unwrap_or_default()))
+        let words = [percent, ahead].into_iter().flatten().collect::<String>();
+        Some(format!("{}{session}{words}", item.unwrap_or_default()))
     }
 
     pub(super) fn items(&self) -> Vec<String> {

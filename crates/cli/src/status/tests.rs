@@ -49,6 +49,7 @@ fn view(state: &RunState, at_work: bool) -> View<'_> {
     View {
         state,
         percent: Some(43),
+        checkpoint_in: None,
         at_work,
         client: None,
         journal: ".claude/plimsoll/journal.jsonl".into(),

@@ -79,7 +79,7 @@ impl Call<'_> {
             percent: of_client.map(|percent| percent.round() as u64).or(own.map(|percent| percent.min(100))),
             used,
             marks: window.map(|window| marks(&question, &window, model)),
-            fills: record.fills.clone(),
+            fills: record.timed_fills(),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The load line and what the last responses say of its growth.
 
 use super::LoadView;
+use crate::forecast::{steps, until};
+use session::forecast::{FARTHEST, Fill, Outlook};
 use session::level::Marks;
 
 /// Two responses may be chance; three differences are a beginning.
@@ -31,8 +33,8 @@ pub(super) fn percent(load: &LoadView) -> String {
 }
 
 /// What each response added, oldest first; none where the window was emptied in between.
-pub fn growths(fills: &[u64]) -> Vec<u64> {
-    fills.windows(2).filter_map(|pair| pair[1].checked_sub(pair[0])).collect()
+pub fn growths(fills: &[Fill]) -> Vec<u64> {
+    steps(fills).iter().map(|step| step.tokens).collect()
 }
 
 /// The middle one, once there are enough to have one.
@@ -42,9 +44,16 @@ pub fn median(growths: &[u64]) -> Option<u64> {
     (sorted.len() >= FEWEST_GROWTHS).then(|| sorted[sorted.len() / 2])
 }
 
-/// So many responses fit below the ceiling at the present growth.
-pub(super) fn turns_left(load: &LoadView) -> Option<u64> {
-    left(load)?.checked_div(median(&growths(&load.fills))?)
+/// When a mark will be reached, from here.
+pub(super) fn outlook(load: &LoadView, mark: fn(&Marks) -> u64) -> Option<Outlook> {
+    let tokens = mark(&load.marks?).checked_sub(load.used?).filter(|tokens| *tokens > 0)?;
+    until(&steps(&load.fills), tokens)
+}
+
+/// `~13`, or `>200`.
+pub(super) fn turns(outlook: &Outlook) -> String {
+    let likely = outlook.turns.likely;
+    if likely < FARTHEST { format!("~{likely}") } else { format!(">{FARTHEST}") }
 }
 
 /// Tokens to the ceiling.
@@ -52,9 +61,10 @@ pub(super) fn left(load: &LoadView) -> Option<u64> {
     Some(load.marks?.ceiling.tokens.saturating_sub(load.used?))
 }
 
-/// A column for each growth, as high as it is beside the largest.
+/// A column for each of the last growths, as high as it is beside the largest.
 pub(super) fn spark(growths: &[u64]) -> String {
     const COLUMNS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let growths = &growths[growths.len().saturating_sub(COLUMNS.len())..];
     let largest = u128::from(growths.iter().copied().max().unwrap_or(0).max(1));
     growths.iter().map(|growth| COLUMNS[(u128::from(*growth) * 7 / largest) as usize]).collect()
 }

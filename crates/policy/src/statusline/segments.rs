@@ -1,7 +1,7 @@
 //! Each segment by itself: its fields, how it stands, and why it has nothing to show.
 
 use super::{CacheView, LimitView, View, level, load};
-use session::level::Level;
+use session::level::{Level, Marks};
 use session::memory::Pressure;
 use session::statusline::{Colour, Format, Kind, Segment, StatusLine, format};
 use session::text::{clip, clip_start, for_terminal, tokens};
@@ -62,7 +62,7 @@ impl Piece<'_> {
 
     /// The load line in half as many cells.
     pub(super) fn narrowed(mut self, view: &View) -> Option<Self> {
-        self.fields = load(view, CELLS / 2).0;
+        self.fields = load(view, CELLS / 2, self.writing).0;
         self.shortened()
     }
 }
@@ -82,17 +82,17 @@ pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Res
         return Err(format!("it wants {wanted} columns, and there are {columns}"));
     }
     let kind = Kind::named(name);
+    let of_own = said.and_then(|segment| segment.format.as_ref()).map_or("{value}", Format::source);
+    let writing = kind.map_or(of_own, |kind| look.writing(kind));
     let (fields, tone) = match kind {
-        Some(kind) => fields(kind, view, said)?,
+        Some(kind) => fields(kind, view, said, writing)?,
         None => own(name, view, said)?,
     };
-    let own = said.and_then(|segment| segment.format.as_ref()).map_or("{value}", Format::source);
-    let writing = kind.map_or(own, |kind| look.writing(kind));
     let text = written(writing, true, &fields).ok_or("its format shows nothing of it")?;
     Ok(Piece { name, kind, fields, tone, colour: said.and_then(|segment| segment.colour), text, writing })
 }
 
-fn fields(kind: Kind, view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), String> {
+fn fields(kind: Kind, view: &View, said: Option<&Segment>, writing: &str) -> Result<(Fields, Tone), String> {
     let told = |what: &str| format!("the client tells no {what}");
     let fields = match kind {
         Kind::Model => vec![
@@ -107,7 +107,7 @@ fn fields(kind: Kind, view: &View, said: Option<&Segment>) -> Result<(Fields, To
             vec![("name", clip(last, 40)), ("path", clip_start(&path, 80))]
         }
         Kind::Git => return git(view),
-        Kind::Load => return Ok(load(view, CELLS)),
+        Kind::Load => return Ok(load(view, CELLS, writing)),
         Kind::Run => return run(view),
         Kind::Memory => return memory(view),
         Kind::Growth => growth(view)?,
@@ -179,7 +179,14 @@ fn threshold(value: f64, said: Option<&Segment>, usual: Option<(f64, f64)>) -> T
 /// As wide as fits beside the rest on 100 columns, one cell for every five percent.
 const CELLS: u64 = 20;
 
-fn load(view: &View, cells: u64) -> (Fields, Tone) {
+/// Fields of the load segment: responses and minutes to a mark.
+const OUTLOOKS: [(&str, &str, fn(&Marks) -> u64); 3] = [
+    ("turns", "minutes", |marks| marks.ceiling.tokens),
+    ("turns_l1", "minutes_l1", |marks| marks.l1),
+    ("turns_l2", "minutes_l2", |marks| marks.l2),
+];
+
+fn load(view: &View, cells: u64, writing: &str) -> (Fields, Tone) {
     let load = &view.load;
     let level = level(view);
     let known = |figure: Option<String>| figure.unwrap_or_default();
@@ -190,8 +197,17 @@ fn load(view: &View, cells: u64) -> (Fields, Tone) {
         ("window", known(load.marks.map(|marks| tokens(marks.window)))),
         ("level", known(level.map(|level| level.to_string()))),
         ("left", known(load::left(load).map(tokens))),
-        ("turns", known(load::turns_left(load).map(|turns| turns.to_string()))),
     ];
+    let mut fields = fields;
+    for (turns, minutes, mark) in OUTLOOKS {
+        // Drawing it costs more than the rest of the line.
+        if [turns, minutes].iter().any(|name| writing.contains(&format!("{{{name}}}"))) {
+            let outlook = load::outlook(load, mark);
+            let minutes_left = outlook.and_then(|outlook| outlook.minutes);
+            fields.push((turns, known(outlook.as_ref().map(load::turns))));
+            fields.push((minutes, known(minutes_left.map(|minutes| format!("~{}", minutes.likely)))));
+        }
+    }
     // The figure may be known without the tokens that make it: then it says nothing of a level.
     (fields, Tone::of_level(level))
 }

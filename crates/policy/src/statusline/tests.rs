@@ -1,6 +1,7 @@
 use super::*;
 use crate::levels::{Knobs, ceiling, marks};
 use session::Settings;
+use session::forecast::Fill;
 use session::memory::{Pressure, Register};
 use session::record::GitCounts;
 use session::statusline::{Background, Theme};
@@ -55,7 +56,7 @@ fn unknown_is_a_question_mark_and_never_zero() {
 #[test]
 fn each_segment_shows_what_it_has() {
     let mut view = view(43);
-    view.load.fills = vec![100_000, 130_000, 170_000, 180_000, 430_000];
+    view.load.fills = fills(&[100_000, 130_000, 170_000, 180_000, 430_000]);
     view.effort = Some("high".into());
     view.git = Some(GitView {
         branch: "a-fix".into(),
@@ -93,7 +94,7 @@ fn each_segment_shows_what_it_has() {
         ("effort", "high"),
         ("directory", "project"),
         ("git", "⎇ a-fix worktree tree rebase 2/5 ↑1 ↓2 =3 +4 !5 ?6 ~"),
-        ("load", "▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left · ~13 turns"),
+        ("load", "▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left · ~14 turns"),
         ("run", "ralph 2/50 · 1/3 items · Convert src/report.rs · checkpoint 87% · paused until 14:30"),
         ("memory", "memory 2 write-tests · stale R2 R7 · heap 92% high"),
         ("growth", "▁▂▁█ +250k"),
@@ -180,25 +181,36 @@ fn a_segment_without_a_value_is_hidden_and_says_why() {
     assert_eq!(cost.shown, Err("it stands in no line of the settings".into()));
 }
 
+fn fills(used: &[u64]) -> Vec<Fill> {
+    used.iter().zip(0..).map(|(used, minute)| Fill { used: *used, at: Some(minute * 60) }).collect()
+}
+
 #[test]
-fn turns_left_go_by_the_middle_growth_and_want_three_of_them() {
-    for (fills, turns) in [
-        (vec![400_000, 410_000, 420_000], None),
-        (vec![390_000, 400_000, 410_000, 430_000], Some("53")),
-        // One giant does not move it.
-        (vec![10_000, 20_000, 30_000, 420_000, 430_000], Some("53")),
+fn turns_and_minutes_to_each_mark_are_shown_where_the_format_names_them() {
+    let even: Vec<u64> = (0..25).map(|step| 190_000 + step * 10_000).collect();
+    for (known, turns) in [
+        (&even[22..], None),
+        (&even[..], Some("~")),
         // Nothing was added: there is no end in sight.
-        (vec![430_000; 4], None),
+        (&[430_000; 4], None),
     ] {
         let mut view = view(43);
-        view.load.fills = fills.clone();
+        view.load.fills = fills(known);
         let said = shown("load", &view).unwrap();
-        assert_eq!(
-            said.split_once(" · ~").map(|(_, turns)| turns.trim_end_matches(" turns")),
-            turns,
-            "{fills:?}"
-        );
+        let found = said.split_once("left · ").map(|(_, turns)| turns.trim_end_matches(" turns"));
+        assert_eq!(found.map(|found| &found[..1]), turns, "{said}");
     }
+    let mut view = view(43);
+    view.load.fills = fills(&even);
+    let look = look(r#"{"segments": {"load": {"format": "{turns_l1} {minutes_l1}, {turns_l2}, {turns}"}}}"#);
+    let said =
+        explain(&view, &look).into_iter().find(|explained| explained.name == "load").unwrap().shown.unwrap();
+    let number = |place: usize| -> u64 {
+        said.split([' ', ',']).filter(|word| word.starts_with('~')).nth(place).unwrap()[1..].parse().unwrap()
+    };
+    // 270k, 420k and 537k tokens ahead, by some 10k each.
+    assert!((25..45).contains(&number(0)) && number(0) == number(1), "{said}");
+    assert!(number(0) < number(2) && number(2) < number(3), "{said}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What the line may show.
 
+use session::forecast::Fill;
 use session::level::Marks;
 use session::memory::{Memory, Pressure, Register, share};
 use session::record::GitCounts;
@@ -59,8 +60,8 @@ pub struct LoadView {
     pub used: Option<u64>,
     /// Where the levels begin.
     pub marks: Option<Marks>,
-    /// The fill after each of the last responses since the last compaction, oldest first, in tokens.
-    pub fills: Vec<u64>,
+    /// The fill after each of the last responses since the last compaction, oldest first.
+    pub fills: Vec<Fill>,
 }
 
 /// The repository.

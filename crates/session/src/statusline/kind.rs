@@ -146,7 +146,7 @@ impl Kind {
             },
             Kind::Load => &About {
                 name: "load",
-                format: "{bar} {percent}[ {used}/{window}][ · {left} left][ · ~{turns} turns]",
+                format: "{bar} {percent}[ {used}/{window}][ · {left} left][ · {turns} turns]",
                 fields: &[
                     ("bar", "the fill, with the marks of L1 and L2 and of the ceiling"),
                     ("percent", "the client's own figure; ? while it is unknown"),
@@ -154,7 +154,12 @@ impl Kind {
                     ("window", "the window in tokens"),
                     ("level", "L0 to L3"),
                     ("left", "tokens to the ceiling, where the client acts"),
-                    ("turns", "responses to the ceiling, at the median growth of the last ones"),
+                    ("turns", "responses to the ceiling: `~13`, by what the last ones added"),
+                    ("turns_l1", "the same to L1"),
+                    ("turns_l2", "the same to L2"),
+                    ("minutes", "minutes to the ceiling"),
+                    ("minutes_l1", "the same to L1"),
+                    ("minutes_l2", "the same to L2"),
                 ],
                 words: "how full the context window is",
                 source: "the client: context_window; `plimsoll context` tells the sources of window and ceiling",

@@ -19,6 +19,7 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
         r"Read `(?<handoff>\.claude/handoffs/[^`]+)` for the full context",
         r"(?<promise><promise>COMPLETE[^<]*</promise>)",
         r"(?<stop>CCS_CHECKPOINT_TRIGGERED\|L2)",
+        r"(?<begun>It was set aside: sessions began it)",
         r"write at once below the item in `(?<notes>[^`]+)`",
     ];
     Regex::new(&signs.join("|")).expect("a pattern")
@@ -45,6 +46,8 @@ pub(super) struct Knowledge {
     pub(super) handoff: Option<String>,
     pub(super) promise: String,
     pub(super) told_to_stop: bool,
+    /// It was told that somebody has begun the item.
+    pub(super) is_begun: bool,
     /// Where it was told to note what it finds.
     pub(super) notes_file: Option<String>,
 }
@@ -76,6 +79,7 @@ impl Knowledge {
             self.hand = Some(Hand { file, next: last.map(|last| last + 1), lines: None });
         } else if word("finished").is_some() {
             self.hand = None;
+            self.is_begun = false;
             self.left = number("left");
         } else if let Some(file) = word("told").or(word("on")) {
             if self.hand.as_ref().is_none_or(|hand| hand.file != file) {
@@ -87,6 +91,8 @@ impl Knowledge {
             self.promise = promise;
         } else if word("stop").is_some() {
             self.told_to_stop = true;
+        } else if word("begun").is_some() {
+            self.is_begun = true;
         } else if let Some(file) = word("notes") {
             self.notes_file = Some(file);
         }

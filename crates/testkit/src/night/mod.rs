@@ -212,7 +212,8 @@ impl Agent {
         let file = &hand.file;
         let Some(next) = hand.next else {
             let once = format!("{} place of {file}", self.epoch);
-            return if self.looks(&format!("place of {file}")) && self.looked_up.insert(once) {
+            let looks = known.is_begun || self.looks(&format!("place of {file}"));
+            return if looks && self.looked_up.insert(once) {
                 Step::bash(format!(
                     "echo \"At {file} line $(( $(grep -c '{MARK}$' {file}) + 1 )) of $(wc -l < {file})\""
                 ))

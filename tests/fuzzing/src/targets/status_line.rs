@@ -8,6 +8,7 @@ use policy::statusline::{
     CacheView, GitView, LimitView, LoadView, MemoryView, RunView, View, explain, load_line, render,
 };
 use session::Settings;
+use session::forecast::Fill;
 use session::memory::{Pressure, Register};
 use session::record::GitCounts;
 use session::statusline::{Kind, StatusLine, Theme};
@@ -169,7 +170,8 @@ fn load(draw: &mut Draw<'_>) -> LoadView {
         percent: draw.some(|draw| u64::from(draw.byte())),
         used: draw.some(Draw::number),
         marks,
-        fills: draw.list(9, Draw::number),
+        fills: draw
+            .list(9, |draw| Fill { used: draw.number(), at: draw.some(Draw::number).map(u64::cast_signed) }),
     }
 }
 

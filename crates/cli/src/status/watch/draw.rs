@@ -61,6 +61,7 @@ fn head(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
     let view = View {
         state,
         percent: scene.reading.as_ref().and_then(Reading::percent),
+        checkpoint_in: scene.checkpoint_in,
         at_work: scene.at_work,
         client: scene.client,
         journal: scene.journal.clone(),

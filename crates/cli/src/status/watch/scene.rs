@@ -1,9 +1,10 @@
 //! What the screen shows, as the files tell it at one moment.
 
-use super::super::{is_at_work, living_client};
+use super::super::{checkpoint_in, is_at_work, living_client};
 use crate::log::Tone;
 use chrono::{DateTime, Utc};
 use flows::measure::{Question, marks};
+use session::forecast::Outlook;
 use session::level::Marks;
 use session::{Reading, RunState, SessionRecord};
 use store::{Project, clock, config, sessions, state_file};
@@ -19,6 +20,8 @@ pub(super) struct Scene {
     pub(super) trouble: Option<String>,
     /// How full the present session is, as its hooks saw it last.
     pub(super) reading: Option<Reading>,
+    /// When its checkpoint is due, while that is ahead and can be foreseen.
+    pub(super) checkpoint_in: Option<Outlook>,
     /// Where its levels begin.
     pub(super) marks: Option<Marks>,
     /// True while a `plimsoll run` works or waits.
@@ -42,10 +45,12 @@ impl Scene {
         };
         let session_id = state.as_ref().and_then(|state| state.session_id.as_ref());
         let record = session_id.map(|id| sessions::load(project, id)).unwrap_or_default();
+        let living = state.as_ref().and_then(living_client);
         Scene {
             root: project.root().display().to_string(),
-            client: state.as_ref().and_then(living_client),
+            client: living,
             marks: marks_of(project, &record),
+            checkpoint_in: living.and_then(|_| checkpoint_in(project, &record)),
             reading: record.reading,
             state,
             trouble,

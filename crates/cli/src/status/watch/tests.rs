@@ -42,6 +42,7 @@ fn scene(state: RunState) -> Scene {
         root: "/p".into(),
         state: Some(state),
         trouble: None,
+        checkpoint_in: None,
         reading: Some(Reading {
             used: 430_000,
             output: 0,

@@ -1,0 +1,94 @@
+//! When the window will be as full as a mark.
+
+use crate::text::counted;
+use serde::Serialize;
+
+/// Farther than so many responses nobody sees.
+pub const FARTHEST: u64 = 200;
+
+/// How full the window was after a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fill {
+    /// Tokens sent with it.
+    pub used: u64,
+    /// When, in seconds since 1970.
+    pub at: Option<i64>,
+}
+
+/// The middle of what may come, and the ends of the middle 80 of 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// One of ten comes sooner.
+    pub soonest: u64,
+    /// As many come sooner as later.
+    pub likely: u64,
+    /// One of ten comes later.
+    pub latest: u64,
+}
+
+/// When a mark will be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Outlook {
+    /// Responses of the model until then, at most [`FARTHEST`].
+    pub turns: Span,
+    /// Minutes until then, half up; none where times are not known, or it is too far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<Span>,
+}
+
+/// When each mark will be reached that is not reached yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Forecast {
+    /// The responses that it is made from.
+    pub samples: usize,
+    /// The warning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub l1: Option<Outlook>,
+    /// The checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub l2: Option<Outlook>,
+    /// Where the client acts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Outlook>,
+}
+
+impl Span {
+    fn words(&self, cap: u64) -> String {
+        let latest = if self.latest >= cap { format!("over {cap}") } else { self.latest.to_string() };
+        if self.soonest == self.latest { String::new() } else { format!(" ({} to {latest})", self.soonest) }
+    }
+}
+
+impl Outlook {
+    /// `about 14 turns (9 to 22), 25 min (15 to 40)`.
+    pub fn words(&self) -> String {
+        let turns = &self.turns;
+        if turns.likely >= FARTHEST {
+            return format!("more than {FARTHEST} turns");
+        }
+        let said = format!("about {}{}", counted(turns.likely as usize, "turn"), turns.words(FARTHEST));
+        let minutes = self.minutes.map(|minutes| match minutes.likely {
+            0 => ", under a minute".to_owned(),
+            likely => format!(", {likely} min{}", minutes.words(u64::MAX)),
+        });
+        said + &minutes.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sure_has_no_span_and_what_is_far_no_figure() {
+        let span = |soonest, likely, latest| Span { soonest, likely, latest };
+        let said = |turns, minutes| Outlook { turns, minutes }.words();
+        assert_eq!(
+            said(span(9, 14, 22), Some(span(15, 25, 40))),
+            "about 14 turns (9 to 22), 25 min (15 to 40)"
+        );
+        assert_eq!(said(span(1, 1, 1), Some(span(0, 0, 1))), "about 1 turn, under a minute");
+        assert_eq!(said(span(90, 150, 200), None), "about 150 turns (90 to over 200)");
+        assert_eq!(said(span(120, 200, 200), None), "more than 200 turns");
+    }
+}

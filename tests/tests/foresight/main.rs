@@ -1,0 +1,33 @@
+//! The forecast against what then came, over simulated sessions; `docs/forecast.md` shows what comes out, whatever it is.
+
+mod figures;
+mod page;
+mod sessions;
+
+use figures::{SAMPLES, nearness, packed};
+use sessions::Kind;
+
+#[test]
+fn four_of_five_endings_lie_within_the_span_where_enough_is_known() {
+    for kind in Kind::ALL {
+        let known = nearness(kind, 1_000_000, SAMPLES[3]);
+        assert!(known.number > 500, "{}", known.number);
+        assert!((70..=100).contains(&known.coverage()), "{kind:?}: {} of 100", known.coverage());
+        assert!(known.error() <= 40, "{kind:?}: {} %", known.error());
+    }
+}
+
+#[test]
+fn looking_ahead_puts_more_checkpoints_between_items() {
+    let share = |looks_ahead| {
+        let packed = packed(1_000_000, looks_ahead);
+        packed.between_items * 100 / (packed.between_items + packed.within_item)
+    };
+    assert_eq!(share(false), 0, "who does not look ahead meets L2 in the middle");
+    assert!(share(true) >= 60, "{} %", share(true));
+}
+
+#[test]
+fn the_page_shows_what_was_measured() {
+    page::assert_shown();
+}

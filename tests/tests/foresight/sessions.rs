@@ -1,0 +1,70 @@
+//! Simulated sessions: what each response adds, drawn from a seed. Real tool results are small mostly and huge now and
+//! then, and work goes in phases: reading, changing, testing.
+
+use testkit::night::Dice;
+
+/// How a session's window grows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// One piece after another of nearly the same size.
+    Even,
+    /// Phases of reading, changing and testing.
+    Phases,
+    /// The same, with a large file or log in one of thirty responses.
+    Giants,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 3] = [Kind::Even, Kind::Phases, Kind::Giants];
+
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Kind::Even => "even: each response adds 2.4k to 5.4k",
+            Kind::Phases => "phases of reading (6k), changing (0.9k) and testing (2.5k)",
+            Kind::Giants => "the same phases, and 20k to 60k at once in one response of thirty",
+        }
+    }
+}
+
+/// The fill after each response, until the window is full.
+pub(crate) fn fills(kind: Kind, seed: u64, window: u64) -> Vec<u64> {
+    let dice = Dice::new(seed);
+    let mut fills = vec![18_000 + dice.number("begin", 12_000)];
+    let (mut phase, mut left) = (0, 0);
+    while *fills.last().expect("one") < window {
+        let place = fills.len();
+        if left == 0 {
+            phase = dice.number(&format!("phase {place}"), 3);
+            left = 3 + dice.number(&format!("length {place}"), 10);
+        }
+        left -= 1;
+        let (median, spread) = match (kind, phase) {
+            (Kind::Even, _) => (3_600.0, 0.2),
+            (_, 0) => (6_000.0, 0.9),
+            (_, 1) => (900.0, 0.6),
+            _ => (2_500.0, 0.9),
+        };
+        let giant = matches!(kind, Kind::Giants) && dice.number(&format!("giant {place}"), 30) == 0;
+        let added = if giant {
+            20_000 + dice.number(&format!("size {place}"), 40_000)
+        } else {
+            (median * (spread * normal(dice, &format!("normal {place}"))).exp()) as u64
+        };
+        fills.push(fills.last().expect("one") + added);
+    }
+    fills
+}
+
+/// What the items of a list take, in tokens: most are small, some large.
+pub(crate) fn items(seed: u64, number: usize) -> Vec<u64> {
+    let dice = Dice::new(seed);
+    (0..number)
+        .map(|place| (90_000.0 * (0.7 * normal(dice, &format!("item {place}"))).exp()) as u64)
+        .collect()
+}
+
+/// A normal deviate: twelve even throws have variance one.
+fn normal(dice: Dice, name: &str) -> f64 {
+    let throws = (0..12).map(|throw| dice.number(&format!("{name} {throw}"), 1_000_000) as f64 / 1e6);
+    throws.sum::<f64>() - 6.0
+}
