@@ -76,7 +76,16 @@ fn json(project: &Project, record: Option<&SessionRecord>) -> String {
 }
 
 fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -> String {
-    let view = View {
+    view(project, state, record).lines().join("\n")
+}
+
+/// Where a run stands, and why, in one sentence.
+pub(crate) fn standing(project: &Project, state: &RunState) -> String {
+    words::standing(&view(project, state, None))
+}
+
+fn view<'a>(project: &Project, state: &'a RunState, record: Option<&SessionRecord>) -> View<'a> {
+    View {
         state,
         percent: record.and_then(|record| record.percent),
         at_work: is_at_work(project),
@@ -84,8 +93,7 @@ fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -
         journal: project.relative(&project.journal()),
         now: clock::now(),
         width: width(),
-    };
-    view.lines().join("\n")
+    }
 }
 
 /// The client of the present session, where it lives: also one whose `plimsoll run` has died.

@@ -1,0 +1,210 @@
+//! From the turn logs to the load lines, and to what filled the windows.
+
+use super::night::{At, Filling, Large, Mark, Moment, Part, Point};
+use super::words::{Cleaner, Words};
+use crate::export::asked;
+use flows::turns::{Body, Recorded};
+use session::log_line::{Kind, MAIN};
+use session::turn::ToolCall;
+use std::collections::BTreeMap;
+use store::clock;
+
+/// About so many bytes are a token.
+const BYTES_A_TOKEN: u64 = 4;
+/// So many of the largest results are named.
+const NAMED: usize = 5;
+/// So many points of all load lines are drawn: more could not be seen.
+pub(super) const POINTS: usize = 4_000;
+
+/// What the logs of the run's sessions come to.
+pub(super) struct Fill<'a> {
+    cleaner: &'a Cleaner,
+    parts: BTreeMap<(bool, Words), Part>,
+    largest: Vec<Large>,
+    sessions: usize,
+}
+
+/// One session's log on its way through its records.
+#[derive(Default)]
+pub(super) struct Session {
+    /// Tokens that were sent, by time: a piece for each conversation.
+    sent: Vec<Vec<(At, u64)>>,
+    compactions: Vec<At>,
+    /// Bytes that stood before the first answer.
+    before: u64,
+    has_answered: bool,
+}
+
+impl<'a> Fill<'a> {
+    pub(super) fn new(cleaner: &'a Cleaner) -> Fill<'a> {
+        Fill { cleaner, parts: BTreeMap::new(), largest: Vec::new(), sessions: 0 }
+    }
+
+    /// Takes a record of a session. Subagents have windows of their own.
+    pub(super) fn take(&mut self, session: &mut Session, record: &Recorded) {
+        if record.header.stream != MAIN {
+            return;
+        }
+        let text = |name: &str| match &record.body {
+            Body::Event(fields) => fields.get(name).and_then(serde_json::Value::as_str).map_or(0, str::len),
+            _ => 0,
+        } as u64;
+        match record.header.kind {
+            Kind::Prompt => {
+                session.add(text("text"));
+                self.add("prompts", text("text") / BYTES_A_TOKEN);
+            }
+            Kind::Context => {
+                session.add(text("text"));
+                self.add("what hooks and the client told it", text("text") / BYTES_A_TOKEN);
+            }
+            Kind::Compaction => session.compacted(clock::parse(&record.header.at)),
+            Kind::Turn => self.turn(session, record),
+            _ => {}
+        }
+    }
+
+    fn turn(&mut self, session: &mut Session, record: &Recorded) {
+        let usage = record.header.usage.unwrap_or_default();
+        if usage.sent() > 0 {
+            if !session.has_answered {
+                self.sessions += 1;
+                let known = session.before / BYTES_A_TOKEN;
+                self.add(
+                    "the client's own (instructions, tools, memory files)",
+                    usage.sent().saturating_sub(known),
+                );
+            }
+            session.answered(clock::parse(&record.header.at), usage.sent());
+            self.add("the model's own words and thoughts", usage.output);
+        }
+        for call in record.turn().map(session::Turn::tool_calls).unwrap_or_default() {
+            self.call(record, call);
+        }
+    }
+
+    fn call(&mut self, record: &Recorded, call: &ToolCall) {
+        let tokens = call.result_text().len() as u64 / BYTES_A_TOKEN;
+        let part = self.part(true, &call.name);
+        part.tokens += tokens;
+        part.calls += 1;
+        part.failed += u64::from(!call.is_ok());
+        if self.largest.len() < NAMED || self.largest.last().is_some_and(|least| least.tokens < tokens) {
+            let large = Large {
+                tool: self.cleaner.line(&call.name, 60),
+                asked: self.cleaner.line(&asked(&call.args), 160),
+                tokens,
+                turn: self.cleaner.line(&record.name(), 40),
+            };
+            let place = self.largest.partition_point(|known| known.tokens >= tokens);
+            self.largest.insert(place, large);
+            self.largest.truncate(NAMED);
+        }
+    }
+
+    fn add(&mut self, name: &str, tokens: u64) {
+        self.part(false, name).tokens += tokens;
+    }
+
+    fn part(&mut self, is_tool: bool, name: &str) -> &mut Part {
+        let name = self.cleaner.line(name, 60);
+        let empty = Part { name: name.clone(), is_tool, tokens: 0, calls: 0, failed: 0 };
+        self.parts.entry((is_tool, name)).or_insert(empty)
+    }
+
+    /// All of it, largest first.
+    pub(super) fn filling(self) -> Filling {
+        let mut parts: Vec<Part> =
+            self.parts.into_values().filter(|part| part.tokens + part.calls > 0).collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.tokens));
+        let largest = self.largest.into_iter().filter(|large| large.tokens > 0).collect();
+        Filling { parts, largest, sessions: self.sessions }
+    }
+}
+
+impl Session {
+    fn add(&mut self, bytes: u64) {
+        self.before += bytes;
+    }
+
+    fn compacted(&mut self, at: Option<At>) {
+        self.compactions.extend(at);
+        self.sent.push(Vec::new());
+    }
+
+    fn answered(&mut self, at: Option<At>, sent: u64) {
+        self.has_answered = true;
+        if self.sent.is_empty() {
+            self.sent.push(Vec::new());
+        }
+        let piece = self.sent.last_mut().into_iter();
+        piece.zip(at).for_each(|(piece, at)| piece.push((at, sent)));
+    }
+
+    /// The load line in a window, of at most about so many points.
+    pub(super) fn trace(&self, window: u64, most: usize) -> Vec<Vec<Point>> {
+        let share = |sent: u64| sent as f64 * 100.0 / window.max(1) as f64;
+        let all: usize = self.sent.iter().map(Vec::len).sum();
+        let pieces = self.sent.iter().filter(|piece| !piece.is_empty());
+        pieces
+            .map(|piece| {
+                let points: Vec<Point> =
+                    piece.iter().map(|(at, sent)| Point { at: *at, percent: share(*sent) }).collect();
+                thinned(points, most * piece.len() / all.max(1))
+            })
+            .collect()
+    }
+
+    /// The compactions, where the load line had come by then.
+    pub(super) fn compactions(&self, window: Option<u64>, cleaner: &Cleaner) -> Vec<Moment> {
+        let before = |at: &At| {
+            let sent = self.sent.iter().flatten().filter(|(then, _)| then <= at).next_back();
+            sent.zip(window).map(|((_, sent), window)| *sent as f64 * 100.0 / window.max(1) as f64)
+        };
+        let moment = |at: &At| Moment {
+            at: *at,
+            what: Mark::Compaction,
+            percent: before(at),
+            words: cleaner.line("the client compacted the conversation", 80),
+        };
+        self.compactions.iter().map(moment).collect()
+    }
+}
+
+/// Of each stretch the lowest and the highest point, in their order, so that no peak is lost.
+fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
+    let stretches = (most / 2).max(1);
+    if points.len() <= stretches * 2 {
+        return points;
+    }
+    let length = points.len().div_ceil(stretches);
+    let mut kept = Vec::with_capacity(stretches * 2);
+    for stretch in points.chunks(length) {
+        let by = |one: &&Point, other: &&Point| one.percent.total_cmp(&other.percent);
+        let ends = stretch.iter().min_by(by).zip(stretch.iter().max_by(by));
+        if let Some((low, high)) = ends {
+            let (first, second) = if low.at <= high.at { (low, high) } else { (high, low) };
+            kept.push(*first);
+            kept.extend((first != second).then_some(*second));
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thinned_line_keeps_its_peaks() {
+        let at = |second: u64| clock::at(1_700_000_000 + second).unwrap();
+        let percent = |second: u64| if second == 777 { 91.0 } else { (second % 50) as f64 };
+        let line: Vec<Point> =
+            (0..2_000).map(|second| Point { at: at(second), percent: percent(second) }).collect();
+        let kept = thinned(line.clone(), 100);
+        assert!(kept.len() <= 100, "{}", kept.len());
+        assert!(kept.iter().any(|point| point.percent == 91.0));
+        assert!(kept.windows(2).all(|pair| pair[0].at < pair[1].at));
+        assert_eq!(thinned(line[..90].to_vec(), 100).len(), 90);
+    }
+}
