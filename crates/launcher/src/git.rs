@@ -144,7 +144,7 @@ pub fn head(folder: &Path) -> Option<String> {
 /// A commit, as the log has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
-    /// The beginning of its id.
+    /// Its id.
     pub id: String,
     /// When it was committed, in seconds since 1970.
     pub at: i64,
@@ -158,7 +158,7 @@ const LOGGED: &str = "-n5000";
 /// The commits that HEAD has since a moment (RFC 3339), oldest first; none outside git.
 pub fn log_since(folder: &Path, since: &str) -> Vec<Logged> {
     let since = format!("--since={since}");
-    let form = "--format=%h%x1f%ct%x1f%s";
+    let form = "--format=%H%x1f%ct%x1f%s";
     let outcome = git(folder, &["log", LOGGED, "--no-color", "--no-show-signature", &since, form, "--"]);
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let mut commits: Vec<Logged> = output.lines().filter_map(logged).collect();

@@ -1,7 +1,7 @@
 //! From the turn logs to the load lines, and to what filled the windows.
 
 use super::night::{At, Filling, Large, Mark, Moment, Part, Point};
-use super::words::{Cleaner, Words};
+use super::words::Cleaner;
 use crate::export::asked;
 use flows::turns::{Body, Recorded};
 use session::log_line::{Kind, MAIN};
@@ -13,13 +13,21 @@ use store::clock;
 const BYTES_A_TOKEN: u64 = 4;
 /// So many of the largest results are named.
 const NAMED: usize = 5;
+/// Smaller ones are not worth naming.
+const LARGE: u64 = 500;
+/// What is no tool's result.
+const PROMPTS: &str = "prompts";
+const TOLD: &str = "what hooks and the client told it";
+const CLIENTS: &str = "the client's own (instructions, tools, memory files)";
+const MODELS: &str = "the model's own words and thoughts";
+const UNEXPLAINED: &str = "not told apart (images, reminders, rough estimates)";
 /// So many points of all load lines are drawn: more could not be seen.
 pub(super) const POINTS: usize = 4_000;
 
 /// What the logs of the run's sessions come to.
 pub(super) struct Fill<'a> {
     cleaner: &'a Cleaner,
-    parts: BTreeMap<(bool, Words), Part>,
+    parts: BTreeMap<(bool, String), Part>,
     largest: Vec<Large>,
     sessions: usize,
 }
@@ -30,9 +38,14 @@ pub(super) struct Session {
     /// Tokens that were sent, by time: a piece for each conversation.
     sent: Vec<Vec<(At, u64)>>,
     compactions: Vec<At>,
-    /// Bytes that stood before the first answer.
-    before: u64,
+    /// What has come in by our estimate: before the first answer, since then in this conversation.
+    known: u64,
     has_answered: bool,
+    /// What the first request of this conversation held; what the last one held more, and how much of that is known.
+    first: Option<u64>,
+    grown: u64,
+    explained: u64,
+    unexplained: u64,
 }
 
 impl<'a> Fill<'a> {
@@ -50,14 +63,8 @@ impl<'a> Fill<'a> {
             _ => 0,
         } as u64;
         match record.header.kind {
-            Kind::Prompt => {
-                session.add(text("text"));
-                self.add("prompts", text("text") / BYTES_A_TOKEN);
-            }
-            Kind::Context => {
-                session.add(text("text"));
-                self.add("what hooks and the client told it", text("text") / BYTES_A_TOKEN);
-            }
+            Kind::Prompt => self.came_in(session, PROMPTS, text("text") / BYTES_A_TOKEN),
+            Kind::Context => self.came_in(session, TOLD, text("text") / BYTES_A_TOKEN),
             Kind::Compaction => session.compacted(clock::parse(&record.header.at)),
             Kind::Turn => self.turn(session, record),
             _ => {}
@@ -69,21 +76,29 @@ impl<'a> Fill<'a> {
         if usage.sent() > 0 {
             if !session.has_answered {
                 self.sessions += 1;
-                let known = session.before / BYTES_A_TOKEN;
-                self.add(
-                    "the client's own (instructions, tools, memory files)",
-                    usage.sent().saturating_sub(known),
-                );
+                self.add(CLIENTS, usage.sent().saturating_sub(session.known));
             }
             session.answered(clock::parse(&record.header.at), usage.sent());
-            self.add("the model's own words and thoughts", usage.output);
+            self.came_in(session, MODELS, usage.output);
         }
         for call in record.turn().map(session::Turn::tool_calls).unwrap_or_default() {
-            self.call(record, call);
+            session.known += self.call(record, call);
         }
     }
 
-    fn call(&mut self, record: &Recorded, call: &ToolCall) {
+    fn came_in(&mut self, session: &mut Session, name: &str, tokens: u64) {
+        session.known += tokens;
+        self.add(name, tokens);
+    }
+
+    /// A session's log is read to its end.
+    pub(super) fn end(&mut self, mut session: Session) {
+        session.settle();
+        self.add(UNEXPLAINED, session.unexplained);
+    }
+
+    /// Answers about how many tokens its result took.
+    fn call(&mut self, record: &Recorded, call: &ToolCall) -> u64 {
         let tokens = call.result_text().len() as u64 / BYTES_A_TOKEN;
         let part = self.part(true, &call.name);
         part.tokens += tokens;
@@ -100,6 +115,7 @@ impl<'a> Fill<'a> {
             self.largest.insert(place, large);
             self.largest.truncate(NAMED);
         }
+        tokens
     }
 
     fn add(&mut self, name: &str, tokens: u64) {
@@ -107,9 +123,9 @@ impl<'a> Fill<'a> {
     }
 
     fn part(&mut self, is_tool: bool, name: &str) -> &mut Part {
-        let name = self.cleaner.line(name, 60);
-        let empty = Part { name: name.clone(), is_tool, tokens: 0, calls: 0, failed: 0 };
-        self.parts.entry((is_tool, name)).or_insert(empty)
+        let cleaner = self.cleaner;
+        let empty = || Part { name: cleaner.line(name, 60), is_tool, tokens: 0, calls: 0, failed: 0 };
+        self.parts.entry((is_tool, name.to_owned())).or_insert_with(empty)
     }
 
     /// All of it, largest first.
@@ -117,23 +133,31 @@ impl<'a> Fill<'a> {
         let mut parts: Vec<Part> =
             self.parts.into_values().filter(|part| part.tokens + part.calls > 0).collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.tokens));
-        let largest = self.largest.into_iter().filter(|large| large.tokens > 0).collect();
+        let largest = self.largest.into_iter().filter(|large| large.tokens >= LARGE).collect();
         Filling { parts, largest, sessions: self.sessions }
     }
 }
 
 impl Session {
-    fn add(&mut self, bytes: u64) {
-        self.before += bytes;
+    /// What the conversation has grown by, and nobody can say whence: our estimates are rough, and the client adds
+    /// what it does not write down.
+    fn settle(&mut self) {
+        self.unexplained += self.grown.saturating_sub(self.explained);
+        (self.first, self.grown, self.explained) = (None, 0, 0);
     }
 
     fn compacted(&mut self, at: Option<At>) {
+        self.settle();
         self.compactions.extend(at);
         self.sent.push(Vec::new());
     }
 
     fn answered(&mut self, at: Option<At>, sent: u64) {
         self.has_answered = true;
+        match self.first {
+            None => (self.first, self.known) = (Some(sent), 0),
+            Some(first) => (self.grown, self.explained) = (sent.saturating_sub(first), self.known),
+        }
         if self.sent.is_empty() {
             self.sent.push(Vec::new());
         }

@@ -41,6 +41,7 @@ pub(super) fn gather(
     let mut sittings = sittings::sittings(&entries);
     let mut moments = moments::moments(&entries);
     let filling = read_turns(project, &mut sittings, &mut moments, cleaner)?;
+    moments.extend(sittings.iter().filter_map(|sitting| moments::end(sitting, cleaner)));
     moments.sort_by_key(|moment| moment.at);
     place(&mut moments, &sittings);
     assign(&mut sittings, commits(project, state, cleaner));
@@ -52,10 +53,11 @@ pub(super) fn gather(
         objective: cleaner.line(&state.objective, 400),
         run_id: cleaner.line(&state.run_id, 60),
         status: state.status,
-        standing: cleaner.line(&standing(project, state), 600),
+        standing: cleaner.line(why(state, &standing(project, state)), 600),
         started: moment(Some(&state.started_at)),
         ended: moment(state.ended_at.as_deref()).filter(|_| is_over),
         looked: clock::now(),
+        counted: state.iteration,
         max_sessions: state.max_iterations,
         items: items::items(state, &sittings, cleaner),
         pauses: pauses::pauses(&entries, state.status == session::Status::Paused),
@@ -75,6 +77,12 @@ pub(super) fn gather(
         with_handoff(&mut report, cleaner);
     }
     Ok(report)
+}
+
+/// What follows the word for an end, which the page has in its own words.
+fn why<'a>(state: &RunState, standing: &'a str) -> &'a str {
+    let behind = standing.split_once(": ").filter(|_| state.status.is_over());
+    behind.map_or(standing, |(_, why)| why)
 }
 
 fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {
@@ -108,8 +116,9 @@ fn read_turns(
     let points = POINTS / sittings.len().max(1);
     for sitting in sittings {
         let Some(id) = sitting.session_id.clone() else { continue };
-        let window = sessions::load(project, &id).reading.and_then(|reading| reading.window);
-        sitting.window = window.map(|window| window.tokens);
+        let record = sessions::load(project, &id);
+        sitting.head = record.head_at_start;
+        sitting.window = record.reading.and_then(|reading| reading.window).map(|window| window.tokens);
         let Some(log) = TurnLog::of(project, &id).filter(TurnLog::exists) else { continue };
         let mut session = Session::default();
         for record in turns::forwards(&log)? {
@@ -119,6 +128,7 @@ fn read_turns(
             sitting.trace = session.trace(window, points);
         }
         moments.extend(session.compactions(sitting.window, cleaner));
+        fill.end(session);
     }
     Ok(fill.filling())
 }
@@ -140,7 +150,7 @@ fn place(moments: &mut [Moment], sittings: &[Sitting]) {
 fn commits(project: &Project, state: &RunState, cleaner: &Cleaner) -> Vec<Commit> {
     let commit = |commit: launcher::git::Logged| {
         let at = u64::try_from(commit.at).ok().and_then(clock::at)?;
-        Some(Commit { id: cleaner.line(&commit.id, 16), subject: cleaner.line(&commit.subject, 120), at })
+        Some(Commit { id: commit.id, subject: cleaner.line(&commit.subject, 120), at })
     };
     launcher::git::log_since(project.root(), &state.started_at).into_iter().filter_map(commit).collect()
 }
@@ -152,7 +162,8 @@ fn assign(sittings: &mut [Sitting], commits: Vec<Commit>) {
         let at = commit.at.timestamp();
         let is_within = |sitting: &&mut Sitting| {
             let end = second(sitting.judged.or(sitting.ended)).unwrap_or(i64::MAX);
-            second(sitting.began).is_some_and(|began| began <= at) && at <= end
+            let was_there = sitting.head.as_ref() == Some(&commit.id);
+            second(sitting.began).is_some_and(|began| began <= at) && at <= end && !was_there
         };
         if let Some(sitting) = sittings.iter_mut().find(is_within) {
             sitting.commits.push(commit);

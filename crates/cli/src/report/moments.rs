@@ -1,11 +1,13 @@
 //! From the journal to what is marked on the load line.
 
-use super::entry::Entry;
-use super::night::{Levels, Mark, Moment};
+use super::entry::{Entry, FACT};
+use super::night::{Levels, Mark, Moment, Sitting};
+use super::troubles::BROKEN;
+use super::words::Cleaner;
 use serde_json::from_value;
 use session::level::{CeilingAction, Marks};
 
-/// The marks of the journal: checkpoints, ends, refusals, the breaker. Compactions are the turn log's.
+/// The marks of the journal: checkpoints, refusals, the breaker. Compactions are the turn log's.
 pub(super) fn moments(entries: &[Entry<'_>]) -> Vec<Moment> {
     entries.iter().filter_map(moment).collect()
 }
@@ -31,13 +33,21 @@ fn moment(entry: &Entry<'_>) -> Option<Moment> {
 
 fn verdict(entry: &Entry<'_>, of: &str) -> Option<(Mark, String)> {
     let (kind, what, why) = entry.marker();
-    if kind == "RALPH_CONTINUE" && what == "refused" {
-        return Some((Mark::Refused, format!("{of}promise refused: {why}")));
-    }
-    let (ending, _) = entry.ending()?;
-    let is_good = matches!(ending, "completed" | "hook_stopped");
-    let mark = if is_good { Mark::End } else { Mark::BadEnd };
-    Some((mark, format!("{of}ended ({})", ending.replace('_', " "))))
+    let is_refusal = kind == "RALPH_CONTINUE" && what == "refused";
+    is_refusal.then(|| (Mark::Refused, format!("{of}promise refused: {why}")))
+}
+
+/// The end of a session, where its load line ends.
+pub(super) fn end(sitting: &Sitting, cleaner: &Cleaner) -> Option<Moment> {
+    let ending = sitting.ending.as_deref()?;
+    let is_good = !BROKEN.contains(&ending);
+    let words = format!("session {} ended ({})", sitting.iteration, ending.replace('_', " "));
+    Some(Moment {
+        at: sitting.ended.or(sitting.judged)?,
+        what: if is_good { Mark::End } else { Mark::BadEnd },
+        percent: None,
+        words: cleaner.line(&words, FACT),
+    })
 }
 
 /// Where the levels lay at last, as far as a decision has written them down.

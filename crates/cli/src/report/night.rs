@@ -21,6 +21,8 @@ pub(crate) struct Report {
     pub(crate) ended: Option<At>,
     /// When this was looked up; nothing that is known is later.
     pub(crate) looked: At,
+    /// Of its sessions so many count; those that a limit ended do not.
+    pub(crate) counted: u32,
     pub(crate) max_sessions: u32,
     pub(crate) items: Vec<Item>,
     pub(crate) sittings: Vec<Sitting>,
@@ -67,7 +69,8 @@ pub(crate) enum Fate {
 /// A commit of the time of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Commit {
-    pub(crate) id: Words,
+    /// The whole of it.
+    pub(crate) id: String,
     pub(crate) subject: Words,
     pub(crate) at: At,
 }
@@ -96,6 +99,8 @@ pub(crate) struct Sitting {
     pub(crate) window: Option<u64>,
     /// Its load line: a piece for each conversation between two compactions.
     pub(crate) trace: Vec<Vec<Point>>,
+    /// HEAD when it began.
+    pub(crate) head: Option<String>,
     pub(crate) commits: Vec<Commit>,
 }
 

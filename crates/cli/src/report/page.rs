@@ -106,7 +106,8 @@ fn dollars(usd: f64) -> String {
 fn duration(seconds: i64) -> String {
     match seconds {
         ..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", (seconds + 30) / 60),
+        120..3_600 => format!("{} min", seconds / 60),
+        _ if seconds % 3_600 < 60 => format!("{} h", seconds / 3_600),
         _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn troubles(entries: &[Entry<'_>]) -> Vec<Trouble> {
 type Told = (&'static str, Words, Vec<Words>);
 
 /// Endings of sessions that a person should know of.
-const BROKEN: [&str; 6] = ["window_full", "client_limit", "silent", "crashed", "failed", "fatal"];
+pub(super) const BROKEN: [&str; 6] = ["window_full", "client_limit", "silent", "crashed", "failed", "fatal"];
 
 fn of(entry: &Entry<'_>) -> Vec<Told> {
     let fact = |name: &str| entry.words(name).unwrap_or_else(|| entry.line("?"));

@@ -106,5 +106,11 @@ fn load(project: &Project, id: &str) -> Result<RunState, NoRun> {
     let Some(bytes) = disk::read(&path)? else { return Err(NoRun::NoState { id: one_line(id), path }) };
     let document = session::text::json_value(&String::from_utf8_lossy(&bytes));
     let corrupt = |why: String| StoreError::Corrupt { path: path.clone(), why, aside: String::new() };
-    RunState::from_document(&document).map_err(|error| NoRun::Store(corrupt(error.to_string())))
+    let state = RunState::from_document(&document).map_err(|error| corrupt(error.to_string()))?;
+    // What is no state at all may read as an empty one.
+    if state.run_id == id {
+        Ok(state)
+    } else {
+        Err(corrupt("it is not the state of this run".to_owned()).into())
+    }
 }

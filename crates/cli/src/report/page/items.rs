@@ -83,9 +83,9 @@ fn commits(page: &mut Page, commits: &[Commit]) {
     }
     page.add("<ul class=\"commits\">");
     for commit in commits.iter().take(COMMITS) {
-        page.add("<li><code>");
-        page.say(&commit.id);
-        page.add("</code> ");
+        page.add("<li>");
+        page.element("code", "", &commit.id.chars().take(8).collect::<String>());
+        page.add(" ");
         page.say(&commit.subject);
         page.add("</li>");
     }

@@ -201,9 +201,8 @@ fn outline(scale: &Scale, piece: &[Point], from: Option<At>, to: Option<At>) -> 
         path += &format!("L{:.1} {:.1}", x(point.at), Scale::y(point.percent));
     }
     // It stays as full as it was until it ends.
-    if let Some((last, point)) = last.zip(piece.last()) {
+    if let Some(last) = last {
         path += &format!("H{:.1}V{HEIGHT}", x(last));
-        path += if point.at == last { "" } else { "" };
     }
     path
 }

@@ -1,7 +1,8 @@
 //! The first screen: did it end well, what is done, what it cost, what to do now.
 
 use super::{Page, day_and_time, dollars, duration};
-use crate::report::night::{Fate, Report, Step};
+use crate::report::night::{At, Fate, Report, Step};
+use chrono::Local;
 use session::Status;
 use session::text::{counted, tokens};
 
@@ -29,7 +30,7 @@ pub(super) fn render(page: &mut Page, report: &Report) {
 fn when(page: &mut Page, report: &Report) {
     let from = report.started.map_or("not recorded".to_owned(), day_and_time);
     let to = match report.ended {
-        Some(ended) => format!("{} – {}", from, day_and_time(ended)),
+        Some(ended) => format!("{from} – {}", until(report, ended)),
         None if report.status.is_over() => format!("{from} – not recorded"),
         None if report.status == Status::Paused => {
             format!("{from} – as of {}, not over yet", day_and_time(report.looked))
@@ -38,6 +39,15 @@ fn when(page: &mut Page, report: &Report) {
     };
     page.element("p", "when", &to);
     page.add("\n");
+}
+
+/// On the day on which it began the clock is enough.
+fn until(report: &Report, ended: At) -> String {
+    let day = |at: At| at.with_timezone(&Local).date_naive();
+    match report.started.filter(|started| day(*started) == day(ended)) {
+        Some(_) => ended.with_timezone(&Local).format("%H:%M").to_string(),
+        None => day_and_time(ended),
+    }
 }
 
 /// Colour, sign and word: each of them tells it alone.
@@ -125,10 +135,13 @@ fn time(page: &mut Page, report: &Report) {
 fn sessions(page: &mut Page, report: &Report) {
     let checkpoints = report.handoffs.len();
     let pauses = report.pauses.len();
-    let mut notes = vec![format!("of at most {}", report.max_sessions)];
+    let all = report.sittings.len();
+    let counting =
+        if report.counted as usize == all { String::new() } else { format!("{} count, ", report.counted) };
+    let mut notes = vec![format!("{counting}of at most {}", report.max_sessions)];
     notes.extend((checkpoints > 0).then(|| counted(checkpoints, "handoff")));
     notes.extend((pauses > 0).then(|| counted(pauses, "pause")));
-    figure(page, "Sessions", &report.sittings.len().to_string(), &notes.join(" · "));
+    figure(page, "Sessions", &all.to_string(), &notes.join(" · "));
 }
 
 fn steps(page: &mut Page, steps: &[Step]) {
