@@ -97,7 +97,7 @@ fn view<'a>(project: &Project, state: &'a RunState, record: Option<&SessionRecor
 }
 
 /// The client of the present session, where it lives: also one whose `plimsoll run` has died.
-fn living_client(state: &RunState) -> Option<u32> {
+pub(crate) fn living_client(state: &RunState) -> Option<u32> {
     let record = &state.iteration_record;
     let known = record.pid.zip(record.process_started).map(|(pid, started)| Identity { pid, started });
     known.filter(|known| is_alive(*known)).map(|known| known.pid)

@@ -57,7 +57,7 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
             "5 h 33 min in sessions · 1 h 40 min paused",
             "What to do now",
             "plimsoll run --resume --reset-breaker",
-            "1 item set aside",
+            "Set aside: 1 item (“Replace the calendar library”)",
             "The load line",
         ],
     );

@@ -5,14 +5,14 @@ use super::filling::{Fill, POINTS, Session};
 use super::next::{Scene, steps, with_handoff};
 use super::night::{At, Commit, Cost, Filling, Line, Moment, Report, Sitting};
 use super::which::Chosen;
-use super::words::{Cleaner, Words};
+use super::words::Cleaner;
 use super::{handoffs, items, moments, pauses, sittings, troubles};
 use crate::log::{Teller, entries};
-use crate::status::{is_at_work, standing};
+use crate::status::{is_at_work, living_client, standing};
 use flows::capture::{self, Patience};
 use flows::measure::{Question, marks};
 use flows::turns;
-use session::RunState;
+use session::{RunState, Status};
 use std::path::Path;
 use store::{Project, StoreError, TurnLog, clock, config, sessions};
 
@@ -24,59 +24,95 @@ pub(super) fn gather(
     folder: Option<&Path>,
 ) -> Result<Report, StoreError> {
     let state = &chosen.state;
-    let mut gaps: Vec<Words> = Vec::new();
+    let mut gaps = Vec::new();
     if let Err(error) = capture::sync(project, Patience::PERSON) {
-        gaps.push(cleaner.line(&format!("The newest turns may be missing: {error}"), 300));
+        gaps.push(format!("The newest turns may be missing: {error}"));
     }
     let journal = entries(project)?;
     let entries = Entry::of_run(&journal, &state.run_id, cleaner);
     if entries.is_empty() {
         gaps.push(
-            cleaner.line(
-                "The journal has nothing of this run: sessions, pauses and troubles are not known.",
-                300,
-            ),
+            "The journal has nothing of this run: sessions, pauses and troubles are not known.".to_owned(),
         );
     }
-    let mut sittings = sittings::sittings(&entries);
-    let mut moments = moments::moments(&entries);
-    let filling = read_turns(project, &mut sittings, &mut moments, cleaner)?;
-    moments.extend(sittings.iter().filter_map(|sitting| moments::end(sitting, cleaner)));
-    moments.sort_by_key(|moment| moment.at);
-    place(&mut moments, &sittings);
-    assign(&mut sittings, commits(project, state, cleaner));
-    let (lines, lines_left_out) = lines(&entries);
-    let moment = |stamp: Option<&str>| stamp.and_then(clock::parse);
-    let is_over = state.status.is_over();
+    let told = Told::of(project, state, &entries, cleaner)?;
     let mut report = Report {
+        gaps: gaps.iter().map(|gap| cleaner.line(gap, 300)).collect(),
+        items: items::items(state, &told.sittings, cleaner),
+        pauses: pauses::pauses(&entries, state.status == Status::Paused),
+        troubles: troubles::troubles(&entries),
+        levels: moments::levels(&entries).or_else(|| reckoned_levels(project, &told.sittings)),
+        handoffs: handoffs::handoffs(project, state, &entries, folder),
+        steps: steps(&scene(project, chosen), cleaner),
+        ..bare(project, chosen, told, lines(&entries), cleaner)
+    };
+    if chosen.is_present {
+        with_handoff(&mut report, cleaner);
+    }
+    Ok(report)
+}
+
+/// What the state alone tells, with the sessions and the log.
+fn bare(
+    project: &Project,
+    chosen: &Chosen,
+    told: Told,
+    (lines, lines_left_out): (Vec<Line>, usize),
+    cleaner: &Cleaner,
+) -> Report {
+    let state = &chosen.state;
+    let moment = |stamp: Option<&str>| stamp.and_then(clock::parse);
+    Report {
         name: cleaner.line(&state.task_name, 80),
         objective: cleaner.line(&state.objective, 400),
         run_id: cleaner.line(&state.run_id, 60),
         status: state.status,
         standing: cleaner.line(why(state, &standing(project, state)), 600),
         started: moment(Some(&state.started_at)),
-        ended: moment(state.ended_at.as_deref()).filter(|_| is_over),
+        ended: moment(state.ended_at.as_deref()).filter(|_| state.status.is_over()),
+        is_live: chosen.is_present && (is_at_work(project) || living_client(state).is_some()),
         looked: clock::now(),
         counted: state.iteration,
         max_sessions: state.max_iterations,
-        items: items::items(state, &sittings, cleaner),
-        pauses: pauses::pauses(&entries, state.status == session::Status::Paused),
-        moments,
-        troubles: troubles::troubles(&entries),
-        levels: moments::levels(&entries).or_else(|| reckoned_levels(project, &sittings)),
         cost: cost(state),
-        filling,
-        handoffs: handoffs::handoffs(project, state, &entries, folder),
-        steps: steps(&scene(project, chosen), cleaner),
+        sittings: told.sittings,
+        moments: told.moments,
+        filling: told.filling,
         lines,
         lines_left_out,
-        gaps,
-        sittings,
-    };
-    if chosen.is_present {
-        with_handoff(&mut report, cleaner);
+        items: Vec::new(),
+        pauses: Vec::new(),
+        troubles: Vec::new(),
+        levels: None,
+        handoffs: Vec::new(),
+        steps: Vec::new(),
+        gaps: Vec::new(),
     }
-    Ok(report)
+}
+
+/// The sessions, what is marked on their load lines, and what filled their windows.
+struct Told {
+    sittings: Vec<Sitting>,
+    moments: Vec<Moment>,
+    filling: Filling,
+}
+
+impl Told {
+    fn of(
+        project: &Project,
+        state: &RunState,
+        entries: &[Entry<'_>],
+        cleaner: &Cleaner,
+    ) -> Result<Told, StoreError> {
+        let mut sittings = sittings::sittings(entries);
+        let mut moments = moments::moments(entries);
+        let filling = read_turns(project, &mut sittings, &mut moments, cleaner)?;
+        moments.extend(sittings.iter().filter_map(|sitting| moments::end(sitting, cleaner)));
+        moments.sort_by_key(|moment| moment.at);
+        place(&mut moments, &sittings);
+        assign(&mut sittings, commits(project, state, cleaner));
+        Ok(Told { sittings, moments, filling })
+    }
 }
 
 /// What follows the word for an end, which the page has in its own words.
@@ -139,8 +175,8 @@ fn place(moments: &mut [Moment], sittings: &[Sitting]) {
         let then = |sitting: &&Sitting| sitting.began.is_some_and(|began| began <= moment.at);
         let sitting = sittings.iter().rfind(then);
         let before = |sitting: &Sitting| {
-            let points = sitting.trace.iter().flatten();
-            points.filter(|point| point.at <= moment.at).last().map(|point| point.percent)
+            let mut points = sitting.trace.iter().flatten();
+            points.rfind(|point| point.at <= moment.at).map(|point| point.percent)
         };
         moment.percent =
             sitting.and_then(|sitting| before(sitting).or_else(|| sitting.peak.map(|peak| peak as f64)));

@@ -175,10 +175,12 @@ fn breaker(state: &RunState) -> Vec<Plain> {
 
 fn set_aside(state: &RunState) -> Option<Plain> {
     let number = state.set_aside.len();
+    let first = state.set_aside.first().map(|item| session::text::clip(item, 80)).unwrap_or_default();
+    let first = if number == 1 { format!(" (“{first}”)") } else { format!(" (“{first}” first)") };
     let them = if number == 1 { "it" } else { "them" };
     (number > 0 && state.status != Status::Cancelled).then(|| {
-        let items = counted(number, "item");
-        step(format!("{items} set aside, for nobody got anywhere: say {them} more plainly in fix_plan.md, or split {them}."), "")
+        let items = counted(number, "item") + &first;
+        step(format!("Set aside: {items}, for nobody got anywhere: say {them} more plainly in fix_plan.md, or split {them}."), "")
     })
 }
 

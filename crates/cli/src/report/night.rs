@@ -19,6 +19,8 @@ pub(crate) struct Report {
     pub(crate) started: Option<At>,
     /// None while it is not over.
     pub(crate) ended: Option<At>,
+    /// True while somebody works at it: a `plimsoll run`, or at least its client.
+    pub(crate) is_live: bool,
     /// When this was looked up; nothing that is known is later.
     pub(crate) looked: At,
     /// Of its sessions so many count; those that a limit ended do not.
@@ -258,7 +260,7 @@ impl Report {
     /// How long a session took; one that is at work, until now.
     pub(crate) fn lasted(&self, sitting: &Sitting) -> Option<i64> {
         let is_last = || self.sittings.last().is_some_and(|last| last.began == sitting.began);
-        let open = || (is_last() && !self.status.is_over()).then_some(self.looked);
+        let open = || (is_last() && self.is_live).then_some(self.looked);
         let end = sitting.ended.or(sitting.judged).or_else(open)?;
         Some((end - sitting.began?).num_seconds().max(0))
     }

@@ -65,6 +65,8 @@ fn verdict(entry: &Entry<'_>) -> Vec<Told> {
     if let Some((word, detail)) = entry.ending().filter(|(word, _)| BROKEN.contains(word)) {
         let words = format!("{}: {}", word.replace('_', " "), detail.unwrap_or("no more is known"));
         told.push(("Session broke off", entry.line(&words), Vec::new()));
+    } else if let Some(error) = entry.words("error") {
+        told.push(("Error", error, Vec::new()));
     }
     told
 }

@@ -75,8 +75,8 @@ fn tone(sitting: &Sitting) -> &'static str {
 
 fn ending(report: &Report, sitting: &Sitting) -> &'static str {
     match sitting.ending.as_deref() {
-        None if report.status.is_over() || sitting.ended.is_some() => "not recorded",
-        None => "at work",
+        None if report.is_live && sitting.ended.is_none() => "at work",
+        None => "not recorded",
         Some("completed") => "its turn was done",
         Some("hook_stopped") => "stopped at a checkpoint",
         Some("window_full") => "window full",
