@@ -87,3 +87,63 @@ impl Night {
         sitting.ticked = ticked;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::words::Cleaner;
+    use serde_json::{Value, json};
+
+    fn line(event: &str, iteration: u64, session: &str, facts: &Value) -> Value {
+        let mut line =
+            json!({"at": "2026-01-06T22:00:00Z", "event": event, "run_id": "r1", "iteration": iteration});
+        if !session.is_empty() {
+            line["session_id"] = json!(session);
+        }
+        line.as_object_mut().unwrap().extend(facts.as_object().unwrap().clone());
+        line
+    }
+
+    #[test]
+    fn what_each_session_used_is_what_the_run_had_used_more() {
+        let none = json!({});
+        let used = |usd: f64, tokens: u64| json!({"cost_usd": usd, "tokens": tokens, "ticked": ["a"]});
+        let journal = [
+            line("planned", 1, "", &json!({"item": "a"})),
+            line("spawned", 1, "s1", &none),
+            line("verdict", 1, "s1", &used(1.0, 100)),
+            // Planned, and killed before it began: none.
+            line("planned", 2, "", &none),
+            line("planned", 2, "", &none),
+            line("spawned", 2, "s2", &none),
+            // Killed: it has no end, and its number comes again.
+            line("planned", 2, "", &json!({"item": "b"})),
+            line("spawned", 2, "s3", &none),
+            // Another session's words are not its own.
+            line("session_end", 2, "s2", &json!({"peak_percent": 99})),
+            line("session_end", 2, "s3", &json!({"peak_percent": 12})),
+            line("verdict", 2, "s3", &used(1.5, 160)),
+            // A deadline in a pause: no session's.
+            line("verdict", 2, "", &json!({"marker": "RALPH_STOP|deadline|"})),
+        ];
+        let cleaner = Cleaner::new().unwrap();
+        let sittings = sittings(&Entry::of_run(&journal, "r1", &cleaner));
+        let told: Vec<_> = sittings
+            .iter()
+            .map(|sitting| {
+                (
+                    sitting.session_id.as_deref().unwrap(),
+                    sitting.tokens,
+                    sitting.peak,
+                    sitting.ended.is_some(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [("s1", Some(100), None, false), ("s2", None, None, false), ("s3", Some(60), Some(12), true)]
+        );
+        assert!((sittings[2].usd.unwrap() - 0.5).abs() < 1e-9);
+        assert_eq!(sittings[2].item.as_ref().unwrap().text(), "b");
+    }
+}
