@@ -17,11 +17,12 @@ use exported::Exported;
 use flows::capture::{self, Patience};
 use flows::turns;
 use redact::{Place, Redactor};
-use secrets::Secrets;
+pub(crate) use secrets::Secrets;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use store::{Durability, Project, StoreError, TurnLog, disk};
+pub(crate) use visible::{asked, visible};
 
 /// What to export, and how.
 #[derive(Debug, Args)]

@@ -17,6 +17,7 @@ mod monitor;
 mod progress;
 mod prompt;
 mod query;
+mod report;
 mod run;
 mod schema;
 mod standard_input;
@@ -25,6 +26,7 @@ mod status;
 mod statusline;
 mod stop;
 mod turns;
+mod web_page;
 mod whole_screen;
 mod whose;
 mod with_context;
@@ -98,6 +100,8 @@ enum Verb {
     Schema,
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
+    /// Write the night as one page: what was done, the load line, what it cost, what to do next
+    Report(report::ReportArguments),
     /// Tell why it last acted: what it did, with the figures behind it
     Explain(explain::ExplainArguments),
     /// Ask state, journal, turns or memory with a jq program
@@ -145,6 +149,7 @@ fn main() -> ExitCode {
         Verb::StatusLine(arguments) => statusline::statusline(&arguments),
         Verb::Schema => schema::schema(),
         Verb::Log(arguments) => log::log(&arguments),
+        Verb::Report(arguments) => report::report(&arguments),
         Verb::Query(arguments) => query::query(&arguments),
         Verb::Turns(arguments) => turns::turns(&arguments),
         Verb::Memory(arguments) => memory::memory(&arguments),

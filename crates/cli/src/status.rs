@@ -80,7 +80,16 @@ fn json(project: &Project, record: Option<&SessionRecord>) -> String {
 }
 
 fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -> String {
-    let view = View {
+    view(project, state, record).lines().join("\n")
+}
+
+/// Where a run stands, and why, in one sentence.
+pub(crate) fn standing(project: &Project, state: &RunState) -> String {
+    words::standing(&view(project, state, None))
+}
+
+fn view<'a>(project: &Project, state: &'a RunState, record: Option<&SessionRecord>) -> View<'a> {
+    View {
         state,
         percent: record.and_then(|record| record.percent),
         checkpoint_in: living_client(state).and(record).and_then(|record| checkpoint_in(project, record)),
@@ -89,8 +98,7 @@ fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -
         journal: project.relative(&project.journal()),
         now: clock::now(),
         width: width(),
-    };
-    view.lines().join("\n")
+    }
 }
 
 /// When the present session's checkpoint is due.
@@ -103,7 +111,7 @@ fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
 }
 
 /// The client of the present session, where it lives: also one whose `plimsoll run` has died.
-fn living_client(state: &RunState) -> Option<u32> {
+pub(crate) fn living_client(state: &RunState) -> Option<u32> {
     let record = &state.iteration_record;
     let known = record.pid.zip(record.process_started).map(|(pid, started)| Identity { pid, started });
     known.filter(|known| is_alive(*known)).map(|known| known.pid)

@@ -472,7 +472,8 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
         project,
         Entry::new("planned")
             .run(Some((run_id, state.iteration)))
-            .fact("resuming", state.iteration_record.resuming),
+            .fact("resuming", state.iteration_record.resuming)
+            .fact("item", state.iteration_record.item.clone()),
     )?;
     keep::journal(project)?;
     Ok(state)

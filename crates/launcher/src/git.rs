@@ -141,6 +141,37 @@ pub fn head(folder: &Path) -> Option<String> {
     outcome.succeeded().then(|| text(&outcome)).filter(|id| !id.is_empty())
 }
 
+/// A commit, as the log has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    /// Its id.
+    pub id: String,
+    /// When it was committed, in seconds since 1970.
+    pub at: i64,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+/// So many commits are asked for.
+const LOGGED: &str = "-n5000";
+
+/// The commits that HEAD has since a moment (RFC 3339), oldest first; none outside git.
+pub fn log_since(folder: &Path, since: &str) -> Vec<Logged> {
+    let since = format!("--since={since}");
+    let form = "--format=%H%x1f%ct%x1f%s";
+    let outcome = git(folder, &["log", LOGGED, "--no-color", "--no-show-signature", &since, form, "--"]);
+    let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let mut commits: Vec<Logged> = output.lines().filter_map(logged).collect();
+    commits.reverse();
+    commits
+}
+
+fn logged(line: &str) -> Option<Logged> {
+    let mut fields = line.splitn(3, '\u{1f}');
+    let (id, at, subject) = (fields.next()?, fields.next()?, fields.next()?);
+    Some(Logged { id: id.to_owned(), at: at.parse().ok()?, subject: subject.to_owned() })
+}
+
 fn git(folder: &Path, arguments: &[&str]) -> Outcome {
     run(asking(folder, arguments), DEADLINE)
 }

@@ -7,9 +7,8 @@ mod secrets;
 mod trajectory;
 mod words;
 
+use plimsoll_tests::browser::browser;
 use serde_json::{Value, json};
-use std::path::Path;
-use std::time::Duration;
 use testkit::world::{Finished, World};
 use testkit::{fixtures, target_dir, workspace_root};
 
@@ -87,23 +86,6 @@ fn judged(world: &World, script: &str, document: &str) -> Value {
     let paths: Vec<String> = [&script, &path].iter().map(|path| path.display().to_string()).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     world.command(python, &paths).run().expect_success().json()
-}
-
-/// A browser, headless, at a place of a page; it may not have complained about anything.
-fn browser(world: &World, options: &[&str], page: &Path, place: &str) -> Finished {
-    let profile = format!("--user-data-dir={}", world.path("browser").display());
-    let usual =
-        ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr"];
-    let address = format!("file://{}{place}", page.display());
-    let all: Vec<&str> = usual.iter().chain(options).copied().chain([profile.as_str(), &address]).collect();
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let chromium =
-        std::env::split_paths(&folders).map(|folder| folder.join("chromium")).find(|path| path.exists());
-    let chromium = chromium.expect("chromium is missing: scripts/judges.sh installs it");
-    let finished = world.command(chromium, &all).timeout(Duration::from_secs(120)).run();
-    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-    assert!(!finished.stderr.contains("CONSOLE"), "{}", finished.stderr);
-    finished
 }
 
 /// A transcript in the making.

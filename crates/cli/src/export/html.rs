@@ -2,12 +2,11 @@
 //! the page's own policy lets nothing in but its own style and its one script, by its digest.
 
 mod curve;
-mod escape;
 mod turn;
 
 use super::exported::{Exported, Stream};
 use super::visible::{event, time, visible};
-use escape::{base64_of_hex, escaped};
+use crate::web_page::{escaped, opening};
 use flows::turns::Recorded;
 use session::log_line::Kind;
 use session::text::{counted, tokens};
@@ -17,16 +16,10 @@ const SCRIPT: &str = include_str!("html/page.js");
 
 pub(crate) fn render(exported: &Exported) -> String {
     let mut page = Page { html: String::new() };
-    let title = escaped(&visible(&exported.id));
-    let digest = base64_of_hex(&session::digest::sha256(&[SCRIPT.as_bytes()]));
-    page.add(&format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         img-src data:; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
-         <title>Session {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
-    ));
+    let title = visible(&exported.id);
+    page.add(&opening(&format!("Session {title}"), STYLE, Some(SCRIPT)));
+    page.add("<main>\n");
+    let title = escaped(&title);
     page.add(&format!("<h1>Session <span class=\"id\">{title}</span></h1>\n"));
     page.facts(exported);
     page.add(&curve::render(exported));

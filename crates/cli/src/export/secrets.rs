@@ -65,6 +65,18 @@ impl Secrets {
         merged(found)
     }
 
+    /// The text with each secret replaced by its kind.
+    pub(crate) fn without(&self, text: &str) -> String {
+        let mut cleaned = String::with_capacity(text.len());
+        let mut from = 0;
+        for found in self.find(text) {
+            cleaned.push_str(&text[from..found.range.start]);
+            cleaned.push_str(&format!("[redacted:{}]", found.kind));
+            from = found.range.end;
+        }
+        cleaned + &text[from..]
+    }
+
     /// The whole of a value, if its key says that it is a secret.
     pub(crate) fn keyed(&self, key: &str, value: &str) -> Option<Found> {
         if key.eq_ignore_ascii_case("authorization") {

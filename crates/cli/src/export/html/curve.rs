@@ -1,9 +1,9 @@
 //! The load-line curve: what was sent with each turn of the session's own stream, against the window, with the
 //! checkpoints and the compactions.
 
-use super::escape::escaped;
 use crate::export::exported::Exported;
 use crate::export::visible::visible;
+use crate::web_page::escaped;
 use flows::turns::Recorded;
 use session::log_line::{Kind, MAIN};
 use session::text::tokens;

@@ -1,7 +1,7 @@
 //! Foreign words in HTML.
 
 /// Text that is nothing but text, in an element and in a quoted attribute.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len() + text.len() / 16);
     for letter in text.chars() {
         match letter {
@@ -17,7 +17,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// Hexadecimal as base 64.
-pub(super) fn base64_of_hex(hex: &str) -> String {
+pub(crate) fn base64_of_hex(hex: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits: Vec<u32> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
     let bytes: Vec<u32> =

@@ -1,0 +1,236 @@
+//! From the files to the report.
+
+use super::entry::Entry;
+use super::filling::{Fill, POINTS, Session};
+use super::next::{Scene, steps, with_handoff};
+use super::night::{At, Commit, Cost, Filling, Line, Moment, Report, Sitting};
+use super::which::Chosen;
+use super::words::Cleaner;
+use super::{handoffs, items, moments, pauses, sittings, troubles};
+use crate::log::{Teller, entries};
+use crate::status::{is_at_work, living_client, standing};
+use flows::capture::{self, Patience};
+use flows::measure::{Question, marks};
+use flows::turns;
+use session::{RunState, Status};
+use std::path::Path;
+use store::{Project, StoreError, TurnLog, clock, config, sessions};
+
+/// Everything that is known of a run. The page will lie in this folder; none where that is not known.
+pub(super) fn gather(
+    project: &Project,
+    chosen: &Chosen,
+    cleaner: &Cleaner,
+    folder: Option<&Path>,
+) -> Result<Report, StoreError> {
+    let state = &chosen.state;
+    let mut gaps = Vec::new();
+    if let Err(error) = capture::sync(project, Patience::PERSON) {
+        gaps.push(format!("The newest turns may be missing: {error}"));
+    }
+    let journal = entries(project)?;
+    let entries = Entry::of_run(&journal, &state.run_id, cleaner);
+    if entries.is_empty() {
+        gaps.push(
+            "The journal has nothing of this run: sessions, pauses and troubles are not known.".to_owned(),
+        );
+    }
+    let told = Told::of(project, state, &entries, cleaner)?;
+    let mut report = Report {
+        gaps: gaps.iter().map(|gap| cleaner.line(gap, 300)).collect(),
+        items: items::items(state, &told.sittings, cleaner),
+        pauses: pauses::pauses(&entries, state.status == Status::Paused),
+        troubles: troubles::troubles(&entries),
+        levels: moments::levels(&entries).or_else(|| reckoned_levels(project, &told.sittings)),
+        handoffs: handoffs::handoffs(project, state, &entries, folder),
+        steps: steps(&scene(project, chosen), cleaner),
+        ..bare(project, chosen, told, lines(&entries), cleaner)
+    };
+    if chosen.is_present {
+        with_handoff(&mut report, cleaner);
+    }
+    Ok(report)
+}
+
+/// What the state alone tells, with the sessions and the log.
+fn bare(
+    project: &Project,
+    chosen: &Chosen,
+    told: Told,
+    (lines, lines_left_out): (Vec<Line>, usize),
+    cleaner: &Cleaner,
+) -> Report {
+    let state = &chosen.state;
+    let moment = |stamp: Option<&str>| stamp.and_then(clock::parse);
+    Report {
+        name: cleaner.line(&state.task_name, 80),
+        objective: cleaner.line(&state.objective, 400),
+        run_id: cleaner.line(&state.run_id, 60),
+        status: state.status,
+        standing: cleaner.line(why(state, &standing(project, state)), 600),
+        started: moment(Some(&state.started_at)),
+        ended: moment(state.ended_at.as_deref()).filter(|_| state.status.is_over()),
+        is_live: chosen.is_present && (is_at_work(project) || living_client(state).is_some()),
+        looked: clock::now(),
+        counted: state.iteration,
+        max_sessions: state.max_iterations,
+        cost: cost(state),
+        sittings: told.sittings,
+        moments: told.moments,
+        filling: told.filling,
+        lines,
+        lines_left_out,
+        items: Vec::new(),
+        pauses: Vec::new(),
+        troubles: Vec::new(),
+        levels: None,
+        handoffs: Vec::new(),
+        steps: Vec::new(),
+        gaps: Vec::new(),
+    }
+}
+
+/// The sessions, what is marked on their load lines, and what filled their windows.
+struct Told {
+    sittings: Vec<Sitting>,
+    moments: Vec<Moment>,
+    filling: Filling,
+}
+
+impl Told {
+    fn of(
+        project: &Project,
+        state: &RunState,
+        entries: &[Entry<'_>],
+        cleaner: &Cleaner,
+    ) -> Result<Told, StoreError> {
+        let mut sittings = sittings::sittings(entries);
+        let mut moments = moments::moments(entries);
+        let filling = read_turns(project, &mut sittings, &mut moments, cleaner)?;
+        moments.extend(sittings.iter().filter_map(|sitting| moments::end(sitting, cleaner)));
+        moments.sort_by_key(|moment| moment.at);
+        place(&mut moments, &sittings);
+        assign(&mut sittings, commits(project, state, cleaner));
+        Ok(Told { sittings, moments, filling })
+    }
+}
+
+/// What follows the word for an end, which the page has in its own words.
+fn why<'a>(state: &RunState, standing: &'a str) -> &'a str {
+    let behind = standing.split_once(": ").filter(|_| state.status.is_over());
+    behind.map_or(standing, |(_, why)| why)
+}
+
+fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {
+    let until = chosen.state.paused_until.as_deref().and_then(clock::parse);
+    Scene {
+        state: &chosen.state,
+        at_work: chosen.is_present && is_at_work(project),
+        is_present: chosen.is_present,
+        until: until.map(clock::for_people),
+    }
+}
+
+fn cost(state: &RunState) -> Cost {
+    Cost {
+        usd: state.cost_usd,
+        is_reckoned: state.cost_is_reckoned,
+        max_usd: state.limits.max_cost_usd,
+        tokens: state.tokens,
+        max_tokens: state.limits.max_tokens,
+    }
+}
+
+/// Reads the turn logs of the sessions: their load lines, their compactions, what filled their windows.
+fn read_turns(
+    project: &Project,
+    sittings: &mut [Sitting],
+    moments: &mut Vec<Moment>,
+    cleaner: &Cleaner,
+) -> Result<Filling, StoreError> {
+    let mut fill = Fill::new(cleaner);
+    let points = POINTS / sittings.len().max(1);
+    for sitting in sittings {
+        let Some(id) = sitting.session_id.clone() else { continue };
+        let record = sessions::load(project, &id);
+        sitting.head = record.head_at_start;
+        sitting.window = record.reading.and_then(|reading| reading.window).map(|window| window.tokens);
+        let Some(log) = TurnLog::of(project, &id).filter(TurnLog::exists) else { continue };
+        let mut session = Session::default();
+        for record in turns::forwards(&log)? {
+            fill.take(&mut session, &record?);
+        }
+        if let Some(window) = sitting.window {
+            sitting.trace = session.trace(window, points);
+        }
+        moments.extend(session.compactions(sitting.window, cleaner));
+        fill.end(session);
+    }
+    Ok(fill.filling())
+}
+
+/// Puts each mark that has no figure of its own where the load line was then.
+fn place(moments: &mut [Moment], sittings: &[Sitting]) {
+    for moment in moments.iter_mut().filter(|moment| moment.percent.is_none()) {
+        let then = |sitting: &&Sitting| sitting.began.is_some_and(|began| began <= moment.at);
+        let sitting = sittings.iter().rfind(then);
+        let before = |sitting: &Sitting| {
+            let mut points = sitting.trace.iter().flatten();
+            points.rfind(|point| point.at <= moment.at).map(|point| point.percent)
+        };
+        moment.percent =
+            sitting.and_then(|sitting| before(sitting).or_else(|| sitting.peak.map(|peak| peak as f64)));
+    }
+}
+
+fn commits(project: &Project, state: &RunState, cleaner: &Cleaner) -> Vec<Commit> {
+    let commit = |commit: launcher::git::Logged| {
+        let at = u64::try_from(commit.at).ok().and_then(clock::at)?;
+        Some(Commit { id: commit.id, subject: cleaner.line(&commit.subject, 120), at })
+    };
+    launcher::git::log_since(project.root(), &state.started_at).into_iter().filter_map(commit).collect()
+}
+
+/// A commit is of the session in whose time it lies: git counts whole seconds, and ours come before the verdict.
+fn assign(sittings: &mut [Sitting], commits: Vec<Commit>) {
+    for commit in commits {
+        let second = |at: Option<At>| at.map(|at| at.timestamp());
+        let at = commit.at.timestamp();
+        let is_within = |sitting: &&mut Sitting| {
+            let end = second(sitting.judged.or(sitting.ended)).unwrap_or(i64::MAX);
+            let was_there = sitting.head.as_ref() == Some(&commit.id);
+            second(sitting.began).is_some_and(|began| began <= at) && at <= end && !was_there
+        };
+        if let Some(sitting) = sittings.iter_mut().find(is_within) {
+            sitting.commits.push(commit);
+        }
+    }
+}
+
+/// Where no decision has told them: as they would lie in the last session's window.
+fn reckoned_levels(project: &Project, sittings: &[Sitting]) -> Option<super::night::Levels> {
+    let id = sittings.iter().rev().find_map(|sitting| sitting.window.and(sitting.session_id.as_ref()))?;
+    let record = sessions::load(project, id);
+    let reading = record.reading.as_ref()?;
+    let (settings, _) = config::load(project);
+    let question = Question { project, settings: &settings, record: &record, transcript: None, calls: &[] };
+    Some(moments::of_marks(&marks(&question, reading.window.as_ref()?, reading.model.as_deref())))
+}
+
+/// So many lines of the log are shown, the newest.
+const LINES: usize = 400;
+/// What the table of sessions tells.
+const TOLD: [&str; 6] =
+    ["planned", "spawned", "session_start", "session_end", "iteration_closed", "provisional_verdict"];
+
+/// The log in words; how many earlier lines are left out.
+fn lines(entries: &[Entry<'_>]) -> (Vec<Line>, usize) {
+    let shown: Vec<&Entry<'_>> = entries.iter().filter(|entry| !TOLD.contains(&entry.event())).collect();
+    let left_out = shown.len().saturating_sub(LINES);
+    let mut teller = Teller::default();
+    let line = |entry: &&Entry<'_>| {
+        let words = teller.tell_entry(entry.value)?;
+        Some(Line { at: Some(entry.at), iteration: entry.iteration(), words: entry.line(&words) })
+    };
+    (shown[left_out..].iter().filter_map(line).collect(), left_out)
+}
