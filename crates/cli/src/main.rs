@@ -14,6 +14,7 @@ mod log;
 mod manual;
 mod memory;
 mod monitor;
+mod plan;
 mod progress;
 mod prompt;
 mod query;
@@ -98,6 +99,8 @@ enum Verb {
     /// Print the JSON Schema of the settings
     #[command(after_help = SCHEMA)]
     Schema,
+    /// See what the open items will probably take, and an order that saves a session
+    Plan(plan::PlanArguments),
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
     /// Write the night as one page: what was done, the load line, what it cost, what to do next
@@ -148,6 +151,7 @@ fn main() -> ExitCode {
         Verb::Status(arguments) => status::status(&arguments),
         Verb::StatusLine(arguments) => statusline::statusline(&arguments),
         Verb::Schema => schema::schema(),
+        Verb::Plan(arguments) => plan::show(&arguments),
         Verb::Log(arguments) => log::log(&arguments),
         Verb::Report(arguments) => report::report(&arguments),
         Verb::Query(arguments) => query::query(&arguments),

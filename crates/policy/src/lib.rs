@@ -17,6 +17,7 @@ pub mod levels;
 pub mod monitor;
 pub mod pack;
 pub mod pause;
+pub mod plan;
 pub mod reset_clock;
 pub mod resume;
 pub mod statusline;

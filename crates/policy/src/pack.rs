@@ -21,6 +21,8 @@ pub enum Source {
     Items(usize),
     /// The size that the item states.
     Stated(Size),
+    /// The files that the item names have so many lines.
+    Files(u64),
     /// Nothing is known: taken as a medium one.
     Nothing,
 }
@@ -31,6 +33,7 @@ impl Source {
         match self {
             Source::Items(number) => format!("from {}", session::text::counted(number, "item")),
             Source::Stated(size) => format!("a stated size: up to {}% of the window", size.percent()),
+            Source::Files(lines) => format!("the files it names: {} lines", lines),
             Source::Nothing => "no item is known yet: taken as a medium one".to_owned(),
         }
     }
@@ -50,6 +53,18 @@ pub fn estimate(item: &str, growth: &[Growth], window: u64) -> Estimate {
         (Some(tokens), _) => Estimate { tokens, source: Source::Items(samples.len()) },
         (None, Some(size)) => Estimate { tokens: share(size), source: Source::Stated(size) },
         (None, None) => Estimate { tokens: share(Size::Medium), source: Source::Nothing },
+    }
+}
+
+/// The same, where the files that the item names may speak: better than nothing, worse than all else.
+pub fn estimate_with_files(item: &str, lines: Option<u64>, growth: &[Growth], window: u64) -> Estimate {
+    let estimate = estimate(item, growth, window);
+    match lines {
+        Some(lines) if estimate.source == Source::Nothing => {
+            let percent = Size::of_lines(lines).percent();
+            Estimate { tokens: window.saturating_mul(percent) / 100, source: Source::Files(lines) }
+        }
+        _ => estimate,
     }
 }
 

@@ -18,20 +18,33 @@ pub enum Size {
     VeryComplex,
 }
 
-/// Longer words first: `very complex` ends with `complex`.
+/// Behind them comes the bracket's end, or a comma and more: `(simple, after: 2)`.
 const WORDS: [(&str, Size); 5] = [
-    ("(very complex)", Size::VeryComplex),
-    ("(trivial)", Size::Trivial),
-    ("(simple)", Size::Simple),
-    ("(medium)", Size::Medium),
-    ("(complex)", Size::Complex),
+    ("(very complex", Size::VeryComplex),
+    ("(trivial", Size::Trivial),
+    ("(simple", Size::Simple),
+    ("(medium", Size::Medium),
+    ("(complex", Size::Complex),
 ];
 
 impl Size {
     /// The size that an item states.
     pub fn stated(item: &str) -> Option<Size> {
         let item = item.to_lowercase();
-        WORDS.iter().find(|(word, _)| item.contains(word)).map(|(_, size)| *size)
+        let is_stated = |word: &str| {
+            item.match_indices(word).any(|(place, _)| item[place + word.len()..].starts_with([')', ',']))
+        };
+        WORDS.iter().find(|(word, _)| is_stated(word)).map(|(_, size)| *size)
+    }
+
+    /// The size of a change in so many lines.
+    pub fn of_lines(lines: u64) -> Size {
+        match lines {
+            0..50 => Size::Trivial,
+            50..150 => Size::Simple,
+            150..300 => Size::Medium,
+            _ => Size::Complex,
+        }
     }
 
     /// As the original's table names it.
@@ -78,6 +91,8 @@ mod tests {
             ("Rewrite the parser (Very Complex)", Some(Size::VeryComplex)),
             ("(complex) Rewrite", Some(Size::Complex)),
             ("Make it simple", None),
+            ("Make it (simple, after: 2)", Some(Size::Simple)),
+            ("Undo what is (simpleton)", None),
             ("A simple (but long) one", None),
         ] {
             assert_eq!(Size::stated(item), size, "{item}");

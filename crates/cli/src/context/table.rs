@@ -83,7 +83,7 @@ impl View<'_> {
                 Some(format!("{stated} (est. {percent}% of the window, by {known} of this run)"))
             }
             Source::Stated(_) => Some(format!("{stated} (est. {percent}% of the window)")),
-            Source::Nothing => None,
+            Source::Files(_) | Source::Nothing => None,
         }
     }
 

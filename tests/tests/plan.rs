@@ -1,0 +1,84 @@
+//! `plimsoll plan`: what is ahead, from what the list says and what items took.
+
+use plimsoll_tests::{LIFELIKE, run, start, world};
+use serde_json::{Value, json};
+use testkit::scripted_model::Step;
+use testkit::story::tick;
+use testkit::world::World;
+
+fn plan(world: &World, arguments: &[&str]) -> String {
+    let finished = world.plimsoll(&[&["plan"], arguments].concat()).run();
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
+    finished.stdout
+}
+
+fn figures(world: &World) -> Value {
+    serde_json::from_str(&plan(world, &["--json"])).expect("JSON")
+}
+
+#[test]
+fn an_order_that_saves_a_session_is_shown_and_the_list_stays_as_it_is() {
+    let world = World::new();
+    let list = "- [x] Zero (complex)\n- [ ] One (complex)\n- [ ] Two (complex)\n- [ ] Three (simple)\n- [ ] Four (simple)\n\
+                - [ ] Five (complex)\n- [ ] Six (simple, after: 6)\n";
+    world.write("fix_plan.md", list);
+    let shown = plan(&world, &[]);
+    assert!(shown.contains("6 items open in fix_plan.md, 1 done."), "{shown}");
+    assert!(shown.contains("assumed: no session is known here yet"), "{shown}");
+    assert!(shown.contains("| 2 | One (complex) | complex | 60% | 1 | a stated size"), "{shown}");
+    assert!(shown.contains("With `--pack`, in your order: 4 sessions (2 · 3+4 · 5+6 · 7)."), "{shown}");
+    assert!(shown.contains("this order saves 1 session: 2+4 · 3+5 · 6+7."), "{shown}");
+    let figures = figures(&world);
+    assert_eq!(figures["better"]["groups"], json!([[2, 4], [3, 5], [6, 7]]));
+    assert_eq!(figures["items"][5]["after"], json!([6]));
+    assert_eq!(world.read("fix_plan.md"), list);
+}
+
+#[test]
+fn files_that_an_item_names_speak_where_nothing_else_does_and_only_those_of_the_project() {
+    let world = World::new();
+    world.write("src/dates.rs", &"line\n".repeat(120));
+    world.write("../outside.txt", &"line\n".repeat(900));
+    world.write(
+        "fix_plan.md",
+        "- [ ] Mend `src/dates.rs`.\n- [ ] Read ../outside.txt\n- [ ] Parse, e.g. this\n",
+    );
+    let figures = figures(&world);
+    let by = |place: usize| figures["items"][place]["estimate_source"].as_str().expect("words").to_owned();
+    assert_eq!(by(0), "the files it names: 120 lines");
+    assert!(by(1).starts_with("no item is known yet") && by(2) == by(1), "{figures}");
+}
+
+#[test]
+fn without_a_list_it_says_what_is_missing_and_a_wrong_after_is_told() {
+    let world = World::new();
+    let finished = world.plimsoll(&["plan"]).run();
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stderr.contains("there is no to-do list: fix_plan.md"), "{finished:?}");
+    world.write("fix_plan.md", "- [ ] One (after: 9)\n");
+    assert!(plan(&world, &[]).contains("In fix_plan.md, item 1 waits for item 9, and there is none."));
+    world.write("fix_plan.md", "- [x] One\n");
+    assert!(plan(&world, &[]).contains("Nothing is open in fix_plan.md (1 item done)."));
+}
+
+#[test]
+fn what_items_of_this_project_took_speaks_first_also_to_the_next_run() {
+    let mut world = world("- [ ] Item one\n- [ ] Item two\n");
+    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+        (1, 0) => Step::bash(tick("Item one")).usage(40_000).delay(LIFELIKE),
+        (1, _) => Step::text("Done.").usage(190_000).delay(LIFELIKE),
+        (_, 0) => Step::bash(tick("Item two")).usage(40_000).delay(LIFELIKE),
+        _ => Step::text(format!("All done.\n\n{}", turn.promise)).usage(50_000).delay(LIFELIKE),
+    });
+    assert_eq!(run(&world, &[]).code, Some(0));
+    drop(model);
+    world.write("fix_plan.md", "- [x] Item one\n- [x] Item two\n- [ ] Item three\n");
+    let took = |figures: &Value| {
+        assert_eq!(figures["items"][0]["estimate_source"], "from 1 item", "{figures}");
+        figures["items"][0]["estimate_tokens"].as_u64().expect("tokens")
+    };
+    let first = took(&figures(&world));
+    assert!((149_000..152_000).contains(&first), "{first}");
+    world.plimsoll(&["start", "--objective", "Do the next item."]).run().expect_success();
+    assert_eq!(took(&figures(&world)), first);
+}
