@@ -1,6 +1,5 @@
 //! Verified facts about a session: what git sees, what the transcript holds, what the batch at hand changed.
 
-use policy::words;
 use protocol::tool::ToolCall;
 use protocol::transcript::{Block, Line};
 use session::handoff::{CommandFact, Handoff};
@@ -60,8 +59,8 @@ pub fn of_session(
     Handoff {
         git,
         files: files.into_iter().filter(|file| !is_ours(&file.path)).take(FILES).collect(),
-        commands: commands(of_this_item(&lines), calls),
-        last_words: last_words(of_this_item(&lines)),
+        commands: commands(of_this_item(&lines, record), calls),
+        last_words: last_words(of_this_item(&lines, record)),
         ..Handoff::default()
     }
 }
@@ -179,12 +178,15 @@ pub fn standing_error(transcript: &Path) -> Option<String> {
 }
 
 /// What was run and said before a session was told to go on is about the item before.
-fn of_this_item(lines: &[Line]) -> &[Line] {
-    let is_offer = |line: &Line| {
-        let tells = |block: &Block| block.text.as_ref().is_some_and(|text| text.contains(words::GO_ON));
-        line.kind.as_deref() == Some("user") && !line.is_sidechain && line.message.blocks().iter().any(tells)
+fn of_this_item<'a>(lines: &'a [Line], record: &SessionRecord) -> &'a [Line] {
+    let told_at = record.continuation.as_ref().and_then(|told| clock::parse(&told.at));
+    let is_before = |line: &Line| line.timestamp.as_deref().and_then(clock::parse) < told_at;
+    let Some(place) =
+        told_at.and_then(|_| lines.iter().rposition(|line| line.timestamp.is_some() && is_before(line)))
+    else {
+        return lines;
     };
-    lines.iter().rposition(is_offer).map_or(lines, |place| &lines[place + 1..])
+    &lines[place + 1..]
 }
 
 fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<CommandFact> {
@@ -249,6 +251,7 @@ fn last_words(lines: &[Line]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use session::record::Continuation;
 
     #[test]
     fn what_a_command_said_last_is_its_own_word_and_not_the_clients_reminder() -> serde_json::Result<()> {
@@ -262,20 +265,24 @@ mod tests {
 
     #[test]
     fn what_was_run_for_the_item_before_is_not_this_items() -> serde_json::Result<()> {
-        let ran = |id: &str| {
+        let ran = |id: &str, at: &str| {
             format!(
-                r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"command":"make {id}"}}}}]}}}}"#
+                r#"{{"type":"assistant","timestamp":"2026-01-07T10:00:0{at}Z","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"command":"make {id}"}}}}]}}}}"#
             )
         };
-        let told = words::next_item("two", 2, "COMPLETE", "n", false);
-        let offer =
-            serde_json::json!({"type": "user", "isMeta": true, "message": {"role": "user", "content": told}});
-        let texts = [ran("one"), offer.to_string(), ran("two")];
+        let texts = [ran("one", "1.100"), ran("two", "1.900")];
         let lines = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<Vec<Line>, _>>()?;
-        let known: Vec<String> =
-            commands(of_this_item(&lines), &[]).into_iter().map(|fact| fact.command).collect();
-        assert_eq!(known, ["make two"]);
-        assert_eq!(commands(of_this_item(&lines[..1]), &[]).len(), 1);
+        let told = |at: &str| SessionRecord {
+            continuation: Some(Continuation { at: at.to_owned(), ..Continuation::default() }),
+            ..SessionRecord::default()
+        };
+        let known = |record: &SessionRecord| -> Vec<String> {
+            commands(of_this_item(&lines, record), &[]).into_iter().map(|fact| fact.command).collect()
+        };
+        assert_eq!(known(&told("2026-01-07T10:00:01.500Z")), ["make two"]);
+        assert_eq!(known(&told("2026-01-07T10:00:09.000Z")), [""; 0]);
+        assert_eq!(known(&told("")), ["make one", "make two"], "an older record has no time");
+        assert_eq!(known(&SessionRecord::default()), ["make one", "make two"]);
         Ok(())
     }
 }

@@ -124,6 +124,7 @@ fn offer(
             tokens: fill,
             count,
             open: true,
+            at: clock::fine_stamp(clock::now()),
         });
     })?;
     Ok(Some(words::next_item(

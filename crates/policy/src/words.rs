@@ -70,9 +70,6 @@ pub fn advice_for_person(level: Level, percent: u64, marks: &Marks, handoff: Opt
 const BEGUN_BEFORE: &str =
     "It was set aside: sessions began it and got nowhere. Look at how far it is before you go on with it. ";
 
-/// By these words a transcript shows where a session was told to go on.
-pub const GO_ON: &str = "The item is done, and the context window has room for the next one.";
-
 /// At Stop, with `--pack`: the window has room for the next item.
 pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_aside: bool) -> String {
     let item = session::text::clip(&session::text::one_line(item), 200);
@@ -86,7 +83,7 @@ pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_as
         "Then end your turn: you will be told whether there is room for another one.".to_owned()
     };
     format!(
-        "{GO_ON} Go on in this session with exactly this item: \"{item}\". {begun}Verify it, tick it, commit. {then}"
+        "The item is done, and the context window has room for the next one. Go on in this session with exactly this item: \"{item}\". {begun}Verify it, tick it, commit. {then}"
     )
 }
 

@@ -134,6 +134,8 @@ pub struct Continuation {
     pub tokens: u64,
     /// How often the session has been told so.
     pub count: u32,
+    /// When, RFC 3339 UTC with milliseconds.
+    pub at: String,
     /// True until the session has ended its turn again.
     pub open: bool,
 }
