@@ -13,6 +13,7 @@ pub mod fingerprint;
 pub mod frames;
 pub mod gate;
 pub mod levels;
+pub mod linear;
 pub mod monitor;
 pub mod pack;
 pub mod pause;
