@@ -10,6 +10,7 @@ mod explain;
 mod export;
 mod gate;
 mod init;
+mod linear;
 mod log;
 mod manual;
 mod memory;
@@ -96,6 +97,8 @@ enum Verb {
     /// Print the JSON Schema of the settings
     #[command(after_help = SCHEMA)]
     Schema,
+    /// Deliver a run's notes to Linear, or look whether they would arrive
+    Linear(linear::LinearArguments),
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
     /// Tell why it last acted: what it did, with the figures behind it
@@ -144,6 +147,7 @@ fn main() -> ExitCode {
         Verb::Status(arguments) => status::status(&arguments),
         Verb::StatusLine(arguments) => statusline::statusline(&arguments),
         Verb::Schema => schema::schema(),
+        Verb::Linear(arguments) => linear::linear(&arguments),
         Verb::Log(arguments) => log::log(&arguments),
         Verb::Query(arguments) => query::query(&arguments),
         Verb::Turns(arguments) => turns::turns(&arguments),

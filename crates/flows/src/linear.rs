@@ -10,14 +10,14 @@ use store::{Project, clock, config, journal, spool};
 
 /// Notes a checkpoint of a run. A note that cannot be written must not cost the checkpoint.
 pub(crate) fn note_checkpoint(project: &Project, settings: &Settings, state: &RunState) {
-    let words = || policy::linear::checkpoint(state);
+    let words = || policy::linear::checkpoint(state, &without_tokens);
     note(project, settings, state, Kind::Checkpoint, words);
 }
 
 /// Notes the end of a run.
 pub(crate) fn note_end(project: &Project, state: &RunState) {
     let (settings, _) = config::load(project);
-    note(project, &settings, state, Kind::End, || policy::linear::end(state));
+    note(project, &settings, state, Kind::End, || policy::linear::end(state, &without_tokens));
 }
 
 fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, words: impl Fn() -> String) {
@@ -29,7 +29,7 @@ fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, wo
         issue: issue.clone(),
         iteration: state.iteration,
         kind,
-        words: without_tokens(&words()),
+        words: words(),
     };
     // Whoever judges after a kill comes here again.
     let is_told = spool::notes(project, &note.run_id).is_ok_and(|notes| {
@@ -45,7 +45,7 @@ fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, wo
     }
 }
 
-/// The words, with the name of its kind in the place of each token.
+/// The words, with a mark in the place of each token.
 fn without_tokens(words: &str) -> String {
     let mut text = String::with_capacity(words.len());
     let mut rest = 0;
@@ -54,7 +54,7 @@ fn without_tokens(words: &str) -> String {
             continue;
         }
         text.push_str(&words[rest..found.range.start]);
-        text.push_str(&format!("({} left out)", found.kind));
+        text.push_str(&format!("[redacted:{}]", found.kind));
         rest = found.range.end;
     }
     text + &words[rest..]
@@ -68,7 +68,7 @@ mod tests {
     fn a_token_in_the_words_is_left_out() {
         let token = format!("{}{}", "ghp_", "a1".repeat(18));
         let words = format!("the key {token} and {token}.");
-        assert_eq!(without_tokens(&words), "the key (github-token left out) and (github-token left out).");
+        assert_eq!(without_tokens(&words), "the key [redacted:github-token] and [redacted:github-token].");
         assert_eq!(without_tokens("nothing"), "nothing");
     }
 

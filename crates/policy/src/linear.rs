@@ -18,21 +18,25 @@ const FIRST_SECONDS: u64 = 60;
 /// A network that is away for the night is asked twice an hour.
 const LONGEST_SECONDS: u64 = 1_800;
 
+/// Takes out of foreign words what nobody else may read.
+pub type Clean<'a> = &'a dyn Fn(&str) -> String;
+
 /// What is told of the last checkpoint of a run.
-pub fn checkpoint(state: &RunState) -> String {
+pub fn checkpoint(state: &RunState, clean: Clean<'_>) -> String {
     let checkpoint = &state.context_checkpoint;
     let at = checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent} %")).unwrap_or_default();
     let said = |name: &str, words: &str| match words {
         "" | "unknown" => String::new(),
-        words => format!(" {name}: {}.", ended(&plain(words, LONGEST_CLAIM))),
+        // The full stop is ours.
+        words => format!(" {name}: {}.", line(words, LONGEST_CLAIM, clean).trim_end_matches('.')),
     };
     let item = match checkpoint.current_todo_item.as_str() {
         "" => String::new(),
-        item => format!(" Item in hand: “{}”.", plain(item, LONGEST_ITEM)),
+        item => format!(" Item in hand: “{}”.", line(item, LONGEST_ITEM, clean)),
     };
     let handoff = match checkpoint.handoff_file.as_str() {
         "" => String::new(),
-        file => format!(" Handoff: {}", plain(file, LONGEST_ITEM)),
+        file => format!(" Handoff: {}", line(file, LONGEST_ITEM, clean)),
     };
     format!(
         "checkpoint ({}, {}{at}).{item}{}{} {}.{handoff}",
@@ -45,10 +49,10 @@ pub fn checkpoint(state: &RunState) -> String {
 }
 
 /// What is told of a run that is over.
-pub fn end(state: &RunState) -> String {
+pub fn end(state: &RunState, clean: Clean<'_>) -> String {
     let reason = match &state.last_verdict {
         Some(Verdict::Stop { status, reason }) if *status == state.status && !reason.is_empty() => {
-            format!(" ({})", plain(reason, LONGEST_CLAIM))
+            format!(" ({})", line(reason, LONGEST_CLAIM, clean))
         }
         _ => String::new(),
     };
@@ -58,7 +62,7 @@ pub fn end(state: &RunState) -> String {
     };
     format!(
         "the run ended: {}{reason}. {}; {}{cost}, {} tokens.",
-        plain(state.status.word(), LONGEST_ITEM),
+        state.status.word(),
         items(state),
         counted(state.context_history.len(), "session"),
         tokens(state.tokens)
@@ -69,15 +73,15 @@ fn items(state: &RunState) -> String {
     format!("{} done, {} open", counted(state.completed_items.len(), "item"), state.todo_items.len())
 }
 
-/// A sentence's full stop is ours.
-fn ended(words: &str) -> &str {
-    words.trim_end_matches('.')
+/// One line of foreign words. Cleaned first: half a secret is not known for one.
+fn line(words: &str, most: usize, clean: Clean<'_>) -> String {
+    clip(&clean(&one_line(words)), most)
 }
 
-/// Foreign words as one line of Markdown that shows them as they are.
-fn plain(words: &str, most: usize) -> String {
-    let mut text = String::new();
-    for letter in clip(&one_line(words), most).chars() {
+/// Words as Markdown that shows them as they are.
+fn plain(words: &str) -> String {
+    let mut text = String::with_capacity(words.len());
+    for letter in one_line(words).chars() {
         if "\\`*_[]<>#|~$@".contains(letter) {
             text.push('\\');
         }
@@ -92,7 +96,7 @@ pub fn body(notes: &[Note], most: usize) -> String {
     let notes = folded(notes);
     let Some(last) = notes.last() else { return String::new() };
     let run = last.run_id.split('-').next().unwrap_or_default();
-    let head = format!("**Plimsoll: {}** (run {run})\n", plain(&last.task, LONGEST_ITEM));
+    let head = format!("**Plimsoll: {}** (run {run})\n", plain(&clip(&last.task, LONGEST_ITEM)));
     let mut paragraphs: Vec<String> = notes.iter().map(|note| paragraph(note, usize::MAX)).collect();
     let length = |paragraphs: &[String]| {
         head.chars().count() + paragraphs.iter().map(|one| one.chars().count() + 1).sum::<usize>()
@@ -104,9 +108,11 @@ pub fn body(notes: &[Note], most: usize) -> String {
         paragraphs[place] = paragraph(note, SHORTENED);
     }
     let mut left_out = 0;
-    while length(&paragraphs) + LEFT_OUT > most && paragraphs.len() > 1 && length(&paragraphs) > most {
-        paragraphs.remove(0);
-        left_out += 1;
+    if length(&paragraphs) > most {
+        while length(&paragraphs) + LEFT_OUT > most && paragraphs.len() > 1 {
+            paragraphs.remove(0);
+            left_out += 1;
+        }
     }
     let gap = match left_out {
         0 => String::new(),
@@ -119,7 +125,12 @@ pub fn body(notes: &[Note], most: usize) -> String {
 const LEFT_OUT: usize = 80;
 
 fn paragraph(note: &Note, most: usize) -> String {
-    format!("\n**Iteration {}** · {} · {}\n", note.iteration, moment(&note.at), clip(&note.words, most))
+    format!(
+        "\n**Iteration {}** · {} · {}\n",
+        note.iteration,
+        moment(&note.at),
+        plain(&clip(&note.words, most))
+    )
 }
 
 /// `2026-01-07T11:45:00Z` as a person reads it.

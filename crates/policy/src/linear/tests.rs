@@ -14,6 +14,11 @@ fn note(iteration: u32, words: &str) -> Note {
     }
 }
 
+/// Nothing is secret here.
+fn clean(words: &str) -> String {
+    words.to_owned()
+}
+
 fn state() -> RunState {
     RunState {
         context_checkpoint: Checkpoint {
@@ -35,13 +40,13 @@ fn state() -> RunState {
 #[test]
 fn a_checkpoint_is_told_with_its_item_and_what_the_session_said() {
     assert_eq!(
-        checkpoint(&state()),
+        checkpoint(&state(), &clean),
         "checkpoint (level, L2 at 87 %). Item in hand: “Item two”. Progress: 70%. Summary: lines 45-120 are converted. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md"
     );
     let mut silent = state();
     silent.context_checkpoint.progress_on_item = "unknown".into();
     silent.context_checkpoint.resume_summary = "unknown".into();
-    assert!(!checkpoint(&silent).contains("unknown"));
+    assert!(!checkpoint(&silent, &clean).contains("unknown"));
 }
 
 #[test]
@@ -55,11 +60,14 @@ fn an_end_is_told_with_its_reason_and_what_it_took() {
         ..state()
     };
     assert_eq!(
-        end(&ended),
-        "the run ended: max\\_iterations (2 of 2). 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens."
+        end(&ended, &clean),
+        "the run ended: max_iterations (2 of 2). 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens."
     );
     let cancelled = RunState { status: Status::Cancelled, ..ended };
-    assert!(end(&cancelled).starts_with("the run ended: cancelled. "), "an older verdict is no reason");
+    assert!(
+        end(&cancelled, &clean).starts_with("the run ended: cancelled. "),
+        "an older verdict is no reason"
+    );
 }
 
 #[test]
@@ -67,12 +75,21 @@ fn foreign_words_stay_letters() {
     let mut hostile = state();
     hostile.context_checkpoint.current_todo_item =
         "![x](https://e.invalid/p.png)\n# <img src=a> @all `c` **b**".into();
-    let said = checkpoint(&hostile);
-    assert!(
-        said.contains("“!\\[x\\](https://e.invalid/p.png) \\# \\<img src=a\\> \\@all \\`c\\` \\*\\*b\\*\\*”"),
-        "{said}"
-    );
+    let said = checkpoint(&hostile, &clean);
     assert_eq!(said.lines().count(), 1);
+    let body = body(&[note(1, &said)], LONGEST_BODY);
+    assert!(
+        body.contains("“!\\[x\\](https://e.invalid/p.png) \\# \\<img src=a\\> \\@all \\`c\\` \\*\\*b\\*\\*”"),
+        "{body}"
+    );
+}
+
+#[test]
+fn what_is_cleaned_is_cleaned_before_it_is_shortened() {
+    let mut telling = state();
+    telling.context_checkpoint.resume_summary = format!("{} secret", "x".repeat(595));
+    let said = checkpoint(&telling, &|words| words.replace("secret", "-"));
+    assert!(said.contains(" -.") && !said.contains("sec"), "{said}");
 }
 
 #[test]
