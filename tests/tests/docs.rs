@@ -218,6 +218,7 @@ pages! {
     compare "docs/compare.md";
     concepts "docs/concepts.md";
     questions "docs/faq.md";
+    notes_in_linear "docs/linear.md";
     memory_worth "docs/memory-worth.md";
     memory "docs/memory.md";
     a_night "docs/night.md";
