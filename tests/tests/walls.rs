@@ -52,9 +52,19 @@ fn the_hook_programs_link_a_short_committed_list() {
         new.is_empty() && gone.is_empty(),
         "new: {new:?}, gone: {gone:?}; is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1"
     );
-    for heavy in
-        ["clap", "regex", "toml", "tokio", "rmcp", "ureq", "rustls", "plimsoll-courier", "tempfile", "indicatif", "plimsoll-testkit"]
-    {
+    for heavy in [
+        "clap",
+        "regex",
+        "toml",
+        "tokio",
+        "rmcp",
+        "ureq",
+        "rustls",
+        "plimsoll-courier",
+        "tempfile",
+        "indicatif",
+        "plimsoll-testkit",
+    ] {
         assert!(!linked.contains(heavy), "{heavy} has no place in a hook");
     }
 }

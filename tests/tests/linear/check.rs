@@ -83,7 +83,11 @@ fn the_part_where_the_way_ends_is_named_with_what_to_do() {
     ends(&world, "Rights Linear does not allow it: Invalid scope: `write` required", "use a key that may");
     let asked = server.asked().len();
     world.set_env("LINEAR_API_URL", server.url().replace("127.0.0.1", "0.0.0.0"));
-    ends(&world, "Network the address in LINEAR_API_URL cannot be used: without https", "unset LINEAR_API_URL");
+    ends(
+        &world,
+        "Network the address in LINEAR_API_URL cannot be used: without https",
+        "unset LINEAR_API_URL",
+    );
     assert_eq!(server.asked().len(), asked);
     world.set_env("LINEAR_API_URL", "http://127.0.0.1:9/");
     ends(&world, "Network 127.0.0.1 cannot be reached", "look at the network");

@@ -23,7 +23,10 @@ fn is_creation(asked: &Asked) -> bool {
 fn assert_told_once(server: &LinearServer, world: &World) {
     let comments = server.comments();
     assert_eq!(comments.len(), 1, "{comments:#?}");
-    assert!(comments[0].body.contains("**Iteration 1** · 2026-01-07 01:45 UTC · checkpoint"), "{comments:#?}");
+    assert!(
+        comments[0].body.contains("**Iteration 1** · 2026-01-07 01:45 UTC · checkpoint"),
+        "{comments:#?}"
+    );
     assert_eq!(undelivered(world), 0);
 }
 
@@ -75,7 +78,8 @@ fn an_error_beside_the_data_is_shown_and_the_note_is_delivered() {
 #[test]
 fn a_limit_is_honoured_until_its_moment() {
     let hour = Duration::from_secs(3_600);
-    let in_an_hour = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time") + hour;
+    let in_an_hour =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time") + hour;
     let until = u64::try_from(in_an_hour.as_millis()).expect("it fits");
     for fault in [Fault::Limited(until), Fault::TooMany(until)] {
         let (server, world) = with(vec![fault]);
@@ -132,7 +136,9 @@ fn a_trouble_that_lasts_is_told_and_noted_once() {
 
 #[test]
 fn what_does_not_speak_as_linear_does_is_told_and_no_redirect_is_followed() {
-    for (status, words) in [(200, "does not answer as Linear does"), (302, "a redirect, which is not followed")] {
+    for (status, words) in
+        [(200, "does not answer as Linear does"), (302, "a redirect, which is not followed")]
+    {
         let (server, world) = with(vec![Fault::Status(status, "hello".into())]);
         let finished = sync(&world);
         assert_eq!(finished.code, Some(1));

@@ -24,7 +24,8 @@ fn a_night_is_one_comment_with_a_paragraph_for_each_checkpoint_and_the_end() {
     assert!(paragraphs[0].starts_with("**Plimsoll: Dates** (run "), "{paragraphs:#?}");
     assert_eq!(paragraphs.len(), 3, "{paragraphs:#?}");
     assert!(paragraphs[1].starts_with("**Iteration 1** · 20"), "{paragraphs:#?}");
-    for part in ["checkpoint (level, L2 at 87 %)", "“Item one”", "Progress: 50%", "half of them", "2 open"] {
+    for part in ["checkpoint (level, L2 at 87 %)", "“Item one”", "Progress: 50%", "half of them", "2 open"]
+    {
         assert!(paragraphs[1].contains(part), "{part} in {paragraphs:#?}");
     }
     assert!(paragraphs[2].starts_with("**Iteration 3** · 20"), "{paragraphs:#?}");
@@ -81,8 +82,7 @@ fn a_run_that_a_bound_ended_and_a_person_resumed_stays_in_its_comment() {
         world.write(world.home().join(format!("sessions/{number}")), PROMISES);
     }
     let client = world.home().join("stand-in").display().to_string();
-    let words =
-        ["run", "--objective", "Do the rest.", "--name", "More", "--no-wait", "--client", &client];
+    let words = ["run", "--objective", "Do the rest.", "--name", "More", "--no-wait", "--client", &client];
     let finished = world.plimsoll(&words).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let comments = server.comments();

@@ -25,7 +25,8 @@ fn the_key_lies_in_no_file_and_in_no_line_of_ours() {
     let mut faults = [echo(), echo(), None, echo()].into_iter();
     let server = LinearServer::with_faults(move |_| faults.next().flatten());
     let world = world(&server);
-    let telling = format!("begin; answers 30000; tick 'Item one'; answers 870000\nsays 'Summary: the key is {KEY}'\n");
+    let telling =
+        format!("begin; answers 30000; tick 'Item one'; answers 870000\nsays 'Summary: the key is {KEY}'\n");
     let finished = run(&world, &[&telling, PROMISES]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let outputs = [finished, sync(&world), world.plimsoll(&["linear", "check"]).run(), sync(&world)];
@@ -39,7 +40,8 @@ fn the_key_lies_in_no_file_and_in_no_line_of_ours() {
     holders(&world.home(), KEY.as_bytes(), &mut found);
     holders(&world.project(), KEY.as_bytes(), &mut found);
     let is_agents = |path: &String| path.ends_with("/sessions/1");
-    let ours: Vec<&String> = found.iter().filter(|path| !is_agents(path) && path.contains("/linear/")).collect();
+    let ours: Vec<&String> =
+        found.iter().filter(|path| !is_agents(path) && path.contains("/linear/")).collect();
     assert_eq!(ours, Vec::<&String>::new());
     let body = &server.comments()[0].body;
     assert!(body.contains("Summary: the key is") && !body.contains(KEY), "{body}");
@@ -62,12 +64,17 @@ fn tokens_and_passwords_in_the_words_do_not_leave() {
     let server = LinearServer::new();
     let world = world(&server);
     let token = format!("{}{}", "ghp_", "a1".repeat(18));
-    note(&world, "r1", 1, &format!("pushed with {token} to postgres://me:hunter2hunter2@db/x, and all is well"));
+    note(
+        &world,
+        "r1",
+        1,
+        &format!("pushed with {token} to postgres://me:hunter2hunter2@db/x, and all is well"),
+    );
     let shown = world.plimsoll(&["linear", "sync", "--dry-run"]).run().expect_success().stdout;
     assert!(server.asked().is_empty(), "nothing is sent");
     assert!(shown.starts_with("to ENG-123:\n\n**Plimsoll: Dates** (run r1)\n"), "{shown}");
     assert_eq!(sync(&world).code, Some(0));
     let body = server.comments()[0].body.clone();
-    assert!(shown.ends_with(&body), "{shown}\n{body}");
+    assert!(shown.trim_end().ends_with(body.trim_end()), "{shown}\n{body}");
     assert!(!body.contains(&token) && !body.contains("hunter2") && body.contains("all is well"), "{body}");
 }

@@ -68,6 +68,8 @@ pub(super) fn answer(desk: &mut Desk, query: &str, variables: &Value) -> (u16, V
     let mut body = serde_json::to_value(&response).expect("an answer is JSON");
     let codes = root.codes.into_inner().unwrap_or_else(PoisonError::into_inner);
     for (error, code) in body["errors"].as_array_mut().into_iter().flatten().zip(codes) {
+        let message = error["message"].as_str().unwrap_or_default();
+        error["message"] = message.trim_start_matches("resolver error: ").into();
         error["extensions"] = json!({ "code": code, "userPresentableMessage": error["message"] });
     }
     (200, body)
@@ -145,7 +147,8 @@ fn empty(name: &str, schema: &Valid<Schema>) -> Value {
     let first = schema.get_enum(name).and_then(|kind| kind.values.keys().next());
     match (first, name) {
         (Some(first), _) => first.to_string().into(),
-        (None, "Int" | "Float") => 0.into(),
+        (None, "Int") => 0.into(),
+        (None, "Float") => 0.0.into(),
         (None, "Boolean") => false.into(),
         (None, "DateTime" | "TimelessDate") => "2026-01-07T11:45:00.000Z".into(),
         (None, "JSON" | "JSONObject") => json!({}),
