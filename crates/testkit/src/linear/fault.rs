@@ -58,6 +58,12 @@ fn resets(until: u64) -> BTreeMap<String, String> {
 
 /// The body of an answer that has no data.
 pub(super) fn errors(code: &str, message: &str) -> Value {
-    let extensions = json!({ "code": code, "userPresentableMessage": message });
+    let kind = match code {
+        "AUTHENTICATION_ERROR" => "authentication error",
+        "FORBIDDEN" => "forbidden",
+        "RATELIMITED" => "ratelimited",
+        _ => "invalid input",
+    };
+    let extensions = json!({ "type": kind, "code": code, "userPresentableMessage": message });
     json!({ "errors": [{ "message": message, "extensions": extensions }], "data": null })
 }
