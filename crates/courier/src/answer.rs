@@ -78,7 +78,7 @@ fn graph_error(error: &Value, key: &Key) -> GraphError {
         Some(said) if !message.contains(&said) => format!("{message}: {said}"),
         _ => message,
     };
-    let step = |step: &Value| step.as_str().map(str::to_owned).unwrap_or_else(|| step.to_string());
+    let step = |step: &Value| step.as_str().map_or_else(|| step.to_string(), str::to_owned);
     let path = error["path"].as_array().into_iter().flatten().map(step).collect::<Vec<_>>().join(".");
     GraphError {
         message: line(&key.taken_out_of(&message)),

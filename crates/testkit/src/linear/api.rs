@@ -47,8 +47,8 @@ pub(super) fn first_field(query: &str) -> String {
 /// The status and the body of the answer.
 pub(super) fn answer(desk: &mut Desk, query: &str, variables: &Value) -> (u16, Value) {
     let invalid = |why: String| (400, errors("GRAPHQL_VALIDATION_FAILED", &why));
-    if let Some(Err(error)) =
-        whole_schema().map(|whole| ExecutableDocument::parse_and_validate(whole, query, "request"))
+    if let Some(whole) = whole_schema()
+        && let Err(error) = ExecutableDocument::parse_and_validate(whole, query, "request")
     {
         return invalid(error.errors.to_string());
     }
