@@ -58,7 +58,7 @@ impl Watcher for Reporter<'_> {
         match progress {
             Progress::Run { .. } => {
                 if let Some(trouble) = self.untold.take() {
-                    self.say(format!("Linear is not told: {trouble}"));
+                    self.say(&format!("Linear is not told: {trouble}"));
                 }
             }
             Progress::Judged { .. } => self.deliver(BETWEEN),
@@ -82,15 +82,15 @@ impl Reporter<'_> {
         let time = if self.inner.interrupts() > 0 { INTERRUPTED } else { time };
         let report = deliver(self.project, linear, Patience::of(time, TRIES), Asked::ByRun);
         match report {
-            Ok(Report { trouble: Some(trouble), is_new_trouble: true, .. }) => self.say(format!(
+            Ok(Report { trouble: Some(trouble), is_new_trouble: true, .. }) => self.say(&format!(
                 "Linear is not told: {trouble}; it is tried again by itself, and by `plimsoll linear sync`"
             )),
             Ok(_) => {}
-            Err(error) => self.say(format!("Linear is not told: {error}; {}", error.hint())),
+            Err(error) => self.say(&format!("Linear is not told: {error}; {}", error.hint())),
         }
     }
 
-    fn say(&mut self, words: String) {
-        self.inner.tell(&Progress::Note(session::text::for_terminal(&words)));
+    fn say(&mut self, words: &str) {
+        self.inner.tell(&Progress::Note(session::text::for_terminal(words)));
     }
 }
