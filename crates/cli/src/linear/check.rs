@@ -118,11 +118,10 @@ fn issue_of(linear: &Linear, id: &str, patience: Patience, page: &mut Page) -> O
         Err(error) => return page.courier("Issue", &error),
     };
     let words = format!("{} “{}”, team {}", issue.identifier, issue.title, issue.team);
-    match issue.is_archived {
-        true => {
-            page.unsure("Issue", &format!("{words}: it is archived"), "name an issue that somebody reads")
-        }
-        false => page.good("Issue", words),
+    if issue.is_archived {
+        page.unsure("Issue", &format!("{words}: it is archived"), "name an issue that somebody reads");
+    } else {
+        page.good("Issue", words);
     }
     Some(())
 }
