@@ -33,8 +33,31 @@ fi
 if [ -n "$other" ]; then
   [ -n "$target" ] || { echo "the target $2 is not to be had here" >&2; exit 1; }
   linker=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_LINKER
-  # A cross compiler is not needed: there is no C in our programs, and the target brings its own libc.
+  # Rust's own linker will do: the target brings its own libc.
   export "$linker=${!linker:-rust-lld}"
+fi
+if [ -n "$target" ]; then
+  # TLS, which plimsoll speaks to Linear alone, is partly C. It wants a compiler for the target's processor and some
+  # headers of any libc, so that this machine's own compiler will do, or the common cross compiler for another one.
+  compiler=CC_${target//-/_} flags=CFLAGS_${target//-/_}
+  if [ -n "${!compiler:-}" ]; then
+    :
+  elif [ -z "$other" ]; then
+    export "$compiler=cc"
+  else
+    cross=${target%%-*}-linux-gnu-gcc
+    command -v "$cross" >/dev/null || {
+      package=gcc-$(tr _ - <<<"${target%%-*}")-linux-gnu
+      echo "a C compiler for ${target%%-*} is missing: installing $package" >&2
+      { as_root apt-get update -qq && as_root apt-get install -qq -y "$package"; } >&2 || {
+        echo "missing: $cross. Install $package, or name a compiler in $compiler" >&2
+        exit 1
+      }
+    }
+    export "$compiler=$cross"
+  fi
+  # Some compilers check copies by functions that musl does not have.
+  export "$flags=${!flags:-} -U_FORTIFY_SOURCE"
 fi
 
 # Somebody who looks on sees it move.

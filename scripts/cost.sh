@@ -98,7 +98,7 @@ plimsoll-session-end 2850000
 plimsoll-session-start 2500000
 plimsoll-statusline 2050000
 plimsoll-stop-gate 2950000
-plimsoll 10400000
+plimsoll 12500000
 plimsoll-mcp 3600000
 LIMITS
 exit "$FAILED"

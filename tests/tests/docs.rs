@@ -219,6 +219,7 @@ pages! {
     concepts "docs/concepts.md";
     questions "docs/faq.md";
     forecast "docs/forecast.md";
+    notes_in_linear "docs/linear.md";
     memory_worth "docs/memory-worth.md";
     memory "docs/memory.md";
     a_night "docs/night.md";

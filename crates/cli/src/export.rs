@@ -8,7 +8,7 @@ mod jsonl;
 mod markdown;
 mod otel;
 mod redact;
-mod secrets;
+pub(crate) mod secrets;
 mod visible;
 
 use crate::{fail, say_error};

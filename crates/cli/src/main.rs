@@ -10,6 +10,7 @@ mod explain;
 mod export;
 mod gate;
 mod init;
+mod linear;
 mod log;
 mod manual;
 mod memory;
@@ -101,6 +102,8 @@ enum Verb {
     Schema,
     /// See what the open items will probably take, and an order that saves a session
     Plan(plan::PlanArguments),
+    /// Deliver a run's notes to Linear, or look whether they would arrive
+    Linear(linear::LinearArguments),
     /// Read the journal: what happened, line by line
     Log(log::LogArguments),
     /// Write the night as one page: what was done, the load line, what it cost, what to do next
@@ -152,6 +155,7 @@ fn main() -> ExitCode {
         Verb::StatusLine(arguments) => statusline::statusline(&arguments),
         Verb::Schema => schema::schema(),
         Verb::Plan(arguments) => plan::show(&arguments),
+        Verb::Linear(arguments) => linear::linear(&arguments),
         Verb::Log(arguments) => log::log(&arguments),
         Verb::Report(arguments) => report::report(&arguments),
         Verb::Query(arguments) => query::query(&arguments),

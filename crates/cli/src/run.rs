@@ -2,7 +2,7 @@
 
 use crate::progress::{self, Style};
 use crate::start::TaskArguments;
-use crate::{amounts, fail, say, say_error};
+use crate::{amounts, fail, linear, say, say_error};
 use clap::Args;
 use flows::run::{Options, prepare, run as run_flow};
 use flows::start::{self, Changes, NewRun, Remembered, Resumed};
@@ -123,8 +123,8 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
     };
     let (ready, state) = state;
     let style = if arguments.json { Style::Json } else { Style::fitting() };
-    let mut watcher =
-        progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
+    let watcher = progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
+    let mut watcher = linear::reporting(project, &settings, watcher);
     let ended = run_flow(project, &settings, &options, ready, &state, watcher.as_mut());
     drop(watcher);
     let code = ended.map_err(|error| error.to_string())?;

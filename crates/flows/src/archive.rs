@@ -17,6 +17,7 @@ pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreEr
     if matches!(state.status, Status::Completed | Status::Cancelled) {
         store::memory::forget_copy(project)?;
     }
+    crate::linear::note_end(project, state);
     // Last: where it is, all is.
     disk::replace(&folder.join(STATE), &document(state), Durability::Lazy)
 }

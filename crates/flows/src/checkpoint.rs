@@ -1,7 +1,7 @@
 //! The checkpoint: facts gathered without a lock (git takes time), the handoff written, the state committed
 //! under its lock.
 
-use crate::facts;
+use crate::{facts, linear};
 use protocol::tool::ToolCall;
 use session::handoff::{Handoff, Notes, RunFacts};
 use session::journal::Entry;
@@ -173,13 +173,27 @@ fn write_handoff(
 
 fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -> Result<(), StoreError> {
     let Some(run) = request.run else { return Ok(()) };
+    if let Some(state) = commit_state(request, run, handoff, file, notes)? {
+        linear::note_checkpoint(request.project, request.settings, &state);
+    }
+    Ok(())
+}
+
+/// Answers with the state where it is to be told to others.
+fn commit_state(
+    request: &Request<'_>,
+    run: &RunState,
+    handoff: &Handoff,
+    file: &str,
+    notes: &Notes,
+) -> Result<Option<RunState>, StoreError> {
     let lock = state_file::lock(request.project, PATIENCE);
     // At L3 it acts even if the lock cannot be had.
     let _lock = if request.level == Level::L3 { lock.ok() } else { Some(lock?) };
     let change = |state: &mut RunState| {
         // A hook that outlived its iteration has nothing to say about the next one.
         if state.run_id != run.run_id || state.iteration != run.iteration {
-            return;
+            return None;
         }
         state.context_checkpoint = checkpoint(request, handoff, file, notes, run);
         state.todo_items.clone_from(&handoff.open);
@@ -187,8 +201,10 @@ fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -
         let entry = state.history_of(run.iteration);
         entry.peak_percent = entry.peak_percent.max(handoff.percent.unwrap_or(0));
         entry.checkpoint |= matches!(request.cause, Cause::Level | Cause::Budget);
+        request.settings.linear.issue.is_some().then(|| state.clone())
     };
-    state_file::update_locked(request.project, Some(&run.run_id), Durability::Durable, change).map(|_| ())
+    let changed = state_file::update_locked(request.project, Some(&run.run_id), Durability::Durable, change)?;
+    Ok(changed.flatten())
 }
 
 fn checkpoint(

@@ -5,7 +5,7 @@
 use crate::checkpoint::with_plan;
 use crate::gate::WORDS_KEPT;
 use crate::measure::{Question, measure};
-use crate::{facts, keep};
+use crate::{facts, keep, linear};
 use session::handoff::{Handoff, Notes};
 use session::journal::Entry;
 use session::state::{FileInProgress, Phase};
@@ -57,10 +57,27 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
         Some(paragraph(state, &record))
     })?;
     let Some(paragraph) = paragraph.flatten() else { return Ok(()) };
+    if settings.linear.issue.is_some() && notes.is_some() {
+        tell_linear(project, settings, run_id, iteration)?;
+    }
     let line = line
         .fact("peak_percent", record.peak_percent)
         .fact("notes", notes.is_some_and(|notes| !notes.is_empty()));
     tell_once(project, &record.session_id, &paragraph, line)
+}
+
+/// What the session has said of its checkpoint takes the place of what was told when it was written.
+fn tell_linear(
+    project: &Project,
+    settings: &Settings,
+    run_id: &str,
+    iteration: u32,
+) -> Result<(), StoreError> {
+    let state = state_file::load(project, Some(run_id))?.filter(|state| state.iteration == iteration);
+    if let Some(state) = state.filter(|state| state.context_checkpoint.iteration == iteration) {
+        linear::note_checkpoint(project, settings, &state);
+    }
+    Ok(())
 }
 
 /// The session's own hook and whoever judges may do so at once: under the session's lock one of them does.

@@ -9,11 +9,11 @@ mod programs;
 mod settings;
 mod window;
 
-use policy::doctor::{ClientFacts, ClientFault, FaultFacts, RunFacts, SettingsFile, Work};
+use policy::doctor::{ClientFacts, ClientFault, FaultFacts, LinearFacts, RunFacts, SettingsFile, Work};
 pub use policy::doctor::{Facts, Finding, Section, Severity, examine, has_problem, verdict};
 use session::SessionRecord;
 use std::path::{Path, PathBuf};
-use store::{Project, clock, environment, faults, lock, state_file, tail};
+use store::{Project, clock, config, environment, faults, lock, spool, state_file, tail};
 
 /// What is to be looked at.
 #[derive(Debug)]
@@ -41,6 +41,7 @@ pub fn gather(patient: &Patient<'_>) -> Facts {
         programs: programs::facts(project, &found),
         plugin,
         memory: memory::facts(project, &found),
+        linear: linear(project),
         loops: loops::facts(project, &found, &all),
         disk: disk::facts(project, &found),
         window: window::facts(patient, &found),
@@ -90,6 +91,17 @@ fn run(project: &Project) -> RunFacts {
         file: project.relative(project.state()),
         work,
     }
+}
+
+/// None where no issue is set.
+fn linear(project: &Project) -> Option<LinearFacts> {
+    let (settings, _) = config::load(project);
+    Some(LinearFacts {
+        issue: settings.linear.issue?,
+        has_key: settings.linear.key_command.is_some() || environment::variable("LINEAR_API_KEY").is_some(),
+        undelivered: spool::all_undelivered(project),
+        trouble: spool::wait(project).map(|wait| wait.trouble),
+    })
 }
 
 /// A path as short as it can be said here.

@@ -20,6 +20,7 @@ pub mod gate;
 pub mod install;
 pub mod iteration;
 pub mod keep;
+mod linear;
 pub mod measure;
 pub mod memory;
 pub mod monitor;

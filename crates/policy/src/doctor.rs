@@ -3,6 +3,7 @@
 mod client;
 mod disk;
 mod faults;
+mod linear;
 mod loops;
 mod memory;
 mod plugin;
@@ -14,6 +15,7 @@ mod window;
 pub use client::ClientFacts;
 pub use disk::{DiskFacts, FileSystem, Folder, Lock};
 pub use faults::{ClientFault, FaultFacts};
+pub use linear::LinearFacts;
 pub use loops::{KNOWN_STATE_FILES, LoopFacts, StopHook};
 pub use memory::{MemoryFacts, Server};
 pub use plugin::PluginFacts;
@@ -118,6 +120,8 @@ pub struct Facts {
     pub plugin: Option<PluginFacts>,
     /// What the working memory needs, where it is installed.
     pub memory: Option<MemoryFacts>,
+    /// Notes in Linear, where an issue is set.
+    pub linear: Option<LinearFacts>,
     /// Other loops.
     pub loops: LoopFacts,
     /// Folders, locks, space.
@@ -135,6 +139,7 @@ pub fn examine(facts: &Facts) -> Vec<Section> {
     let plugin =
         facts.plugin.as_ref().map(|plugin| plugin::section(plugin, &facts.programs.version, &facts.client));
     let memory = facts.memory.as_ref().map(memory::section);
+    let linear = facts.linear.as_ref().map(linear::section);
     [
         Some(programs::section(&facts.programs)),
         Some(client::section(&facts.client)),
@@ -144,6 +149,7 @@ pub fn examine(facts: &Facts) -> Vec<Section> {
         Some(loops::section(&facts.loops)),
         Some(disk::section(&facts.disk)),
         Some(window::section(&facts.window)),
+        linear,
         Some(faults::section(&facts.faults)),
         Some(run::section(&facts.run)),
     ]

@@ -14,6 +14,7 @@ pub mod forecast;
 pub mod frames;
 pub mod gate;
 pub mod levels;
+pub mod linear;
 pub mod monitor;
 pub mod pack;
 pub mod pause;

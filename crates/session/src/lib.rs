@@ -8,6 +8,7 @@ pub mod handoff;
 pub mod journal;
 pub mod level;
 pub mod limits;
+pub mod linear;
 pub mod log_line;
 pub mod marker;
 pub mod memory;

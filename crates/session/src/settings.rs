@@ -33,8 +33,20 @@ pub struct Settings {
     pub breaker: BreakerLimits,
     /// Checkpoints that follow one another too fast.
     pub thrash: Thrash,
+    /// Notes in Linear; nothing is sent anywhere without an issue.
+    pub linear: Linear,
     /// How the status line looks.
     pub statusline: crate::statusline::StatusLine,
+}
+
+/// Notes in Linear; nothing is sent anywhere without an issue.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Linear {
+    /// The issue that a run's notes go to, such as `ENG-123`.
+    pub issue: Option<String>,
+    /// A command that prints the API key, where `LINEAR_API_KEY` is not set; a shell runs it.
+    pub key_command: Option<String>,
 }
 
 /// How often in a row each trouble is borne before the breaker opens; 0 for always.
@@ -141,6 +153,7 @@ impl Default for Settings {
             idle_timeout_seconds: 1800,
             breaker: BreakerLimits::default(),
             thrash: Thrash::default(),
+            linear: Linear::default(),
             statusline: crate::statusline::StatusLine::default(),
         }
     }
@@ -167,6 +180,7 @@ impl Settings {
         if self.handoff_bytes < 1024 {
             return Some(format!("handoff_bytes ({}) must be at least 1024", self.handoff_bytes));
         }
-        self.statusline.problem()
+        let issue = self.linear.issue.as_deref();
+        issue.and_then(crate::linear::problem_of_issue).or_else(|| self.statusline.problem())
     }
 }

@@ -239,7 +239,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// An id that can be a file's name and nothing else.
-fn is_plain(id: &str) -> bool {
+pub(crate) fn is_plain(id: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     (1..=128).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(letter)
 }

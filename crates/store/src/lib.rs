@@ -15,6 +15,7 @@ pub mod layout;
 pub mod lock;
 pub mod memory;
 pub mod sessions;
+pub mod spool;
 pub mod state_file;
 pub mod tail;
 pub mod turn_log;

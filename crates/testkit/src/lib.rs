@@ -1,6 +1,6 @@
-//! The test bench: the real client, a scripted model on loopback, throw-away worlds and a terminal.
+//! The test bench: the real client, a scripted model and a Linear on loopback, throw-away worlds and a terminal.
 //!
-//! Its one rule: nothing leaves this computer and nothing outlives its test. The model listens on 127.0.0.1 only,
+//! Its one rule: nothing leaves this computer and nothing outlives its test. Servers listen on 127.0.0.1 only,
 //! every program gets a cleared environment and its own HOME, every wait is bounded, and only processes started
 //! here are ended.
 #![expect(
@@ -12,6 +12,9 @@
 )]
 
 pub mod client;
+mod http;
+#[cfg(feature = "linear")]
+pub mod linear;
 #[cfg(feature = "night")]
 pub mod night;
 mod places;

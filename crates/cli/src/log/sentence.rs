@@ -61,6 +61,8 @@ pub(super) fn sentence(entry: &Entry) -> Sentence {
         "not_packed" => plain(format!("no room in this session for {}{}", item(entry), room(entry))),
         "cut_off_by_client" => plain(format!("the client ended the turn before {} was begun", item(entry))),
         "notified" => notified(entry),
+        "linear_delivered" => plain(format!("told Linear: {}", entry.known("issue"))),
+        "linear_failed" => bad(format!("Linear is not told: {}", entry.known("trouble"))),
         "cancelled" => Sentence::Said("run cancelled with `plimsoll stop`".to_owned(), Tone::Bold),
         "resumed" if entry.truth("reset_breaker") == Some(true) => {
             plain("run resumed, and the circuit breaker reset".to_owned())

@@ -25,7 +25,7 @@ const fn kind(
     Kind { name, start: start.as_bytes(), least, piece, between: between.as_bytes() }
 }
 
-const KINDS: [Kind; 30] = [
+const KINDS: [Kind; 32] = [
     kind("anthropic-key", "sk-ant-", 20, 12, "-_"),
     kind("openai-key", "sk-proj-", 20, 12, "-_"),
     kind("openai-key", "sk-svcacct-", 20, 12, "-_"),
@@ -42,6 +42,8 @@ const KINDS: [Kind; 30] = [
     kind("github-token", "ghr_", 30, 30, ""),
     kind("github-token", "github_pat_", 22, 16, "_"),
     kind("gitlab-token", "glpat-", 20, 4, "-_"),
+    kind("linear-key", "lin_api_", 32, 32, ""),
+    kind("linear-key", "lin_oauth_", 32, 32, ""),
     kind("npm-token", "npm_", 30, 30, ""),
     kind("pypi-token", "pypi-AgE", 40, 10, "-_"),
     kind("google-key", "AIza", 33, 8, "-_"),
@@ -147,6 +149,8 @@ mod tests {
             ("gh", "r_", 36),
             ("github", "_pat_", 40),
             ("glp", "at-", 20),
+            ("lin", "_api_", 40),
+            ("lin", "_oauth_", 64),
             ("np", "m_", 36),
             ("AI", "zaSy", 33),
             ("GOC", "SPX-", 28),

@@ -1,7 +1,6 @@
 //! A Messages API on loopback that answers from a script and remembers what it was asked.
 
 mod answer;
-mod http;
 mod request;
 mod script;
 mod server;

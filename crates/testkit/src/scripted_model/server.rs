@@ -1,9 +1,9 @@
 //! The connections: a thread for each, and what they share.
 
 use super::answer;
-use super::http::{self, Incoming};
 use super::request::{Request, RequestKind};
 use super::step::Step;
+use crate::http::{self, Incoming};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Write};

@@ -9,15 +9,15 @@ use std::net::TcpStream;
 const LARGEST_REQUEST: usize = 64 << 20;
 
 /// A request as it came over the wire.
-pub(super) struct Incoming {
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Incoming {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 /// Reads one request; none if the other side closed without asking.
-pub(super) fn read(stream: &mut TcpStream) -> io::Result<Option<Incoming>> {
+pub(crate) fn read(stream: &mut TcpStream) -> io::Result<Option<Incoming>> {
     let mut received = Vec::new();
     loop {
         if let Some((mut incoming, start)) = parse_head(&received)? {
@@ -67,7 +67,7 @@ fn content_length(headers: &[(String, String)]) -> io::Result<usize> {
 }
 
 /// Sends a whole JSON answer.
-pub(super) fn send_json(
+pub(crate) fn send_json(
     stream: &mut TcpStream,
     status: u16,
     headers: &BTreeMap<String, String>,
@@ -80,7 +80,7 @@ pub(super) fn send_json(
 }
 
 /// Sends the head of an event stream, which lasts until the connection is closed.
-pub(super) fn send_stream_head(stream: &mut TcpStream, headers: &BTreeMap<String, String>) -> io::Result<()> {
+pub(crate) fn send_stream_head(stream: &mut TcpStream, headers: &BTreeMap<String, String>) -> io::Result<()> {
     send_head(stream, 200, "text/event-stream", headers, "")
 }
 

@@ -1,0 +1,92 @@
+//! Where Linear is asked: its own address, or another one for tests and for those who stand behind a gateway.
+
+use crate::CourierError;
+use ureq::http::Uri;
+
+const LINEAR: &str = "https://api.linear.app/graphql";
+
+/// An address that a key may be sent to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    url: String,
+    host: String,
+    is_loopback: bool,
+}
+
+impl Endpoint {
+    /// Linear's own address, unless another is named. Without TLS only this computer is spoken to.
+    pub fn new(named: Option<&str>) -> Result<Endpoint, CourierError> {
+        let url = named.unwrap_or(LINEAR).trim();
+        let wrong = |what| CourierError::Endpoint { what };
+        let uri: Uri = url.parse().map_err(|_| wrong("it is no address"))?;
+        let authority = uri.authority().ok_or(wrong("it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("it holds a name or a password"));
+        }
+        let host = authority.host().trim_matches(['[', ']']).to_owned();
+        let is_loopback = match host.parse::<std::net::IpAddr>() {
+            Ok(address) => address.is_loopback(),
+            Err(_) => host == "localhost",
+        };
+        match uri.scheme_str() {
+            Some("https") => {}
+            Some("http") if is_loopback => {}
+            Some("http") => return Err(wrong("without https only this computer (127.0.0.1) is spoken to")),
+            _ => return Err(wrong("it must begin with https://")),
+        }
+        // The parser's form has the scheme in small letters.
+        Ok(Endpoint { url: uri.to_string(), host, is_loopback })
+    }
+
+    /// The whole address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The computer.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// True where TLS is spoken.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.url.starts_with("https:")
+    }
+
+    /// True for this computer: no proxy stands between.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_goes_to_https_or_to_this_computer() {
+        for good in [
+            "https://api.linear.app/graphql",
+            "https://gateway.example.com:8443/linear",
+            "http://127.0.0.1:4000/graphql",
+            "http://localhost/graphql",
+            "http://[::1]:4000/",
+        ] {
+            assert_eq!(Endpoint::new(Some(good)).unwrap().url(), good);
+        }
+        assert_eq!(Endpoint::new(None).unwrap().host(), "api.linear.app");
+        for bad in [
+            "",
+            "nowhere",
+            "/graphql",
+            "ftp://127.0.0.1/",
+            "http://api.linear.app/graphql",
+            "http://localhost.example.com/",
+            "http://localhost@example.com/",
+            "https://me:secret@api.linear.app/graphql",
+            "http://0.0.0.0:4000/",
+        ] {
+            assert!(Endpoint::new(Some(bad)).is_err(), "{bad}");
+        }
+    }
+}

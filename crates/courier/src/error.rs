@@ -1,0 +1,173 @@
+//! What can go wrong between here and Linear, and what to do about it.
+
+use std::time::Duration;
+
+/// Why an operation was not answered as it should be. No variant holds the key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CourierError {
+    /// The address in `LINEAR_API_URL` cannot be used.
+    #[error("the address in LINEAR_API_URL cannot be used: {what}")]
+    Endpoint {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// This computer has no root certificates.
+    #[error("no root certificates were found on this computer{}", colon(why))]
+    Certificates {
+        /// What the search said.
+        why: String,
+    },
+    /// Nobody was reached.
+    #[error("{host} cannot be reached: {why}")]
+    Unreachable {
+        /// The computer that was asked.
+        host: String,
+        /// What the system said.
+        why: String,
+    },
+    /// There was no answer in time.
+    #[error("{host} did not answer within {} s", limit.as_secs_f32().ceil())]
+    Silent {
+        /// The computer that was asked.
+        host: String,
+        /// How long it had.
+        limit: Duration,
+    },
+    /// The connection is not what it should be: a certificate, a protocol.
+    #[error("no safe connection to {host}: {why}")]
+    Tls {
+        /// The computer that was asked.
+        host: String,
+        /// What TLS said.
+        why: String,
+    },
+    /// Too many requests.
+    #[error("Linear asks us to wait: too many requests")]
+    Limited {
+        /// How long.
+        wait: Wait,
+    },
+    /// The key is wrong.
+    #[error("Linear does not know the key: {said}")]
+    Unauthorized {
+        /// Linear's words.
+        said: String,
+    },
+    /// The key does not allow it.
+    #[error("Linear does not allow it: {said}")]
+    Forbidden {
+        /// Linear's words.
+        said: String,
+    },
+    /// The operation was understood and refused.
+    #[error("Linear refuses: {}", joined(errors))]
+    Refused {
+        /// Each of its errors.
+        errors: Vec<GraphError>,
+    },
+    /// The server has a fault.
+    #[error("{host} answered with the status {status}{}", colon(said))]
+    Server {
+        /// The computer that was asked.
+        host: String,
+        /// The HTTP status.
+        status: u16,
+        /// The beginning of what it said.
+        said: String,
+    },
+    /// Something answered that does not speak as Linear does.
+    #[error("{host} does not answer as Linear does: {what}")]
+    Strange {
+        /// The computer that was asked.
+        host: String,
+        /// What is strange.
+        what: String,
+    },
+}
+
+/// One error of a GraphQL answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphError {
+    /// What it says to people.
+    pub message: String,
+    /// Its code; empty where there is none.
+    pub code: String,
+    /// The field it is about, such as `commentCreate.comment`.
+    pub path: String,
+}
+
+impl std::fmt::Display for GraphError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)?;
+        match (self.code.as_str(), self.path.as_str()) {
+            ("", "") => Ok(()),
+            ("", path) => write!(formatter, " (at {path})"),
+            (code, "") => write!(formatter, " ({code})"),
+            (code, path) => write!(formatter, " ({code}, at {path})"),
+        }
+    }
+}
+
+/// How long Linear wants to be left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Until this moment, in milliseconds since the beginning of 1970.
+    Until(u64),
+    /// For so long.
+    For(Duration),
+    /// It does not say.
+    Unknown,
+}
+
+impl CourierError {
+    /// What the person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            CourierError::Endpoint { .. } => "unset LINEAR_API_URL, or let it begin with https://",
+            CourierError::Certificates { .. } => {
+                "install the package ca-certificates, or name a file of them in SSL_CERT_FILE"
+            }
+            CourierError::Unreachable { .. } => {
+                "look at the network; behind a proxy set HTTPS_PROXY (and NO_PROXY)"
+            }
+            CourierError::Silent { .. } => "look at the network; try again later",
+            CourierError::Tls { .. } => {
+                "look at the clock and the proxy; a company's own certificate goes into SSL_CERT_FILE"
+            }
+            CourierError::Limited { .. } => "try again after that time",
+            CourierError::Unauthorized { .. } => {
+                "make a new key in Linear (Settings, Security & access, Personal API keys) and set LINEAR_API_KEY"
+            }
+            CourierError::Forbidden { .. } => {
+                "use a key that may read and write, of somebody who sees the team"
+            }
+            CourierError::Refused { .. } => {
+                "look at linear.issue; `plimsoll linear check` looks at each part"
+            }
+            CourierError::Server { .. } => "try again later; https://linearstatus.com tells more",
+            CourierError::Strange { .. } => "look at LINEAR_API_URL, and at the proxy between",
+        }
+    }
+
+    /// True for what may be better in a second.
+    pub fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            CourierError::Unreachable { .. } | CourierError::Silent { .. } | CourierError::Server { .. }
+        )
+    }
+
+    /// True when Linear says that what was named is not there.
+    pub fn is_not_found(&self) -> bool {
+        let CourierError::Refused { errors } = self else { return false };
+        errors.iter().any(|error| error.message.to_lowercase().contains("not found"))
+    }
+}
+
+fn joined(errors: &[GraphError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn colon(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!(": {words}") }
+}

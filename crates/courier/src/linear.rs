@@ -1,0 +1,179 @@
+//! The way to Linear and back: one request after another, each within what is left of the time.
+
+use crate::answer::{self, Answer, Received};
+use crate::operations::{self, Issue, Operation, Posted, Told, Viewer};
+use crate::{CourierError, Endpoint, Key, certificates};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use ureq::{Agent, Error};
+
+/// How long a caller waits in all, and how often a trouble that may pass is borne.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// No call lasts beyond it.
+    pub until: Instant,
+    /// Tries of one operation, at least one.
+    pub tries: u32,
+}
+
+impl Patience {
+    /// So much time from now.
+    pub fn of(time: Duration, tries: u32) -> Patience {
+        Patience { until: Instant::now() + time, tries }
+    }
+
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+}
+
+/// One call waits no longer, whatever time there is.
+const LONGEST_CALL: Duration = Duration::from_secs(15);
+/// The first try after a failure comes soon, and each further one after twice the time.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest answer: ours are a few hundred bytes.
+const LONGEST_ANSWER: u64 = 1024 * 1024;
+
+/// Linear, for one key.
+#[derive(Debug)]
+pub struct Linear {
+    agent: Agent,
+    endpoint: Endpoint,
+    key: Key,
+}
+
+impl Linear {
+    /// Makes ready; nothing is sent yet.
+    pub fn new(endpoint: Endpoint, key: Key) -> Result<Linear, CourierError> {
+        let mut config = Agent::config_builder()
+            .http_status_as_error(false)
+            // A key goes nowhere but to its endpoint.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")));
+        if endpoint.is_loopback() {
+            config = config.proxy(None);
+        }
+        if endpoint.is_secure() {
+            config = config.https_only(true).tls_config(certificates::tls()?);
+        }
+        Ok(Linear { agent: config.build().new_agent(), endpoint, key })
+    }
+
+    /// The key that is sent.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Whose key it is.
+    pub fn viewer(&self, patience: Patience) -> Result<Told<Viewer>, CourierError> {
+        self.take(&operations::viewer(), patience, operations::take_viewer)
+    }
+
+    /// An issue by its identifier.
+    pub fn issue(&self, id: &str, patience: Patience) -> Result<Told<Issue>, CourierError> {
+        self.take(&operations::issue(id), patience, operations::take_issue)
+    }
+
+    /// A comment by its id.
+    pub fn comment(&self, id: &str, patience: Patience) -> Result<Told<Posted>, CourierError> {
+        self.take(&operations::comment(id), patience, operations::take_comment)
+    }
+
+    /// Makes a comment with an id of our choice. One that is there already is refused by Linear.
+    pub fn create(
+        &self,
+        id: &str,
+        issue: &str,
+        body: &str,
+        patience: Patience,
+    ) -> Result<Told<Posted>, CourierError> {
+        self.take(&operations::create(id, issue, body), patience, operations::take_payload)
+    }
+
+    /// Puts a new text into a comment.
+    pub fn update(&self, id: &str, body: &str, patience: Patience) -> Result<Told<Posted>, CourierError> {
+        self.take(&operations::update(id, body), patience, operations::take_payload)
+    }
+
+    fn take<T>(
+        &self,
+        operation: &Operation,
+        patience: Patience,
+        take: impl Fn(&serde_json::Value) -> Option<T>,
+    ) -> Result<Told<T>, CourierError> {
+        let answer = self.ask(operation, patience)?;
+        operations::read(answer, take).map_err(|errors| match errors.is_empty() {
+            true => CourierError::Strange {
+                host: self.endpoint.host().to_owned(),
+                what: "the answer lacks what was asked for".to_owned(),
+            },
+            false => CourierError::Refused { errors },
+        })
+    }
+
+    /// Asks until there is an answer, or a trouble that does not pass, or no time.
+    fn ask(&self, operation: &Operation, patience: Patience) -> Result<Answer, CourierError> {
+        let body = json!({ "query": operation.document, "variables": operation.variables }).to_string();
+        let mut pause = FIRST_PAUSE;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let error = match self.send(&body, patience.left().min(LONGEST_CALL)) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            if !error.may_pass() || tries >= patience.tries || patience.left() <= pause {
+                return Err(error);
+            }
+            std::thread::sleep(pause);
+            pause *= 2;
+        }
+    }
+
+    fn send(&self, body: &str, limit: Duration) -> Result<Answer, CourierError> {
+        let host = self.endpoint.host();
+        if limit.is_zero() {
+            return Err(CourierError::Silent { host: host.to_owned(), limit });
+        }
+        let received = self.post(body, limit).map_err(|error| self.trouble(error, limit))?;
+        answer::read(&received, host, &self.key)
+    }
+
+    fn post(&self, body: &str, limit: Duration) -> Result<Received, Error> {
+        let request = self.agent.post(self.endpoint.url()).config().timeout_global(Some(limit)).build();
+        let mut response = request
+            .header("Authorization", self.key.authorization())
+            .header("Content-Type", "application/json")
+            .send(body)?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let headers = response.headers().iter();
+        let headers =
+            headers.map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes()))).collect();
+        let status = response.status().as_u16();
+        let body =
+            response.body_mut().with_config().limit(LONGEST_ANSWER).lossy_utf8(true).read_to_string()?;
+        Ok(Received { status, headers, body })
+    }
+
+    fn trouble(&self, error: Error, limit: Duration) -> CourierError {
+        let host = self.endpoint.host().to_owned();
+        match error {
+            Error::Timeout(_) => CourierError::Silent { host, limit },
+            Error::HostNotFound => {
+                CourierError::Unreachable { host, why: "there is no such host, or no network".to_owned() }
+            }
+            Error::Tls(why) => CourierError::Tls { host, why: why.to_owned() },
+            Error::Rustls(why) => CourierError::Tls { host, why: why.to_string() },
+            Error::Protocol(why) => CourierError::Strange { host, what: why.to_string() },
+            Error::BodyExceedsLimit(most) => {
+                CourierError::Strange { host, what: format!("an answer of more than {most} bytes") }
+            }
+            // TLS speaks through the socket's errors where it fails while it reads.
+            Error::Io(why) if why.kind() == std::io::ErrorKind::InvalidData => {
+                CourierError::Tls { host, why: why.to_string() }
+            }
+            other => CourierError::Unreachable { host, why: self.key.taken_out_of(&other.to_string()) },
+        }
+    }
+}

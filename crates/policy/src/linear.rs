@@ -1,0 +1,150 @@
+//! What is told in Linear, and how long after a failure it is tried again. Words of the agent and of the to-do list go
+//! into Markdown as letters: nothing in them becomes a heading, a link, or a picture that somebody's browser fetches.
+
+use session::linear::{Note, folded};
+use session::text::{clip, counted, one_line, tokens};
+use session::{RunState, Verdict};
+
+/// Longer than this nobody reads a comment; what Linear itself takes is a multiple of it.
+pub const LONGEST_BODY: usize = 20_000;
+/// What is left of an old note when the room is needed.
+const SHORTENED: usize = 120;
+/// An item is one line of a list.
+const LONGEST_ITEM: usize = 160;
+/// What a session says of itself: as much as the next session is told.
+const LONGEST_CLAIM: usize = 600;
+/// The first failure of a night is mostly a moment's; later ones last.
+const FIRST_SECONDS: u64 = 60;
+/// A network that is away for the night is asked twice an hour.
+const LONGEST_SECONDS: u64 = 1_800;
+
+/// Takes out of foreign words what nobody else may read.
+pub type Clean<'a> = &'a dyn Fn(&str) -> String;
+
+/// What is told of the last checkpoint of a run.
+pub fn checkpoint(state: &RunState, clean: Clean<'_>) -> String {
+    let checkpoint = &state.context_checkpoint;
+    let at = checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent} %")).unwrap_or_default();
+    let said = |name: &str, words: &str| match words {
+        "" | "unknown" => String::new(),
+        // The full stop is ours.
+        words => format!(" {name}: {}.", line(words, LONGEST_CLAIM, clean).trim_end_matches('.')),
+    };
+    let item = match checkpoint.current_todo_item.as_str() {
+        "" => String::new(),
+        item => format!(" Item in hand: “{}”.", line(item, LONGEST_ITEM, clean)),
+    };
+    let handoff = match checkpoint.handoff_file.as_str() {
+        "" => String::new(),
+        file => format!(" Handoff: {}", line(file, LONGEST_ITEM, clean)),
+    };
+    format!(
+        "checkpoint ({}, {}{at}).{item}{}{} {}.{handoff}",
+        checkpoint.cause.word(),
+        checkpoint.level,
+        said("Progress", &checkpoint.progress_on_item),
+        said("Summary", &checkpoint.resume_summary),
+        items(state),
+    )
+}
+
+/// What is told of a run that is over.
+pub fn end(state: &RunState, clean: Clean<'_>) -> String {
+    let reason = match &state.last_verdict {
+        Some(Verdict::Stop { status, reason }) if *status == state.status && !reason.is_empty() => {
+            format!(" ({})", line(reason, LONGEST_CLAIM, clean))
+        }
+        _ => String::new(),
+    };
+    let cost = match state.cost_usd {
+        0.0 => String::new(),
+        cost => format!(", {}${cost:.2}", if state.cost_is_reckoned { "about " } else { "" }),
+    };
+    format!(
+        "the run ended: {}{reason}. {}; {}{cost}, {} tokens.",
+        state.status.word(),
+        items(state),
+        counted(state.context_history.len(), "session"),
+        tokens(state.tokens)
+    )
+}
+
+fn items(state: &RunState) -> String {
+    format!("{} done, {} open", counted(state.completed_items.len(), "item"), state.todo_items.len())
+}
+
+/// One line of foreign words. Cleaned first: half a secret is not known for one.
+fn line(words: &str, most: usize, clean: Clean<'_>) -> String {
+    clip(&clean(&one_line(words)), most)
+}
+
+/// Words as Markdown that shows them as they are.
+fn plain(words: &str) -> String {
+    let mut text = String::with_capacity(words.len());
+    for letter in one_line(words).chars() {
+        if "\\`*_[]<>#|~$@".contains(letter) {
+            text.push('\\');
+        }
+        text.push(letter);
+    }
+    text
+}
+
+/// The whole comment of a run. Where it would become too long, the oldest notes are shortened and then left out; the
+/// newest stands as it is.
+pub fn body(notes: &[Note], most: usize) -> String {
+    let notes = folded(notes);
+    let Some(last) = notes.last() else { return String::new() };
+    let run = last.run_id.split('-').next().unwrap_or_default();
+    let head = format!("**Plimsoll: {}** (run {run})\n", plain(&clip(&last.task, LONGEST_ITEM)));
+    let mut paragraphs: Vec<String> = notes.iter().map(|note| paragraph(note, usize::MAX)).collect();
+    let length = |paragraphs: &[String]| {
+        head.chars().count() + paragraphs.iter().map(|one| one.chars().count() + 1).sum::<usize>()
+    };
+    for (place, note) in notes.iter().enumerate().take(notes.len() - 1) {
+        if length(&paragraphs) <= most {
+            break;
+        }
+        paragraphs[place] = paragraph(note, SHORTENED);
+    }
+    let mut left_out = 0;
+    if length(&paragraphs) > most {
+        while length(&paragraphs) + LEFT_OUT > most && paragraphs.len() > 1 {
+            paragraphs.remove(0);
+            left_out += 1;
+        }
+    }
+    let gap = match left_out {
+        0 => String::new(),
+        _ => format!("\n… {} left out; they stand in the journal.\n", counted(left_out, "older note")),
+    };
+    format!("{head}{gap}{}", paragraphs.concat())
+}
+
+/// The line that tells of notes that were left out has this room.
+const LEFT_OUT: usize = 80;
+
+fn paragraph(note: &Note, most: usize) -> String {
+    format!(
+        "\n**Iteration {}** · {} · {}\n",
+        note.iteration,
+        moment(&note.at),
+        plain(&clip(&note.words, most))
+    )
+}
+
+/// `2026-01-07T11:45:00Z` as a person reads it.
+fn moment(stamp: &str) -> String {
+    match stamp.get(..16) {
+        Some(minute) => format!("{} UTC", minute.replace('T', " ")),
+        None => stamp.to_owned(),
+    }
+}
+
+/// Seconds until the next try after so many failures in a row.
+pub fn backoff_seconds(failures: u32) -> u64 {
+    FIRST_SECONDS.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_SECONDS)
+}
+
+#[cfg(test)]
+mod tests;

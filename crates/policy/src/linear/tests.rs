@@ -1,0 +1,125 @@
+use super::*;
+use session::Status;
+use session::level::Level;
+use session::state::{Cause, Checkpoint, HistoryEntry};
+
+fn note(iteration: u32, words: &str) -> Note {
+    Note {
+        at: "2026-01-07T11:45:10Z".into(),
+        run_id: "04f3c1aa-1".into(),
+        task: "Dates".into(),
+        iteration,
+        words: words.into(),
+        ..Note::default()
+    }
+}
+
+/// Nothing is secret here.
+fn clean(words: &str) -> String {
+    words.to_owned()
+}
+
+fn state() -> RunState {
+    RunState {
+        context_checkpoint: Checkpoint {
+            cause: Cause::Level,
+            level: Level::L2,
+            percent_at_checkpoint: Some(87),
+            current_todo_item: "Item two".into(),
+            progress_on_item: "70%".into(),
+            resume_summary: "lines 45-120 are converted. Next step: line 121".into(),
+            handoff_file: ".claude/handoffs/2026-01-07-1145.md".into(),
+            ..Checkpoint::default()
+        },
+        completed_items: vec!["Item one".into()],
+        todo_items: vec!["Item two".into(), "Item three".into()],
+        ..RunState::default()
+    }
+}
+
+#[test]
+fn a_checkpoint_is_told_with_its_item_and_what_the_session_said() {
+    assert_eq!(
+        checkpoint(&state(), &clean),
+        "checkpoint (level, L2 at 87 %). Item in hand: “Item two”. Progress: 70%. Summary: lines 45-120 are converted. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md"
+    );
+    let mut silent = state();
+    silent.context_checkpoint.progress_on_item = "unknown".into();
+    silent.context_checkpoint.resume_summary = "unknown".into();
+    assert!(!checkpoint(&silent, &clean).contains("unknown"));
+}
+
+#[test]
+fn an_end_is_told_with_its_reason_and_what_it_took() {
+    let ended = RunState {
+        status: Status::MaxIterations,
+        last_verdict: Some(Verdict::Stop { status: Status::MaxIterations, reason: "2 of 2".into() }),
+        context_history: vec![HistoryEntry::default(), HistoryEntry::default()],
+        cost_usd: 1.234,
+        tokens: 1_200_000,
+        ..state()
+    };
+    assert_eq!(
+        end(&ended, &clean),
+        "the run ended: max_iterations (2 of 2). 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens."
+    );
+    let cancelled = RunState { status: Status::Cancelled, ..ended };
+    assert!(
+        end(&cancelled, &clean).starts_with("the run ended: cancelled. "),
+        "an older verdict is no reason"
+    );
+}
+
+#[test]
+fn foreign_words_stay_letters() {
+    let mut hostile = state();
+    hostile.context_checkpoint.current_todo_item =
+        "![x](https://e.invalid/p.png)\n# <img src=a> @all `c` **b**".into();
+    let said = checkpoint(&hostile, &clean);
+    assert_eq!(said.lines().count(), 1);
+    let body = body(&[note(1, &said)], LONGEST_BODY);
+    assert!(
+        body.contains("“!\\[x\\](https://e.invalid/p.png) \\# \\<img src=a\\> \\@all \\`c\\` \\*\\*b\\*\\*”"),
+        "{body}"
+    );
+}
+
+#[test]
+fn what_is_cleaned_is_cleaned_before_it_is_shortened() {
+    let mut telling = state();
+    telling.context_checkpoint.resume_summary = format!("{} secret", "x".repeat(595));
+    let said = checkpoint(&telling, &|words| words.replace("secret", "-"));
+    assert!(said.contains(" -.") && !said.contains("sec"), "{said}");
+}
+
+#[test]
+fn every_paragraph_begins_with_its_iteration() {
+    let body = body(&[note(1, "one."), note(3, "three.")], LONGEST_BODY);
+    assert_eq!(
+        body,
+        "**Plimsoll: Dates** (run 04f3c1aa)\n\n**Iteration 1** · 2026-01-07 11:45 UTC · one.\n\n**Iteration 3** · 2026-01-07 11:45 UTC · three.\n"
+    );
+    assert_eq!(super::body(&[], LONGEST_BODY), "");
+}
+
+#[test]
+fn where_there_is_no_room_the_oldest_become_short_and_the_newest_stays() {
+    let long = "x".repeat(700);
+    let notes: Vec<Note> =
+        (1..=40).map(|iteration| note(iteration, &format!("{iteration} {long}"))).collect();
+    let whole = body(&notes, LONGEST_BODY);
+    assert!(whole.chars().count() <= LONGEST_BODY, "{}", whole.chars().count());
+    assert!(whole.contains(&format!("40 {long}\n")) && !whole.contains(&format!(" 1 {long}\n")));
+    assert!(whole.contains("**Iteration 1** · ") && !whole.contains("left out"));
+    for most in [100, 900, 1_000, 2_000, 5_000] {
+        let short = body(&notes, most);
+        assert!(short.contains(&format!("40 {long}\n")), "the newest stays whole in {most}");
+        assert!(short.chars().count() <= most.max(900), "{most}: {}", short.chars().count());
+        assert!(short.contains("older notes left out"), "{most}");
+    }
+}
+
+#[test]
+fn a_network_that_stays_away_is_asked_less_and_less_often() {
+    assert_eq!([1, 2, 3, 6, 100].map(backoff_seconds), [60, 120, 240, 1_800, 1_800]);
+}
