@@ -33,7 +33,7 @@ impl Source {
         match self {
             Source::Items(number) => format!("from {}", session::text::counted(number, "item")),
             Source::Stated(size) => format!("a stated size: up to {}% of the window", size.percent()),
-            Source::Files(lines) => format!("the files it names: {} lines", lines),
+            Source::Files(lines) => format!("the files it names: {lines} lines"),
             Source::Nothing => "no item is known yet: taken as a medium one".to_owned(),
         }
     }

@@ -189,7 +189,9 @@ mod tests {
         texts.iter().map(item).collect()
     }
 
-    fn groups(texts: &[&str]) -> (Vec<Vec<usize>>, Option<Vec<Vec<usize>>>) {
+    type Groups = Vec<Vec<usize>>;
+
+    fn groups(texts: &[&str]) -> (Groups, Option<Groups>) {
         let plan = plan(&items(texts), &[], ROOM);
         (plan.in_order, plan.better)
     }
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn the_users_order_stands_unless_another_saves_a_session() {
         // 60, 40 and 20 percent of a window; a session has room for 80.
-        let rows: [(&[&str], Vec<Vec<usize>>, Option<Vec<Vec<usize>>>); 4] = [
+        let rows: [(&[&str], Groups, Option<Groups>); 4] = [
             (&["a (simple)", "b (medium)", "c (trivial)"], vec![vec![1, 2, 3]], None),
             (
                 &["a (complex)", "b (medium)", "c (trivial)", "d (medium)"],

@@ -179,8 +179,11 @@ fn threshold(value: f64, said: Option<&Segment>, usual: Option<(f64, f64)>) -> T
 /// As wide as fits beside the rest on 100 columns, one cell for every five percent.
 const CELLS: u64 = 20;
 
+/// A mark of the load line, in tokens.
+type Mark = fn(&Marks) -> u64;
+
 /// Fields of the load segment: responses and minutes to a mark.
-const OUTLOOKS: [(&str, &str, fn(&Marks) -> u64); 3] = [
+const OUTLOOKS: [(&str, &str, Mark); 3] = [
     ("turns", "minutes", |marks| marks.ceiling.tokens),
     ("turns_l1", "minutes_l1", |marks| marks.l1),
     ("turns_l2", "minutes_l2", |marks| marks.l2),
@@ -190,7 +193,7 @@ fn load(view: &View, cells: u64, writing: &str) -> (Fields, Tone) {
     let load = &view.load;
     let level = level(view);
     let known = |figure: Option<String>| figure.unwrap_or_default();
-    let fields = vec![
+    let mut fields = vec![
         ("bar", load::bar(load, cells)),
         ("percent", load::percent(load)),
         ("used", known(load.used.map(tokens))),
@@ -198,7 +201,6 @@ fn load(view: &View, cells: u64, writing: &str) -> (Fields, Tone) {
         ("level", known(level.map(|level| level.to_string()))),
         ("left", known(load::left(load).map(tokens))),
     ];
-    let mut fields = fields;
     for (turns, minutes, mark) in OUTLOOKS {
         // Drawing it costs more than the rest of the line.
         if [turns, minutes].iter().any(|name| writing.contains(&format!("{{{name}}}"))) {
