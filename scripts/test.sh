@@ -53,5 +53,6 @@ echo "$PLIMSOLL_BIN_DIR"
 step "tests"
 # Each test with the client starts several processes: two at a time are enough for two cores.
 # With libjq the table of `plimsoll query` is held against both engines; the programs for users know nothing of it.
-cargo test --quiet --workspace --locked --features plimsoll/libjq -- --test-threads="${TEST_THREADS:-$(nproc)}"
+# All failures are told, not only those of the first program that has some.
+cargo test --quiet --workspace --locked --no-fail-fast --features plimsoll/libjq -- --test-threads="${TEST_THREADS:-$(nproc)}"
 step "all checks passed"
