@@ -148,23 +148,12 @@ fn post(
 /// The comment as it is sent, without what looks like a secret by what stands around it.
 pub(crate) fn body_of(notes: &[Note]) -> String {
     let secrets = Secrets::new().ok();
-    let clean = |words: &str| secrets.as_ref().map_or_else(String::new, |secrets| without(words, secrets));
+    let clean = |words: &str| secrets.as_ref().map_or_else(String::new, |secrets| secrets.without(words));
     let notes: Vec<Note> = notes
         .iter()
         .map(|note| Note { words: clean(&note.words), task: clean(&note.task), ..note.clone() })
         .collect();
     policy::linear::body(&notes, policy::linear::LONGEST_BODY)
-}
-
-fn without(words: &str, secrets: &Secrets) -> String {
-    let mut text = String::with_capacity(words.len());
-    let mut rest = 0;
-    for found in secrets.find(words) {
-        text.push_str(&words[rest..found.range.start]);
-        text.push_str(&format!("[redacted:{}]", found.kind));
-        rest = found.range.end;
-    }
-    text + &words[rest..]
 }
 
 fn note_delivery(project: &Project, last: &Note, delivered: &Delivered) -> Result<(), StoreError> {
