@@ -21,7 +21,7 @@ fn at_a_tab(world: &World, program: &str, arguments: &[&str], load: &str) {
     terminal.type_text(&format!("{load}; echo load''ed"));
     terminal.press_enter();
     terminal.wait_for("loaded", PATIENCE);
-    terminal.type_text("plimsoll r\t");
+    terminal.type_text("plimsoll ru\t");
     terminal.wait_for("plimsoll run", PATIENCE);
     terminal.type_text("--resu\t");
     terminal.wait_for("plimsoll run --resume", PATIENCE);
@@ -47,7 +47,7 @@ fn bash_is_offered_commands_options_and_values() {
         );
         shell(&world, &line).expect_success().stdout
     };
-    assert_eq!(offered(&["plimsoll", "r"]), "run ");
+    assert_eq!(offered(&["plimsoll", "ru"]), "run ");
     assert_eq!(offered(&["plimsoll", "turns", "e"]), "export erase ");
     assert_eq!(offered(&["plimsoll", "run", "--max-"]), "--max-iterations --max-cost --max-tokens ");
     assert_eq!(offered(&["plimsoll", "query", "--on", "j"]), "journal ");
@@ -70,7 +70,7 @@ fn fish_is_offered_commands() {
     }
     let world = with_script("fish", "plimsoll.fish");
     let offered =
-        world.command("fish", &["--no-config", "-c", "source plimsoll.fish; complete -C 'plimsoll r'"]);
+        world.command("fish", &["--no-config", "-c", "source plimsoll.fish; complete -C 'plimsoll ru'"]);
     let offered = offered.run().expect_success();
     let words: Vec<_> = offered.stdout.lines().filter_map(|line| line.split('\t').next()).collect();
     assert_eq!(words, ["run"], "{offered:?}");

@@ -33,7 +33,7 @@ fn install_again_and_uninstall_leave_the_tree_as_it_was() {
         assert_eq!((finished.code, finished.signal), (Some(0), None), "{hook}: {finished:?}");
     }
     let load = format!(
-        ". '{}'; COMP_WORDS=(plimsoll r); COMP_CWORD=1; _plimsoll plimsoll r plimsoll; echo \"${{COMPREPLY[@]}}\"",
+        ". '{}'; COMP_WORDS=(plimsoll ru); COMP_CWORD=1; _plimsoll plimsoll ru plimsoll; echo \"${{COMPREPLY[@]}}\"",
         at("share/bash-completion/completions/plimsoll")
     );
     assert_eq!(shell(&world, &load).expect_success().stdout, "run\n");
@@ -79,7 +79,7 @@ fn an_empty_home_is_enough_and_shells_and_man_find_what_is_installed() {
         assert_eq!(again, format!("{home}/.local/share/man/man1/plimsoll-turns-list.1\n"));
     }
     if found("fish").is_some() {
-        assert!(added("fish -c \"complete -C 'plimsoll r'\"").starts_with("run\t"));
+        assert!(added("fish -c \"complete -C 'plimsoll ru'\"").starts_with("run\t"));
         shell(&world, "rm -rf ~/.config ~/.cache");
     }
     script(&world, "install.sh", &["--uninstall"]).run().expect_success();

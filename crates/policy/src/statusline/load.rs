@@ -6,7 +6,7 @@ use session::forecast::{FARTHEST, Fill, Outlook};
 use session::level::Marks;
 
 /// Two responses may be chance; three differences are a beginning.
-const FEWEST_GROWTHS: usize = 3;
+pub(super) const FEWEST_GROWTHS: usize = 3;
 
 /// The load line: fill, the marks of L1 and L2 (`┆`), and of the ceiling (`┃`).
 pub fn bar(load: &LoadView, cells: u64) -> String {

@@ -201,9 +201,10 @@ fn load(view: &View, cells: u64, writing: &str) -> (Fields, Tone) {
         ("level", known(level.map(|level| level.to_string()))),
         ("left", known(load::left(load).map(tokens))),
     ];
-    for (turns, minutes, mark) in OUTLOOKS {
-        // Drawing it costs more than the rest of the line.
-        if [turns, minutes].iter().any(|name| writing.contains(&format!("{{{name}}}"))) {
+    // A short record has no outlook, and drawing one costs more than the rest of the line.
+    let known_enough = load.fills.len() > load::FEWEST_GROWTHS;
+    for (turns, minutes, mark) in OUTLOOKS.into_iter().filter(|_| known_enough) {
+        if writing.contains(turns) || writing.contains(minutes) {
             let outlook = load::outlook(load, mark);
             let minutes_left = outlook.and_then(|outlook| outlook.minutes);
             fields.push((turns, known(outlook.as_ref().map(load::turns))));
