@@ -89,12 +89,13 @@ pub(crate) fn standing(project: &Project, state: &RunState) -> String {
 }
 
 fn view<'a>(project: &Project, state: &'a RunState, record: Option<&SessionRecord>) -> View<'a> {
+    let client = living_client(state);
     View {
         state,
         percent: record.and_then(|record| record.percent),
-        checkpoint_in: living_client(state).and(record).and_then(|record| checkpoint_in(project, record)),
+        checkpoint_in: client.and(record).and_then(|record| checkpoint_in(project, record)),
         at_work: is_at_work(project),
-        client: living_client(state),
+        client,
         journal: project.relative(&project.journal()),
         now: clock::now(),
         width: width(),

@@ -56,11 +56,12 @@ pub fn of_session(
         Some((git, files)) => (Some(git), files),
         None => (None, files_outside_git(project, record, &lines, calls)),
     };
+    let of_item = of_this_item(&lines, record);
     Handoff {
         git,
         files: files.into_iter().filter(|file| !is_ours(&file.path)).take(FILES).collect(),
-        commands: commands(of_this_item(&lines, record), calls),
-        last_words: last_words(of_this_item(&lines, record)),
+        commands: commands(of_item, calls),
+        last_words: last_words(of_item),
         ..Handoff::default()
     }
 }
@@ -180,13 +181,9 @@ pub fn standing_error(transcript: &Path) -> Option<String> {
 /// What was run and said before a session was told to go on is about the item before.
 fn of_this_item<'a>(lines: &'a [Line], record: &SessionRecord) -> &'a [Line] {
     let told_at = record.continuation.as_ref().and_then(|told| clock::parse(&told.at));
-    let is_before = |line: &Line| line.timestamp.as_deref().and_then(clock::parse) < told_at;
-    let Some(place) =
-        told_at.and_then(|_| lines.iter().rposition(|line| line.timestamp.is_some() && is_before(line)))
-    else {
-        return lines;
-    };
-    &lines[place + 1..]
+    let written_at = |line: &Line| clock::parse(line.timestamp.as_deref()?);
+    let is_before = |line: &Line| written_at(line).zip(told_at).is_some_and(|(written, told)| written < told);
+    lines.iter().rposition(is_before).map_or(lines, |place| &lines[place + 1..])
 }
 
 fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<CommandFact> {

@@ -6,7 +6,7 @@ use session::forecast::{FARTHEST, Fill, Forecast, Outlook, Span};
 use session::level::Marks;
 
 /// Two responses may be chance; three differences are a beginning.
-const FEWEST: usize = 3;
+pub(crate) const FEWEST: usize = 3;
 /// What a session did long ago says little of what it does now.
 const KEPT: usize = 120;
 /// Work goes in phases: so many responses in a row are drawn together.

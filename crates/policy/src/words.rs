@@ -2,6 +2,7 @@
 //! because orders made agents save and quit unasked in ordinary sessions.
 
 use session::level::{CeilingAction, Level, Marks};
+use session::prompt::BEGUN_BEFORE;
 use session::text::tokens;
 use session::{Marker, Reading};
 
@@ -67,13 +68,10 @@ pub fn advice_for_person(level: Level, percent: u64, marks: &Marks, handoff: Opt
     format!("{marker}\nThe context window is {percent}% full. {then}{ready}")
 }
 
-const BEGUN_BEFORE: &str =
-    "It was set aside: sessions began it and got nowhere. Look at how far it is before you go on with it. ";
-
 /// At Stop, with `--pack`: the window has room for the next item.
 pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_aside: bool) -> String {
     let item = session::text::clip(&session::text::one_line(item), 200);
-    let begun = if was_set_aside { BEGUN_BEFORE } else { "" };
+    let begun = if was_set_aside { format!("{BEGUN_BEFORE} ") } else { String::new() };
     let then = if open == 1 {
         format!(
             "It is the last one: when everything is done, end your last message with exactly this line, alone:\n{}",

@@ -205,6 +205,10 @@ fn put_back(file: &str, state: &RunState) -> String {
     )
 }
 
+/// Of an item that was set aside and is taken up again.
+pub const BEGUN_BEFORE: &str =
+    "It was set aside: sessions began it and got nowhere. Look at how far it is before you go on with it.";
+
 /// What this session is about.
 fn item(state: &RunState) -> String {
     let (file, next) = match (&state.todo_file, state.item_in_hand()) {
@@ -230,11 +234,7 @@ fn item(state: &RunState) -> String {
     } else {
         ""
     };
-    let begun = if state.set_aside.contains(next) {
-        "It was set aside: sessions began it and got nowhere. Look at how far it is before you go on with it.\n"
-    } else {
-        ""
-    };
+    let begun = if state.set_aside.contains(next) { format!("{BEGUN_BEFORE}\n") } else { String::new() };
     format!(
         "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. {then}{} in all.\n{split}{begun}{}",
         clip(&one_line(next), 200),

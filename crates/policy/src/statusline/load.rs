@@ -1,12 +1,9 @@
 //! The load line and what the last responses say of its growth.
 
 use super::LoadView;
-use crate::forecast::{steps, until};
+use crate::forecast::{FEWEST, steps, until};
 use session::forecast::{FARTHEST, Fill, Outlook};
 use session::level::Marks;
-
-/// Two responses may be chance; three differences are a beginning.
-pub(super) const FEWEST_GROWTHS: usize = 3;
 
 /// The load line: fill, the marks of L1 and L2 (`┆`), and of the ceiling (`┃`).
 pub fn bar(load: &LoadView, cells: u64) -> String {
@@ -41,7 +38,7 @@ pub fn growths(fills: &[Fill]) -> Vec<u64> {
 pub fn median(growths: &[u64]) -> Option<u64> {
     let mut sorted = growths.to_vec();
     sorted.sort_unstable();
-    (sorted.len() >= FEWEST_GROWTHS).then(|| sorted[sorted.len() / 2])
+    (sorted.len() >= FEWEST).then(|| sorted[sorted.len() / 2])
 }
 
 /// When a mark will be reached, from here.

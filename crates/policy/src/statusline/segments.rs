@@ -1,6 +1,7 @@
 //! Each segment by itself: its fields, how it stands, and why it has nothing to show.
 
 use super::{CacheView, LimitView, View, level, load};
+use crate::forecast::FEWEST;
 use session::level::{Level, Marks};
 use session::memory::Pressure;
 use session::statusline::{Colour, Format, Kind, Segment, StatusLine, format};
@@ -62,7 +63,9 @@ impl Piece<'_> {
 
     /// The load line in half as many cells.
     pub(super) fn narrowed(mut self, view: &View) -> Option<Self> {
-        self.fields = load(view, CELLS / 2, self.writing).0;
+        self.fields.iter_mut().filter(|(name, _)| *name == "bar").for_each(|(_, bar)| {
+            *bar = load::bar(&view.load, CELLS / 2);
+        });
         self.shortened()
     }
 }
@@ -107,7 +110,7 @@ fn fields(kind: Kind, view: &View, said: Option<&Segment>, writing: &str) -> Res
             vec![("name", clip(last, 40)), ("path", clip_start(&path, 80))]
         }
         Kind::Git => return git(view),
-        Kind::Load => return Ok(load(view, CELLS, writing)),
+        Kind::Load => return Ok(load(view, writing)),
         Kind::Run => return run(view),
         Kind::Memory => return memory(view),
         Kind::Growth => growth(view)?,
@@ -189,12 +192,12 @@ const OUTLOOKS: [(&str, &str, Mark); 3] = [
     ("turns_l2", "minutes_l2", |marks| marks.l2),
 ];
 
-fn load(view: &View, cells: u64, writing: &str) -> (Fields, Tone) {
+fn load(view: &View, writing: &str) -> (Fields, Tone) {
     let load = &view.load;
     let level = level(view);
     let known = |figure: Option<String>| figure.unwrap_or_default();
     let mut fields = vec![
-        ("bar", load::bar(load, cells)),
+        ("bar", load::bar(load, CELLS)),
         ("percent", load::percent(load)),
         ("used", known(load.used.map(tokens))),
         ("window", known(load.marks.map(|marks| tokens(marks.window)))),
@@ -202,7 +205,7 @@ fn load(view: &View, cells: u64, writing: &str) -> (Fields, Tone) {
         ("left", known(load::left(load).map(tokens))),
     ];
     // A short record has no outlook, and drawing one costs more than the rest of the line.
-    let known_enough = load.fills.len() > load::FEWEST_GROWTHS;
+    let known_enough = load.fills.len() > FEWEST;
     for (turns, minutes, mark) in OUTLOOKS.into_iter().filter(|_| known_enough) {
         if writing.contains(turns) || writing.contains(minutes) {
             let outlook = load::outlook(load, mark);
