@@ -5,7 +5,7 @@ pub use crate::ended::Ended;
 
 use crate::observe::{footing, observe, started_above};
 use crate::verify::verify;
-use crate::{archive, capture, close, facts, keep, save};
+use crate::{archive, capture, close, delegated, facts, keep, save};
 use policy::completion::{Completion, completion};
 use policy::gate::{Evidence, gate};
 use policy::{bounds, breaker};
@@ -76,6 +76,7 @@ pub fn finish_unless(
     close::close(project, settings, run_id, state.iteration)?;
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
     let mut evidence = evidence(project, &state, &record, ending, ended);
+    evidence.delegated = delegated::in_session(project, &record.session_id);
     evidence.started_above = started_above(project, settings, &record);
     if !state.status.is_over() && completion(&state, &evidence) == Completion::Plausible {
         evidence.verify = verify(project, settings, &state, give_up);
@@ -186,7 +187,11 @@ fn judge(
         // Nothing of it is to be resumed by a session that is about another item.
         state.context_checkpoint.active &= set_aside.is_none();
         take_verify(state, evidence);
-        state.history_of(iteration).items = state.ticked_now().len() as u32;
+        let items = state.ticked_now().len() as u32;
+        let entry = state.history_of(iteration);
+        entry.items = items;
+        // A limit may bring several sessions under one number.
+        entry.delegated += evidence.delegated;
         state.iteration_record.phase = Phase::Judged;
         if state.status.is_over() {
             state.ended_at.get_or_insert(clock::stamp(clock::now()));

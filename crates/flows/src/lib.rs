@@ -9,6 +9,7 @@ pub mod checkpoint;
 pub mod close;
 pub mod compact;
 pub mod context;
+mod delegated;
 pub mod doctor;
 mod ended;
 pub mod exclude;

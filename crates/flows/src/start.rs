@@ -12,7 +12,6 @@ use launcher::client::Client;
 use launcher::process;
 use session::journal::Entry;
 use session::limits::Limits;
-use session::size::Growth;
 use session::state::{Commit, IterationRecord, Phase};
 use session::status::Status;
 use session::text::{clip, counted, one_line};
@@ -124,8 +123,13 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     // What can be refused is refused before anything is written, and looked at again under the lock.
     look(project, new)?;
     let _lock = state_file::lock(project, state_file::PATIENCE)?;
-    let Ground { task, prompt_made, todo_file, todo, growth } = look(project, new)?;
-    let state = RunState { growth, ..state(project, new, &task, prompt_made, todo_file, &todo) };
+    let Ground { task, prompt_made, todo_file, todo, old } = look(project, new)?;
+    let old = old.unwrap_or_default();
+    let state = RunState {
+        delegated_before: old.delegated(),
+        growth: old.growth,
+        ..state(project, new, &task, prompt_made, todo_file, &todo)
+    };
     let extra: &[&str] = if prompt_made { &["/PROMPT.md"] } else { &[] };
     exclude_run_files(project.root(), extra)?;
     prompt::keep_copy(project, &task)?;
@@ -152,8 +156,8 @@ struct Ground {
     prompt_made: bool,
     todo_file: Option<String>,
     todo: TodoList,
-    /// What items of this project took in the run before.
-    growth: Vec<Growth>,
+    /// The run before, from which this one learns.
+    old: Option<RunState>,
 }
 
 fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
@@ -168,7 +172,7 @@ fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
     }
     let (task, prompt_made) = task(project, new, old.as_ref())?;
     let (todo_file, todo) = todo(project, new)?;
-    Ok(Ground { task, prompt_made, todo_file, todo, growth: old.map(|old| old.growth).unwrap_or_default() })
+    Ok(Ground { task, prompt_made, todo_file, todo, old })
 }
 
 /// The task's text, and whether PROMPT.md is ours as a whole.

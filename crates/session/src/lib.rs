@@ -1,6 +1,7 @@
 //! RULE: nouns. Plain data with its parsing and rendering; no disk, no clock, no decision.
 
 pub mod breaker;
+pub mod delegated;
 pub mod digest;
 pub mod fault;
 pub mod forecast;

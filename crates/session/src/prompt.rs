@@ -253,6 +253,18 @@ fn note_below(file: &str) -> String {
     )
 }
 
+/// What fills a window, who takes it over, and what is to come back of it.
+const DELEGATION: &str = "\
+Load on demand: open files when you need them, not all at the start. Leave what fills the window to subagents (the Agent tool): they hand back the result, and their reading stays out of this window.
+
+| Work | Subagent | Let it hand back |
+|------|----------|------------------|
+| Exploring the code, research, many or large files | `Explore`, else `general-purpose` | the places, a line on each |
+| Reviewing a change | `general-purpose` | the faults, by file and line |
+| Test output and logs | `general-purpose` | what failed, and why |
+| Documentation | `general-purpose` | the files it wrote |
+";
+
 fn instructions(state: &RunState, resuming: bool) -> String {
     let resume = if resuming {
         "You are resuming: read the handoff first, and do not re-read what it explains.\n"
@@ -267,6 +279,9 @@ fn instructions(state: &RunState, resuming: bool) -> String {
         Some(file) => note_below(file),
         None => String::new(),
     };
+    let delegated = state.delegated().words();
+    let delegated =
+        delegated.map(|words| format!("\nIn this project so far, {words}.\n")).unwrap_or_default();
     let verify = if state.verify.is_empty() {
         String::new()
     } else {
@@ -275,7 +290,7 @@ fn instructions(state: &RunState, resuming: bool) -> String {
         format!("Completion is believed only when these commands pass:\n\n{commands}\n")
     };
     format!(
-        "## Instructions\n\n{resume}{item}\nLoad on demand: open files when you need them, not all at the start. Leave what fills the window to subagents (the Agent tool): exploring the code, research, reading many or large files, test logs, reviews; they hand back the result, and their reading stays out of this window.\n\n{memory}When a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone:\n\n{promise}\n\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
+        "## Instructions\n\n{resume}{item}\n{DELEGATION}{delegated}\n{memory}When a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone:\n\n{promise}\n\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
     )
 }
 

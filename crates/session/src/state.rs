@@ -9,6 +9,7 @@ pub use document::merge;
 pub use iteration::{Footing, HistoryEntry, IterationRecord, Phase};
 
 use crate::breaker::Breaker;
+use crate::delegated::Delegated;
 use crate::limits::{Limits, Quota};
 use crate::size::Growth;
 use crate::status::Status;
@@ -96,6 +97,8 @@ pub struct RunState {
     pub verify_failing: Vec<String>,
     /// What the last items took.
     pub growth: Vec<Growth>,
+    /// What stayed with the subagents of earlier runs in this project.
+    pub delegated_before: Delegated,
     /// True when a session may go on with the next item while the window has room for it.
     pub pack: bool,
     /// True when the run's sessions have the working memory: its root frame is the run.
@@ -197,6 +200,13 @@ impl RunState {
     pub fn ticked_now(&self) -> Vec<String> {
         let before = &self.iteration_record.done_before;
         self.completed_items.iter().filter(|item| !before.contains(item)).cloned().collect()
+    }
+
+    /// What stayed with the subagents of this project's runs so far.
+    pub fn delegated(&self) -> Delegated {
+        let mut sum = self.delegated_before;
+        self.context_history.iter().for_each(|entry| sum += entry.delegated);
+        sum
     }
 
     /// Remembers what an item took.

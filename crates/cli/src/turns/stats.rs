@@ -1,16 +1,20 @@
 //! `plimsoll turns stats`: what the turns came to, and what filled the window.
 
+mod tool;
+
 use super::which::Which;
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
 use flows::turns::{self, Body, Recorded, Selection};
 use serde_json::{Value, json};
+use session::delegated::{Delegated, Tally};
 use session::log_line::{Kind, MAIN, Tokens};
 use session::text::{counted, tokens};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use store::Project;
+use tool::{Open, Tool};
 
 /// Of which turns, and how.
 #[derive(Debug, Args)]
@@ -36,6 +40,8 @@ struct Stats {
     answered: Vec<u64>,
     /// How much the window grew from one turn of a main stream to the next.
     growth: Vec<u64>,
+    /// What stayed with subagents.
+    delegated: Delegated,
     peak: u64,
     compactions: u64,
     /// The client's own account, where a session's end told it.
@@ -44,19 +50,6 @@ struct Stats {
     /// Tokens of the sessions whose account is known: what the two are compared by.
     compared: Tokens,
 }
-
-/// What a tool came to.
-#[derive(Debug, Default, Clone)]
-struct Tool {
-    calls: u64,
-    failed: u64,
-    milliseconds: u64,
-    /// What it put into the window, in bytes.
-    bytes: u64,
-}
-
-/// About so many bytes are a token.
-const BYTES_A_TOKEN: u64 = 4;
 
 pub(super) fn stats(project: &Project, arguments: &StatsArguments) -> Result<ExitCode, TurnsError> {
     bring_up_to_date(project);
@@ -79,17 +72,24 @@ struct Session {
     turns: u64,
     used: Tokens,
     sent_before: Option<u64>,
+    /// The last response, until the next request tells what its calls have added.
+    open: Option<Open>,
+    delegated: Tally,
     told: Option<(f64, Tokens)>,
 }
 
 impl Session {
     fn take(&mut self, record: &Recorded, which: &Selection, stats: &mut Stats) {
+        self.delegated.take(&record.header);
         match (record.header.kind, &record.body) {
             (Kind::Turn, _) => self.turn(record, which, stats),
             (Kind::Compaction, _) => {
                 stats.compactions += 1;
                 self.sent_before = None;
+                self.open = None;
             }
+            // What it adds is no tool's.
+            (Kind::Prompt, _) if record.header.stream == MAIN => self.open = None,
             // The last one is the newest.
             (Kind::Cost, Body::Event(fields)) => {
                 let usd = fields.get("usd").and_then(Value::as_f64).unwrap_or(0.0);
@@ -106,6 +106,7 @@ impl Session {
         if !which.may_mean(&record.header) || !which.means(record) {
             return;
         }
+        let calls = record.turn().map(session::Turn::tool_calls).unwrap_or_default();
         self.turns += 1;
         add(&mut stats.used, used);
         if used.sent() > 0 {
@@ -119,19 +120,20 @@ impl Session {
             let before = self.sent_before.replace(used.sent());
             stats.growth.extend(before.map(|before| used.sent().saturating_sub(before)));
             stats.peak = stats.peak.max(used.sent());
+            let open = self.open.replace(Open::new(used, calls));
+            for (name, bytes, added) in open.iter().flat_map(|open| open.added(used.sent())) {
+                stats.tools.entry(name.to_owned()).or_default().told(bytes, added);
+            }
         }
-        for call in record.turn().map(session::Turn::tool_calls).unwrap_or_default() {
-            let tool = stats.tools.entry(call.name.clone()).or_default();
-            tool.calls += 1;
-            tool.failed += u64::from(!call.is_ok());
-            tool.milliseconds += call.ext.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
-            tool.bytes += call.result_text().len() as u64;
+        for call in calls {
+            stats.tools.entry(call.name.clone()).or_default().take(call);
         }
     }
 
     fn end(self, stats: &mut Stats) {
         stats.sessions += usize::from(self.turns > 0);
         stats.turns += self.turns;
+        stats.delegated += if self.turns > 0 { self.delegated.total() } else { Delegated::default() };
         if let Some((usd, told)) = self.told.filter(|_| self.turns > 0) {
             *stats.cost_usd.get_or_insert(0.0) += usd;
             add(&mut stats.told, told);
@@ -176,10 +178,10 @@ impl Stats {
         quantile(&self.growth, percent)
     }
 
-    /// Most bytes first.
-    fn by_bytes(&self) -> Vec<(&String, &Tool)> {
+    /// Those that added most first.
+    fn by_tokens(&self) -> Vec<(&String, &Tool)> {
         let mut tools: Vec<_> = self.tools.iter().collect();
-        tools.sort_by_key(|(_, tool)| std::cmp::Reverse(tool.bytes));
+        tools.sort_by_key(|(_, tool)| std::cmp::Reverse(tool.tokens()));
         tools
     }
 
@@ -213,17 +215,11 @@ impl Stats {
             ),
             format!("Cost       {}", self.cost_words()),
         ];
+        lines.extend(self.delegated.words().map(|words| format!("Subagents  {words}")));
         if !self.tools.is_empty() {
-            lines.push(format!(
-                "\n{:<24} {:>6} {:>7} {:>9} {:>14}",
-                "Tool", "calls", "failed", "seconds", "tokens added"
-            ));
+            lines.push(format!("\n{}", tool::line(&Tool::HEAD)));
         }
-        lines.extend(self.by_bytes().into_iter().map(|(name, tool)| {
-            let seconds = tool.milliseconds as f64 / 1_000.0;
-            let added = format!("about {}", tokens(tool.bytes / BYTES_A_TOKEN));
-            format!("{name:<24} {:>6} {:>7} {seconds:>9.1} {added:>14}", tool.calls, tool.failed)
-        }));
+        lines.extend(self.by_tokens().into_iter().map(|(name, tool)| tool.row(name)));
         lines.join("\n")
     }
 
@@ -250,13 +246,11 @@ impl Stats {
                 "output": used.output,
             })
         };
-        let tools: BTreeMap<&String, Value> = self.tools.iter().map(|(name, tool)| (name, json!({
-            "calls": tool.calls, "failed": tool.failed, "milliseconds": tool.milliseconds, "bytes": tool.bytes,
-            "tokens_estimated": tool.bytes / BYTES_A_TOKEN,
-        }))).collect();
+        let tools: BTreeMap<&String, Value> =
+            self.tools.iter().map(|(name, tool)| (name, tool.json())).collect();
         json!({
             "sessions": self.sessions, "turns": self.turns, "failures": self.failures, "tools": tools,
-            "tokens": plain(&self.used), "peak_tokens": self.peak, "compactions": self.compactions,
+            "tokens": plain(&self.used), "peak_tokens": self.peak, "delegated": self.delegated, "compactions": self.compactions,
             "sent_tokens": {"p50": quantile(&self.sent, 50), "p90": quantile(&self.sent, 90)},
             "answered_tokens": {"p50": quantile(&self.answered, 50), "p90": quantile(&self.answered, 90)},
             "growth_tokens": {"p50": self.growth_at(50), "p90": self.growth_at(90), "turns": self.growth.len()},

@@ -1,5 +1,6 @@
 //! One iteration: its life, and what it came to.
 
+use crate::delegated::Delegated;
 use crate::verdict::Ending;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,8 @@ pub struct HistoryEntry {
     pub checkpoint: bool,
     /// Items it ticked.
     pub items: u32,
+    /// What stayed with its subagents.
+    pub delegated: Delegated,
     /// US dollars, as the client reckons them.
     pub cost_usd: f64,
     /// From its start to its end.
