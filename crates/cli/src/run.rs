@@ -128,18 +128,20 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
     let ended = run_flow(project, &settings, &options, ready, &state, watcher.as_mut());
     drop(watcher);
     let code = ended.map_err(|error| error.to_string())?;
-    if style != Style::Json && code != 0 {
-        say_way_on(project);
+    if style != Style::Json {
+        say_what_now(project);
     }
     Ok(code)
 }
 
-/// After an end that can be gone on from: how.
-fn say_way_on(project: &Project) {
-    let state = state_file::load(project, None).ok().flatten();
-    if let Some(state) = state.filter(|state| !matches!(state.status, Status::Completed | Status::Cancelled))
-    {
+/// How to go on, where that can be, and where to see what happened.
+fn say_what_now(project: &Project) {
+    let Some(state) = state_file::load(project, None).ok().flatten() else { return };
+    if !matches!(state.status, Status::Completed | Status::Cancelled) {
         say_error(&format!("to go on: {}", way_on(&state)));
+    }
+    if !state.context_history.is_empty() {
+        say_error(&"what happened: plimsoll report --open, or plimsoll log");
     }
 }
 

@@ -68,7 +68,13 @@ fn record_turns(call: &Call, source: Source) -> Result<(), StoreError> {
 
 fn begin(call: &Call, source: Source) -> Result<String, StoreError> {
     let run = claim(call)?;
+    // Before the lock, under which nobody waits for git.
+    let head = launcher::git::head(call.project.root());
     let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
+        if record.started_at.is_none() {
+            record.started_at = Some(clock::stamp(clock::now()));
+            record.head_at_start = head;
+        }
         register(record, call, run.as_ref(), source);
         record.clone()
     })?;
@@ -107,10 +113,6 @@ fn claim(call: &Call) -> Result<Option<RunState>, StoreError> {
 }
 
 fn register(record: &mut SessionRecord, call: &Call, run: Option<&RunState>, source: Source) {
-    if record.started_at.is_none() {
-        record.started_at = Some(clock::stamp(clock::now()));
-        record.head_at_start = launcher::git::head(call.project.root());
-    }
     record.transcript_path.clone_from(&call.hook.transcript_path);
     record.client_settings = Some(config::client_settings(&call.project));
     record.run_id = run.map(|run| run.run_id.clone());

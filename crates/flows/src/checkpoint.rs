@@ -200,7 +200,7 @@ fn commit_state(
         state.completed_items.clone_from(&handoff.done);
         let entry = state.history_of(run.iteration);
         entry.peak_percent = entry.peak_percent.max(handoff.percent.unwrap_or(0));
-        entry.checkpoint |= matches!(request.cause, Cause::Level | Cause::Budget);
+        entry.checkpoint |= matches!(request.cause, Cause::Level | Cause::Step | Cause::Budget);
         request.settings.linear.issue.is_some().then(|| state.clone())
     };
     let changed = state_file::update_locked(request.project, Some(&run.run_id), Durability::Durable, change)?;

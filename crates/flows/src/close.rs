@@ -1,6 +1,9 @@
 //! Closing an iteration: its peak into the history, the session's notes into the state, the handoff brought up
 //! to date, one paragraph into the progress file. SessionEnd does it; whoever judges does it again if a kill
 //! came first, and doing it twice changes nothing.
+//!
+//! The notes are three labelled lines of the session's last message, and we copy them into the handoff: the client
+//! refuses edits below `.claude/` in most permission modes.
 
 use crate::checkpoint::with_plan;
 use crate::gate::WORDS_KEPT;

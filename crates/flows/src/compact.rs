@@ -86,6 +86,8 @@ pub fn start_over(record: &mut SessionRecord) {
     record.percent_used = None;
     record.announced = Level::L0;
     record.claim = None;
+    record.commits.fills.clear();
+    record.commits.told = false;
     record.batches_since_checkpoint = 0;
     record.checkpoint_tokens = 0;
 }

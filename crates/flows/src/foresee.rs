@@ -1,4 +1,5 @@
-//! When this session's window will be as full as the marks.
+//! When this session's window will be as full as the marks, for commands: off the transcript's end. The status line
+//! forecasts from its own record of the fills.
 
 use crate::measure::Measurement;
 use session::forecast::Forecast;

@@ -3,12 +3,16 @@
 use crate::call::Call;
 use crate::capture;
 use crate::checkpoint::{self, Request};
+use crate::facts;
 use crate::measure::{self, Measurement};
 use crate::signal::Signal;
+use launcher::git;
 use policy::monitor::{Action, Sight};
+use policy::step::TooSmall;
 use policy::words;
 use protocol::Reply;
 use protocol::event::Event;
+use protocol::tool::ToolCall;
 use session::journal::Entry;
 use session::level::{Level, Marks};
 use session::state::Cause;
@@ -134,15 +138,35 @@ fn note_wait(call: &Call, measurement: &Measurement) -> Result<(), store::StoreE
 }
 
 fn sight(call: &Call, record: &SessionRecord, measurement: &Measurement, in_run: bool) -> Option<Sight> {
+    let committed = if in_run { committed(call, record) } else { None };
     Some(Sight {
         is_batch: matches!(call.event(), Event::PostToolBatch(_)),
         reading: measurement.reading.clone()?,
         marks: measurement.marks,
         in_run,
+        item_is_open: committed.is_some() && item_is_open(call),
+        committed,
         claim_is_orphaned: is_orphaned(record),
         pid: launcher::process::own_pid(),
         now: String::new(),
     })
+}
+
+/// HEAD, where a command of this batch has moved it. Only one that speaks of a commit is worth asking git.
+fn committed(call: &Call, record: &SessionRecord) -> Option<String> {
+    if !call.event().tool_calls().iter().any(ToolCall::may_commit) {
+        return None;
+    }
+    let before = record.commits.head.as_ref().or(record.head_at_start.as_ref());
+    git::head(call.project.root()).filter(|head| Some(head) != before)
+}
+
+/// False where the item is done, or where nobody can say so.
+fn item_is_open(call: &Call) -> bool {
+    let run = open_run(call).ok().flatten();
+    let todo = run.as_ref().and_then(|run| facts::todo(&call.project, run));
+    let item = run.as_ref().and_then(RunState::item_in_hand);
+    todo.zip(item).is_some_and(|(todo, item)| todo.open().contains(item))
 }
 
 fn is_orphaned(record: &SessionRecord) -> bool {
@@ -176,20 +200,19 @@ impl Scene<'_> {
             Action::Nothing => Signal::quiet(),
             Action::Warn { level, percent, handoff } => self.warn(*level, *percent, *handoff),
             Action::Checkpoint { level, percent, ends } => self.checkpoint(*level, *percent, *ends),
+            Action::StopHere { percent, why } => self.stop_here(*percent, *why),
             Action::End { level, percent, reason } => self.end(*level, *percent, reason),
         }
     }
 
     fn warn(&self, level: Level, percent: u64, with_handoff: bool) -> Signal {
         let Some(marks) = &self.marks else { return Signal::quiet() };
-        let handoff = if with_handoff { self.write_checkpoint(level, percent) } else { Ok(None) };
-        let (handoff, complaint) = match handoff {
+        let handoff = with_handoff.then(|| self.write_checkpoint(Cause::Level, level, percent));
+        let (handoff, complaint) = match handoff.transpose() {
             Ok(handoff) => (handoff, None),
             Err(error) => {
                 // It is not tried again with every batch: people work here, and have been told.
-                let _ = sessions::update(&self.call.project, &self.call.session_id, PATIENCE, |record| {
-                    record.claim = None;
-                });
+                self.drop_claim();
                 (None, Some(error))
             }
         };
@@ -207,9 +230,8 @@ impl Scene<'_> {
     }
 
     fn checkpoint(&self, level: Level, percent: u64, ends: bool) -> Signal {
-        let written = self.write_checkpoint(level, percent);
-        let (handoff, complaint) = match written {
-            Ok(handoff) => (handoff.unwrap_or_default(), None),
+        let (handoff, complaint) = match self.write_checkpoint(Cause::Level, level, percent) {
+            Ok(handoff) => (handoff, None),
             // The session must end at L3 all the same, and the model must be told at L2.
             Err(error) => ("(no handoff could be written)".to_owned(), Some(error)),
         };
@@ -234,6 +256,27 @@ impl Scene<'_> {
         Signal::reply(&reply).exit(1).with_complaint(complaint)
     }
 
+    fn stop_here(&self, percent: u64, why: TooSmall) -> Signal {
+        let Some(marks) = &self.marks else { return Signal::quiet() };
+        let entry =
+            self.line("no_room_for_step").fact("estimate_tokens", why.step).fact("room_tokens", why.left);
+        let _ = journal::note(&self.call.project, entry);
+        let level = Level::L1;
+        match self.write_checkpoint(Cause::Step, level, percent) {
+            Ok(handoff) => {
+                let marker = Marker::Checkpoint { level, percent: Some(percent), handoff: handoff.clone() };
+                let text = words::stop_here(percent, &handoff, why, marks);
+                let event = self.call.event().name();
+                Signal::reply(&Reply::default().tell_model(event, text).tell_person(marker.to_string()))
+            }
+            // It was better, not needed: the session goes on to L2.
+            Err(error) => {
+                self.drop_claim();
+                Signal::quiet().with_complaint(Some(error))
+            }
+        }
+    }
+
     fn end(&self, level: Level, percent: u64, reason: &str) -> Signal {
         self.note("ended", level, percent, Some(reason));
         let handoff = self.record.handoff.clone().unwrap_or_default();
@@ -243,14 +286,25 @@ impl Scene<'_> {
         Signal::reply(&reply).exit(u8::from(level == Level::L3))
     }
 
-    fn write_checkpoint(&self, level: Level, percent: u64) -> Result<Option<String>, store::StoreError> {
+    fn drop_claim(&self) {
+        let _ = sessions::update(&self.call.project, &self.call.session_id, PATIENCE, |record| {
+            record.claim = None;
+        });
+    }
+
+    fn write_checkpoint(
+        &self,
+        cause: Cause,
+        level: Level,
+        percent: u64,
+    ) -> Result<String, store::StoreError> {
         let request = Request {
             project: &self.call.project,
             settings: &self.call.settings,
             session_id: &self.call.session_id,
             transcript: self.call.transcript(),
             run: self.run,
-            cause: Cause::Level,
+            cause,
             level,
             reading: self.measurement.reading.as_ref(),
             marks: self.marks.as_ref(),
@@ -262,13 +316,16 @@ impl Scene<'_> {
             self.measurement.reading.as_ref().and_then(session::Reading::percent),
             Some(percent)
         );
-        checkpoint::write(&request).map(Some)
+        checkpoint::write(&request)
+    }
+
+    fn line(&self, event: &str) -> Entry {
+        let run = self.run.map(|run| (run.run_id.as_str(), run.iteration));
+        Entry::new(event).run(run).session(Some(&self.call.session_id))
     }
 
     fn note(&self, event: &str, level: Level, percent: u64, reason: Option<&str>) {
-        let run = self.run.map(|run| (run.run_id.as_str(), run.iteration));
-        let mut entry = Entry::new(event).run(run).session(Some(&self.call.session_id));
-        entry = entry.fact("level", level.to_string()).fact("percent", percent);
+        let mut entry = self.line(event).fact("level", level.to_string()).fact("percent", percent);
         entry = numbers(entry, self.measurement, self.marks.as_ref());
         if let Some(reason) = reason {
             entry = entry.fact("reason", reason);

@@ -1,5 +1,5 @@
 //! Our hooks as a plugin brings them. Where the client has the same program from a settings file or from `plimsoll run`,
-//! the plugin's gives way: nothing is done twice.
+//! the plugin's gives way: nothing is done twice. Of two servers with one command the client itself starts only one.
 
 use crate::call::SESSION_VARIABLE;
 use crate::install::places::{hooks_in, settings_files};

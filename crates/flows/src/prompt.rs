@@ -1,4 +1,4 @@
-//! Writing PROMPT.md: only `run`, `start` and `prompt` do, never a hook.
+//! Writing PROMPT.md: only `run`, `start`, `gate` and `prompt` do, never a hook.
 
 use crate::facts;
 use session::RunState;

@@ -1,5 +1,5 @@
-//! `plimsoll run`: one headless session after another, until the gate says stop. It survives its own death:
-//! every step is in the state before it is taken.
+//! `plimsoll run`: one headless session after another, until the gate says stop. It survives its own death: what is
+//! done stands in the state, and a client that was started and not yet noted there is found by its ids.
 
 mod attend;
 mod bear;

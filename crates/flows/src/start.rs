@@ -122,7 +122,7 @@ pub enum StartError {
 pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     // What can be refused is refused before anything is written, and looked at again under the lock.
     look(project, new)?;
-    let _lock = state_file::lock(project, state_file::PATIENCE)?;
+    let lock = state_file::lock(project, state_file::PATIENCE)?;
     let Ground { task, prompt_made, todo_file, todo, old } = look(project, new)?;
     let old = old.unwrap_or_default();
     let state = RunState {
@@ -137,6 +137,8 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
         disk::replace(&project.prompt(), &task, Durability::Durable)?;
     }
     state_file::create(project, &state)?;
+    drop(lock);
+    // A kill before this is made up for by the first plan (`memory::open_for`).
     memory::begin_run(project, &state)?;
     let entry = Entry::new("run_started")
         .run(Some((&state.run_id, 0)))

@@ -11,7 +11,7 @@ pub fn reasons(entry: &Value, beside: &[Value]) -> Vec<String> {
     match word(entry, "event") {
         Some("warning" | "checkpoint" | "ended") => level(entry),
         Some("verdict" | "provisional_verdict") => verdict(entry, beside),
-        Some("packed" | "not_packed") => room(entry),
+        Some("packed" | "not_packed" | "no_room_for_step") => room(entry),
         _ => facts(entry),
     }
 }
@@ -226,9 +226,11 @@ fn moved(entry: &Value) -> Vec<String> {
 fn room(entry: &Value) -> Vec<String> {
     let amount = |name: &str| number(entry, name).map_or("?".to_owned(), tokens);
     let source = said(entry, "estimate_source").map(|source| format!(" ({source})")).unwrap_or_default();
-    let fits = word(entry, "event") == Some("packed");
+    let event = word(entry, "event");
+    let fits = event == Some("packed");
+    let what = if event == Some("no_room_for_step") { "step (from one commit to the next)" } else { "item" };
     vec![format!(
-        "The next item takes about {} tokens{source}, and {} are free below L2: {}.",
+        "The next {what} takes about {} tokens{source}, and {} are free below L2: {}.",
         amount("estimate_tokens"),
         amount("room_tokens"),
         if fits { "it fits" } else { "it does not fit" }

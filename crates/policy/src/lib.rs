@@ -22,6 +22,7 @@ pub mod plan;
 pub mod reset_clock;
 pub mod resume;
 pub mod statusline;
+pub mod step;
 pub mod turns;
 pub mod window;
 pub mod words;

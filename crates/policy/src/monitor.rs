@@ -1,5 +1,6 @@
 //! The monitor's decision, after each batch of tools.
 
+use crate::step::{TooSmall, too_small};
 use session::level::{Level, Marks};
 use session::reading::UsedSource;
 use session::record::Claim;
@@ -17,6 +18,10 @@ pub struct Sight {
     pub is_batch: bool,
     /// True when the session belongs to a run that is going on.
     pub in_run: bool,
+    /// HEAD, where this batch has made a commit.
+    pub committed: Option<String>,
+    /// True when the item in hand is still open after it.
+    pub item_is_open: bool,
     /// True when the record holds a claim whose process is gone.
     pub claim_is_orphaned: bool,
     /// Who we are, for a claim.
@@ -48,6 +53,13 @@ pub enum Action {
         /// True when the session ends with it.
         ends: bool,
     },
+    /// Write state and handoff, and ask the model to end here, at its commit.
+    StopHere {
+        /// The deciding figure, whole percent.
+        percent: u64,
+        /// Why.
+        why: TooSmall,
+    },
     /// The checkpoint is written; the model has gone on too long.
     End {
         /// The level.
@@ -73,6 +85,7 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
     if !sight.in_run {
         return advise(record, sight, level, percent);
     }
+    let room = sight.committed.as_ref().and_then(|head| step(record, head, sight, marks));
     if certain == Level::L3 {
         return emergency(record, sight, percent);
     }
@@ -83,7 +96,18 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
         record.claim = Some(claim(sight, Level::L2, percent));
         return Action::Checkpoint { level: Level::L2, percent, ends: false };
     }
-    if record.claim.is_some() && sight.claim_is_orphaned {
+    if let Some(why) = room.filter(|_| level == Level::L1) {
+        record.announced = Level::L1.max(record.announced);
+        record.commits.told = true;
+        record.claim = Some(claim(sight, level, percent));
+        return Action::StopHere { percent, why };
+    }
+    let orphaned = record.claim.as_ref().filter(|_| sight.claim_is_orphaned).map(|claim| claim.level);
+    if orphaned == Some(Level::L1) {
+        // To stop at that commit was better, not needed: the next one asks again.
+        record.claim = None;
+        record.commits.told = false;
+    } else if orphaned.is_some() {
         record.claim = Some(claim(sight, Level::L2, percent));
         return Action::Checkpoint { level: Level::L2, percent, ends: false };
     }
@@ -95,6 +119,14 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
         return Action::Warn { level, percent, handoff: false };
     }
     Action::Nothing
+}
+
+/// A step is committed; is there room for the next one? Asked once, and not where the item is done with it.
+fn step(record: &mut SessionRecord, head: &str, sight: &Sight, marks: &Marks) -> Option<TooSmall> {
+    let fill = (!sight.reading.behind).then(|| sight.reading.projected());
+    let is_new = record.commits.note(head, fill);
+    let may_ask = is_new && sight.item_is_open && !record.commits.told;
+    too_small(&record.commits.fills, marks.l2).filter(|_| may_ask)
 }
 
 fn note_reading(record: &mut SessionRecord, reading: &Reading, percent: u64) {
@@ -220,6 +252,8 @@ mod tests {
             is_batch: true,
             marks: Some(marks(WINDOW, ceiling, &settings.levels, &settings.margins)),
             in_run,
+            committed: None,
+            item_is_open: false,
             claim_is_orphaned: false,
             pid: 1,
             now: String::new(),
@@ -334,6 +368,62 @@ mod tests {
         unknown.marks = None;
         assert_eq!(monitor(&mut record, &unknown, &Settings::default()), Action::Nothing);
         assert_eq!(record, SessionRecord::default());
+    }
+
+    /// Commits at these fills; what is said at each, and at 86 % after them.
+    fn commits(percents: &[u64], item_is_open: bool) -> Vec<Action> {
+        let mut record = SessionRecord::default();
+        let mut decide = |percent: u64, committed: bool| {
+            let sight = Sight {
+                committed: committed.then(|| format!("{percent}")),
+                item_is_open,
+                ..sight(percent, 0, true)
+            };
+            monitor(&mut record, &sight, &Settings::default())
+        };
+        let mut said: Vec<Action> = percents.iter().map(|percent| decide(*percent, true)).collect();
+        said.push(decide(86, false));
+        said.into_iter().filter(|action| *action != Action::Nothing).collect()
+    }
+
+    #[test]
+    fn a_session_is_told_once_to_stop_at_a_commit_after_which_the_next_step_does_not_fit() {
+        let why = |step: u64, left: u64| TooSmall { step: step * 10_000, left: left * 10_000 };
+        let warned = Action::Warn { level: Level::L1, percent: 72, handoff: false };
+        let l2 = Action::Checkpoint { level: Level::L2, percent: 86, ends: false };
+        let here = |percent, why| Action::StopHere { percent, why };
+        for (percents, item_is_open, expected) in [
+            (&[30, 52, 72][..], true, vec![here(72, why(22, 13)), l2.clone()]),
+            (&[30, 52, 72, 80], true, vec![here(72, why(22, 13)), l2.clone()]),
+            // The item is done with it; or there is room; or it is too early for L1, or one commit seen twice.
+            (&[30, 52, 72], false, vec![warned.clone(), l2.clone()]),
+            (&[60, 66, 72], true, vec![warned.clone(), l2.clone()]),
+            (&[10, 40, 69], true, vec![l2.clone()]),
+            (&[40, 72, 72, 72], true, vec![warned, l2.clone()]),
+            (&[30, 58, 86], true, vec![l2]),
+        ] {
+            assert_eq!(commits(percents, item_is_open), expected, "{percents:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_to_stop_that_a_dead_hook_took_with_it_is_said_at_the_next_commit() {
+        let mut record = SessionRecord::default();
+        let mut decide = |percent: u64, committed: bool, claim_is_orphaned: bool| {
+            let committed = committed.then(|| format!("{percent}"));
+            let sight = Sight { committed, item_is_open: true, claim_is_orphaned, ..sight(percent, 0, true) };
+            monitor(&mut record, &sight, &Settings::default())
+        };
+        let is_word = |action: &Action| matches!(action, Action::StopHere { .. });
+        let said =
+            [(30, true, false), (52, true, false), (72, true, false), (73, false, true), (74, true, false)]
+                .map(|(percent, committed, orphaned)| decide(percent, committed, orphaned));
+        assert_eq!(
+            said.iter().map(is_word).collect::<Vec<_>>(),
+            [false, false, true, false, true],
+            "{said:?}"
+        );
+        assert_eq!(record.claim.map(|claim| claim.level), Some(Level::L1));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What we say to the model and to people. Inside a run the words are orders; outside they are advice,
 //! because orders made agents save and quit unasked in ordinary sessions.
 
+use crate::step::TooSmall;
 use session::level::{CeilingAction, Level, Marks};
 use session::prompt::BEGUN_BEFORE;
 use session::text::tokens;
@@ -15,11 +16,25 @@ pub fn warning(percent: u64, marks: &Marks) -> String {
     )
 }
 
+/// What a session says at its end, for the next one.
+const THREE_LINES: &str = "End your turn with a message of three lines, which are copied into the handoff (it need not be edited):\nSummary: what you were doing, and what you have found out that no file says\nProgress on the item: how far it is\nNext step: what comes next\nA fresh session goes on from the handoff. (If everything is done already, end with the promise line instead.)";
+
+/// At a commit below L2, inside a run: the next step would probably not fit.
+pub fn stop_here(percent: u64, handoff: &str, why: TooSmall, marks: &Marks) -> String {
+    let marker = Marker::Checkpoint { level: Level::L1, percent: Some(percent), handoff: handoff.to_owned() };
+    format!(
+        "{marker}\nThe context window is {percent}% full. From one of your commits to the next you usually take about {} tokens, and about {} are left below {}%: this commit is a good place to stop. A checkpoint has been written to {handoff}. Now:\n1. Start nothing new. Do not tick an item that is not finished.\n2. {THREE_LINES}",
+        tokens(why.step),
+        tokens(why.left),
+        marks.percent(marks.l2)
+    )
+}
+
 /// L2, inside a run.
 pub fn wrap_up(percent: u64, handoff: &str) -> String {
     let marker = Marker::Checkpoint { level: Level::L2, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
-        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}. Now:\n1. Finish the edit in hand, and start nothing new.\n2. Commit your work. Do not tick an item that is not finished.\n3. End your turn with a message of three lines, which are copied into the handoff (it need not be edited):\nSummary: what you were doing, and what you have found out that no file says\nProgress on the item: how far it is\nNext step: what comes next\nA fresh session goes on from the handoff. (If everything is done already, end with the promise line instead.)"
+        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}. Now:\n1. Finish the edit in hand, and start nothing new.\n2. Commit your work. Do not tick an item that is not finished.\n3. {THREE_LINES}"
     )
 }
 

@@ -64,6 +64,11 @@ pub struct Visible {
 }
 
 impl ToolCall {
+    /// True where its command line speaks of a commit: it may have made one.
+    pub fn may_commit(&self) -> bool {
+        self.tool_input.command.as_ref().is_some_and(|command| command.contains("commit"))
+    }
+
     /// Measures the answer.
     pub fn visible(&self) -> Visible {
         self.tool_response.as_deref().map(visible).unwrap_or_default()

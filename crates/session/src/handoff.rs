@@ -160,6 +160,7 @@ impl Handoff {
             Cause::Manual => "on demand".to_owned(),
             Cause::Compact => "the client was about to compact".to_owned(),
             Cause::Budget => "the next item would not have fitted".to_owned(),
+            Cause::Step => "after a commit: the next step would probably not have fitted".to_owned(),
             Cause::Crash => "the session ended in the middle of its work".to_owned(),
             Cause::Unfinished => "the session ended its turn before the item was done".to_owned(),
         }

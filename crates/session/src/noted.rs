@@ -1,4 +1,5 @@
-//! What the sessions of a run noted below the items of its to-do list, as the next session is told it.
+//! What the sessions of a run noted below the items of its to-do list, as the next session is told it. It is read off
+//! the list each time: no second place could lose it.
 
 use crate::TodoList;
 use crate::text::{clip, one_line};

@@ -138,6 +138,9 @@ fn cause_words(checkpoint: &Checkpoint, percent: &str) -> String {
         Cause::Manual => format!("one was asked for at {percent}"),
         Cause::Compact => "the client compacted the previous conversation".to_owned(),
         Cause::Budget => format!("at {percent} the next item would not have fitted"),
+        Cause::Step => {
+            format!("at {percent} it had committed a step, and the next one would probably not have fitted")
+        }
         Cause::Crash => "the previous session ended in the middle of its work".to_owned(),
         Cause::Unfinished => "the previous session ended its turn before the item was done".to_owned(),
     }
@@ -236,7 +239,7 @@ fn item(state: &RunState) -> String {
     };
     let begun = if state.set_aside.contains(next) { format!("{BEGUN_BEFORE}\n") } else { String::new() };
     format!(
-        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. {then}{} in all.\n{split}{begun}{}",
+        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. Commit on the way what stands by itself: a checkpoint falls best right after a commit. {then}{} in all.\n{split}{begun}{}",
         clip(&one_line(next), 200),
         counted(state.todo_items.len(), "open item"),
         put_back(file, state),

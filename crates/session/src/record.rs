@@ -59,6 +59,9 @@ pub struct SessionRecord {
     /// The message whose tools were counted last, on clients that tell of each tool apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_message: Option<String>,
+    /// Its own commits: from one to the next is a step.
+    #[serde(skip_serializing_if = "is_default")]
+    pub commits: Commits,
     /// A checkpoint that has been claimed and not yet committed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
@@ -106,6 +109,37 @@ pub struct ClientSettings {
     /// `autoCompactWindow`, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact_window: Option<u64>,
+}
+
+/// The commits that a session of a run has made itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Commits {
+    /// HEAD after the last one; none before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// The fill at each since the last compaction, in tokens; the last ones.
+    pub fills: Vec<u64>,
+    /// True once the session was told to end at one of them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub told: bool,
+}
+
+impl Commits {
+    /// Notes one; false where it is known. One whose fill nobody knows would make one step of two: it begins anew.
+    pub fn note(&mut self, head: &str, fill: Option<u64>) -> bool {
+        let is_new = self.head.as_deref() != Some(head);
+        if is_new {
+            self.head = Some(head.to_owned());
+            match fill {
+                Some(fill) => self.fills.push(fill),
+                None => self.fills.clear(),
+            }
+            let too_many = self.fills.len().saturating_sub(FILLS_KEPT);
+            self.fills.drain(..too_many);
+        }
+        is_new
+    }
 }
 
 /// A checkpoint in the making.

@@ -1,5 +1,5 @@
 //! The working memory of a project: a chained log of accepted changes, and a snapshot that saves folding them.
-//! Every way to write goes through [`change`], under one lock, so that two servers and a person at the command
+//! Every way to write goes through [`hold`], under one lock, so that two servers and a person at the command
 //! line lose nothing of each other.
 
 mod copy;

@@ -1,8 +1,8 @@
 //! What was foretold beside what came.
 
-use crate::sessions::{Kind, fills, items};
+use crate::sessions::{Kind, fills, items, steps};
 use policy::levels::{Knobs, ceiling, marks};
-use policy::{forecast, pack};
+use policy::{forecast, pack, step};
 use session::Settings;
 use session::forecast::{FARTHEST, Fill};
 use session::level::Marks;
@@ -113,6 +113,70 @@ pub(crate) fn packed(window: u64, looks_ahead: bool) -> Packed {
         }
     }
     packed
+}
+
+/// How the sessions of long items ended.
+#[derive(Debug, Default)]
+pub(crate) struct Stepped {
+    pub(crate) sessions: usize,
+    pub(crate) at_a_commit: usize,
+    pub(crate) within_step: usize,
+}
+
+/// Steps of a long item.
+pub(crate) const STEPS: usize = 200;
+
+/// Whether a session ends at a commit after which the next step will probably not fit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Ahead {
+    /// No: at L2.
+    Never,
+    /// From L1 on, as Plimsoll does.
+    InL1,
+    /// Wherever it is.
+    Always,
+}
+
+impl Ahead {
+    pub(crate) const ALL: [(Ahead, &str); 3] = [
+        (Ahead::Never, "at L2"),
+        (
+            Ahead::InL1,
+            "at a commit from L1 on after which the next step will probably not fit (this is done)",
+        ),
+        (Ahead::Always, "at any such commit"),
+    ];
+
+    fn looks(self, fill: u64, l1: u64) -> bool {
+        self == Ahead::Always || self == Ahead::InL1 && fill >= l1
+    }
+}
+
+/// Long items, worked on in steps that each end with a commit.
+pub(crate) fn stepped(window: u64, spread: f64, ahead: Ahead) -> Stepped {
+    let marks = line(window);
+    let mut stepped = Stepped::default();
+    for seed in 1..=RUNS {
+        let (mut fill, mut commits) = (BASE, Vec::new());
+        stepped.sessions += 1;
+        for tokens in steps(spread, seed, STEPS) {
+            let mut left = tokens;
+            while fill + left >= marks.l2 {
+                left -= (marks.l2 - fill).min(left);
+                (fill, commits) = (BASE, Vec::new());
+                stepped.within_step += 1;
+                stepped.sessions += 1;
+            }
+            fill += left;
+            commits.push(fill);
+            if ahead.looks(fill, marks.l1) && step::too_small(&commits, marks.l2).is_some() {
+                (fill, commits) = (BASE, Vec::new());
+                stepped.at_a_commit += 1;
+                stepped.sessions += 1;
+            }
+        }
+    }
+    stepped
 }
 
 /// What stands in a window before any work.

@@ -4,7 +4,7 @@ mod figures;
 mod page;
 mod sessions;
 
-use figures::{SAMPLES, nearness, packed};
+use figures::{Ahead, SAMPLES, nearness, packed, stepped};
 use sessions::Kind;
 
 #[test]
@@ -25,6 +25,16 @@ fn looking_ahead_puts_more_checkpoints_between_items() {
     };
     assert_eq!(share(false), 0, "who does not look ahead meets L2 in the middle");
     assert!(share(true) >= 60, "{} %", share(true));
+}
+
+#[test]
+fn looking_ahead_puts_checkpoints_at_commits() {
+    for (spread, least) in [(0.2, 80), (1.0, 35)] {
+        let stepped = stepped(1_000_000, spread, Ahead::InL1);
+        let share = stepped.at_a_commit * 100 / (stepped.at_a_commit + stepped.within_step);
+        assert!(share >= least, "{spread}: {share} %");
+    }
+    assert_eq!(stepped(1_000_000, 0.2, Ahead::Never).at_a_commit, 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The figures as `docs/forecast.md` shows them, and whether it still shows them.
 
-use crate::figures::{ITEMS, RUNS, SAMPLES, SESSIONS, nearness, packed};
-use crate::sessions::Kind;
+use crate::figures::{Ahead, ITEMS, RUNS, SAMPLES, SESSIONS, STEPS, nearness, packed, stepped};
+use crate::sessions::{Kind, UNEVEN};
 use std::fmt::Write as _;
 use testkit::workspace_root;
 
@@ -58,6 +58,25 @@ fn tables() -> String {
             let share = |part: usize| format!("{} % ({part})", (part * 100 + all / 2) / all);
             let (between, within) = (share(packed.between_items), share(packed.within_item));
             let _ = writeln!(text, "| {name} | {words} | {} | {between} | {within} |", packed.sessions);
+        }
+    }
+    let _ = write!(
+        text,
+        "\n{RUNS} simulated items of {STEPS} steps each (25k tokens in the middle), each step ending with a commit, over as many \
+         sessions as they take:\n\n\
+         | window | steps | the checkpoint comes | sessions | at a commit | within a step |\n\
+         | --- | --- | --- | ---: | ---: | ---: |\n"
+    );
+    for (window, name) in WINDOWS {
+        for (spread, how) in UNEVEN {
+            for (ahead, words) in Ahead::ALL {
+                let stepped = stepped(window, spread, ahead);
+                let all = (stepped.at_a_commit + stepped.within_step).max(1);
+                let share = |part: usize| format!("{} % ({part})", (part * 100 + all / 2) / all);
+                let (at, within) = (share(stepped.at_a_commit), share(stepped.within_step));
+                let _ =
+                    writeln!(text, "| {name} | {how} | {words} | {} | {at} | {within} |", stepped.sessions);
+            }
         }
     }
     text + "\n"

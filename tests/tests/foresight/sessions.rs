@@ -63,6 +63,17 @@ pub(crate) fn items(seed: u64, number: usize) -> Vec<u64> {
         .collect()
 }
 
+/// How uneven the steps of an item are, from one commit to the next: what the logarithm is spread by.
+pub(crate) const UNEVEN: [(f64, &str); 3] = [(0.2, "even"), (0.6, "uneven"), (1.0, "very uneven")];
+
+/// What the steps of a long item take, from one commit to the next, in tokens.
+pub(crate) fn steps(spread: f64, seed: u64, number: usize) -> Vec<u64> {
+    let dice = Dice::new(seed);
+    (0..number)
+        .map(|place| (25_000.0 * (spread * normal(dice, &format!("step {place}"))).exp()) as u64)
+        .collect()
+}
+
 /// A normal deviate: twelve even throws have variance one.
 fn normal(dice: Dice, name: &str) -> f64 {
     let throws = (0..12).map(|throw| dice.number(&format!("{name} {throw}"), 1_000_000) as f64 / 1e6);

@@ -59,6 +59,7 @@ pub(super) fn sentence(entry: &Entry) -> Sentence {
         }
         "packed" => plain(format!("goes on in the same session with {}{}", item(entry), room(entry))),
         "not_packed" => plain(format!("no room in this session for {}{}", item(entry), room(entry))),
+        "no_room_for_step" => plain(format!("no room in this session for its next step{}", room(entry))),
         "cut_off_by_client" => plain(format!("the client ended the turn before {} was begun", item(entry))),
         "notified" => notified(entry),
         "linear_delivered" => plain(format!("told Linear: {}", entry.known("issue"))),
@@ -116,6 +117,7 @@ fn checkpoint(entry: &Entry) -> String {
         None | Some("level") => entry.known("level"),
         Some("budget") => "before the next item".to_owned(),
         Some("compact") => "before a compaction".to_owned(),
+        Some("step") => "after a commit".to_owned(),
         Some("crash") => "after a session that broke off".to_owned(),
         Some("unfinished") => "after a session that left its item open".to_owned(),
         Some("manual") => "on demand".to_owned(),

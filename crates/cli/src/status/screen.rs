@@ -55,7 +55,7 @@ impl View<'_> {
         lines.extend(self.refused().map(|words| self.line("Refused", &words)));
         lines.extend(troubles(state).map(|words| self.line("Trouble", &words)));
         lines.extend(self.wrapped("Next", &next(self)));
-        lines.push(self.line("More", &format!("plimsoll log, or {}", self.journal)));
+        lines.push(self.line("More", &format!("plimsoll report, plimsoll log, or {}", self.journal)));
         lines
     }
 

@@ -50,6 +50,8 @@ pub enum Cause {
     Compact,
     /// The next item would not have fitted.
     Budget,
+    /// A step had been committed, and the next one would probably not have fitted.
+    Step,
     /// The session broke off in the middle of its work.
     Crash,
     /// The session ended its turn with changes, and its item was still open.
@@ -64,6 +66,7 @@ impl Cause {
             Cause::Manual => "manual",
             Cause::Compact => "compact",
             Cause::Budget => "budget",
+            Cause::Step => "step",
             Cause::Crash => "crash",
             Cause::Unfinished => "unfinished",
         }

@@ -1,0 +1,136 @@
+//! A checkpoint at a commit, before L2, where the next step will probably not fit.
+
+use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, run, start, world};
+use serde_json::json;
+use testkit::scripted_model::Step;
+use testkit::story::{Turn, tick};
+use testkit::world::World;
+
+const STATE: &str = ".claude/ralph-state.json";
+const STOP: &str = "this commit is a good place to stop";
+const NOTES: &str =
+    "Summary: three of four parts stand.\nProgress on the item: three quarters\nNext step: part 4";
+
+/// A step of the item, committed by the session itself.
+fn commit_part(number: u32) -> Step {
+    Step::bash(format!(
+        "echo 'part {number}' >> work.txt && git add work.txt && git commit -qm 'Part {number}'"
+    ))
+}
+
+/// The last part, the tick, and the commit of both.
+fn finish() -> Step {
+    Step::bash(format!("echo 'part 4' >> work.txt && {}", tick("Item one")))
+}
+
+/// Three parts of 220k tokens each, which ends at 740k of a million; then what `then` says.
+fn three_parts(turn: &Turn<'_>, then: impl Fn(&Turn<'_>) -> Step) -> Step {
+    let step = match (turn.iteration, turn.step) {
+        (1, step @ 0..=2) => commit_part(step as u32 + 1).usage(300_000 + 220_000 * step as u64),
+        (1, _) => then(turn),
+        (_, 0) => finish().usage(40_000),
+        (_, _) => Step::text(format!("All done.\n\n{}", turn.promise)).usage(41_000),
+    };
+    step.delay(LIFELIKE)
+}
+
+fn assert_done_once(world: &World, sessions: u64) {
+    let state = world.json(STATE);
+    assert_eq!((&state["status"], &state["iteration"]), (&json!("completed"), &json!(sessions)));
+    assert_eq!(world.read("work.txt"), "part 1\npart 2\npart 3\npart 4\n", "none lost, none twice");
+}
+
+#[test]
+fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
+    let mut world = world("- [ ] Item one\n");
+    let model = start(&mut world, |turn| {
+        three_parts(turn, |turn| {
+            assert!(turn.request.last_text().contains(STOP), "{}", turn.request.last_text());
+            Step::text(NOTES).usage(741_000)
+        })
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_done_once(&world, 2);
+    let first = first_request_of(&model, 1);
+    assert!(first.contains("Commit on the way what stands by itself"), "{first}");
+    let told = model.main_requests().iter().map(|request| request.text()).find(|text| text.contains(STOP));
+    let told = told.expect("it was told");
+    for part in [
+        "CCS_CHECKPOINT_TRIGGERED|L1|74|",
+        "you usually take about 220k tokens, and about 110k are left below 85%",
+    ] {
+        assert!(told.contains(part), "{part} in\n{told}");
+    }
+
+    let journal = journal(&world);
+    let [checkpoint] = events(&journal, "checkpoint")[..] else { panic!("one checkpoint: {journal:#?}") };
+    assert_eq!((&checkpoint["cause"], &checkpoint["level"]), (&json!("step"), &json!("L1")));
+    let [room] = events(&journal, "no_room_for_step")[..] else { panic!("one reason: {journal:#?}") };
+    let tokens = |name: &str| room[name].as_u64().expect("tokens");
+    assert!(
+        tokens("estimate_tokens").abs_diff(220_000) < 500 && tokens("room_tokens").abs_diff(110_000) < 500,
+        "{room}"
+    );
+    assert!(events(&journal, "wip_commit").is_empty(), "nothing was in the middle");
+    let entry = &world.json(STATE)["context_history"][0];
+    assert_eq!((&entry["checkpoint"], &entry["peak_percent"]), (&json!(true), &json!(74)));
+
+    let second = first_request_of(&model, 2);
+    for part in [
+        "at 74% it had committed a step, and the next one would probably not have fitted",
+        "Summary (the session's own claim, unverified): three of four parts stand. Next step: part 4",
+    ] {
+        assert!(second.contains(part), "{part} in\n{second}");
+    }
+    let log = world.plimsoll(&["log"]).run().expect_success().stdout;
+    assert!(
+        log.contains("no room in this session for its next step (it takes about 220k tokens, 110k are free)"),
+        "{log}"
+    );
+    assert!(log.contains("checkpoint after a commit at 74%"), "{log}");
+}
+
+#[test]
+fn who_goes_on_all_the_same_meets_l2_as_ever() {
+    let mut world = world("- [ ] Item one\n");
+    let model = start(&mut world, |turn| {
+        three_parts(turn, |turn| match turn.step {
+            3 => Step::bash("echo 'part 4, half' > half.txt").usage(800_000),
+            4 => Step::bash("echo 'part 4, more' > half.txt").usage(870_000),
+            _ => Step::text(NOTES).usage(871_000),
+        })
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_done_once(&world, 2);
+    let journal = journal(&world);
+    let told: Vec<_> = events(&journal, "checkpoint")
+        .iter()
+        .map(|entry| (entry["cause"].clone(), entry["level"].clone(), entry["handoff"].clone()))
+        .collect();
+    let handoff = told[0].2.clone();
+    assert_eq!(told, [(json!("step"), json!("L1"), handoff.clone()), (json!("level"), json!("L2"), handoff)]);
+    let requests = model.main_requests();
+    let l2 = requests.iter().map(|request| request.text()).find(|text| text.contains("TRIGGERED|L2|87|"));
+    assert!(l2.expect("told at L2").contains("1. Finish the edit in hand, and start nothing new."));
+}
+
+#[test]
+fn a_commit_that_ends_the_item_is_no_reason_to_stop() {
+    let mut world = world("- [ ] Item one\n");
+    let model = start(&mut world, |turn| {
+        let step = match turn.step {
+            step @ 0..=1 => commit_part(step as u32 + 1).usage(300_000 + 220_000 * step as u64),
+            2 => Step::bash("echo 'part 3' >> work.txt").usage(700_000),
+            3 => finish().usage(740_000),
+            _ => Step::text(format!("All done.\n\n{}", turn.promise)).usage(741_000),
+        };
+        step.delay(LIFELIKE)
+    });
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_done_once(&world, 1);
+    assert!(events(&journal(&world), "checkpoint").is_empty());
+    assert!(model.main_requests().iter().all(|request| !request.text().contains(STOP)));
+}
