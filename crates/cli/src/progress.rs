@@ -233,7 +233,8 @@ fn line(progress: &Progress<'_>) -> Option<String> {
 pub(crate) fn for_people(seconds: i64) -> String {
     match seconds {
         ..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
+        120..3_600 => format!("{} min", seconds / 60),
+        _ if seconds % 3_600 < 60 => format!("{} h", seconds / 3_600),
         _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
     }
 }

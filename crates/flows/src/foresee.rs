@@ -2,6 +2,7 @@
 //! forecasts from its own record of the fills.
 
 use crate::measure::Measurement;
+use policy::forecast::LAST_FILLS;
 use session::forecast::Forecast;
 use std::path::Path;
 use store::tail;
@@ -12,6 +13,6 @@ const NEAR: u64 = 4 * 1024 * 1024;
 /// The forecast; none where the reading is unknown, or too little is known of the session.
 pub fn foresee(transcript: Option<&Path>, measurement: &Measurement) -> Option<Forecast> {
     let (reading, marks) = measurement.reading.as_ref().zip(measurement.marks.as_ref())?;
-    let fills = tail::fills(transcript?, NEAR).ok()?;
+    let fills = tail::fills(transcript?, LAST_FILLS, NEAR).ok()?;
     policy::forecast::forecast(&fills, reading.projected(), marks)
 }

@@ -1,7 +1,7 @@
 //! Notes for Linear: put into the spool where an issue is set. Nothing is sent here; `plimsoll run` and
 //! `plimsoll linear sync` do that.
 
-use launcher::secrets::tokens_in;
+use launcher::secrets::{tokens_in, without};
 use session::Settings;
 use session::journal::Entry;
 use session::linear::{Kind, Note};
@@ -47,17 +47,7 @@ fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, wo
 
 /// The words, with a mark in the place of each token.
 fn without_tokens(words: &str) -> String {
-    let mut text = String::with_capacity(words.len());
-    let mut rest = 0;
-    for found in tokens_in(words).collect::<Vec<_>>() {
-        if found.range.start < rest {
-            continue;
-        }
-        text.push_str(&words[rest..found.range.start]);
-        text.push_str(&format!("[redacted:{}]", found.kind));
-        rest = found.range.end;
-    }
-    text + &words[rest..]
+    without(words, &tokens_in(words).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

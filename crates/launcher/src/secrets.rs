@@ -19,6 +19,25 @@ pub fn tokens_in(text: &str) -> impl Iterator<Item = Found> + '_ {
     tokens::tokens(text.as_bytes())
 }
 
+/// A text with a mark in the place of each secret that was found; of two that lie over each other the first is named.
+pub fn without(text: &str, found: &[Found]) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    let mut from = 0;
+    for found in found {
+        if found.range.start >= from {
+            cleaned.push_str(&text[from..found.range.start]);
+            cleaned.push_str(&mark(found.kind));
+            from = found.range.end;
+        }
+    }
+    cleaned + &text[from..]
+}
+
+/// What stands in the place of a secret.
+pub fn mark(kind: &str) -> String {
+    format!("[redacted:{kind}]")
+}
+
 /// True when a file's name says that it holds a secret. An example of such a file holds none: what stands in it
 /// is looked at all the same.
 pub(crate) fn is_secret_name(path: &str) -> bool {

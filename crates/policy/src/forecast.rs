@@ -9,6 +9,8 @@ use session::level::Marks;
 pub(crate) const FEWEST: usize = 3;
 /// What a session did long ago says little of what it does now.
 const KEPT: usize = 120;
+/// Between so many fills lie the gains that are kept.
+pub const LAST_FILLS: usize = KEPT + 1;
 /// Work goes in phases: so many responses in a row are drawn together.
 const TOGETHER: usize = 8;
 /// So often the way to the mark is drawn.
@@ -25,7 +27,7 @@ const PAUSE_SECONDS: u64 = 600;
 
 /// What one response added, and how long it took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct Gain {
     /// Tokens.
     pub tokens: u64,
     /// Since the response before; none where a time is not known.
@@ -34,10 +36,10 @@ pub struct Step {
 
 /// The forecast for a session that will probably hold so many tokens next; none where too little is known of it.
 pub fn forecast(fills: &[Fill], projected: u64, marks: &Marks) -> Option<Forecast> {
-    let steps = steps(fills);
-    let of = |mark: u64| (projected < mark).then(|| until(&steps, mark - projected)).flatten();
+    let gains = gains(fills);
+    let of = |mark: u64| (projected < mark).then(|| until(&gains, mark - projected)).flatten();
     let found = Forecast {
-        samples: steps.len(),
+        samples: gains.len(),
         l1: of(marks.l1),
         l2: of(marks.l2),
         ceiling: of(marks.ceiling.tokens),
@@ -46,17 +48,17 @@ pub fn forecast(fills: &[Fill], projected: u64, marks: &Marks) -> Option<Forecas
 }
 
 /// What each of the last responses added, since the window was last emptied.
-pub fn steps(fills: &[Fill]) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+pub fn gains(fills: &[Fill]) -> Vec<Gain> {
+    let mut gains: Vec<Gain> = Vec::new();
     for pair in fills.windows(2) {
         match pair[1].used.checked_sub(pair[0].used) {
-            Some(tokens) => steps.push(Step { tokens, seconds: seconds(&pair[0], &pair[1]) }),
+            Some(tokens) => gains.push(Gain { tokens, seconds: seconds(&pair[0], &pair[1]) }),
             // It was compacted or cleared: what was before says nothing of what comes.
-            None => steps.clear(),
+            None => gains.clear(),
         }
     }
-    steps.drain(..steps.len().saturating_sub(KEPT));
-    steps
+    gains.drain(..gains.len().saturating_sub(KEPT));
+    gains
 }
 
 fn seconds(before: &Fill, after: &Fill) -> Option<u64> {
@@ -65,15 +67,15 @@ fn seconds(before: &Fill, after: &Fill) -> Option<u64> {
 }
 
 /// When so many more tokens will be there.
-pub fn until(steps: &[Step], tokens: u64) -> Option<Outlook> {
-    if steps.len() < FEWEST || steps.iter().all(|step| step.tokens == 0) {
+pub fn until(gains: &[Gain], tokens: u64) -> Option<Outlook> {
+    if gains.len() < FEWEST || gains.iter().all(|gain| gain.tokens == 0) {
         return None;
     }
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
     let mut turns = Vec::with_capacity(PATHS);
     let mut times = Vec::with_capacity(PATHS);
     for _ in 0..PATHS {
-        let likeness = likeness(steps, &mut dice);
+        let likeness = likeness(gains, &mut dice);
         let (walked, seconds) = walk(&likeness, tokens, &mut dice);
         turns.push(walked);
         times.extend(seconds.map(|seconds| (seconds + 30) / 60));
@@ -84,35 +86,35 @@ pub fn until(steps: &[Step], tokens: u64) -> Option<Outlook> {
 }
 
 /// What the session might as well have been: pieces of what it was, and of what most sessions are.
-fn likeness(steps: &[Step], dice: &mut Dice) -> Vec<Step> {
-    let length = steps.len() + USUAL.len() * USUAL_WEIGHT;
-    let usual_seconds = steps[steps.len() / 2].seconds;
+fn likeness(gains: &[Gain], dice: &mut Dice) -> Vec<Gain> {
+    let length = gains.len() + USUAL.len() * USUAL_WEIGHT;
+    let usual_seconds = gains[gains.len() / 2].seconds;
     let mut likeness = Vec::with_capacity(length + TOGETHER);
     while likeness.len() < length {
         let place = dice.below(length);
-        match place.checked_sub(steps.len()) {
+        match place.checked_sub(gains.len()) {
             Some(usual) => {
-                let step = |tokens| Step { tokens, seconds: usual_seconds };
-                likeness.extend([step(USUAL[usual / USUAL_WEIGHT]); TOGETHER]);
+                let gain = |tokens| Gain { tokens, seconds: usual_seconds };
+                likeness.extend([gain(USUAL[usual / USUAL_WEIGHT]); TOGETHER]);
                 if usual % USUAL_WEIGHT == 0 {
-                    likeness.push(step(GIANT));
+                    likeness.push(gain(GIANT));
                 }
             }
-            None => likeness.extend(steps.iter().cycle().skip(place).take(TOGETHER)),
+            None => likeness.extend(gains.iter().cycle().skip(place).take(TOGETHER)),
         }
     }
     likeness
 }
 
 /// One way to the mark: how many responses, and how long.
-fn walk(steps: &[Step], tokens: u64, dice: &mut Dice) -> (u64, Option<u64>) {
+fn walk(gains: &[Gain], tokens: u64, dice: &mut Dice) -> (u64, Option<u64>) {
     let (mut added, mut turns, mut seconds) = (0_u64, 0, Some(0));
     while added < tokens && turns < FARTHEST {
-        let first = dice.below(steps.len());
-        for step in steps[first..].iter().take(TOGETHER) {
-            added = added.saturating_add(step.tokens);
+        let first = dice.below(gains.len());
+        for gain in gains[first..].iter().take(TOGETHER) {
+            added = added.saturating_add(gain.tokens);
             turns += 1;
-            seconds = seconds.zip(step.seconds).map(|(sum, more): (u64, u64)| sum + more);
+            seconds = seconds.zip(gain.seconds).map(|(sum, more): (u64, u64)| sum + more);
             if added >= tokens {
                 break;
             }
@@ -157,7 +159,7 @@ mod tests {
     #[test]
     fn the_more_is_known_the_narrower_is_the_span_about_an_even_growth() {
         let of =
-            |known: usize| until(&steps(&fills(&vec![5_000; known], 90)), 250_000).expect("enough is known");
+            |known: usize| until(&gains(&fills(&vec![5_000; known], 90)), 250_000).expect("enough is known");
         let (few, many) = (of(5).turns, of(110).turns);
         assert!(few.latest - few.soonest > many.latest - many.soonest, "{few:?} {many:?}");
         assert!(many.soonest <= 50 && 50 <= many.latest, "{many:?}");
@@ -171,7 +173,7 @@ mod tests {
         let with = |giant| {
             let mut growths = [2_000; 60];
             growths[7] = giant;
-            until(&steps(&fills(&growths, 60)), 60_000).expect("enough is known").turns
+            until(&gains(&fills(&growths, 60)), 60_000).expect("enough is known").turns
         };
         let (calm, wild) = (with(2_000), with(80_000));
         assert!(wild.soonest < calm.soonest, "{calm:?} {wild:?}");
@@ -180,14 +182,14 @@ mod tests {
 
     #[test]
     fn too_little_is_said_to_be_too_little() {
-        assert_eq!(until(&steps(&fills(&[5_000; 2], 60)), 10_000), None);
+        assert_eq!(until(&gains(&fills(&[5_000; 2], 60)), 10_000), None);
         assert_eq!(
-            until(&steps(&fills(&[0; 9], 60)), 10_000),
+            until(&gains(&fills(&[0; 9], 60)), 10_000),
             None,
             "nothing was added: there is no end in sight"
         );
         assert_eq!(until(&[], 1), None);
-        let far = until(&steps(&fills(&[10; 100], 60)), 9_000_000).expect("enough is known");
+        let far = until(&gains(&fills(&[10; 100], 60)), 9_000_000).expect("enough is known");
         assert_eq!(far.turns.soonest, FARTHEST);
     }
 
@@ -195,14 +197,14 @@ mod tests {
     fn a_compaction_begins_anew_and_a_pause_counts_as_ten_minutes() {
         let mut both = fills(&[9_000; 9], 60);
         both.extend(fills(&[1_000; 3], 60));
-        assert_eq!(steps(&both).len(), 3);
+        assert_eq!(gains(&both).len(), 3);
         let pause =
             [Fill { used: 1, at: Some(0) }, Fill { used: 2, at: Some(90_000) }, Fill { used: 3, at: None }];
-        let seconds: Vec<Option<u64>> = steps(&pause).iter().map(|step| step.seconds).collect();
+        let seconds: Vec<Option<u64>> = gains(&pause).iter().map(|gain| gain.seconds).collect();
         assert_eq!(seconds, [Some(600), None]);
         let untimed: Vec<Fill> =
             fills(&[5_000; 5], 1).iter().map(|fill| Fill { at: None, ..*fill }).collect();
-        let outlook = until(&steps(&untimed), 10_000).expect("enough is known");
+        let outlook = until(&gains(&untimed), 10_000).expect("enough is known");
         assert_eq!(outlook.minutes, None);
     }
 }

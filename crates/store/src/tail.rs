@@ -82,9 +82,9 @@ pub fn last_lines(path: &Path, limit: u64) -> Result<Vec<Line>, StoreError> {
     Ok(lines)
 }
 
-/// How full the window was after each of the last responses since the last compaction, oldest first: in the last bytes of
-/// a transcript.
-pub fn fills(path: &Path, limit: u64) -> Result<Vec<Fill>, StoreError> {
+/// How full the window was after each of the last responses since the last compaction, at most so many, oldest first: in
+/// the last bytes of a transcript.
+pub fn fills(path: &Path, most: usize, limit: u64) -> Result<Vec<Fill>, StoreError> {
     let Some((file, size)) = open(path)? else { return Ok(Vec::new()) };
     let mut fills = Vec::new();
     let mut last_id = None;
@@ -104,9 +104,12 @@ pub fn fills(path: &Path, limit: u64) -> Result<Vec<Fill>, StoreError> {
             }
             last_id = line.message.id;
         }
-        if is_compaction || seen > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        // The last one is whole only when the next is seen.
+        let is_enough = is_compaction || seen > limit || fills.len() > most;
+        if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
     .map_err(io("read", path))?;
+    fills.truncate(most);
     fills.reverse();
     Ok(fills)
 }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 
 /// The largest request taken; a full window of text is far below.
 const LARGEST_REQUEST: usize = 64 << 20;
@@ -14,6 +15,24 @@ pub(crate) struct Incoming {
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
+}
+
+/// Takes connections until the server is stopped, each in a thread of its own: a client that hangs up ends its own
+/// connection and nothing else.
+pub(crate) fn accept<S: Send + Sync + 'static>(
+    listener: &TcpListener,
+    shared: &Arc<S>,
+    is_stopped: fn(&S) -> bool,
+    converse: fn(TcpStream, &S) -> io::Result<()>,
+) {
+    for stream in listener.incoming() {
+        if is_stopped(shared) {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        let shared = Arc::clone(shared);
+        std::thread::spawn(move || drop(converse(stream, &shared)));
+    }
 }
 
 /// Reads one request; none if the other side closed without asking.

@@ -67,7 +67,7 @@ pub(crate) fn nearness(kind: Kind, window: u64, samples: (usize, usize)) -> Near
         for now in (0..end).step_by(5) {
             let actual = (end - now) as u64;
             let seen = &known[..=now];
-            let is_meant = (samples.0..samples.1).contains(&forecast::steps(seen).len());
+            let is_meant = (samples.0..samples.1).contains(&forecast::gains(seen).len());
             let found = forecast::forecast(seen, fills[now], &marks).and_then(|forecast| forecast.l2);
             if let Some(outlook) = found.filter(|_| is_meant) {
                 nearness.note(outlook.turns, actual);

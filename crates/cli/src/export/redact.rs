@@ -3,7 +3,7 @@
 
 use super::secrets::Secrets;
 use flows::turns::{Body, Recorded};
-use launcher::secrets::Found;
+use launcher::secrets::{Found, mark};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use session::Turn;
@@ -210,9 +210,7 @@ impl<'a> Redactor<'a> {
         let mut from = 0;
         for found in found.iter().filter(|found| found.range.start < length) {
             cleaned.push_str(&text[from..found.range.start]);
-            cleaned.push_str("[redacted:");
-            cleaned.push_str(found.kind);
-            cleaned.push(']');
+            cleaned.push_str(&mark(found.kind));
             from = found.range.end;
             self.places.push(Place { record: self.record.clone(), field: self.field(), kind: found.kind });
         }

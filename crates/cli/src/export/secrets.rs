@@ -4,7 +4,7 @@
 mod assignment;
 mod pem;
 
-use launcher::secrets::{Found, tokens_in};
+use launcher::secrets::{Found, tokens_in, without};
 use regex::Regex;
 use std::ops::Range;
 
@@ -67,14 +67,7 @@ impl Secrets {
 
     /// The text with each secret replaced by its kind.
     pub(crate) fn without(&self, text: &str) -> String {
-        let mut cleaned = String::with_capacity(text.len());
-        let mut from = 0;
-        for found in self.find(text) {
-            cleaned.push_str(&text[from..found.range.start]);
-            cleaned.push_str(&format!("[redacted:{}]", found.kind));
-            from = found.range.end;
-        }
-        cleaned + &text[from..]
+        without(text, &self.find(text))
     }
 
     /// The whole of a value, if its key says that it is a secret.

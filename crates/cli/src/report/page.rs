@@ -102,16 +102,6 @@ fn dollars(usd: f64) -> String {
     if usd > 0.0 && usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
-/// `45 s`, `12 min`, `3 h 5 min`.
-fn duration(seconds: i64) -> String {
-    match seconds {
-        ..120 => format!("{seconds} s"),
-        120..3_600 => format!("{} min", seconds / 60),
-        _ if seconds % 3_600 < 60 => format!("{} h", seconds / 3_600),
-        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
-    }
-}
-
 fn lines(page: &mut Page, report: &Report) {
     if report.lines.is_empty() {
         return;

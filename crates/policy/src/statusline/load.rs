@@ -1,7 +1,7 @@
 //! The load line and what the last responses say of its growth.
 
 use super::LoadView;
-use crate::forecast::{FEWEST, steps, until};
+use crate::forecast::{FEWEST, gains, until};
 use session::forecast::{FARTHEST, Fill, Outlook};
 use session::level::Marks;
 
@@ -31,7 +31,7 @@ pub(super) fn percent(load: &LoadView) -> String {
 
 /// What each response added, oldest first; none where the window was emptied in between.
 pub fn growths(fills: &[Fill]) -> Vec<u64> {
-    steps(fills).iter().map(|step| step.tokens).collect()
+    gains(fills).iter().map(|gain| gain.tokens).collect()
 }
 
 /// The middle one, once there are enough to have one.
@@ -44,7 +44,7 @@ pub fn median(growths: &[u64]) -> Option<u64> {
 /// When a mark will be reached, from here.
 pub(super) fn outlook(load: &LoadView, mark: fn(&Marks) -> u64) -> Option<Outlook> {
     let tokens = mark(&load.marks?).checked_sub(load.used?).filter(|tokens| *tokens > 0)?;
-    until(&steps(&load.fills), tokens)
+    until(&gains(&load.fills), tokens)
 }
 
 /// `~13`, or `>200`.

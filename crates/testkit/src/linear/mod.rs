@@ -72,7 +72,7 @@ impl LinearServer {
         });
         let accepting = std::thread::spawn({
             let shared = Arc::clone(&shared);
-            move || accept(&listener, &shared)
+            move || http::accept(&listener, &shared, |shared| shared.stopped.load(Ordering::SeqCst), converse)
         });
         LinearServer { shared, address, accepting: Some(accepting) }
     }
@@ -121,17 +121,6 @@ impl Drop for LinearServer {
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
         }
-    }
-}
-
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    for stream in listener.incoming() {
-        if shared.stopped.load(Ordering::SeqCst) {
-            return;
-        }
-        let Ok(stream) = stream else { continue };
-        let shared = Arc::clone(shared);
-        std::thread::spawn(move || drop(converse(stream, &shared)));
     }
 }
 

@@ -105,15 +105,7 @@ impl State {
 
 /// Takes connections until the server is stopped.
 pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    for stream in listener.incoming() {
-        if shared.stopped() {
-            return;
-        }
-        let Ok(stream) = stream else { continue };
-        let shared = Arc::clone(shared);
-        // A client that hangs up ends its own connection and nothing else.
-        std::thread::spawn(move || drop(converse(stream, &shared)));
-    }
+    http::accept(listener, shared, Shared::stopped, converse);
 }
 
 fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! The items: what became of each, and what it took.
 
-use super::{Page, dollars, duration};
+use super::{Page, dollars};
+use crate::progress::for_people;
 use crate::report::night::{Commit, Fate, Item, Report, Sitting};
 use session::text::{counted, tokens};
 
@@ -73,7 +74,7 @@ fn took(report: &Report, item: &Item) -> String {
         format!("{about}{} tokens", tokens(number.round() as u64))
     }));
     parts.push(item.usd.map_or("cost not recorded".to_owned(), |usd| format!("{about}{}", dollars(usd))));
-    parts.extend(item.seconds.map(|seconds| format!("{about}{}", duration(seconds.round() as i64))));
+    parts.extend(item.seconds.map(|seconds| format!("{about}{}", for_people(seconds.round() as i64))));
     parts.join(" · ")
 }
 

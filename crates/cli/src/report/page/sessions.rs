@@ -1,6 +1,7 @@
 //! The sessions in a table: when, what, how full, what it cost.
 
-use super::{Page, dollars, duration};
+use super::{Page, dollars};
+use crate::progress::for_people;
 use crate::report::night::{Report, Sitting};
 use session::text::{counted, tokens};
 
@@ -40,7 +41,7 @@ fn row(page: &mut Page, report: &Report, sitting: &Sitting) {
     let began = sitting.began.map_or_else(unknown, |at| page.time(at));
     let cells = [
         format!("<tr><th scope=\"row\" class=\"number\">{}</th><td>{began}</td>", sitting.iteration),
-        number(report.lasted(sitting).map_or_else(unknown, duration)),
+        number(report.lasted(sitting).map_or_else(unknown, for_people)),
         number(sitting.peak.map_or_else(unknown, |peak| format!("{peak} %"))),
         number(sitting.tokens.map_or_else(unknown, tokens)),
         number(sitting.usd.map_or_else(unknown, dollars)),

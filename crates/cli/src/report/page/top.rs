@@ -1,6 +1,7 @@
 //! The first screen: did it end well, what is done, what it cost, what to do now.
 
-use super::{Page, day_and_time, dollars, duration};
+use super::{Page, day_and_time, dollars};
+use crate::progress::for_people;
 use crate::report::night::{At, Fate, Report, Step};
 use chrono::Local;
 use session::Status;
@@ -124,12 +125,12 @@ fn items(page: &mut Page, report: &Report) {
 
 fn time(page: &mut Page, report: &Report) {
     let took = report.started.map(|started| (report.until() - started).num_seconds().max(0));
-    let worked = report.worked().map_or("not recorded".to_owned(), duration);
+    let worked = report.worked().map_or("not recorded".to_owned(), for_people);
     let stood = match report.stood() {
         0 => String::new(),
-        seconds => format!(" · {} paused", duration(seconds)),
+        seconds => format!(" · {} paused", for_people(seconds)),
     };
-    figure(page, "Time", &took.map_or("?".to_owned(), duration), &format!("{worked} in sessions{stood}"));
+    figure(page, "Time", &took.map_or("?".to_owned(), for_people), &format!("{worked} in sessions{stood}"));
 }
 
 fn sessions(page: &mut Page, report: &Report) {

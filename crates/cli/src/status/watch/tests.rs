@@ -156,7 +156,7 @@ fn a_pause_counts_down_and_the_end_is_told() {
         ..state()
     };
     let text = shown(&scene(paused), &Look::default(), 100, 24);
-    assert!(text.contains("Pause        65 min left, until") && text.contains("usage limit"), "{text}");
+    assert!(text.contains("Pause        1 h 5 min left, until") && text.contains("usage limit"), "{text}");
     let completed = RunState {
         status: Status::Completed,
         last_verdict: Some(Verdict::Stop { status: Status::Completed, reason: "3 items".into() }),

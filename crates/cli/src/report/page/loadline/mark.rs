@@ -3,6 +3,7 @@
 use super::super::Page;
 use super::super::scale::{HEIGHT, Scale};
 use super::clock;
+use crate::progress::for_people;
 use crate::report::night::{Mark, Moment, Report};
 use crate::web_page::escaped;
 
@@ -100,7 +101,7 @@ fn standstills(page: &mut Page, report: &Report) {
         let from = page.time(pause.from);
         let to = pause.to.map_or("now".to_owned(), |to| page.time(to));
         let lasted = (pause.to.unwrap_or_else(|| report.until()) - pause.from).num_seconds().max(0);
-        page.add(&format!("<li>‖ {from} – {to} ({}): ", super::super::duration(lasted)));
+        page.add(&format!("<li>‖ {from} – {to} ({}): ", for_people(lasted)));
         page.say(&pause.reason);
         page.add("</li>\n");
     }
