@@ -81,7 +81,8 @@ impl Wanted {
             Wanted::Last => !QUIET.contains(&event),
             Wanted::Level(level) => {
                 let by_level = matches!(event, "warning" | "ended")
-                    || event == "checkpoint" && entry["cause"].as_str().is_none_or(|cause| cause == "level");
+                    || event == "checkpoint"
+                        && entry["cause"].as_str().is_none_or(|cause| matches!(cause, "level" | "step"));
                 by_level && level.as_ref().is_none_or(|level| entry["level"] == level.as_str())
             }
             Wanted::Verdict => event.ends_with("verdict"),

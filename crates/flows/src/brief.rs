@@ -69,7 +69,8 @@ fn record_turns(call: &Call, source: Source) -> Result<(), StoreError> {
 fn begin(call: &Call, source: Source) -> Result<String, StoreError> {
     let run = claim(call)?;
     // Before the lock, under which nobody waits for git.
-    let head = launcher::git::head(call.project.root());
+    let is_first = sessions::load(&call.project, &call.session_id).started_at.is_none();
+    let head = if is_first { launcher::git::head(call.project.root()) } else { None };
     let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
         if record.started_at.is_none() {
             record.started_at = Some(clock::stamp(clock::now()));

@@ -9,6 +9,7 @@ use crate::{archive, capture, close, delegated, facts, keep, save};
 use policy::completion::{Completion, completion};
 use policy::gate::{Evidence, gate};
 use policy::{bounds, breaker};
+use session::delegated::Delegated;
 use session::journal::Entry;
 use session::state::Phase;
 use session::text::clip;
@@ -76,7 +77,6 @@ pub fn finish_unless(
     close::close(project, settings, run_id, state.iteration)?;
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
     let mut evidence = evidence(project, &state, &record, ending, ended);
-    evidence.delegated = delegated::in_session(project, &record.session_id);
     evidence.started_above = started_above(project, settings, &record);
     if !state.status.is_over() && completion(&state, &evidence) == Completion::Plausible {
         evidence.verify = verify(project, settings, &state, give_up);
@@ -89,7 +89,8 @@ pub fn finish_unless(
     // Only now: the verify commands may have taken long.
     let now = clock::now();
     (evidence.now, evidence.now_seconds) = (clock::stamp(now), now.timestamp());
-    judge(project, settings, run_id, state.iteration, &evidence)
+    let delegated = delegated::in_session(project, &record.session_id);
+    judge(project, settings, run_id, state.iteration, &evidence, delegated)
 }
 
 /// A pause before the verdict; none for a run that has been cancelled meanwhile.
@@ -175,6 +176,7 @@ fn judge(
     run_id: &str,
     iteration: u32,
     evidence: &Evidence,
+    delegated: Delegated,
 ) -> Result<Option<Verdict>, StoreError> {
     let judged = state_file::update(project, Some(run_id), Durability::Durable, |state| {
         if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
@@ -191,7 +193,7 @@ fn judge(
         let entry = state.history_of(iteration);
         entry.items = items;
         // A limit may bring several sessions under one number.
-        entry.delegated += evidence.delegated;
+        entry.delegated += delegated;
         state.iteration_record.phase = Phase::Judged;
         if state.status.is_over() {
             state.ended_at.get_or_insert(clock::stamp(clock::now()));

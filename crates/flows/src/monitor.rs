@@ -7,7 +7,7 @@ use crate::facts;
 use crate::measure::{self, Measurement};
 use crate::signal::Signal;
 use launcher::git;
-use policy::monitor::{Action, Sight};
+use policy::monitor::{Action, Commit, Sight};
 use policy::step::TooSmall;
 use policy::words;
 use protocol::Reply;
@@ -17,7 +17,7 @@ use session::journal::Entry;
 use session::level::{Level, Marks};
 use session::state::Cause;
 use session::status::Status;
-use session::{Marker, RunState, SessionRecord};
+use session::{Marker, Reading, RunState, SessionRecord};
 use std::time::Duration;
 use store::{Durability, clock, journal, sessions, tail};
 
@@ -138,10 +138,11 @@ fn note_wait(call: &Call, measurement: &Measurement) -> Result<(), store::StoreE
 }
 
 fn sight(call: &Call, record: &SessionRecord, measurement: &Measurement, in_run: bool) -> Option<Sight> {
-    let committed = if in_run { committed(call, record) } else { None };
+    let reading = measurement.reading.clone()?;
+    let committed = if in_run { committed(call, record, &reading) } else { None };
     Some(Sight {
         is_batch: matches!(call.event(), Event::PostToolBatch(_)),
-        reading: measurement.reading.clone()?,
+        reading,
         marks: measurement.marks,
         in_run,
         item_is_open: committed.is_some() && item_is_open(call),
@@ -152,13 +153,17 @@ fn sight(call: &Call, record: &SessionRecord, measurement: &Measurement, in_run:
     })
 }
 
-/// HEAD, where a command of this batch has moved it. Only one that speaks of a commit is worth asking git.
-fn committed(call: &Call, record: &SessionRecord) -> Option<String> {
+/// Where HEAD has moved, if a command of this batch may have moved it: only then is git asked. A commit that is older than
+/// the message at hand (a subagent's, a branch's) is none of this batch.
+fn committed(call: &Call, record: &SessionRecord, reading: &Reading) -> Option<Commit> {
     if !call.event().tool_calls().iter().any(ToolCall::may_commit) {
         return None;
     }
     let before = record.commits.head.as_ref().or(record.head_at_start.as_ref());
-    git::head(call.project.root()).filter(|head| Some(head) != before)
+    let newest = git::newest(call.project.root()).filter(|newest| Some(&newest.id) != before)?;
+    let message_at = reading.at.as_deref().and_then(clock::parse).filter(|_| !reading.behind);
+    let is_of_batch = message_at.is_some_and(|at| newest.at >= at.timestamp());
+    Some(Commit { head: newest.id, fill: is_of_batch.then(|| reading.projected()) })
 }
 
 /// False where the item is done, or where nobody can say so.
@@ -258,23 +263,23 @@ impl Scene<'_> {
 
     fn stop_here(&self, percent: u64, why: TooSmall) -> Signal {
         let Some(marks) = &self.marks else { return Signal::quiet() };
-        let entry =
-            self.line("no_room_for_step").fact("estimate_tokens", why.step).fact("room_tokens", why.left);
-        let _ = journal::note(&self.call.project, entry);
-        let level = Level::L1;
-        match self.write_checkpoint(Cause::Step, level, percent) {
+        let (level, event) = (Level::L1, self.call.event().name());
+        let (marker, text, complaint) = match self.write_checkpoint(Cause::Step, level, percent) {
             Ok(handoff) => {
-                let marker = Marker::Checkpoint { level, percent: Some(percent), handoff: handoff.clone() };
+                let entry = self.line("no_room_for_step");
+                let entry = entry.fact("estimate_tokens", why.step).fact("room_tokens", why.left);
+                let _ = journal::note(&self.call.project, entry);
                 let text = words::stop_here(percent, &handoff, why, marks);
-                let event = self.call.event().name();
-                Signal::reply(&Reply::default().tell_model(event, text).tell_person(marker.to_string()))
+                (Marker::Checkpoint { level, percent: Some(percent), handoff }, text, None)
             }
-            // It was better, not needed: the session goes on to L2.
+            // It was better, not needed: the session is warned, and goes on to L2.
             Err(error) => {
                 self.drop_claim();
-                Signal::quiet().with_complaint(Some(error))
+                (Marker::Warning { level, percent }, words::warning(percent, marks), Some(error))
             }
-        }
+        };
+        let reply = Reply::default().tell_model(event, text).tell_person(marker.to_string());
+        Signal::reply(&reply).with_complaint(complaint)
     }
 
     fn end(&self, level: Level, percent: u64, reason: &str) -> Signal {
@@ -312,10 +317,7 @@ impl Scene<'_> {
             calls: self.call.event().tool_calls(),
             notes: session::handoff::Notes::default(),
         };
-        debug_assert_eq!(
-            self.measurement.reading.as_ref().and_then(session::Reading::percent),
-            Some(percent)
-        );
+        debug_assert_eq!(self.measurement.reading.as_ref().and_then(Reading::percent), Some(percent));
         checkpoint::write(&request)
     }
 

@@ -97,6 +97,7 @@ fn may_go_on(call: &Call, run: &RunState, record: &SessionRecord, stop: &Stop) -
         && has_time
         && below_cap
         && record.announced < Level::L2
+        && !record.commits.told
 }
 
 fn offer(

@@ -21,13 +21,16 @@ pub(crate) fn handoff_of_unfinished_work(
     ending: &Ending,
     has_changed_files: bool,
 ) -> Result<(), StoreError> {
-    if has_checkpoint(state, |cause| cause == Cause::Level) {
+    let orderly = matches!(ending, Ending::Completed | Ending::HookStopped);
+    // Who was told to stop at a commit and has stopped is not unfinished, whatever it has left uncommitted.
+    if has_checkpoint(state, |cause| cause == Cause::Level || cause == Cause::Step && orderly) {
         return Ok(());
     }
     // A claim that is still there: its hook was killed, and no event came after it.
     let claim = record.claim.as_ref();
-    let orderly = matches!(ending, Ending::Completed | Ending::HookStopped);
     let cause = match claim {
+        // In a run L1 claims nothing else.
+        Some(claim) if claim.level == Level::L1 => Cause::Step,
         Some(_) => Cause::Level,
         None if !orderly => Cause::Crash,
         // What was dirty before it began is somebody else's.

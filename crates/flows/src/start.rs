@@ -138,7 +138,8 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     }
     state_file::create(project, &state)?;
     drop(lock);
-    // A kill before this is made up for by the first plan (`memory::open_for`).
+    // Two of our locks are never held at once. After a kill before this the first plan begins the root anew where the
+    // objective is another (`memory::open_for`).
     memory::begin_run(project, &state)?;
     let entry = Entry::new("run_started")
         .run(Some((&state.run_id, 0)))

@@ -152,14 +152,20 @@ pub struct Logged {
     pub subject: String,
 }
 
+/// The commit that HEAD is; none outside git or before the first.
+pub fn newest(folder: &Path) -> Option<Logged> {
+    let outcome = git(folder, &["log", "-n1", "--no-color", "--no-show-signature", FORM, "--"]);
+    logged(String::from_utf8_lossy(&outcome.stdout).lines().next()?)
+}
+
+const FORM: &str = "--format=%H%x1f%ct%x1f%s";
 /// So many commits are asked for.
 const LOGGED: &str = "-n5000";
 
 /// The commits that HEAD has since a moment (RFC 3339), oldest first; none outside git.
 pub fn log_since(folder: &Path, since: &str) -> Vec<Logged> {
     let since = format!("--since={since}");
-    let form = "--format=%H%x1f%ct%x1f%s";
-    let outcome = git(folder, &["log", LOGGED, "--no-color", "--no-show-signature", &since, form, "--"]);
+    let outcome = git(folder, &["log", LOGGED, "--no-color", "--no-show-signature", &since, FORM, "--"]);
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let mut commits: Vec<Logged> = output.lines().filter_map(logged).collect();
     commits.reverse();

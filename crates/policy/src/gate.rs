@@ -5,7 +5,6 @@ use crate::bounds;
 use crate::breaker::{self, Observation};
 use crate::completion::{Completion, VerifyOutcome, completed_words, completion, refusal_reasons};
 use session::breaker::Opened;
-use session::delegated::Delegated;
 use session::settings::{Settings, Thrash};
 use session::state::Cause;
 use session::text::{clip, counted, one_line};
@@ -29,8 +28,6 @@ pub struct Evidence {
     pub verify: Vec<VerifyOutcome>,
     /// What the session came to; none at Stop, where it is too early to count.
     pub observation: Option<Observation>,
-    /// What stayed with its subagents.
-    pub delegated: Delegated,
     /// True when the session's fill stood at L2 or above before any work.
     pub started_above: bool,
     /// Now: RFC 3339 UTC, whole seconds.

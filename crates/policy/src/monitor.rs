@@ -18,8 +18,8 @@ pub struct Sight {
     pub is_batch: bool,
     /// True when the session belongs to a run that is going on.
     pub in_run: bool,
-    /// HEAD, where this batch has made a commit.
-    pub committed: Option<String>,
+    /// Where HEAD has moved since the last commit that was noted.
+    pub committed: Option<Commit>,
     /// True when the item in hand is still open after it.
     pub item_is_open: bool,
     /// True when the record holds a claim whose process is gone.
@@ -28,6 +28,15 @@ pub struct Sight {
     pub pid: u32,
     /// Now, for a claim.
     pub now: String,
+}
+
+/// A commit of the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// Its id.
+    pub head: String,
+    /// The fill in tokens, if this batch has made it; none where it is older, or that is not known.
+    pub fill: Option<u64>,
 }
 
 /// What is to be done.
@@ -85,7 +94,7 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
     if !sight.in_run {
         return advise(record, sight, level, percent);
     }
-    let room = sight.committed.as_ref().and_then(|head| step(record, head, sight, marks));
+    let room = sight.committed.as_ref().and_then(|commit| step(record, commit, sight, marks));
     if certain == Level::L3 {
         return emergency(record, sight, percent);
     }
@@ -96,17 +105,19 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
         record.claim = Some(claim(sight, Level::L2, percent));
         return Action::Checkpoint { level: Level::L2, percent, ends: false };
     }
-    if let Some(why) = room.filter(|_| level == Level::L1) {
-        record.announced = Level::L1.max(record.announced);
+    // After L2's own words (on an estimate that was too high) nothing else is asked for.
+    if let Some(why) = room.filter(|_| level == Level::L1 && record.announced < Level::L2) {
+        record.announced = Level::L1;
         record.commits.told = true;
         record.claim = Some(claim(sight, level, percent));
         return Action::StopHere { percent, why };
     }
     let orphaned = record.claim.as_ref().filter(|_| sight.claim_is_orphaned).map(|claim| claim.level);
     if orphaned == Some(Level::L1) {
-        // To stop at that commit was better, not needed: the next one asks again.
+        // To stop at that commit was better, not needed: the next one asks again, and the warning comes now.
         record.claim = None;
         record.commits.told = false;
+        record.announced = Level::L0;
     } else if orphaned.is_some() {
         record.claim = Some(claim(sight, Level::L2, percent));
         return Action::Checkpoint { level: Level::L2, percent, ends: false };
@@ -122,10 +133,9 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
 }
 
 /// A step is committed; is there room for the next one? Asked once, and not where the item is done with it.
-fn step(record: &mut SessionRecord, head: &str, sight: &Sight, marks: &Marks) -> Option<TooSmall> {
-    let fill = (!sight.reading.behind).then(|| sight.reading.projected());
-    let is_new = record.commits.note(head, fill);
-    let may_ask = is_new && sight.item_is_open && !record.commits.told;
+fn step(record: &mut SessionRecord, commit: &Commit, sight: &Sight, marks: &Marks) -> Option<TooSmall> {
+    let is_new = record.commits.note(&commit.head, commit.fill);
+    let may_ask = is_new && commit.fill.is_some() && sight.item_is_open && !record.commits.told;
     too_small(&record.commits.fills, marks.l2).filter(|_| may_ask)
 }
 
@@ -370,12 +380,16 @@ mod tests {
         assert_eq!(record, SessionRecord::default());
     }
 
+    fn commit(percent: u64) -> Commit {
+        Commit { head: percent.to_string(), fill: Some(percent * WINDOW / 100) }
+    }
+
     /// Commits at these fills; what is said at each, and at 86 % after them.
     fn commits(percents: &[u64], item_is_open: bool) -> Vec<Action> {
         let mut record = SessionRecord::default();
         let mut decide = |percent: u64, committed: bool| {
             let sight = Sight {
-                committed: committed.then(|| format!("{percent}")),
+                committed: committed.then(|| commit(percent)),
                 item_is_open,
                 ..sight(percent, 0, true)
             };
@@ -407,10 +421,27 @@ mod tests {
     }
 
     #[test]
+    fn a_commit_of_unknown_fill_begins_anew_and_after_l2_nothing_is_said_of_steps() {
+        let mut record = SessionRecord::default();
+        let mut decide = |percent: u64, added: u64, committed: Commit| {
+            let sight =
+                Sight { committed: Some(committed), item_is_open: true, ..sight(percent, added, true) };
+            monitor(&mut record, &sight, &Settings::default())
+        };
+        let unknown = Commit { head: "old".to_owned(), fill: None };
+        let said = [(30, commit(30)), (52, unknown), (72, commit(72)), (73, commit(73))]
+            .map(|(percent, commit)| decide(percent, 0, commit));
+        assert!(said.iter().all(|action| !matches!(action, Action::StopHere { .. })), "{said:?}");
+        let l2 = decide(74, 12, commit(74));
+        assert!(matches!(l2, Action::Checkpoint { level: Level::L2, .. }), "{l2:?}");
+        assert_eq!(decide(84, 0, commit(84)), Action::Nothing, "its estimate was too high");
+    }
+
+    #[test]
     fn a_word_to_stop_that_a_dead_hook_took_with_it_is_said_at_the_next_commit() {
         let mut record = SessionRecord::default();
         let mut decide = |percent: u64, committed: bool, claim_is_orphaned: bool| {
-            let committed = committed.then(|| format!("{percent}"));
+            let committed = committed.then(|| commit(percent));
             let sight = Sight { committed, item_is_open: true, claim_is_orphaned, ..sight(percent, 0, true) };
             monitor(&mut record, &sight, &Settings::default())
         };

@@ -23,7 +23,7 @@ const THREE_LINES: &str = "End your turn with a message of three lines, which ar
 pub fn stop_here(percent: u64, handoff: &str, why: TooSmall, marks: &Marks) -> String {
     let marker = Marker::Checkpoint { level: Level::L1, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
-        "{marker}\nThe context window is {percent}% full. From one of your commits to the next you usually take about {} tokens, and about {} are left below {}%: this commit is a good place to stop. A checkpoint has been written to {handoff}. Now:\n1. Start nothing new. Do not tick an item that is not finished.\n2. {THREE_LINES}",
+        "{marker}\nThe context window is {percent}% full. From one of your commits to the next you usually take about {} tokens, and about {} are left below {}%: this commit is a good place to stop. A checkpoint has been written to {handoff}. Now:\n1. Start nothing new. If the item is finished, tick it, else do not; commit what is not committed yet.\n2. {THREE_LINES}",
         tokens(why.step),
         tokens(why.left),
         marks.percent(marks.l2)

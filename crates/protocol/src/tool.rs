@@ -64,9 +64,12 @@ pub struct Visible {
 }
 
 impl ToolCall {
-    /// True where its command line speaks of a commit: it may have made one.
+    /// True where its command line speaks of git and a commit: it may have made one.
     pub fn may_commit(&self) -> bool {
-        self.tool_input.command.as_ref().is_some_and(|command| command.contains("commit"))
+        self.tool_input
+            .command
+            .as_ref()
+            .is_some_and(|command| command.contains("git") && command.contains("commit"))
     }
 
     /// Measures the answer.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use session::delegated::{Delegated, Tally};
 use session::log_line::{Kind, MAIN, Tokens};
 use session::text::{counted, tokens};
+use session::turn::ToolCall;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use store::Project;
@@ -80,10 +81,12 @@ struct Session {
 
 impl Session {
     fn take(&mut self, record: &Recorded, which: &Selection, stats: &mut Stats) {
-        self.delegated.take(&record.header);
+        if which.is_of_whole_sessions() {
+            self.delegated.take(&record.header);
+        }
         match (record.header.kind, &record.body) {
             (Kind::Turn, _) => self.turn(record, which, stats),
-            (Kind::Compaction, _) => {
+            (Kind::Compaction, _) if record.header.stream == MAIN => {
                 stats.compactions += 1;
                 self.sent_before = None;
                 self.open = None;
@@ -103,10 +106,14 @@ impl Session {
         let used = record.header.usage.unwrap_or_default();
         // The account is of the whole session, subagents too.
         add(&mut self.used, used);
-        if !which.may_mean(&record.header) || !which.means(record) {
+        let is_meant = which.may_mean(&record.header) && which.means(record);
+        let calls = record.turn().map(session::Turn::tool_calls).unwrap_or_default();
+        if record.header.stream == MAIN && used.sent() > 0 {
+            self.window(used, is_meant.then_some(calls), stats);
+        }
+        if !is_meant {
             return;
         }
-        let calls = record.turn().map(session::Turn::tool_calls).unwrap_or_default();
         self.turns += 1;
         add(&mut stats.used, used);
         if used.sent() > 0 {
@@ -116,17 +123,21 @@ impl Session {
         if let Some(reason) = record.header.reason {
             *stats.failures.entry(reason.word()).or_default() += 1;
         }
-        if record.header.stream == MAIN && used.sent() > 0 {
-            let before = self.sent_before.replace(used.sent());
-            stats.growth.extend(before.map(|before| used.sent().saturating_sub(before)));
-            stats.peak = stats.peak.max(used.sent());
-            let open = self.open.replace(Open::new(used, calls));
-            for (name, bytes, added) in open.iter().flat_map(|open| open.added(used.sent())) {
-                stats.tools.entry(name.to_owned()).or_default().told(bytes, added);
-            }
-        }
         for call in calls {
             stats.tools.entry(call.name.clone()).or_default().take(call);
+        }
+    }
+
+    /// The window's growth, turn by turn: also through those that are not meant, which have no calls here.
+    fn window(&mut self, used: Tokens, calls: Option<&[ToolCall]>, stats: &mut Stats) {
+        let before = self.sent_before.replace(used.sent());
+        let open = std::mem::replace(&mut self.open, calls.map(|calls| Open::new(used, calls)));
+        for (name, bytes, added) in open.iter().flat_map(|open| open.added(used.sent())) {
+            stats.tools.entry(name.to_owned()).or_default().told(bytes, added);
+        }
+        if calls.is_some() {
+            stats.growth.extend(before.map(|before| used.sent().saturating_sub(before)));
+            stats.peak = stats.peak.max(used.sent());
         }
     }
 

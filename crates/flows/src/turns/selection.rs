@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use store::{Project, StoreError, TurnLog, clock, disk};
 
 /// Which turns are meant; all of the main streams where nothing is said.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Only this session: the beginning of its id.
     pub session: Option<String>,
@@ -35,6 +35,12 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// True where no turn of a session is left out.
+    pub fn is_of_whole_sessions(&self) -> bool {
+        let Selection { session, all_streams, .. } = self.clone();
+        *self == Selection { session, all_streams, ..Selection::default() }
+    }
+
     /// The logs that are meant, the one that was written last first.
     pub fn logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
         let mut logs = TurnLog::all(project);
