@@ -80,6 +80,10 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     let entry = &world.json(STATE)["context_history"][0];
     assert_eq!((&entry["checkpoint"], &entry["peak_percent"]), (&json!(true), &json!(74)));
 
+    let growth = world.json(STATE)["growth"].clone();
+    let took = growth[0]["tokens"].as_u64().expect("tokens");
+    assert!((442_000..445_000).contains(&took), "both sessions of the item: {growth}");
+
     let second = first_request_of(&model, 2);
     for part in [
         "at 74% it had committed a step, and the next one would probably not have fitted",

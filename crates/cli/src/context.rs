@@ -8,6 +8,7 @@ use crate::whose::Whose;
 use crate::{fail, say};
 use clap::Args;
 use flows::foresee::foresee;
+use flows::growth::lines_named;
 use flows::measure::{Measurement, Question, measure, measure_once_written};
 use session::forecast::Forecast;
 use session::level::Level;
@@ -56,11 +57,13 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
     };
     let measurement = if Whose::is_inside() { measure_once_written(&question) } else { measure(&question) };
     let forecast = foresee(transcript.as_deref(), &measurement);
+    let item = whose.as_ref().and_then(|whose| whose.run.as_ref()?.item_in_hand());
+    let lines = item.and_then(|item| lines_named(&project, item));
     let level = measurement.level();
     say(if arguments.json {
         json(&measurement, forecast.as_ref(), &record.session_id)
     } else {
-        text(&measurement, forecast.as_ref(), whose.as_ref(), &settings)
+        text(&measurement, forecast.as_ref(), whose.as_ref(), lines, &settings)
     });
     ExitCode::from(if arguments.exit_code { level.map_or(0, Level::number) } else { 0 })
 }
@@ -88,6 +91,7 @@ fn text(
     measurement: &Measurement,
     forecast: Option<&Forecast>,
     whose: Option<&Whose>,
+    lines: Option<u64>,
     settings: &Settings,
 ) -> String {
     let Some(whose) = whose else {
@@ -102,6 +106,7 @@ fn text(
         forecast,
         trouble: measurement.trouble.as_ref().map(ToString::to_string),
         run: whose.run.as_ref(),
+        lines,
         handoff: whose.record.handoff.as_deref(),
         settings,
     };

@@ -5,6 +5,7 @@ mod table;
 use crate::whose::Whose;
 use crate::{fail, say};
 use clap::Args;
+use flows::growth::lines_named;
 use flows::measure::{Question, measure};
 use policy::plan::{Item, Plan, Room, plan};
 use session::TodoList;
@@ -34,8 +35,6 @@ In the to-do list:
 const ASSUMED_WINDOW: u64 = 1_000_000;
 /// What a fresh session holds before any work (observed: 17k to 30k with the usual tools), where none has been seen.
 const ASSUMED_BASE: u64 = 25_000;
-/// No source file is longer.
-const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
 /// Shows it.
 pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
@@ -92,24 +91,6 @@ fn room(project: &Project) -> (Room, bool) {
     let marks = measured.unwrap_or_else(assumed);
     let base = transcript.and_then(tail::first_fill).unwrap_or(ASSUMED_BASE);
     (Room { window: marks.window, base, l2: marks.l2 }, measured.is_none())
-}
-
-/// The lines of the files of this project that an item names.
-fn lines_named(project: &Project, item: &str) -> Option<u64> {
-    let is_name = |word: &&str| {
-        word.contains('.') && !word.starts_with(['/', '~', '-']) && !word.split('/').any(|part| part == "..")
-    };
-    let lines = |word: &str| {
-        let path = project.root().join(word);
-        let small = disk::size(&path).is_some_and(|size| size <= LONGEST_FILE);
-        let bytes = small.then(|| disk::read(&path).ok().flatten()).flatten()?;
-        Some(bytes.iter().filter(|byte| **byte == b'\n').count() as u64)
-    };
-    item.split(|letter: char| letter.is_whitespace() || "`'\"(),;:".contains(letter))
-        .map(|word| word.trim_end_matches('.'))
-        .filter(is_name)
-        .filter_map(lines)
-        .reduce(|sum, more| sum + more)
 }
 
 fn json(plan: &Plan, room: Room) -> String {

@@ -7,8 +7,8 @@
 
 use crate::checkpoint::with_plan;
 use crate::gate::WORDS_KEPT;
-use crate::measure::{Question, measure};
-use crate::{facts, keep, linear};
+use crate::measure::{Measurement, Question, measure};
+use crate::{facts, growth, keep, linear};
 use session::handoff::{Handoff, Notes};
 use session::journal::Entry;
 use session::state::{FileInProgress, Phase};
@@ -36,7 +36,10 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
         note_override(project, &state, &record)?;
     }
     take_last_words(&mut record);
-    record.peak_percent = record.peak_percent.max(last_percent(project, settings, &record));
+    let last = last_measurement(project, settings, &record);
+    let percent = last.reading.as_ref().and_then(session::Reading::percent).unwrap_or(0);
+    record.peak_percent = record.peak_percent.max(percent);
+    let grown = growth::of_session(&record, &last);
     let notes = refresh_handoff(project, settings, &state, &record)?;
     keep::todo(project, &state)?;
     let todo = facts::todo(project, &state);
@@ -54,6 +57,7 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
         }
         if let Some(todo) = &todo {
             state.take_items(todo);
+            growth::keep_begun(state, &record, todo, grown);
         }
         let entry = state.history_of(iteration);
         entry.peak_percent = entry.peak_percent.max(record.peak_percent);
@@ -131,10 +135,9 @@ fn take_last_words(record: &mut SessionRecord) {
 }
 
 /// The last answer comes after the last batch of tools: only now is it measured.
-fn last_percent(project: &Project, settings: &Settings, record: &SessionRecord) -> u64 {
+fn last_measurement(project: &Project, settings: &Settings, record: &SessionRecord) -> Measurement {
     let transcript = record.transcript_path.as_ref().map(Path::new);
-    let measurement = measure(&Question { project, settings, record, transcript, calls: &[] });
-    measurement.reading.as_ref().and_then(session::Reading::percent).unwrap_or(0)
+    measure(&Question { project, settings, record, transcript, calls: &[] })
 }
 
 fn take_notes(state: &mut RunState, notes: &Notes, record: &SessionRecord) {

@@ -18,6 +18,7 @@ pub mod faults;
 pub mod foresee;
 pub mod frames;
 pub mod gate;
+pub mod growth;
 pub mod install;
 pub mod iteration;
 pub mod keep;

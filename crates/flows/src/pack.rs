@@ -3,15 +3,14 @@
 
 use crate::call::Call;
 use crate::checkpoint::{self, Request};
-use crate::facts;
 use crate::measure::{self, Measurement};
+use crate::{facts, growth};
 use policy::pack::{Estimate, estimate, fits};
 use policy::{bounds, words};
 use protocol::event::Stop;
 use session::journal::Entry;
 use session::level::Level;
 use session::record::Continuation;
-use session::size::{Growth, Size};
 use session::state::Cause;
 use session::{RunState, SessionRecord, TodoList};
 use std::time::{Duration, Instant};
@@ -60,7 +59,7 @@ fn ticked_since(record: &SessionRecord, run: &RunState, todo: &TodoList) -> Vec<
     todo.done().into_iter().skip(before).collect()
 }
 
-/// Remembers what each of them took: the growth since, shared among them.
+/// Remembers what each of them took.
 fn note_growth(
     call: &Call,
     run: &RunState,
@@ -69,15 +68,10 @@ fn note_growth(
     todo: &TodoList,
     fresh: &[String],
 ) -> Result<Option<RunState>, StoreError> {
-    let first = || call.transcript().as_deref().and_then(store::tail::first_fill);
-    let start = record.continuation.as_ref().map(|last| last.tokens).or_else(first);
-    let now = measurement.reading.as_ref().map(session::Reading::projected);
-    let grown = now.zip(start).map(|(now, start)| now.saturating_sub(start) / fresh.len() as u64);
+    let grown = growth::of_session(record, measurement);
     state_file::update(&call.project, Some(&run.run_id), Durability::Lazy, |state| {
         state.take_items(todo);
-        for item in fresh.iter().filter(|_| grown.is_some_and(|grown| grown > 0)) {
-            state.note_growth(Growth { size: Size::stated(item), tokens: grown.unwrap_or_default() });
-        }
+        growth::note_ticked(state, &call.project, fresh, grown);
         state.clone()
     })
 }
@@ -109,7 +103,8 @@ fn offer(
 ) -> Result<Option<String>, StoreError> {
     let Some(item) = run.item_in_hand() else { return Ok(None) };
     let Some((reading, marks)) = measurement.reading.as_ref().zip(measurement.marks) else { return Ok(None) };
-    let estimate = estimate(item, &run.growth, marks.window);
+    let lines = growth::lines_named(&call.project, item);
+    let estimate = estimate(item, lines, &run.growth, marks.window);
     let fill = reading.projected();
     let room = marks.l2.saturating_sub(fill);
     note(call, run, item, &estimate, room, fits(&estimate, fill, marks.l2))?;

@@ -39,39 +39,37 @@ impl Source {
     }
 }
 
-/// Estimates what an item takes: from items of this run, first from its stated size.
-pub fn estimate(item: &str, growth: &[Growth], window: u64) -> Estimate {
+/// Estimates what an item takes. First by its class: what it states, else the lines of the files that it names, else a
+/// medium one; corrected by how far items of this project were off theirs. Then by items of the same class, among which
+/// that first guess counts as one: a single small item does not make all others small.
+pub fn estimate(item: &str, lines: Option<u64>, growth: &[Growth], window: u64) -> Estimate {
     let stated = Size::stated(item);
-    let samples: Vec<u64> = match stated {
-        Some(size) => {
-            growth.iter().filter(|known| known.size == Some(size)).map(|known| known.tokens).collect()
-        }
-        None => growth.iter().map(|known| known.tokens).collect(),
+    let class = stated.or(lines.map(Size::of_lines));
+    let is_alike = |known: &&Growth| class.is_none() || known.size == class;
+    let mut samples: Vec<u64> = growth.iter().filter(is_alike).map(|known| known.tokens).collect();
+    let source = match (samples.len(), stated, lines) {
+        (0, Some(size), _) => Source::Stated(size),
+        (0, None, Some(lines)) => Source::Files(lines),
+        (0, None, None) => Source::Nothing,
+        (number, ..) => Source::Items(number),
     };
-    let share = |size: Size| window.saturating_mul(size.percent()) / 100;
-    match (quantile(samples.clone()), stated) {
-        (Some(tokens), _) => Estimate { tokens, source: Source::Items(samples.len()) },
-        (None, Some(size)) => Estimate { tokens: share(size), source: Source::Stated(size) },
-        (None, None) => Estimate { tokens: share(Size::Medium), source: Source::Nothing },
-    }
+    samples.push(first_guess(class, growth, window));
+    Estimate { tokens: quantile(samples), source }
 }
 
-/// The same, where the files that the item names may speak: better than nothing, worse than all else.
-pub fn estimate_with_files(item: &str, lines: Option<u64>, growth: &[Growth], window: u64) -> Estimate {
-    let estimate = estimate(item, growth, window);
-    match lines {
-        Some(lines) if estimate.source == Source::Nothing => {
-            let percent = Size::of_lines(lines).percent();
-            Estimate { tokens: window.saturating_mul(percent) / 100, source: Source::Files(lines) }
-        }
-        _ => estimate,
-    }
+/// What the class says, times how far items were off theirs: the middle of that, with one that was as it should be.
+fn first_guess(class: Option<Size>, growth: &[Growth], window: u64) -> u64 {
+    let share = |class: Option<Size>| window.saturating_mul(class.unwrap_or(Size::Medium).percent()) / 100;
+    let off = |known: &Growth| known.tokens as f64 / share(known.size).max(1) as f64;
+    let mut off: Vec<f64> = growth.iter().map(off).chain([1.0]).collect();
+    off.sort_by(f64::total_cmp);
+    (share(class) as f64 * off[off.len() / 2]).min(window as f64) as u64
 }
 
-fn quantile(mut samples: Vec<u64>) -> Option<u64> {
+fn quantile(mut samples: Vec<u64>) -> u64 {
     samples.sort_unstable();
-    let place = (samples.len() * QUANTILE).div_ceil(100).checked_sub(1)?;
-    samples.get(place).copied()
+    let place = (samples.len() * QUANTILE).div_ceil(100).saturating_sub(1);
+    samples.get(place).copied().unwrap_or_default()
 }
 
 /// True when the item fits between the present fill and L2.
@@ -88,23 +86,55 @@ pub fn is_too_large(item: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn grew(tokens: u64) -> Growth {
-        Growth { size: Size::stated(""), tokens }
+    const WINDOW: u64 = 1_000_000;
+
+    fn grew(size: Option<Size>, tokens: &[u64]) -> Vec<Growth> {
+        tokens.iter().map(|tokens| Growth { size, tokens: *tokens }).collect()
     }
 
     #[test]
-    fn the_stated_size_speaks_first_and_then_what_items_took() {
-        let sized = |tokens| Growth { size: Some(Size::Simple), tokens };
-        for (item, growth, tokens, source) in [
-            ("x (simple)", vec![], 200_000, Source::Stated(Size::Simple)),
-            ("x (trivial)", vec![], 100_000, Source::Stated(Size::Trivial)),
-            ("x", vec![], 400_000, Source::Nothing),
-            ("x", vec![grew(50_000)], 50_000, Source::Items(1)),
-            ("x", vec![grew(10), grew(20), grew(30), grew(1_000)], 30, Source::Items(4)),
-            ("x (simple)", vec![grew(10)], 200_000, Source::Stated(Size::Simple)),
-            ("x (simple)", vec![grew(10), sized(70)], 70, Source::Items(1)),
+    fn the_class_speaks_first_and_then_what_items_took() {
+        let simple = |tokens: &[u64]| grew(Some(Size::Simple), tokens);
+        for (item, lines, growth, tokens, source) in [
+            ("x (simple)", None, vec![], 200_000, Source::Stated(Size::Simple)),
+            ("x (trivial)", Some(900), vec![], 100_000, Source::Stated(Size::Trivial)),
+            ("x", Some(700), vec![], 600_000, Source::Files(700)),
+            ("x", None, vec![], 400_000, Source::Nothing),
+            // One small item does not make all others small; a large one is believed at once.
+            ("x", None, grew(None, &[3_000]), 400_000, Source::Items(1)),
+            ("x", None, grew(None, &[700_000]), 700_000, Source::Items(1)),
+            ("x", None, grew(None, &[3_000, 5_000]), 5_000, Source::Items(2)),
+            ("x", None, grew(None, &[100_000, 120_000, 140_000, 900_000]), 140_000, Source::Items(4)),
+            // Those of the same class, and the other classes by how far items were off theirs.
+            ("x (simple)", None, grew(None, &[400_000]), 200_000, Source::Stated(Size::Simple)),
+            ("x (simple)", None, simple(&[70_000, 80_000, 90_000]), 90_000, Source::Items(3)),
+            ("x (complex)", None, simple(&[100_000, 100_000]), 300_000, Source::Stated(Size::Complex)),
+            ("x", Some(100), simple(&[100_000, 100_000]), 100_000, Source::Items(2)),
         ] {
-            assert_eq!(estimate(item, &growth, 1_000_000), Estimate { tokens, source }, "{item} {growth:?}");
+            let found = estimate(item, lines, &growth, WINDOW);
+            assert_eq!(found, Estimate { tokens, source }, "{item} {lines:?} {growth:?}");
+        }
+    }
+
+    #[test]
+    fn the_classes_keep_their_order_whatever_one_of_them_took() {
+        let items = ["x (trivial)", "x (simple)", "x (medium)", "x (complex)", "x (very complex)"];
+        for tokens in [1_000, 90_000, 300_000, 900_000] {
+            for number in 1..6 {
+                for class in [None, Some(Size::Trivial), Some(Size::Complex)] {
+                    let growth = grew(class, &vec![tokens; number]);
+                    let found = items.map(|item| estimate(item, None, &growth, WINDOW).tokens);
+                    let of_class =
+                        class.map(|class| items.iter().position(|item| Size::stated(item) == Some(class)));
+                    // Its own class is known better than the guess for its neighbours.
+                    let others: Vec<u64> = (0..items.len())
+                        .filter(|place| of_class != Some(Some(*place)))
+                        .map(|place| found[place])
+                        .collect();
+                    assert!(others.is_sorted(), "{growth:?}: {found:?}");
+                    assert!(found.iter().all(|tokens| *tokens <= WINDOW), "{found:?}");
+                }
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is ahead: how much of a window each open item will probably take, how many sessions they need, and an order that
 //! saves one, where there is such an order. Nothing is done with it: a run follows the user's order.
 
-use crate::pack::{Estimate, estimate_with_files, is_too_large};
+use crate::pack::{Estimate, estimate, is_too_large};
 use session::size::{Growth, Size};
 
 /// An item of the list.
@@ -98,7 +98,7 @@ fn planned(items: &[Item], growth: &[Growth], room: Room) -> (Vec<Planned>, Vec<
     let mut complaints = Vec::new();
     let mut planned = Vec::new();
     for (number, item) in (1..).zip(items).filter(|(_, item)| !item.done) {
-        let estimate = estimate_with_files(&item.text, item.lines, growth, room.window);
+        let estimate = estimate(&item.text, item.lines, growth, room.window);
         let sessions = estimate.tokens.div_ceil(room.tokens().max(1)).max(1);
         let mut after = Vec::new();
         for other in waits_for(&item.text) {

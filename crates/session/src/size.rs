@@ -70,13 +70,23 @@ impl Size {
     }
 }
 
+/// What sessions took for an item that is still open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Begun {
+    /// The item.
+    pub item: String,
+    /// The growth of their fills, in tokens.
+    pub tokens: u64,
+}
+
 /// What one item took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Growth {
-    /// What it had stated.
+    /// What it had stated, or the files that it names made it.
     pub size: Option<Size>,
-    /// By how much the session's fill grew from its beginning to its tick, in tokens.
+    /// By how much the fills of its sessions grew from its beginning to its tick, in tokens.
     pub tokens: u64,
 }
 

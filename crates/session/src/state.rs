@@ -11,7 +11,7 @@ pub use iteration::{Footing, HistoryEntry, IterationRecord, Phase};
 use crate::breaker::Breaker;
 use crate::delegated::Delegated;
 use crate::limits::{Limits, Quota};
-use crate::size::Growth;
+use crate::size::{Begun, Growth};
 use crate::status::Status;
 use crate::todo::TodoList;
 use crate::verdict::Verdict;
@@ -97,6 +97,8 @@ pub struct RunState {
     pub verify_failing: Vec<String>,
     /// What the last items took.
     pub growth: Vec<Growth>,
+    /// What sessions took so far for items that are still open.
+    pub begun: Vec<Begun>,
     /// What stayed with the subagents of earlier runs in this project.
     pub delegated_before: Delegated,
     /// True when a session may go on with the next item while the window has room for it.
@@ -207,6 +209,22 @@ impl RunState {
         let mut sum = self.delegated_before;
         self.context_history.iter().for_each(|entry| sum += entry.delegated);
         sum
+    }
+
+    /// Adds what a session took for an item that is still open; what is no longer open is forgotten.
+    pub fn note_begun(&mut self, begun: Begun) {
+        let open = &self.todo_items;
+        self.begun.retain(|known| open.contains(&known.item));
+        match self.begun.iter_mut().find(|known| known.item == begun.item) {
+            Some(known) => known.tokens = known.tokens.saturating_add(begun.tokens),
+            None => self.begun.push(begun),
+        }
+    }
+
+    /// What sessions took for an item before the one that ticks it.
+    pub fn take_begun(&mut self, item: &str) -> u64 {
+        let place = self.begun.iter().position(|known| known.item == item);
+        place.map_or(0, |place| self.begun.remove(place).tokens)
     }
 
     /// Remembers what an item took.

@@ -95,7 +95,7 @@ pub(crate) fn packed(window: u64, looks_ahead: bool) -> Packed {
         let mut fill = BASE;
         packed.sessions += 1;
         for tokens in items(seed, ITEMS) {
-            let estimate = pack::estimate("item", &growth, window);
+            let estimate = pack::estimate("item", None, &growth, window);
             if fill > BASE && looks_ahead && !pack::fits(&estimate, fill, marks.l2) {
                 packed.between_items += 1;
                 packed.sessions += 1;

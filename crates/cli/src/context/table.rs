@@ -25,6 +25,8 @@ pub(super) struct View<'a> {
     pub(super) trouble: Option<String>,
     /// The run that the session belongs to.
     pub(super) run: Option<&'a RunState>,
+    /// The lines of the files that the item in hand names.
+    pub(super) lines: Option<u64>,
     /// The handoff that this session has already.
     pub(super) handoff: Option<&'a str>,
     /// The settings in force.
@@ -83,7 +85,10 @@ impl View<'_> {
                 Some(format!("{stated} (est. {percent}% of the window, by {known} of this run)"))
             }
             Source::Stated(_) => Some(format!("{stated} (est. {percent}% of the window)")),
-            Source::Files(_) | Source::Nothing => None,
+            Source::Files(_) => {
+                Some(format!("{stated} (est. {percent}% of the window, by the files it names)"))
+            }
+            Source::Nothing => None,
         }
     }
 
@@ -92,7 +97,7 @@ impl View<'_> {
     fn estimate(&self, item: &str) -> (Estimate, u64) {
         let growth = self.run.zip(self.marks).map(|(run, _)| run.growth.as_slice()).unwrap_or_default();
         let window = self.marks.map_or(100, |marks| marks.window.max(1));
-        let estimate = estimate(item, growth, window);
+        let estimate = estimate(item, self.lines, growth, window);
         let percent = estimate.tokens.saturating_mul(100) / window;
         (estimate, percent)
     }

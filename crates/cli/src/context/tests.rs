@@ -47,6 +47,7 @@ fn table(used: Option<u64>, l2: u64, run: Option<&RunState>) -> String {
         forecast: None,
         trouble: None,
         run,
+        lines: None,
         handoff: Some(".claude/handoffs/a.md"),
         settings: &Settings::default(),
     };
