@@ -1,6 +1,6 @@
 //! How many responses, and minutes, until the window is as full as a mark? What the last responses of this session added
-//! is drawn again and again until the mark is reached; of the ends so reached the middle one is told, and those between
-//! which 80 of 100 lie. No mean: one large result would move it.
+//! is drawn again and again until the mark is reached; of the ends so reached the middle one is told, the first, and the
+//! last. No mean: one large result would move it.
 
 use session::forecast::{FARTHEST, Fill, Forecast, Outlook, Span};
 use session::level::Marks;
@@ -89,13 +89,14 @@ pub fn until(gains: &[Gain], tokens: u64) -> Option<Outlook> {
 fn likeness(gains: &[Gain], dice: &mut Dice) -> Vec<Gain> {
     let length = gains.len() + USUAL.len() * USUAL_WEIGHT;
     let usual_seconds = gains[gains.len() / 2].seconds;
+    let scale = scale(gains);
     let mut likeness = Vec::with_capacity(length + TOGETHER);
     while likeness.len() < length {
         let place = dice.below(length);
         match place.checked_sub(gains.len()) {
             Some(usual) => {
                 let gain = |tokens| Gain { tokens, seconds: usual_seconds };
-                likeness.extend([gain(USUAL[usual / USUAL_WEIGHT]); TOGETHER]);
+                likeness.extend([gain(USUAL[usual / USUAL_WEIGHT] * scale.0 / scale.1); TOGETHER]);
                 if usual % USUAL_WEIGHT == 0 {
                     likeness.push(gain(GIANT));
                 }
@@ -104,6 +105,14 @@ fn likeness(gains: &[Gain], dice: &mut Dice) -> Vec<Gain> {
         }
     }
     likeness
+}
+
+/// How large this session's responses are beside usual ones, as a fraction: the less is known, the nearer to one.
+fn scale(gains: &[Gain]) -> (u64, u64) {
+    let mut tokens: Vec<u64> = gains.iter().map(|gain| gain.tokens.min(GIANT)).collect();
+    tokens.sort_unstable();
+    let (known, usual) = (gains.len() as u64, (USUAL.len() * USUAL_WEIGHT) as u64);
+    (known * tokens[gains.len() / 2] + usual * USUAL[1], (known + usual) * USUAL[1])
 }
 
 /// One way to the mark: how many responses, and how long.
@@ -125,9 +134,9 @@ fn walk(gains: &[Gain], tokens: u64, dice: &mut Dice) -> (u64, Option<u64>) {
 
 fn span(mut ends: Vec<u64>) -> Span {
     ends.sort_unstable();
-    let at = |percent: usize| ends[(ends.len() - 1) * percent / 100];
-    // What is drawn from a session is more alike than what comes: so wide it holds in eight of ten (docs/forecast.md).
-    Span { soonest: at(5), likely: at(50), latest: at(95) }
+    // What is drawn from a session is more alike than what comes: only from end to end it holds in eight of ten and more
+    // (docs/forecast.md).
+    Span { soonest: ends[0], likely: ends[ends.len() / 2], latest: ends[ends.len() - 1] }
 }
 
 /// The same dice for everyone: two who ask at once get one answer.

@@ -49,7 +49,7 @@ impl Nearness {
         (errors.get(errors.len() / 2).copied().unwrap_or_default() * 100.0).round() as u64
     }
 
-    /// The share that came within the span of 80 of 100, percent.
+    /// The share that came within the span, percent.
     pub(crate) fn coverage(&self) -> u64 {
         (self.within * 100 / self.number.max(1)) as u64
     }
@@ -63,8 +63,8 @@ pub(crate) fn nearness(kind: Kind, window: u64, samples: (usize, usize)) -> Near
         let fills = fills(kind, seed, window);
         let end = fills.iter().position(|fill| *fill >= marks.l2).expect("it fills");
         let known: Vec<Fill> = fills[..end].iter().map(|used| Fill { used: *used, at: None }).collect();
-        // Every fifth: neighbours say nearly the same.
-        for now in (0..end).step_by(5) {
+        // Every fifth: neighbours say nearly the same; of a long session fewer.
+        for now in (0..end).step_by((end / 40).max(5)) {
             let actual = (end - now) as u64;
             let seen = &known[..=now];
             let is_meant = (samples.0..samples.1).contains(&forecast::gains(seen).len());

@@ -8,11 +8,15 @@ use figures::{Ahead, SAMPLES, nearness, packed, stepped};
 use sessions::Kind;
 
 #[test]
-fn four_of_five_endings_lie_within_the_span_where_enough_is_known() {
+fn four_of_five_endings_lie_within_the_span_however_little_is_known() {
     for kind in Kind::ALL {
+        for samples in SAMPLES {
+            let known = nearness(kind, 1_000_000, samples);
+            let (number, coverage) = (known.number, known.coverage());
+            assert!(number == 0 || coverage >= 80, "{kind:?} {samples:?}: {coverage} of 100");
+        }
         let known = nearness(kind, 1_000_000, SAMPLES[3]);
-        assert!(known.number > 500, "{}", known.number);
-        assert!((70..=100).contains(&known.coverage()), "{kind:?}: {} of 100", known.coverage());
+        assert!(known.number > 400, "{}", known.number);
         assert!(known.error() <= 40, "{kind:?}: {} %", known.error());
     }
 }

@@ -38,6 +38,9 @@ fn tables() -> String {
                     usize::MAX => format!("{} or more", samples.0),
                     end => format!("{} to {}", samples.0, end - 1),
                 };
+                if found.number == 0 {
+                    continue;
+                }
                 let (number, error, within) = (found.number, found.error(), found.coverage());
                 let words = kind.words();
                 let _ = writeln!(text, "| {name} | {words} | {until} | {number} | {error} % | {within} % |");

@@ -8,6 +8,10 @@ use testkit::night::Dice;
 pub(crate) enum Kind {
     /// One piece after another of nearly the same size.
     Even,
+    /// The same, ten times as much: whole files and logs.
+    Fast,
+    /// Small steps that read little.
+    Slow,
     /// Phases of reading, changing and testing.
     Phases,
     /// The same, with a large file or log in one of thirty responses.
@@ -15,11 +19,13 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 3] = [Kind::Even, Kind::Phases, Kind::Giants];
+    pub(crate) const ALL: [Kind; 5] = [Kind::Even, Kind::Fast, Kind::Slow, Kind::Phases, Kind::Giants];
 
     pub(crate) fn words(self) -> &'static str {
         match self {
             Kind::Even => "even: each response adds 2.4k to 5.4k",
+            Kind::Fast => "even: each response adds 16k to 37k",
+            Kind::Slow => "small: each response adds 0.2k to 1.2k",
             Kind::Phases => "phases of reading (6k), changing (0.9k) and testing (2.5k)",
             Kind::Giants => "the same phases, and 20k to 60k at once in one response of thirty",
         }
@@ -40,6 +46,8 @@ pub(crate) fn fills(kind: Kind, seed: u64, window: u64) -> Vec<u64> {
         left -= 1;
         let (median, spread) = match (kind, phase) {
             (Kind::Even, _) => (3_600.0, 0.2),
+            (Kind::Fast, _) => (24_000.0, 0.2),
+            (Kind::Slow, _) => (500.0, 0.4),
             (_, 0) => (6_000.0, 0.9),
             (_, 1) => (900.0, 0.6),
             _ => (2_500.0, 0.9),

@@ -94,7 +94,7 @@ fn each_segment_shows_what_it_has() {
         ("effort", "high"),
         ("directory", "project"),
         ("git", "⎇ a-fix worktree tree rebase 2/5 ↑1 ↓2 =3 +4 !5 ?6 ~"),
-        ("load", "▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left · ~14 turns"),
+        ("load", "▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left · ~16 turns"),
         ("run", "ralph 2/50 · 1/3 items · Convert src/report.rs · checkpoint 87% · paused until 14:30"),
         ("memory", "memory 2 write-tests · stale R2 R7 · heap 92% high"),
         ("growth", "▁▂▁█ +250k"),

@@ -1,0 +1,61 @@
+//! What items take: of the window, session by session, and the files that they name.
+
+use crate::measure::Measurement;
+use session::size::{Begun, Growth, Size};
+use session::{Reading, RunState, SessionRecord, TodoList};
+use std::path::Path;
+use store::{Project, disk, tail};
+
+/// By how much the session's fill has grown since it began, or was told to go on with the next item.
+pub(crate) fn of_session(record: &SessionRecord, measurement: &Measurement) -> Option<u64> {
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let start = record.continuation.as_ref().map(|told| told.tokens);
+    let start = start.or_else(|| tail::first_fill(transcript?))?;
+    Some(measurement.reading.as_ref().map(Reading::projected)?.saturating_sub(start))
+}
+
+/// The session has ended, and its item is still open: what it took will be added where the item is ticked.
+pub(crate) fn keep_begun(state: &mut RunState, record: &SessionRecord, todo: &TodoList, grown: Option<u64>) {
+    let told = record.continuation.as_ref().map(|told| &told.item);
+    let item = told.or(state.iteration_record.item.as_ref()).cloned();
+    if let Some((item, tokens)) = item.zip(grown).filter(|(item, _)| todo.open().contains(item)) {
+        state.note_begun(Begun { item, tokens });
+    }
+}
+
+/// What was ticked together shares what the session took; each has what earlier sessions took for it besides.
+pub(crate) fn note_ticked(state: &mut RunState, project: &Project, ticked: &[String], grown: Option<u64>) {
+    let share = grown.unwrap_or_default() / (ticked.len() as u64).max(1);
+    for item in ticked {
+        let tokens = share.saturating_add(state.take_begun(item));
+        if tokens > 0 {
+            state.note_growth(Growth { size: class_of(project, item), tokens });
+        }
+    }
+}
+
+/// What it states, else what the files that it names make it.
+fn class_of(project: &Project, item: &str) -> Option<Size> {
+    Size::stated(item).or_else(|| lines_named(project, item).map(Size::of_lines))
+}
+
+/// No source file is longer.
+const LONGEST_FILE: u64 = 4 * 1024 * 1024;
+
+/// The lines of the files of this project that an item names.
+pub fn lines_named(project: &Project, item: &str) -> Option<u64> {
+    let is_name = |word: &&str| {
+        word.contains('.') && !word.starts_with(['/', '~', '-']) && !word.split('/').any(|part| part == "..")
+    };
+    let lines = |word: &str| {
+        let path = project.root().join(word);
+        let small = disk::size(&path).is_some_and(|size| size <= LONGEST_FILE);
+        let bytes = small.then(|| disk::read(&path).ok().flatten()).flatten()?;
+        Some(bytes.iter().filter(|byte| **byte == b'\n').count() as u64)
+    };
+    item.split(|letter: char| letter.is_whitespace() || "`'\"(),;:".contains(letter))
+        .map(|word| word.trim_end_matches('.'))
+        .filter(is_name)
+        .filter_map(lines)
+        .reduce(|sum, more| sum + more)
+}
