@@ -9,11 +9,13 @@ use crate::{fail, say};
 use clap::Args;
 use flows::foresee::foresee;
 use flows::measure::{Measurement, Question, measure, measure_once_written};
+use policy::forecast::LAST_FILLS;
 use session::forecast::Forecast;
 use session::level::Level;
 use session::{Reading, Settings};
+use std::path::Path;
 use std::process::ExitCode;
-use store::{Project, clock, config};
+use store::{Project, clock, config, tail};
 use table::View;
 
 /// How to show it.
@@ -33,6 +35,9 @@ Examples:
   plimsoll context
   plimsoll context --json
   plimsoll context --exit-code >/dev/null || echo 'close to the load line'";
+
+/// The last responses of a session lie in so much of its transcript's end.
+const NEAR: u64 = 4 * 1024 * 1024;
 
 /// Shows it.
 pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
@@ -60,7 +65,8 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
     say(if arguments.json {
         json(&measurement, forecast.as_ref(), &record.session_id)
     } else {
-        text(&measurement, forecast.as_ref(), whose.as_ref(), &settings)
+        let responses = if forecast.is_none() { responses(transcript.as_deref()) } else { 0 };
+        text(&measurement, (forecast.as_ref(), responses), whose.as_ref(), &settings)
     });
     ExitCode::from(if arguments.exit_code { level.map_or(0, Level::number) } else { 0 })
 }
@@ -84,9 +90,14 @@ fn age_seconds(reading: &Reading) -> Option<i64> {
     clock::parse(reading.at.as_deref()?).map(|at| (clock::now() - at).num_seconds().max(0))
 }
 
+/// So many a forecast could be made from: where there are too few, the person is told how many.
+fn responses(transcript: Option<&Path>) -> usize {
+    transcript.and_then(|path| tail::fills(path, LAST_FILLS, NEAR).ok()).map_or(0, |fills| fills.len())
+}
+
 fn text(
     measurement: &Measurement,
-    forecast: Option<&Forecast>,
+    (forecast, responses): (Option<&Forecast>, usize),
     whose: Option<&Whose>,
     settings: &Settings,
 ) -> String {
@@ -100,6 +111,7 @@ fn text(
         age_seconds: reading.and_then(age_seconds),
         marks: measurement.marks.as_ref(),
         forecast,
+        responses,
         trouble: measurement.trouble.as_ref().map(ToString::to_string),
         run: whose.run.as_ref(),
         handoff: whose.record.handoff.as_deref(),
