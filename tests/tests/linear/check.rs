@@ -137,9 +137,8 @@ fn an_archived_issue_and_notes_that_wait_are_warnings() {
 
 #[test]
 fn what_linear_refuses_is_not_mended_by_calling_the_check_again() {
-    // With the status 200, and with errors in the place of the data.
-    let errors = r#"{"data":null,"errors":[{"message":"Something went wrong"}]}"#;
-    let server = LinearServer::with_faults(|_| Some(Fault::Status(200, errors.into())));
+    let fault = || Fault::Refused("INPUT_ERROR", "Something went wrong".into());
+    let server = LinearServer::with_faults(move |_| Some(fault()));
     let finished = check(&world(&server));
     assert_eq!(finished.code, Some(1));
     assert!(

@@ -222,9 +222,9 @@ fn what_was_not_recorded_is_not_made_up() {
     assert_in_order(
         &told,
         &[
+            "not recorded",
             "Cost not recorded of $20.00",
             "Tokens not recorded",
-            "not recorded",
             "in sessions",
             "No session has been recorded",
             "which session did it was not recorded",
