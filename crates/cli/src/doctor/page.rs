@@ -131,7 +131,7 @@ mod tests {
         let said = |severities: &[Severity]| {
             let mut both = section(None);
             both.findings = severities.iter().flat_map(|one| section(Some(*one)).findings).collect();
-            let lines = page.lines(&[both]);
+            let lines = page.section(&both);
             let count = |word: &str| lines.iter().filter(|line| line.contains(word)).count();
             (count("warning"), count("problem") + count("PROBLEM"), count("note: "))
         };
