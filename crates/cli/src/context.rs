@@ -7,7 +7,7 @@ mod tests;
 use crate::whose::Whose;
 use crate::{fail, say};
 use clap::Args;
-use flows::foresee::foresee;
+use flows::foresee::{Foresight, foresee};
 use flows::growth::lines_named;
 use flows::measure::{Measurement, Question, measure, measure_once_written};
 use session::forecast::Forecast;
@@ -56,14 +56,14 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
         calls: &[],
     };
     let measurement = if Whose::is_inside() { measure_once_written(&question) } else { measure(&question) };
-    let forecast = foresee(transcript.as_deref(), &measurement);
+    let foresight = foresee(transcript.as_deref(), &measurement);
     let item = whose.as_ref().and_then(|whose| whose.run.as_ref()?.item_in_hand());
     let lines = item.and_then(|item| lines_named(&project, item));
     let level = measurement.level();
     say(if arguments.json {
-        json(&measurement, forecast.as_ref(), &record.session_id)
+        json(&measurement, foresight.forecast.as_ref(), &record.session_id)
     } else {
-        text(&measurement, forecast.as_ref(), whose.as_ref(), lines, &settings)
+        text(&measurement, &foresight, whose.as_ref(), lines, &settings)
     });
     ExitCode::from(if arguments.exit_code { level.map_or(0, Level::number) } else { 0 })
 }
@@ -89,7 +89,7 @@ fn age_seconds(reading: &Reading) -> Option<i64> {
 
 fn text(
     measurement: &Measurement,
-    forecast: Option<&Forecast>,
+    foresight: &Foresight,
     whose: Option<&Whose>,
     lines: Option<u64>,
     settings: &Settings,
@@ -103,7 +103,8 @@ fn text(
         reading,
         age_seconds: reading.and_then(age_seconds),
         marks: measurement.marks.as_ref(),
-        forecast,
+        forecast: foresight.forecast.as_ref(),
+        responses: foresight.responses,
         trouble: measurement.trouble.as_ref().map(ToString::to_string),
         run: whose.run.as_ref(),
         lines,

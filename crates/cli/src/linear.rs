@@ -32,7 +32,7 @@ enum Verb {
     Check,
     /// Deliver the notes that wait
     Sync {
-        /// Print each comment as it would be sent; send nothing
+        /// Print each comment as it would be sent; send nothing (needs no key)
         #[arg(long)]
         dry_run: bool,
     },

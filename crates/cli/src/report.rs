@@ -11,6 +11,7 @@ mod night;
 mod page;
 mod pauses;
 mod sittings;
+mod standing;
 mod troubles;
 mod which;
 mod words;
@@ -47,8 +48,9 @@ Examples:
   plimsoll report --run 4f2a       an earlier run, by the beginning of its id
   plimsoll report -o - | less      the page itself
 
-One page that needs nothing else: no script, no network. What looks like a key, a token or a password is replaced
-by [redacted:KIND]; read it yourself before you send it to somebody.";
+One page that needs nothing else: no script, no network. What looks like a
+key, a token or a password is replaced by [redacted:KIND]; read it yourself
+before you send it to somebody.";
 
 /// So long a browser may take to say that it cannot.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -108,7 +108,7 @@ fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
     let transcript = record.transcript_path.as_ref().map(PathBuf::from);
     let transcript = transcript.as_deref();
     let measurement = measure(&Question { project, settings: &settings, record, transcript, calls: &[] });
-    foresee(transcript, &measurement)?.l2
+    foresee(transcript, &measurement).forecast?.l2
 }
 
 /// The client of the present session, where it lives: also one whose `plimsoll run` has died.

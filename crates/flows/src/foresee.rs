@@ -10,9 +10,20 @@ use store::tail;
 /// The last responses of a session lie in so much of its transcript's end.
 const NEAR: u64 = 4 * 1024 * 1024;
 
-/// The forecast; none where the reading is unknown, or too little is known of the session.
-pub fn foresee(transcript: Option<&Path>, measurement: &Measurement) -> Option<Forecast> {
-    let (reading, marks) = measurement.reading.as_ref().zip(measurement.marks.as_ref())?;
-    let fills = tail::fills(transcript?, LAST_FILLS, NEAR).ok()?;
-    policy::forecast::forecast(&fills, reading.projected(), marks)
+/// What can be foreseen of a session.
+#[derive(Debug, Clone, Default)]
+pub struct Foresight {
+    /// The forecast; none where the reading is unknown, or too little is known of the session.
+    pub forecast: Option<Forecast>,
+    /// The responses that it is, or could not be, made from.
+    pub responses: usize,
+}
+
+/// Looks ahead.
+pub fn foresee(transcript: Option<&Path>, measurement: &Measurement) -> Foresight {
+    let fills = transcript.and_then(|path| tail::fills(path, LAST_FILLS, NEAR).ok()).unwrap_or_default();
+    let known = measurement.reading.as_ref().zip(measurement.marks.as_ref());
+    let forecast =
+        known.and_then(|(reading, marks)| policy::forecast::forecast(&fills, reading.projected(), marks));
+    Foresight { forecast, responses: fills.len() }
 }

@@ -53,9 +53,13 @@ pub struct Forecast {
 }
 
 impl Span {
-    fn words(&self, cap: u64) -> String {
-        let latest = if self.latest >= cap { format!("over {cap}") } else { self.latest.to_string() };
-        if self.soonest == self.latest { String::new() } else { format!(" ({} to {latest})", self.soonest) }
+    /// The ends in brackets; none where they are one. An end that was cut is only known to lie farther.
+    fn words(&self, is_cut: bool) -> String {
+        let over = if is_cut { "over " } else { "" };
+        if self.soonest == self.latest && !is_cut {
+            return String::new();
+        }
+        format!(" ({} to {over}{})", self.soonest, self.latest)
     }
 }
 
@@ -63,13 +67,17 @@ impl Outlook {
     /// `about 14 turns (9 to 22), 25 min (15 to 40)`.
     pub fn words(&self) -> String {
         let turns = &self.turns;
-        if turns.likely >= FARTHEST {
-            return format!("more than {FARTHEST} turns");
-        }
-        let said = format!("about {}{}", counted(turns.likely as usize, "turn"), turns.words(FARTHEST));
+        // Nobody looks farther than so many turns, and so the minutes end there, too.
+        let (is_far, is_cut) = (turns.likely >= FARTHEST, turns.latest >= FARTHEST);
+        let said = if is_far {
+            format!("over {FARTHEST} turns")
+        } else {
+            format!("about {}{}", counted(turns.likely as usize, "turn"), turns.words(is_cut))
+        };
         let minutes = self.minutes.map(|minutes| match minutes.likely {
+            likely if is_far => format!(", over {likely} min"),
             0 => ", under a minute".to_owned(),
-            likely => format!(", {likely} min{}", minutes.words(u64::MAX)),
+            likely => format!(", {likely} min{}", minutes.words(is_cut)),
         });
         said + &minutes.unwrap_or_default()
     }
@@ -89,6 +97,25 @@ mod tests {
         );
         assert_eq!(said(span(1, 1, 1), Some(span(0, 0, 1))), "about 1 turn, under a minute");
         assert_eq!(said(span(90, 150, 200), None), "about 150 turns (90 to over 200)");
-        assert_eq!(said(span(120, 200, 200), None), "more than 200 turns");
+        assert_eq!(said(span(120, 200, 200), None), "over 200 turns");
+    }
+
+    #[test]
+    fn minutes_are_cut_where_turns_are() {
+        let span = |soonest, likely, latest| Span { soonest, likely, latest };
+        let said = |turns, minutes| Outlook { turns, minutes: Some(minutes) }.words();
+        assert_eq!(
+            said(span(84, 130, 200), span(28, 43, 68)),
+            "about 130 turns (84 to over 200), 43 min (28 to over 68)"
+        );
+        assert_eq!(
+            said(span(84, 130, 199), span(28, 43, 68)),
+            "about 130 turns (84 to 199), 43 min (28 to 68)"
+        );
+        assert_eq!(
+            said(span(180, 190, 200), span(2, 2, 2)),
+            "about 190 turns (180 to over 200), 2 min (2 to over 2)"
+        );
+        assert_eq!(said(span(120, 200, 200), span(40, 68, 68)), "over 200 turns, over 68 min");
     }
 }

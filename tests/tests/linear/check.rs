@@ -119,7 +119,34 @@ fn an_archived_issue_and_notes_that_wait_are_warnings() {
     note(&world, "r1", 1, "waits");
     let finished = check(&world);
     assert_eq!(finished.code, Some(0));
-    assert!(finished.stdout.contains("warning  Spool    1 note to be delivered"), "{finished:?}");
+    let waits = "warning  Spool    1 note to be delivered\n";
+    assert!(
+        finished.stdout.ends_with(&format!("{waits}    → `plimsoll linear sync` delivers\n")),
+        "{finished:?}"
+    );
+    let mut world = world;
+    world.set_env("LINEAR_API_KEY", "");
+    let finished = check(&world);
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stdout.ends_with(waits), "nothing can be delivered without a key: {finished:?}");
+    let help = world.plimsoll(&["linear", "sync", "--help"]).run().expect_success().stdout;
+    assert!(help.contains("needs no key"), "{help}");
+    let shown = world.plimsoll(&["linear", "sync", "--dry-run"]).run().expect_success().stdout;
+    assert!(shown.contains("waits"), "and it is so: {shown}");
+}
+
+#[test]
+fn what_linear_refuses_is_not_mended_by_calling_the_check_again() {
+    let fault = || Fault::Refused("INPUT_ERROR", "Something went wrong".into());
+    let server = LinearServer::with_faults(move |_| Some(fault()));
+    let finished = check(&world(&server));
+    assert_eq!(finished.code, Some(1));
+    assert!(
+        marked(&finished, "PROBLEM").starts_with("Account Linear refuses: Something went wrong"),
+        "{finished:?}"
+    );
+    assert!(finished.stdout.contains("    → its own words are above"), "{finished:?}");
+    assert!(!finished.stdout.contains("plimsoll linear check"), "{finished:?}");
 }
 
 #[test]

@@ -169,6 +169,10 @@ pub fn state() -> Value {
         "context_checkpoint": {"active": false, "cause": "level", "level": "L2", "handoff_file": HANDOFF, "iteration": 2},
         "breaker": {"opened": {"cause": "no_progress", "count": 3, "iteration": 7, "at": "2026-01-07T04:31:00Z",
             "evidence": "HEAD and all files are as they were at 03:42"}},
+        // What stayed with subagents in the runs before is not of this night.
+        "delegated_before": {"agents": 9, "tokens": 900_000},
+        "context_history": [{"iteration": 2, "delegated": {"agents": 2, "tokens": 21_000}},
+            {"iteration": 4, "delegated": {"agents": 1, "tokens": 10_000}}],
         "last_verdict": {"verdict": "stop", "status": "circuit_breaker", "reason": "no_progress: 3 sessions changed nothing"},
     })
 }

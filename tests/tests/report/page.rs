@@ -43,7 +43,12 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
     let words = words(&page(&stage()));
     assert_in_order(
         &words,
-        &["ISO dates", "Tue 6 Jan 21:04 – Wed 7 Jan 04:31", "Stuck.", "no_progress: HEAD and all files"],
+        &[
+            "ISO dates",
+            "Tue 6 Jan 21:04 – Wed 7 Jan 04:31",
+            "Stuck.",
+            "nothing changed any more: HEAD and all files",
+        ],
     );
     assert_in_order(
         &words,
@@ -87,7 +92,13 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
     assert_in_order(&words, &["Say in the README", "about 4.5M tokens · about $1.50"]);
     assert_in_order(
         &words,
-        &["What filled the window", "Read", "The largest single results", "the zone table"],
+        &[
+            "What filled the window",
+            "Read",
+            "which are not in here: about 31k tokens stayed with 3 subagents.",
+            "The largest single results",
+            "the zone table",
+        ],
     );
     assert_in_order(
         &words,
@@ -205,12 +216,15 @@ fn what_was_not_recorded_is_not_made_up() {
     world.set_env("TZ", "UTC");
     let mut bare = state();
     bare["ended_at"] = json!(null);
+    (bare["cost_usd"], bare["tokens"]) = (json!(0.0), json!(0));
     put(&world, &bare, "");
     let told = words(&page(&world));
     assert_in_order(
         &told,
         &[
             "not recorded",
+            "Cost not recorded of $20.00",
+            "Tokens not recorded",
             "in sessions",
             "No session has been recorded",
             "which session did it was not recorded",
@@ -245,9 +259,10 @@ fn a_run_that_goes_on_says_as_of_when() {
         &told,
         &[
             "as of ",
-            "still running",
-            "Still running.",
-            "No `plimsoll run` is at work any more",
+            "not over yet",
+            "Interrupted.",
+            "no plimsoll run is at work (a shell loop",
+            "No plimsoll run is at work any more",
             "plimsoll run --resume",
         ],
     );

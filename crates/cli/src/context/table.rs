@@ -2,7 +2,7 @@
 //! terminal. A pure function.
 
 use policy::pack::{Estimate, Source, estimate, fits, is_too_large};
-use session::forecast::Forecast;
+use session::forecast::{Forecast, Outlook};
 use session::level::{CeilingAction, Level, Marks};
 use session::size::Size;
 use session::text::{clip, counted, one_line, tokens};
@@ -21,6 +21,8 @@ pub(super) struct View<'a> {
     pub(super) marks: Option<&'a Marks>,
     /// When they will be reached; none while too little is known.
     pub(super) forecast: Option<&'a Forecast>,
+    /// The session's last responses since its window was last emptied.
+    pub(super) responses: usize,
     /// Why the transcript could not be read.
     pub(super) trouble: Option<String>,
     /// The run that the session belongs to.
@@ -57,8 +59,28 @@ impl View<'_> {
             let level = marks.level(reading.projected());
             rows.push(("Level", format!("{level} ({})", capital(level.word()))));
             rows.push(("Estimated Remaining", remaining(reading, marks)));
+            rows.extend(self.ahead(reading, marks));
         }
-        rows.extend(self.forecast.map(|forecast| ("Forecast", foretold(forecast))));
+        rows
+    }
+
+    /// A row for each mark that is ahead, and one that says how far they can be trusted.
+    fn ahead(&self, reading: &Reading, marks: &Marks) -> Vec<Row> {
+        let Some(forecast) = self.forecast else {
+            let is_past =
+                [marks.l1, marks.l2, marks.ceiling.tokens].iter().all(|mark| reading.projected() >= *mark);
+            let words = format!("too little is known yet ({})", counted(self.responses, "response"));
+            return if is_past { Vec::new() } else { vec![("Forecast", words)] };
+        };
+        let marks = [("To L1", &forecast.l1), ("To L2", &forecast.l2), ("To the ceiling", &forecast.ceiling)];
+        let row = |(name, outlook): (&'static str, &Option<Outlook>)| {
+            let words = outlook.as_ref()?.words();
+            // The row above says that it is no more than that; 80 columns are few.
+            Some((name, words.strip_prefix("about ").unwrap_or(&words).to_owned()))
+        };
+        let by = counted(forecast.samples, "response");
+        let mut rows = vec![("Forecast", format!("by {by}; the brackets hold 8 of 10 cases"))];
+        rows.extend(marks.into_iter().filter_map(row));
         rows
     }
 
@@ -73,7 +95,7 @@ impl View<'_> {
         rows
     }
 
-    /// What the item states, and what items of this run have taken; none where nothing is known.
+    /// What the item states, and what items of this project have taken: a run knows those of the runs before it; none where nothing is known.
     fn complexity(&self, item: &str) -> Option<String> {
         let size = Size::stated(item);
         let (Estimate { source, .. }, percent) = self.estimate(item);
@@ -82,7 +104,7 @@ impl View<'_> {
             _ if is_too_large(item) => Some(format!("{stated} (fits no window: split it)")),
             Source::Items(number) => {
                 let known = counted(number, "item");
-                Some(format!("{stated} (est. {percent}% of the window, by {known} of this run)"))
+                Some(format!("{stated} (est. {percent}% of the window, by {known} of this project)"))
             }
             Source::Stated(_) => Some(format!("{stated} (est. {percent}% of the window)")),
             Source::Files(_) => {
@@ -174,16 +196,6 @@ impl View<'_> {
             estimate.source != Source::Nothing && !fits(&estimate, reading.projected(), marks.l2)
         })
     }
-}
-
-/// Each mark that is ahead, and how much this is made from.
-fn foretold(forecast: &Forecast) -> String {
-    let ahead = [("L1", &forecast.l1), ("L2", &forecast.l2), ("the ceiling", &forecast.ceiling)];
-    let ahead: Vec<String> = ahead
-        .into_iter()
-        .filter_map(|(name, outlook)| Some(format!("{name} in {}", outlook.as_ref()?.words())))
-        .collect();
-    format!("{}; by the last {}", ahead.join("; "), counted(forecast.samples, "response"))
 }
 
 fn remaining(reading: &Reading, marks: &Marks) -> String {

@@ -1,6 +1,7 @@
 //! The table, state by state.
 
 use super::table::View;
+use session::forecast::{Forecast, Outlook, Span};
 use session::level::{Ceiling, CeilingAction, Marks};
 use session::reading::{UsedSource, Window, WindowSource};
 use session::size::Growth;
@@ -38,13 +39,24 @@ fn run(item: &str) -> RunState {
 }
 
 fn table(used: Option<u64>, l2: u64, run: Option<&RunState>) -> String {
+    foreseen(used, l2, run, (None, 1))
+}
+
+/// With a forecast, or the number of responses that are too few for one.
+fn foreseen(
+    used: Option<u64>,
+    l2: u64,
+    run: Option<&RunState>,
+    (forecast, responses): (Option<&Forecast>, usize),
+) -> String {
     let (reading, marks) = (used.map(reading), marks(l2));
     let view = View {
         session_id: "4f2a91bc",
         reading: reading.as_ref(),
         age_seconds: Some(3),
         marks: used.map(|_| &marks),
-        forecast: None,
+        forecast,
+        responses,
         trouble: None,
         run,
         lines: None,
@@ -63,6 +75,7 @@ fn in_a_run_it_shows_what_the_originals_example_shows() {
 | Current Context     | 67% (669k of 1M tokens) |
 | Level               | L0 (Normal) |
 | Estimated Remaining | ~180k tokens to the checkpoint, ~297k to the ceiling (96%: the client compacts) |
+| Forecast            | too little is known yet (1 response) |
 | Current Item        | \"Implement OAuth callback (simple)\" |
 | Item Complexity     | Simple (est. 20% of the window) |
 | Iteration           | 5 of 50 (\"Auth\") |
@@ -70,6 +83,30 @@ fn in_a_run_it_shows_what_the_originals_example_shows() {
     assert!(text.starts_with(start), "{text}");
     let end = "fresh session.\n\nCheckpoint will trigger automatically at 85%.";
     assert!(text.contains("**Recommendation**: Go on with what is begun.") && text.ends_with(end), "{text}");
+}
+
+/// As it is shown in 80 columns, in a terminal and in the client's table.
+#[test]
+fn each_mark_that_is_ahead_has_a_row_and_the_brackets_are_explained_once() {
+    let span = |soonest, likely, latest| Span { soonest, likely, latest };
+    let far = Outlook { turns: span(84, 130, 200), minutes: Some(span(28, 43, 68)) };
+    let near = Outlook { turns: span(9, 14, 22), minutes: None };
+    let forecast = Forecast { samples: 120, l1: None, l2: Some(near), ceiling: Some(far) };
+    let text = foreseen(Some(720_000), 850_000, Some(&run("Parse dates")), (Some(&forecast), 121));
+    let rows = "\
+| Forecast            | by 120 responses; the brackets hold 8 of 10 cases |
+| To L2               | 14 turns (9 to 22) |
+| To the ceiling      | 130 turns (84 to over 200), 43 min (28 to over 68) |
+| Current Item";
+    assert!(text.contains(rows), "{text}");
+    assert!(!text.contains("To L1"), "it is past: {text}");
+    assert!(rows.lines().all(|row| row.len() <= 80), "{rows}");
+}
+
+#[test]
+fn where_nothing_is_ahead_nothing_is_said_of_a_forecast() {
+    let text = foreseen(Some(980_000), 850_000, None, (None, 1));
+    assert!(text.contains("| Current Context     | 98%") && !text.contains("Forecast"), "{text}");
 }
 
 #[test]
@@ -83,7 +120,7 @@ fn the_complexity_is_what_the_item_states_or_what_items_took() {
         (run("All of it (very complex)"), Some("Very complex (fits no window: split it) |")),
         (
             grown("Parse dates", &[120_000; 4]),
-            Some("Not stated (est. 12% of the window, by 4 items of this run) |"),
+            Some("Not stated (est. 12% of the window, by 4 items of this project) |"),
         ),
         (run("Parse dates"), None),
     ] {

@@ -28,13 +28,16 @@ impl Page {
     fn section(&self, section: &Section) -> Vec<String> {
         let head = format!("{} {:NAME$} {}", self.mark(section.worst()), section.name, section.summary);
         let details = section.details.iter().flat_map(|detail| self.wrapped(detail, ""));
-        let findings = section.findings.iter().flat_map(|finding| self.finding(finding));
+        // The head has said it where all findings are as bad as it says.
+        let is_said = section.findings.iter().all(|finding| said_by_head(finding.severity, section.worst()));
+        let findings = section.findings.iter().flat_map(|finding| self.finding(finding, is_said));
         std::iter::once(head).chain(details).chain(findings).collect()
     }
 
-    fn finding(&self, finding: &Finding) -> Vec<String> {
+    fn finding(&self, finding: &Finding, is_said: bool) -> Vec<String> {
+        let sign = if is_said { "- ".to_owned() } else { self.mark_of(finding.severity) };
         let place = finding.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
-        let mut lines = self.wrapped(&format!("{place}{}", finding.what), &self.mark_of(finding.severity));
+        let mut lines = self.wrapped(&format!("{place}{}", finding.what), &sign);
         lines.extend(self.wrapped(&finding.todo, "→ "));
         lines
     }
@@ -84,6 +87,11 @@ impl Page {
     }
 }
 
+/// A note is not said by a head that says `ok`.
+fn said_by_head(severity: Severity, head: Option<Severity>) -> bool {
+    severity != Severity::Note && Some(severity) == head
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,10 +118,27 @@ mod tests {
         let lines = page.lines(&[section(None), section(Some(Severity::Problem))]);
         assert_eq!(lines[0], "ok       Settings     hooks");
         assert_eq!(lines[2], "PROBLEM  Settings     hooks");
-        assert!(lines[4].starts_with("    problem: settings.json: something"), "{lines:#?}");
+        assert!(lines[4].starts_with("    - settings.json: something"), "{lines:#?}");
         assert!(lines.iter().any(|line| line == "    → mend it"), "{lines:#?}");
         assert!(lines.iter().all(|line| line.chars().count() <= 70), "{lines:#?}");
         let coloured = Page { colours: true, width: 60 }.lines(&[section(Some(Severity::Note))]);
         assert!(coloured[0].starts_with("\u{1b}[32m✓"), "{coloured:#?}");
+    }
+
+    #[test]
+    fn how_bad_it_is_is_said_once_and_for_each_finding_where_they_differ() {
+        let page = Page { colours: false, width: 100 };
+        let said = |severities: &[Severity]| {
+            let mut both = section(None);
+            both.findings = severities.iter().flat_map(|one| section(Some(*one)).findings).collect();
+            let lines = page.section(&both);
+            let count = |word: &str| lines.iter().filter(|line| line.contains(word)).count();
+            (count("warning"), count("problem") + count("PROBLEM"), count("note: "))
+        };
+        use Severity::{Note, Problem, Warning};
+        assert_eq!(said(&[Warning]), (1, 0, 0));
+        assert_eq!(said(&[Warning, Warning]), (1, 0, 0));
+        assert_eq!(said(&[Problem, Warning]), (1, 2, 0));
+        assert_eq!(said(&[Note]), (0, 0, 1));
     }
 }

@@ -42,9 +42,9 @@ impl Page {
         self.line("ok", part, &words.to_string());
     }
 
-    fn unsure(&mut self, part: &str, words: &str, todo: &str) {
+    fn unsure(&mut self, part: &str, words: &str, todo: Option<&str>) {
         self.line("warning", part, words);
-        self.lines.push(format!("    → {todo}"));
+        self.lines.extend(todo.map(|todo| format!("    → {todo}")));
     }
 
     /// The way ends here.
@@ -60,7 +60,14 @@ impl Page {
     }
 
     fn courier<T>(&mut self, part: &str, error: &CourierError) -> Option<T> {
-        self.bad(part, error, error.hint())
+        let todo = match error {
+            // The courier's hint is to call this very command.
+            CourierError::Refused { .. } => {
+                "its own words are above: look at linear.issue and LINEAR_API_URL, try again later, or with a new key"
+            }
+            error => error.hint(),
+        };
+        self.bad(part, error, todo)
     }
 }
 
@@ -119,7 +126,7 @@ fn issue_of(linear: &Linear, id: &str, patience: Patience, page: &mut Page) -> O
     };
     let words = format!("{} “{}”, team {}", issue.identifier, issue.title, issue.team);
     if issue.is_archived {
-        page.unsure("Issue", &format!("{words}: it is archived"), "name an issue that somebody reads");
+        page.unsure("Issue", &format!("{words}: it is archived"), Some("name an issue that somebody reads"));
     } else {
         page.good("Issue", words);
     }
@@ -136,7 +143,11 @@ fn rights(linear: &Linear, patience: Patience, page: &mut Page) -> Option<()> {
         Err(CourierError::Refused { errors }) => {
             let said = errors.first().map(ToString::to_string).unwrap_or_default();
             let todo = "if notes do not arrive, use a key that may read and write";
-            page.unsure("Rights", &format!("it cannot be told whether the key may write: {said}"), todo);
+            page.unsure(
+                "Rights",
+                &format!("it cannot be told whether the key may write: {said}"),
+                Some(todo),
+            );
         }
         Err(error) => return page.courier("Rights", &error),
     }
@@ -160,7 +171,8 @@ fn spool_of(project: &Project, page: &mut Page) {
         notes => page.unsure(
             "Spool",
             &format!("{} to be delivered{}", counted(notes, "note"), tried.unwrap_or_default()),
-            "`plimsoll linear sync` delivers",
+            // Not before what is wrong above is mended.
+            page.is_sound.then_some("`plimsoll linear sync` delivers"),
         ),
     }
 }

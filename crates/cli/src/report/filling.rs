@@ -4,6 +4,7 @@ use super::night::{At, Filling, Large, Mark, Moment, Part, Point};
 use super::words::Cleaner;
 use crate::export::asked;
 use flows::turns::{Body, Recorded};
+use session::delegated::Delegated;
 use session::log_line::{Kind, MAIN};
 use session::turn::ToolCall;
 use std::collections::BTreeMap;
@@ -134,7 +135,7 @@ impl<'a> Fill<'a> {
             self.parts.into_values().filter(|part| part.tokens + part.calls > 0).collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.tokens));
         let largest = self.largest.into_iter().filter(|large| large.tokens >= LARGE).collect();
-        Filling { parts, largest, sessions: self.sessions }
+        Filling { parts, largest, sessions: self.sessions, delegated: Delegated::default() }
     }
 }
 

@@ -4,14 +4,16 @@ use super::entry::Entry;
 use super::filling::{Fill, POINTS, Session};
 use super::next::{Scene, steps, with_handoff};
 use super::night::{At, Commit, Cost, Filling, Line, Moment, Report, Sitting};
+use super::standing::standing;
 use super::which::Chosen;
 use super::words::Cleaner;
 use super::{handoffs, items, moments, pauses, sittings, troubles};
 use crate::log::{Teller, entries};
-use crate::status::{is_at_work, living_client, standing};
+use crate::status::{is_at_work, living_client};
 use flows::capture::{self, Patience};
 use flows::measure::{Question, marks};
 use flows::turns;
+use session::delegated::Delegated;
 use session::{RunState, Status};
 use std::path::Path;
 use store::{Project, StoreError, TurnLog, clock, config, sessions};
@@ -67,7 +69,7 @@ fn bare(
         objective: cleaner.line(&state.objective, 400),
         run_id: cleaner.line(&state.run_id, 60),
         status: state.status,
-        standing: cleaner.line(why(state, &standing(project, state)), 600),
+        standing: standing(state, chosen.is_present, &crate::status::standing(project, state), cleaner),
         started: moment(Some(&state.started_at)),
         ended: moment(state.ended_at.as_deref()).filter(|_| state.status.is_over()),
         is_live: chosen.is_present && (is_at_work(project) || living_client(state).is_some()),
@@ -77,7 +79,7 @@ fn bare(
         cost: cost(state),
         sittings: told.sittings,
         moments: told.moments,
-        filling: told.filling,
+        filling: Filling { delegated: delegated(state), ..told.filling },
         lines,
         lines_left_out,
         items: Vec::new(),
@@ -115,10 +117,11 @@ impl Told {
     }
 }
 
-/// What follows the word for an end, which the page has in its own words.
-fn why<'a>(state: &RunState, standing: &'a str) -> &'a str {
-    let behind = standing.split_once(": ").filter(|_| state.status.is_over());
-    behind.map_or(standing, |(_, why)| why)
+/// What stayed with the subagents of this run, and of no other.
+fn delegated(state: &RunState) -> Delegated {
+    let mut sum = Delegated::default();
+    state.context_history.iter().for_each(|entry| sum += entry.delegated);
+    sum
 }
 
 fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {

@@ -1,7 +1,7 @@
 //! What the person does now: one to three steps, with commands to copy.
 
 use super::night::{Report, Step};
-use super::words::Cleaner;
+use super::words::{Cleaner, Words};
 use session::breaker::BreakerCause;
 use session::text::counted;
 use session::verdict::PauseKind;
@@ -20,13 +20,15 @@ pub(super) struct Scene<'a> {
 
 /// The steps, the most urgent first.
 pub(super) fn steps(scene: &Scene<'_>, cleaner: &Cleaner) -> Vec<Step> {
-    let mut steps = if scene.is_present { present(scene) } else { earlier(scene) };
-    steps.extend(set_aside(scene.state));
-    let step = |(words, command): (String, Option<String>)| Step {
-        words: cleaner.line(&words, 400),
+    let ours = if scene.is_present { present(scene) } else { earlier(scene) };
+    let step = |words: Words, command: Option<String>| Step {
+        words,
         command: command.map(|command| cleaner.line(&command, 200)),
     };
-    steps.into_iter().map(step).collect()
+    let ours = ours.into_iter().map(|(words, command)| step(cleaner.ours(&words, 400), command));
+    // It names an item.
+    let set_aside = set_aside(scene.state).map(|words| step(cleaner.line(&words, 400), None));
+    ours.chain(set_aside).collect()
 }
 
 type Plain = (String, Option<String>);
@@ -173,14 +175,14 @@ fn breaker(state: &RunState) -> Vec<Plain> {
     vec![step(mend, if cause == Some(BreakerCause::PermissionDenied) { &allow } else { on })]
 }
 
-fn set_aside(state: &RunState) -> Option<Plain> {
+fn set_aside(state: &RunState) -> Option<String> {
     let number = state.set_aside.len();
     let first = state.set_aside.first().map(|item| session::text::clip(item, 80)).unwrap_or_default();
     let first = if number == 1 { format!(" (“{first}”)") } else { format!(" (“{first}” first)") };
     let them = if number == 1 { "it" } else { "them" };
     (number > 0 && state.status != Status::Cancelled).then(|| {
         let items = counted(number, "item") + &first;
-        step(format!("Set aside: {items}, for nobody got anywhere: say {them} more plainly in fix_plan.md, or split {them}."), "")
+        format!("Set aside: {items}, for nobody got anywhere: say {them} more plainly in fix_plan.md, or split {them}.")
     })
 }
 
@@ -188,7 +190,7 @@ fn set_aside(state: &RunState) -> Option<Plain> {
 pub(super) fn with_handoff(report: &mut Report, cleaner: &Cleaner) {
     let waiting = report.handoffs.iter().find(|handoff| handoff.is_waiting);
     if let Some(handoff) = waiting.filter(|_| !matches!(report.status, Status::Completed | Status::Running)) {
-        let words = cleaner.line("Read the handoff of the work in progress (it is below, too):", 200);
+        let words = cleaner.ours("Read the handoff of the work in progress (it is below, too):", 200);
         let command =
             cleaner.line(&format!("less {}", shlex::try_quote(handoff.path.text()).unwrap_or_default()), 200);
         report.steps.insert(0, Step { words, command: Some(command) });

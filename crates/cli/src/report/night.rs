@@ -3,6 +3,7 @@
 use super::words::Words;
 use chrono::{DateTime, Utc};
 use session::Status;
+use session::delegated::Delegated;
 
 /// A moment.
 pub(crate) type At = DateTime<Utc>;
@@ -15,7 +16,7 @@ pub(crate) struct Report {
     pub(crate) run_id: Words,
     pub(crate) status: Status,
     /// Where it stands and why, as `plimsoll status` says it.
-    pub(crate) standing: Words,
+    pub(crate) standing: Vec<Words>,
     pub(crate) started: Option<At>,
     /// None while it is not over.
     pub(crate) ended: Option<At>,
@@ -183,6 +184,8 @@ pub(crate) struct Filling {
     pub(crate) largest: Vec<Large>,
     /// Sessions whose turns were recorded.
     pub(crate) sessions: usize,
+    /// What subagents kept out of these windows.
+    pub(crate) delegated: Delegated,
 }
 
 /// A kind of thing in the window.

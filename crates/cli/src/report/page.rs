@@ -53,10 +53,12 @@ impl Page {
         self.html.push_str(html);
     }
 
-    /// Adds foreign words, in a piece of text of their own direction.
+    /// Adds foreign words, in a piece of text of their own direction; in a sentence of ours what stands in backticks is
+    /// code.
     fn say(&mut self, words: &Words) {
+        let html = escaped(words.text());
         self.html.push_str("<bdi>");
-        self.html.push_str(&escaped(words.text()));
+        self.html.push_str(&if words.are_ours() { with_code(&html) } else { html });
         self.html.push_str("</bdi>");
     }
 
@@ -90,6 +92,19 @@ impl Page {
     fn end_section(&mut self) {
         self.add("</section>\n");
     }
+}
+
+/// A backtick that has no fellow stays one.
+fn with_code(html: &str) -> String {
+    let mut rest = html;
+    let mut told = String::with_capacity(html.len());
+    while let Some((before, (code, after))) =
+        rest.split_once('`').and_then(|(before, behind)| Some((before, behind.split_once('`')?)))
+    {
+        told.push_str(&format!("{before}<code>{code}</code>"));
+        rest = after;
+    }
+    told + rest
 }
 
 /// The moment with its day.
@@ -148,4 +163,26 @@ fn sources(page: &mut Page, report: &Report) {
     page.add("</details>\n<p>Run <span class=\"id\">");
     page.say(&report.run_id);
     page.add(&format!("</span> · Plimsoll {}</p>\n</footer>\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::words::Cleaner;
+
+    #[test]
+    fn backticks_mean_code_in_our_words_and_nothing_in_those_of_others() {
+        let cleaner = Cleaner::new().unwrap();
+        let said = |words: &Words| {
+            let mut page = Page { html: String::new(), long: false };
+            page.say(words);
+            page.html
+        };
+        let text = "no `plimsoll run` <b> is `at work";
+        assert_eq!(
+            said(&cleaner.ours(text, 80)),
+            "<bdi>no <code>plimsoll run</code> &lt;b&gt; is `at work</bdi>"
+        );
+        assert_eq!(said(&cleaner.line(text, 80)), "<bdi>no `plimsoll run` &lt;b&gt; is `at work</bdi>");
+    }
 }

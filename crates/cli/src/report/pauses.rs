@@ -2,6 +2,7 @@
 
 use super::entry::Entry;
 use super::night::{At, Pause};
+use super::standing::plainly;
 
 /// The pauses in their order. The last one has no end where the run still waits.
 pub(super) fn pauses(entries: &[Entry<'_>], is_paused: bool) -> Vec<Pause> {
@@ -43,7 +44,7 @@ fn standstill(entry: &Entry<'_>) -> Option<Pause> {
     let reason = match (kind, why) {
         ("RALPH_PAUSE", "") => "paused".to_owned(),
         ("RALPH_PAUSE", why) => why.to_owned(),
-        ("RALPH_STOP", why) => format!("stopped ({what}): {why}"),
+        ("RALPH_STOP", why) => format!("stopped ({}): {}", what.replace('_', " "), plainly(why)),
         _ => return None,
     };
     Some(Pause { from: entry.at, to: None, reason: entry.line(reason.trim_end_matches(": ")) })
@@ -96,6 +97,9 @@ mod tests {
         let stop = verdict("RALPH_STOP|budget|$20.00 of $20.00 spent");
         let after_a_stop = told(&[stop, plain("resumed"), plain("planned")], false);
         assert_eq!(after_a_stop, [(0, Some(1), "stopped (budget): $20.00 of $20.00 spent".to_owned())]);
+        let stuck = verdict("RALPH_STOP|circuit_breaker|no_progress: HEAD is as it was");
+        let after_it = told(&[stuck, plain("resumed"), plain("planned")], false);
+        assert_eq!(after_it[0].2, "stopped (circuit breaker): nothing changed any more: HEAD is as it was");
         let after_ctrl_c = told(&[plain("session_end"), plain("resumed"), plain("planned")], false);
         assert_eq!((after_ctrl_c[0].0, after_ctrl_c[0].1, after_ctrl_c.len()), (0, Some(1), 1));
         assert!(after_ctrl_c[0].2.contains("stopped by a person"), "{after_ctrl_c:?}");

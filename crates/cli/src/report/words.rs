@@ -1,22 +1,31 @@
 //! Foreign words on their way into the report: without secrets, on one line, not too long, with nothing in them that
-//! hides. What the page shows of others is of this type, so that nothing can be forgotten.
+//! hides. What the page shows of others is of this type, so that nothing can be forgotten. A sentence of ours beside them
+//! is of it, too, and is known as ours: in it backticks mean code.
 
 use crate::export::{Secrets, visible};
 use session::text::clip;
 
 /// Foreign words that may be shown to anybody, once they are escaped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Words(String);
+pub(crate) struct Words {
+    text: String,
+    are_ours: bool,
+}
 
 impl Words {
     /// The words, not escaped.
     pub(crate) fn text(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// True for a sentence of ours, in which nothing is foreign.
+    pub(crate) fn are_ours(&self) -> bool {
+        self.are_ours
     }
 
     /// True where there are none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.text.is_empty()
     }
 }
 
@@ -38,12 +47,18 @@ impl Cleaner {
     pub(crate) fn line(&self, text: &str, most: usize) -> Words {
         let cleaned = self.secrets.without(without_a_half(text));
         let line = visible(&cleaned).split_whitespace().collect::<Vec<_>>().join(" ");
-        Words(clip(&line, most))
+        Words { text: clip(&line, most), are_ours: false }
+    }
+
+    /// A sentence of our own, in which backticks mean code.
+    pub(crate) fn ours(&self, text: &str, most: usize) -> Words {
+        Words { are_ours: true, ..self.line(text, most) }
     }
 
     /// Several lines, at most so many characters.
     pub(crate) fn lines(&self, text: &str, most: usize) -> Words {
-        Words(clip(visible(&self.secrets.without(without_a_half(text))).trim_end(), most))
+        let text = clip(visible(&self.secrets.without(without_a_half(text))).trim_end(), most);
+        Words { text, are_ours: false }
     }
 }
 

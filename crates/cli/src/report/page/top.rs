@@ -17,12 +17,15 @@ pub(super) fn render(page: &mut Page, report: &Report) {
         page.add("</p>\n");
     }
     when(page, report);
-    let (tone, sign, word) = verdict(report.status);
+    let (tone, sign, word) = verdict(report);
     page.add(&format!(
         "<p class=\"verdict {tone}\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span> <strong>{word}</strong> "
     ));
     page.add("<span class=\"why\">");
-    page.say(&report.standing);
+    for (place, words) in report.standing.iter().enumerate() {
+        page.add(if place > 0 { " " } else { "" });
+        page.say(words);
+    }
     page.add("</span></p>\n</header>\n");
     figures(page, report);
     steps(page, &report.steps);
@@ -36,6 +39,7 @@ fn when(page: &mut Page, report: &Report) {
         None if report.status == Status::Paused => {
             format!("{from} – as of {}, not over yet", day_and_time(report.looked))
         }
+        None if !report.is_live => format!("{from} – as of {}, not over yet", day_and_time(report.looked)),
         None => format!("{from} – as of {}, still running", day_and_time(report.looked)),
     };
     page.element("p", "when", &to);
@@ -52,9 +56,10 @@ fn until(report: &Report, ended: At) -> String {
 }
 
 /// Colour, sign and word: each of them tells it alone.
-fn verdict(status: Status) -> (&'static str, &'static str, &'static str) {
-    match status {
+fn verdict(report: &Report) -> (&'static str, &'static str, &'static str) {
+    match report.status {
         Status::Completed => ("good", "✓", "Done."),
+        Status::Running if !report.is_live => ("wait", "‖", "Interrupted."),
         Status::Running => ("going", "▸", "Still running."),
         Status::Paused => ("wait", "‖", "Paused."),
         Status::Blocked => ("wait", "?", "It needs an answer."),
@@ -70,18 +75,37 @@ fn verdict(status: Status) -> (&'static str, &'static str, &'static str) {
 fn figures(page: &mut Page, report: &Report) {
     page.add("<dl class=\"figures\">\n");
     items(page, report);
+    cost(page, report);
+    tokens_used(page, report);
+    time(page, report);
+    sessions(page, report);
+    page.add("</dl>\n");
+}
+
+/// No session was free: where there is no figure, nobody has told one.
+const NOT_TOLD: &str = "not recorded";
+
+fn cost(page: &mut Page, report: &Report) {
     let cost = report.cost;
+    if cost.usd <= 0.0 {
+        let note = cost
+            .max_usd
+            .map_or("the client has told none".to_owned(), |most| format!("of {}", dollars(most)));
+        return figure(page, "Cost", NOT_TOLD, &note);
+    }
     let about = if cost.is_reckoned { "about " } else { "" };
     let of = cost.max_usd.map(|most| format!("of {} · ", dollars(most))).unwrap_or_default();
     let reckoned = if cost.is_reckoned { "in part reckoned by us" } else { "as the client reckons it" };
     figure(page, "Cost", &format!("{about}{}", dollars(cost.usd)), &format!("{of}{reckoned}"));
+}
+
+fn tokens_used(page: &mut Page, report: &Report) {
+    let cost = report.cost;
     let of = cost
         .max_tokens
         .map_or("sent and answered, the cache too".to_owned(), |most| format!("of {}", tokens(most)));
-    figure(page, "Tokens", &tokens(cost.tokens), &of);
-    time(page, report);
-    sessions(page, report);
-    page.add("</dl>\n");
+    let used = if cost.tokens == 0 { NOT_TOLD.to_owned() } else { tokens(cost.tokens) };
+    figure(page, "Tokens", &used, &of);
 }
 
 fn figure(page: &mut Page, name: &str, value: &str, note: &str) {

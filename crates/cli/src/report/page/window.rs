@@ -28,8 +28,9 @@ pub(super) fn render(page: &mut Page, report: &Report) {
     } else {
         String::new()
     };
+    let kept = filling.delegated.words().map(|words| format!(": {words}")).unwrap_or_default();
     page.element("p", "note", &format!(
-        "Each thing once, when it came into the window of one of {of}{missing}. The model’s words and the client’s own are counted by the client; the rest is estimated at four bytes a token. Subagents have windows of their own, which are not in here."
+        "Each thing once, when it came into the window of one of {of}{missing}. The model’s words and the client’s own are counted by the client; the rest is estimated at four bytes a token. Subagents have windows of their own, which are not in here{kept}."
     ));
     page.add("\n");
     largest(page, &filling.largest);
