@@ -43,18 +43,18 @@ fn an_order_that_puts_what_waits_behind_is_shown_and_what_is_misspelt_or_too_lar
     let world = World::new();
     world.write(
         "fix_plan.md",
-        "- [ ] One (simple, after: 3)\n- [ ] Two (very complex)\n- [ ] Three (simple)\n- [ ] Four [medium]\n\
-         - [ ] src/one.rs\n",
+        "- [ ] One (simple, after: 3)\n- [ ] Two (simple)\n- [ ] Three (simple)\n- [ ] Four [medium]\n\
+         - [ ] Five (very complex)\n",
     );
     let shown = plan(&world, &[]);
-    let order = "in this order no item comes before what it waits for (with `--pack`: 4 sessions): 3+1 · 2 (2 sessions) · 4+5.";
+    let order = "in this order no item comes before what it waits for (with `--pack`: 4 sessions): 2+3+1 · 4 · 5 (2 sessions).";
     assert!(shown.contains(order), "{shown}");
-    let lines = "```\n- [ ] Three (simple)\n- [ ] One (simple, after: 1)\n- [ ] Two (very complex)\n```";
+    let lines = "```\n- [ ] Two (simple)\n- [ ] Three (simple)\n- [ ] One (simple, after: 2)\n```";
     assert!(shown.contains(lines), "{shown}");
     assert!(
         shown.contains("In fix_plan.md, item 4 says `[medium]`, which is not understood: write `(medium)`.")
     );
-    assert!(shown.contains("Split: 2. No session has room for such an item"), "{shown}");
+    assert!(shown.contains("Split: 5. No session has room for such an item"), "{shown}");
     assert!(shown.contains("add its parts as `- [ ]` lines below it."), "{shown}");
 }
 
