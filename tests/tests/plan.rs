@@ -25,13 +25,37 @@ fn an_order_that_saves_a_session_is_shown_and_the_list_stays_as_it_is() {
     let shown = plan(&world, &[]);
     assert!(shown.contains("6 items open in fix_plan.md, 1 done."), "{shown}");
     assert!(shown.contains("assumed: no session is known here yet"), "{shown}");
-    assert!(shown.contains("| 2 | One (complex) | complex | 60% | 1 | a stated size"), "{shown}");
+    assert!(shown.contains("| 2 | One (complex) | complex | 60% | 1 | its stated size |"), "{shown}");
     assert!(shown.contains("With `--pack`, in your order: 4 sessions (2 · 3+4 · 5+6 · 7)."), "{shown}");
     assert!(shown.contains("this order saves 1 session: 2+4 · 3+5 · 6+7."), "{shown}");
+    let lines = "Items 3 to 4 are then these, with the new numbers behind `after:` (notes below an item move with it):\n\n\
+                 ```\n- [ ] Three (simple)\n- [ ] Two (complex)\n```";
+    assert!(shown.contains(lines), "{shown}");
     let figures = figures(&world);
+    assert_eq!(figures["better"]["lines"][0], json!({ "number": 3, "line": "- [ ] Three (simple)" }));
     assert_eq!(figures["better"]["groups"], json!([[2, 4], [3, 5], [6, 7]]));
     assert_eq!(figures["items"][5]["after"], json!([6]));
     assert_eq!(world.read("fix_plan.md"), list);
+}
+
+#[test]
+fn an_order_that_puts_what_waits_behind_is_shown_and_what_is_misspelt_or_too_large_is_told() {
+    let world = World::new();
+    world.write(
+        "fix_plan.md",
+        "- [ ] One (simple, after: 3)\n- [ ] Two (simple)\n- [ ] Three (simple)\n- [ ] Four [medium]\n\
+         - [ ] Five (very complex)\n",
+    );
+    let shown = plan(&world, &[]);
+    let order = "in this order no item comes before what it waits for (with `--pack`: 4 sessions): 2+3+1 · 4 · 5 (2 sessions).";
+    assert!(shown.contains(order), "{shown}");
+    let lines = "```\n- [ ] Two (simple)\n- [ ] Three (simple)\n- [ ] One (simple, after: 2)\n```";
+    assert!(shown.contains(lines), "{shown}");
+    assert!(
+        shown.contains("In fix_plan.md, item 4 says `[medium]`, which is not understood: write `(medium)`.")
+    );
+    assert!(shown.contains("Split: 5. No session has room for such an item"), "{shown}");
+    assert!(shown.contains("add its parts as `- [ ]` lines below it."), "{shown}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `plimsoll plan`: what the open items will probably take, and an order that saves a session.
+//! `plimsoll plan`: what the open items will probably take, and an order that saves a session or puts what waits behind.
 
 mod table;
 
@@ -113,7 +113,12 @@ fn json(plan: &Plan, room: Room) -> String {
         "one_by_one": plan.one_by_one,
         "packed": { "sessions": plan.sessions(&plan.in_order), "groups": plan.in_order },
         "better": plan.better.as_ref().map(|groups| {
-            serde_json::json!({ "sessions": plan.sessions(groups), "groups": groups })
+            let lines: Vec<_> = plan
+                .lines
+                .iter()
+                .map(|(number, line)| serde_json::json!({ "number": number, "line": line }))
+                .collect();
+            serde_json::json!({ "sessions": plan.sessions(groups), "groups": groups, "lines": lines })
         }),
         "complaints": plan.complaints,
     })

@@ -1,5 +1,6 @@
 //! What `plimsoll plan` prints: Markdown that is also read easily in a terminal. A pure function.
 
+use policy::pack::Source;
 use policy::plan::{Plan, Planned, Room};
 use session::size::Size;
 use session::text::{clip, counted, one_line, tokens};
@@ -30,7 +31,15 @@ impl View<'_> {
                 counted(self.done, "item")
             );
         }
-        let parts = [self.title(), self.table(), self.sessions(), self.split(), self.complaints()];
+        let parts = [
+            self.title(),
+            self.table(),
+            self.sessions(),
+            self.recommendation(),
+            self.lines(),
+            self.split(),
+            self.complaints(),
+        ];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n\n")
     }
@@ -56,36 +65,62 @@ impl View<'_> {
     }
 
     fn row(&self, item: &Planned) -> String {
-        let percent = item.estimate.tokens.saturating_mul(100) / self.room.window.max(1);
+        let share = match item.estimate.tokens.saturating_mul(100) / self.room.window.max(1) {
+            0 => "<1%".to_owned(),
+            percent => format!("{percent}%"),
+        };
         format!(
-            "| {} | {} | {} | {percent}% | {} | {} |\n",
+            "| {} | {} | {} | {share} | {} | {} |\n",
             item.number,
             clip(&one_line(&item.text), 60).replace('|', "\\|"),
             item.size.map_or("-", Size::word),
             item.sessions,
-            item.estimate.source.words(),
+            by(item.estimate.source),
         )
     }
 
     fn sessions(&self) -> String {
         let plan = self.plan;
-        let packed = plan.sessions(&plan.in_order);
-        let mut text = format!(
+        format!(
             "One item a session: {}. With `--pack`, in your order: {} ({}).",
             counted(plan.one_by_one as usize, "session"),
-            counted(packed as usize, "session"),
-            groups(&plan.in_order),
-        );
-        if let Some(better) = &plan.better {
-            let sessions = plan.sessions(better);
-            text.push_str(&format!(
-                "\n\n**Recommendation**: with `--pack`, this order saves {}: {}. Reorder {} so if you want it; a run follows your order.",
-                counted((packed - sessions) as usize, "session"),
-                groups(better),
-                self.file,
-            ));
-        }
-        text
+            counted(plan.sessions(&plan.in_order) as usize, "session"),
+            self.groups(&plan.in_order),
+        )
+    }
+
+    fn recommendation(&self) -> String {
+        let plan = self.plan;
+        let Some(better) = &plan.better else { return String::new() };
+        let (packed, sessions) = (plan.sessions(&plan.in_order), plan.sessions(better));
+        let saved = counted(packed.saturating_sub(sessions) as usize, "session");
+        let why = match (plan.is_out_of_turn(), packed > sessions) {
+            (false, _) => format!("with `--pack`, this order saves {saved}"),
+            (true, true) => {
+                format!(
+                    "in this order no item comes before what it waits for, and with `--pack` it saves {saved}"
+                )
+            }
+            (true, false) => format!(
+                "in this order no item comes before what it waits for (with `--pack`: {})",
+                counted(sessions as usize, "session")
+            ),
+        };
+        format!(
+            "**Recommendation**: {why}: {}. Reorder {} so if you want it; a run follows your order.",
+            self.groups(better),
+            self.file,
+        )
+    }
+
+    /// To paste, for a number behind `after:` is a place in the list.
+    fn lines(&self) -> String {
+        let lines = &self.plan.lines;
+        let (Some((first, _)), Some((last, _))) = (lines.first(), lines.last()) else { return String::new() };
+        let words: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+        format!(
+            "Items {first} to {last} are then these, with the new numbers behind `after:` (notes below an item move with it):\n\n```\n{words}```"
+        )
     }
 
     fn split(&self) -> String {
@@ -95,7 +130,7 @@ impl View<'_> {
             return String::new();
         }
         format!(
-            "Split: {}, for no session has room for it. Its checkpoints will fall into its middle.",
+            "Split: {}. No session has room for such an item, and a checkpoint would fall into its middle: add its parts as `- [ ]` lines below it.",
             large.join(", ")
         )
     }
@@ -105,10 +140,24 @@ impl View<'_> {
             self.plan.complaints.iter().map(|words| format!("- In {}, {words}.", self.file)).collect();
         lines.join("\n")
     }
+
+    /// `1+2 · 3 (2 sessions)`: what a session does, session after session.
+    fn groups(&self, groups: &[Vec<usize>]) -> String {
+        let group = |group: &Vec<usize>| {
+            let numbers = group.iter().map(usize::to_string).collect::<Vec<_>>().join("+");
+            match self.plan.sessions(std::slice::from_ref(group)) {
+                0 | 1 => numbers,
+                sessions => format!("{numbers} ({sessions} sessions)"),
+            }
+        };
+        groups.iter().map(group).collect::<Vec<_>>().join(" · ")
+    }
 }
 
-/// `1+2 · 3`: what a session does, session after session.
-fn groups(groups: &[Vec<usize>]) -> String {
-    let group = |group: &Vec<usize>| group.iter().map(usize::to_string).collect::<Vec<_>>().join("+");
-    groups.iter().map(group).collect::<Vec<_>>().join(" · ")
+/// Where a figure comes from. A stated size and its share stand in the columns beside it.
+fn by(source: Source) -> String {
+    match source {
+        Source::Stated(_) => "its stated size".to_owned(),
+        _ => source.words(),
+    }
 }
