@@ -92,13 +92,13 @@ fn what_items_of_this_project_took_speaks_first_also_to_the_next_run() {
         (1, 0) => Step::bash(tick("Item one")).usage(40_000).delay(LIFELIKE),
         (1, _) => Step::text("Done.").usage(190_000).delay(LIFELIKE),
         (_, 0) => Step::bash(tick("Item two")).usage(40_000).delay(LIFELIKE),
-        _ => Step::text(format!("All done.\n\n{}", turn.promise)).usage(50_000).delay(LIFELIKE),
+        _ => Step::text(format!("All done.\n\n{}", turn.promise)).usage(180_000).delay(LIFELIKE),
     });
     assert_eq!(run(&world, &[]).code, Some(0));
     drop(model);
     world.write("fix_plan.md", "- [x] Item one\n- [x] Item two\n- [ ] Item three\n");
     let took = |figures: &Value| {
-        assert_eq!(figures["items"][0]["estimate_source"], "from 1 item", "{figures}");
+        assert_eq!(figures["items"][0]["estimate_source"], "from 2 items", "{figures}");
         figures["items"][0]["estimate_tokens"].as_u64().expect("tokens")
     };
     let first = took(&figures(&world));

@@ -57,7 +57,10 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
         }
         if let Some(todo) = &todo {
             state.take_items(todo);
-            growth::keep_begun(state, &record, todo, grown);
+            match growth::fresh(state, todo) {
+                none if none.is_empty() => growth::keep_begun(state, &record, todo, grown),
+                fresh => growth::note_ticked(state, project, &fresh, grown),
+            }
         }
         let entry = state.history_of(iteration);
         entry.peak_percent = entry.peak_percent.max(record.peak_percent);

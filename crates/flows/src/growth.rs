@@ -14,6 +14,13 @@ pub(crate) fn of_session(record: &SessionRecord, measurement: &Measurement) -> O
     Some(measurement.reading.as_ref().map(Reading::projected)?.saturating_sub(start))
 }
 
+/// Items that this iteration has ticked and that are not reckoned yet.
+pub(crate) fn fresh(run: &RunState, todo: &TodoList) -> Vec<String> {
+    let record = &run.iteration_record;
+    let is_known = |item: &String| record.done_before.contains(item) || record.reckoned.contains(item);
+    todo.done().into_iter().filter(|item| !is_known(item)).collect()
+}
+
 /// The session has ended, and its item is still open: what it took will be added where the item is ticked.
 pub(crate) fn keep_begun(state: &mut RunState, record: &SessionRecord, todo: &TodoList, grown: Option<u64>) {
     let told = record.continuation.as_ref().map(|told| &told.item);
@@ -31,6 +38,7 @@ pub(crate) fn note_ticked(state: &mut RunState, project: &Project, ticked: &[Str
         if tokens > 0 {
             state.note_growth(Growth { size: class_of(project, item), tokens });
         }
+        state.iteration_record.reckoned.push(item.clone());
     }
 }
 

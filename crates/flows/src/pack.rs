@@ -31,7 +31,7 @@ pub(crate) fn next_item(call: &Call, run: &RunState, stop: &Stop) -> Result<Opti
     let Some(todo) = facts::todo(&call.project, run) else { return Ok(None) };
     wait_for_writer(call, stop);
     let measurement = measure::of_call(call, &record);
-    let fresh = ticked_since(&record, run, &todo);
+    let fresh = growth::fresh(run, &todo);
     if fresh.is_empty() {
         return Ok(None);
     }
@@ -50,13 +50,6 @@ fn wait_for_writer(call: &Call, stop: &Stop) {
     while facts::last_message(&path).as_ref() != Some(words) && started.elapsed() < limit {
         std::thread::sleep(NAP);
     }
-}
-
-/// Items that were ticked since the session began, or was told to go on.
-fn ticked_since(record: &SessionRecord, run: &RunState, todo: &TodoList) -> Vec<String> {
-    let before = run.iteration_record.done_before.len();
-    let before = record.continuation.as_ref().map_or(before, |last| last.done);
-    todo.done().into_iter().skip(before).collect()
 }
 
 /// Remembers what each of them took.

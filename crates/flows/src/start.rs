@@ -455,9 +455,9 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
         state.session_id = session_id;
         // What an iteration did before it met a limit is its own work when it is planned again.
         let before = std::mem::take(&mut state.iteration_record);
-        let (done_before, footing) = match before.footing.filter(|_| again) {
-            Some(footing) => (before.done_before, footing),
-            None => (state.completed_items.clone(), footing),
+        let (done_before, reckoned, footing) = match before.footing.filter(|_| again) {
+            Some(footing) => (before.done_before, before.reckoned, footing),
+            None => (state.completed_items.clone(), Vec::new(), footing),
         };
         state.iteration_record = IterationRecord {
             iteration: state.iteration,
@@ -465,6 +465,7 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
             resuming,
             item: state.item_in_hand().cloned(),
             done_before,
+            reckoned,
             footing: Some(footing),
             ..IterationRecord::default()
         };

@@ -70,6 +70,8 @@ pub struct IterationRecord {
     pub item: Option<String>,
     /// Items that were ticked before it began.
     pub done_before: Vec<String>,
+    /// Items ticked in it whose growth is known already.
+    pub reckoned: Vec<String>,
     /// True when its prompt resumes a checkpoint.
     pub resuming: bool,
     /// True once SessionStart has spoken: our hooks run in it.
