@@ -95,7 +95,8 @@ impl View<'_> {
         rows
     }
 
-    /// What the item states, and what items of this project have taken: a run knows those of the runs before it; none where nothing is known.
+    /// What the item states, and what items of this project have taken (a run knows those of the runs before it); none
+    /// where nothing is known.
     fn complexity(&self, item: &str) -> Option<String> {
         let size = Size::stated(item);
         let (Estimate { source, .. }, percent) = self.estimate(item);
