@@ -71,11 +71,12 @@ pub fn until(gains: &[Gain], tokens: u64) -> Option<Outlook> {
     if gains.len() < FEWEST || gains.iter().all(|gain| gain.tokens == 0) {
         return None;
     }
+    let scale = scale(gains);
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
     let mut turns = Vec::with_capacity(PATHS);
     let mut times = Vec::with_capacity(PATHS);
     for _ in 0..PATHS {
-        let likeness = likeness(gains, &mut dice);
+        let likeness = likeness(gains, scale, &mut dice);
         let (walked, seconds) = walk(&likeness, tokens, &mut dice);
         turns.push(walked);
         times.extend(seconds.map(|seconds| (seconds + 30) / 60));
@@ -86,10 +87,9 @@ pub fn until(gains: &[Gain], tokens: u64) -> Option<Outlook> {
 }
 
 /// What the session might as well have been: pieces of what it was, and of what most sessions are.
-fn likeness(gains: &[Gain], dice: &mut Dice) -> Vec<Gain> {
+fn likeness(gains: &[Gain], scale: (u64, u64), dice: &mut Dice) -> Vec<Gain> {
     let length = gains.len() + USUAL.len() * USUAL_WEIGHT;
     let usual_seconds = gains[gains.len() / 2].seconds;
-    let scale = scale(gains);
     let mut likeness = Vec::with_capacity(length + TOGETHER);
     while likeness.len() < length {
         let place = dice.below(length);
@@ -109,10 +109,15 @@ fn likeness(gains: &[Gain], dice: &mut Dice) -> Vec<Gain> {
 
 /// How large this session's responses are beside usual ones, as a fraction: the less is known, the nearer to one.
 fn scale(gains: &[Gain]) -> (u64, u64) {
-    let mut tokens: Vec<u64> = gains.iter().map(|gain| gain.tokens.min(GIANT)).collect();
-    tokens.sort_unstable();
+    let middle = middle(gains.iter().map(|gain| gain.tokens.min(GIANT)).collect()).unwrap_or(USUAL[1]);
     let (known, usual) = (gains.len() as u64, (USUAL.len() * USUAL_WEIGHT) as u64);
-    (known * tokens[gains.len() / 2] + usual * USUAL[1], (known + usual) * USUAL[1])
+    (known * middle + usual * USUAL[1], (known + usual) * USUAL[1])
+}
+
+/// The middle figure; of an even number the larger of the two.
+pub(crate) fn middle(mut figures: Vec<u64>) -> Option<u64> {
+    figures.sort_unstable();
+    figures.get(figures.len() / 2).copied()
 }
 
 /// One way to the mark: how many responses, and how long.

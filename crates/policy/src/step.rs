@@ -2,6 +2,8 @@
 //! its commits to the next is a step. Once the next step will probably not fit below L2, the commit that was just made is
 //! a better place for the checkpoint than the middle of the next step.
 
+use crate::forecast::middle;
+
 /// One step may be chance.
 const FEWEST: usize = 2;
 
@@ -16,9 +18,9 @@ pub struct TooSmall {
 
 /// From the fill at each commit, the last one now: is what is left too small for the next step?
 pub fn too_small(commits: &[u64], l2: u64) -> Option<TooSmall> {
-    let mut steps: Vec<u64> = commits.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
-    steps.sort_unstable();
-    let step = *steps.get(steps.len() / 2).filter(|_| steps.len() >= FEWEST)?;
+    let steps: Vec<u64> = commits.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    let is_known = steps.len() >= FEWEST;
+    let step = middle(steps).filter(|_| is_known)?;
     let left = l2.saturating_sub(*commits.last()?);
     (step >= left).then_some(TooSmall { step, left })
 }

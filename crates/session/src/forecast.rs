@@ -15,7 +15,7 @@ pub struct Fill {
     pub at: Option<i64>,
 }
 
-/// The middle of what may come, and the ends of the middle 80 of 100.
+/// The middle of what may come, and the ends between which at least 80 of 100 lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Span {
     /// One of ten comes sooner.

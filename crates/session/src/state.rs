@@ -204,10 +204,17 @@ impl RunState {
         self.completed_items.iter().filter(|item| !before.contains(item)).cloned().collect()
     }
 
+    /// What stayed with the subagents of this run.
+    pub fn delegated_now(&self) -> Delegated {
+        let mut sum = Delegated::default();
+        self.context_history.iter().for_each(|entry| sum += entry.delegated);
+        sum
+    }
+
     /// What stayed with the subagents of this project's runs so far.
     pub fn delegated(&self) -> Delegated {
         let mut sum = self.delegated_before;
-        self.context_history.iter().for_each(|entry| sum += entry.delegated);
+        sum += self.delegated_now();
         sum
     }
 

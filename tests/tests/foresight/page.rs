@@ -34,13 +34,13 @@ fn tables() -> String {
         for kind in Kind::ALL {
             for samples in SAMPLES {
                 let found = nearness(kind, window, samples);
+                if found.number == 0 {
+                    continue;
+                }
                 let until = match samples.1 {
                     usize::MAX => format!("{} or more", samples.0),
                     end => format!("{} to {}", samples.0, end - 1),
                 };
-                if found.number == 0 {
-                    continue;
-                }
                 let (number, error, within) = (found.number, found.error(), found.coverage());
                 let words = kind.words();
                 let _ = writeln!(text, "| {name} | {words} | {until} | {number} | {error} % | {within} % |");
@@ -57,9 +57,7 @@ fn tables() -> String {
     for (window, name) in WINDOWS {
         for (looks_ahead, words) in [(false, "always, until L2"), (true, "if it will probably fit")] {
             let packed = packed(window, looks_ahead);
-            let all = (packed.between_items + packed.within_item).max(1);
-            let share = |part: usize| format!("{} % ({part})", (part * 100 + all / 2) / all);
-            let (between, within) = (share(packed.between_items), share(packed.within_item));
+            let [between, within] = shares(packed.between_items, packed.within_item);
             let _ = writeln!(text, "| {name} | {words} | {} | {between} | {within} |", packed.sessions);
         }
     }
@@ -74,13 +72,17 @@ fn tables() -> String {
         for (spread, how) in UNEVEN {
             for (ahead, words) in Ahead::ALL {
                 let stepped = stepped(window, spread, ahead);
-                let all = (stepped.at_a_commit + stepped.within_step).max(1);
-                let share = |part: usize| format!("{} % ({part})", (part * 100 + all / 2) / all);
-                let (at, within) = (share(stepped.at_a_commit), share(stepped.within_step));
+                let [at, within] = shares(stepped.at_a_commit, stepped.within_step);
                 let _ =
                     writeln!(text, "| {name} | {how} | {words} | {} | {at} | {within} |", stepped.sessions);
             }
         }
     }
     text + "\n"
+}
+
+/// Two parts of a whole, in percent and in number.
+fn shares(one: usize, other: usize) -> [String; 2] {
+    let all = (one + other).max(1);
+    [one, other].map(|part| format!("{} % ({part})", (part * 100 + all / 2) / all))
 }

@@ -1,8 +1,9 @@
 //! The table that `plimsoll context` prints, and `/ralph context` shows: Markdown that is also read easily in a
 //! terminal. A pure function.
 
+use flows::foresee::Foresight;
 use policy::pack::{Estimate, Source, estimate, fits, is_too_large};
-use session::forecast::{Forecast, Outlook};
+use session::forecast::Outlook;
 use session::level::{CeilingAction, Level, Marks};
 use session::size::Size;
 use session::text::{clip, counted, one_line, tokens};
@@ -19,10 +20,8 @@ pub(super) struct View<'a> {
     pub(super) age_seconds: Option<i64>,
     /// Where the levels begin; none while the window is unknown.
     pub(super) marks: Option<&'a Marks>,
-    /// When they will be reached; none while too little is known.
-    pub(super) forecast: Option<&'a Forecast>,
-    /// The session's last responses since its window was last emptied.
-    pub(super) responses: usize,
+    /// When they will be reached.
+    pub(super) foresight: &'a Foresight,
     /// Why the transcript could not be read.
     pub(super) trouble: Option<String>,
     /// The run that the session belongs to.
@@ -66,10 +65,11 @@ impl View<'_> {
 
     /// A row for each mark that is ahead, and one that says how far they can be trusted.
     fn ahead(&self, reading: &Reading, marks: &Marks) -> Vec<Row> {
-        let Some(forecast) = self.forecast else {
+        let Some(forecast) = &self.foresight.forecast else {
             let is_past =
                 [marks.l1, marks.l2, marks.ceiling.tokens].iter().all(|mark| reading.projected() >= *mark);
-            let words = format!("too little is known yet ({})", counted(self.responses, "response"));
+            let words =
+                format!("too little is known yet ({})", counted(self.foresight.responses, "response"));
             return if is_past { Vec::new() } else { vec![("Forecast", words)] };
         };
         let marks = [("To L1", &forecast.l1), ("To L2", &forecast.l2), ("To the ceiling", &forecast.ceiling)];

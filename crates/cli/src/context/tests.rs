@@ -1,6 +1,7 @@
 //! The table, state by state.
 
 use super::table::View;
+use flows::foresee::Foresight;
 use session::forecast::{Forecast, Outlook, Span};
 use session::level::{Ceiling, CeilingAction, Marks};
 use session::reading::{UsedSource, Window, WindowSource};
@@ -39,24 +40,20 @@ fn run(item: &str) -> RunState {
 }
 
 fn table(used: Option<u64>, l2: u64, run: Option<&RunState>) -> String {
-    foreseen(used, l2, run, (None, 1))
+    foreseen(used, l2, run, &TOO_LITTLE)
 }
 
-/// With a forecast, or the number of responses that are too few for one.
-fn foreseen(
-    used: Option<u64>,
-    l2: u64,
-    run: Option<&RunState>,
-    (forecast, responses): (Option<&Forecast>, usize),
-) -> String {
+/// One response is too few for a forecast.
+const TOO_LITTLE: Foresight = Foresight { forecast: None, responses: 1 };
+
+fn foreseen(used: Option<u64>, l2: u64, run: Option<&RunState>, foresight: &Foresight) -> String {
     let (reading, marks) = (used.map(reading), marks(l2));
     let view = View {
         session_id: "4f2a91bc",
         reading: reading.as_ref(),
         age_seconds: Some(3),
         marks: used.map(|_| &marks),
-        forecast,
-        responses,
+        foresight,
         trouble: None,
         run,
         lines: None,
@@ -92,7 +89,8 @@ fn each_mark_that_is_ahead_has_a_row_and_the_brackets_are_explained_once() {
     let far = Outlook { turns: span(84, 130, 200), minutes: Some(span(28, 43, 68)) };
     let near = Outlook { turns: span(9, 14, 22), minutes: None };
     let forecast = Forecast { samples: 120, l1: None, l2: Some(near), ceiling: Some(far) };
-    let text = foreseen(Some(720_000), 850_000, Some(&run("Parse dates")), (Some(&forecast), 121));
+    let foresight = Foresight { forecast: Some(forecast), responses: 121 };
+    let text = foreseen(Some(720_000), 850_000, Some(&run("Parse dates")), &foresight);
     let rows = "\
 | Forecast            | by 120 responses; the brackets hold 8 of 10 cases |
 | To L2               | 14 turns (9 to 22) |
@@ -105,7 +103,7 @@ fn each_mark_that_is_ahead_has_a_row_and_the_brackets_are_explained_once() {
 
 #[test]
 fn where_nothing_is_ahead_nothing_is_said_of_a_forecast() {
-    let text = foreseen(Some(980_000), 850_000, None, (None, 1));
+    let text = foreseen(Some(980_000), 850_000, None, &TOO_LITTLE);
     assert!(text.contains("| Current Context     | 98%") && !text.contains("Forecast"), "{text}");
 }
 

@@ -13,7 +13,6 @@ use crate::status::{is_at_work, living_client};
 use flows::capture::{self, Patience};
 use flows::measure::{Question, marks};
 use flows::turns;
-use session::delegated::Delegated;
 use session::{RunState, Status};
 use std::path::Path;
 use store::{Project, StoreError, TurnLog, clock, config, sessions};
@@ -79,7 +78,7 @@ fn bare(
         cost: cost(state),
         sittings: told.sittings,
         moments: told.moments,
-        filling: Filling { delegated: delegated(state), ..told.filling },
+        filling: Filling { delegated: state.delegated_now(), ..told.filling },
         lines,
         lines_left_out,
         items: Vec::new(),
@@ -115,13 +114,6 @@ impl Told {
         assign(&mut sittings, commits(project, state, cleaner));
         Ok(Told { sittings, moments, filling })
     }
-}
-
-/// What stayed with the subagents of this run, and of no other.
-fn delegated(state: &RunState) -> Delegated {
-    let mut sum = Delegated::default();
-    state.context_history.iter().for_each(|entry| sum += entry.delegated);
-    sum
 }
 
 fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {

@@ -19,14 +19,10 @@ pub(super) fn best_order(items: &[Planned], room: Room) -> Option<Order<'_>> {
     large_first.sort_by_key(|item| Reverse(item.estimate.tokens));
     let large_first = in_turn(large_first, waits_for_none)?;
     let packed = [packed(&waiting_put_behind, room)?, packed(&large_first, room)?];
-    let sessions = |order: &Order| -> u64 {
-        let most = |group: &Order| group.iter().map(|item| item.sessions).max().unwrap_or(1);
-        grouped(order, room).iter().map(most).sum()
-    };
     [waiting_put_behind, waited_for_put_before]
         .into_iter()
         .chain(packed)
-        .min_by_key(|order| (sessions(order), departures(order)))
+        .min_by_key(|order| (sessions(order, room), departures(order)))
 }
 
 /// The first that is free, again and again. None where some wait for each other.
@@ -61,6 +57,12 @@ pub(super) fn grouped<'a>(order: &[&'a Planned], room: Room) -> Vec<Order<'a>> {
         }
     }
     groups
+}
+
+/// How many sessions that takes: an item that fits none takes several.
+pub(super) fn sessions(order: &[&Planned], room: Room) -> u64 {
+    let most = |group: &Order| group.iter().map(|item| item.sessions).max().unwrap_or(1);
+    grouped(order, room).iter().map(most).sum()
 }
 
 /// What fits no session stays alone.

@@ -1,6 +1,6 @@
 //! The plan in tables, and its order beside all others.
 
-use super::order::waits_for_none;
+use super::order::{sessions, waits_for_none};
 use super::*;
 
 const ROOM: Room = Room { window: 1_000_000, base: 50_000, l2: 850_000 };
@@ -129,8 +129,7 @@ fn is_valid(order: &[&Planned]) -> bool {
 /// Of all orders in which nothing comes before what it waits for, the fewest sessions.
 fn fewest(items: &[Planned], begun: &mut Vec<&Planned>) -> Option<u64> {
     if begun.len() == items.len() {
-        let most = |group: &Order| group.iter().map(|item| item.sessions).max();
-        return Some(grouped(begun, ROOM).iter().filter_map(most).sum());
+        return Some(sessions(begun, ROOM));
     }
     let mut best = None;
     for place in 0..items.len() {
@@ -151,9 +150,6 @@ fn the_order_is_never_worse_than_the_users_and_nearly_always_the_best_there_is()
     let (mut all, mut optimal, mut circular) = (0, 0, 0);
     for _ in 0..400 {
         let items = some_list(&mut next);
-        let sessions = |order: &[&Planned]| -> u64 {
-            grouped(order, ROOM).iter().filter_map(|group| group.iter().map(|item| item.sessions).max()).sum()
-        };
         let users: Order = items.iter().collect();
         let Some(order) = best_order(&items, ROOM) else {
             assert!(!circles(&items).is_empty() && fewest(&items, &mut Vec::new()).is_none());
@@ -161,9 +157,9 @@ fn the_order_is_never_worse_than_the_users_and_nearly_always_the_best_there_is()
             continue;
         };
         assert!(is_valid(&order) && order.len() == items.len(), "{items:?}");
-        assert!(!is_valid(&users) || sessions(&order) <= sessions(&users), "{items:?}");
+        assert!(!is_valid(&users) || sessions(&order, ROOM) <= sessions(&users, ROOM), "{items:?}");
         all += 1;
-        optimal += usize::from(Some(sessions(&order)) == fewest(&items, &mut Vec::new()));
+        optimal += usize::from(Some(sessions(&order, ROOM)) == fewest(&items, &mut Vec::new()));
     }
     assert!(circular > 0 && optimal * 100 >= all * 95, "{optimal} of {all}, {circular} circular");
 }

@@ -1,7 +1,7 @@
 //! The load line and what the last responses say of its growth.
 
 use super::LoadView;
-use crate::forecast::{FEWEST, gains, until};
+use crate::forecast::{FEWEST, gains, middle, until};
 use session::forecast::{FARTHEST, Fill, Outlook};
 use session::level::Marks;
 
@@ -36,9 +36,7 @@ pub fn growths(fills: &[Fill]) -> Vec<u64> {
 
 /// The middle one, once there are enough to have one.
 pub fn median(growths: &[u64]) -> Option<u64> {
-    let mut sorted = growths.to_vec();
-    sorted.sort_unstable();
-    (sorted.len() >= FEWEST).then(|| sorted[sorted.len() / 2])
+    middle(growths.to_vec()).filter(|_| growths.len() >= FEWEST)
 }
 
 /// When a mark will be reached, from here.

@@ -149,7 +149,7 @@ fn items(page: &mut Page, report: &Report) {
 
 fn time(page: &mut Page, report: &Report) {
     let took = report.started.map(|started| (report.until() - started).num_seconds().max(0));
-    let worked = report.worked().map_or("not recorded".to_owned(), for_people);
+    let worked = report.worked().map_or(NOT_TOLD.to_owned(), for_people);
     let stood = match report.stood() {
         0 => String::new(),
         seconds => format!(" · {} paused", for_people(seconds)),
