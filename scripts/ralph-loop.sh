@@ -15,10 +15,10 @@ environment=$(plimsoll start "${options[@]}")
 eval "$environment"
 
 while true; do
-  # A session that fails is judged like any other.
-  cat PROMPT.md | claude -p "$@" || true
   verdict=0
-  plimsoll gate --wait < /dev/null || verdict=$?
+  # The result object tells the gate what the session cost and how it ended; the gate shows the session's answer.
+  # A session that fails is judged like any other: `|| true`, or pipefail would hide the verdict.
+  { claude -p --output-format json "$@" < PROMPT.md || true; } | plimsoll gate --wait || verdict=$?
   case $verdict in
     0) break ;;
     1) ;;

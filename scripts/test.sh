@@ -51,8 +51,36 @@ PLIMSOLL_BIN_DIR=$(scripts/build.sh)
 export PLIMSOLL_BIN_DIR
 echo "$PLIMSOLL_BIN_DIR"
 step "tests"
-# Each test with the client starts several processes: two at a time are enough for two cores.
 # With libjq the table of `plimsoll query` is held against both engines; the programs for users know nothing of it.
-# All failures are told, not only those of the first program that has some.
-cargo test --quiet --workspace --locked --no-fail-fast --features plimsoll/libjq -- --test-threads="${TEST_THREADS:-$(nproc)}"
+workspace=(--workspace --locked --features plimsoll/libjq)
+TEST_LOGS=$(mktemp -d)
+export TEST_LOGS
+trap 'rm -rf "$TEST_LOGS"' EXIT
+# Most tests wait for a client: programs run side by side. Each one's output is kept apart, and told where it failed.
+run_program() { # folder, tab, executable
+  local folder program name log begun=$SECONDS
+  IFS=$'\t' read -r folder program <<<"$1"
+  name=$(basename "${program%-*}")
+  log=$TEST_LOGS/$(basename "$program")
+  if (cd "$folder" && CARGO_MANIFEST_DIR=$folder "$program" --quiet --test-threads="${TEST_THREADS:-2}") >"$log" 2>&1; then
+    printf '  %4d s  %s\n' $((SECONDS - begun)) "$name"
+  else
+    printf '  %4d s  %s FAILED\n' $((SECONDS - begun)) "$name"
+    echo "$log" >>"$TEST_LOGS/failed"
+  fi
+}
+export -f run_program
+cargo test --quiet "${workspace[@]}" --no-run --message-format=json-render-diagnostics |
+  jq -r 'select(.profile.test and .executable) | [(.manifest_path | rtrimstr("/Cargo.toml")), .executable] | @tsv' |
+  sort -r >"$TEST_LOGS/programs"
+# shellcheck disable=SC2016  # the shell that runs a program reads its word
+xargs -P "${TEST_PROGRAMS:-$(nproc)}" -d '\n' -n 1 bash -c 'run_program "$1"' _ <"$TEST_LOGS/programs"
+cargo test --quiet "${workspace[@]}" --doc
+if [ -e "$TEST_LOGS/failed" ]; then
+  while read -r log; do
+    printf '\n== failed: %s\n' "$(basename "${log%-*}")"
+    cat "$log"
+  done <"$TEST_LOGS/failed"
+  exit 1
+fi
 step "all checks passed"

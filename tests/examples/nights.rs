@@ -2,6 +2,7 @@
 //! there: `cargo run -p plimsoll-tests --example nights -- FIRST LAST [WAY]` (`scripts/nights.sh`). With a way, that one
 //! alone is played again.
 
+use plimsoll_tests::handover::{section_of, with_section};
 use plimsoll_tests::night::{Outcome, Way, page, play};
 use std::fs;
 use std::path::Path;
@@ -33,7 +34,12 @@ fn main() {
     let compared: Vec<u64> = (1..=most).filter(in_every_way).collect();
     outcomes.retain(|outcome| compared.contains(&outcome.seed));
     let path = testkit::workspace_root().join("docs/nights.md");
-    fs::write(path, page(&outcomes, compared.len() as u64)).expect("docs/ is writable");
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    let mut text = page(&outcomes, compared.len() as u64);
+    if let Some(harder) = section_of(&before) {
+        text = with_section(&text, harder);
+    }
+    fs::write(path, text).expect("docs/ is writable");
 }
 
 fn read(kept: &Path) -> Vec<Outcome> {

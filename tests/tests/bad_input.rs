@@ -102,7 +102,7 @@ fn furnished() -> World {
     check("plimsoll-session-start", &feed(&world, "plimsoll-session-start", start), 0, "furnishing");
     let state =
         json!({ "run_id": RUN, "session_id": SESSION, "status": "running", "iteration": 1, "theirs": [1] });
-    world.write(".claude/ralph-state.json", &state.to_string());
+    world.put_run(&state);
     world.write(".claude/plimsoll/windows.json", r#"{"claude-opus-5-5": 1000000}"#);
     world.write(".claude/plimsoll.json", r#"{"grace_batches": 4}"#);
     world.write("PROMPT.md", "The task.\n");
@@ -387,6 +387,8 @@ fn a_corrupt_state_is_named_and_never_overwritten() {
         for (program, event) in HOOKS {
             let world = furnished();
             transcript(&world, 870_000);
+            // With the ledger it is mended.
+            std::fs::remove_dir_all(world.runs()).unwrap();
             world.write(".claude/ralph-state.json", corrupt);
             let input = payload(&world, event).to_string();
             let project = world.project().display().to_string();

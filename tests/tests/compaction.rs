@@ -34,7 +34,8 @@ fn run(world: &World, model: &str) -> Finished {
 
 /// What is remembered of the session that works for the run at this moment.
 fn record_now(project: &Path) -> SessionRecord {
-    let project = Project::at(project);
+    let runs = project.parent().expect("a world").join("home/.local/state/plimsoll/runs");
+    let project = Project::at(project).with_runs_in(&runs);
     let state = state_file::load(&project, None).expect("the state parses").expect("there is a run");
     sessions::load(&project, &state.session_id.expect("a session"))
 }

@@ -118,7 +118,7 @@ fn an_item_that_vanished_from_the_plan_is_not_done() {
     assert_eq!(model.main_requests().len(), 4);
 }
 
-/// The last words of one session each; all items are ticked, so that only the form of the promise is wrong.
+/// The last words of one session each; one item is open until the last, so that the run is asked on.
 fn last_words(turn: &Turn<'_>) -> Step {
     let promise = &turn.promise;
     let path = "promise.txt";
@@ -135,21 +135,36 @@ fn last_words(turn: &Turn<'_>) -> Step {
         (6, _) => Step::text("All done.\n\n<promise>COMPLETE</promise>"),
         (7, _) => Step::text(format!("> {promise}")),
         (8, _) => Step::text(format!("The line is {promise}")),
+        (_, 0) => Step::bash(tick("Item four")),
         _ => Step::text(format!("All done.\n\n{promise}  \n\n")),
     }
 }
 
 #[test]
 fn only_the_exact_last_line_of_the_last_message_is_a_promise() {
-    let mut world = world(ONE);
+    let mut world = world("# Plan\n\n- [ ] Item three\n- [ ] Item four\n");
     // Most of these sessions do nothing but speak: that is what is tested.
-    world.write(".claude/plimsoll.json", r#"{"breaker": {"no_progress": 0}}"#);
+    world.write_user_settings(&json!({"breaker": {"no_progress": 0, "refused": 0}}));
     let model = start(&mut world, |turn| last_words(turn).delay(LIFELIKE));
     let finished = run(&world, &["--max-iterations", "10"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let verdicts = markers(&journal(&world));
-    assert_eq!(verdicts[..8], ["RALPH_CONTINUE|next|0 open items"; 8], "{verdicts:?}");
-    assert_eq!(verdicts[8..], ["RALPH_STOP|completed|1 item"], "{verdicts:?}");
+    let open = "1 item is open in fix_plan.md: \"Item four\"";
+    for (session, verdict) in verdicts[..8].iter().enumerate() {
+        match session + 1 {
+            // What a file or a command said is not the session's word.
+            3 | 4 => assert!(
+                verdict.starts_with("RALPH_CONTINUE|") && !verdict.contains("refused"),
+                "{verdicts:?}"
+            ),
+            _ => {
+                let is_near_miss =
+                    verdict.starts_with("RALPH_CONTINUE|refused|the promise line did not count: ");
+                assert!(is_near_miss && verdict.ends_with(open), "{verdict}");
+            }
+        }
+    }
+    assert_eq!(verdicts[8..], ["RALPH_STOP|completed|2 items"], "{verdicts:?}");
     let requests = model.main_requests();
     let shown = |request: &Request| {
         request.tool_results().iter().any(|(_, text)| text.contains("<promise>COMPLETE "))

@@ -39,7 +39,8 @@ impl Scene {
                 },
                 ..RunState::default()
             };
-            store::state_file::create(&Project::at(&world.project()), &state).unwrap();
+            let project = Project::at(&world.project()).with_runs_in(&world.runs());
+            store::state_file::create(&project, &state).unwrap();
         }
         Scene { world, in_run }
     }
@@ -84,7 +85,8 @@ impl Scene {
 
     fn handoffs(&self) -> Vec<PathBuf> {
         let folder = std::fs::read_dir(self.world.path(".claude/handoffs"));
-        folder.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+        let paths = folder.into_iter().flatten().flatten().map(|entry| entry.path());
+        paths.filter(|path| path.extension().is_some_and(|end| end == "md")).collect()
     }
 
     /// Drafts of files that were never put in place.

@@ -3,7 +3,7 @@
 //!
 //! - `sh`: a shell runs it, and it succeeds; `sh by FILE`: a test elsewhere does;
 //! - `console`: what stands behind each `$ ` is run, and what stands below is what comes out; `…` is any text;
-//! - `json FILE`: goes into that file of the project; settings of ours must be taken without a word;
+//! - `json FILE`: goes into that file of the project, or of the home (`~/`); settings of ours must be taken without a word;
 //! - `text`: for the eye alone.
 
 use plimsoll_tests::start;
@@ -101,7 +101,12 @@ fn tell(pages: &[&str]) {
             }
             ("console", "") => console(&world, &block),
             ("json", file) => {
-                world.write(file, &block.text);
+                // The user's own files lie in the home.
+                let path = match file.strip_prefix("~/") {
+                    Some(below) => world.home().join(below),
+                    None => world.path(file),
+                };
+                world.write(path, &block.text);
                 let finished = world.plimsoll(&["context"]).run().expect_success();
                 assert_eq!(finished.stderr, "", "{place}");
             }

@@ -328,7 +328,7 @@ fn the_window_is_told_with_its_sources_and_a_level_out_of_reach_is_noted() {
             .contains("in sessions, by the env of ~/.claude/settings.json")
     );
     let finding = visit.finding("window.out_of_reach");
-    assert!(finding["what"].as_str().unwrap().contains("the client acts at 82%"), "{finding}");
+    assert!(finding["what"].as_str().unwrap().contains("the client acts at 83%"), "{finding}");
     let page = world.plimsoll(&["doctor"]).run().expect_success().stdout;
     assert!(page.contains("not used: 200k (table of models)"), "{page}");
 }

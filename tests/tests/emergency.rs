@@ -121,9 +121,9 @@ fn a_model_that_ignores_the_request_to_wrap_up_is_ended_after_the_grace() {
     assert_eq!(ended[0]["reason"], "5 batches of tools after the checkpoint");
     assert_eq!(result_of(&world, 2)["terminal_reason"], "hook_stopped");
     assert!(
-        world.read("progress.txt").contains("Ended by Plimsoll: 5 batches"),
+        world.read(".claude/plimsoll/progress.txt").contains("Ended by Plimsoll: 5 batches"),
         "{}",
-        world.read("progress.txt")
+        world.read(".claude/plimsoll/progress.txt")
     );
     let codes: Vec<i64> = hook_runs(&world, &session_of(&journal, 2), "PostToolBatch")
         .iter()

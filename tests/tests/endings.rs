@@ -354,6 +354,58 @@ fn a_silent_client_is_ended_with_the_tools_it_leaves_behind_and_nobody_else_is()
 }
 
 #[test]
+fn a_tool_that_is_silent_longer_than_the_idle_timeout_gets_its_work_done() {
+    let (world, _model) = odd_as(|turn| match turn.step {
+        0 => Step::bash(format!("sleep 14; echo 'Item three' >> work.txt && {}", tick("Item three"))),
+        _ => honest(turn),
+    });
+    let finished = run(&world, &["--idle-timeout", "9s"], &OPUS);
+    assert_eq!(finished.code, Some(0), "{finished:#?}");
+    assert_eq!(told(&world), ["1 completed: - → RALPH_STOP|completed|1 item"], "{finished:#?}");
+    assert!(events(&journal(&world), "client_ended").is_empty(), "{finished:#?}");
+}
+
+#[test]
+fn a_tool_of_a_subagent_is_no_idleness_either() {
+    let (world, _model) = odd_as(|turn| {
+        let is_subagent = turn.request.first_text().contains("Wait for the build.");
+        match turn.step {
+            0 if is_subagent => Step::bash("sleep 14; echo built > built.txt"),
+            1 if is_subagent => Step::text("It is built."),
+            0 => Step::default().tool(
+                "Agent",
+                json!({
+                    "description": "wait", "prompt": "Wait for the build.", "subagent_type": "general-purpose",
+                    "run_in_background": false
+                }),
+            ),
+            1 => Step::bash(format!("cat built.txt >> work.txt && {}", tick("Item three"))),
+            _ => honest(turn),
+        }
+    });
+    let finished = run(&world, &["--idle-timeout", "9s"], &OPUS);
+    assert_eq!(finished.code, Some(0), "{finished:#?}");
+    assert_eq!(world.read("work.txt"), "built\n");
+}
+
+#[test]
+fn a_tool_that_is_silent_longer_than_its_own_timeout_is_ended_and_named() {
+    let mut first = true;
+    let (world, model) = odd_as(move |turn| match turn.step {
+        0 if std::mem::take(&mut first) => Step::bash(format!("{CHANGE}; sleep 600.4")),
+        _ => honest(turn),
+    });
+    let finished = begin(&world, &["--idle-timeout", "60s", "--tool-timeout", "6s"], &OPUS).wait(LIMIT);
+    let why =
+        format!("no output for 6 s while a tool was running (--tool-timeout): Bash: {CHANGE}; sleep 600.4");
+    assert_goes_on(&world, &model, &finished, &format!("1 silent: {why} → RALPH_CONTINUE|checkpoint"));
+    let journal = journal(&world);
+    let ended = events(&journal, "client_ended");
+    assert_eq!((ended.len(), &ended[0]["reason"]), (1, &json!(why)));
+    assert_eq!(started_in(&world, &first_session(&world)), [""; 0], "nothing of the session is left");
+}
+
+#[test]
 fn a_silent_client_that_will_not_end_is_killed() {
     let (world, model) = behind("trap '' TERM INT; begin; while :; do sleep 1; done");
     let finished = begin_behind(&world, &["--idle-timeout", "4s"]).wait(LIMIT);

@@ -104,7 +104,7 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
         .arg("claude-sonnet-4-6")
         .arg("--allowedTools")
         .arg("Bash")
-        .timeout(Duration::from_secs(240))
+        .timeout(Duration::from_secs(400))
         .run();
     let journal = journal(&world);
     let verdicts = markers(&journal);

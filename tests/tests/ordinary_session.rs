@@ -37,6 +37,7 @@ fn handoffs(world: &World) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<String> =
         entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| name.ends_with(".md"));
     names.sort();
     names
 }

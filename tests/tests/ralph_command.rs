@@ -57,7 +57,7 @@ fn a_headless_session_answers_with_the_table_of_its_run() {
         "## Ralph Context Status",
         "| Current Context     | 67% (668k of 1M tokens) |",
         "| Level               | L0 (Normal) |",
-        "| Estimated Remaining | ~182k tokens to the checkpoint, ",
+        "| Estimated Remaining | ~177k tokens to the checkpoint, ",
         "| Forecast            | too little is known yet (",
         "| Current Item        | \"Implement OAuth callback (medium)\" |",
         "| Item Complexity     | Medium (est. 40% of the window) |",
@@ -101,4 +101,46 @@ fn on_a_screen_the_table_is_a_table() {
         assert!(screen.contains(words), "{words}\n{screen}");
     }
     terminal.close();
+}
+
+/// `/ralph start` prepares nothing in the session: it leads to one command, and that works as it is printed.
+#[test]
+fn start_in_a_session_leads_to_the_one_command_that_works_in_a_terminal() {
+    let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
+    world.plimsoll(&["init"]).run().expect_success();
+    let command = "plimsoll start --objective 'Do the plan.'";
+    let model = ScriptedModel::start(move |request: &Request| match request.tool_results().first() {
+        None => Step::bash(command),
+        Some((_, printed)) => Step::text(printed.as_str()),
+    });
+    world.use_model(&model);
+    let result = ask(&world, "/ralph start Do the plan.");
+    let told = model.main_requests()[0].last_text();
+    assert!(told.contains("plimsoll start --objective 'the objective'"), "{told}");
+    let shown = result["result"].as_str().unwrap_or_default();
+    assert!(shown.contains("nothing was started"), "{shown}");
+    for file in [".claude/ralph-state.json", "PROMPT.md"] {
+        assert!(!world.exists(file), "{file} is prepared for nobody");
+    }
+    let printed = shown.lines().find(|line| line.starts_with("cd ")).expect(shown);
+
+    let _model = plimsoll_tests::start(&mut world, plimsoll_tests::honest);
+    let elsewhere = world.home();
+    let run = world.command("sh", &["-c", printed]).cwd(elsewhere).timeout(Duration::from_secs(120)).run();
+    assert_eq!(run.code, Some(0), "{printed}\n{run:?}");
+    assert_eq!(world.json(".claude/ralph-state.json")["objective"], "Do the plan.");
+    assert_eq!(world.json(".claude/ralph-state.json")["status"], "completed");
+}
+
+/// What would stand in the way of the run is said at once, not by the command that the user is given.
+#[test]
+fn start_in_a_session_says_what_is_in_the_way() {
+    let world = plimsoll_tests::world("1. Item one\n");
+    let inside = |arguments: &[&str]| world.plimsoll(arguments).env("CLAUDE_CODE_SESSION_ID", "s1").run();
+    let refused = inside(&["start", "--objective", "Do it."]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("plimsoll plan --fix"), "{refused:?}");
+    world.write("fix_plan.md", "- [ ] Item one\n");
+    let no_task = inside(&["start"]);
+    assert!(no_task.code == Some(1) && no_task.stderr.contains("there is no task"), "{no_task:?}");
 }

@@ -31,7 +31,7 @@ fn three_items_take_three_sessions_and_end_with_the_promise() {
             "RALPH_STOP|completed|3 items"
         ]
     );
-    let progress = world.read("progress.txt");
+    let progress = world.read(".claude/plimsoll/progress.txt");
     assert_eq!(progress.matches("Iteration ").count(), 3, "{progress}");
     assert!(progress.contains("ticked \"Item two\""), "{progress}");
     assert_eq!(model.main_requests().len(), 6);

@@ -80,7 +80,7 @@ fn two_projects_run_at_the_same_time_with_one_home() {
 
 /// Everything in the project that tells where the run stands.
 fn run_files(world: &World) -> Vec<String> {
-    [".claude/ralph-state.json", "PROMPT.md", "fix_plan.md", "progress.txt"]
+    [".claude/ralph-state.json", "PROMPT.md", "fix_plan.md", ".claude/plimsoll/progress.txt"]
         .map(|file| world.read(file))
         .into()
 }
@@ -162,9 +162,9 @@ const NESTED: &str = "NESTED: help a little";
 fn nested_command(number: usize) -> Step {
     let state = ".claude/ralph-state.json";
     Step::bash(format!(
-        "test -n \"$PLIMSOLL_RUN_ID\" && cp {state} before-{number}.json && cp progress.txt before-{number}.txt; \
+        "test -n \"$PLIMSOLL_RUN_ID\" && cp {state} before-{number}.json && cp .claude/plimsoll/progress.txt before-{number}.txt; \
          claude -p '{NESTED} ({number})' --model opus --allowedTools Bash < /dev/null > nested-{number}.out 2>&1; \
-         echo \"exit $?\" >> nested-{number}.out; cp {state} after-{number}.json; cp progress.txt after-{number}.txt"
+         echo \"exit $?\" >> nested-{number}.out; cp {state} after-{number}.json; cp .claude/plimsoll/progress.txt after-{number}.txt"
     ))
     .usage(30_000)
 }

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 use session::Settings;
+use session::settings::authority::{self, May};
 use testkit::workspace_root;
 
 fn schema() -> Value {
@@ -12,7 +13,8 @@ fn schema() -> Value {
 }
 
 fn check(schema: &Map<String, Value>, defaults: &Map<String, Value>) {
-    let known: Vec<&String> = schema.keys().filter(|key| *key != "$schema").collect();
+    // Written into no file of ours, and so not among the defaults.
+    let known: Vec<&String> = schema.keys().filter(|key| *key != "$schema" && *key != "projects").collect();
     let ours: Vec<&String> = defaults.keys().collect();
     assert_eq!(known, ours);
     for (key, default) in defaults {
@@ -46,7 +48,11 @@ fn rows(properties: &Map<String, Value>, before: &str, page: &mut String) {
             (_, Some(_)) | (Value::Null, None) => String::new(),
             (value, None) => format!("`{value}`"),
         };
-        page.push_str(&format!("| `{name}` | {} | {default} | {description} |\n", kind(setting)));
+        let of_project = authority::may(&name).map(words).unwrap_or_default();
+        page.push_str(&format!(
+            "| `{name}` | {} | {default} | {of_project} | {description} |\n",
+            kind(setting)
+        ));
         if let Some(inner) = inner {
             rows(inner, &format!("{name}."), page);
         }
@@ -54,6 +60,37 @@ fn rows(properties: &Map<String, Value>, before: &str, page: &mut String) {
             rows(inner, &format!("{name}.NAME."), page);
         }
     }
+}
+
+/// What a project's file may do with a key.
+fn words(may: May) -> &'static str {
+    match may {
+        May::Prefer => "prefer",
+        May::Lower | May::LowerNotZero => "lower",
+        May::Raise => "raise",
+        May::Nothing => "nothing",
+    }
+}
+
+/// Every setting, by the name that the page has for it.
+fn names(properties: &Map<String, Value>, before: &str, found: &mut Vec<String>) {
+    for (name, setting) in properties {
+        let name = format!("{before}{name}");
+        let each = setting["additionalProperties"]["properties"].as_object();
+        match (setting["properties"].as_object(), each) {
+            (Some(inner), _) => names(inner, &format!("{name}."), found),
+            (None, Some(inner)) => names(inner, &format!("{name}.NAME."), found),
+            (None, None) => found.push(name),
+        }
+    }
+}
+
+#[test]
+fn of_every_setting_it_is_said_what_a_project_may_do_with_it() {
+    let mut all = Vec::new();
+    names(schema()["properties"].as_object().expect("properties"), "", &mut all);
+    let table: Vec<String> = authority::TABLE.iter().map(|(key, _)| (*key).to_owned()).collect();
+    assert_eq!(all, table);
 }
 
 fn kind(setting: &Value) -> String {
@@ -80,8 +117,13 @@ fn the_page_about_the_settings_is_what_the_schema_says() {
     );
     page.push_str(schema["description"].as_str().expect("words"));
     page.push_str(
-        "\nA file with a fault is named by every command and in the status line, and until it is mended the defaults hold. \
-         `plimsoll doctor` says which settings are in force.\n\n| setting | type | default | what it is |\n| --- | --- | --- | --- |\n",
+        "\nA file with a fault is named by every command and in the status line, and until it is mended nothing of it holds. \
+         `plimsoll doctor` says which settings are in force, and names each key of a project's file that is ignored.\n\n\
+         The fourth column says what a project's file may do with a key: **prefer** (its value holds), **lower** or **raise** (its \
+         value holds where it is stricter than yours, or than the default where you say nothing; 0 of a limit means that there \
+         is none, and a project cannot say that), or **nothing** (ignored: say it in your own file, for one project below \
+         `projects`):\n\n```json ~/.config/plimsoll/settings.json\n{ \"projects\": { \"~/work/dates\": { \"linear\": { \"issue\": \"ENG-123\" } } } }\n```\n\n\
+         | setting | type | default | a project may | what it is |\n| --- | --- | --- | --- | --- |\n",
     );
     rows(schema["properties"].as_object().expect("properties"), "", &mut page);
     let path = workspace_root().join("docs/settings.md");

@@ -46,6 +46,199 @@ fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {
     assert_eq!(markers(&journal(&world)).len(), 4);
 }
 
+fn bash(world: &World, script: &str) -> Finished {
+    world.command("bash", &["-c", script]).timeout(Duration::from_secs(90)).run()
+}
+
+/// The loop of `plimsoll gate --help`, with arguments for `start` and for the client.
+fn piped_loop(world: &World, options: &str, client: &str) -> Finished {
+    let script = format!(
+        r#"eval "$(plimsoll start --objective 'Do the plan.' {options})"
+        while true; do
+          claude -p --model opus --allowedTools Bash {client} < PROMPT.md | plimsoll gate --wait
+          [ $? -eq 1 ] || break
+        done"#
+    );
+    bash(world, &script)
+}
+
+#[test]
+fn a_result_that_comes_through_a_pipe_at_the_end_of_a_long_session_is_waited_for() {
+    let mut world = world(ITEMS);
+    // Each session takes longer than a pipe was once given.
+    let model = start(&mut world, |turn| honest(turn).delay(Duration::from_millis(700)));
+    world.plimsoll(&["init"]).run().expect_success();
+    let finished = piped_loop(&world, "", "--output-format json");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(
+        finished.stdout.lines().collect::<Vec<_>>(),
+        [
+            "RALPH_CONTINUE|next|2 open items",
+            "RALPH_CONTINUE|next|1 open item",
+            "RALPH_STOP|completed|3 items"
+        ],
+        "{finished:?}"
+    );
+    // The answer that the pipe has swallowed.
+    for words in ["Item one is done.", "Item two is done.", "All done."] {
+        assert!(finished.stderr.contains(words), "{words}: {}", finished.stderr);
+    }
+    assert_eq!(model.main_requests().len(), 6);
+    let journal = journal(&world);
+    let verdicts = events(&journal, "verdict");
+    let cost = |verdict: &&serde_json::Value| verdict["cost_usd"].as_f64().expect("a cost");
+    let costs: Vec<f64> = verdicts.iter().map(cost).collect();
+    assert!(costs[0] > 0.0 && costs[1] > costs[0] && costs[2] > costs[1], "{costs:?}");
+}
+
+#[test]
+fn the_result_is_found_in_a_stream_too() {
+    let mut world = world("- [ ] Item three\n");
+    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    world.plimsoll(&["init"]).run().expect_success();
+    let finished = piped_loop(&world, "", "--output-format stream-json --verbose");
+    assert!(finished.stdout.contains("RALPH_STOP|completed|1 item"), "{finished:?}");
+    let cost = world.json(".claude/ralph-state.json")["cost_usd"].as_f64();
+    assert!(cost > Some(0.0), "{cost:?}");
+}
+
+/// What a session writes down when it begins, by its hook.
+const BEGIN: &str = r#"printf '{"hook_event_name":"SessionStart","source":"startup","session_id":"s1","cwd":"%s"}' "$PWD" |
+    CLAUDE_PROJECT_DIR=$PWD plimsoll-session-start > /dev/null"#;
+const STOP: &str = r#"printf '{"hook_event_name":"Stop","session_id":"s1","cwd":"%s","last_assistant_message":"Enough."}' "$PWD" |
+    CLAUDE_PROJECT_DIR=$PWD plimsoll-stop-gate > /dev/null"#;
+const END: &str = r#"printf '{"hook_event_name":"SessionEnd","reason":"other","session_id":"s1","cwd":"%s"}' "$PWD" |
+    CLAUDE_PROJECT_DIR=$PWD plimsoll-session-end > /dev/null"#;
+
+fn started(script: &str) -> String {
+    format!("eval \"$(plimsoll start --objective 'Do the plan.')\"\n{script}")
+}
+
+#[test]
+fn a_writer_that_is_slow_is_read_to_its_end_while_its_session_works() {
+    let world = world(ITEMS);
+    let script = started(&format!(
+        r#"{{
+            sleep 1; {BEGIN}
+            sleep 3; printf '{{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed",'
+            sleep 2; printf '"session_id":"s1","result":"Slow and steady.","total_cost_usd":0.25,'
+            sleep 1; {END}
+            sleep 1; echo '"modelUsage":{{}}}}'
+        }} | plimsoll gate"#
+    ));
+    let finished = bash(&world, &script);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert_eq!(finished.stdout, "RALPH_CONTINUE|next|3 open items\n", "{finished:?}");
+    assert!(finished.stderr.contains("Slow and steady."), "{finished:?}");
+    assert_eq!(world.json(".claude/ralph-state.json")["cost_usd"], 0.25);
+}
+
+#[test]
+fn an_open_pipe_on_which_nobody_writes_hangs_no_gate() {
+    // As under cron, where standard input may be anybody's.
+    let without_a_run = World::new();
+    let finished = bash(&without_a_run, "plimsoll gate < <(sleep 60)");
+    assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
+    assert!(finished.elapsed < Duration::from_secs(5), "{:?}", finished.elapsed);
+
+    let world = world(ITEMS);
+    let script = started(&format!("{BEGIN}\n{STOP}\n{END}\nplimsoll gate < <(sleep 60)"));
+    let finished = bash(&world, &script);
+    assert_eq!(
+        (finished.code, finished.stdout.as_str()),
+        (Some(1), "RALPH_CONTINUE|next|3 open items\n"),
+        "{finished:?}"
+    );
+    assert!(finished.elapsed < Duration::from_secs(20), "{:?}", finished.elapsed);
+}
+
+#[test]
+fn a_session_that_ends_without_writing_is_judged_by_its_record_though_the_pipe_stays_open() {
+    let world = world(ITEMS);
+    let script = started(&format!("plimsoll gate < <({BEGIN}; sleep 3; {STOP}; {END}; sleep 60)"));
+    let finished = bash(&world, &script);
+    assert_eq!(finished.stdout, "RALPH_CONTINUE|next|3 open items\n", "{finished:?}");
+    let elapsed = finished.elapsed;
+    assert!(elapsed > Duration::from_secs(3) && elapsed < Duration::from_secs(30), "{elapsed:?}");
+}
+
+#[test]
+fn a_hooks_event_on_standard_input_is_answered_at_once_also_in_an_open_run() {
+    let world = world(ITEMS);
+    let script = started(&format!(
+        r#"{BEGIN}
+        printf '{{"hook_event_name":"Stop","session_id":"s1","cwd":"%s","last_assistant_message":"Enough."}}' "$PWD" |
+            CLAUDE_PROJECT_DIR=$PWD plimsoll gate"#
+    ));
+    let finished = bash(&world, &script);
+    assert_eq!(
+        (finished.code, finished.stdout.as_str()),
+        (Some(1), "RALPH_CONTINUE|next|3 open items\n"),
+        "{finished:?}"
+    );
+    assert_eq!(
+        world.json(".claude/ralph-state.json")["iteration_record"]["phase"],
+        "spawned",
+        "it is not judged finally"
+    );
+}
+
+#[test]
+fn the_bounds_of_cost_and_tokens_end_the_script_loop() {
+    for (bound, marker) in
+        [(["--max-cost", "0.01"], "RALPH_STOP|budget|$"), (["--max-tokens", "20k"], "RALPH_STOP|budget|")]
+    {
+        let mut world = world(ITEMS);
+        let model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+        world.plimsoll(&["init"]).run().expect_success();
+        let finished = ralph_loop(&world, &[&["--objective", "Do the plan."], &bound[..]].concat());
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let stop = finished.stdout.lines().find(|line| line.starts_with("RALPH_")).expect("a verdict");
+        assert!(stop.starts_with(marker), "{finished:?}");
+        assert!(finished.stderr.contains("Item one is done."), "the answer is shown: {finished:?}");
+        assert_eq!(model.main_requests().len(), 2, "one session: {finished:?}");
+        let told = "plimsoll: --max-cost is measured only when the result object is piped to plimsoll gate: claude -p --output-format json";
+        assert_eq!(finished.stderr.contains(told), bound[0] == "--max-cost", "{}", finished.stderr);
+        assert!(!finished.stderr.contains("is unknown"), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn without_a_result_tokens_come_from_the_transcript_and_the_unknown_cost_is_said() {
+    let mut world = world(ITEMS);
+    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    world.plimsoll(&["init"]).run().expect_success();
+    // The loop's own arguments win: with text there is no result object.
+    let script = workspace_root().join("scripts/ralph-loop.sh");
+    let finished = world
+        .command(
+            "bash",
+            &[script.to_str().expect("a plain path"), "--objective", "Do the plan.", "--max-tokens", "100k"],
+        )
+        .arg("--max-cost")
+        .arg("5")
+        .arg("--")
+        .arg("--model")
+        .arg("opus")
+        .arg("--allowedTools")
+        .arg("Bash")
+        .arg("--output-format")
+        .arg("text")
+        .timeout(Duration::from_secs(90))
+        .run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let verdicts = markers(&journal(&world));
+    // Two sessions of two responses with 30k and 31k tokens.
+    assert_eq!(verdicts.len(), 2, "{verdicts:?}");
+    assert!(verdicts[1].starts_with("RALPH_STOP|budget|122"), "{verdicts:?}");
+    assert!(finished.stderr.contains("the cost of this session is unknown"), "{}", finished.stderr);
+    let journal = journal(&world);
+    assert!(
+        events(&journal, "verdict").iter().all(|verdict| verdict["cost_unknown"] == true),
+        "{journal:#?}"
+    );
+}
+
 #[test]
 fn a_loop_without_hooks_stops_and_says_why() {
     let mut world = world(ITEMS);

@@ -6,7 +6,7 @@ use testkit::world::World;
 /// A title, a colour, a cleared screen, a bell, and letters that run the other way.
 const HOSTILE: &str = "a\u{1b}]0;owned\u{7}b\u{1b}[31mc\u{1b}[2Jd\u{202e}e\u{9b}31mf\rg";
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 18] = [
     &["status"],
     &["log"],
     &["explain"],
@@ -17,7 +17,8 @@ const COMMANDS: [&[&str]; 17] = [
     &["context"],
     &["turns"],
     &["turns", "list", "--all-streams"],
-    &["turns", "show", "2"],
+    &["turns", "show", "1"],
+    &["turns", "show", "record:1"],
     &["turns", "grep", "owned"],
     &["turns", "stats"],
     &["turns", "verify"],
@@ -75,6 +76,6 @@ fn no_command_hands_foreign_control_characters_to_the_terminal() {
             assert!(!steers(printed), "{command:?}, {name}: {printed:?}");
         }
     }
-    let shown = world.plimsoll(&["turns", "show", "2"]).run().stdout;
+    let shown = world.plimsoll(&["turns", "show", "1"]).run().stdout;
     assert!(shown.contains("owned"), "the words themselves are there: {shown}");
 }

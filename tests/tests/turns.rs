@@ -146,8 +146,10 @@ fn show_tells_one_turn_and_what_the_model_was_told_before_it() {
     assert!(ask(&world, &["show", "parallel:1", "--saw"]).stdout.contains("── prompt\ndo it"));
     let usage = ask(&world, &["show", "parallel:1", "--usage"]).expect_success().json();
     assert_eq!(usage["output_tokens"], 50);
-    let by_record = ask(&world, &["show", "11", "--session", "parallel"]).expect_success().stdout;
-    assert_eq!(by_record, shown);
+    for name in ["1", "record:11"] {
+        let by_number = ask(&world, &["show", name, "--session", "parallel"]).expect_success().stdout;
+        assert_eq!(by_number, shown, "{name}");
+    }
     let linked = ask(&world, &["show", "subagent:1"]).expect_success().stdout;
     assert!(linked.contains("subagent a60bf2aa187041951"), "{linked}");
     let missing = ask(&world, &["show", "parallel:9"]);

@@ -169,6 +169,51 @@ fn no_source_file_panics_on_purpose_or_silences_a_lint() {
 }
 
 #[test]
+fn only_the_door_opens_files() {
+    const OPENING: [&str; 12] = [
+        "File::open(",
+        "File::create(",
+        "OpenOptions",
+        "fs::read(",
+        "fs::read_to_string(",
+        "fs::write(",
+        "fs::copy(",
+        "fs::rename(",
+        "fs::hard_link(",
+        "openat(",
+        "openat2(",
+        "fs::open(",
+    ];
+    // The door itself; the MCP server's own, which uses the same walk; `/proc`; git's index, which only its lock guards.
+    const MAY: [&str; 6] = [
+        "store/src/door.rs",
+        "store/src/door/roots.rs",
+        "store/src/door/spot.rs",
+        "store/src/door/walk.rs",
+        "store/src/confined.rs",
+        "launcher/src/process.rs",
+    ];
+    const INDEX: &str = "launcher/src/wip.rs";
+    let crates = workspace_root().join("crates");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&crates).unwrap().flatten() {
+        if entry.file_name() != "testkit" {
+            sources(&entry.path().join("src"), &mut files);
+        }
+    }
+    let mut found = BTreeSet::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let ours = text.split("#[cfg(test)]").next().unwrap_or_default();
+        if OPENING.iter().any(|word| ours.contains(word)) {
+            found.insert(path.strip_prefix(&crates).unwrap().display().to_string());
+        }
+    }
+    let may: BTreeSet<String> = MAY.iter().chain([&INDEX]).map(|path| (*path).to_owned()).collect();
+    assert_eq!(found, may);
+}
+
+#[test]
 fn the_installer_knows_every_hook_program() {
     let folder = workspace_root().join("crates/hooks/src/bin");
     let programs: BTreeSet<String> = std::fs::read_dir(folder)
@@ -179,4 +224,25 @@ fn the_installer_knows_every_hook_program() {
         protocol::settings::PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
     let unknown: Vec<_> = programs.difference(&installed).collect();
     assert!(unknown.is_empty() && programs.len() >= 6, "{unknown:?} of {programs:?}");
+}
+
+#[test]
+fn every_git_is_made_in_one_place() {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(workspace_root().join("crates")).unwrap().flatten() {
+        // The test bench makes the repositories.
+        if entry.file_name() != "testkit" {
+            sources(&entry.path().join("src"), &mut files);
+        }
+    }
+    let makes_one = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap();
+        // What stands behind the tests of a file is none of it.
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        ["Command::new(\"git\")", "\"git\".into()", "\"git\".to_owned()"]
+            .iter()
+            .any(|made| code.contains(made))
+    };
+    let found: Vec<_> = files.into_iter().filter(makes_one).collect();
+    assert_eq!(found, [workspace_root().join("crates/launcher/src/git/command.rs")]);
 }

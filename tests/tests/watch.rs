@@ -34,7 +34,7 @@ fn it_follows_the_run_to_its_end_and_stays_until_the_person_leaves() {
     state["status"] = json!("completed");
     state["revision"] = json!(state["revision"].as_u64().unwrap_or_default() + 1);
     state["last_verdict"] = json!({"verdict": "stop", "status": "completed", "reason": "3 items"});
-    world.write(STATE, &state.to_string());
+    world.put_run(&state);
     terminal.wait_for("Dates · session 1/50 · completed", SOON);
     terminal.type_text("?");
     terminal.wait_for("leave; the run goes on", SOON);

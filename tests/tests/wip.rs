@@ -94,7 +94,7 @@ fn what_is_dirty_at_a_checkpoint_is_committed_and_nothing_that_could_hurt() {
     for part in [
         &format!("HEAD: `{}` {subject}", &id[..12]),
         &format!("4 files committed as `{subject}`; left uncommitted: "),
-        "| src/dates.txt | 45-80 | modified, committed as work in progress |",
+        "| src/dates.txt | 45-80 | modified, committed |",
     ] {
         assert!(handoff.contains(part), "{part} in\n{handoff}");
     }
@@ -118,13 +118,10 @@ fn with_commit_off_it_stays_dirty() {
         one_checkpoint(&mut world, "echo more >> src/dates.txt; echo new > new.txt", &["--commit", "off"]);
     assert_eq!(checkpoint_commits(&world), []);
     assert!(events(&journal(&world), "wip_commit").is_empty());
-    assert_eq!(
-        lines(&world.git(&["status", "--porcelain"])),
-        [" M src/dates.txt", "?? new.txt", "?? progress.txt"]
-    );
+    assert_eq!(lines(&world.git(&["status", "--porcelain"])), [" M src/dates.txt", "?? new.txt"]);
     let resumed = resume(&world, &["--max-iterations", "2"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(first_request_of(&model, 2).contains("| new.txt | - | new, untracked |"));
+    assert!(first_request_of(&model, 2).contains("| new.txt | 1 | new, untracked |"));
     assert_eq!(checkpoint_commits(&world), []);
 }
 
@@ -148,7 +145,7 @@ fn in_the_middle_of_something_nothing_is_committed_and_the_run_goes_on() {
         let journal = journal(&world);
         assert_eq!(events(&journal, "wip_commit")[0]["trouble"], format!("{what} is under way"));
         let status = world.git(&["status", "--porcelain"]);
-        assert_eq!(lines(&status), ["AA m.txt", "?? new.txt", "?? progress.txt"], "{what}: as it was");
+        assert_eq!(lines(&status), ["AA m.txt", "?? new.txt"], "{what}: as it was");
         let resumed = resume(&world, &["--max-iterations", "3"]);
         assert_eq!(resumed.code, Some(0), "{what}: {resumed:?}");
         assert!(first_request_of(&model, 2).contains("m.txt"), "{what}");
@@ -165,14 +162,14 @@ fn a_pre_commit_hook_that_refuses_is_told_and_everything_stays_as_it_was() {
     assert_eq!(checkpoint_commits(&world), []);
     assert_eq!(
         lines(&world.git(&["status", "--porcelain"])),
-        [" M src/dates.txt", "A  staged.txt", "?? new.txt", "?? progress.txt"],
+        [" M src/dates.txt", "A  staged.txt", "?? new.txt"],
         "the index is as before"
     );
     let words = "the uncommitted work could not be committed: lint: three lines are too long";
     assert!(handoff(&world).contains(words), "{}", handoff(&world));
     let resumed = resume(&world, &["--max-iterations", "3"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(first_request_of(&model, 2).contains("| new.txt | - | new, untracked |"));
+    assert!(first_request_of(&model, 2).contains("| new.txt | 1 | new, untracked |"));
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! `plimsoll gate`: the judgement for shell loops. After the session it judges finally and plans the next one.
 
+mod input;
+
 use crate::whose::marker_of;
-use crate::{fail, say, standard_input};
+use crate::{fail, foreign, say, say_error, standard_input};
 use clap::Args;
 use flows::iteration::{self, Ended};
-use flows::start;
+use flows::{spent, start};
 use policy::pause;
 use protocol::result::RunResult;
 use session::state::Phase;
+use session::text::for_terminal;
 use session::verdict::ContinueKind;
 use session::{Ending, Exit, RunState, SessionRecord, Verdict};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use store::{Project, clock, config, environment, lock, sessions, state_file};
@@ -29,6 +33,11 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// A shell loop is one run: it need not spread its tries.
 const MIDDLE: f64 = 0.5;
 
+/// `plimsoll start` says it beforehand.
+pub(crate) const PIPE_THE_RESULT: &str =
+    "claude -p --output-format json --allowedTools Bash < PROMPT.md | plimsoll gate --wait";
+const COST_UNKNOWN: &str = "the cost of this session is unknown, so --max-cost cannot end the run by it: pipe the result object to the gate (`claude -p --output-format json … | plimsoll gate`)";
+
 const EXAMPLES: &str = "\
 Example, a loop of your own:
   eval \"$(plimsoll start --objective 'Migrate to Vitest')\"
@@ -37,7 +46,13 @@ Example, a loop of your own:
     [ $? -eq 1 ] || break
   done
 
-The result object on standard input is the best evidence; without it the hooks' records are. One marker line is printed.
+The result object on standard input is the best evidence, and the only one of the cost (--max-cost); without it the hooks'
+records are, and the tokens are summed up from the transcript. One marker line is printed; the session's answer goes to
+standard error.
+
+A pipe is read to its end while the session that was planned is unfinished, however long that takes. It is given up 5 minutes
+after the gate began if no session begins, after 3 hours without a sign of the session, and 5 seconds after the session has
+ended. Without an open run nothing is waited for.
 
 Exit codes:
   0   stop the loop: the run is over, or there is none
@@ -47,12 +62,19 @@ Exit codes:
 
 /// Judges: 0 stop the loop, 1 continue, 75 pause; 0 where there is no run; 70 for a fault of our own.
 pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
-    let document = standard_input::document();
+    let project = Project::of_command();
+    if let Some(code) = foreign::gate(&project) {
+        return code;
+    }
+    let somebody_else = somebody_else(&project);
+    let document = match somebody_else {
+        Some(_) => standard_input::document(),
+        None => input::document(&project),
+    };
     if let Some(hook) = document.as_deref().filter(|document| is_hook(document)) {
         return as_hook(hook);
     }
-    let project = Project::of_command();
-    if let Some(who) = somebody_else(&project) {
+    if let Some(who) = somebody_else {
         return fail(who, FAULT);
     }
     match judge(&project, document.as_deref()) {
@@ -99,10 +121,11 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, st
         return Ok(Some(verdict));
     }
     let (settings, _) = config::load(project);
-    let ours = |result: &RunResult| {
-        result.kind.as_deref() == Some("result") && result.session_id == state.session_id
-    };
-    let result = result.and_then(|bytes| RunResult::parse(bytes).ok()).filter(ours);
+    let ours = |result: &RunResult| result.session_id == state.session_id;
+    let result = result.and_then(RunResult::find).filter(ours);
+    if let Some(words) = result.as_ref().and_then(|result| result.result.as_deref()) {
+        say_last_words(words);
+    }
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     let ended = match result.filter(|_| state.iteration_record.phase != Phase::Planned) {
         Some(result) => {
@@ -111,7 +134,23 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, st
         }
         None => by_record(&state, &settled(project, record)),
     };
-    iteration::finish(project, &settings, &state.run_id, &ended)
+    let verdict = iteration::finish(project, &settings, &state.run_id, &ended)?;
+    let judged = state_file::load(project, Some(&state.run_id))?;
+    if judged.is_some_and(|state| state.cost_is_unknown()) {
+        say_error(&COST_UNKNOWN);
+    }
+    Ok(verdict)
+}
+
+/// In a pipe the gate takes what the client printed: it shows the session's answer in its place.
+fn say_last_words(words: &str) {
+    use std::io::Write;
+    let mut stderr = std::io::stderr();
+    for line in words.lines() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        // A reader that has gone away is a normal end.
+        let _ = writeln!(stderr, "{indent}{}", for_terminal(line));
+    }
 }
 
 /// A pause that was judged before: the loop has waited by itself, or has to wait on.
@@ -146,18 +185,30 @@ fn by_record(state: &RunState, record: &SessionRecord) -> Ended {
         let words = "our hooks did not run in this session: is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
         return Ended { ending: Ending::Fatal(words.to_owned()), ..Ended::default() };
     }
-    Ended::by_record(record)
+    let transcript = record.transcript_path.as_deref().map(Path::new);
+    Ended { tokens: transcript.map_or(0, spent::in_session), ..Ended::by_record(record) }
 }
 
 fn obey(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
     match verdict {
         Verdict::Stop { .. } => ExitCode::from(verdict.gate_exit_code()),
-        Verdict::Pause { kind, .. } if !wait || !kind.passes() => ExitCode::from(verdict.gate_exit_code()),
+        Verdict::Pause { kind, .. } if !wait || !kind.passes() => {
+            put_prompt_back(project);
+            ExitCode::from(verdict.gate_exit_code())
+        }
         Verdict::Pause { until, .. } => {
             sleep_through(project, until.as_deref());
             plan_next(project)
         }
         Verdict::Continue { .. } => plan_next(project),
+    }
+}
+
+/// The loop ends here; the next plan writes our block again.
+fn put_prompt_back(project: &Project) {
+    let run_id = environment::variable(flows::call::RUN_VARIABLE);
+    if let Ok(Some(state)) = state_file::load(project, run_id.as_deref()) {
+        let _ = flows::prompt::put_back(project, &state);
     }
 }
 

@@ -44,7 +44,8 @@ Examples:
   plimsoll linear sync             deliver what a night without network left behind
   plimsoll linear sync --dry-run   read what would be sent
 
-The issue is `linear.issue` in .claude/plimsoll.json; the key is LINEAR_API_KEY, or what `linear.key_command` prints.
+The issue is `linear.issue` in your own ~/.config/plimsoll/settings.json, for one project below `projects`;
+the key is LINEAR_API_KEY, or what `linear.key_command` there prints. A project's own file names neither.
 
 Exit codes:
   0  all is well, or delivered
@@ -124,11 +125,18 @@ fn sync(project: &Project, settings: &Settings) -> ExitCode {
         say("nothing waits to be delivered");
         return ExitCode::SUCCESS;
     }
+    let Some(issue) = settings.linear.issue.as_deref() else {
+        return not_delivered(
+            project,
+            &"no issue is set",
+            "name it as `linear.issue` in your own settings file",
+        );
+    };
     let linear = match way(project, settings) {
         Ok(linear) => linear,
         Err(error) => return not_delivered(project, &error, error.hint()),
     };
-    match deliver(project, &linear, Patience::of(PATIENCE, TRIES), Asked::ByPerson) {
+    match deliver(project, &linear, issue, Patience::of(PATIENCE, TRIES), Asked::ByPerson) {
         Ok(report) => tell(project, &report),
         Err(error) => refused(&error),
     }
@@ -138,6 +146,12 @@ fn tell(project: &Project, report: &Report) -> ExitCode {
     report.delivered.iter().for_each(|one| say(sentence(one)));
     for warning in report.delivered.iter().flat_map(|one| &one.warnings) {
         say_error(&format!("Linear says beside it: {}", for_terminal(warning)));
+    }
+    for (run, other) in &report.elsewhere {
+        let words = format!(
+            "left: notes of run {run} are for {other}, and your settings name another issue (`linear.issue`)"
+        );
+        say_error(&for_terminal(&words));
     }
     match (&report.trouble, &report.wait) {
         (Some(error), _) => not_delivered(project, error, error.hint()),

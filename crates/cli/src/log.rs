@@ -59,6 +59,9 @@ pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
     if arguments.follow && read_on {
         return follow::follow(&project, journal, teller, page);
     }
+    if let Some(words) = crate::foreign::words(&project) {
+        crate::say_error(&words);
+    }
     if told.is_empty() && read_on {
         let journal = project.journal();
         crate::say_error(&format!("nothing has been written to {} yet\nhint: {BEGINS}", journal.display()));

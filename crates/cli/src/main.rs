@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod explain;
 mod export;
+mod foreign;
 mod gate;
 mod init;
 mod linear;
@@ -15,6 +16,7 @@ mod log;
 mod manual;
 mod memory;
 mod monitor;
+mod place;
 mod plan;
 mod progress;
 mod prompt;
@@ -48,7 +50,7 @@ struct Command {
 const FIRST_STEPS: &str = "\
 First steps:
   plimsoll init                                put the hooks into this project
-  plimsoll run --objective 'Do fix_plan.md.' -- --permission-mode acceptEdits
+  plimsoll run --objective 'Do fix_plan.md.' -- --allowedTools Bash Edit Write
   plimsoll status                              where the run stands
   plimsoll run --help                          every command has such a page";
 
@@ -144,7 +146,15 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    match Command::parse().verb {
+    let verb = Command::parse().verb;
+    if let Some(code) = place::check(&verb) {
+        return code;
+    }
+    // What these say of a run is the user's word: they keep its ledger. Hooks and every other command only claim.
+    if matches!(verb, Verb::Run(_) | Verb::Start(_) | Verb::Gate(_) | Verb::Stop) {
+        store::ledger::keep();
+    }
+    match verb {
         Verb::Doctor(arguments) => doctor::doctor(&arguments),
         Verb::Explain(arguments) => explain::explain(&arguments),
         Verb::Init(arguments) => init::init(&arguments),
@@ -190,6 +200,13 @@ fn say_error(error: &impl std::fmt::Display) {
     use std::io::Write;
     // A reader that has gone away is a normal end.
     let _ = writeln!(std::io::stderr(), "plimsoll: {error}");
+}
+
+/// The user's answer to a yes-or-no question: only `y` and `yes` agree.
+fn agrees() -> bool {
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// Prints to standard output; a reader that has gone away is a normal end.

@@ -1,7 +1,7 @@
 //! `plimsoll monitor`: the monitor's decision for shell glue.
 
 use crate::whose::{Whose, marker_of};
-use crate::{fail, say, standard_input};
+use crate::{fail, foreign, say, standard_input};
 use flows::measure::{Question, measure};
 use flows::monitor::post_tool;
 use session::level::Level;
@@ -15,7 +15,11 @@ const FAULT: u8 = 70;
 /// With a hook's JSON on standard input: its decision as a bare marker line, and its exit code. Without: a look
 /// at the session found from the state, which announces nothing and writes nothing.
 pub(crate) fn monitor() -> ExitCode {
-    match standard_input::document() {
+    let document = standard_input::document();
+    if let Some(code) = foreign::monitor(&Project::of_command(), document.as_deref()) {
+        return code;
+    }
+    match document {
         Some(document) => as_hook(&document),
         None => look(&Project::of_command()),
     }

@@ -2,7 +2,7 @@
 
 mod json;
 
-use flows::iteration::Ended;
+use crate::run::allowing;
 use flows::run::{Progress, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
 use json::Json;
@@ -10,7 +10,7 @@ pub(crate) use json::over;
 use policy::statusline::{LoadView, View, load_line};
 use session::level::Level;
 use session::text::{clip, counted, one_line, tokens};
-use session::{RunState, SessionRecord};
+use session::{Ending, RunState, SessionRecord};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -139,13 +139,7 @@ impl Lines {
     fn load(&mut self, state: &RunState, record: &SessionRecord) {
         if record.announced > self.announced {
             self.announced = record.announced;
-            let handoff = record.handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
-            let percent = record.percent.unwrap_or(0);
-            self.print(&format!(
-                "   {} ({}) at {percent}%{handoff}",
-                record.announced,
-                record.announced.word()
-            ));
+            self.print(&announced(record));
         }
         if let Some(bar) = &self.bar {
             bar.set_message(summary(state, record));
@@ -165,6 +159,13 @@ impl Drop for Lines {
     }
 }
 
+/// The level at which a session is, with the percent at which it was announced: it may be fuller by now.
+fn announced(record: &SessionRecord) -> String {
+    let handoff = record.handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
+    let percent = record.announced_percent.or(record.percent).unwrap_or(0);
+    format!("   {} ({}) at {percent}%{handoff}", record.announced, record.announced.word())
+}
+
 /// Items, load line, cost: what a glance wants to know.
 fn summary(state: &RunState, record: &SessionRecord) -> String {
     let done = state.completed_items.len();
@@ -178,8 +179,12 @@ fn summary(state: &RunState, record: &SessionRecord) -> String {
     let used = reading.map(|reading| reading.used);
     let load = LoadView { percent: record.percent_used, used, ..LoadView::default() };
     let size = reading.map(|reading| format!(" {}", tokens(reading.used))).unwrap_or_default();
+    let stops = if state.iteration_record.stops_after { " stops after this session" } else { "" };
+    let trouble = state.iteration_record.api_trouble.as_ref();
+    let trouble =
+        trouble.map(|known| format!(" {}", api_trouble(known.status, &known.since))).unwrap_or_default();
     format!(
-        "iteration {}/{} {items} {}{size} ${:.2}",
+        "iteration {}/{} {items} {}{size} ${:.2}{stops}{trouble}",
         state.iteration,
         state.max_iterations,
         load_line(&View { load, ..View::default() }, 20),
@@ -208,10 +213,12 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         }
         Progress::Client { model, version } => format!("   client {version}, {model}"),
         Progress::Tool { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
-        Progress::Retry { status: 0 } => "   the API cannot be reached: the client tries again".to_owned(),
-        Progress::Retry { status } => format!("   the API answered {status}: the client tries again"),
+        Progress::Retry { status, since } => format!("   {}", api_trouble(*status, since)),
         Progress::Compacted => "   the client has compacted".to_owned(),
-        Progress::Ended { iteration, ended } => format!("   iteration {iteration} ended: {}", ending(ended)),
+        Progress::Ended { iteration, ended, item } => {
+            format!("   iteration {iteration} {}{}", ending(&ended.ending), still_open(*item))
+        }
+        Progress::Denied { state, tools } => format!("   {}", denied(state, tools)),
         Progress::Judged { state, verdict } => {
             format!("   {}   (${:.2})", verdict.marker(), state.cost_usd)
         }
@@ -225,7 +232,8 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         Progress::Fault { error, seconds } => format!("   {error}; trying again in {seconds} s"),
         // The exit code and standard error tell it.
         Progress::Over { .. } | Progress::Failed { .. } => return None,
-        Progress::Load { .. } | Progress::Waiting { .. } => return None,
+        // What Ctrl-C means was said when it was pressed.
+        Progress::Load { .. } | Progress::Waiting { .. } | Progress::StopRequested => return None,
     })
 }
 
@@ -239,11 +247,86 @@ pub(crate) fn for_people(seconds: i64) -> String {
     }
 }
 
-fn ending(ended: &Ended) -> String {
-    let value = serde_json::to_value(&ended.ending).unwrap_or_default();
-    let detail = value["detail"]
-        .as_str()
-        .map(|detail| format!(" ({})", clip(&one_line(detail), 120)))
-        .unwrap_or_default();
-    format!("{}{detail}", value["ending"].as_str().unwrap_or_default())
+/// How a session ended, and who ended it: what follows "iteration 3".
+fn ending(ending: &Ending) -> String {
+    let words = |words: &str| clip(&one_line(words), 120);
+    match ending {
+        Ending::Completed => "ended its turn".to_owned(),
+        Ending::HookStopped => "was ended by plimsoll at its checkpoint".to_owned(),
+        Ending::WindowFull(why) => format!("ended: the context window was full ({})", words(why)),
+        Ending::ClientLimit(which) => format!("was ended by the client's {}", words(which)),
+        Ending::Fatal(why) => format!("failed: {}", words(why)),
+        Ending::Limit(why) => format!("met a usage limit: {}", words(why)),
+        Ending::Overloaded(why) => format!("ended: the API failed ({})", words(why)),
+        Ending::Silent(why) => format!("was ended by plimsoll: {}", words(why)),
+        Ending::OutOfTime => "was ended by plimsoll: the deadline has come".to_owned(),
+        Ending::Interrupted => "was ended by you (Ctrl-C, or a signal)".to_owned(),
+        Ending::Cancelled => "was ended by `plimsoll stop`".to_owned(),
+        Ending::Crashed(how) => format!("crashed: the client {}", words(how)),
+        Ending::Failed(why) => format!("failed: {}", words(why)),
+        Ending::Unknown => "ended".to_owned(),
+    }
+}
+
+/// A session that has ended has not finished its item for that.
+fn still_open(item: Option<(&str, bool)>) -> String {
+    let Some((item, is_open)) = item else { return String::new() };
+    let stands = if is_open { "is still open" } else { "is ticked" };
+    format!("; \"{}\" {stands}", clip(&one_line(item), 80))
+}
+
+/// That the API does not answer, since when, and who retries.
+pub(crate) fn api_trouble(status: u64, since: &str) -> String {
+    let what = match status {
+        0 => "cannot be reached".to_owned(),
+        status => format!("has answered with {status}"),
+    };
+    let since = clock::parse(since).map_or_else(|| since.to_owned(), clock::for_people);
+    format!("the API {what} since {since}; the client retries by itself")
+}
+
+fn denied(state: &RunState, tools: &[String]) -> String {
+    let named = one_line(&tools.join(", "));
+    let (tool, it) = if tools.len() == 1 { ("tool", "it") } else { ("tools", "them") };
+    match allowing(state, tools, "--resume") {
+        Some(command) => {
+            format!("the client refused the {tool} {named}: allow {it}, after Ctrl-C, with: {command}")
+        }
+        None => format!("the client refused the {tool} {named}: your settings or arguments decide that"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_ended_a_session_is_said_and_what_of_its_item_is_open() {
+        for (of, words) in [
+            (Ending::Interrupted, "was ended by you (Ctrl-C, or a signal)"),
+            (Ending::Cancelled, "was ended by `plimsoll stop`"),
+            (Ending::Silent("no output for 30 min".into()), "was ended by plimsoll: no output for 30 min"),
+            (Ending::OutOfTime, "was ended by plimsoll: the deadline has come"),
+            (Ending::Crashed("ended by signal 9".into()), "crashed: the client ended by signal 9"),
+            (Ending::Completed, "ended its turn"),
+        ] {
+            assert_eq!(ending(&of), words);
+        }
+        assert_eq!(still_open(Some(("Item\ntwo", true))), "; \"Item two\" is still open");
+        assert_eq!(still_open(Some(("Item two", false))), "; \"Item two\" is ticked");
+        assert_eq!(still_open(None), "");
+    }
+
+    #[test]
+    fn a_level_is_shown_with_the_percent_at_which_it_was_announced() {
+        let record = SessionRecord {
+            announced: Level::L1,
+            announced_percent: Some(71),
+            percent: Some(73),
+            ..SessionRecord::default()
+        };
+        assert_eq!(announced(&record), "   L1 (warn) at 71%");
+        let old = SessionRecord { announced_percent: None, ..record };
+        assert_eq!(announced(&old), "   L1 (warn) at 73%", "a record of an earlier version");
+    }
 }

@@ -9,7 +9,10 @@ pub(crate) fn prompt() -> ExitCode {
     let project = Project::of_command();
     let state = match state_file::load(&project, None) {
         Ok(Some(state)) => state,
-        Ok(None) => return fail(format!("there is no run in {}", project.root().display()), 1),
+        Ok(None) => {
+            let no_run = || format!("there is no run in {}", project.root().display());
+            return fail(crate::foreign::words(&project).unwrap_or_else(no_run), 1);
+        }
         Err(error) => return fail(error, 1),
     };
     match flows::prompt::write(&project, &state) {

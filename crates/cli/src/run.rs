@@ -6,6 +6,8 @@ use crate::{amounts, fail, linear, say, say_error};
 use clap::Args;
 use flows::run::{Options, prepare, run as run_flow};
 use flows::start::{self, Changes, NewRun, Remembered, Resumed};
+use session::breaker::BreakerCause;
+use session::text::for_terminal;
 use session::{Marker, RunState, Status, Verdict};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,6 +31,9 @@ pub(crate) struct RunArguments {
     /// End a client that says nothing for so long (30m, 90s; 0 for never) [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = amounts::seconds)]
     idle_timeout: Option<u64>,
+    /// The same while a tool runs, whose silence is no idleness (3h; 0 for never) [default: 2h]
+    #[arg(long, value_name = "DURATION", value_parser = amounts::seconds)]
+    tool_timeout: Option<u64>,
     /// A program told of the end and of pauses, with JSON on its standard input; no shell reads it
     #[arg(long, value_name = "CMD")]
     notify: Option<String>,
@@ -58,7 +63,7 @@ Exit codes:
   4    the circuit breaker is open
   5    a fatal error
   6    paused
-  7    blocked: the agent says that it cannot go on
+  7    blocked: the agent says that it cannot go on, or only its promise is missing
   9    cancelled by `plimsoll stop`
   130  ended by you; --resume goes on";
 
@@ -74,9 +79,13 @@ pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
 }
 
 fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, String> {
-    let (settings, complaint) = config::load(project);
-    if let Some(complaint) = complaint {
-        return Err(format!("{complaint}; {}", complaint.hint()));
+    let config::Loaded { settings, fault, ignored } = config::load_telling(project);
+    if let Some(fault) = fault {
+        return Err(format!("{fault}; {}", fault.hint()));
+    }
+    for (file, ignored) in &ignored {
+        let words = for_terminal(&format!("{}: {}", project.relative(file), ignored.words()));
+        say_error(&format!("{words} (`plimsoll doctor` says what to do)"));
     }
     // Before anything is written: without a client there is nothing to run.
     let notify = arguments.notify.as_deref().map(amounts::words).transpose();
@@ -101,6 +110,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
             client: client_named,
             client_arguments,
             idle_timeout_seconds: arguments.idle_timeout,
+            tool_timeout_seconds: arguments.tool_timeout,
             notify,
             reset_breaker: arguments.reset_breaker,
             ..arguments.task.changes()?
@@ -115,11 +125,14 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
             client: client_named,
             client_arguments,
             idle_timeout_seconds: arguments.idle_timeout,
+            tool_timeout_seconds: arguments.tool_timeout,
             notify: notify.unwrap_or_default(),
             ..arguments.task.new_run()?
         };
         let ready = prepare(project, &options).map_err(|error| error.to_string())?;
-        (ready, start::create(project, &new).map_err(|error| error.to_string())?)
+        let state = start::create(project, &new).map_err(|error| error.to_string())?;
+        start::nothing_open(&state).iter().for_each(say_error);
+        (ready, state)
     };
     let (ready, state) = state;
     let style = if arguments.json { Style::Json } else { Style::fitting() };
@@ -139,6 +152,9 @@ fn say_what_now(project: &Project) {
     let Some(state) = state_file::load(project, None).ok().flatten() else { return };
     if !matches!(state.status, Status::Completed | Status::Cancelled) {
         say_error(&format!("to go on: {}", way_on(&state)));
+        if let Some(words) = beside_way_on(&state) {
+            say_error(&words);
+        }
     }
     if !state.context_history.is_empty() {
         say_error(&"what happened: plimsoll report --open, or plimsoll log");
@@ -160,13 +176,52 @@ fn over(state: &RunState, json: bool) -> u8 {
     } else {
         say(marker);
     }
-    let then = if for_good { "there is nothing to resume" } else { way_on(state) };
+    let then = if for_good { "there is nothing to resume".to_owned() } else { way_on(state) };
     say_error(&format!("the run \"{}\" is over ({}): {then}", state.task_name, state.status));
     code
 }
 
+/// The whole command that goes on with a run and allows its sessions these tools, quoted for a shell. None where there is
+/// none, or where allowing would not help: the user's own arguments forbid one of them.
+pub(crate) fn allowing(state: &RunState, tools: &[String], options: &str) -> Option<String> {
+    let arguments = policy::allow::allowing(&state.client_arguments, tools)?;
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let arguments = shlex::try_join(words).ok()?;
+    Some(format!("plimsoll run {options} -- {arguments}"))
+}
+
+/// The same where refused tools are not what stopped it: what the user has not allowed stays so unless they say otherwise.
+fn beside_way_on(state: &RunState) -> Option<String> {
+    let options = match state.status {
+        Status::CircuitBreaker if is_stopped_by_refusals(state) => return None,
+        Status::CircuitBreaker => "--resume --reset-breaker".to_owned(),
+        Status::MaxIterations => {
+            format!("--resume --max-iterations {}", state.max_iterations.saturating_add(10))
+        }
+        // More of what, only the user can say.
+        Status::Budget | Status::Deadline => return None,
+        _ => "--resume".to_owned(),
+    };
+    let command = allowing(state, &state.denied_tools, &options)?;
+    let tools = session::text::one_line(&state.denied_tools.join(", "));
+    Some(format!("to go on and allow what the client refused ({tools}): {command}"))
+}
+
+/// True where the circuit breaker opened because the client refused tools.
+fn is_stopped_by_refusals(state: &RunState) -> bool {
+    let opened = state.breaker.opened.as_ref().map(|opened| opened.cause);
+    state.status == Status::CircuitBreaker && opened == Some(BreakerCause::PermissionDenied)
+}
+
+/// What opens a run again, with the whole command where refused tools have stopped it.
+pub(crate) fn way_on(state: &RunState) -> String {
+    let with_tools = is_stopped_by_refusals(state)
+        .then(|| allowing(state, &state.denied_tools, "--resume --reset-breaker"));
+    with_tools.flatten().unwrap_or_else(|| usual_way_on(state).to_owned())
+}
+
 /// What opens a run again, beside `plimsoll run --resume`.
-pub(crate) fn way_on(state: &RunState) -> &'static str {
+fn usual_way_on(state: &RunState) -> &'static str {
     match state.status {
         Status::CircuitBreaker => "look at the reason, mend it, then: plimsoll run --resume --reset-breaker",
         Status::MaxIterations => "plimsoll run --resume --max-iterations N, with a larger N",
@@ -187,4 +242,32 @@ fn missing_client(name: &str) -> String {
     format!(
         "there is no client `{name}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_is_allowed_by_a_command_that_goes_on() {
+        let of = |status: Status| RunState {
+            status,
+            max_iterations: 1,
+            denied_tools: vec!["Bash".into(), "Read".into()],
+            client_arguments: vec!["--allowedTools".into(), "Read".into()],
+            ..RunState::default()
+        };
+        let start = "to go on and allow what the client refused (Bash, Read): plimsoll run --resume";
+        for (status, options) in [
+            (Status::Paused, ""),
+            (Status::MaxIterations, " --max-iterations 11"),
+            (Status::CircuitBreaker, " --reset-breaker"),
+        ] {
+            let expected = format!("{start}{options} -- --allowedTools Read Bash");
+            assert_eq!(beside_way_on(&of(status)), Some(expected));
+        }
+        assert_eq!(beside_way_on(&of(Status::Budget)), None);
+        let allowed = RunState { denied_tools: vec!["Read".into()], ..of(Status::Paused) };
+        assert_eq!(beside_way_on(&allowed), None, "it is allowed by now");
+    }
 }

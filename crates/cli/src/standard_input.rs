@@ -2,11 +2,37 @@
 //! terminal, or a pipe on which nothing comes, is never waited for.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Stdin};
+use std::time::{Duration, Instant};
 
 /// A pipe's writer starts together with us: it is given this long.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
-const LONGEST: u64 = 64 * 1024 * 1024;
+const LONGEST: usize = 64 * 1024 * 1024;
+
+/// A session that says nothing for longer is not coming back; whoever waits is told how long.
+const LONGEST_WAIT: Duration = Duration::from_secs(2 * 60 * 60);
+/// After this the wait is told: somebody may have left standard input open and wonder.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// All that comes on standard input until its end, for a loop that pipes a session's output to us; none if nothing
+/// comes. A terminal is never waited for.
+pub(crate) fn to_the_end() -> Option<Vec<u8>> {
+    let mut pieces = Pieces::open()?;
+    let (begun, mut told) = (Instant::now(), false);
+    while begun.elapsed() < LONGEST_WAIT {
+        match pieces.read_on(Duration::from_millis(300)) {
+            Piece::End => break,
+            Piece::Nothing if begun.elapsed() > QUIET && !told => {
+                told = true;
+                crate::say_error(
+                    &"waiting for the session's output on standard input, at most 2 h; to judge without it: plimsoll gate < /dev/null",
+                );
+            }
+            Piece::Some | Piece::Nothing => {}
+        }
+    }
+    pieces.document()
+}
 
 /// The document on standard input; none if there is none.
 pub(crate) fn document() -> Option<Vec<u8>> {
@@ -19,6 +45,67 @@ pub(crate) fn document() -> Option<Vec<u8>> {
     if waiting == 0 {
         return None;
     }
-    let bytes = store::disk::read_stdin(LONGEST).ok()?;
+    let bytes = store::disk::read_stdin(LONGEST as u64).ok()?;
+    if_any(bytes)
+}
+
+fn if_any(bytes: Vec<u8>) -> Option<Vec<u8>> {
     (!bytes.iter().all(u8::is_ascii_whitespace)).then_some(bytes)
+}
+
+/// Standard input, read piece by piece by somebody who decides each time whether to go on.
+pub(crate) struct Pieces {
+    stdin: Stdin,
+    bytes: Vec<u8>,
+}
+
+/// What the last look at standard input brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// Some bytes.
+    Some,
+    /// Nothing yet.
+    Nothing,
+    /// The end.
+    End,
+}
+
+impl Pieces {
+    /// None on a terminal.
+    pub(crate) fn open() -> Option<Pieces> {
+        let stdin = std::io::stdin();
+        (!stdin.is_terminal()).then(|| Pieces { stdin, bytes: Vec::new() })
+    }
+
+    /// Waits for the next bytes, but not longer than this.
+    pub(crate) fn read_on(&mut self, longest: Duration) -> Piece {
+        let longest =
+            Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: i64::from(longest.subsec_nanos()) };
+        let mut ready = [PollFd::new(&self.stdin, PollFlags::IN)];
+        if !poll(&mut ready, Some(&longest)).is_ok_and(|ready| ready > 0) {
+            return Piece::Nothing;
+        }
+        let mut piece = [0; 64 * 1024];
+        match rustix::io::read(&self.stdin, &mut piece) {
+            Ok(0) => Piece::End,
+            Ok(read) => {
+                self.bytes.extend_from_slice(&piece[..read]);
+                // What matters comes last.
+                let too_many = self.bytes.len().saturating_sub(LONGEST);
+                self.bytes.drain(..too_many);
+                Piece::Some
+            }
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Piece::Nothing,
+            Err(_) => Piece::End,
+        }
+    }
+
+    pub(crate) fn has_any(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
+    /// What was read; none if that is nothing but white space.
+    pub(crate) fn document(self) -> Option<Vec<u8>> {
+        if_any(self.bytes)
+    }
 }

@@ -1,13 +1,23 @@
 //! `plimsoll start`: prepares a run for a shell loop, and the options that `run` shares with it.
 
+mod adopt;
+mod inside;
+
+use crate::gate::PIPE_THE_RESULT;
+use crate::whose::Whose;
 use crate::{amounts, fail, say, say_error};
 use clap::Args;
 use flows::call::RUN_VARIABLE;
+use flows::start::adopt::Given;
 use flows::start::{self, Changes, NewRun};
+use policy::adopt::is_promise_word;
+use policy::foreign::PROMISE;
+use session::RunState;
 use session::limits::Limits;
 use session::state::Commit;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use store::ledger::{self, RECORD_VARIABLE};
 use store::{Project, disk, environment};
 
 /// What the run is about.
@@ -29,11 +39,15 @@ pub(crate) struct TaskArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_iterations: Option<u32>,
     /// The word of the promise
-    #[arg(long, default_value = "COMPLETE", value_name = "WORD", value_parser = promise_word)]
+    #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = promise_word)]
     promise: String,
     /// A command line that must pass before completion is believed; may be given several times
     #[arg(long, value_name = "CMD")]
     verify: Vec<String>,
+    /// Complete only with the exact promise line. Without this, when every item is ticked and the promise was not
+    /// given as asked twice, passing --verify commands complete the run [with --resume: =false switches it off]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    strict_promise: Option<bool>,
     /// End when so many US dollars are spent, as the client reckons them
     #[arg(long, value_name = "USD", value_parser = amounts::dollars)]
     max_cost: Option<f64>,
@@ -70,9 +84,7 @@ enum CommitMode {
 const MAX_ITERATIONS: u32 = 50;
 
 fn promise_word(word: &str) -> Result<String, String> {
-    let plain =
-        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-    match plain && word != "BLOCKED" {
+    match is_promise_word(word) {
         true => Ok(word.to_owned()),
         false => Err("one word of letters, digits, `_` and `-`, other than BLOCKED".to_owned()),
     }
@@ -92,6 +104,7 @@ impl TaskArguments {
             max_iterations: self.max_iterations.unwrap_or(MAX_ITERATIONS),
             promise: self.promise.clone(),
             verify: self.verify.clone(),
+            strict_promise: self.strict_promise.unwrap_or(false),
             limits: self.limits(),
             commit: self.commit().unwrap_or_default(),
             pack: self.pack,
@@ -114,12 +127,19 @@ impl TaskArguments {
         Ok(Changes {
             max_iterations: self.max_iterations,
             verify: Some(self.verify.clone()).filter(|verify| !verify.is_empty()),
+            strict_promise: self.strict_promise,
             limits: self.limits(),
             commit: self.commit(),
             pack: self.pack,
             memory: self.memory,
             ..Changes::default()
         })
+    }
+
+    /// What was given of what a state could say, too.
+    fn given(&self) -> Given {
+        let promise = Some(self.promise.clone()).filter(|word| word != PROMISE);
+        Given { max_iterations: self.max_iterations, promise }
     }
 
     /// True with `--memory`.
@@ -152,10 +172,24 @@ fn read(file: &Path) -> Result<String, String> {
 
 /// A run for a shell loop.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct StartArguments {
     #[command(flatten)]
     task: TaskArguments,
+    /// Take over the state that another program wrote: shows what would be taken, and asks
+    #[arg(long)]
+    adopt: bool,
+    /// With --adopt: take it without asking
+    #[arg(long, requires = "adopt")]
+    yes: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  eval \"$(plimsoll start --objective 'Migrate to Vitest')\"
+  plimsoll start --adopt                   a ralph-state.json that another program wrote
+
+`scripts/ralph-loop.sh` is the loop around it. Without one: `plimsoll run`.";
 
 /// Creates the run, plans its first iteration and prints its environment for `eval`.
 pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
@@ -164,15 +198,33 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
         Ok(new) => new,
         Err(error) => return fail(error, 1),
     };
-    let planned = start::create(&project, &new).and_then(|state| start::plan(&project, &state.run_id, None));
-    match planned {
+    if Whose::is_inside() {
+        return inside::refuse(&project, &new, arguments.adopt);
+    }
+    let created = if arguments.adopt {
+        adopt::adopt(&project, &new, &arguments.task.given(), arguments.yes)
+    } else {
+        let created = start::create(&project, &new).map_err(|error| error.to_string());
+        created.inspect(|state| start::nothing_open(state).iter().for_each(say_error))
+    };
+    let plan =
+        |state: RunState| start::plan(&project, &state.run_id, None).map_err(|error| error.to_string());
+    match created.and_then(plan) {
         Ok(state) => {
             say(format!("export {RUN_VARIABLE}={}", state.run_id));
             say(format!("export RALPH_STATE_FILE={}", quoted(&project.state().to_string_lossy())));
+            if let Some(record) = ledger::record_path(&project, &state.run_id) {
+                say(format!("export {RECORD_VARIABLE}={}", quoted(&record.to_string_lossy())));
+            }
             say_error(&format!(
-                "run \"{}\" is ready: PROMPT.md is written, iteration 1 of {}",
-                state.task_name, state.max_iterations
+                "run \"{}\" is ready: PROMPT.md is written, iteration {} of {}",
+                state.task_name, state.iteration, state.max_iterations
             ));
+            if state.limits.max_cost_usd.is_some() {
+                say_error(&format!(
+                    "--max-cost is measured only when the result object is piped to plimsoll gate: {PIPE_THE_RESULT}"
+                ));
+            }
             ExitCode::SUCCESS
         }
         Err(error) => fail(error, 1),

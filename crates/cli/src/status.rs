@@ -7,16 +7,17 @@ mod tests;
 mod watch;
 mod words;
 
-use crate::{refused, say};
+use crate::{foreign, refused, say};
 use clap::Args;
 use flows::foresee::foresee;
 use flows::measure::{Question, measure};
 use launcher::process::{Identity, is_alive};
 use screen::View;
 use session::forecast::Outlook;
+use session::state::Phase;
 use session::{RunState, SessionRecord};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use store::{Project, clock, config, disk, environment, lock, sessions, state_file};
 
@@ -56,6 +57,9 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
         state.as_ref().and_then(|state| state.session_id.as_ref()).map(|id| sessions::load(&project, id));
     match (&state, arguments.json) {
         (None, true) => say("null"),
+        (None, false) if foreign::words(&project).is_some() => {
+            foreign::words(&project).iter().for_each(say);
+        }
         (None, false) => {
             say(format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display()));
         }
@@ -94,6 +98,7 @@ fn view<'a>(project: &Project, state: &'a RunState, record: Option<&SessionRecor
         state,
         percent: record.and_then(|record| record.percent),
         checkpoint_in: client.and(record).and_then(|record| checkpoint_in(project, record)),
+        present_tokens: record.and_then(|record| present_tokens(state, record)),
         at_work: is_at_work(project),
         client,
         journal: project.relative(&project.journal()),
@@ -109,6 +114,13 @@ fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
     let transcript = transcript.as_deref();
     let measurement = measure(&Question { project, settings: &settings, record, transcript, calls: &[] });
     foresee(transcript, &measurement).forecast?.l2
+}
+
+/// What the session at work has used so far; none where none is, or nothing has been answered yet.
+fn present_tokens(state: &RunState, record: &SessionRecord) -> Option<u64> {
+    let is_at_work = !state.status.is_over() && state.iteration_record.phase == Phase::Spawned;
+    let transcript = record.transcript_path.as_ref().filter(|_| is_at_work)?;
+    store::tail::spent(Path::new(transcript)).ok().filter(|tokens| *tokens > 0)
 }
 
 /// The client of the present session, where it lives: also one whose `plimsoll run` has died.

@@ -19,7 +19,8 @@ enum Verb {
     /// Choose segments, formats, colours and theme on the whole screen, with the line before your eyes
     #[command(
         after_help = "Written are only the settings of the status line, to .claude/plimsoll.json of this project, \
-                            or with --user to ~/.config/plimsoll/settings.json."
+                            or with --user to ~/.config/plimsoll/settings.json. \
+                            Commands of your own segments are not written into a project's file: it starts no program."
     )]
     Edit(edit::EditArguments),
     /// Tell of each segment its value, where that comes from, and why it is hidden

@@ -18,7 +18,10 @@ pub(crate) fn stop() -> ExitCode {
             say(format!("the run \"{}\" is over already: {}", state.task_name, state.status));
             ExitCode::SUCCESS
         }
-        Ok(None) => fail(format!("there is no run in {}", project.root().display()), 1),
+        Ok(None) => {
+            let no_run = || format!("there is no run in {}", project.root().display());
+            fail(crate::foreign::words(&project).unwrap_or_else(no_run), 1)
+        }
         Err(error) => fail(error, 1),
     }
 }

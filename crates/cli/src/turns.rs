@@ -43,7 +43,7 @@ const EXAMPLES: &str = "Examples:
 enum Verb {
     /// The turns, newest at the end
     List(list::ListArguments),
-    /// One turn: SESSION:NUMBER as `list` shows it, or the record's number in the newest session
+    /// One turn: SESSION:NUMBER as `list` shows it, or only the number, of the newest session
     Show(show::ShowArguments),
     /// Turns in which a text stands
     Grep(grep::GrepArguments),

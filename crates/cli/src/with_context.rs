@@ -1,10 +1,11 @@
 //! `plimsoll with-context`: another's hook or script, told how full the session's context window is.
 
 use crate::fail;
+use crate::whose::Whose;
 use clap::Args;
-use flows::context::variables;
+use flows::context::{variables, variables_of};
 use std::process::ExitCode;
-use store::disk;
+use store::{Project, disk};
 
 /// Nothing that the client hands to a hook is larger.
 const LONGEST: u64 = 64 * 1024 * 1024;
@@ -20,7 +21,8 @@ pub(crate) struct WithContextArguments {
     command: Vec<String>,
 }
 
-const EXAMPLE: &str = "The payload of the client's hook is read from standard input and handed on byte for byte. Set, where they are known:
+const EXAMPLE: &str = "The payload of the client's hook is read from standard input and handed on byte for byte. Without one, in a
+tool of an agent, its own session is meant. Set, where they are known:
   CLAUDE_CONTEXT_PERCENT      whole percent of the window, by the client's own figure
   CLAUDE_CONTEXT_TOKENS_USED  tokens sent with the last request
   CLAUDE_CONTEXT_TOKENS_MAX   the window in tokens
@@ -32,13 +34,24 @@ Examples:
 In .claude/settings.json:
   {\"type\": \"command\", \"command\": \"plimsoll with-context -- ./my-hook.sh\"}";
 
+/// Of the session that the payload names; without one, in a tool of an agent, of the session that it works in.
+fn known(payload: &[u8]) -> Vec<(&'static str, Option<String>)> {
+    let is_from_a_hook = payload.iter().any(|byte| !byte.is_ascii_whitespace());
+    if is_from_a_hook || !Whose::is_inside() {
+        return variables(payload);
+    }
+    let project = Project::of_command();
+    let record = Whose::find(&project).ok().flatten().map(|whose| whose.record);
+    record.map_or_else(|| variables(payload), |record| variables_of(&project, &record))
+}
+
 /// Runs it; the exit code is its own, 128 and the signal's number where one ended it, 127 where it did not start.
 pub(crate) fn with_context(arguments: &WithContextArguments) -> ExitCode {
     let payload = match disk::read_stdin(LONGEST) {
         Ok(payload) => payload,
         Err(error) => return fail(format!("cannot read standard input: {error}"), 1),
     };
-    match launcher::pass_on(&arguments.command, &payload, &variables(&payload)) {
+    match launcher::pass_on(&arguments.command, &payload, &known(&payload)) {
         Ok(code) => ExitCode::from(code),
         Err(error) => fail(format!("cannot run {}: {error}", arguments.command[0]), NOT_FOUND),
     }

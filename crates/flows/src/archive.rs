@@ -13,6 +13,7 @@ pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreEr
             disk::replace(&folder.join(name), &bytes, Durability::Lazy)?;
         }
     }
+    let _ = crate::prompt::put_back(project, state);
     // One that stopped for a reason a person can mend may go on, and then needs the copy of its memory.
     if matches!(state.status, Status::Completed | Status::Cancelled) {
         store::memory::forget_copy(project)?;

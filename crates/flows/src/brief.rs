@@ -7,14 +7,16 @@ use crate::exclude::exclude_run_files;
 use crate::facts;
 use crate::plugin::Brought;
 use crate::signal::Signal;
+use launcher::process::{self, Identity};
 use protocol::Reply;
 use protocol::event::{Event, Source};
 use serde_json::json;
 use session::journal::Entry;
 use session::log_line::Kind;
 use session::noted::Noted;
-use session::prompt::resume_section;
-use session::state::Phase;
+use session::record::ClientProcess;
+use session::resume::{self, Staleness};
+use session::state::{Checkpoint, Phase};
 use session::status::Status;
 use session::{RunState, SessionRecord, promise};
 use std::time::Duration;
@@ -120,21 +122,33 @@ fn register(record: &mut SessionRecord, call: &Call, run: Option<&RunState>, sou
     record.iteration = run.map(|run| run.iteration);
     record.ended_at = None;
     record.end_reason = None;
+    record.client = client_process();
     if source == Source::Compact {
         record.compactions += 1;
         compact::start_over(record);
     }
 }
 
+/// The client's process, by which a killed session is known at once.
+fn client_process() -> Option<ClientProcess> {
+    let pid = environment::number("CLAUDE_PID")? as u32;
+    process::identity(pid).map(|Identity { pid, started }| ClientProcess { pid, started })
+}
+
 fn briefing(project: &Project, run: Option<&RunState>, record: &SessionRecord, source: Source) -> String {
     match (run, source) {
         (Some(run), Source::Compact) => after_compaction(run, record, &facts::noted(project, run)),
-        (Some(run), _) if run.iteration_record.resuming => resume_section(&run.context_checkpoint),
+        // At its start the prompt says it, and nothing is sent twice; `/clear` takes that away.
+        (Some(run), Source::Clear) if run.iteration_record.resuming => resumed(&run.context_checkpoint),
         (None, Source::Compact) => record.handoff.as_ref().map_or(String::new(), |handoff| {
             format!("The conversation has just been compacted. For information: the facts of the session before that were written to {handoff}.")
         }),
         _ => String::new(),
     }
+}
+
+fn resumed(checkpoint: &Checkpoint) -> String {
+    resume::section(checkpoint, &Staleness::default())
 }
 
 /// A compaction that nobody could prevent loses nothing that was recorded.
@@ -149,7 +163,7 @@ fn after_compaction(run: &RunState, record: &SessionRecord, noted: &Noted) -> St
     let handoff =
         record.handoff.as_ref().map(|file| format!("Read {file} for the facts of what was done before.\n"));
     let resume = if run.context_checkpoint.iteration == run.iteration {
-        resume_section(&run.context_checkpoint)
+        resumed(&run.context_checkpoint)
     } else {
         String::new()
     };

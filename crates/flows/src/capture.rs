@@ -7,11 +7,13 @@ mod known;
 
 use crate::call::Call;
 use known::Known;
+use launcher::process::{Identity, is_alive};
 use policy::turns::{Assembler, Closing, Made, Record, Remembered};
 use protocol::event::Event;
 use protocol::recording::{AgentNote, Said};
 use serde_json::{Map, Value, json};
 use session::log_line::{Header, Kind, MAIN};
+use session::record::{ClientProcess, SessionRecord};
 use session::turn::record::{encode, encode_fields};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
@@ -342,7 +344,7 @@ pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError
         let (Some(path), Some(log)) = (&record.transcript_path, TurnLog::of(project, &session_id)) else {
             continue;
         };
-        let is_over = record.ended_at.is_some() || is_quiet(Path::new(path));
+        let is_over = record.ended_at.is_some() || has_no_client(&record) || is_quiet(Path::new(path));
         let closing = if is_over { Closing::Over } else { Closing::Open };
         for source in Source::all(Path::new(path)) {
             let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
@@ -362,6 +364,11 @@ pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError
     trouble.map_or(Ok(turns), Err)
 }
 
+/// True where the session's client is known and its process is gone: it was killed, and no SessionEnd will come.
+fn has_no_client(record: &SessionRecord) -> bool {
+    record.client.is_some_and(|ClientProcess { pid, started }| !is_alive(Identity { pid, started }))
+}
+
 /// A session that has written nothing for an hour waits for a person, or is dead: its last turn is closed.
 pub(crate) fn is_quiet(transcript: &Path) -> bool {
     const QUIET: Duration = Duration::from_secs(3_600);
@@ -370,7 +377,7 @@ pub(crate) fn is_quiet(transcript: &Path) -> bool {
 
 impl Setting {
     /// What the session's record says.
-    pub fn of(project: &Project, record: &session::SessionRecord) -> Setting {
+    pub fn of(project: &Project, record: &SessionRecord) -> Setting {
         let run = record.run_id.clone().zip(record.iteration);
         Setting { run, project: Some(project.clone()), ..Setting::default() }
     }

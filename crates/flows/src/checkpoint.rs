@@ -1,15 +1,17 @@
 //! The checkpoint: facts gathered without a lock (git takes time), the handoff written, the state committed
 //! under its lock.
 
-use crate::{facts, linear};
+use crate::facts::{self, Asked};
+use crate::linear;
 use protocol::tool::ToolCall;
 use session::handoff::{Handoff, Notes, RunFacts};
 use session::journal::Entry;
 use session::level::Level;
 use session::memory::render::summary;
+use session::resume::{NOT_BEGUN, UNKNOWN};
 use session::state::{Cause, Checkpoint};
 use session::text::clip;
-use session::{Marks, Reading, RunState, SessionRecord, Settings, TodoList};
+use session::{Marks, Reading, RunState, SessionRecord, Settings};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
@@ -65,55 +67,31 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
 }
 
 fn gather(request: &Request<'_>, record: &SessionRecord) -> Handoff {
-    let found =
-        facts::of_session(request.project, request.transcript.as_deref(), record, request.run, request.calls);
-    let found = Handoff {
+    let asked = Asked {
+        project: request.project,
+        transcript: request.transcript.as_deref(),
+        record,
+        run: request.run,
         cause: request.cause,
+        calls: request.calls,
+    };
+    let found = Handoff {
         level: request.level,
         percent: request.reading.and_then(Reading::percent),
         percent_used: request.reading.and_then(Reading::percent_used),
         transcript: request.transcript.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        ..found
+        ..facts::of_session(&asked)
     };
-    let mut handoff = with_plan(request.project, request.run, request.session_id, found);
-    if let Some(run) = request.run {
-        still_in_progress(&mut handoff, run);
-    }
-    handoff
+    with_run(request.project, request.run, request.session_id, found)
 }
 
-/// What the session was to resume and has not touched is in progress as before.
-fn still_in_progress(handoff: &mut Handoff, run: &RunState) {
-    let resumed = &run.context_checkpoint;
-    let is_same_item = handoff.current_item.as_ref() == Some(&resumed.current_todo_item);
-    if handoff.files.is_empty() && run.iteration_record.resuming && is_same_item {
-        handoff.files.clone_from(&resumed.files_in_progress);
-    }
-}
-
-/// What was found in a session, with its run and the items as they stand.
-pub(crate) fn with_plan(
+/// What was found in a session, with its run and the working memory.
+pub(crate) fn with_run(
     project: &Project,
     run: Option<&RunState>,
     session_id: &str,
     found: Handoff,
 ) -> Handoff {
-    let todo = match run {
-        Some(run) => facts::todo(project, run),
-        None => facts::default_todo(project),
-    };
-    let TodoLists { done, open } = lists(todo.as_ref(), run);
-    let set_aside = run.map(|run| run.set_aside.as_slice()).unwrap_or_default();
-    let in_hand = open.iter().find(|item| !set_aside.contains(item)).or(open.first()).cloned();
-    let mut found = found;
-    // What was run and said belongs to the item that is done: the next session would take it for its own item's.
-    if found.cause == Cause::Budget {
-        found.commands.clear();
-        found.last_words = None;
-    }
-    // It changes with every note and tick: where the work stands, the other files say.
-    let todo_file = run.and_then(|run| run.todo_file.as_deref());
-    found.files.sort_by_key(|file| Some(file.path.as_str()) == todo_file);
     Handoff {
         run: run.map(|run| RunFacts {
             run_id: run.run_id.clone(),
@@ -122,25 +100,8 @@ pub(crate) fn with_plan(
         }),
         session_id: session_id.to_owned(),
         written_at: clock::stamp(clock::now()),
-        current_item: in_hand,
-        done,
-        open,
         memory: store::memory::load(project).map(|memory| summary(&memory)).unwrap_or_default(),
         ..found
-    }
-}
-
-struct TodoLists {
-    done: Vec<String>,
-    open: Vec<String>,
-}
-
-/// The file's items; where it is gone, those the state remembers.
-fn lists(todo: Option<&TodoList>, run: Option<&RunState>) -> TodoLists {
-    match (todo, run) {
-        (Some(todo), _) => TodoLists { done: todo.done(), open: todo.open() },
-        (None, Some(run)) => TodoLists { done: run.completed_items.clone(), open: run.todo_items.clone() },
-        (None, None) => TodoLists { done: Vec::new(), open: Vec::new() },
     }
 }
 
@@ -214,8 +175,13 @@ fn checkpoint(
     notes: &Notes,
     run: &RunState,
 ) -> Checkpoint {
-    let claimed = |claim: &str| if claim.is_empty() { "unknown".to_owned() } else { claim.to_owned() };
+    let claimed = |claim: &str| if claim.is_empty() { UNKNOWN.to_owned() } else { claim.to_owned() };
     let last_words = handoff.last_words.as_deref().map(|words| clip(&session::text::one_line(words), 600));
+    let summary = match notes.summary.as_str() {
+        "" => last_words.unwrap_or_default(),
+        summary => summary.to_owned(),
+    };
+    let is_begun = handoff.work.is_begun;
     Checkpoint {
         active: true,
         cause: request.cause,
@@ -224,18 +190,22 @@ fn checkpoint(
         percent_used: handoff.percent_used,
         timestamp: handoff.written_at.clone(),
         handoff_file: file.to_owned(),
-        resume_summary: if notes.summary.is_empty() {
-            claimed(&last_words.unwrap_or_default())
-        } else {
-            notes.summary.clone()
-        },
+        resume_summary: claimed(&summary),
         files_in_progress: handoff.files.clone(),
         current_todo_item: handoff.current_item.clone().unwrap_or_default(),
-        progress_on_item: claimed(&notes.progress),
+        progress_on_item: if is_begun { claimed(&notes.progress) } else { NOT_BEGUN.to_owned() },
+        next_step: if is_begun { notes.next.clone() } else { String::new() },
+        item_work: handoff.work.clone(),
         iteration: run.iteration,
         head: handoff.git.as_ref().and_then(|git| git.head.clone()),
         work: String::new(),
     }
+}
+
+/// The item that a checkpoint is credited to: the session's own.
+fn item_of(handoff: &Handoff) -> Option<String> {
+    let own = Some(&handoff.work.own_item).filter(|own| !own.is_empty());
+    own.or(handoff.current_item.as_ref()).cloned()
 }
 
 fn note(request: &Request<'_>, handoff: &Handoff, file: &str, trouble: Option<&StoreError>) {
@@ -247,7 +217,8 @@ fn note(request: &Request<'_>, handoff: &Handoff, file: &str, trouble: Option<&S
         .fact("level", request.level.to_string())
         .fact("handoff", file)
         .fact("files", handoff.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>())
-        .fact("item", handoff.current_item.clone());
+        .fact("item", item_of(handoff))
+        .fact("finished", handoff.work.finished.clone());
     if let Some(reading) = request.reading {
         entry = entry.fact("percent", reading.percent()).fact("percent_used", reading.percent_used());
         entry = entry.fact("reading", serde_json::to_value(reading).unwrap_or_default());

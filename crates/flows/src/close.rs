@@ -5,13 +5,15 @@
 //! The notes are three labelled lines of the session's last message, and we copy them into the handoff: the client
 //! refuses edits below `.claude/` in most permission modes.
 
-use crate::checkpoint::with_plan;
+use crate::checkpoint::with_run;
+use crate::facts::{self, Asked};
 use crate::gate::WORDS_KEPT;
 use crate::measure::{Measurement, Question, measure};
-use crate::{facts, growth, keep, linear};
+use crate::{growth, keep, linear};
 use session::handoff::{Handoff, Notes};
 use session::journal::Entry;
-use session::state::{FileInProgress, Phase};
+use session::resume::NOT_BEGUN;
+use session::state::Phase;
 use session::text::{clip, clip_start, one_line};
 use session::verdict::Ending;
 use session::{RunState, SessionRecord, Settings};
@@ -145,19 +147,20 @@ fn last_measurement(project: &Project, settings: &Settings, record: &SessionReco
 
 fn take_notes(state: &mut RunState, notes: &Notes, record: &SessionRecord) {
     let checkpoint = &mut state.context_checkpoint;
-    if let Some(stop) =
-        record.stop.as_ref().filter(|stop| notes.summary.is_empty() && !stop.last_words.is_empty())
-    {
+    // Of a finished item only what was meant for later sessions is handed on.
+    let is_needed = notes.summary.is_empty() && checkpoint.item_work.is_begun;
+    if let Some(stop) = record.stop.as_ref().filter(|stop| is_needed && !stop.last_words.is_empty()) {
         checkpoint.resume_summary = clip(&one_line(&stop.last_words), 600);
     }
     if !notes.summary.is_empty() {
-        checkpoint.resume_summary = match notes.next.as_str() {
-            "" => notes.summary.clone(),
-            next => format!("{} Next step: {next}", notes.summary),
-        };
+        checkpoint.resume_summary.clone_from(&notes.summary);
     }
-    if !notes.progress.is_empty() {
-        checkpoint.progress_on_item.clone_from(&notes.progress);
+    // What is said of an item that is done is no word on the next one.
+    if checkpoint.item_work.is_begun {
+        if !notes.progress.is_empty() {
+            checkpoint.progress_on_item.clone_from(&notes.progress);
+        }
+        checkpoint.next_step.clone_from(&notes.next);
     }
 }
 
@@ -175,44 +178,35 @@ fn refresh_handoff(
     let path = project.root().join(&checkpoint.handoff_file);
     let old = disk::read_text(&path)?.unwrap_or_default();
     let transcript = record.transcript_path.as_ref().map(Path::new);
+    let asked = Asked { project, transcript, record, run: Some(state), cause: checkpoint.cause, calls: &[] };
     let found = Handoff {
-        cause: checkpoint.cause,
         level: checkpoint.level,
         percent: checkpoint.percent_at_checkpoint,
         percent_used: checkpoint.percent_used,
         transcript: record.transcript_path.clone(),
-        ..facts::of_session(project, transcript, record, Some(state), &[])
+        ..facts::of_session(&asked)
     };
-    let mut fresh = with_plan(project, Some(state), &record.session_id, found);
+    let mut fresh = with_run(project, Some(state), &record.session_id, found);
     if let Some(git) = &mut fresh.git {
         git.work.clone_from(&checkpoint.work);
     }
-    if fresh.files.is_empty() {
-        fresh.files.clone_from(&checkpoint.files_in_progress);
-    }
-    name_our_commit(&mut fresh.files, &checkpoint.files_in_progress);
-    let files = fresh.files.clone();
     let head = fresh.git.as_ref().and_then(|git| git.head.clone());
     let said = record.stop.as_ref().map(|stop| Notes::in_message(&stop.last_words)).unwrap_or_default();
-    let text = said.fill(&fresh.refresh(&old, settings.handoff_bytes));
+    // The last message is the session's last word: it comes after whatever was noted before.
+    let text = said.replace(&fresh.refresh(&old, settings.handoff_bytes));
     disk::replace(&path, text.as_bytes(), Durability::Durable)?;
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
-        state.context_checkpoint.files_in_progress = files;
-        state.context_checkpoint.head = head;
+        let checkpoint = &mut state.context_checkpoint;
+        checkpoint.files_in_progress = fresh.files;
+        checkpoint.current_todo_item = fresh.current_item.unwrap_or_default();
+        checkpoint.item_work = fresh.work;
+        checkpoint.head = head;
+        if !checkpoint.item_work.is_begun {
+            checkpoint.progress_on_item = NOT_BEGUN.to_owned();
+            checkpoint.next_step.clear();
+        }
     })?;
     Ok(Some(Notes::parse(&text)))
-}
-
-/// What was in progress before our commit still is, though git calls it committed.
-fn name_our_commit(files: &mut [FileInProgress], before: &[FileInProgress]) {
-    const OURS: &str = ", committed as work in progress";
-    for file in files.iter_mut().filter(|file| file.description == launcher::git::COMMITTED) {
-        let known =
-            before.iter().find(|known| known.path == file.path && known.description != file.description);
-        if let Some(known) = known {
-            file.description = format!("{}{OURS}", known.description.trim_end_matches(OURS));
-        }
-    }
 }
 
 /// What a person reads in the morning, and the next two sessions in their prompt.

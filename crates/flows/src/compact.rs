@@ -85,6 +85,7 @@ pub fn start_over(record: &mut SessionRecord) {
     record.percent = None;
     record.percent_used = None;
     record.announced = Level::L0;
+    record.announced_percent = None;
     record.claim = None;
     record.commits.fills.clear();
     record.commits.told = false;

@@ -1,24 +1,39 @@
 //! What other hooks and scripts are told of the context window.
 
 use crate::call::Call;
-use crate::measure;
-use session::Reading;
+use crate::measure::{self, Question};
 use session::reading::UsedSource;
-use store::sessions;
+use session::{Reading, SessionRecord};
+use std::path::Path;
+use store::{Project, config, sessions};
 
-/// The variables that users of the client ask for, each with its value; none where it is not known: an inherited
-/// value may be another session's, and is then taken away.
-pub fn variables(payload: &[u8]) -> Vec<(&'static str, Option<String>)> {
+/// A variable with its value; none where it is not known: an inherited value may be another session's, and is then taken
+/// away.
+type Variable = (&'static str, Option<String>);
+
+/// The variables that users of the client ask for, of the session that a hook's payload names.
+pub fn variables(payload: &[u8]) -> Vec<Variable> {
     let reading = Call::read(payload).ok().and_then(|call| {
         let record = sessions::load(&call.project, &call.session_id);
         measure::of_call(&call, &record).reading
     });
-    if reading.as_ref().is_some_and(|reading| reading.source == UsedSource::Environment) {
+    of_reading(reading.as_ref())
+}
+
+/// The same of a session that asks from one of its tools.
+pub fn variables_of(project: &Project, record: &SessionRecord) -> Vec<Variable> {
+    let (settings, _) = config::load(project);
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let question = Question { project, settings: &settings, record, transcript, calls: &[] };
+    of_reading(measure::measure_once_written(&question).reading.as_ref())
+}
+
+fn of_reading(reading: Option<&Reading>) -> Vec<Variable> {
+    if reading.is_some_and(|reading| reading.source == UsedSource::Environment) {
         // Somebody else has set them for this very session.
         return Vec::new();
     }
     let told = |value: Option<u64>| value.map(|value| value.to_string());
-    let reading = reading.as_ref();
     vec![
         ("CLAUDE_CONTEXT_PERCENT", told(reading.and_then(Reading::percent_used))),
         ("CLAUDE_CONTEXT_TOKENS_USED", told(reading.map(|reading| reading.used))),

@@ -9,7 +9,9 @@ mod programs;
 mod settings;
 mod window;
 
-use policy::doctor::{ClientFacts, ClientFault, FaultFacts, LinearFacts, RunFacts, SettingsFile, Work};
+use policy::doctor::{
+    ClientFacts, ClientFault, FaultFacts, LinearFacts, PreferenceFacts, RunFacts, SettingsFile, Work,
+};
 pub use policy::doctor::{Facts, Finding, Section, Severity, examine, has_problem, verdict};
 use session::SessionRecord;
 use std::path::{Path, PathBuf};
@@ -45,6 +47,7 @@ pub fn gather(patient: &Patient<'_>) -> Facts {
         loops: loops::facts(project, &found, &all),
         disk: disk::facts(project, &found),
         window: window::facts(patient, &found),
+        preferences: preferences(project),
         faults: faults_of(patient),
         run: run(project),
         client,
@@ -102,6 +105,15 @@ fn linear(project: &Project) -> Option<LinearFacts> {
         undelivered: spool::all_undelivered(project),
         trouble: spool::wait(project).map(|wait| wait.trouble),
     })
+}
+
+fn preferences(project: &Project) -> PreferenceFacts {
+    let ignored = config::load_telling(project).ignored;
+    PreferenceFacts {
+        ignored: ignored.into_iter().map(|(file, one)| (shown(project, &file), one)).collect(),
+        user_file: config::user_file().map(|file| shown(project, &file)),
+        project: project.root().display().to_string(),
+    }
 }
 
 /// A path as short as it can be said here.

@@ -25,8 +25,8 @@ pub struct Ended {
     pub tokens: u64,
     /// The client's quotas, as it told them in this session.
     pub quota: Option<Quota>,
-    /// A tool that the client refused to run.
-    pub denied_tool: Option<String>,
+    /// The tools that the client refused to run, each once.
+    pub denied_tools: Vec<String>,
 }
 
 impl Ended {
@@ -42,13 +42,15 @@ impl Ended {
             cost_usd: found.total_cost_usd.unwrap_or(0.0),
             tokens: found.tokens(),
             quota: None,
-            denied_tool: found.permission_denials.first().and_then(|denial| denial.tool_name.clone()),
+            denied_tools: denied_tools(found),
         }
     }
 
     /// What the hooks' records alone tell of an ending: in a shell loop nobody sees the client's result.
     pub fn by_record(record: &SessionRecord) -> Ended {
-        let ending = if record.ended_by_us.is_some() {
+        let ending = if record.cancelled && record.ended_by_us.is_some() {
+            Ending::Cancelled
+        } else if record.ended_by_us.is_some() {
             Ending::HookStopped
         } else if let Some(failure) = &record.failure {
             crate::gate::ending_of(&protocol::event::StopFailure {
@@ -65,6 +67,16 @@ impl Ended {
         let at = record.ended_at.as_deref().and_then(clock::parse).or(failed_at);
         Ended { resets_at: reset_of(&ending, failed_at.or(at)), ending, at, ..Ended::default() }
     }
+}
+
+fn denied_tools(result: &RunResult) -> Vec<String> {
+    let mut tools = Vec::new();
+    for tool in result.permission_denials.iter().filter_map(|denial| denial.tool_name.clone()) {
+        if !tools.contains(&tool) {
+            tools.push(tool);
+        }
+    }
+    tools
 }
 
 /// When the limit resets that ended a session, by the words in which the client said so then, or now.

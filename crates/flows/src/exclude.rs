@@ -5,8 +5,8 @@
 //! line end, and a rule of the user's below still wins.
 
 use std::path::{Path, PathBuf};
-use store::StoreError;
 use store::disk::{self, Durability};
+use store::{StoreError, layout};
 
 const OPENING: &[u8] = b"# plimsoll";
 const CLOSING: &[u8] = b"# plimsoll end";
@@ -54,24 +54,18 @@ pub(crate) struct Place {
     prefix: String,
 }
 
-/// Looks for the repository upwards, as git does; follows the `.git` file of a worktree or a submodule.
+/// Looks for the repository upwards, as git does; follows the `.git` file of a worktree or a submodule to a git folder,
+/// and to nothing else.
 pub(crate) fn place_of(project: &Path) -> Option<Place> {
-    let (tree, directory) = project.ancestors().find_map(|tree| Some((tree, git_directory(tree)?)))?;
-    let common = disk::read_text(&directory.join("commondir")).ok().flatten();
-    let common = common.map_or(directory.clone(), |common| directory.join(common.trim()));
+    let (tree, directory) = layout::repository(project)?;
+    // A folder of that name that git has not made, or not yet.
+    if !disk::exists(&directory.join("HEAD")) {
+        return None;
+    }
+    let common = layout::common_folder(&directory)?;
     let below = project.strip_prefix(tree).ok()?;
     let prefix = below.iter().map(|name| format!("{}/", escaped(&name.to_string_lossy()))).collect();
     Some(Place { file: common.join("info/exclude"), prefix })
-}
-
-fn git_directory(tree: &Path) -> Option<PathBuf> {
-    let git = tree.join(".git");
-    if disk::exists(&git.join("HEAD")) {
-        return Some(git);
-    }
-    let text = disk::read_text(&git).ok()??;
-    let directory = tree.join(text.strip_prefix("gitdir:")?.trim());
-    disk::exists(&directory.join("HEAD")).then_some(directory)
 }
 
 /// A folder's name as git must be told it in a pattern.

@@ -1,20 +1,22 @@
 //! Verified facts about a session: what git sees, what the transcript holds, what the batch at hand changed.
 
+use crate::work::{self, Question};
 use protocol::tool::ToolCall;
 use protocol::transcript::{Block, Line};
 use session::handoff::{CommandFact, Handoff};
 use session::noted::Noted;
-use session::state::FileInProgress;
+use session::state::{Cause, Check};
 use session::{RunState, SessionRecord, TodoList};
 use std::path::Path;
+use std::time::SystemTime;
 use store::{Project, clock, disk, tail};
 
 /// So much of the transcript's end is read for commands and words.
 const LOOK_BACK: u64 = 512 * 1024;
 /// So many commands are remembered.
 const COMMANDS: usize = 8;
-/// So many files are named.
-const FILES: usize = 200;
+/// So many checks are told.
+const CHECKS: usize = 3;
 
 /// The to-do list of a run; none when it has none or the file is missing. A list that has been emptied is as
 /// good as missing.
@@ -40,29 +42,66 @@ pub fn default_todo(project: &Project) -> Option<TodoList> {
     disk::read_text(&project.root().join("fix_plan.md")).ok().flatten().map(|text| TodoList::parse(&text))
 }
 
-/// The facts of a session: repository, files in progress, last commands, last words.
-pub fn of_session(
-    project: &Project,
-    transcript: Option<&Path>,
-    record: &SessionRecord,
-    run: Option<&RunState>,
-    calls: &[ToolCall],
-) -> Handoff {
-    let lines = transcript.and_then(|path| tail::last_lines(path, LOOK_BACK).ok()).unwrap_or_default();
-    // An agent may have cleaned the record away; the run knows what its session began from.
-    let planned_on = || run?.iteration_record.footing.as_ref()?.head.as_deref();
-    let since = record.head_at_start.as_deref().or_else(planned_on);
-    let (git, files) = match launcher::git::facts(project.root(), since) {
-        Some((git, files)) => (Some(git), files),
-        None => (None, files_outside_git(project, record, &lines, calls)),
+/// What is asked about a session.
+pub(crate) struct Asked<'a> {
+    pub(crate) project: &'a Project,
+    pub(crate) transcript: Option<&'a Path>,
+    pub(crate) record: &'a SessionRecord,
+    pub(crate) run: Option<&'a RunState>,
+    /// Why it is asked.
+    pub(crate) cause: Cause,
+    /// The tool calls of the message at hand: not yet in the transcript.
+    pub(crate) calls: &'a [ToolCall],
+}
+
+/// The facts of a session: repository, items, the work on the current one, last commands, last words.
+pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
+    let Asked { project, record, run, cause, calls, .. } = *asked;
+    let lines = asked.transcript.and_then(|path| tail::last_lines(path, LOOK_BACK).ok()).unwrap_or_default();
+    let todo = match run {
+        Some(run) => todo(project, run),
+        None => default_todo(project),
     };
-    let of_item = of_this_item(&lines, record);
+    let question = Question { project, record, run, todo: todo.as_ref(), cause, lines: &lines, calls };
+    let found = work::of_session(&question);
+    let told_at = record.continuation.as_ref().and_then(|told| clock::parse(&told.at)).map(SystemTime::from);
+    let of_item = lines_after(&lines, found.ticked_at.max(told_at));
+    let run_for_item = commands(of_item, calls);
+    let verify = run.map(|run| run.verify.as_slice()).unwrap_or_default();
+    let mut work = found.work;
+    // What was run and said belongs to the item that is done: the next session would take it for its own item's.
+    let is_about_item = work.is_begun;
+    work.checks = if is_about_item { checks(&run_for_item, verify) } else { Vec::new() };
+    let TodoLists { done, open } = lists(todo.as_ref(), run);
     Handoff {
-        git,
-        files: files.into_iter().filter(|file| !is_ours(&file.path)).take(FILES).collect(),
-        commands: commands(of_item, calls),
-        last_words: last_words(of_item),
+        cause,
+        git: found.git,
+        files: found.files,
+        current_item: found.item,
+        commands: if is_about_item {
+            run_for_item.into_iter().map(|run| run.fact).collect()
+        } else {
+            Vec::new()
+        },
+        last_words: last_words(of_item).filter(|_| is_about_item),
+        work,
+        done,
+        open,
         ..Handoff::default()
+    }
+}
+
+struct TodoLists {
+    done: Vec<String>,
+    open: Vec<String>,
+}
+
+/// The file's items; where it is gone, those the state remembers.
+fn lists(todo: Option<&TodoList>, run: Option<&RunState>) -> TodoLists {
+    match (todo, run) {
+        (Some(todo), _) => TodoLists { done: todo.done(), open: todo.open() },
+        (None, Some(run)) => TodoLists { done: run.completed_items.clone(), open: run.todo_items.clone() },
+        (None, None) => TodoLists { done: Vec::new(), open: Vec::new() },
     }
 }
 
@@ -80,75 +119,6 @@ pub fn is_ours(path: &str) -> bool {
     ];
     ours.iter().any(|start| path.starts_with(start))
         || matches!(path, "PROMPT.md" | "progress.txt" | ".mcp.json")
-}
-
-/// Outside git: what changed on the disk since the session began, whoever changed it, with the lines that Edit
-/// and Write reported.
-fn files_outside_git(
-    project: &Project,
-    record: &SessionRecord,
-    lines: &[Line],
-    calls: &[ToolCall],
-) -> Vec<FileInProgress> {
-    let since = record.started_at.as_deref().and_then(clock::parse);
-    let mut files: Vec<FileInProgress> = since
-        .map(|since| disk::changed_since(project.root(), since.into(), FILES))
-        .unwrap_or_default()
-        .into_iter()
-        .map(|path| FileInProgress {
-            path: project.relative(&path),
-            lines: String::new(),
-            description: "changed in this session".into(),
-        })
-        .collect();
-    for (path, ranges) in edits(lines, calls) {
-        let path = project.relative(Path::new(&path));
-        let place = match files.iter().position(|file| file.path == path) {
-            Some(place) => place,
-            None => {
-                files.push(FileInProgress { path, ..FileInProgress::default() });
-                files.len() - 1
-            }
-        };
-        files[place].lines = launcher::git::join(&ranges);
-        files[place].description = "edited in this session".into();
-    }
-    files
-}
-
-type Ranges = Vec<(u64, u64)>;
-
-fn edits(lines: &[Line], calls: &[ToolCall]) -> Vec<(String, Ranges)> {
-    let mut edits: Vec<(String, Ranges)> = Vec::new();
-    let mut note = |path: String, ranges: Ranges| match edits.iter_mut().find(|(known, _)| *known == path) {
-        Some((_, known)) => known.extend(ranges),
-        None => edits.push((path, ranges)),
-    };
-    for change in lines.iter().filter_map(Line::file_change) {
-        let ranges = change.structured_patch.iter().filter_map(|hunk| {
-            let start = hunk.new_start?;
-            Some((start, start + hunk.new_lines.unwrap_or(1).saturating_sub(1)))
-        });
-        note(change.file_path.clone().unwrap_or_default(), ranges.collect());
-    }
-    // The batch at hand is not in the transcript yet: its edits are found where the new text stands.
-    let is_edit = |call: &&ToolCall| {
-        matches!(call.tool_name.as_deref(), Some("Edit" | "Write" | "MultiEdit" | "NotebookEdit"))
-    };
-    for call in calls.iter().filter(is_edit) {
-        let Some(path) = &call.tool_input.file_path else { continue };
-        let text = disk::read_text(Path::new(path)).ok().flatten().unwrap_or_default();
-        let new = call.tool_input.new_string.as_ref().or(call.tool_input.content.as_ref());
-        note(path.clone(), new.and_then(|new| place_of(new, &text)).into_iter().collect());
-    }
-    edits
-}
-
-/// The lines where a text stands in a file.
-fn place_of(text: &str, file: &str) -> Option<(u64, u64)> {
-    let start = file.find(text.trim_end_matches('\n')).filter(|_| !text.is_empty())?;
-    let first = file[..start].matches('\n').count() as u64 + 1;
-    Some((first, first + text.trim_end_matches('\n').matches('\n').count() as u64))
 }
 
 /// What the last command printed that failed and did not pass later in the same session; none if all is well.
@@ -178,21 +148,35 @@ pub fn standing_error(transcript: &Path) -> Option<String> {
     Some(session::text::clip_start(&words, 4_000))
 }
 
-/// What was run and said before a session was told to go on is about the item before.
-fn of_this_item<'a>(lines: &'a [Line], record: &SessionRecord) -> &'a [Line] {
-    let told_at = record.continuation.as_ref().and_then(|told| clock::parse(&told.at));
-    let written_at = |line: &Line| clock::parse(line.timestamp.as_deref()?);
-    let is_before = |line: &Line| written_at(line).zip(told_at).is_some_and(|(written, told)| written < told);
+/// The lines that were written after a moment.
+fn lines_after(lines: &[Line], moment: Option<SystemTime>) -> &[Line] {
+    let is_before = |line: &Line| {
+        let written = line.timestamp.as_deref().and_then(clock::parse).map(SystemTime::from);
+        written.zip(moment).is_some_and(|(written, moment)| written <= moment)
+    };
     lines.iter().rposition(is_before).map_or(lines, |place| &lines[place + 1..])
 }
 
-fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<CommandFact> {
-    let mut known: Vec<(String, CommandFact)> = Vec::new();
+/// A command of the session, with all that it printed.
+struct Ran {
+    id: String,
+    fact: CommandFact,
+    output: String,
+}
+
+impl Ran {
+    fn new(id: String, command: &str) -> Ran {
+        let fact = CommandFact { command: command.to_owned(), ..CommandFact::default() };
+        Ran { id, fact, output: String::new() }
+    }
+}
+
+fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<Ran> {
+    let mut known: Vec<Ran> = Vec::new();
     for block in lines.iter().filter(|line| !line.is_sidechain).flat_map(|line| line.message.blocks()) {
         match (block.kind.as_deref(), &block.input.command) {
             (Some("tool_use"), Some(command)) => {
-                let fact = CommandFact { command: command.clone(), ..CommandFact::default() };
-                known.push((block.id.clone().unwrap_or_default(), fact));
+                known.push(Ran::new(block.id.clone().unwrap_or_default(), command));
             }
             (Some("tool_result"), _) => settle(&mut known, &block),
             _ => {}
@@ -200,22 +184,34 @@ fn commands(lines: &[Line], calls: &[ToolCall]) -> Vec<CommandFact> {
     }
     for call in calls {
         let (Some(id), Some(command)) = (&call.tool_use_id, &call.tool_input.command) else { continue };
-        if !known.iter().any(|(known, _)| known == id) {
-            let fact = CommandFact { command: command.clone(), ..CommandFact::default() };
-            known.push((id.clone(), fact));
+        if !known.iter().any(|ran| ran.id == *id) {
+            known.push(Ran::new(id.clone(), command));
         }
     }
     let skipped = known.len().saturating_sub(COMMANDS);
-    known.into_iter().skip(skipped).map(|(_, fact)| fact).collect()
+    known.split_off(skipped)
 }
 
-fn settle(known: &mut [(String, CommandFact)], result: &Block) {
+fn settle(known: &mut [Ran], result: &Block) {
     let Some(id) = &result.tool_use_id else { return };
-    if let Some((_, fact)) = known.iter_mut().find(|(known, _)| known == id) {
-        fact.ok = Some(!result.is_error);
-        let words = without_reminders(&result.result_text());
-        fact.last_line = words.trim_end().lines().last().unwrap_or_default().to_owned();
+    if let Some(ran) = known.iter_mut().find(|ran| ran.id == *id) {
+        ran.fact.ok = Some(!result.is_error);
+        ran.output = without_reminders(&result.result_text());
+        ran.fact.last_line = ran.output.trim_end().lines().last().unwrap_or_default().to_owned();
     }
+}
+
+/// What the checks said last, each command once, the newest last.
+fn checks(commands: &[Ran], verify: &[String]) -> Vec<Check> {
+    let mut checks: Vec<Check> = Vec::new();
+    for ran in commands.iter().filter(|ran| policy::checks::is_check(&ran.fact.command, verify)) {
+        let Some(passed) = ran.fact.ok else { continue };
+        let failures = if passed { Vec::new() } else { policy::checks::failures(&ran.output) };
+        checks.retain(|known| known.command != ran.fact.command);
+        checks.push(Check { command: ran.fact.command.clone(), passed, failures });
+    }
+    let skipped = checks.len().saturating_sub(CHECKS);
+    checks.split_off(skipped)
 }
 
 /// What the client adds to a tool's result for the model (PROTOCOL §0) is none of the tool's words.
@@ -248,7 +244,6 @@ fn last_words(lines: &[Line]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::record::Continuation;
 
     #[test]
     fn what_a_command_said_last_is_its_own_word_and_not_the_clients_reminder() -> serde_json::Result<()> {
@@ -256,7 +251,7 @@ mod tests {
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"one\n12 a\n\n<system-reminder>\n14974772 tokens left\n</system-reminder>"}]}}"#;
         let lines = vec![serde_json::from_str(use_line)?, serde_json::from_str(result)?];
         let known = commands(&lines, &[]);
-        assert_eq!((known[0].ok, known[0].last_line.as_str()), (Some(true), "12 a"));
+        assert_eq!((known[0].fact.ok, known[0].fact.last_line.as_str()), (Some(true), "12 a"));
         Ok(())
     }
 
@@ -269,17 +264,13 @@ mod tests {
         };
         let texts = [ran("one", "1.100"), ran("two", "1.900")];
         let lines = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<Vec<Line>, _>>()?;
-        let told = |at: &str| SessionRecord {
-            continuation: Some(Continuation { at: at.to_owned(), ..Continuation::default() }),
-            ..SessionRecord::default()
+        let known = |moment: Option<&str>| -> Vec<String> {
+            let moment = moment.and_then(clock::parse).map(SystemTime::from);
+            commands(lines_after(&lines, moment), &[]).into_iter().map(|ran| ran.fact.command).collect()
         };
-        let known = |record: &SessionRecord| -> Vec<String> {
-            commands(of_this_item(&lines, record), &[]).into_iter().map(|fact| fact.command).collect()
-        };
-        assert_eq!(known(&told("2026-01-07T10:00:01.500Z")), ["make two"]);
-        assert_eq!(known(&told("2026-01-07T10:00:09.000Z")), [""; 0]);
-        assert_eq!(known(&told("")), ["make one", "make two"], "an older record has no time");
-        assert_eq!(known(&SessionRecord::default()), ["make one", "make two"]);
+        assert_eq!(known(Some("2026-01-07T10:00:01.500Z")), ["make two"]);
+        assert_eq!(known(Some("2026-01-07T10:00:09.000Z")), [""; 0]);
+        assert_eq!(known(None), ["make one", "make two"]);
         Ok(())
     }
 }

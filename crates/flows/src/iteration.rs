@@ -6,7 +6,7 @@ pub use crate::ended::Ended;
 use crate::observe::{footing, observe, started_above};
 use crate::verify::verify;
 use crate::{archive, capture, close, delegated, facts, keep, save};
-use policy::completion::{Completion, completion};
+use policy::completion::needs_verify;
 use policy::gate::{Evidence, gate};
 use policy::{bounds, breaker};
 use session::delegated::Delegated;
@@ -67,8 +67,8 @@ pub fn finish_unless(
         save::handoff_of_unfinished_work(project, settings, &state, &record, &ending, has_changed_files)?;
     }
     let is_where_it_began = stands_on.head.is_some() && stands_on.head == state.context_checkpoint.head;
-    if may_save && (is_untouched || is_where_it_began) {
-        save::keep_what_it_resumed(project, &state)?;
+    if may_save && (is_untouched || is_where_it_began || !has_changed_files) {
+        save::keep_what_it_resumed(project, &state, &record)?;
     }
     if may_save && save::commit(project, run_id)? {
         // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.
@@ -78,7 +78,7 @@ pub fn finish_unless(
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
     let mut evidence = evidence(project, &state, &record, ending, ended);
     evidence.started_above = started_above(project, settings, &record);
-    if !state.status.is_over() && completion(&state, &evidence) == Completion::Plausible {
+    if !state.status.is_over() && needs_verify(&state, &evidence) {
         evidence.verify = verify(project, settings, &state, give_up);
         let given_up = evidence.verify.len() < state.verify.len();
         if given_up && let Some(paused) = pause(project, run_id)? {
@@ -90,7 +90,8 @@ pub fn finish_unless(
     let now = clock::now();
     (evidence.now, evidence.now_seconds) = (clock::stamp(now), now.timestamp());
     let delegated = delegated::in_session(project, &record.session_id);
-    judge(project, settings, run_id, state.iteration, &evidence, delegated)
+    let files = stands_on.short_hash(state.iteration);
+    judge(project, settings, run_id, (state.iteration, files), &evidence, delegated)
 }
 
 /// A pause before the verdict; none for a run that has been cancelled meanwhile.
@@ -115,7 +116,8 @@ fn note_end(project: &Project, run_id: &str, ended: &Ended) -> Result<Option<Run
             record.ended_at = Some(clock::stamp(ended.at.unwrap_or_else(clock::now)));
             record.ending = Some(ended.ending.clone());
             record.resets_at.clone_from(&ended.resets_at);
-            record.denied_tool.clone_from(&ended.denied_tool);
+            record.denied_tool = ended.denied_tools.first().cloned();
+            record.api_trouble = None;
             record.tokens = ended.tokens;
             record.cost_usd = ended.cost_usd;
             // A session that broke off has told no price: it is reckoned by what the run's others have cost.
@@ -125,6 +127,11 @@ fn note_end(project: &Project, run_id: &str, ended: &Ended) -> Result<Option<Run
             }
             state.cost_usd += state.iteration_record.cost_usd;
             state.tokens += ended.tokens;
+            for tool in &ended.denied_tools {
+                if !state.denied_tools.contains(tool) {
+                    state.denied_tools.push(tool.clone());
+                }
+            }
             if let Some(quota) = &ended.quota {
                 state.quota.merge(quota);
             }
@@ -174,7 +181,7 @@ fn judge(
     project: &Project,
     settings: &Settings,
     run_id: &str,
-    iteration: u32,
+    (iteration, files): (u32, String),
     evidence: &Evidence,
     delegated: Delegated,
 ) -> Result<Option<Verdict>, StoreError> {
@@ -186,15 +193,18 @@ fn judge(
         let set_aside = matches!(verdict, Verdict::Continue { .. })
             .then(|| breaker::set_aside(state, &settings.breaker))
             .flatten();
-        // Nothing of it is to be resumed by a session that is about another item.
-        state.context_checkpoint.active &= set_aside.is_none();
+        // What is half done waits for its item's turn; of another one nothing is handed on to the next item.
+        state.context_checkpoint.active &=
+            set_aside.as_ref().is_none_or(|item| state.context_checkpoint.is_half_done(item));
         take_verify(state, evidence);
+        state.last_action = policy::resume::last_action(state, &evidence.ending);
         let items = state.ticked_now().len() as u32;
         let entry = state.history_of(iteration);
         entry.items = items;
         // A limit may bring several sessions under one number.
         entry.delegated += delegated;
         state.iteration_record.phase = Phase::Judged;
+        state.last_diff_hash = files;
         if state.status.is_over() {
             state.ended_at.get_or_insert(clock::stamp(clock::now()));
         }
@@ -258,6 +268,7 @@ fn note_verdict(
         .fact("same_errors", state.error_hashes.len())
         .fact("cost_usd", state.cost_usd)
         .fact("tokens", state.tokens);
+    let entry = if state.cost_is_unknown() { entry.fact("cost_unknown", true) } else { entry };
     journal::note(project, entry)?;
     if let Some(item) = set_aside {
         journal::note(project, line("set_aside").fact("item", item))?;

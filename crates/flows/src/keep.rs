@@ -88,13 +88,18 @@ pub fn append_progress(project: &Project, paragraph: &str) -> Result<(), StoreEr
     keep(&file, &copy)
 }
 
-/// Puts back what a file has lost since it was kept: all of the copy, then the parts that are new.
+/// Puts back what a file has lost since it was kept: all of the copy, then the parts that are new. A file that only grew
+/// is not taken into memory, and one that is too large for that is nothing that was lost.
 fn restore(file: &Path, copy: &Path, separator: &str) -> Result<(), StoreError> {
-    let kept = disk::read_text(copy)?.unwrap_or_default();
-    let now = disk::read_text(file)?.unwrap_or_default();
-    if now.starts_with(&kept) {
+    const MOST: u64 = 16 * 1024 * 1024;
+    if disk::goes_on_from(file, copy)?.is_some() {
         return Ok(());
     }
+    if let Some(path) = [file, copy].into_iter().find(|path| disk::size(path).unwrap_or(0) > MOST) {
+        return Err(StoreError::TooLarge { path: path.to_owned(), most: MOST });
+    }
+    let kept = disk::read_text(copy)?.unwrap_or_default();
+    let now = disk::read_text(file)?.unwrap_or_default();
     let known: HashSet<&str> = kept.split_inclusive(separator).collect();
     let new = now.split_inclusive(separator).filter(|part| !known.contains(part));
     let whole: String = std::iter::once(kept.as_str()).chain(new).collect();
@@ -103,12 +108,9 @@ fn restore(file: &Path, copy: &Path, separator: &str) -> Result<(), StoreError> 
 
 /// Brings the copy up to date; mostly it only grows.
 fn keep(file: &Path, copy: &Path) -> Result<(), StoreError> {
-    let now = disk::read(file)?.unwrap_or_default();
-    let kept = disk::read(copy)?.unwrap_or_default();
-    match now.strip_prefix(kept.as_slice()) {
-        Some([]) => Ok(()),
-        Some(new) => disk::append(copy, new),
-        None => disk::replace(copy, &now, Durability::Lazy),
+    match disk::goes_on_from(file, copy)? {
+        Some(known) => disk::append_rest(file, known, copy),
+        None => disk::replace(copy, &disk::read(file)?.unwrap_or_default(), Durability::Lazy),
     }
 }
 
@@ -119,7 +121,8 @@ mod tests {
     fn project() -> (tempfile::TempDir, Project) {
         let folder = tempfile::tempdir().unwrap();
         disk::create_folder(&folder.path().join(".git")).unwrap();
-        let project = Project::at(folder.path());
+        let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
+        store::ledger::keep();
         (folder, project)
     }
 

@@ -15,6 +15,7 @@ mod ended;
 pub mod exclude;
 pub mod facts;
 pub mod faults;
+pub mod foreign;
 pub mod foresee;
 pub mod frames;
 pub mod gate;
@@ -35,10 +36,12 @@ pub mod run;
 mod save;
 pub mod session_end;
 pub mod signal;
+pub mod spent;
 pub mod start;
 pub mod statusline;
 pub mod turns;
 mod verify;
+mod work;
 
 pub use policy::client;
 

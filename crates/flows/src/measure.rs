@@ -10,6 +10,7 @@ use session::level::{Level, Marks};
 use session::reading::{Reading, UsedSource, Window, WindowSource};
 use session::record::{ClientSettings, StatusRecord};
 use session::{SessionRecord, Settings};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use store::tail::{self, Tail};
@@ -56,7 +57,9 @@ const BYTES_PER_TOKEN: u64 = 4;
 const TOKENS_PER_IMAGE: u64 = 1_600;
 /// How often the transcript is looked at while waiting.
 const NAP: Duration = Duration::from_millis(3);
-/// How long an agent's question waits for its first answer. The client writes within some 100 ms (PROTOCOL), on a
+/// So much of a transcript's end holds its last answer and the results of what that called.
+const LAST_ANSWER: u64 = 1024 * 1024;
+/// How long an agent's question waits for the answer that asks it. The client writes within some 100 ms (PROTOCOL), on a
 /// busy machine later.
 const WRITER_LIMIT: Duration = Duration::from_secs(2);
 
@@ -72,18 +75,37 @@ pub fn measure(question: &Question<'_>) -> Measurement {
     measurement
 }
 
-/// Measures for an agent that asks from one of its tools: it has been answered, so an answer is waited for until the
-/// client's writer has put it down.
+/// Measures for an agent that asks from one of its tools: it has been answered, so the answer that asked is waited for
+/// until the client's writer has put it down.
 pub fn measure_once_written(question: &Question<'_>) -> Measurement {
     let started = Instant::now();
-    loop {
-        let measurement = measure(question);
-        let is_there = measurement.reading.is_some() || measurement.trouble.is_some();
-        if is_there || question.transcript.is_none() || started.elapsed() >= WRITER_LIMIT {
-            return measurement;
-        }
+    while question.transcript.is_some_and(|path| !is_asking(path)) && started.elapsed() < WRITER_LIMIT {
         std::thread::sleep(NAP);
     }
+    measure(question)
+}
+
+/// True where the last answer of a transcript has a tool call without a result: the one that is asking. A transcript
+/// that cannot be read is not waited for.
+fn is_asking(transcript: &Path) -> bool {
+    let Ok(lines) = tail::last_lines(transcript, LAST_ANSWER) else { return true };
+    let mut results = BTreeSet::new();
+    let mut answer = None;
+    for line in lines.iter().rev().filter(|line| !line.is_sidechain) {
+        let is_answer = line.kind.as_deref() == Some("assistant");
+        // An answer has a line for each of its parts.
+        if is_answer && answer.get_or_insert(&line.message.id) != &&line.message.id {
+            return false;
+        }
+        for block in line.message.blocks() {
+            match block.kind.as_deref() {
+                Some("tool_result") => _ = results.insert(block.tool_use_id),
+                Some("tool_use") if is_answer && !results.contains(&block.id) => return true,
+                _ => {}
+            }
+        }
+    }
+    false
 }
 
 /// Measures the session that a hook was called in, with the tools that its event speaks of.

@@ -2,11 +2,11 @@
 
 use crate::facts;
 use crate::measure::{Question, measure};
-use launcher::git::{self, COMMITTED};
+use launcher::git;
 use policy::breaker::Observation;
 use policy::gate::Evidence;
 use session::level::Level;
-use session::state::{FileInProgress, Footing};
+use session::state::Footing;
 use session::{Ending, RunState, SessionRecord, Settings};
 use std::path::Path;
 use store::Project;
@@ -83,9 +83,8 @@ fn moved(project: &Project, before: Option<&Footing>, now: &Footing) -> (Vec<Str
 
 /// Not so an empty commit, and one of our own files: an agent that gets nowhere commits progress.txt all night.
 fn is_work(project: &Project, before: &Footing) -> bool {
-    let found = before.head.as_deref().and_then(|head| git::facts(project.root(), Some(head)));
-    let is_work = |file: &FileInProgress| file.description == COMMITTED && !facts::is_ours(&file.path);
-    found.is_none_or(|(_, files)| files.iter().any(is_work))
+    let found = before.head.as_deref().and_then(|head| git::paths_since(project.root(), head));
+    found.is_none_or(|paths| paths.iter().any(|path| !facts::is_ours(path)))
 }
 
 fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {

@@ -1,13 +1,18 @@
 //! Writing PROMPT.md: only `run`, `start`, `gate` and `prompt` do, never a hook.
 
-use crate::facts;
+use crate::{facts, work};
+use launcher::git;
 use session::RunState;
 use session::journal::Entry;
 use session::prompt::{self, Surroundings};
+use session::resume::Staleness;
+use session::state::{Checkpoint, CommitRef};
 use store::{Durability, Project, StoreError, disk, journal};
 
 /// So many of the last paragraphs of the progress file go into the prompt.
 const PARAGRAPHS: usize = 2;
+/// So many commits of others are named.
+const COMMITS: usize = 8;
 
 /// Why PROMPT.md could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -34,14 +39,70 @@ pub fn task_text(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
 pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError> {
     let task = whole_task(project, state)?.unwrap_or_else(|| state.objective.clone().into_bytes());
     keep_copy(project, &task)?;
+    let resume = resumed(project, state);
     let around = Surroundings {
-        resume: state.iteration_record.resuming.then(|| state.context_checkpoint.clone()),
-        progress: last_paragraphs(project)?,
+        // The paragraphs of the progress file would say the same once more.
+        progress: if resume.is_some() { Vec::new() } else { last_paragraphs(project)? },
+        resume,
         noted: facts::noted(project, state),
     };
     let file = prompt::assemble(&prompt::block(state, &around), &task);
     disk::replace(&project.prompt(), &file, Durability::Durable)?;
     Ok(file)
+}
+
+/// Takes our block out of a PROMPT.md of the user's own, which may be tracked: an agent's `git add -A` would commit the
+/// block, and a run that is over would leave the file dirty. `run` pipes a copy with the block into the client, so the
+/// file has it only until then; a shell loop pipes the file itself, which keeps it until the run ends or pauses.
+pub fn put_back(project: &Project, state: &RunState) -> Result<(), PromptError> {
+    if state.prompt_made {
+        return Ok(());
+    }
+    let Some(file) = disk::read(&project.prompt())? else { return Ok(()) };
+    let task = prompt::task_text(&file).map_err(|_| PromptError::NoEndMark)?;
+    match task.len() == file.len() {
+        true => Ok(()),
+        false => Ok(disk::replace(&project.prompt(), task, Durability::Durable)?),
+    }
+}
+
+/// The checkpoint that the iteration resumes, or that lies ready for the next one, with what has happened since.
+fn resumed(project: &Project, state: &RunState) -> Option<(Checkpoint, Staleness)> {
+    let todo = facts::todo(project, state);
+    let waits = policy::resume::due(&state.context_checkpoint, todo.as_ref(), &state.set_aside);
+    let carried = || state.iteration_record.resuming.then(|| state.context_checkpoint.clone());
+    let checkpoint = waits.or_else(carried)?;
+    let since = staleness(project, &checkpoint);
+    Some((checkpoint, since))
+}
+
+/// What has happened to the work since the checkpoint: the session that left it has ended by now.
+fn staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
+    let root = project.root();
+    let mut since = Staleness::default();
+    let head = git::head(root);
+    if let Some(before) = checkpoint.head.as_ref().filter(|before| Some(*before) != head.as_ref()) {
+        if git::is_below_head(root, before) {
+            let commits = git::commits_since(root, before);
+            since.commit_count = commits.len();
+            since.commits = commits
+                .into_iter()
+                .take(COMMITS)
+                .map(|commit| CommitRef { id: commit.id, subject: commit.subject })
+                .collect();
+        } else {
+            since.left_behind = Some(before.clone());
+        }
+    }
+    for file in &checkpoint.files_in_progress {
+        let Some(digest) = &file.digest else { continue };
+        match work::digest(&root.join(&file.path)) {
+            Some(now) if now == *digest => {}
+            Some(_) => since.changed.push(file.path.clone()),
+            None => since.gone.push(file.path.clone()),
+        }
+    }
+    since
 }
 
 /// The user's text; where an agent has emptied the file or torn our block, the copy, and what was there is kept.
@@ -82,7 +143,10 @@ fn copy_path(project: &Project) -> std::path::PathBuf {
 }
 
 fn last_paragraphs(project: &Project) -> Result<Vec<String>, StoreError> {
-    let text = disk::read_text(&project.progress())?.unwrap_or_default();
+    let text = match disk::read_text(&project.progress())? {
+        Some(text) => text,
+        None => disk::read_text(&project.earlier_progress())?.unwrap_or_default(),
+    };
     let paragraphs: Vec<String> =
         text.split("\n\n").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect();
     let skipped = paragraphs.len().saturating_sub(PARAGRAPHS);

@@ -12,6 +12,7 @@ pub use ready::{Ready, prepare};
 pub use watch::{Progress, Watcher};
 
 use crate::call::RUN_VARIABLE;
+use crate::facts;
 use crate::iteration::{self, Ended};
 use crate::plugin;
 use crate::start::{self, StartError};
@@ -171,6 +172,8 @@ impl Runner<'_> {
     fn spawn(&mut self, state: &RunState) -> Result<Client, RunError> {
         let prompt = self.output(state, "prompt.md");
         disk::replace(&prompt, &disk::read(&self.project.prompt())?.unwrap_or_default(), Durability::Lazy)?;
+        // Only for order's sake: it must not end the night.
+        let _ = crate::prompt::put_back(self.project, state);
         let session_id = state.session_id.clone().unwrap_or_default();
         let ours = [
             "-p",
@@ -244,10 +247,18 @@ impl Runner<'_> {
     }
 
     fn finish(&mut self, state: &RunState, ended: &Ended) -> Result<Verdict, RunError> {
-        self.watcher.tell(&Progress::Ended { iteration: state.iteration, ended });
         if matches!(ended.ending, Ending::Crashed(_)) {
             start::end_left_behind(state);
         }
+        // A hook may have ended it, on its way or at once: it was ended all the same.
+        let cancelled = Ended { ending: Ending::Cancelled, ..ended.clone() };
+        let was_cancelled =
+            matches!(ended.ending, Ending::HookStopped | Ending::Crashed(_)) && self.is_cancelled();
+        let ended = if was_cancelled { &cancelled } else { ended };
+        let open = facts::todo(self.project, state).map(|todo| todo.open());
+        let item = state.iteration_record.item.as_deref().zip(open.as_ref());
+        let item = item.map(|(item, open)| (item, open.iter().any(|text| text == item)));
+        self.watcher.tell(&Progress::Ended { iteration: state.iteration, ended, item });
         let verdict = iteration::finish_unless(self.project, self.settings, &self.run_id, ended, &|| {
             self.watcher.interrupts() >= 2 || self.is_cancelled()
         })?;

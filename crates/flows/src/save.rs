@@ -1,8 +1,9 @@
 //! What a session leaves unfinished is kept: a handoff where it has none, and a commit of its work.
 
 use crate::checkpoint::{self, Request};
-use crate::facts;
+use crate::facts::{self, Asked};
 use launcher::wip::{Wip, commit_wip};
+use session::handoff::Notes;
 use session::journal::Entry;
 use session::level::Level;
 use session::state::{Cause, Checkpoint, Commit};
@@ -33,13 +34,18 @@ pub(crate) fn handoff_of_unfinished_work(
         Some(claim) if claim.level == Level::L1 => Cause::Step,
         Some(_) => Cause::Level,
         None if !orderly => Cause::Crash,
-        // What was dirty before it began is somebody else's.
-        None if has_changed_files && has_open_item(project, state) => Cause::Unfinished,
+        // What was dirty before it began is somebody else's, but for what it took over.
+        None if (has_changed_files || state.iteration_record.resuming) && has_more_to_do(project, state) => {
+            Cause::Unfinished
+        }
         None => return Ok(()),
     };
     let transcript = record.transcript_path.as_ref().map(PathBuf::from);
-    let found = facts::of_session(project, transcript.as_deref(), record, Some(state), &[]);
-    if found.files.iter().all(|file| file.description == launcher::git::COMMITTED) {
+    let asked =
+        Asked { project, transcript: transcript.as_deref(), record, run: Some(state), cause, calls: &[] };
+    let found = facts::of_session(&asked);
+    // Nothing was begun, or nothing of it is left.
+    if found.files.is_empty() || !found.work.is_begun {
         return Ok(());
     }
     checkpoint::write(&Request {
@@ -54,21 +60,49 @@ pub(crate) fn handoff_of_unfinished_work(
         marks: None,
         waited: None,
         calls: &[],
-        notes: session::handoff::Notes::default(),
+        notes: notes(record),
     })
     .map(|_| ())
 }
 
-/// A session that was to resume a checkpoint and did nothing has not consumed it: the next one resumes it.
-pub(crate) fn keep_what_it_resumed(project: &Project, state: &RunState) -> Result<(), StoreError> {
+/// A session that was to resume a checkpoint and did nothing has not consumed it: the next one resumes it, with what this
+/// one said.
+pub(crate) fn keep_what_it_resumed(
+    project: &Project,
+    state: &RunState,
+    record: &SessionRecord,
+) -> Result<(), StoreError> {
     if !state.iteration_record.resuming || !has_open_item(project, state) {
         return Ok(());
     }
-    // Where it has left one of its own, that is the one, and active already.
+    let said = notes(record);
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
-        state.context_checkpoint.active = true;
+        let kept = &mut state.context_checkpoint;
+        // Where it has left one of its own, that is the one, and active already.
+        if !kept.active {
+            kept.active = true;
+            let words = [
+                (said.summary, &mut kept.resume_summary),
+                (said.progress, &mut kept.progress_on_item),
+                (said.next, &mut kept.next_step),
+            ];
+            for (new, old) in words.into_iter().filter(|(new, _)| !new.is_empty()) {
+                *old = new;
+            }
+        }
     })
     .map(|_| ())
+}
+
+/// What a session said at its end of how far it is, asked or not.
+fn notes(record: &SessionRecord) -> Notes {
+    record.stop.as_ref().map(|stop| Notes::in_message(&stop.last_words)).unwrap_or_default()
+}
+
+/// Whether an item is open: its own, or the next one, which it may have begun.
+fn has_more_to_do(project: &Project, state: &RunState) -> bool {
+    let was_given_one = state.iteration_record.item.is_some();
+    was_given_one && facts::todo(project, state).is_some_and(|todo| !todo.open().is_empty())
 }
 
 /// Whether the item that it was given is still open. In a run without a to-do list nobody can say, and an orderly end

@@ -1,5 +1,7 @@
 //! Creating a run, resuming one, cancelling one.
 
+pub mod adopt;
+
 use crate::archive::{archive, is_archived};
 use crate::call::{RUN_VARIABLE, SESSION_VARIABLE};
 use crate::exclude::exclude_run_files;
@@ -10,6 +12,8 @@ use crate::observe;
 use crate::prompt::{self, PromptError};
 use launcher::client::Client;
 use launcher::process;
+use policy::foreign;
+use policy::todo_list::{self, Unfit};
 use session::journal::Entry;
 use session::limits::Limits;
 use session::state::{Commit, IterationRecord, Phase};
@@ -17,7 +21,10 @@ use session::status::Status;
 use session::text::{clip, counted, one_line};
 use session::{RunState, TodoList, Verdict};
 use std::time::Duration;
-use store::{Durability, Project, StoreError, clock, disk, journal, lock, sessions, state_file};
+use store::{Durability, Project, StoreError, clock, disk, journal, ledger, lock, sessions, state_file};
+
+/// The to-do list where none is named.
+const DEFAULT_LIST: &str = "fix_plan.md";
 
 /// What the person asked for.
 #[derive(Debug, Clone, Default)]
@@ -46,8 +53,12 @@ pub struct NewRun {
     pub pack: bool,
     /// True when the run's sessions have the working memory.
     pub memory: bool,
+    /// True when only the exact promise line completes the run.
+    pub strict_promise: bool,
     /// A client that says nothing for so long is ended; none for the settings' value.
     pub idle_timeout_seconds: Option<u64>,
+    /// The same while a tool runs.
+    pub tool_timeout_seconds: Option<u64>,
     /// A program with its arguments, told of the end and of pauses.
     pub notify: Vec<String>,
 }
@@ -71,8 +82,12 @@ pub struct Changes {
     pub pack: bool,
     /// True to give them the working memory.
     pub memory: bool,
+    /// True when only the exact promise line completes the run.
+    pub strict_promise: Option<bool>,
     /// A client that says nothing for so long is ended.
     pub idle_timeout_seconds: Option<u64>,
+    /// The same while a tool runs.
+    pub tool_timeout_seconds: Option<u64>,
     /// A program with its arguments, told of the end and of pauses.
     pub notify: Option<Vec<String>>,
     /// True with `--reset-breaker`.
@@ -99,6 +114,9 @@ pub enum StartError {
     /// The to-do file that was named is not there.
     #[error("the to-do file {0} is missing: write it, or leave --todo out")]
     NoTodo(String),
+    /// The to-do file has no open item.
+    #[error("{0}")]
+    UnfitTodo(String),
     /// A run is there already.
     #[error(
         "the run \"{name}\" ({run_id}) is {status} at iteration {iteration}: go on with `plimsoll run --resume`, or cancel it with `plimsoll stop`"
@@ -116,6 +134,9 @@ pub enum StartError {
     /// There is none.
     #[error("there is no run in {0}: start one with `plimsoll run`")]
     NoRun(String),
+    /// The state there is not a run's of ours, or it cannot be taken over as it stands.
+    #[error("{0}")]
+    Foreign(String),
 }
 
 /// Creates a run and writes its first files.
@@ -128,29 +149,40 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     let state = RunState {
         delegated_before: old.delegated(),
         growth: old.growth,
+        files_at_start: crate::work::files_without_commit(project),
         ..state(project, new, &task, prompt_made, todo_file, &todo)
     };
-    let extra: &[&str] = if prompt_made { &["/PROMPT.md"] } else { &[] };
-    exclude_run_files(project.root(), extra)?;
-    prompt::keep_copy(project, &task)?;
-    if prompt_made {
-        disk::replace(&project.prompt(), &task, Durability::Durable)?;
-    }
-    state_file::create(project, &state)?;
+    write_first_files(project, &state, &task)?;
     drop(lock);
+    begin(project, &state)?;
+    Ok(state)
+}
+
+/// The files of a new run; the caller holds the state's lock.
+fn write_first_files(project: &Project, state: &RunState, task: &[u8]) -> Result<(), StartError> {
+    let extra: &[&str] = if state.prompt_made { &["/PROMPT.md"] } else { &[] };
+    exclude_run_files(project.root(), extra)?;
+    prompt::keep_copy(project, task)?;
+    if state.prompt_made {
+        disk::replace(&project.prompt(), task, Durability::Durable)?;
+    }
+    Ok(state_file::create(project, state)?)
+}
+
+/// What follows once the state stands.
+fn begin(project: &Project, state: &RunState) -> Result<(), StartError> {
     // Two of our locks are never held at once. After a kill before this the first plan begins the root anew where the
     // objective is another (`memory::open_for`).
-    memory::begin_run(project, &state)?;
+    memory::begin_run(project, state)?;
     let entry = Entry::new("run_started")
-        .run(Some((&state.run_id, 0)))
+        .run(Some((&state.run_id, state.iteration)))
         .fact("task_name", state.task_name.clone())
         .fact("max_iterations", state.max_iterations)
         .fact("items", counted(state.known_items.len(), "item"))
         .fact("verify", state.verify.clone())
         .fact("memory", state.memory);
     journal::note(project, entry)?;
-    keep::afresh(project)?;
-    Ok(state)
+    Ok(keep::afresh(project)?)
 }
 
 /// What a new run stands on.
@@ -163,7 +195,16 @@ struct Ground {
     old: Option<RunState>,
 }
 
+/// Could this run begin? Nothing is written.
+pub fn check(project: &Project, new: &NewRun) -> Result<(), StartError> {
+    look(project, new).map(|_| ())
+}
+
 fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
+    if let Some(document) = state_file::foreign(project)? {
+        let missing = foreign::missing_marks(&document);
+        return Err(StartError::Foreign(foreign::in_the_way(&project.relative(project.state()), &missing)));
+    }
     let old = state_file::load(project, None)?;
     if let Some(old) = old.as_ref().filter(|old| !old.status.is_over() && !old.run_id.is_empty()) {
         return Err(StartError::RunThere {
@@ -198,12 +239,23 @@ fn task(project: &Project, new: &NewRun, old: Option<&RunState>) -> Result<(Vec<
 }
 
 fn todo(project: &Project, new: &NewRun) -> Result<(Option<String>, TodoList), StartError> {
-    let file = new.todo.clone().unwrap_or_else(|| "fix_plan.md".to_owned());
+    let file = new.todo.clone().unwrap_or_else(|| DEFAULT_LIST.to_owned());
     match (disk::read_text(&project.root().join(&file))?, &new.todo) {
-        (Some(text), _) => Ok((Some(file), TodoList::parse(&text))),
+        (Some(text), named) => {
+            match todo_list::unfit(&text).filter(|unfit| !matches!(unfit, Unfit::AllTicked(_))) {
+                Some(unfit) => Err(StartError::UnfitTodo(todo_list::words(&unfit, &file, named.is_some()))),
+                None => Ok((Some(file), TodoList::parse(&text))),
+            }
+        }
         (None, Some(_)) => Err(StartError::NoTodo(file)),
         (None, None) => Ok((None, TodoList::default())),
     }
+}
+
+/// What the user should know where a new run has a list and no open item: its sessions have nothing to take.
+pub fn nothing_open(run: &RunState) -> Option<String> {
+    let file = run.todo_file.as_ref().filter(|_| run.todo_items.is_empty())?;
+    Some(todo_list::words(&Unfit::AllTicked(run.known_items.len()), file, file != DEFAULT_LIST))
 }
 
 fn state(
@@ -241,7 +293,9 @@ fn state(
         commit: new.commit,
         pack: new.pack,
         memory: new.memory,
+        strict_promise: new.strict_promise,
         idle_timeout_seconds: new.idle_timeout_seconds,
+        tool_timeout_seconds: new.tool_timeout_seconds,
         notify: new.notify.clone(),
         ..RunState::default()
     }
@@ -260,20 +314,52 @@ pub enum Resumed {
 /// mended; one that was completed or cancelled is over for good.
 pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartError> {
     let no_run = || StartError::NoRun(project.root().display().to_string());
-    let run_id = newest_run_id(project)?.ok_or_else(no_run)?;
+    refuse_foreign(project)?;
+    // A copy may be forged, too: what nobody here began has no ledger.
+    let run_id = newest_run_id(project)?.filter(|id| ledger::knows(project, id)).ok_or_else(no_run)?;
     let now = clock::stamp(clock::now());
     let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
         change(state, changes);
         reopen(state, &now);
+        state.iteration_record.stops_after = false;
         state.clone()
     })?
     .ok_or_else(no_run)?;
+    if state.status.is_over() {
+        return Ok(Resumed::Over(Box::new(state)));
+    }
     let entry = Entry::new("resumed")
         .run(Some((&state.run_id, state.iteration)))
         .fact("status", state.status.word())
         .fact("reset_breaker", changes.reset_breaker);
     journal::note(project, entry)?;
-    Ok(if state.status.is_over() { Resumed::Over(Box::new(state)) } else { Resumed::Open(Box::new(state)) })
+    Ok(Resumed::Open(Box::new(state)))
+}
+
+/// A state that no run of ours wrote is never resumed: no promise could end it, and who wrote it nobody knows.
+fn refuse_foreign(project: &Project) -> Result<(), StartError> {
+    let document = match state_file::foreign(project)? {
+        Some(document) => Some(document),
+        None => nameless(project)?,
+    };
+    let Some(document) = document else { return Ok(()) };
+    let (file, missing) = (project.relative(project.state()), foreign::missing_marks(&document));
+    let ours = copy(project).filter(|run| !run.run_id.is_empty() && !run.status.is_over());
+    let ours = ours.map_or(String::new(), |run| foreign::goes_on_from_copy(&file, &run.task_name));
+    Err(StartError::Foreign(foreign::no_run_to_resume(&file, &missing) + &ours))
+}
+
+/// The copy of the newest run of ours.
+fn copy(project: &Project) -> Option<RunState> {
+    let bytes = disk::read(&state_file::copy_path(project)).ok().flatten()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// A state with the id of a run and without the rest of what makes it ours.
+fn nameless(project: &Project) -> Result<Option<serde_json::Value>, StoreError> {
+    let text = state_file::text(project).ok().flatten();
+    let document = text.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(document.filter(|document| !foreign::missing_marks(document).is_empty()))
 }
 
 fn change(state: &mut RunState, changes: &Changes) {
@@ -290,6 +376,8 @@ fn change(state: &mut RunState, changes: &Changes) {
     state.client_arguments.clone_from(&changes.client_arguments);
     state.pack |= changes.pack;
     state.memory |= changes.memory;
+    set(&mut state.strict_promise, changes.strict_promise.as_ref());
+    state.tool_timeout_seconds = changes.tool_timeout_seconds.or(state.tool_timeout_seconds);
     state.idle_timeout_seconds = changes.idle_timeout_seconds.or(state.idle_timeout_seconds);
     let (limits, new) = (&mut state.limits, &changes.limits);
     limits.max_cost_usd = new.max_cost_usd.or(limits.max_cost_usd);
@@ -343,10 +431,11 @@ pub fn remembered(project: &Project) -> Result<Remembered, StoreError> {
 
 /// The id of the run in the state, or of its copy where an agent has taken the state away.
 fn newest_run_id(project: &Project) -> Result<Option<String>, StoreError> {
-    let of_copy = || {
-        let bytes = disk::read(&state_file::copy_path(project)).ok().flatten()?;
-        serde_json::from_slice::<RunState>(&bytes).ok().map(|state| state.run_id)
-    };
+    // A copy of an older run must not bring that one back over it.
+    if state_file::foreign(project)?.is_some() {
+        return Ok(None);
+    }
+    let of_copy = || copy(project).map(|state| state.run_id);
     let known = match state_file::load(project, None) {
         Ok(Some(state)) => Some(state.run_id),
         Ok(None) => of_copy(),
@@ -440,13 +529,15 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
         if let Some(todo) = &todo {
             state.take_items(todo);
         }
-        let due = policy::resume::due(&state.context_checkpoint, todo.as_ref());
+        let due = policy::resume::for_next(state, todo.as_ref());
         let resuming = due.is_some()
             || (again
                 && state.iteration_record.resuming
                 && !policy::resume::item_is_ticked(&state.context_checkpoint, todo.as_ref()));
-        if let Some(due) = due {
-            state.context_checkpoint = due;
+        match due {
+            Some(due) => state.context_checkpoint = due,
+            // One of another item waits among the half done ones.
+            None => state.context_checkpoint.active = false,
         }
         if !state.status.is_over() {
             state.status = Status::Running;
@@ -465,6 +556,7 @@ pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Resu
             resuming,
             item: state.item_in_hand().cloned(),
             done_before,
+            done_at_start: state.completed_items.clone(),
             reckoned,
             footing: Some(footing),
             ..IterationRecord::default()

@@ -55,7 +55,8 @@ impl Place {
     /// None outside a working tree.
     pub(crate) fn of(folder: &Path, until: Until) -> Result<Option<Place>, String> {
         let question = ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--show-prefix"];
-        let outcome = crate::run(git::asking(folder, &question), until.left());
+        let command = git::asking(folder, &question, until);
+        let outcome = command.map_or_else(|outcome| outcome, |command| crate::run(command, until.left()));
         if outcome.timed_out {
             return Err(TOO_LONG.into());
         }
@@ -70,15 +71,59 @@ impl Place {
     }
 }
 
-/// May the index be renewed while git compares? If not, a file that was only touched is named as well.
+/// May the index be renewed while git compares, and may filters run? If not, a file that was only touched is named as
+/// well, and one under a filter that has been.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Index {
     Untouched,
+    /// For the commit that runs the same filters.
     Renewed,
 }
 
+/// A path, and the filter that it is under.
+type Filtered = (Vec<u8>, Vec<u8>);
+
+/// Which of these paths are under a filter, and its name. Nothing is run to find out.
+pub(crate) fn filters_of(
+    folder: &Path,
+    paths: &mut dyn Iterator<Item = &[u8]>,
+    until: Until,
+) -> Result<Vec<Filtered>, String> {
+    check_filters(folder, &["check-attr", "-z", "--stdin", "filter"], paths, until)
+}
+
+/// The same by the attributes of a commit. A git before 2.40 cannot say.
+pub(crate) fn filters_at(
+    folder: &Path,
+    commit: &str,
+    paths: &mut dyn Iterator<Item = &[u8]>,
+    until: Until,
+) -> Result<Vec<Filtered>, String> {
+    let source = format!("--source={commit}");
+    check_filters(folder, &["check-attr", &source, "-z", "--stdin", "filter"], paths, until)
+}
+
+fn check_filters(
+    folder: &Path,
+    question: &[&str],
+    paths: &mut dyn Iterator<Item = &[u8]>,
+    until: Until,
+) -> Result<Vec<Filtered>, String> {
+    let input: Vec<u8> = paths.flat_map(|path| [path, b"\0"].concat()).collect();
+    if input.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list = answer(folder, question, Some(input), until)?;
+    let fields: Vec<&[u8]> = list.split(|byte| *byte == 0).collect();
+    // A bare `filter` or `-filter` names none.
+    let is_name = |value: &[u8]| ![&b"unspecified"[..], b"unset", b"set", b""].contains(&value);
+    let found = fields.chunks_exact(3).filter(|field| is_name(field[2]));
+    Ok(found.map(|field| (field[0].to_vec(), field[2].to_vec())).collect())
+}
+
 /// Everything below the folder that differs from HEAD: first what git follows, then what it does not and does
-/// not ignore. Whether it is staged makes no difference.
+/// not ignore. Whether it is staged makes no difference. A repository inside counts by its commit alone: what lies in
+/// it only a git inside it could tell, and that would do as its settings say.
 pub(crate) fn since_head(
     folder: &Path,
     head: Option<&str>,
@@ -86,17 +131,7 @@ pub(crate) fn since_head(
     until: Until,
 ) -> Result<Vec<Change>, String> {
     let mut changes = match head {
-        Some(head) => {
-            let renew = format!("diff.autoRefreshIndex={}", index == Index::Renewed);
-            let how = ["--raw", "-z", "--no-renames", "--no-ext-diff", "--relative"];
-            let submodules = match index {
-                // Who may not write wants to know all, who commits can commit only their commits.
-                Index::Untouched => "--ignore-submodules=none",
-                Index::Renewed => "--ignore-submodules=dirty",
-            };
-            let question = [&["-c", &renew, "diff"], &how[..], &[submodules, head, "--", "."]].concat();
-            parse_diff(&answer(folder, &question, None, until)?)
-        }
+        Some(head) => parse_diff(&differences(folder, head, index, until)?),
         None => parse_stage(&answer(folder, &["ls-files", "--stage", "-z", "--", "."], None, until)?),
     };
     let question = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
@@ -109,6 +144,20 @@ pub(crate) fn since_head(
     Ok(changes)
 }
 
+fn differences(folder: &Path, head: &str, index: Index, until: Until) -> Result<Vec<u8>, String> {
+    let how = ["--raw", "-z", "--no-renames", "--relative", "--ignore-submodules=dirty", head, "--", "."];
+    if index == Index::Renewed {
+        let terms = Terms { most_output: MOST_LIST, ..Terms::within(until.left()) };
+        let command = git::choosing(folder, &[&["diff"], &how[..]].concat());
+        let filtered = as_answer(child::run(command, terms));
+        if filtered.is_ok() || until.is_over() {
+            return filtered;
+        }
+        // A filter that has to work does not: then without.
+    }
+    answer(folder, &[&["diff"], &how[..]].concat(), None, until)
+}
+
 /// What git answers; why not, if it does not.
 pub(crate) fn answer(
     folder: &Path,
@@ -116,8 +165,12 @@ pub(crate) fn answer(
     input: Option<Vec<u8>>,
     until: Until,
 ) -> Result<Vec<u8>, String> {
+    let command = git::asking(folder, arguments, until);
     let terms = Terms { input, most_output: MOST_LIST, ..Terms::within(until.left()) };
-    let outcome = child::run(git::asking(folder, arguments), terms);
+    as_answer(command.map_or_else(|outcome| outcome, |command| child::run(command, terms)))
+}
+
+fn as_answer(outcome: crate::Outcome) -> Result<Vec<u8>, String> {
     if outcome.timed_out {
         return Err(TOO_LONG.into());
     }
@@ -145,6 +198,20 @@ pub(crate) fn last_words(outcome: &crate::Outcome) -> String {
 /// The entries of a list whose entries end with a zero byte.
 pub(crate) fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == 0).filter(|name| !name.is_empty())
+}
+
+/// Git reads a name a line; one in quotes may hold every byte.
+pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
+    let mut line = vec![b'"'];
+    for byte in path {
+        match byte {
+            b'"' | b'\\' => line.extend([b'\\', *byte]),
+            0..b' ' => line.extend(format!("\\{byte:03o}").into_bytes()),
+            _ => line.push(*byte),
+        }
+    }
+    line.extend(*b"\"\n");
+    line
 }
 
 /// `:100644 100755 <id> <id> M`, then the path.

@@ -4,18 +4,20 @@
 //! the blobs of HEAD, and over them the working tree wherever it differs. Nothing is written anywhere.
 
 mod coarse;
+mod inner;
 
-use crate::changes::{self, Change, Index, Place, Until, names};
+use crate::changes::{self, Change, Index, Place, Until, names, quoted};
 use crate::git;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
+use store::disk;
 
 /// A footing is taken between sessions, where nobody minds a moment, but nobody wants to wait for a minute.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -55,7 +57,7 @@ fn by_content(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Footing {
             let is_known = content.add_repository(folder, &place, head.as_deref()).is_some();
             Footing { head, tree: is_known.then(|| content.digest()) }
         }
-        Ok(None) => Footing { head: None, tree: content.add_folder(folder).map(|()| content.digest()) },
+        Ok(None) => Footing { head: None, tree: content.add_folder(folder, b"").map(|()| content.digest()) },
         Err(_) => Footing::default(),
     }
 }
@@ -83,9 +85,10 @@ impl Content<'_> {
         if let Some(head) = head {
             self.add_commit(folder, head)?;
         }
-        self.add_changes(folder, place, head, b"")?;
+        self.add_changes(folder, place, head)?;
+        self.name_filtered_by_disk(folder)?;
         if self.files.is_empty() && self.is_ignored(folder, place) {
-            self.add_folder(folder)
+            self.add_folder(folder, b"")
         } else {
             Some(())
         }
@@ -104,22 +107,26 @@ impl Content<'_> {
             let tabulator = entry.iter().position(|byte| *byte == b'\t')?;
             let (what, path) = (&entry[..tabulator], &entry[tabulator + 1..]);
             let mode = what.get(..6)?;
-            let link = (mode == b"120000").then(|| link_at(&folder.join(OsStr::from_bytes(path)))).flatten();
             let id = what.rsplit(|byte| *byte == b' ').next()?;
+            if mode == b"160000" {
+                self.add_inner(&folder.join(OsStr::from_bytes(path)), path, id)?;
+                continue;
+            }
+            let link = (mode == b"120000").then(|| link_at(&folder.join(OsStr::from_bytes(path)))).flatten();
             self.note(path.to_owned(), link.unwrap_or_else(|| [mode, b" ", id].concat()))?;
         }
         Some(())
     }
 
-    /// What differs from HEAD; `above` is where a repository inside the project lies.
-    fn add_changes(&mut self, folder: &Path, place: &Place, head: Option<&str>, above: &[u8]) -> Option<()> {
+    /// What differs from HEAD.
+    fn add_changes(&mut self, folder: &Path, place: &Place, head: Option<&str>) -> Option<()> {
         let mut unnamed = Vec::new();
         for change in changes::since_head(folder, head, Index::Untouched, self.until).ok()? {
-            let key = [above, change.path.as_slice()].concat();
+            let key = change.path.clone();
             let path = folder.join(OsStr::from_bytes(&change.path));
             match path.symlink_metadata() {
                 Ok(found) if found.is_symlink() => self.note(key, link_at(&path)?)?,
-                Ok(found) if found.is_dir() && is_repository(&change) => self.add_inner(&path, &key)?,
+                Ok(found) if found.is_dir() && is_repository(&change) => self.add_inner(&path, &key, b"")?,
                 Ok(found) if found.is_file() => {
                     let mode = mode_of(&change, &found);
                     if is_read(&path, &found) {
@@ -129,29 +136,40 @@ impl Content<'_> {
                         self.note(key, by_time(&mode, &found))?;
                     }
                 }
-                // Gone, or no file any more. Inside another repository nothing stands for it yet.
-                _ if above.is_empty() => {
+                // Gone, or no file any more.
+                _ => {
                     self.files.remove(&key);
                 }
-                _ => self.note(key, b"gone".to_vec())?,
             }
         }
         self.name_by_content(place, unnamed)
     }
 
-    /// A repository inside this one counts by its commit, as it would when committed, and by what is not yet
-    /// committed in it.
-    fn add_inner(&mut self, folder: &Path, key: &[u8]) -> Option<()> {
+    /// A repository inside this one counts by its commit and by every file in it. Its git folder is read and no git is
+    /// started there: that would do as its settings say, and the agent may have written them.
+    fn add_inner(&mut self, folder: &Path, key: &[u8], committed: &[u8]) -> Option<()> {
         let key = key.strip_suffix(b"/").unwrap_or(key);
-        let head = git::head(folder);
-        self.note(key.to_owned(), [b"160000 ", head.as_deref().unwrap_or_default().as_bytes()].concat())?;
-        match Place::of(folder, self.until).ok()? {
-            Some(place) if place.prefix.is_empty() => {
-                self.add_changes(folder, &place, head.as_deref(), &[key, b"/"].concat())
-            }
-            // A broken one: git would speak of the repository around it.
-            _ => Some(()),
+        let head = inner::head(folder);
+        let id = head.as_ref().map_or(committed, |head| head.as_bytes());
+        self.note(key.to_owned(), [b"160000 ", id].concat())?;
+        match head {
+            Some(_) => self.add_folder(folder, &[key, b"/"].concat()),
+            // Not checked out, without a commit, or broken.
+            None => Some(()),
         }
+    }
+
+    /// No filter is run to see what git would commit: a file under one counts as it lies on the disk, always, so that it
+    /// is the same before and after git has looked at it.
+    fn name_filtered_by_disk(&mut self, folder: &Path) -> Option<()> {
+        if !git::has_filters(folder, self.until).ok()? {
+            return Some(());
+        }
+        let paths = &mut self.files.keys().map(Vec::as_slice);
+        for (key, _) in changes::filters_of(folder, paths, self.until).ok()? {
+            self.note_disk(&folder.join(OsStr::from_bytes(&key)), key)?;
+        }
+        Some(())
     }
 
     /// Git itself names them, since what it would commit may differ from what lies on the disk (line endings).
@@ -176,33 +194,42 @@ impl Content<'_> {
         Some(())
     }
 
-    /// Outside git: every file below the folder.
-    fn add_folder(&mut self, root: &Path) -> Option<()> {
+    /// Without git: every file below a folder, named from `above` on.
+    fn add_folder(&mut self, root: &Path, above: &[u8]) -> Option<()> {
         let mut folders = vec![root.to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 let path = entry.path();
-                let Ok(found) = path.symlink_metadata() else { continue };
-                if found.is_dir() {
-                    if !PASSED_OVER.iter().any(|passed| entry.file_name() == *passed) {
-                        folders.push(path);
+                let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+                if !is_folder {
+                    let below = path.strip_prefix(root).ok()?.as_os_str().as_bytes();
+                    // In a submodule it is a file.
+                    if below != b".git" {
+                        self.note_disk(&path, [above, below].concat())?;
                     }
-                    self.may_go_on()?;
-                    continue;
+                } else if !PASSED_OVER.iter().any(|passed| entry.file_name() == *passed) {
+                    folders.push(path);
                 }
-                let key = path.strip_prefix(root).ok()?.as_os_str().as_bytes().to_owned();
-                if found.is_symlink() {
-                    self.note(key, link_at(&path)?)?;
-                } else if found.is_file() {
-                    let mode = mode_on_disk(&found);
-                    let is_read = self.reads && is_read(&path, &found);
-                    let digest = is_read.then(|| digest_of(&path)).flatten();
-                    let content = digest.map(|digest| format!("{mode} {digest}").into_bytes());
-                    self.note(key, content.unwrap_or_else(|| by_time(mode, &found)))?;
-                }
+                self.may_go_on()?;
             }
         }
         Some(())
+    }
+
+    /// A file as it lies on the disk; what is neither a file nor a link does not count.
+    fn note_disk(&mut self, path: &Path, key: Vec<u8>) -> Option<()> {
+        let Ok(found) = path.symlink_metadata() else { return Some(()) };
+        if found.is_symlink() {
+            return self.note(key, link_at(path)?);
+        }
+        if !found.is_file() {
+            return Some(());
+        }
+        let mode = mode_on_disk(&found);
+        let is_read = self.reads && is_read(path, &found);
+        let digest = is_read.then(|| digest_of(path)).flatten();
+        let content = digest.map(|digest| format!("{mode} {digest}").into_bytes());
+        self.note(key, content.unwrap_or_else(|| by_time(mode, &found)))
     }
 
     fn note(&mut self, key: Vec<u8>, content: Vec<u8>) -> Option<()> {
@@ -242,7 +269,7 @@ fn mode_on_disk(found: &Metadata) -> &'static str {
 
 /// Small enough to be read, and ours to read.
 fn is_read(path: &Path, found: &Metadata) -> bool {
-    found.len() <= LARGEST_READ && File::open(path).is_ok()
+    found.len() <= LARGEST_READ && disk::open_itself(path).is_ok()
 }
 
 fn by_time(mode: &str, found: &Metadata) -> Vec<u8> {
@@ -255,23 +282,9 @@ fn link_at(path: &Path) -> Option<Vec<u8>> {
     Some([b"120000 leads to ", target.as_os_str().as_bytes()].concat())
 }
 
-/// Git reads a name a line; one in quotes may hold every byte.
-fn quoted(path: &[u8]) -> Vec<u8> {
-    let mut line = vec![b'"'];
-    for byte in path {
-        match byte {
-            b'"' | b'\\' => line.extend([b'\\', *byte]),
-            0..b' ' => line.extend(format!("\\{byte:03o}").into_bytes()),
-            _ => line.push(*byte),
-        }
-    }
-    line.extend(*b"\"\n");
-    line
-}
-
 fn digest_of(path: &Path) -> Option<String> {
     let mut digest = Sha256::new();
-    let mut file = File::open(path).ok()?.take(LARGEST_READ);
+    let mut file = disk::open_itself(path).ok()?.take(LARGEST_READ);
     let mut piece = vec![0; 64 * 1024];
     loop {
         match file.read(&mut piece).ok()? {

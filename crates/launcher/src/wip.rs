@@ -3,18 +3,20 @@
 //! Git commits exactly the chosen paths (`--only`), so what somebody has staged beside them stays staged. Files
 //! that git does not follow yet are announced to the index first; if the commit fails that is taken back.
 
+mod filters;
+
 use crate::changes::{self, Change, Index, Place, Until};
 use crate::child::{self, Terms};
 use crate::{git, secrets};
 use session::text;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
+use store::disk;
 
 /// Hooks of the user may run his tests; one that hangs must not hang the checkpoint for ever.
 pub const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
@@ -28,6 +30,8 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 const LARGEST_NEW: u64 = 10 * 1024 * 1024;
 /// A larger file is not searched for secrets.
 const LARGEST_SEARCHED: u64 = 1024 * 1024;
+/// Git's list of a million files is a tenth of it.
+const LARGEST_INDEX: u64 = 1024 * 1024 * 1024;
 /// So long may a reason be.
 const LONGEST_REASON: usize = 200;
 
@@ -42,8 +46,8 @@ pub enum Wip {
         id: String,
         /// So many files changed in it.
         files: usize,
-        /// What looks like a secret, is too big, cannot be read, is a repository of its own, or was taken out
-        /// of the index by somebody: not committed, and as it was.
+        /// What looks like a secret, is too big, cannot be read, is a repository of its own, was taken out of the
+        /// index by somebody, or is under a filter that is missing or fails: not committed, and as it was.
         left_out: Vec<String>,
     },
     /// It could not or should not be; everything is as it was.
@@ -80,12 +84,13 @@ fn attempt(
             choice.consider(folder, change);
         }
     }
+    let filters = filters::sift(folder, &place, head.as_deref(), &mut choice, until)?;
     if choice.paths.is_empty() {
         return Ok(Wip::Nothing);
     }
     let index = IndexFile::of(folder, until)?;
     index.wait_until_free()?;
-    let id = commit(folder, message, &choice, &index, head.as_deref(), deadline)?;
+    let id = Commit { folder, filters }.make(message, &choice, &index, head.as_deref(), deadline)?;
     Ok(Wip::Committed { id, files: choice.paths.len(), left_out: choice.left_out })
 }
 
@@ -160,6 +165,13 @@ impl Choice {
         }
     }
 
+    fn leave_out(&mut self, paths: &BTreeSet<Vec<u8>>) {
+        let is_left_out = |path: &Vec<u8>| paths.contains(path);
+        self.paths.retain(|path| !is_left_out(path));
+        self.new.retain(|path| !is_left_out(path));
+        self.left_out.extend(paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()));
+    }
+
     fn take_unless_secret(&mut self, change: Change) {
         if secrets::is_secret_name(&change.name()) {
             self.left_out.push(change.name());
@@ -174,7 +186,7 @@ impl Choice {
 
 /// A file that we may read and in which nothing looks like a secret.
 fn may_be_shown(path: &Path, size: u64) -> bool {
-    let Ok(file) = File::open(path) else { return false };
+    let Ok(file) = disk::open_itself(path) else { return false };
     if size > LARGEST_SEARCHED {
         return true;
     }
@@ -182,65 +194,61 @@ fn may_be_shown(path: &Path, size: u64) -> bool {
     file.take(LARGEST_SEARCHED).read_to_end(&mut content).is_ok() && !secrets::holds_secret(&content)
 }
 
-fn commit(
-    folder: &Path,
-    message: &str,
-    choice: &Choice,
-    index: &IndexFile,
-    before: Option<&str>,
-    deadline: Duration,
-) -> Result<String, String> {
-    let untouched = index.read();
-    if !choice.new.is_empty() {
-        change_index(folder, &["add", "--intent-to-add"], &choice.new)?;
-    }
-    let announced = index.read();
-    let message = format!("--message={message}");
-    let command = writing(folder, &["commit", "--quiet", "--only", &message]);
-    let terms = Terms {
-        input: Some(as_pathspecs(&choice.paths)),
-        patience: HOOK_PATIENCE,
-        ..Terms::within(deadline)
-    };
-    let outcome = child::run(command, terms);
-    // A hook that runs after the commit may fail or hang, and the commit stands.
-    if let Some(id) = git::head(folder).filter(|id| Some(id.as_str()) != before) {
-        return Ok(id);
-    }
-    if choice.new.is_empty() {
-        // Then nothing had been announced.
-    } else if index.read() == announced {
-        index.put_back(untouched.as_deref());
-    } else {
-        // Somebody else has written it meanwhile: only what is ours is taken back.
-        let _ = change_index(folder, &["reset", "--quiet"], &choice.new);
-    }
-    Err(if outcome.timed_out {
-        format!("the commit took longer than {} seconds", deadline.as_secs())
-    } else {
-        changes::last_words(&outcome)
-    })
+/// Two or three gits that read their paths from their input.
+struct Commit<'a> {
+    folder: &'a Path,
+    /// What they are told of filters.
+    filters: Vec<OsString>,
 }
 
-fn change_index(folder: &Path, what: &[&str], paths: &[Vec<u8>]) -> Result<(), String> {
-    let terms = Terms { input: Some(as_pathspecs(paths)), ..Terms::within(CHOICE_DEADLINE) };
-    let outcome = child::run(writing(folder, what), terms);
-    if outcome.succeeded() { Ok(()) } else { Err(changes::last_words(&outcome)) }
-}
-
-/// A git that reads its paths from its input. It speaks the user's language and asks nobody.
-fn writing(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("git");
-    command
-        .args(arguments)
-        .args(["--pathspec-from-file=-", "--pathspec-file-nul"])
-        .current_dir(folder)
-        .env("GIT_EDITOR", "true")
-        .env("GIT_TERMINAL_PROMPT", "0");
-    for setting in ["LITERAL", "GLOB", "NOGLOB", "ICASE"] {
-        command.env_remove(format!("GIT_{setting}_PATHSPECS"));
+impl Commit<'_> {
+    fn make(
+        &self,
+        message: &str,
+        choice: &Choice,
+        index: &IndexFile,
+        before: Option<&str>,
+        deadline: Duration,
+    ) -> Result<String, String> {
+        let untouched = index.read();
+        if !choice.new.is_empty() {
+            self.change_index(&["add", "--intent-to-add"], &choice.new)?;
+        }
+        let announced = index.read();
+        let message = format!("--message={message}");
+        // With nothing to commit it would show the status, also of what lies in submodules.
+        let arguments = ["commit", "--quiet", "--allow-empty", "--only", &message];
+        let outcome = self.git(&arguments, &choice.paths, deadline);
+        // A hook that runs after the commit may fail or hang, and the commit stands.
+        if let Some(id) = git::head(self.folder).filter(|id| Some(id.as_str()) != before) {
+            return Ok(id);
+        }
+        if choice.new.is_empty() {
+            // Then nothing had been announced.
+        } else if index.read() == announced {
+            index.put_back(untouched.as_deref());
+        } else {
+            // Somebody else has written it meanwhile: only what is ours is taken back.
+            let _ = self.change_index(&["reset", "--quiet"], &choice.new);
+        }
+        Err(if outcome.timed_out {
+            format!("the commit took longer than {} seconds", deadline.as_secs())
+        } else {
+            changes::last_words(&outcome)
+        })
     }
-    command
+
+    fn change_index(&self, what: &[&str], paths: &[Vec<u8>]) -> Result<(), String> {
+        let outcome = self.git(what, paths, CHOICE_DEADLINE);
+        if outcome.succeeded() { Ok(()) } else { Err(changes::last_words(&outcome)) }
+    }
+
+    fn git(&self, arguments: &[&str], paths: &[Vec<u8>], deadline: Duration) -> crate::Outcome {
+        let arguments = [arguments, &["--pathspec-from-file=-", "--pathspec-file-nul"]].concat();
+        let command = git::committing(self.folder, &self.filters, &arguments);
+        let input = Some(as_pathspecs(paths));
+        child::run(command, Terms { input, patience: HOOK_PATIENCE, ..Terms::within(deadline) })
+    }
 }
 
 /// Each path says for itself that it means what it says. `GIT_LITERAL_PATHSPECS` would say so for all, and for
@@ -276,7 +284,9 @@ impl IndexFile {
 
     /// None before the first `git add`.
     fn read(&self) -> Option<Vec<u8>> {
-        std::fs::read(&self.0).ok()
+        let mut bytes = Vec::new();
+        disk::open(&self.0).ok()?.take(LARGEST_INDEX).read_to_end(&mut bytes).ok()?;
+        ((bytes.len() as u64) < LARGEST_INDEX).then_some(bytes)
     }
 
     /// The way git itself replaces it: under its lock, in one step.

@@ -1,9 +1,9 @@
 //! Is the run done? What the agent claims, and what stands against it.
 
 use crate::gate::Evidence;
-use session::promise::{self, Claim};
+use session::promise::{self, Claim, NearMiss};
 use session::text::{clip, counted};
-use session::{RunState, TodoList};
+use session::{Ending, RunState, TodoList};
 
 /// What one verify command said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Completion {
     NotClaimed,
     /// The agent cannot go on.
     Blocked(String),
-    /// The promise is refused, for these reasons.
+    /// The promise is refused, for these reasons: it was not given as asked, or something is not done.
     Refused(Vec<String>),
     /// Nothing stands against it but the verify commands.
     Plausible,
@@ -36,13 +36,152 @@ const NAMES_LISTED: usize = 5;
 pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
     let message = evidence.last_message.as_deref().unwrap_or_default();
     match promise::claim(message, &state.completion_promise, &state.nonce) {
-        Claim::None if !evidence.root_popped => Completion::NotClaimed,
+        Claim::None if !evidence.root_popped => match near_miss(state, message) {
+            Some(miss) => {
+                let reasons = std::iter::once(miss_words(state, &miss));
+                Completion::Refused(reasons.chain(objections(state, evidence.todo.as_ref())).collect())
+            }
+            None => Completion::NotClaimed,
+        },
         Claim::Blocked(reason) => Completion::Blocked(reason),
         Claim::None | Claim::Complete => {
             let reasons = objections(state, evidence.todo.as_ref());
             if reasons.is_empty() { Completion::Plausible } else { Completion::Refused(reasons) }
         }
     }
+}
+
+fn near_miss(state: &RunState, message: &str) -> Option<NearMiss> {
+    promise::near_miss(message, &state.completion_promise, &state.nonce)
+}
+
+/// What was wrong with a line that was meant as the promise, and what it must be.
+fn miss_words(state: &RunState, miss: &NearMiss) -> String {
+    let line = match miss.is_blocked {
+        true => promise::blocked_line(&state.nonce, "REASON"),
+        false => promise::line(&state.completion_promise, &state.nonce),
+    };
+    let rival = promise::rival(&state.objective, &state.completion_promise, &state.nonce);
+    let rival = rival.map_or(String::new(), |rival| {
+        format!("; the task text names `{rival}`, but this line counts, whatever another text says")
+    });
+    format!(
+        "the promise line did not count: {} (it was \"{}\"); the last line of the last message must be exactly `{line}`, as plain text{rival}",
+        miss.flaws.join(", "),
+        miss.given
+    )
+}
+
+/// After so many failures of the promise in a row the run is not asked for it again.
+const FAILURES: u32 = 2;
+
+/// What became of the promise in a session after which nothing else was left to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unpromised {
+    /// Something is left to do, the promise was made, or the session did not end by itself.
+    No,
+    /// The promise failed, and the next session is asked for it again.
+    AskAgain,
+    /// It failed too often, and the verify commands decide; they have not run yet.
+    Undecided,
+    /// It failed too often, and a verify command fails.
+    Fails,
+    /// It failed too often, and everything else says that the run is done.
+    Completed(String),
+    /// It failed too often, and nothing but the promise could say that the run is done.
+    Blocked(String),
+}
+
+/// The number of failures in a row, this session's included. Something that is left to do resets it; a session that
+/// did not end by itself leaves it as it was.
+pub(crate) fn promise_failures(state: &RunState, evidence: &Evidence) -> u32 {
+    if failed(state, evidence) {
+        return state.promise_failures.saturating_add(1);
+    }
+    let is_open = !objections(state, evidence.todo.as_ref()).is_empty();
+    // Without a list a session that makes no promise has worked on.
+    let works_on = state.todo_file.is_none() && evidence.ending == Ending::Completed;
+    if is_open || works_on { 0 } else { state.promise_failures }
+}
+
+/// True when a session that ended by itself had nothing left to do but the promise, and did not make it: it made a
+/// near miss, or it began with every item ticked and said nothing of the kind.
+fn failed(state: &RunState, evidence: &Evidence) -> bool {
+    let message = evidence.last_message.as_deref().unwrap_or_default();
+    let is_none = promise::claim(message, &state.completion_promise, &state.nonce) == Claim::None;
+    if !is_none || evidence.root_popped || evidence.ending != Ending::Completed {
+        return false;
+    }
+    if !objections(state, evidence.todo.as_ref()).is_empty() {
+        return false;
+    }
+    match near_miss(state, message) {
+        Some(miss) => !miss.is_blocked,
+        None => began_with_all_ticked(state, evidence.todo.as_ref()),
+    }
+}
+
+fn began_with_all_ticked(state: &RunState, todo: Option<&TodoList>) -> bool {
+    let before = &state.iteration_record.done_before;
+    let done = todo.filter(|_| state.todo_file.is_some()).map(TodoList::done).unwrap_or_default();
+    !done.is_empty() && done.iter().all(|item| before.contains(item))
+}
+
+/// True when the verify commands have to run for the verdict: nothing else stands against completion.
+pub fn needs_verify(state: &RunState, evidence: &Evidence) -> bool {
+    if state.verify.is_empty() {
+        return false;
+    }
+    let message = evidence.last_message.as_deref().unwrap_or_default();
+    let is_missed =
+        near_miss(state, message).is_some() && objections(state, evidence.todo.as_ref()).is_empty();
+    completion(state, evidence) == Completion::Plausible
+        || is_missed
+        || unpromised(state, evidence) == Unpromised::Undecided
+}
+
+pub(crate) fn unpromised(state: &RunState, evidence: &Evidence) -> Unpromised {
+    if !failed(state, evidence) {
+        return Unpromised::No;
+    }
+    if promise_failures(state, evidence) < FAILURES {
+        return Unpromised::AskAgain;
+    }
+    if evidence.verify.iter().any(|outcome| !outcome.passed) {
+        return Unpromised::Fails;
+    }
+    match (state.verify.is_empty(), evidence.verify.is_empty()) {
+        (false, true) => Unpromised::Undecided,
+        (false, false) if !state.strict_promise => {
+            Unpromised::Completed(format!("{}, without the promise", completed_words(state, evidence)))
+        }
+        _ => Unpromised::Blocked(unpromised_words(state, evidence)),
+    }
+}
+
+/// Why a run ends of which only the promise is missing, and what to do.
+fn unpromised_words(state: &RunState, evidence: &Evidence) -> String {
+    let message = evidence.last_message.as_deref().unwrap_or_default();
+    let given = match near_miss(state, message) {
+        Some(miss) => format!("it was \"{}\"", miss.given),
+        None => "it was left out".to_owned(),
+    };
+    let done = match &state.todo_file {
+        Some(file) => format!("every item of {file} is ticked, but "),
+        None => String::new(),
+    };
+    let (times, line) = (FAILURES, promise::line(&state.completion_promise, &state.nonce));
+    let advice = match state.verify.is_empty() {
+        true => {
+            "check the work: if it is done, so is the run; else plimsoll run --resume, with --verify CMD to let a command decide"
+        }
+        false => {
+            "the verify commands passed, but --strict-promise asks for the line: plimsoll run --resume --strict-promise=false lets them decide"
+        }
+    };
+    format!(
+        "{done}the promise line was not given as asked, {times} times ({given} and must be `{line}`); {advice}"
+    )
 }
 
 fn objections(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
@@ -95,14 +234,12 @@ pub(crate) fn completed_words(state: &RunState, evidence: &Evidence) -> String {
 
 /// Why a promise is refused.
 pub(crate) fn refusal_reasons(state: &RunState, evidence: &Evidence) -> Vec<String> {
-    if let Completion::Refused(reasons) = completion(state, evidence) {
-        return reasons;
-    }
-    let failed = |outcome: &&VerifyOutcome| !outcome.passed;
-    evidence
-        .verify
-        .iter()
-        .filter(failed)
-        .map(|outcome| format!("verify command `{}` {}", outcome.command, outcome.words))
-        .collect()
+    let mut reasons = match completion(state, evidence) {
+        Completion::Refused(reasons) => reasons,
+        Completion::NotClaimed => vec!["every item is ticked, and the promise line was left out".to_owned()],
+        Completion::Blocked(_) | Completion::Plausible => Vec::new(),
+    };
+    let failed = evidence.verify.iter().filter(|outcome| !outcome.passed);
+    reasons.extend(failed.map(|outcome| format!("verify command `{}` {}", outcome.command, outcome.words)));
+    reasons
 }

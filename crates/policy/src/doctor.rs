@@ -7,6 +7,7 @@ mod linear;
 mod loops;
 mod memory;
 mod plugin;
+mod preferences;
 mod programs;
 mod run;
 mod settings;
@@ -19,6 +20,7 @@ pub use linear::LinearFacts;
 pub use loops::{KNOWN_STATE_FILES, LoopFacts, StopHook};
 pub use memory::{MemoryFacts, Server};
 pub use plugin::PluginFacts;
+pub use preferences::PreferenceFacts;
 pub use programs::{Named, ProgramFacts, Standing};
 pub use run::{RunFacts, Work};
 pub use settings::{Scope, SettingsFacts, SettingsFile, switched_off};
@@ -116,6 +118,8 @@ pub struct Facts {
     pub client: ClientFacts,
     /// The client's settings.
     pub settings: SettingsFacts,
+    /// What of our own settings files does not hold.
+    pub preferences: PreferenceFacts,
     /// Our plugin, where it is switched on.
     pub plugin: Option<PluginFacts>,
     /// What the working memory needs, where it is installed.
@@ -144,6 +148,7 @@ pub fn examine(facts: &Facts) -> Vec<Section> {
         Some(programs::section(&facts.programs)),
         Some(client::section(&facts.client)),
         Some(settings::section(&facts.settings)),
+        preferences::section(&facts.preferences),
         plugin,
         memory,
         Some(loops::section(&facts.loops)),

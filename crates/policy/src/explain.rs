@@ -184,6 +184,7 @@ fn ended(ending: &Value) -> Option<String> {
         "silent" => "it said nothing for too long, and was ended",
         "out_of_time" => "the deadline came",
         "interrupted" => "a person interrupted it",
+        "cancelled" => "`plimsoll stop` ended it",
         "crashed" => "it broke off without a result",
         "failed" => "it ended with an error",
         _ => "nobody saw how it ended",

@@ -3,7 +3,10 @@
 
 use crate::bounds;
 use crate::breaker::{self, Observation};
-use crate::completion::{Completion, VerifyOutcome, completed_words, completion, refusal_reasons};
+use crate::completion::{
+    Completion, Unpromised, VerifyOutcome, completed_words, completion, promise_failures, refusal_reasons,
+    unpromised,
+};
 use session::breaker::Opened;
 use session::settings::{Settings, Thrash};
 use session::state::Cause;
@@ -78,6 +81,17 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         }
         _ => {}
     }
+    let unpromised = unpromised(state, evidence);
+    state.promise_failures = promise_failures(state, evidence);
+    match &unpromised {
+        Unpromised::Completed(reason) => {
+            return Verdict::Stop { status: Status::Completed, reason: reason.clone() };
+        }
+        Unpromised::Blocked(reason) => {
+            return Verdict::Stop { status: Status::Blocked, reason: reason.clone() };
+        }
+        _ => {}
+    }
     let stopped = stopped_by_its_ending(state, evidence).filter(|_| !keeps_breaking_off(state, evidence));
     if let Some(verdict) = stopped {
         // A session that is not counted has cost something all the same.
@@ -85,11 +99,18 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         let spent = is_pause.then(|| bounds::spent(state, &evidence.now)).flatten();
         return spent.unwrap_or(verdict);
     }
-    let refused = matches!(completion, Completion::Refused(_) | Completion::Plausible);
+    let refused = matches!(completion, Completion::Refused(_) | Completion::Plausible)
+        || unpromised == Unpromised::Fails;
     let refusal = refused.then(|| clip(&one_line(&refusal_reasons(state, evidence).join("; ")), 500));
     // Counted also where a bound ends the run: it may be resumed with a larger one.
     let seen = evidence.observation.as_ref();
-    let opened = seen.and_then(|seen| breaker::observe(state, seen, refusal.as_deref(), &settings.breaker));
+    // A session that had nothing left to do but the promise could not move anything. That it is asked once more is
+    // bounded by itself, so the breaker must not end the run before.
+    let is_asked_again =
+        unpromised == Unpromised::AskAgain && evidence.verify.iter().all(|outcome| outcome.passed);
+    let counted = seen.filter(|_| !is_asked_again);
+    let opened =
+        counted.and_then(|seen| breaker::observe(state, seen, refusal.as_deref(), &settings.breaker));
     let is_thrashing = seen.and_then(|seen| thrash(state, evidence, seen, settings.thrash));
     if let Some(verdict) = bounds::reached(state, &evidence.now) {
         return verdict;
@@ -177,7 +198,7 @@ fn go_on(state: &mut RunState, evidence: &Evidence, refusal: Option<String>) -> 
         return Verdict::Continue { kind: ContinueKind::Refused, reason };
     }
     let checkpoint = &state.context_checkpoint;
-    if crate::resume::due(checkpoint, evidence.todo.as_ref()).is_some() {
+    if crate::resume::due(checkpoint, evidence.todo.as_ref(), &state.set_aside).is_some() {
         return Verdict::Continue { kind: ContinueKind::Checkpoint, reason: checkpoint.handoff_file.clone() };
     }
     Verdict::Continue { kind: ContinueKind::Next, reason: next_words(state, evidence) }
@@ -192,7 +213,9 @@ fn next_words(state: &RunState, evidence: &Evidence) -> String {
         Ending::Failed(words) => format!("the session failed: {}; ", clip(words, 200)),
         Ending::Silent(why) => format!("the client was silent ({why}); "),
         Ending::Overloaded(_) => "the service failed; ".to_owned(),
-        Ending::OutOfTime | Ending::Fatal(_) | Ending::Limit(_) | Ending::Interrupted => String::new(),
+        Ending::OutOfTime | Ending::Fatal(_) | Ending::Limit(_) | Ending::Interrupted | Ending::Cancelled => {
+            String::new()
+        }
     };
     let open = evidence.todo.as_ref().map_or(state.todo_items.len(), |todo| todo.open().len());
     match &state.todo_file {
@@ -460,5 +483,198 @@ mod tests {
         state.status = Status::Running;
         let working = Evidence { todo: None, ..evidence("working", "") };
         assert_eq!(marker(&mut state, &working), "RALPH_CONTINUE|next|no promise yet");
+    }
+
+    const MISS: &str = "All done.\n\n**<promise>COMPLETE</promise>**";
+    const LINE: &str =
+        "the last line of the last message must be exactly `<promise>COMPLETE n1</promise>`, as plain text";
+
+    fn verified(passed: bool) -> Vec<VerifyOutcome> {
+        vec![VerifyOutcome { command: "make test".into(), passed, words: "exited with 2".into() }]
+    }
+
+    /// The markers of sessions that follow one another; the breaker would open at the first without progress.
+    fn markers_of(mut state: RunState, sessions: &[Evidence]) -> Vec<String> {
+        let mut settings = Settings::default();
+        settings.breaker.no_progress = 1;
+        settings.breaker.refused = 1;
+        let each = |evidence: &Evidence| {
+            let evidence = Evidence { observation: seen(&[]), ..evidence.clone() };
+            gate(&mut state, &evidence, &settings).marker().to_string()
+        };
+        sessions.iter().map(each).collect()
+    }
+
+    fn began_done() -> RunState {
+        let mut state = state();
+        state.iteration_record.done_before = vec!["one".into(), "two".into()];
+        state
+    }
+
+    #[test]
+    fn a_near_miss_is_refused_with_what_was_wrong_and_with_what_is_left_to_do() {
+        let mut state = state();
+        let missed = "the promise line did not count: it stood in bold or italics, the code of this run, `n1`, was missing (it was \"**<promise>COMPLETE</promise>**\")";
+        assert_eq!(
+            marker(&mut state, &evidence(MISS, "- [x] one\n- [ ] two\n")),
+            format!("RALPH_CONTINUE|refused|{missed}; {LINE}; 1 item is open in fix_plan.md: \"two\"")
+        );
+        assert_eq!((state.refusals.len(), state.promise_failures), (2, 0));
+        let failing = Evidence { verify: verified(false), ..evidence(MISS, DONE) };
+        marker(&mut state, &failing);
+        assert!(state.refusals[0].starts_with(missed), "{:?}", state.refusals);
+        assert_eq!(state.refusals[1..], ["verify command `make test` exited with 2"]);
+        state.objective = "Do it. At the end say <promise>COMPLETE</promise>".into();
+        state.promise_failures = 0;
+        marker(&mut state, &evidence(MISS, DONE));
+        assert!(
+            state.refusals[0].ends_with("; the task text names `<promise>COMPLETE</promise>`, but this line counts, whatever another text says"),
+            "{:?}",
+            state.refusals
+        );
+    }
+
+    #[test]
+    fn the_second_failure_of_the_promise_ends_the_run_and_never_by_the_breaker() {
+        let miss = |verify: &[VerifyOutcome]| Evidence { verify: verify.to_vec(), ..evidence(MISS, DONE) };
+        let silent = |verify: &[VerifyOutcome]| Evidence {
+            verify: verify.to_vec(),
+            ..evidence("Nothing to do.", DONE)
+        };
+        let passing = verified(true);
+        let with_verify = || RunState { verify: vec!["make test".into()], ..began_done() };
+        let strict = || RunState { strict_promise: true, ..with_verify() };
+        for (state, sessions, last) in [
+            (
+                with_verify(),
+                [miss(&passing), miss(&passing)],
+                "RALPH_STOP|completed|2 items, 1 verify command passed, without the promise",
+            ),
+            (
+                with_verify(),
+                [silent(&[]), silent(&passing)],
+                "RALPH_STOP|completed|2 items, 1 verify command passed, without the promise",
+            ),
+            (
+                with_verify(),
+                [silent(&[]), miss(&passing)],
+                "RALPH_STOP|completed|2 items, 1 verify command passed, without the promise",
+            ),
+            (
+                began_done(),
+                [miss(&[]), miss(&[])],
+                "RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was \"**<promise>COMPLETE</promise>**\" and must be `<promise>COMPLETE n1</promise>`); check the work",
+            ),
+            (
+                began_done(),
+                [miss(&[]), silent(&[])],
+                "RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was left out and must be",
+            ),
+            (
+                strict(),
+                [miss(&passing), miss(&passing)],
+                "RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was \"**<promise>COMPLETE</promise>**\" and must be `<promise>COMPLETE n1</promise>`); the verify commands passed, but --strict-promise",
+            ),
+        ] {
+            let markers = markers_of(state, &sessions);
+            assert!(markers[0].starts_with("RALPH_CONTINUE|"), "{markers:?}");
+            assert!(markers[1].starts_with(last), "{markers:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_to_do_resets_the_count_of_failed_promises() {
+        let miss = evidence(MISS, DONE);
+        let open = evidence("I add an item.", "- [x] one\n- [x] two\n- [ ] three\n");
+        let mut state = RunState { verify: vec!["make test".into()], ..began_done() };
+        for (evidence, count) in [
+            (miss.clone(), 1),
+            // A session that did not end by itself says nothing about it.
+            (Evidence { ending: Ending::Crashed("died".into()), ..miss.clone() }, 1),
+            (Evidence { ending: Ending::Limit("429".into()), ..miss.clone() }, 1),
+            (open, 0),
+            (miss.clone(), 1),
+            (Evidence { verify: verified(false), ..miss.clone() }, 2),
+            (Evidence { verify: verified(false), ..evidence("Nothing to do.", DONE) }, 3),
+        ] {
+            let line = marker(&mut state, &evidence);
+            assert!(!line.starts_with("RALPH_STOP"), "{line}");
+            assert_eq!(state.promise_failures, count, "{line}");
+        }
+        let reasons = [
+            "every item is ticked, and the promise line was left out",
+            "verify command `make test` exited with 2",
+        ];
+        assert_eq!(state.refusals, reasons);
+        // Fixed: the run need not be asked again.
+        let line = marker(&mut state, &Evidence { verify: verified(true), ..miss });
+        assert!(line.ends_with("without the promise"), "{line}");
+    }
+
+    #[test]
+    fn a_session_that_ticks_the_last_item_and_says_nothing_has_not_failed() {
+        let mut state = RunState { verify: vec!["make test".into()], ..state() };
+        state.iteration_record.done_before = vec!["one".into()];
+        assert_eq!(marker(&mut state, &evidence("Two is done.", DONE)), "RALPH_CONTINUE|next|0 open items");
+        assert_eq!(state.promise_failures, 0);
+    }
+
+    #[test]
+    fn without_a_list_only_near_misses_in_a_row_count() {
+        let bare = |verify: &[&str]| RunState {
+            todo_file: None,
+            known_items: Vec::new(),
+            verify: verify.iter().map(|command| (*command).to_owned()).collect(),
+            ..state()
+        };
+        let said =
+            |words: &str, verify: Vec<VerifyOutcome>| Evidence { todo: None, verify, ..evidence(words, "") };
+        let miss = || said(MISS, verified(true));
+        let mut settings = Settings::default();
+        settings.breaker.no_progress = 0;
+        let mut state = bare(&["make test"]);
+        for (evidence, beginning, count) in [
+            (miss(), "RALPH_CONTINUE|refused|", 1),
+            (said("I work on.", Vec::new()), "RALPH_CONTINUE|next|no promise yet", 0),
+            (miss(), "RALPH_CONTINUE|refused|", 1),
+            (miss(), "RALPH_STOP|completed|1 verify command passed, without the promise", 2),
+        ] {
+            let line = gate(&mut state, &evidence, &settings).marker().to_string();
+            assert!(line.starts_with(beginning), "{line}");
+            assert_eq!(state.promise_failures, count, "{line}");
+        }
+        let sessions = [said(MISS, Vec::new()), said(MISS, Vec::new())];
+        let markers = markers_of(bare(&[]), &sessions);
+        assert!(
+            markers[1].starts_with("RALPH_STOP|blocked|the promise line was not given as asked, 2 times"),
+            "{markers:?}"
+        );
+    }
+
+    #[test]
+    fn before_the_verify_commands_have_run_nothing_is_decided() {
+        let mut state = RunState { verify: vec!["make test".into()], promise_failures: 1, ..began_done() };
+        let miss = evidence(MISS, DONE);
+        assert!(crate::completion::needs_verify(&state, &miss));
+        assert!(marker(&mut state.clone(), &miss).starts_with("RALPH_CONTINUE|refused|"));
+        let silent = evidence("Nothing to do.", DONE);
+        assert!(crate::completion::needs_verify(&state, &silent));
+        assert!(marker(&mut state.clone(), &silent).starts_with("RALPH_CONTINUE|next|"));
+        state.promise_failures = 0;
+        assert!(!crate::completion::needs_verify(&state, &silent), "it is asked once more first");
+    }
+
+    #[test]
+    fn a_missed_blocked_line_is_refused_and_does_not_count_as_a_failed_promise() {
+        let mut state = began_done();
+        let line = marker(&mut state, &evidence("`<promise>BLOCKED no key</promise>`", DONE));
+        assert!(line.contains("must be exactly `<promise>BLOCKED n1 REASON</promise>`"), "{line}");
+        assert_eq!(state.promise_failures, 0);
+    }
+
+    #[test]
+    fn the_root_frame_that_has_popped_completes_whatever_the_line_looks_like() {
+        let popped = Evidence { root_popped: true, ..evidence(MISS, DONE) };
+        assert_eq!(marker(&mut began_done(), &popped), "RALPH_STOP|completed|2 items");
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::window::family_name;
 use session::level::{Ceiling, CeilingAction, Marks};
+use session::reading::{percent, tokens_shown_as};
 use session::settings::{Levels, Margins};
 
 /// What moves the ceiling.
@@ -67,16 +68,19 @@ fn never_by_threshold(model: &str) -> bool {
     with_suffix || NEVER_BY_THRESHOLD.contains(&name.as_str())
 }
 
-/// Where the levels begin in a window.
+/// Where the levels begin in a window: each where the percent of readings changes to the one that is announced for it,
+/// so at most one percent below what was asked for.
 pub fn marks(window: u64, ceiling: Ceiling, levels: &Levels, margins: &Margins) -> Marks {
     let share = |percent: f64| (window as f64 * percent / 100.0).round() as u64;
+    let whole = |tokens: u64| percent(tokens, window).map_or(0, |percent| tokens_shown_as(percent, window));
     // A window too small for the margins is divided instead, so that the levels still rise.
     let room = ceiling.tokens.min(window);
     let below = |margin: u64, tenths: u64| room.saturating_sub(margin.min(room.saturating_mul(tenths) / 10));
-    let l3 = share(levels.l3).min(below(margins.l3, 3));
-    let l2 = share(levels.l2).min(below(margins.l2, 5)).min(l3.saturating_sub(1));
-    let l1 = share(levels.l1).min(l2.saturating_sub(window.saturating_mul(WARNING_LEAD_PERCENT) / 100));
-    let clamped = l3 < share(levels.l3) || l2 < share(levels.l2);
+    let l3 = whole(share(levels.l3).min(below(margins.l3, 3)));
+    let l2 = whole(share(levels.l2).min(below(margins.l2, 5)).min(l3.saturating_sub(1)));
+    let l1 =
+        whole(share(levels.l1).min(l2.saturating_sub(window.saturating_mul(WARNING_LEAD_PERCENT) / 100)));
+    let clamped = l3 < whole(share(levels.l3)) || l2 < whole(share(levels.l2));
     Marks { window, l1, l2, l3, ceiling, clamped }
 }
 
@@ -144,9 +148,39 @@ mod tests {
 
     #[test]
     fn levels_are_clamped_below_the_ceiling_with_room_to_act() {
-        assert_eq!(percents(1_000_000, "claude-opus-5-5", Knobs::default()), [70, 85, 94]);
-        assert_eq!(percents(200_000, "claude-opus-4-6", Knobs::default()), [58, 63, 73]);
+        assert_eq!(percents(1_000_000, "claude-opus-5-5", Knobs::default()), [70, 85, 95]);
+        assert_eq!(percents(200_000, "claude-opus-4-6", Knobs::default()), [59, 64, 74]);
         assert_eq!(percents(200_000, "claude-haiku-4-5", Knobs::default()), [70, 80, 90]);
+    }
+
+    /// The reading that is announced for a level, and the reading at which it fires, are one: for every level, window and
+    /// ceiling, the percent that is announced is the first that is shown at or above the level.
+    #[test]
+    fn a_level_fires_exactly_at_the_percent_that_is_announced_for_it() {
+        let mut seed: u64 = 0x5eed;
+        let mut draw = |below: u64| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed % below
+        };
+        for _ in 0..20_000 {
+            let window = [200_000, 1_000_000, 1_000 + draw(3_000_000)][draw(3) as usize];
+            let ceiling = Ceiling { tokens: draw(window + window / 10), action: CeilingAction::Compacts };
+            let share = |draw: u64| 30.0 + draw as f64 / 10.0;
+            let levels =
+                Levels { l1: share(draw(300)), l2: share(300 + draw(200)), l3: share(500 + draw(200)) };
+            let margins = Margins { l2: draw(60_000), l3: draw(30_000) };
+            let marks = marks(window, ceiling, &levels, &margins);
+            for mark in [marks.l1, marks.l2, marks.l3] {
+                let announced = marks.percent(mark);
+                let shown = |tokens: u64| percent(tokens, window).unwrap();
+                assert_eq!(shown(mark), announced, "shown where it fires: {marks:?}");
+                if mark > 0 {
+                    assert!(shown(mark - 1) < announced, "not shown before it fires: {mark} in {marks:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub const LONGEST_BODY: usize = 20_000;
 const SHORTENED: usize = 120;
 /// An item is one line of a list.
 const LONGEST_ITEM: usize = 160;
+/// So many finished items are named.
+const ITEMS_NAMED: usize = 5;
 /// What a session says of itself: as much as the next session is told.
 const LONGEST_CLAIM: usize = 600;
 /// The first failure of a night is mostly a moment's; later ones last.
@@ -30,20 +32,31 @@ pub fn checkpoint(state: &RunState, clean: Clean<'_>) -> String {
         // The full stop is ours.
         words => format!(" {name}: {}.", line(words, LONGEST_CLAIM, clean).trim_end_matches('.')),
     };
-    let item = match checkpoint.current_todo_item.as_str() {
-        "" => String::new(),
-        item => format!(" Item in hand: “{}”.", line(item, LONGEST_ITEM, clean)),
+    let quoted = |item: &str| format!("“{}”", line(item, LONGEST_ITEM, clean));
+    let finished: Vec<String> =
+        checkpoint.item_work.finished.iter().take(ITEMS_NAMED).map(|item| quoted(item)).collect();
+    let rest = checkpoint.item_work.finished.len().saturating_sub(finished.len());
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let finished = match finished.as_slice() {
+        [] => String::new(),
+        items => format!(" Finished: {}{more}.", items.join(", ")),
+    };
+    let item = match (checkpoint.current_todo_item.as_str(), checkpoint.item_work.is_begun) {
+        ("", _) => String::new(),
+        (item, true) => format!(" Current item: {}.", quoted(item)),
+        (item, false) => format!(" Next item: {}.", quoted(item)),
     };
     let handoff = match checkpoint.handoff_file.as_str() {
         "" => String::new(),
         file => format!(" Handoff: {}", line(file, LONGEST_ITEM, clean)),
     };
     format!(
-        "checkpoint ({}, {}{at}).{item}{}{} {}.{handoff}",
+        "checkpoint ({}, {}{at}).{finished}{item}{}{}{} {}.{handoff}",
         checkpoint.cause.word(),
         checkpoint.level,
         said("Progress", &checkpoint.progress_on_item),
         said("Summary", &checkpoint.resume_summary),
+        said("Next step", &checkpoint.next_step),
         items(state),
     )
 }

@@ -90,6 +90,21 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
         return Action::Nothing;
     };
     note_reading(record, &sight.reading, percent);
+    let before = record.announced;
+    let action = decide(record, sight, marks, settings, percent);
+    if record.announced > before {
+        record.announced_percent = Some(percent);
+    }
+    action
+}
+
+fn decide(
+    record: &mut SessionRecord,
+    sight: &Sight,
+    marks: &Marks,
+    settings: &Settings,
+    percent: u64,
+) -> Action {
     let level = marks.level(sight.reading.projected());
     // A figure that the user set by hand warns and checkpoints like an estimate.
     let by_hand = sight.reading.source == UsedSource::Environment;

@@ -42,6 +42,12 @@ impl Room {
     pub fn tokens(&self) -> u64 {
         self.l2.saturating_sub(self.base)
     }
+
+    /// True where a fresh session already holds as much as L2, or so nearly that no work fits: less than one percent of
+    /// the window is left. No number of sessions would be true then.
+    pub fn is_full_at_start(&self) -> bool {
+        self.tokens() < self.window / 100
+    }
 }
 
 /// An open item with what it will probably take.

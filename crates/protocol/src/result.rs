@@ -107,8 +107,50 @@ impl RunResult {
         parse(bytes)
     }
 
+    /// The result in what a client printed: the object alone (`--output-format json`), the last one of a stream, or of
+    /// a list (`--verbose`). None where there is none.
+    pub fn find(bytes: &[u8]) -> Option<RunResult> {
+        let read = |bytes: &[u8]| {
+            parse::<RunResult>(bytes).ok().filter(|found| found.kind.as_deref() == Some("result"))
+        };
+        let in_lines = || bytes.split(|byte| *byte == b'\n').rev().find_map(read);
+        let in_list = || {
+            let list: Vec<&serde_json::value::RawValue> = serde_json::from_slice(bytes).ok()?;
+            list.iter().rev().find_map(|entry| read(entry.get().as_bytes()))
+        };
+        read(bytes).or_else(in_lines).or_else(in_list)
+    }
+
     /// All tokens of all models since the session's beginning, those from the cache among them.
     pub fn tokens(&self) -> u64 {
         self.model_usage.values().map(ModelUsage::tokens).fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_found_in_each_form_in_which_the_client_prints_it() {
+        let result = r#"{"type":"result","result":"done","total_cost_usd":0.5}"#;
+        let other = r#"{"type":"assistant","message":{}}"#;
+        for printed in [
+            result.to_owned(),
+            format!("\n  {result}\n\n"),
+            format!("{other}\n{result}\n"),
+            format!("[{other},{result}]"),
+            format!("a warning\n{result}"),
+        ] {
+            let found = RunResult::find(printed.as_bytes()).expect(&printed);
+            assert_eq!(
+                (found.result.as_deref(), found.total_cost_usd),
+                (Some("done"), Some(0.5)),
+                "{printed}"
+            );
+        }
+        for printed in ["", "All done.", other, "[]", &result[..result.len() - 1], r#"{"type":"result""#] {
+            assert!(RunResult::find(printed.as_bytes()).is_none(), "{printed}");
+        }
     }
 }

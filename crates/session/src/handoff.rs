@@ -2,7 +2,8 @@
 //! claimed, then a section that the session itself completes. A summary with references, never a dump.
 
 use crate::level::Level;
-use crate::state::{Cause, FileInProgress};
+use crate::resume;
+use crate::state::{Cause, FileInProgress, ItemWork};
 use crate::text::{clip, counted, one_line};
 
 /// The facts of a handoff.
@@ -24,10 +25,12 @@ pub struct Handoff {
     pub written_at: String,
     /// The repository, if there is one.
     pub git: Option<GitFacts>,
-    /// Files with uncommitted changes (or, outside git, files edited in this session).
+    /// Files changed for the current item, the one edited last first.
     pub files: Vec<FileInProgress>,
-    /// The first open item.
+    /// The item that the next session works on.
     pub current_item: Option<String>,
+    /// What git and the list say about the work on it.
+    pub work: ItemWork,
     /// Ticked items.
     pub done: Vec<String>,
     /// Open items.
@@ -168,8 +171,16 @@ impl Handoff {
 
     fn item_section(&self) -> String {
         let Some(item) = &self.current_item else { return String::new() };
+        let not_begun = if self.work.is_begun { "" } else { "Not begun. " };
+        let finished: String =
+            self.work.finished.iter().map(|item| format!("- {}\n", clip(&one_line(item), 160))).collect();
+        let finished = if finished.is_empty() {
+            finished
+        } else {
+            format!("\nAlready done in this session:\n\n{finished}")
+        };
         format!(
-            "## Current item\n\n{} ({} done, {} open)\n",
+            "## Current item\n\n{} ({} done, {} open)\n{not_begun}{finished}",
             one_line(item),
             counted(self.done.len(), "item"),
             self.open.len()
@@ -203,13 +214,9 @@ impl Handoff {
 
     fn files_section(&self, lines: usize) -> String {
         if self.files.is_empty() {
-            return "## Files in progress\n\nNone: everything is committed.\n".to_owned();
+            return "## Files in progress\n\nNone.\n".to_owned();
         }
-        let shown = lines.max(2).min(self.files.len());
-        let rows: String = self.files[..shown].iter().map(file_row).collect();
-        let rest = self.files.len() - shown;
-        let more = if rest > 0 { format!("\n… and {rest} more.\n") } else { String::new() };
-        format!("## Files in progress\n\n| File | Lines | Status |\n|------|-------|--------|\n{rows}{more}")
+        format!("## Files in progress\n\n{}\n", resume::table(&self.files, lines.max(2)))
     }
 
     fn commands_section(&self, lines: usize) -> String {
@@ -221,9 +228,9 @@ impl Handoff {
     }
 
     fn words_section(&self, lines: usize) -> String {
-        let Some(words) = self.last_words.as_deref().filter(|words| !words.trim().is_empty()) else {
-            return String::new();
-        };
+        // Words that are notes stand below, among the notes.
+        let is_told = |words: &&str| !words.trim().is_empty() && Notes::in_message(words).is_empty();
+        let Some(words) = self.last_words.as_deref().filter(is_told) else { return String::new() };
         let quoted: String =
             clip(words.trim(), 60 + 60 * lines).lines().map(|line| format!("> {line}\n")).collect();
         format!("## The session's last words (its own claim, unverified)\n\n{quoted}")
@@ -234,11 +241,11 @@ impl Handoff {
             .current_item
             .as_deref()
             .map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
-        let is_committed = self.git.as_ref().is_some_and(|git| git.work.contains(" committed as "));
-        let look = if is_committed { "`git show`" } else { "`git diff`" };
-        let go_on = match self.cause {
-            Cause::Budget => format!("Begin {item}: nothing of it has been done."),
-            _ => format!("Look at the files above with {look}, then go on with {item}."),
+        let head = self.git.as_ref().and_then(|git| git.head.as_deref());
+        let go_on = if self.work.is_begun {
+            format!("{} Go on with {item}.", sentence(&resume::range(&self.work, head)))
+        } else {
+            format!("Begin {item}: no file has been changed for it.")
         };
         format!(
             "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. {go_on}\n3. The notes below say how far the session believes it came; check before you build on it.\n"
@@ -246,10 +253,8 @@ impl Handoff {
     }
 }
 
-fn file_row(file: &FileInProgress) -> String {
-    let cell = |text: &str| one_line(&text.replace('|', "\\|"));
-    let lines = if file.lines.is_empty() { "-" } else { &file.lines };
-    format!("| {} | {} | {} |\n", cell(&file.path), cell(lines), cell(&file.description))
+fn sentence(words: &str) -> String {
+    if words.ends_with('.') { words.to_owned() } else { format!("{words}.") }
 }
 
 fn command_row(fact: &CommandFact) -> String {
@@ -433,6 +438,7 @@ mod tests {
                 path: "src/a|b.rs".into(),
                 lines: "45-120".into(),
                 description: "modified".into(),
+                ..FileInProgress::default()
             }],
             current_item: Some("Item two".into()),
             done: vec!["Item one".into()],

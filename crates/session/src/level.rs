@@ -88,8 +88,10 @@ impl Marks {
         }
     }
 
-    /// A mark as a share of the window, in whole percent, rounded down.
+    /// A threshold in whole percent, rounded as readings are. The levels lie where a whole percent begins
+    /// (`policy::levels::marks`), so a reading that is shown with this percent has reached the level, and none that has
+    /// is shown with less. The client's own threshold lies anywhere: its percent is right to within half a percent.
     pub fn percent(&self, tokens: u64) -> u64 {
-        tokens.saturating_mul(100).checked_div(self.window).unwrap_or(0)
+        crate::reading::percent(tokens, self.window).unwrap_or(0)
     }
 }

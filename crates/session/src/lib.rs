@@ -1,5 +1,7 @@
 //! RULE: nouns. Plain data with its parsing and rendering; no disk, no clock, no decision.
 
+pub mod authority;
+pub mod boxes;
 pub mod breaker;
 pub mod delegated;
 pub mod digest;
@@ -18,6 +20,7 @@ pub mod promise;
 pub mod prompt;
 pub mod reading;
 pub mod record;
+pub mod resume;
 pub mod settings;
 pub mod size;
 pub mod state;

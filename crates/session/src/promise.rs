@@ -1,5 +1,12 @@
 //! The promise: the exact line by which the agent claims that the whole run is done.
 
+mod near_miss;
+
+pub use near_miss::{NearMiss, near_miss, rival};
+
+/// The word of a session that cannot go on.
+const BLOCKED: &str = "BLOCKED";
+
 /// What the last assistant message claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {

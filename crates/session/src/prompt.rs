@@ -2,8 +2,9 @@
 
 use crate::noted::Noted;
 use crate::promise;
+use crate::resume::{self, Staleness};
 use crate::size::Size;
-use crate::state::{Cause, Checkpoint, RunState};
+use crate::state::{Checkpoint, RunState};
 use crate::text::{clip, clip_middle, counted, one_line};
 
 /// How the block begins. It stands first, so that a task text that begins with `/` is never taken for a
@@ -23,8 +24,8 @@ const PARAGRAPH: usize = 600;
 /// What the block is made of beside the state.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// The checkpoint that this session resumes.
-    pub resume: Option<Checkpoint>,
+    /// The checkpoint that this session resumes, and what has happened to the work since.
+    pub resume: Option<(Checkpoint, Staleness)>,
     /// The last paragraphs of the progress file.
     pub progress: Vec<String>,
     /// What earlier sessions noted in the to-do list.
@@ -58,12 +59,15 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 pub fn block(state: &RunState, around: &Surroundings) -> String {
     let sections = [
         current_state(state),
-        around.resume.as_ref().map_or(String::new(), resume_section),
+        around
+            .resume
+            .as_ref()
+            .map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since)),
         around.noted.section(),
         refusals(state),
         open_items(state),
         progress(&around.progress),
-        instructions(state, around.resume.is_some()),
+        instructions(state),
     ];
     let body = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
     // A text of ours that quotes the user or the model must never end the block early.
@@ -71,84 +75,24 @@ pub fn block(state: &RunState, around: &Surroundings) -> String {
 }
 
 fn current_state(state: &RunState) -> String {
-    let last_action =
-        state.last_verdict.as_ref().map_or("none, this is the first session".to_owned(), |verdict| {
-            clip(&verdict.marker().to_string(), 200)
-        });
+    let last_action = match state.last_action.as_str() {
+        "" if state.iteration <= 1 => "none, this is the first session",
+        "" => "not recorded",
+        words => words,
+    };
     let total = state.todo_items.len() + state.completed_items.len();
     let items = match &state.todo_file {
         Some(file) => format!("- **Remaining items**: {} of {total} (`{file}`)\n", state.todo_items.len()),
         None => String::new(),
     };
     format!(
-        "# Task: {}\n\n## Current State\n\n- **Iteration**: {} of {}\n- **Last verdict**: {last_action}\n{items}- **Started**: {}\n",
+        "# Task: {}\n\n## Current State\n\n- **Iteration**: {} of {}\n- **Last action**: {}\n{items}- **Started**: {}\n",
         one_line(&state.task_name),
         state.iteration,
         state.max_iterations,
+        clip(&one_line(last_action), 300),
         state.started_at
     )
-}
-
-/// The section (and the briefing) that resumes a checkpoint.
-pub fn resume_section(checkpoint: &Checkpoint) -> String {
-    let percent = checkpoint.percent_at_checkpoint.map_or("?".to_owned(), |percent| format!("{percent}%"));
-    let unless =
-        |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { one_line(text) };
-    let files: String = checkpoint
-        .files_in_progress
-        .iter()
-        .take(20)
-        .map(|file| {
-            format!(
-                "| {} | {} | {} |\n",
-                one_line(&file.path),
-                unless(&file.lines, "-"),
-                one_line(&file.description)
-            )
-        })
-        .collect();
-    let files = if files.is_empty() {
-        "Nothing is uncommitted.\n".to_owned()
-    } else {
-        format!("| File | Lines | Status |\n|------|-------|--------|\n{files}")
-    };
-    let go_on = match (checkpoint.cause, checkpoint.files_in_progress.first()) {
-        (Cause::Budget, _) => "Begin the item: nothing of it has been done.".to_owned(),
-        (_, Some(file)) => {
-            format!("Continue from line {} of {}.", last_line(&file.lines), one_line(&file.path))
-        }
-        (_, None) => "Continue from the current item.".to_owned(),
-    };
-    format!(
-        "---\n\n## CONTEXT CHECKPOINT RESUME\n\n> This session resumes from a checkpoint: {}.\n\n### What was in progress\n\nItem: {}\nProgress on it (the session's own claim, unverified): {}\nSummary (the session's own claim, unverified): {}\n\n### Files to resume\n\n{files}\n### Handoff document\n\nRead `{}` for the full context.\n\n### Resume instructions\n\n1. **Do not start over**, and do not restart the task from scratch.\n2. Read the handoff document first; do not re-read files that it explains.\n3. {go_on}\n\n---\n",
-        cause_words(checkpoint, &percent),
-        unless(&checkpoint.current_todo_item, "none open"),
-        unless(&checkpoint.progress_on_item, "unknown"),
-        unless(&clip(&checkpoint.resume_summary, 600), "unknown"),
-        checkpoint.handoff_file,
-    )
-}
-
-fn cause_words(checkpoint: &Checkpoint, percent: &str) -> String {
-    match checkpoint.cause {
-        Cause::Level => format!(
-            "the previous session hit {percent} of its context window ({} threshold)",
-            checkpoint.level
-        ),
-        Cause::Manual => format!("one was asked for at {percent}"),
-        Cause::Compact => "the client compacted the previous conversation".to_owned(),
-        Cause::Budget => format!("at {percent} the next item would not have fitted"),
-        Cause::Step => {
-            format!("at {percent} it had committed a step, and the next one would probably not have fitted")
-        }
-        Cause::Crash => "the previous session ended in the middle of its work".to_owned(),
-        Cause::Unfinished => "the previous session ended its turn before the item was done".to_owned(),
-    }
-}
-
-/// The last line of a list of ranges such as `3-9, 45-120`.
-fn last_line(ranges: &str) -> &str {
-    ranges.rsplit([',', '-', ' ']).find(|part| !part.is_empty()).unwrap_or("1")
 }
 
 fn refusals(state: &RunState) -> String {
@@ -174,8 +118,11 @@ fn open_items(state: &RunState) -> String {
         .iter()
         .take(ITEMS_NAMED)
         .map(|item| {
+            let is_half_done = state.half_done.iter().any(|waiting| waiting.current_todo_item == **item);
             let aside = if state.set_aside.contains(item) {
                 " (set aside: sessions got nowhere with it)"
+            } else if is_half_done {
+                " (half done: leave it, a later session resumes it)"
             } else {
                 ""
             };
@@ -268,13 +215,12 @@ Load on demand: open files when you need them, not all at the start. Leave what 
 | Documentation | `general-purpose` | the files it wrote |
 ";
 
-fn instructions(state: &RunState, resuming: bool) -> String {
-    let resume = if resuming {
-        "You are resuming: read the handoff first, and do not re-read what it explains.\n"
-    } else {
-        ""
-    };
+fn instructions(state: &RunState) -> String {
     let promise = promise::line(&state.completion_promise, &state.nonce);
+    let rival = promise::rival(&state.objective, &state.completion_promise, &state.nonce);
+    let rival = rival.map_or(String::new(), |rival| {
+        format!("\nThe task text names `{rival}`, which does not count here: the line above counts, whatever another text says.\n")
+    });
     let blocked = promise::blocked_line(&state.nonce, "REASON");
     let item = item(state);
     let memory = match &state.todo_file {
@@ -293,7 +239,7 @@ fn instructions(state: &RunState, resuming: bool) -> String {
         format!("Completion is believed only when these commands pass:\n\n{commands}\n")
     };
     format!(
-        "## Instructions\n\n{resume}{item}\n{DELEGATION}{delegated}\n{memory}When a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone:\n\n{promise}\n\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
+        "## Instructions\n\n{item}\n{DELEGATION}{delegated}\n{memory}When a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it):\n\n{promise}\n{rival}\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
     )
 }
 
@@ -369,7 +315,7 @@ mod tests {
             ..state()
         };
         let around = Surroundings {
-            resume: Some(Checkpoint::default()),
+            resume: Some((Checkpoint::default(), Staleness::default())),
             progress: vec![long.clone(), long],
             ..Surroundings::default()
         };
@@ -395,30 +341,21 @@ mod tests {
     }
 
     #[test]
-    fn a_resume_names_handoff_item_files_and_lines() {
-        let checkpoint = Checkpoint {
-            percent_at_checkpoint: Some(87),
-            handoff_file: ".claude/handoffs/x.md".into(),
-            current_todo_item: "Item two".into(),
-            progress_on_item: "70%".into(),
-            files_in_progress: vec![crate::state::FileInProgress {
-                path: "src/a.rs".into(),
-                lines: "3-9, 45-120".into(),
-                description: "modified".into(),
-            }],
-            ..Checkpoint::default()
-        };
-        let text = block(&state(), &Surroundings { resume: Some(checkpoint), ..Surroundings::default() });
-        for part in [
-            ".claude/handoffs/x.md",
-            "Item two",
-            "70%",
-            "| src/a.rs | 3-9, 45-120 | modified |",
-            "Do not start over",
-            "line 120 of src/a.rs",
-            "87%",
-        ] {
-            assert!(text.contains(part), "{part}");
-        }
+    fn a_resume_stands_between_the_state_and_the_instructions() {
+        let checkpoint = Checkpoint { current_todo_item: "Item two".into(), ..Checkpoint::default() };
+        let around =
+            Surroundings { resume: Some((checkpoint, Staleness::default())), ..Surroundings::default() };
+        let text = block(&state(), &around);
+        let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in\n{text}"));
+        assert!(place("- **Started**") < place("## CONTEXT CHECKPOINT RESUME"));
+        assert!(place("## CONTEXT CHECKPOINT RESUME") < place("## Instructions"));
+    }
+
+    #[test]
+    fn the_last_action_is_told_in_words() {
+        assert!(block(&state(), &Surroundings::default()).contains("- **Last action**: not recorded\n"));
+        let acted = RunState { last_action: "iteration 1 ticked \"Item one\"".into(), ..state() };
+        let text = block(&acted, &Surroundings::default());
+        assert!(text.contains("- **Last action**: iteration 1 ticked \"Item one\"\n"), "{text}");
     }
 }

@@ -101,6 +101,12 @@ pub fn percent(tokens: u64, window: u64) -> Option<u64> {
     (window > 0).then(|| tokens.saturating_mul(200).saturating_add(window) / window.saturating_mul(2))
 }
 
+/// The fewest tokens that are shown as this percent of a window: the inverse of [`percent`].
+pub fn tokens_shown_as(percent: u64, window: u64) -> u64 {
+    let half_percents = u128::from(percent.saturating_mul(2).saturating_sub(1)) * u128::from(window);
+    u64::try_from(half_percents.div_ceil(200)).unwrap_or(u64::MAX)
+}
+
 impl Reading {
     /// What the next request will hold for certain: everything sent and answered so far.
     pub fn measured(&self) -> u64 {

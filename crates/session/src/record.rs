@@ -24,6 +24,9 @@ pub struct SessionRecord {
     /// The transcript, as the client named it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transcript_path: Option<String>,
+    /// The client's process, as it named it at SessionStart; none where it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientProcess>,
     /// When SessionStart came, RFC 3339 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
@@ -47,6 +50,9 @@ pub struct SessionRecord {
     /// The highest level announced since the last compaction.
     #[serde(skip_serializing_if = "is_default")]
     pub announced: Level,
+    /// The deciding figure at which that level was announced, whole percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub announced_percent: Option<u64>,
     /// Compactions so far.
     #[serde(skip_serializing_if = "is_default")]
     pub compactions: u32,
@@ -97,6 +103,16 @@ pub struct SessionRecord {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// A client's process: a pid comes back, a pid with its start time does not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientProcess {
+    /// The process id.
+    pub pid: u32,
+    /// When it began, in the system's own ticks since boot.
+    pub started: u64,
 }
 
 /// What the client's own settings say about compaction.

@@ -1,5 +1,7 @@
 //! Settings: `.claude/plimsoll.json` of the project over `~/.config/plimsoll/settings.json`.
 
+pub mod authority;
+
 use serde::{Deserialize, Serialize};
 
 /// What a user may set. Every field has a default; a file holds only what differs.
@@ -29,6 +31,8 @@ pub struct Settings {
     pub verify_timeout_seconds: u64,
     /// A client that says nothing for so long is ended, in seconds; 0 for never.
     pub idle_timeout_seconds: u64,
+    /// The same while a tool runs: a long build is silent, too.
+    pub tool_timeout_seconds: u64,
     /// How often in a row each trouble is borne before the breaker opens; 0 for always.
     pub breaker: BreakerLimits,
     /// Checkpoints that follow one another too fast.
@@ -37,6 +41,9 @@ pub struct Settings {
     pub linear: Linear,
     /// How the status line looks.
     pub statusline: crate::statusline::StatusLine,
+    /// What differs in one project, by the project's folder; only in the user's own file.
+    #[serde(skip_serializing)]
+    pub projects: std::collections::BTreeMap<String, Settings>,
 }
 
 /// Notes in Linear; nothing is sent anywhere without an issue.
@@ -151,10 +158,13 @@ impl Default for Settings {
             verify_timeout_seconds: 600,
             // The client's own longest Bash call is 10 minutes: three of them in silence are a hang.
             idle_timeout_seconds: 1800,
+            // Longer than any build or test run that a session should wait for; shorter than a night.
+            tool_timeout_seconds: 7200,
             breaker: BreakerLimits::default(),
             thrash: Thrash::default(),
             linear: Linear::default(),
             statusline: crate::statusline::StatusLine::default(),
+            projects: std::collections::BTreeMap::new(),
         }
     }
 }

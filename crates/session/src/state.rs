@@ -4,9 +4,9 @@ mod checkpoint;
 mod document;
 mod iteration;
 
-pub use checkpoint::{Cause, Checkpoint, FileInProgress};
+pub use checkpoint::{Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place, short_id};
 pub use document::merge;
-pub use iteration::{Footing, HistoryEntry, IterationRecord, Phase};
+pub use iteration::{ApiTrouble, Footing, HistoryEntry, IterationRecord, Phase};
 
 use crate::breaker::Breaker;
 use crate::delegated::Delegated;
@@ -35,7 +35,7 @@ pub struct RunState {
     pub status: Status,
     /// Iterations in a row without progress.
     pub no_change_count: u32,
-    /// What the project looked like after the last iteration.
+    /// What the files looked like after the last iteration, apart from ours: two equal ones, nothing has changed.
     pub last_diff_hash: String,
     /// Fingerprints of the last errors.
     pub error_hashes: Vec<String>,
@@ -49,6 +49,8 @@ pub struct RunState {
     pub completed_items: Vec<String>,
     /// The last checkpoint; `active` until a prompt has carried it on.
     pub context_checkpoint: Checkpoint,
+    /// Checkpoints of items that are half done while another one is first in the list, one an item.
+    pub half_done: Vec<Checkpoint>,
     /// One entry an iteration.
     pub context_history: Vec<HistoryEntry>,
     /// The run's id.
@@ -69,8 +71,14 @@ pub struct RunState {
     pub iteration_record: IterationRecord,
     /// The gate's last word.
     pub last_verdict: Option<Verdict>,
+    /// What the last iteration did, in a sentence; empty before the first verdict.
+    pub last_action: String,
     /// Why the last promise was refused; the next prompt carries it.
     pub refusals: Vec<String>,
+    /// Sessions in a row that should have made the promise and did not, while every item was ticked.
+    pub promise_failures: u32,
+    /// True when only the exact promise line completes the run (`--strict-promise`).
+    pub strict_promise: bool,
     /// US dollars spent by all sessions, as the client reckons them.
     pub cost_usd: f64,
     /// True when a session broke off without a price, so that the cost is reckoned in part, or more than known.
@@ -99,6 +107,8 @@ pub struct RunState {
     pub growth: Vec<Growth>,
     /// What sessions took so far for items that are still open.
     pub begun: Vec<Begun>,
+    /// The files that lay in a repository without a commit when the run began: to git an edit of them is a new file.
+    pub files_at_start: Vec<String>,
     /// What stayed with the subagents of earlier runs in this project.
     pub delegated_before: Delegated,
     /// True when a session may go on with the next item while the window has room for it.
@@ -109,6 +119,8 @@ pub struct RunState {
     pub commit: Commit,
     /// A client that says nothing for so long is ended; none for the settings' value.
     pub idle_timeout_seconds: Option<u64>,
+    /// The same while a tool runs; none for the settings' value.
+    pub tool_timeout_seconds: Option<u64>,
     /// A program with its arguments, told of the end and of pauses.
     pub notify: Vec<String>,
     /// The client, as the user named it; none where nobody did.
@@ -117,6 +129,8 @@ pub struct RunState {
     pub client_arguments: Vec<String>,
     /// True when PROMPT.md is ours as a whole (the run was started with an objective).
     pub prompt_made: bool,
+    /// Tools that the client has refused in sessions of this run, each once. Also one that is allowed by now.
+    pub denied_tools: Vec<String>,
     /// When the run ended, RFC 3339 UTC.
     pub ended_at: Option<String>,
 }
@@ -191,6 +205,12 @@ impl RunState {
     pub fn vanished(&self) -> Vec<&str> {
         let is_there = |item: &&String| self.todo_items.contains(item) || self.ever_done.contains(item);
         self.known_items.iter().filter(|item| !is_there(item)).map(String::as_str).collect()
+    }
+
+    /// True when the present session used tokens and nobody knows their price, though the run has a bound in dollars.
+    pub fn cost_is_unknown(&self) -> bool {
+        let record = &self.iteration_record;
+        self.limits.max_cost_usd.is_some() && record.tokens > 0 && record.cost_usd == 0.0
     }
 
     /// The item that the present session is about: the first open one that is not set aside, else the first.

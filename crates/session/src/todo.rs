@@ -21,21 +21,12 @@ pub struct Item {
 impl TodoList {
     /// Reads the items off a Markdown text; boxes inside code fences are examples, not items.
     pub fn parse(markdown: &str) -> TodoList {
-        let mut fence: Option<&str> = None;
         let mut items: Vec<Item> = Vec::new();
-        for line in markdown.lines() {
-            let trimmed = line.trim_start();
-            match fence {
-                Some(mark) if trimmed.starts_with(mark) => fence = None,
-                Some(_) => {}
-                None => match ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark)) {
-                    Some(mark) => fence = Some(mark),
-                    None => match (item(trimmed), note(line), items.last_mut()) {
-                        (Some(item), ..) => items.push(item),
-                        (None, Some(note), Some(Item { notes, .. })) => notes.push(note),
-                        _ => {}
-                    },
-                },
+        for (_, line) in outside_fences(markdown.lines()) {
+            match (item(line.trim_start()), note(line), items.last_mut()) {
+                (Some(item), ..) => items.push(item),
+                (None, Some(note), Some(Item { notes, .. })) => notes.push(note),
+                _ => {}
             }
         }
         TodoList { items }
@@ -85,6 +76,24 @@ impl TodoList {
         };
         self.items.iter().map(line).collect()
     }
+}
+
+/// The lines outside code fences, with their places: what stands inside is an example.
+pub(crate) fn outside_fences<'a>(
+    lines: impl Iterator<Item = &'a str>,
+) -> impl Iterator<Item = (usize, &'a str)> {
+    let mut fence: Option<&str> = None;
+    lines.enumerate().filter(move |(_, line)| {
+        let trimmed = line.trim_start();
+        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
+        let is_outside = fence.is_none() && mark.is_none();
+        fence = match fence {
+            Some(open) if trimmed.starts_with(open) => None,
+            Some(open) => Some(open),
+            None => mark,
+        };
+        is_outside
+    })
 }
 
 /// True when a line speaks of the item: the same words, or the same words with something behind them.

@@ -132,6 +132,8 @@ pub enum Ending {
     OutOfTime,
     /// Interrupted by a person.
     Interrupted,
+    /// `plimsoll stop` cancelled the run, and its client was ended.
+    Cancelled,
     /// Ended without a result: a signal or a crash.
     Crashed(String),
     /// Any other error.
@@ -155,6 +157,7 @@ impl Ending {
             Ending::Silent(_) => "silent",
             Ending::OutOfTime => "out_of_time",
             Ending::Interrupted => "interrupted",
+            Ending::Cancelled => "cancelled",
             Ending::Crashed(_) => "crashed",
             Ending::Failed(_) => "failed",
             Ending::Unknown => "unknown",

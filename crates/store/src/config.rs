@@ -2,18 +2,42 @@
 
 use crate::{Project, StoreError, disk, environment, sessions};
 use protocol::client_settings::CompactionKeys;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use session::Settings;
 use session::record::ClientSettings;
+use session::settings::authority::{self, Ignored};
 use std::path::{Path, PathBuf};
 
-/// The settings in force. A file with a fault is named; the defaults hold until it is mended.
+/// The settings in force, and what of the files is not.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The settings in force.
+    pub settings: Settings,
+    /// A file with a fault: what it says does not hold until it is mended.
+    pub fault: Option<StoreError>,
+    /// Keys that do not hold where they stand, by their file.
+    pub ignored: Vec<(PathBuf, Ignored)>,
+}
+
+/// The settings in force. A file with a fault is named; without the user's the defaults hold, without the project's
+/// the user's.
 pub fn load(project: &Project) -> (Settings, Option<StoreError>) {
-    let files: Vec<PathBuf> = user_file().into_iter().chain([project.settings()]).collect();
-    match combine(&files) {
-        Ok(settings) => (settings, None),
-        Err(error) => (Settings::default(), Some(error)),
-    }
+    let loaded = load_telling(project);
+    (loaded.settings, loaded.fault)
+}
+
+/// The same, with what does not hold.
+pub fn load_telling(project: &Project) -> Loaded {
+    let user = user_file();
+    let is_outside = user.as_ref().is_none_or(|user| lies_outside(user, project.root()));
+    combine(user.as_deref(), is_outside, project)
+}
+
+/// A user's file that lies in the project is the project's: an agent can write it. A project that is the home itself
+/// has no outside.
+fn lies_outside(user: &Path, root: &Path) -> bool {
+    !user.starts_with(root) || environment::home().is_some_and(|home| home == root)
 }
 
 /// The user's own settings, for every project; none without a home.
@@ -24,29 +48,92 @@ pub fn user_file() -> Option<PathBuf> {
         .map(|folder| folder.join("plimsoll/settings.json"))
 }
 
-fn combine(files: &[PathBuf]) -> Result<Settings, StoreError> {
-    let mut combined: Option<Value> = None;
-    for path in files {
-        let Some(bytes) = disk::read(path)? else { continue };
-        let value = parse(path, &bytes)?;
-        match &mut combined {
-            Some(below) => session::state::merge(below, value),
-            None => combined = Some(value),
-        }
+fn combine(user: Option<&Path>, is_outside: bool, project: &Project) -> Loaded {
+    let mut loaded = Loaded::default();
+    let mut combined = match user.map(|path| of_user(path, project.root())) {
+        None | Some(Ok(None)) => Value::Object(Map::new()),
+        Some(Ok(Some(value))) => value,
+        Some(Err(error)) => return Loaded { fault: Some(error), ..loaded },
+    };
+    if let Some(user) = user.filter(|_| !is_outside) {
+        loaded.note(user, authority::restrict(&mut combined, &Value::Null));
     }
-    combined.map_or_else(
-        || Ok(Settings::default()),
-        |value| serde_json::from_value(value).map_err(|error| fault(Path::new("(combined)"), error)),
-    )
+    let own = project.settings();
+    match read(&own) {
+        Ok(None) => {}
+        Ok(Some(value)) => match with_project(&combined, value, &own) {
+            Ok((together, ignored)) => {
+                combined = together;
+                loaded.note(&own, ignored);
+            }
+            Err(error) => loaded.fault = Some(error),
+        },
+        Err(error) => loaded.fault = Some(error),
+    }
+    // Mostly there is no file.
+    if combined.as_object().is_some_and(Map::is_empty) {
+        return loaded;
+    }
+    match serde_json::from_value(combined) {
+        Ok(settings) => Loaded { settings, ..loaded },
+        Err(error) => Loaded { fault: Some(fault(Path::new("(combined)"), error)), ..loaded },
+    }
 }
 
-/// Each file must make sense by itself, so that a fault is reported where it stands.
-fn parse(path: &Path, bytes: &[u8]) -> Result<Value, StoreError> {
-    let settings: Settings = sessions::parse(bytes).map_err(|error| fault(path, error))?;
-    if let Some(why) = settings.problem() {
+impl Loaded {
+    fn note(&mut self, file: &Path, ignored: Vec<Ignored>) {
+        self.ignored.extend(ignored.into_iter().map(|one| (file.to_owned(), one)));
+    }
+}
+
+/// The user's settings, with what they say of this project alone.
+fn of_user(path: &Path, root: &Path) -> Result<Option<Value>, StoreError> {
+    let Some(mut value) = read(path)? else { return Ok(None) };
+    let projects = value.as_object_mut().and_then(|keys| keys.remove("projects"));
+    if let Some(Value::Object(projects)) = projects {
+        let canonical = disk::canonical(root);
+        let here = |folder: &str| {
+            let folder = folder
+                .strip_prefix("~/")
+                .and_then(|below| Some(environment::home()?.join(below)))
+                .unwrap_or_else(|| PathBuf::from(folder));
+            folder == root || folder == canonical
+        };
+        for (_, mut own) in projects.into_iter().filter(|(folder, _)| here(folder)) {
+            let _ = own.as_object_mut().and_then(|keys| keys.remove("projects"));
+            session::state::merge(&mut value, own);
+        }
+    }
+    match sense(&value, path)?.problem() {
+        Some(why) => Err(fault(path, why)),
+        None => Ok(Some(value)),
+    }
+}
+
+/// A project's settings over the user's. They must make sense together, before anything is taken out of them.
+fn with_project(user: &Value, own: Value, path: &Path) -> Result<(Value, Vec<Ignored>), StoreError> {
+    let together = |own: Value| {
+        let mut together = user.clone();
+        session::state::merge(&mut together, own);
+        together
+    };
+    if let Some(why) = sense(&together(own.clone()), path)?.problem() {
         return Err(fault(path, why));
     }
-    serde_json::from_slice(bytes).map_err(|error| fault(path, error))
+    let mut own = own;
+    let ignored = authority::restrict(&mut own, user);
+    Ok((together(own), ignored))
+}
+
+fn sense(value: &Value, path: &Path) -> Result<Settings, StoreError> {
+    Settings::deserialize(value).map_err(|error| fault(path, error))
+}
+
+/// One file, of which each key is known and has the right type, so that a fault is reported where it stands.
+fn read(path: &Path) -> Result<Option<Value>, StoreError> {
+    let Some(bytes) = disk::read(path)? else { return Ok(None) };
+    let _: Settings = sessions::parse(&bytes).map_err(|error| fault(path, error))?;
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| fault(path, error))
 }
 
 fn fault(path: &Path, why: impl std::fmt::Display) -> StoreError {
@@ -93,23 +180,71 @@ pub fn client_settings(project: &Project) -> ClientSettings {
 mod tests {
     use super::*;
 
+    fn write(path: &Path, text: &str) {
+        disk::replace(path, text.as_bytes(), crate::Durability::Lazy).unwrap();
+    }
+
+    /// The settings of a user and of a project, together.
+    fn together(user: &str, own: &str) -> Loaded {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, project) = (folder.path().join("user.json"), Project::at(&folder.path().join("project")));
+        write(&path, &user.replace("PROJECT", &project.root().display().to_string()));
+        write(&project.settings(), own);
+        combine(Some(&path), true, &project)
+    }
+
     #[test]
     fn the_project_overrides_the_user_field_by_field_and_a_fault_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let (user, project) = (folder.path().join("user.json"), folder.path().join("project.json"));
-        let write =
-            |path: &Path, text: &str| disk::replace(path, text.as_bytes(), crate::Durability::Lazy).unwrap();
-        write(&user, r#"{"levels": {"l1": 50}, "grace_batches": 3}"#);
-        write(&project, r#"{"levels": {"l2": 80}}"#);
-        let both = [user, project.clone()];
-        let settings = combine(&both).unwrap();
+        let user = r#"{"levels": {"l1": 50}, "grace_batches": 3}"#;
+        let settings = together(user, r#"{"levels": {"l2": 80}}"#).settings;
         assert_eq!((settings.levels.l1, settings.levels.l2, settings.grace_batches), (50.0, 80.0, 3));
         for (text, word) in
             [("{\"levls\": {}}", "levls"), ("{\"levels\": {\"l1\": 99}}", "rise"), ("{", "EOF")]
         {
-            write(&project, text);
-            let error = combine(&both).unwrap_err().to_string();
-            assert!(error.contains(word) && error.contains("project.json"), "{error}");
+            let loaded = together(user, text);
+            let error = loaded.fault.unwrap().to_string();
+            assert!(error.contains(word) && error.contains("plimsoll.json"), "{error}");
+            assert_eq!(loaded.settings.grace_batches, 3, "a project's fault costs the user nothing");
         }
+    }
+
+    #[test]
+    fn what_starts_a_program_holds_only_where_the_user_says_it() {
+        let own = r#"{"linear": {"issue": "EVIL-1", "key_command": "evil"},
+            "statusline": {"lines": [["clock", "new"]],
+                           "segments": {"clock": {"command": ["evil"]}, "new": {"command": ["evil"]}}}}"#;
+        let user =
+            r#"{"linear": {"issue": "ENG-1"}, "statusline": {"segments": {"clock": {"command": ["date"]}}}}"#;
+        let loaded = together(user, own);
+        assert!(loaded.fault.is_none(), "{:?}", loaded.fault);
+        let (linear, look) = (loaded.settings.linear, loaded.settings.statusline);
+        assert_eq!((linear.issue.as_deref(), linear.key_command), (Some("ENG-1"), None));
+        assert_eq!(look.of("clock").unwrap().command.as_deref(), Some(&["date".to_owned()][..]));
+        assert_eq!(look.of("new").unwrap().command, None);
+        assert_eq!(look.lines, [["clock", "new"]], "its layout holds");
+        assert_eq!(loaded.ignored.len(), 4);
+    }
+
+    #[test]
+    fn the_user_says_what_holds_in_one_project() {
+        let user = r#"{"breaker": {"refused": 2}, "projects": {"/elsewhere": {"grace_batches": 9},
+            "PROJECT": {"linear": {"issue": "ENG-7"}, "breaker": {"refused": 8}}}}"#;
+        let settings = together(user, r#"{"breaker": {"refused": 7}}"#).settings;
+        assert_eq!(settings.linear.issue.as_deref(), Some("ENG-7"));
+        assert_eq!((settings.breaker.refused, settings.grace_batches), (7, 5));
+        let loaded = together(r#"{"projects": {"PROJECT": {"levels": {"l1": 99}}}}"#, "{}");
+        assert!(loaded.fault.unwrap().to_string().contains("user.json"));
+    }
+
+    #[test]
+    fn a_users_file_in_the_project_is_the_projects() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        let user = folder.path().join(".config/plimsoll/settings.json");
+        assert!(!lies_outside(&user, project.root()));
+        write(&user, r#"{"linear": {"issue": "EVIL-1"}, "grace_batches": 3}"#);
+        let loaded = combine(Some(&user), false, &project);
+        assert_eq!((loaded.settings.linear.issue, loaded.settings.grace_batches), (None, 3));
+        assert_eq!(loaded.ignored[0].0, user);
     }
 }

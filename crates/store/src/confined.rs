@@ -7,16 +7,14 @@
 //! file outside looks like any other file.
 #![expect(clippy::disallowed_types, reason = "what the system has opened is read and written as a file")]
 
-mod walk;
-
+use crate::door::walk::{Links, Lost, Place, Walk};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use walk::Place;
 
 /// Why a path was refused, or what the system said.
 #[derive(Debug, thiserror::Error)]
@@ -66,11 +64,28 @@ impl Confined {
         Ok(Confined { root, folder })
     }
 
+    /// Walks a path; with `makes` the folders that are missing are made.
+    fn walk(&self, path: &str, makes: bool) -> Result<Place, ConfinedError> {
+        let walk = Walk {
+            folder: self.folder.as_fd(),
+            roots: &[&self.root],
+            links: Links::Inside,
+            makes: makes.then_some(0o777),
+            follows_last: true,
+        };
+        walk.to(Path::new(path)).map_err(|lost| match lost {
+            Lost::Outside | Lost::Link { .. } => ConfinedError::Outside(path.to_owned(), self.root.clone()),
+            Lost::Missing => ConfinedError::Missing(path.to_owned()),
+            Lost::NotAFolder => ConfinedError::NotAFolder(path.to_owned()),
+            Lost::System(error) => ConfinedError::System(path.to_owned(), error),
+        })
+    }
+
     /// The beginning of a file, at most so many bytes of it, and its whole size.
     pub fn read(&self, path: &str, most: u64) -> Result<(Vec<u8>, u64), ConfinedError> {
         let place = self.walk(path, false)?;
         let system = |error| ConfinedError::System(path.to_owned(), error);
-        let Some(file) = place.open(OFlags::RDONLY).map_err(|error| error.of(path))? else {
+        let Some(file) = open(&place, OFlags::RDONLY).map_err(|error| error.of(path))? else {
             return Err(ConfinedError::Missing(path.to_owned()));
         };
         let size = file.metadata().map_err(|error| system(errno(&error)))?.len();
@@ -83,7 +98,7 @@ impl Confined {
     pub fn write(&self, path: &str, bytes: &[u8]) -> Result<bool, ConfinedError> {
         let place = self.walk(path, true)?;
         // Who may not write the file may not replace it either.
-        let before = place.open(OFlags::WRONLY).map_err(|error| error.of(path))?;
+        let before = open(&place, OFlags::WRONLY).map_err(|error| error.of(path))?;
         let mode = before.as_ref().and_then(|file| rustix::fs::fstat(file).ok()).map(|stat| stat.st_mode);
         replace(&place, bytes, mode).map_err(|error| ConfinedError::System(path.to_owned(), error))?;
         Ok(before.is_none())
@@ -93,7 +108,7 @@ impl Confined {
     pub fn list(&self, path: &str) -> Result<Vec<Listed>, ConfinedError> {
         let place = self.walk(path, false)?;
         if place.name.is_some() {
-            return Err(match place.kind {
+            return Err(match place.kind() {
                 None => ConfinedError::Missing(path.to_owned()),
                 Some(_) => ConfinedError::NotAFolder(path.to_owned()),
             });
@@ -133,9 +148,8 @@ fn errno(error: &std::io::Error) -> Errno {
 
 /// Drafts beside the file and renames: readers see old or new, and a second name of the file keeps its content.
 fn replace(place: &Place, bytes: &[u8], mode: Option<u32>) -> Result<(), Errno> {
-    static DRAFTS: AtomicU32 = AtomicU32::new(0);
-    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    let draft = format!(".{}.{number}{}", std::process::id(), crate::disk::DRAFT);
+    let number = RandomState::new().hash_one(0);
+    let draft = format!(".{}.{number:016x}{}", std::process::id(), crate::disk::DRAFT);
     let name = place.name.as_deref().unwrap_or_default();
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(place.folder(), &draft, flags, Mode::from_raw_mode(0o666))?;
@@ -164,21 +178,18 @@ impl Refused {
     }
 }
 
-impl Place {
-    /// Opens the file; none if there is none. Asked before it is opened and again after, because opening a device
-    /// can do things, and a name can change its owner in between.
-    fn open(&self, how: OFlags) -> Result<Option<File>, Refused> {
-        let (Some(name), Some(kind)) = (&self.name, self.kind) else {
-            return if self.name.is_none() { Err(Refused::NotAFile("a folder")) } else { Ok(None) };
-        };
-        is_plain(kind)?;
-        let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file =
-            rustix::fs::openat(self.folder().as_fd(), name, flags, Mode::empty()).map_err(Refused::System)?;
-        let stat = rustix::fs::fstat(&file).map_err(Refused::System)?;
-        is_plain(FileType::from_raw_mode(stat.st_mode))?;
-        Ok(Some(File::from(file)))
-    }
+/// Opens the file; none if there is none. Asked before it is opened and again after, because opening a device
+/// can do things, and a name can change its owner in between.
+fn open(place: &Place, how: OFlags) -> Result<Option<File>, Refused> {
+    let (Some(name), Some(kind)) = (&place.name, place.kind()) else {
+        return if place.name.is_none() { Err(Refused::NotAFile("a folder")) } else { Ok(None) };
+    };
+    is_plain(kind)?;
+    let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(place.folder(), name, flags, Mode::empty()).map_err(Refused::System)?;
+    let stat = rustix::fs::fstat(&file).map_err(Refused::System)?;
+    is_plain(FileType::from_raw_mode(stat.st_mode))?;
+    Ok(Some(File::from(file)))
 }
 
 fn is_plain(kind: FileType) -> Result<(), Refused> {

@@ -1,13 +1,15 @@
-//! Reading, replacing and appending.
+//! Reading, replacing and appending. What lies in a project is reached by [`crate::door`] alone.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
 
-use crate::{StoreError, io};
+use crate::door::{self, Last, Opened, Spot};
+use crate::{StoreError, hidden, io};
 use chrono::{DateTime, Utc};
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use rustix::fs::{Dir, FileType, OFlags, Stat};
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How much a loss would hurt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,12 +20,25 @@ pub enum Durability {
     Durable,
 }
 
-/// A whole file; none if it is missing.
+/// A whole file; none if it is missing. One that is no plain file, leads out of its project, or is larger than any
+/// honest one of its kind is an error by name.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(io("read", path)(error)),
+    read_at_most(path, door::largest(path))
+}
+
+fn read_at_most(path: &Path, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(opened) = open_if_there(path)? else { return Ok(None) };
+    match door::read_all(opened, most).map_err(io("read", path))? {
+        Some(bytes) => Ok(Some(bytes)),
+        None => Err(StoreError::TooLarge { path: path.to_owned(), most }),
+    }
+}
+
+fn open_if_there(path: &Path) -> Result<Option<Opened>, StoreError> {
+    match door::open(path, OFlags::RDONLY) {
+        Ok(opened) => Ok(Some(opened)),
+        Err(refused) if refused.is_missing() => Ok(None),
+        Err(refused) => Err(refused.of("read", path)),
     }
 }
 
@@ -43,92 +58,40 @@ pub fn sweep_drafts(folder: &Path, is_alive: impl Fn(u32) -> bool) {
     let writer = |name: &str| name.strip_suffix(DRAFT)?.rsplit('.').nth(1)?.parse().ok();
     for name in names(folder) {
         if writer(&name).is_some_and(|pid| !is_alive(pid)) {
-            let _ = fs::remove_file(folder.join(name));
+            let _ = remove(&folder.join(name));
         }
     }
 }
 
 /// Puts a file in place in one step: readers see the old bytes or the new ones. Follows a link to its
-/// target, keeps the mode of a file that was there, makes the folders it needs.
+/// target where that lies inside the project, keeps the mode of a file that was there, makes the folders it needs.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
-    static DRAFTS: AtomicU32 = AtomicU32::new(0);
-    let target = resolve_link(path);
-    let folder = target.parent().unwrap_or(Path::new("."));
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    let draft = folder.join(format!(".{name}.{}.{number}{DRAFT}", std::process::id()));
-    let mode = fs::metadata(&target).map_or(0o600, |metadata| metadata.permissions().mode() & 0o777);
-    let written = write_draft(&draft, bytes, mode, durability).and_then(|()| fs::rename(&draft, &target));
-    if let Err(error) = written {
-        let _ = fs::remove_file(&draft);
-        return Err(io("write", &target)(error));
-    }
-    if durability == Durability::Durable {
-        sync_folder(folder);
-    }
-    Ok(())
-}
-
-fn write_draft(draft: &Path, bytes: &[u8], mode: u32, durability: Durability) -> std::io::Result<()> {
-    let open = || OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(draft);
-    let mut file = match open() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            make_folder(draft.parent().unwrap_or(Path::new(".")))?;
-            open()?
+    let replaced = Spot::of(path, Last::Followed, true).and_then(|spot| {
+        if spot.is_free() {
+            hidden::before_new(parent(path))?;
         }
-        opened => opened?,
-    };
-    file.write_all(bytes)?;
-    if durability == Durability::Durable {
-        file.sync_data()?;
-    }
-    Ok(())
+        spot.replace(bytes, durability)
+    });
+    replaced.map_err(|refused| refused.of("write", path))
 }
 
-/// A rename is lasting only once its folder is. Some file systems refuse to sync a folder: no harm then.
-fn sync_folder(folder: &Path) {
-    if let Ok(folder) = File::open(folder) {
-        let _ = folder.sync_all();
-    }
-}
-
-fn make_folder(folder: &Path) -> std::io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+/// A folder and those above it, by the path alone.
+pub(crate) fn make_plain_folder(folder: &Path, mode: u32) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(mode).create(folder)
 }
 
 /// Makes a folder and those above it, for the owner alone.
 pub fn create_folder(folder: &Path) -> Result<(), StoreError> {
-    make_folder(folder).map_err(io("make the folder", folder))
+    hidden::before_new(folder).map_err(|refused| refused.of("make the folder", folder))?;
+    door::make_folder(folder).map_err(|refused| refused.of("make the folder", folder))
 }
 
 /// Writes a new file in one step, whole or not at all; false if the name is taken.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    create_folder(path.parent().unwrap_or(Path::new(".")))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let draft = path.with_file_name(format!(".{name}.{}.0{DRAFT}", std::process::id()));
-    let written = write_draft(&draft, bytes, 0o600, Durability::Durable);
-    let linked = written.as_ref().ok().map(|()| fs::hard_link(&draft, path));
-    let _ = fs::remove_file(&draft);
-    written.map_err(io("write", path))?;
-    match linked.unwrap_or(Ok(())) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        // Some file systems know no second name for a file.
-        Err(_) => create_in_place(path, bytes),
-    }
-}
-
-fn create_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => {
-            let written = file.write_all(bytes).and_then(|()| file.sync_data());
-            // Whole or not at all.
-            let _ = written.as_ref().inspect_err(|_| drop(fs::remove_file(path)));
-            written.map(|()| true).map_err(io("write", path))
-        }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(io("write", path)(error)),
-    }
+    let created = hidden::before_new(parent(path))
+        .and_then(|()| Spot::of(path, Last::Itself, true))
+        .and_then(|spot| spot.create(bytes));
+    created.map_err(|refused| refused.of("write", path))
 }
 
 /// Adds whole bytes to the end of a file in one write, so that lines of several writers never mix.
@@ -139,37 +102,113 @@ pub fn append(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 
 /// Adds a line. A disk that was full may have taken half of the line before it: that one is ended first.
 pub fn append_line(path: &Path, line: &str) -> Result<(), StoreError> {
-    let start = if ends_in_a_line(path) { "" } else { "\n" };
-    append(path, format!("{start}{line}\n").as_bytes())
+    let mut opened = open_or_make(path, OFlags::RDWR | OFlags::APPEND)?;
+    let start = if ends_in_a_line(&opened) { "" } else { "\n" };
+    opened.file.write_all(format!("{start}{line}\n").as_bytes()).map_err(io("append to", path))
 }
 
-fn ends_in_a_line(path: &Path) -> bool {
-    use std::io::{Read, Seek, SeekFrom};
-    let last = || {
-        let mut file = File::open(path).ok()?;
-        file.seek(SeekFrom::End(-1)).ok()?;
-        let mut last = [0];
-        file.read_exact(&mut last).ok()?;
-        Some(last[0])
-    };
-    last().is_none_or(|byte| byte == b'\n')
+fn ends_in_a_line(opened: &Opened) -> bool {
+    let mut last = [0];
+    let end = u64::try_from(opened.stat.st_size).unwrap_or(0);
+    end == 0 || opened.file.read_exact_at(&mut last, end - 1).is_err() || last == *b"\n"
 }
 
 /// A file that can only be added to.
 pub fn open_to_append(path: &Path) -> Result<File, StoreError> {
-    let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+    open_or_make(path, OFlags::WRONLY | OFlags::APPEND).map(|opened| opened.file)
+}
+
+/// A plain file, made with the folders it needs where it is missing.
+pub(crate) fn open_or_make(path: &Path, how: OFlags) -> Result<Opened, StoreError> {
+    let open = || door::open(path, how | OFlags::CREATE);
     match open() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            create_folder(path.parent().unwrap_or(Path::new(".")))?;
-            open().map_err(io("open", path))
+        Err(refused) if refused.is_folder_missing() => {
+            create_folder(parent(path))?;
+            open().map_err(|refused| refused.of("open", path))
         }
-        opened => opened.map_err(io("open", path)),
+        opened => opened.map_err(|refused| refused.of("open", path)),
     }
 }
 
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+/// The last bytes of a file, from the start of a line on; none if it is missing.
+pub fn read_end(path: &Path, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    use std::io::{Read, Seek, SeekFrom};
+    let Some((mut file, size)) = open_sized(path)? else { return Ok(None) };
+    let start = size.saturating_sub(most);
+    let mut bytes = Vec::new();
+    let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(most).read_to_end(&mut bytes));
+    read.map_err(io("read", path))?;
+    if start > 0 {
+        let first_break = memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |place| place + 1);
+        bytes.drain(..first_break);
+    }
+    Ok(Some(bytes))
+}
+
+/// The length of an older copy of a file, if the file begins with all of it; what is missing is empty. Compared a piece
+/// at a time: logs grow.
+pub fn goes_on_from(path: &Path, copy: &Path) -> Result<Option<u64>, StoreError> {
+    let Some((old, length)) = open_sized(copy)? else { return Ok(Some(0)) };
+    let Some((now, size)) = open_sized(path)? else { return Ok((length == 0).then_some(0)) };
+    if size < length {
+        return Ok(None);
+    }
+    let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
+    let mut at = 0;
+    while at < length {
+        let step = usize::try_from(length - at).map_or(PIECE, |rest| rest.min(PIECE));
+        let (ours, theirs) = (&mut ours[..step], &mut theirs[..step]);
+        old.read_exact_at(theirs, at).map_err(io("read", copy))?;
+        now.read_exact_at(ours, at).map_err(io("read", path))?;
+        if ours != theirs {
+            return Ok(None);
+        }
+        at += step as u64;
+    }
+    Ok(Some(length))
+}
+
+/// Adds to a copy what its file has beyond a length, a piece at a time.
+pub fn append_rest(path: &Path, from: u64, copy: &Path) -> Result<(), StoreError> {
+    let Some((file, size)) = open_sized(path)? else { return Ok(()) };
+    if size <= from {
+        return Ok(());
+    }
+    let mut out = open_to_append(copy)?;
+    let (mut piece, mut at) = (vec![0; PIECE], from);
+    while at < size {
+        let step = usize::try_from(size - at).map_or(PIECE, |rest| rest.min(PIECE));
+        file.read_exact_at(&mut piece[..step], at).map_err(io("read", path))?;
+        out.write_all(&piece[..step]).map_err(io("append to", copy))?;
+        at += step as u64;
+    }
+    Ok(())
+}
+
+const PIECE: usize = 64 * 1024;
+
 /// A file from its start.
 pub fn open(path: &Path) -> Result<File, StoreError> {
-    File::open(path).map_err(io("open", path))
+    door::open(path, OFlags::RDONLY).map(|opened| opened.file).map_err(|refused| refused.of("open", path))
+}
+
+/// A file from its start, with its size; none if it is missing.
+pub(crate) fn open_sized(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
+    let sized = |opened: Opened| (opened.file, u64::try_from(opened.stat.st_size).unwrap_or(0));
+    Ok(open_if_there(path)?.map(sized))
+}
+
+/// A plain file that is no link, from its start: for those who have found it by looking through folders.
+pub fn open_itself(path: &Path) -> std::io::Result<File> {
+    let opened = door::open(path, OFlags::RDONLY | OFlags::NOFOLLOW);
+    opened.map(|opened| opened.file).map_err(|refused| match refused.of("open", path) {
+        StoreError::Io { source, .. } => source,
+        other => std::io::Error::other(other.to_string()),
+    })
 }
 
 /// A file that is read as it grows; what was opened is read on even if its name is taken away.
@@ -179,7 +218,7 @@ pub struct Growing(File);
 impl Growing {
     /// Opens a file; none if it cannot be.
     pub fn open(path: &Path) -> Option<Growing> {
-        File::open(path).ok().map(Growing)
+        open(path).ok().map(Growing)
     }
 
     /// When anything was added last.
@@ -187,52 +226,62 @@ impl Growing {
         self.0.metadata().and_then(|found| found.modified()).ok().map(DateTime::from)
     }
 
-    /// What has been added since the last time.
+    /// What has been added since the last time. Nobody says more than a piece of it between two looks.
     pub fn read_on(&mut self) -> std::io::Result<Vec<u8>> {
         use std::io::Read;
+        const MOST: u64 = 64 * 1024 * 1024;
         let mut bytes = Vec::new();
-        self.0.read_to_end(&mut bytes)?;
+        (&mut self.0).take(MOST).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 }
 
 /// Cuts a file to a length.
 pub fn cut(path: &Path, length: u64) -> Result<(), StoreError> {
-    let file = OpenOptions::new().write(true).open(path).map_err(io("open", path))?;
-    file.set_len(length).and_then(|()| file.sync_data()).map_err(io("cut", path))
+    let opened = door::open(path, OFlags::WRONLY).map_err(|refused| refused.of("open", path))?;
+    opened.file.set_len(length).and_then(|()| opened.file.sync_data()).map_err(io("cut", path))
 }
 
-/// Removes a file; one that is not there is fine.
+/// Removes a file, or a link; one that is not there is fine.
 pub fn remove(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("remove", path)(error)),
+    match Spot::of(path, Last::Itself, false).and_then(|spot| spot.remove()) {
+        Err(refused) if !refused.is_folder_missing() => Err(refused.of("remove", path)),
         _ => Ok(()),
     }
 }
 
 /// Removes a folder that is empty; anything else stays.
 pub fn remove_empty_folder(path: &Path) {
-    let _ = fs::remove_dir(path);
+    let _ = Spot::of(path, Last::Itself, false).and_then(|spot| spot.remove_folder());
 }
 
-/// Moves a file.
+/// Moves what lies at a path, a link itself.
 pub fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
-    fs::rename(from, to).map_err(io("move", from))
+    let spot = |path| Spot::of(path, Last::Itself, false);
+    let moved = spot(from).and_then(|from| from.rename(&spot(to)?));
+    moved.map_err(|refused| refused.of("move", from))
 }
 
-/// True when something lies at the path.
+/// Puts the names in a folder on the disk, where its file system can.
+pub fn sync_folder(folder: &Path) {
+    if let Ok(folder) = door::folder(folder) {
+        let _ = rustix::fs::fsync(folder);
+    }
+}
+
+/// True when something lies at the path; in a project, something in it.
 pub fn exists(path: &Path) -> bool {
-    path.exists()
+    door::is_there(path)
 }
 
 /// True when a folder lies at the path.
 pub fn is_folder(path: &Path) -> bool {
-    path.is_dir()
+    door::reach(path).is_some_and(|stat| kind(&stat).is_dir())
 }
 
 /// True when there is a file of bytes, also behind a link: no folder, pipe or device.
 pub fn is_file(path: &Path) -> bool {
-    path.is_file()
+    door::reach(path).is_some_and(|stat| kind(&stat).is_file())
 }
 
 /// True when a link lies at the path, wherever it leads.
@@ -240,32 +289,56 @@ pub fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink())
 }
 
+/// True when a folder lies at the path itself, behind no link.
+pub(crate) fn is_folder_itself(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
 /// The size of a plain file.
 pub fn size(path: &Path) -> Option<u64> {
-    path.metadata().ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len())
+    let stat = door::stat(path).filter(|stat| kind(stat).is_file())?;
+    u64::try_from(stat.st_size).ok()
 }
 
 /// When a file was written last.
-pub fn modified(path: &Path) -> Option<std::time::SystemTime> {
-    path.metadata().ok()?.modified().ok()
+pub fn modified(path: &Path) -> Option<SystemTime> {
+    let stat = door::stat(path)?;
+    moment(stat.st_mtime, stat.st_mtime_nsec)
+}
+
+fn moment(seconds: impl TryInto<u64>, fine: impl TryInto<u32>) -> Option<SystemTime> {
+    Some(UNIX_EPOCH + Duration::new(seconds.try_into().ok()?, fine.try_into().ok()?))
 }
 
 /// How long ago a file was written last; none where that cannot be told.
-pub fn age(path: &Path) -> Option<std::time::Duration> {
+pub fn age(path: &Path) -> Option<Duration> {
     modified(path)?.elapsed().ok()
 }
 
 /// The names in a folder, sorted; none if there is no folder.
 pub fn names(folder: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut names: Vec<String> =
-        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let Ok(entries) = door::folder(folder).and_then(|folder| Ok(Dir::new(folder)?)) else {
+        return Vec::new();
+    };
+    let name = |entry: rustix::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let names = entries.flatten().map(name).filter(|name| name != "." && name != "..");
+    let mut names: Vec<String> = names.collect();
     names.sort();
     names
 }
 
+/// When a file was changed or renamed last. Nothing but a change sets this time, unlike the modification time.
+pub fn touched(path: &Path) -> Option<SystemTime> {
+    let metadata = path.symlink_metadata().ok()?;
+    moment(metadata.ctime(), metadata.ctime_nsec())
+}
+
 /// Files below a folder that were written since a moment, newest last; caches and version control apart.
-pub fn changed_since(folder: &Path, since: std::time::SystemTime, most: usize) -> Vec<PathBuf> {
+pub fn changed_since(folder: &Path, since: SystemTime, most: usize) -> Vec<PathBuf> {
     const PASSED_OVER: [&str; 6] = [".git", ".claude", "node_modules", "target", ".venv", "__pycache__"];
     /// A checkpoint must not walk a whole disk.
     const MOST_ENTRIES: usize = 50_000;
@@ -294,7 +367,7 @@ pub fn changed_since(folder: &Path, since: std::time::SystemTime, most: usize) -
 
 /// The files below a folder with their sizes, one a line, sorted; empty where there is none.
 pub fn listing(folder: &Path) -> String {
-    let mut lines: Vec<String> = changed_since(folder, std::time::SystemTime::UNIX_EPOCH, 1_000)
+    let mut lines: Vec<String> = changed_since(folder, SystemTime::UNIX_EPOCH, 1_000)
         .iter()
         .map(|path| format!("{} {}\n", path.display(), size(path).unwrap_or(0)))
         .collect();
@@ -328,6 +401,7 @@ pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn replacing_keeps_mode_and_link_and_leaves_no_draft() {

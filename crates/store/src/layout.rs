@@ -1,9 +1,13 @@
 //! Every path of Plimsoll, in one place.
 
 mod outside;
+mod upwards;
 
-use crate::{StoreError, disk, environment};
+pub use upwards::PassedOver;
+
+use crate::{StoreError, disk, door, environment};
 use std::path::{Path, PathBuf};
+use upwards::Upwards;
 
 /// A project and where its files lie: in the project itself, or, where nobody has asked for that, in a folder of
 /// its own among the user's state.
@@ -13,6 +17,7 @@ pub struct Project {
     state: PathBuf,
     own: PathBuf,
     is_inside: bool,
+    runs: Option<PathBuf>,
 }
 
 const SESSIONS: &str = "/sessions/";
@@ -34,22 +39,30 @@ impl Project {
     }
 
     /// The project of a command: the nearest folder upwards that has a state, then one with files of ours (in it,
-    /// or among the user's state) or the client's, else the repository, else where we stand.
+    /// or among the user's state) or the client's, else the repository, else where we stand. The search ends at the
+    /// root of the repository, and below a folder of another owner.
     pub fn of_command() -> Project {
         let here = environment::current_dir();
+        let search = Upwards::from(&here);
         let home = environment::home();
         let is_projects = |folder: &&Path| Some(*folder) != home.as_deref();
         let has = |name: &'static str| move |folder: &&Path| disk::exists(&folder.join(name));
         let keeps = |folder: &&Path| {
             has(".claude/plimsoll")(folder) || outside::folder(folder).is_some_and(|own| disk::exists(&own))
         };
-        let upwards = || here.ancestors().filter(is_projects);
+        let upwards = || search.folders.iter().copied().filter(is_projects);
         let found = upwards()
             .find(has(".claude/ralph-state.json"))
             .or_else(|| upwards().find(keeps))
             .or_else(|| upwards().find(has(".claude")))
             .or_else(|| upwards().find(has(".git")));
         Project::of_person(found.unwrap_or(&here))
+    }
+
+    /// A state upwards from where we stand that [`Project::of_command`] does not take, and why.
+    pub fn passed_over() -> Option<PassedOver> {
+        let here = environment::current_dir();
+        Upwards::from(&here).passed_over(&here)
     }
 
     /// The project at a folder, with its files where its sessions have them. A person who has no home, and asks for
@@ -75,11 +88,24 @@ impl Project {
 
     /// The project at a folder, with our files in it: a run's, or one that is about to have a run.
     pub fn at(root: &Path) -> Project {
+        door::register(root, door::Kind::Project);
         let state = match environment::variable("RALPH_STATE_FILE") {
             Some(file) => root.join(file),
             None => below(root, &["/.claude/ralph-state.json"]),
         };
-        Project { root: root.to_owned(), state, own: below(root, &["/.claude/plimsoll"]), is_inside: true }
+        let own = below(root, &["/.claude/plimsoll"]);
+        let runs = environment::state_home().map(|home| below(&home, &["/plimsoll/runs"]));
+        Project { root: root.to_owned(), state, own, is_inside: true, runs }
+    }
+
+    /// The same with the records of its runs in another folder.
+    pub fn with_runs_in(self, folder: &Path) -> Project {
+        Project { runs: Some(folder.to_owned()), ..self }
+    }
+
+    /// Where the user's runs have their records and ledgers; none without a home.
+    pub(crate) fn runs(&self) -> Option<&Path> {
+        self.runs.as_deref()
     }
 
     /// A run in this project: its state, or the copy of one that an agent has cleaned away.
@@ -181,8 +207,13 @@ impl Project {
         self.root.join("PROMPT.md")
     }
 
-    /// `progress.txt`.
+    /// What each session did, a paragraph each: among our files, so that nobody's tree gets dirty by it.
     pub fn progress(&self) -> PathBuf {
+        below(&self.own, &["/progress.txt"])
+    }
+
+    /// Where it lay before, in the user's own folder: read where there is no other, and never written.
+    pub fn earlier_progress(&self) -> PathBuf {
         self.root.join("progress.txt")
     }
 
@@ -209,18 +240,41 @@ pub fn git_folder_of(folder: &Path) -> Option<PathBuf> {
 }
 
 /// The working tree and its git folder.
-fn repository(folder: &Path) -> Option<(&Path, PathBuf)> {
+pub fn repository(folder: &Path) -> Option<(&Path, PathBuf)> {
     folder.ancestors().find_map(|folder| Some((folder, git_folder_at(&folder.join(".git"))?)))
 }
 
+/// The folder that all worktrees of a repository share, of a git folder; none where it names one that is none.
+pub fn common_folder(git: &Path) -> Option<PathBuf> {
+    let Some(named) = disk::read_text(&git.join("commondir")).ok().flatten() else {
+        return Some(git.to_owned());
+    };
+    let common = git.join(named.trim());
+    is_git_folder(&common).then(|| {
+        door::register(&common, door::Kind::Git);
+        common
+    })
+}
+
+/// Nothing is looked for in a place that is no git folder, only because a file of the project names it.
 fn git_folder_at(dot_git: &Path) -> Option<PathBuf> {
-    if disk::is_folder(dot_git) {
-        return Some(dot_git.to_owned());
-    }
-    // A pipe of that name would keep us waiting for ever.
-    let text = disk::read_text(Some(dot_git).filter(|path| disk::is_file(path))?).ok().flatten()?;
-    let target = Path::new(text.trim().strip_prefix("gitdir:")?.trim()).to_owned();
-    Some(dot_git.parent()?.join(target)).filter(|folder| disk::is_folder(folder))
+    let git = if disk::is_folder_itself(dot_git) {
+        dot_git.to_owned()
+    } else if disk::is_link(dot_git) {
+        Some(disk::canonical(dot_git)).filter(|folder| is_git_folder(folder))?
+    } else {
+        let text = disk::read_text(dot_git).ok().flatten()?;
+        let target = Path::new(text.trim().strip_prefix("gitdir:")?.trim()).to_owned();
+        Some(dot_git.parent()?.join(target)).filter(|folder| is_git_folder(folder))?
+    };
+    door::register(&git, door::Kind::Git);
+    Some(git)
+}
+
+/// What git itself asks of one: HEAD, and where objects and references lie, or who knows.
+fn is_git_folder(folder: &Path) -> bool {
+    let has = |name: &str| disk::exists(&folder.join(name));
+    has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
 /// A path made in one piece: joining part by part copies it each time, and every hook makes a dozen.

@@ -8,10 +8,13 @@ pub mod clock;
 pub mod config;
 pub mod confined;
 pub mod disk;
+mod door;
 pub mod environment;
 pub mod faults;
+mod hidden;
 pub mod journal;
 pub mod layout;
+pub mod ledger;
 pub mod lock;
 pub mod memory;
 pub mod sessions;
@@ -81,6 +84,34 @@ pub enum StoreError {
         /// The path.
         path: PathBuf,
     },
+    /// A link on the way leads out of the project.
+    #[error("{path} leads out of the project: {link} is a link to {target}")]
+    LeadsOut {
+        /// The path.
+        path: PathBuf,
+        /// The link's name.
+        link: String,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// A link where none is followed.
+    #[error("{path} is not used through a link: {link} is one to {target}")]
+    Linked {
+        /// The path.
+        path: PathBuf,
+        /// The link's name.
+        link: String,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// More than anything of its kind is.
+    #[error("{path} is larger than {} MB", most / 1024 / 1024)]
+    TooLarge {
+        /// The path.
+        path: PathBuf,
+        /// So many bytes are read at most.
+        most: u64,
+    },
 }
 
 impl StoreError {
@@ -92,9 +123,13 @@ impl StoreError {
                 "try again; if nothing of Plimsoll runs, the holder is a foreign process"
             }
             StoreError::Corrupt { .. } => "look at the file, mend it or delete it",
-            StoreError::Settings { .. } => "correct the file; until then the defaults are used",
+            StoreError::Settings { .. } => "correct the file; until then nothing of it holds",
             StoreError::NoHome { .. } => "set HOME, or run `plimsoll init` in the project",
             StoreError::NotAFile { .. } => "point to a plain file",
+            StoreError::LeadsOut { .. } | StoreError::Linked { .. } => {
+                "put the file itself in the link's place"
+            }
+            StoreError::TooLarge { .. } => "look at the file, and move it away",
         }
     }
 }

@@ -4,10 +4,12 @@
 //! programs that do not ask for it.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "locks are files")]
 
+use crate::door::Opened;
 use crate::{StoreError, disk, io};
 use fs2::FileExt;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use rustix::fs::{OFlags, Stat};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -21,11 +23,11 @@ pub struct Lock {
 pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
     let started = Instant::now();
     loop {
-        let file = open(path)?;
+        let Opened { file, stat } = disk::open_or_make(path, OFlags::RDWR)?;
         // Spelled out: since Rust 1.89 `File` has methods of its own with similar names.
         match FileExt::try_lock_exclusive(&file) {
             // An agent's `git clean` may have replaced the file under us: then we hold a lock on nothing.
-            Ok(()) if is_still_at(path, &file) => return Ok(Lock { _file: file }),
+            Ok(()) if is_still_at(path, &stat) => return Ok(Lock { _file: file }),
             Ok(()) => continue,
             Err(error) if error.raw_os_error() == fs2::lock_contended_error().raw_os_error() => {}
             Err(error) => return Err(io("lock", path)(error)),
@@ -59,24 +61,9 @@ fn held_by(line: &str, inode: u64) -> Option<u32> {
     pid.parse().ok().filter(|_| same)
 }
 
-fn open(path: &Path) -> Result<File, StoreError> {
-    let open =
-        || OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-    match open() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            disk::create_folder(path.parent().unwrap_or(Path::new(".")))?;
-            open().map_err(io("open the lock", path))
-        }
-        opened => opened.map_err(io("open the lock", path)),
-    }
-}
-
-fn is_still_at(path: &Path, file: &File) -> bool {
-    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
-    match (file.metadata().map(identity), path.metadata().map(identity)) {
-        (Ok(held), Ok(named)) => held == named,
-        _ => false,
-    }
+/// The name still belongs to the file that was opened. Nothing is opened by it: a plain look will do.
+fn is_still_at(path: &Path, held: &Stat) -> bool {
+    path.symlink_metadata().is_ok_and(|named| (named.dev(), named.ino()) == (held.st_dev, held.st_ino))
 }
 
 #[cfg(test)]

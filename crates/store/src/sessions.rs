@@ -142,7 +142,7 @@ mod tests {
         disk::create_folder(&path).unwrap();
         assert_eq!(load(&project, "one").session_id, "one");
         let refused = update(&project, "one", Duration::ZERO, |record| record.cancelled = true);
-        assert!(refused.unwrap_err().to_string().contains("cannot read"), "it is named");
+        assert!(refused.unwrap_err().to_string().contains("one.json"), "it is named");
         assert!(disk::is_folder(&path));
     }
 }

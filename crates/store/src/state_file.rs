@@ -2,9 +2,9 @@
 //! an agent's `git clean` or `reset` does not reach.
 
 use crate::lock::{self, Lock};
-use crate::{Durability, Project, StoreError, disk, sessions};
+use crate::{Durability, Project, StoreError, disk, ledger, sessions};
 use serde_json::{Map, Value};
-use session::RunState;
+use session::{RunState, authority};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,10 +24,13 @@ pub struct Loaded {
     pub mended: Option<String>,
     /// The copy is not as new: whoever wrote last died between the two, or the copy was refused.
     copy_is_behind: bool,
+    /// The file says something else than the ledger: it is behind, or was forged.
+    is_overruled: bool,
 }
 
-/// The state; none if there is no run. With `run_id` only that run's: a state that has vanished, does not
-/// parse, belongs to another run or went back in time is taken from the copy, if that is of the run.
+/// The state; none if there is no run, or only a file that no run of ours wrote ([`foreign`]). With `run_id` only that
+/// run's: a state that has vanished, does not parse, belongs to another run or went back in time is taken from the
+/// copy, if that is of the run.
 pub fn load(project: &Project, run_id: Option<&str>) -> Result<Option<RunState>, StoreError> {
     Ok(load_whole(project, run_id)?.map(|loaded| loaded.state))
 }
@@ -37,6 +40,40 @@ pub fn text(project: &Project) -> Result<Option<String>, StoreError> {
     let Some(loaded) = load_whole(project, None)? else { return Ok(None) };
     let from_copy = loaded.mended.is_some();
     disk::read_text(&if from_copy { copy_path(project) } else { project.state().to_owned() })
+}
+
+/// The whole document of a state that no run of ours wrote: an object without the id of a run. None where there is no
+/// file, nothing in it, or one of ours; a file that is no JSON object is left to [`load`] to complain about.
+pub fn foreign(project: &Project) -> Result<Option<Value>, StoreError> {
+    let Some(bytes) = disk::read(project.state())? else { return Ok(None) };
+    let is_empty = |document: &Value| document.as_object().is_some_and(Map::is_empty);
+    Ok(nobodys(project, &bytes).filter(|document| !is_empty(document)))
+}
+
+/// An object without the id of a run that this user began here; an empty one, too.
+fn nobodys(project: &Project, bytes: &[u8]) -> Option<Value> {
+    let document: Value = serde_json::from_slice(bytes).ok()?;
+    let id = document.get("run_id").and_then(Value::as_str).filter(|id| !id.is_empty());
+    (document.is_object() && !id.is_some_and(|id| ledger::knows(project, id))).then_some(document)
+}
+
+fn is_nobodys(project: &Project) -> Result<bool, StoreError> {
+    Ok(disk::read(project.state())?.is_some_and(|bytes| nobodys(project, &bytes).is_some()))
+}
+
+/// Changes a foreign document under the state's lock, by replacing the whole file. `change` sees the newest one; where
+/// it answers with false, nothing is written. False also where the file is gone or a run of ours has taken it.
+pub fn update_foreign(
+    project: &Project,
+    change: impl FnOnce(&mut Value) -> bool,
+) -> Result<bool, StoreError> {
+    let _lock = lock(project, PATIENCE)?;
+    let Some(mut document) = foreign(project)? else { return Ok(false) };
+    if !change(&mut document) {
+        return Ok(false);
+    }
+    disk::replace(project.state(), &pretty(&document), Durability::Durable)?;
+    Ok(true)
 }
 
 /// As much of a state as the status line shows.
@@ -100,7 +137,7 @@ pub fn update_locked<T>(
     let Some(mut loaded) = load_or_mend(project, run_id)? else { return Ok(None) };
     let before = loaded.state.clone();
     let answer = change(&mut loaded.state);
-    if loaded.state != before || loaded.mended.is_some() {
+    if loaded.state != before || loaded.mended.is_some() || loaded.is_overruled {
         write(project, &mut loaded, durability)?;
     } else if loaded.copy_is_behind {
         write_copy(project, &bytes_of(&loaded), durability);
@@ -124,7 +161,9 @@ pub fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
         .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
         .filter(Value::is_object)
         .unwrap_or_else(|| Value::Object(Map::new()));
-    let mut loaded = Loaded { state: state.clone(), document, mended: None, copy_is_behind: false };
+    let mut loaded =
+        Loaded { state: state.clone(), document, mended: None, copy_is_behind: false, is_overruled: false };
+    ledger::create(project, state)?;
     write(project, &mut loaded, Durability::Durable)
 }
 
@@ -137,13 +176,18 @@ fn write(project: &Project, loaded: &mut Loaded, durability: Durability) -> Resu
     loaded.state.revision += 1;
     loaded.state.write_into(&mut loaded.document);
     let bytes = bytes_of(loaded);
+    ledger::note(project, &loaded.state)?;
     disk::replace(project.state(), &bytes, durability)?;
     write_copy(project, &bytes, durability);
     Ok(())
 }
 
 fn bytes_of(loaded: &Loaded) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(&loaded.document).unwrap_or_default();
+    pretty(&loaded.document)
+}
+
+fn pretty(document: &Value) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(document).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
@@ -154,6 +198,43 @@ fn write_copy(project: &Project, bytes: &[u8], durability: Durability) {
 }
 
 fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
+    // Nobody's run: neither half taken for one, nor set aside as a damaged one.
+    if run_id.is_none() && is_nobodys(project)? {
+        return Ok(None);
+    }
+    let claimed = claimed(project, run_id);
+    let id = match (&claimed, run_id) {
+        (Ok(Some(loaded)), _) => loaded.state.run_id.clone(),
+        (_, Some(run_id)) => run_id.to_owned(),
+        _ => return claimed,
+    };
+    let known = match ledger::load(project, &id) {
+        // Who only claims may not be allowed to look there.
+        Err(_) if !ledger::is_kept_here() => None,
+        known => known?,
+    };
+    let Some(known) = known else {
+        // Who acts on a run acts on one that this user began; who only claims may not be allowed to look there.
+        return if ledger::is_kept_here() && run_id.is_some() { Ok(None) } else { claimed };
+    };
+    Ok(Some(match claimed {
+        Ok(Some(loaded)) => {
+            let state = authority::held(&known, loaded.state.clone());
+            Loaded { is_overruled: state != loaded.state, state, ..loaded }
+        }
+        Err(error @ StoreError::Io { .. }) => return Err(error),
+        Ok(None) | Err(_) => Loaded {
+            document: Value::Object(Map::new()),
+            state: known,
+            mended: Some("the state had vanished, and its copy".to_owned()),
+            copy_is_behind: true,
+            is_overruled: true,
+        },
+    }))
+}
+
+/// What the project's file says of the run, or its copy where that one is gone, torn, another run's or older.
+fn claimed(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
     let copy_of_run = || copy(project).filter(|copy| run_id == Some(copy.state.run_id.as_str()));
     match parse(project.state()) {
         Ok(Some(loaded)) if run_id.is_some_and(|run_id| run_id != loaded.state.run_id) => {
@@ -182,6 +263,9 @@ fn newest(project: &Project, loaded: Loaded) -> Loaded {
 
 /// As [`load_whole`], with the right to set a file aside that does not parse or is another run's.
 fn load_or_mend(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
+    if run_id.is_none() && is_nobodys(project)? {
+        return Ok(None);
+    }
     match parse(project.state()) {
         Ok(_) => match load_whole(project, run_id)? {
             Some(loaded) if loaded.mended.as_deref() == Some(OF_ANOTHER_RUN) => {
@@ -218,7 +302,7 @@ fn parse(path: &Path) -> Result<Option<Loaded>, StoreError> {
         return Err(corrupt("not a JSON object".to_owned()));
     }
     let state = RunState::from_document(&document).map_err(|error| corrupt(error.to_string()))?;
-    Ok(Some(Loaded { state, document, mended: None, copy_is_behind: false }))
+    Ok(Some(Loaded { state, document, mended: None, copy_is_behind: false, is_overruled: false }))
 }
 
 impl Loaded {
@@ -235,9 +319,10 @@ mod tests {
     fn project() -> (tempfile::TempDir, Project) {
         let folder = tempfile::tempdir().unwrap();
         disk::create_folder(&folder.path().join(".git")).unwrap();
-        let project = Project::at(folder.path());
+        let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
         let state = RunState { run_id: "r1".into(), iteration: 1, ..RunState::default() };
         create(&project, &state).unwrap();
+        ledger::keep();
         (folder, project)
     }
 
@@ -280,12 +365,53 @@ mod tests {
         disk::replace(project.state(), br#"{"run_id":"r0","iteration":7}"#, Durability::Lazy).unwrap();
         assert_eq!(load(&project, Some("r1")).unwrap().unwrap().iteration, 1, "from the copy");
         assert!(load(&project, Some("r2")).unwrap().is_none());
-        assert_eq!(load(&project, None).unwrap().unwrap().iteration, 7, "as it stands");
+        assert!(load(&project, None).unwrap().is_none(), "no run that this user began");
         assert_eq!(bump(&project), Some(2));
         let words = disk::read_text(&project.journal()).unwrap().unwrap();
         assert!(words.contains("not this run's"), "{words}");
         let names = disk::names(&project.root().join(".claude"));
         assert!(names.iter().any(|name| name.contains("corrupt")), "the other one is kept: {names:?}");
+    }
+
+    #[test]
+    fn a_state_that_no_run_of_ours_wrote_is_no_run_and_is_left_alone() {
+        let (_folder, project) = project();
+        for text in [
+            r#"{"status":"running","iteration":5}"#,
+            r#"{"status":"in_progress","iteration":"5","todo_items":[{}]}"#,
+            r#"{"run_id":"","status":"running"}"#,
+            r#"{"run_id":7}"#,
+        ] {
+            disk::replace(project.state(), text.as_bytes(), Durability::Lazy).unwrap();
+            assert!(load(&project, None).unwrap().is_none(), "{text}");
+            assert!(update(&project, None, Durability::Lazy, |_| ()).unwrap().is_none(), "{text}");
+            assert!(super::text(&project).unwrap().is_none(), "{text}");
+            assert!(foreign(&project).unwrap().is_some(), "{text}");
+            assert_eq!(disk::read_text(project.state()).unwrap().as_deref(), Some(text));
+        }
+        assert_eq!(bump(&project), Some(2), "the run that it was written over goes on from its copy");
+        assert!(foreign(&project).unwrap().is_none(), "and is ours again");
+    }
+
+    #[test]
+    fn only_a_foreign_document_is_changed_as_one() {
+        let (_folder, project) = project();
+        assert!(!update_foreign(&project, |_| true).unwrap(), "ours");
+        disk::replace(project.state(), br#"{"status":"running","mine":[1]}"#, Durability::Lazy).unwrap();
+        assert!(!update_foreign(&project, |_| false).unwrap());
+        let set = |document: &mut Value| {
+            document["status"] = "completed".into();
+            true
+        };
+        assert!(update_foreign(&project, set).unwrap());
+        let document = foreign(&project).unwrap().unwrap();
+        assert_eq!(document, serde_json::json!({"status": "completed", "mine": [1]}));
+        for text in ["{}", "[]", "{"] {
+            disk::replace(project.state(), text.as_bytes(), Durability::Lazy).unwrap();
+            assert!(foreign(&project).unwrap().is_none(), "{text}");
+        }
+        disk::replace(project.state(), b"{}", Durability::Lazy).unwrap();
+        assert!(load(&project, None).unwrap().is_none(), "nothing in it is no run either");
     }
 
     #[test]
@@ -306,12 +432,34 @@ mod tests {
 
     #[test]
     fn a_corrupt_state_without_a_copy_is_named_and_kept() {
-        let (_folder, project) = project();
+        let (folder, project) = project();
+        let project = project.with_runs_in(&folder.path().join("none"));
         disk::remove(&copy_path(&project)).unwrap();
         disk::replace(project.state(), b"[]", Durability::Lazy).unwrap();
         let error = update(&project, Some("r1"), Durability::Lazy, |_| ()).unwrap_err().to_string();
         assert!(error.contains("not a JSON object") && error.contains("set aside as"), "{error}");
         assert!(!disk::exists(project.state()));
+    }
+
+    #[test]
+    fn what_the_ledger_knows_outlives_state_and_copy_and_is_believed_before_them() {
+        let (folder, project) = project();
+        assert_eq!(bump(&project), Some(2));
+        for file in [project.state().to_owned(), copy_path(&project)] {
+            let forged =
+                br#"{"run_id":"r1","iteration":9,"revision":99,"status":"completed","todo_items":["one"]}"#;
+            disk::replace(&file, forged, Durability::Lazy).unwrap();
+        }
+        let state = load(&project, None).unwrap().unwrap();
+        assert_eq!((state.iteration, state.status.is_over()), (2, false));
+        assert_eq!(state.todo_items, ["one"], "what is open is told by the project");
+        for file in [project.state().to_owned(), copy_path(&project)] {
+            disk::remove(&file).unwrap();
+        }
+        assert_eq!(bump(&project), Some(3));
+        // The same folder under another name is another project.
+        let elsewhere = Project::at(&folder.path().join("runs")).with_runs_in(&folder.path().join("runs"));
+        assert!(!ledger::knows(&elsewhere, "r1") && ledger::knows(&project, "r1"));
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Reading a transcript backwards from its end. The cost does not depend on the file's size, and memory stays
 //! small: a line longer than [`LONGEST_LINE`] is passed over without being kept, because no line that we look
 //! for (an answer of the model, a compaction boundary) can be so long.
-#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "part of the door to the disk")]
+#![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use crate::{StoreError, clock, io};
+use crate::turn_log::{Forwards, Place};
+use crate::{StoreError, clock, disk, io};
 use memchr::{memmem, memrchr};
 use protocol::hook_trouble::HookTrouble;
 use protocol::transcript::{CompactMetadata, Line};
 use session::forecast::Fill;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
@@ -114,6 +116,24 @@ pub fn fills(path: &Path, most: usize, limit: u64) -> Result<Vec<Fill>, StoreErr
     Ok(fills)
 }
 
+/// The tokens of all responses of a transcript's main conversation, as the client counts them: sent, from the cache, and
+/// answered. The whole file is read.
+pub fn spent(path: &Path) -> Result<u64, StoreError> {
+    let mut lines = Forwards::open(path, Place::default())?;
+    let mut line = Forwards::buffer();
+    // A response has a line for each of its parts, and the last one has the figures that count.
+    let mut of_each: BTreeMap<Option<String>, u64> = BTreeMap::new();
+    while lines.read_into(&mut line)? {
+        let marked = Line::MARKS.iter().any(|mark| memmem::find(&line.bytes, mark.as_bytes()).is_some());
+        let told = marked.then(|| Line::parse_usage(&line.bytes)).flatten().filter(Line::speaks_of_usage);
+        if let Some(message) = told.map(|line| line.message) {
+            let usage = message.usage.unwrap_or_default();
+            of_each.insert(message.id, usage.input().saturating_add(usage.output_tokens.unwrap_or(0)));
+        }
+    }
+    Ok(of_each.into_values().fold(0, u64::saturating_add))
+}
+
 /// What the client says went wrong with hooks, in the last bytes of a transcript, oldest first.
 pub fn hook_troubles(path: &Path, limit: u64) -> Result<Vec<HookTrouble>, StoreError> {
     let Some((file, size)) = open(path)? else { return Ok(Vec::new()) };
@@ -142,16 +162,7 @@ pub fn first_fill(path: &Path) -> Option<u64> {
 }
 
 fn open(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
-    let metadata = match path.metadata() {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io("read", path)(error)),
-    };
-    if !metadata.is_file() {
-        return Err(StoreError::NotAFile { path: path.to_owned() });
-    }
-    let file = File::open(path).map_err(io("read", path))?;
-    Ok(Some((file, metadata.len())))
+    disk::open_sized(path)
 }
 
 fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()> {
@@ -244,4 +255,33 @@ fn backwards(file: &File, size: u64, visit: &mut dyn FnMut(&[u8]) -> ControlFlow
         let _ = visit(&rest);
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests lay out what is looked at")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_session_has_used_is_the_last_figure_of_each_of_its_responses() {
+        let line = |id: &str, input: u64, output: u64, more: &str| {
+            format!(
+                r#"{{"type":"assistant",{more}"message":{{"id":"{id}","model":"m","usage":{{"input_tokens":{input},"cache_read_input_tokens":1000,"output_tokens":{output}}}}}}}"#
+            )
+        };
+        let lines = [
+            line("a", 10, 1, ""),
+            line("a", 10, 90, ""),
+            r#"{"type":"user","message":{"content":"assistant"}}"#.to_owned(),
+            line("b", 20, 80, ""),
+            line("c", 500, 500, r#""isSidechain":true,"#),
+            r#"{"type":"assistant","message":{"id":"d","model":"<synthetic>","usage":{"input_tokens":7}}}"#
+                .to_owned(),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        std::fs::write(&path, lines.join("\n")).unwrap();
+        assert_eq!(spent(&path).unwrap(), 1_100 + 1_100);
+        assert_eq!(spent(&folder.path().join("none")).unwrap(), 0);
+    }
 }

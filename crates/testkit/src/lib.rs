@@ -12,6 +12,8 @@
 )]
 
 pub mod client;
+#[cfg(feature = "night")]
+pub mod handover;
 mod http;
 #[cfg(feature = "linear")]
 pub mod linear;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use testkit::scripted_model::{Request, ScriptedModel, Step};
 use testkit::world::{Launch, World};
 
-/// A window of 200,000 tokens for every client and for us: L1 at 58 %, L2 at 63 %, L3 at 73 %.
+/// A window of 200,000 tokens for every client and for us: L1 at 59 %, L2 at 64 %, L3 at 74 %.
 pub(crate) const MODEL: &str = "claude-sonnet-4-6";
 pub(crate) const ID: &str = "11111111-1111-4111-8111-111111111111";
 /// The computer may be busy.

@@ -38,7 +38,7 @@ fn the_monitor_advises() {
     let play = scene.batch();
     let scenario = Scenario::new("monitor, L2 in an ordinary session", Kind::Hook, scene.stage, play);
     // It is not tried again with every batch.
-    scenario.may_lose(&["/HANDOFF", "/sessions/"]).check();
+    scenario.may_lose(&["/HANDOFF", "/handoffs/.gitignore", "/sessions/"]).check();
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub fn faults(stage: &Stage, mended: bool) -> Vec<String> {
             faults.push(format!("{name} is torn: {text}"));
         }
     }
-    let project = Project::at(&stage.world.project());
+    let project = Project::at(&stage.world.project()).with_runs_in(&stage.world.runs());
     if mended {
         let logs = TurnLog::all(&project);
         let found = logs.iter().map(|log| (log.session_id(), log.verify()));

@@ -37,9 +37,10 @@ impl Scene {
     pub fn in_run() -> Scene {
         let scene = Scene { in_run: true, ..Scene::ordinary() };
         scene.create(&RunState { session_id: Some(SESSION.to_owned()), ..state(Phase::Spawned) });
-        scene.stage.world.write("README.md", "A project.\nWith more to it.\n");
         let start = scene.event("plimsoll-session-start", "SessionStart", json!({"source": "startup"}));
         scene.stage.run(&start).expect_success();
+        // What was changed before the session began would be somebody else's.
+        scene.stage.world.write("README.md", "A project.\nWith more to it.\n");
         scene
     }
 
@@ -55,7 +56,7 @@ impl Scene {
     }
 
     pub fn project(&self) -> Project {
-        Project::at(&self.stage.world.project())
+        Project::at(&self.stage.world.project()).with_runs_in(&self.stage.world.runs())
     }
 
     pub fn transcript(&self) -> PathBuf {

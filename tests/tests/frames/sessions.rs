@@ -166,7 +166,7 @@ fn a_run_that_nobody_works_for_does_not_keep_a_persons_session_from_writing() {
     let mut stage = Stage::new();
     // A session of the run has popped the root, its items are open, and then `plimsoll run` was killed.
     let state = json!({"run_id": "r", "status": "running", "memory": true, "session_id": "of-the-run", "iteration": 1});
-    stage.world.write(".claude/ralph-state.json", &state.to_string());
+    stage.world.put_run(&state);
     stage
         .tool("of-the-run", None, "pop_frame", &json!({"result": "All is done."}))
         .expect("the root is done");

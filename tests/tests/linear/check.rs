@@ -47,7 +47,7 @@ fn a_command_may_print_the_key() {
         (format!("echo {KEY}; echo more"), 1, "printed no key: it is 2 lines of text instead of one"),
     ] {
         let settings = json!({ "linear": { "issue": "ENG-123", "key_command": command } });
-        world.write(".claude/plimsoll.json", &settings.to_string());
+        world.write_user_settings(&settings);
         let finished = check(&world);
         assert_eq!(finished.code, Some(code), "{command}: {finished:?}");
         let shown = finished.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -69,7 +69,7 @@ fn the_part_where_the_way_ends_is_named_with_what_to_do() {
     };
     set_issue(&world, "ENG-999");
     ends(&world, "Issue there is no issue ENG-999 for this key", "look at the identifier");
-    world.write(".claude/plimsoll.json", "{}");
+    world.write_user_settings(&json!({}));
     ends(&world, "Setting no issue is set", "put {\"linear\"");
     set_issue(&world, "ENG-123");
     world.set_env("LINEAR_API_KEY", "");

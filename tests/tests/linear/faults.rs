@@ -66,6 +66,33 @@ fn an_issue_that_is_not_there_is_named() {
     assert!(finished.stderr.contains("Entity not found: Issue"), "{finished:?}");
 }
 
+/// The spool lies where an agent can write.
+#[test]
+fn notes_for_an_issue_that_the_user_does_not_name_are_left() {
+    let (server, world) = with(vec![]);
+    let note = session::linear::Note { run_id: "r2".into(), issue: "ENG-999".into(), ..Default::default() };
+    spool::add(&project(&world), &note).expect("the spool is writable");
+    let finished = sync(&world);
+    assert!(finished.stderr.contains("notes of run r2 are for ENG-999"), "{finished:?}");
+    assert_eq!((server.comments().len(), undelivered(&world)), (1, 1));
+    assert_eq!(server.operations(), ["commentCreate"]);
+}
+
+/// Who may write the record may name any comment in it, also one of a person's.
+#[test]
+fn a_record_that_names_another_comment_changes_none_but_our_own() {
+    let (server, world) = with(vec![]);
+    assert_eq!(sync(&world).code, Some(0));
+    let ours = spool::comment(&project(&world), "r1").expect("a record");
+    note(&world, "r2", 2, "a lie");
+    let forged = session::linear::Comment { delivered: 0, ..ours.clone() };
+    spool::save_comment(&project(&world), "r2", &forged).expect("the spool is writable");
+    let before = server.comments()[0].body.clone();
+    sync(&world);
+    assert!(server.comments().iter().any(|comment| comment.body == before), "{:#?}", server.comments());
+    assert_eq!(spool::comment(&project(&world), "r1"), Some(ours));
+}
+
 #[test]
 fn an_error_beside_the_data_is_shown_and_the_note_is_delivered() {
     let (server, world) = with(vec![Fault::Partial]);

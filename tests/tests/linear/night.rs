@@ -109,7 +109,7 @@ fn without_a_key_the_night_is_the_same_and_it_is_said_once() {
 fn without_an_issue_nothing_is_noted_and_nobody_is_asked() {
     let server = LinearServer::new();
     let world = world(&server);
-    world.write(".claude/plimsoll.json", "{}");
+    world.write_user_settings(&serde_json::json!({}));
     let finished = run(&world, &[CHECKPOINTS, FINISHES, PROMISES]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(server.asked().is_empty());

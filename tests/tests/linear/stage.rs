@@ -19,7 +19,7 @@ pub(crate) fn world(server: &LinearServer) -> World {
 }
 
 pub(crate) fn set_issue(world: &World, issue: &str) {
-    world.write(".claude/plimsoll.json", &json!({ "linear": { "issue": issue } }).to_string());
+    world.write_user_settings(&json!({ "linear": { "issue": issue } }));
 }
 
 /// Notes of a run, as hooks leave them.
@@ -37,7 +37,7 @@ pub(crate) fn note(world: &World, run_id: &str, iteration: u32, words: &str) {
 }
 
 pub(crate) fn project(world: &World) -> Project {
-    Project::at(&world.project())
+    Project::at(&world.project()).with_runs_in(&world.runs())
 }
 
 pub(crate) fn undelivered(world: &World) -> usize {

@@ -136,7 +136,7 @@ fn stage(night: &Night) -> World {
                      "quick_failure": 0 },
         "thrash": { "checkpoints": 0 },
     });
-    world.write(".claude/plimsoll.json", &rule.to_string());
+    world.write_user_settings(&rule);
     std::fs::create_dir(world.home().join("begun")).expect("a folder");
     for (number, session) in (1..).zip(&night.sessions) {
         world.write(world.home().join(format!("sessions/{number}")), &session.script(number));

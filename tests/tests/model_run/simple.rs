@@ -15,6 +15,10 @@ pub struct Simple {
     sessions: usize,
     unchanged: u32,
     refused: u32,
+    /// Sessions in a row after which only the promise was missing, and that should have made it.
+    unpromised: u32,
+    /// An item was ticked in this iteration, perhaps by a session that was not counted.
+    has_ticked: bool,
     /// A session that was not counted has worked: that is the work of the iteration.
     has_moved_before: bool,
     is_cancelled: bool,
@@ -37,6 +41,8 @@ impl Simple {
             sessions: 0,
             unchanged: 0,
             refused: 0,
+            unpromised: 0,
+            has_ticked: false,
             has_moved_before: false,
             is_cancelled: false,
             is_over: false,
@@ -114,10 +120,22 @@ impl Simple {
         let end = if session.fill == Fill::Emergency { End::Says } else { session.end };
         let has_moved = has_finished || matches!(session.work, Work::Part | Work::Loses | Work::Finds);
         let has_moved = std::mem::replace(&mut self.has_moved_before, false) || has_moved;
+        let has_ticked = self.has_ticked || has_finished;
+        self.has_ticked = end == End::Overloaded && has_ticked;
         let may_complete = self.open.is_empty() && self.lost.is_empty();
+        let ends_in_order =
+            session.fill != Fill::Emergency && matches!(end, End::Says | End::PromisesWrongly);
+        let is_missed = session.fill != Fill::Emergency && end == End::PromisesWrongly;
+        let has_failed = may_complete && ends_in_order && (is_missed || !has_ticked);
+        match (may_complete, has_failed) {
+            (false, _) => self.unpromised = 0,
+            (true, true) => self.unpromised += 1,
+            (true, false) => {}
+        }
         match end {
             _ if self.is_cancelled => return "RALPH_STOP|cancelled|",
             End::Promises if may_complete => return "RALPH_STOP|completed|",
+            _ if has_failed && self.unpromised >= 2 => return "RALPH_STOP|blocked|every item",
             End::Blocked => return "RALPH_STOP|blocked|",
             End::LoggedOut => return "RALPH_STOP|fatal_error|",
             End::Overloaded => {
@@ -126,9 +144,12 @@ impl Simple {
             }
             _ => {}
         }
-        let is_refused = end == End::Promises;
-        self.unchanged = if has_moved { 0 } else { self.unchanged + 1 };
-        self.refused = if is_refused && !has_finished { self.refused + 1 } else { 0 };
+        let is_refused = end == End::Promises || is_missed;
+        // One that is asked for the promise once more had nothing to move.
+        if !has_failed {
+            self.unchanged = if has_moved { 0 } else { self.unchanged + 1 };
+            self.refused = if is_refused && !has_finished { self.refused + 1 } else { 0 };
+        }
         if self.iteration >= self.night.max_iterations {
             "RALPH_STOP|max_iterations|"
         } else if self.unchanged >= BORNE || self.refused >= BORNE {

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use testkit::world::{Finished, World};
 
 pub const RUN: &str = "4f2a91bc-0000-4000-8000-000000000001";
-const STATE: &str = ".claude/ralph-state.json";
 const JOURNAL: &str = ".claude/plimsoll/journal.jsonl";
 const HANDOFF: &str = ".claude/handoffs/2026-01-06-2309.md";
 
@@ -296,7 +295,7 @@ pub fn stage() -> World {
 /// What the session's hooks have just written of themselves is not of the night.
 pub fn put(world: &World, state: &Value, journal: &str) {
     world.write(JOURNAL, journal);
-    world.write(STATE, &state.to_string());
+    world.put_run(state);
 }
 
 /// The page of a run, as it is printed.

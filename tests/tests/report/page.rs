@@ -253,7 +253,7 @@ fn a_run_that_goes_on_says_as_of_when() {
     {
         running[name] = value;
     }
-    world.write(".claude/ralph-state.json", &running.to_string());
+    world.put_run(&running);
     let told = words(&page(&world));
     assert_in_order(
         &told,
@@ -268,7 +268,7 @@ fn a_run_that_goes_on_says_as_of_when() {
     );
     running["status"] = json!("completed");
     running["todo_items"] = json!([]);
-    world.write(".claude/ralph-state.json", &running.to_string());
+    world.put_run(&running);
     assert_in_order(&words(&page(&world)), &["Done.", "Nothing is left to do"]);
 }
 

@@ -132,9 +132,7 @@ fn one_wrong_field_or_two_cost_only_the_segments_that_stand_on_them() {
         "segments": {"git": {"format": "{branch}"}, "style": {"pointer": "/output_style/name"}}
     });
     // The user's settings hold wherever the payload says that the session works.
-    let settings = world.home().join(".config/plimsoll/settings.json");
-    std::fs::create_dir_all(settings.parent().expect("a folder")).expect("a folder");
-    std::fs::write(settings, json!({"statusline": look}).to_string()).expect("settings");
+    world.write_user_settings(&json!({"statusline": look}));
     world.write("fix_plan.md", "- [ ] one\n");
     world.plimsoll(&["start", "--objective", "Do it."]).run().expect_success();
     let itself = std::env::current_exe().expect("this program");

@@ -83,12 +83,12 @@ fn a_merge_a_rebase_and_a_linked_worktree_are_named() {
     assert_eq!(shown.trim(), "⎇ side worktree tree");
 }
 
-/// A git that writes down each call, and is as slow as the file `slow` says.
+/// A git that knows no filter, writes down each other call, and is as slow as the file `slow` says.
 fn scripted_git(world: &World) -> String {
     let folder = world.home().join("programs");
     std::fs::create_dir_all(&folder).unwrap();
     let script = format!(
-        "#!/bin/sh\necho \"$*\" >> '{0}/calls'\n[ -e '{0}/slow' ] && exec sleep 30\necho '1 .M N... 100644 100644 100644 a b f'\n",
+        "#!/bin/sh\ncase \"$*\" in *' config '*) exit 1;; esac\necho \"$*\" >> '{0}/calls'\n[ -e '{0}/slow' ] && exec sleep 30\necho '1 .M N... 100644 100644 100644 a b f'\n",
         folder.display()
     );
     executable(&folder.join("git"), &script);

@@ -26,7 +26,13 @@ fn payload_in(place: &str) -> Value {
     payload
 }
 
-/// The status line with these settings, as the client would start it.
+/// The status line with these settings of the user's, who may name programs.
+fn own_line(world: &World, look: &Value) -> Launch {
+    world.write_user_settings(&json!({"statusline": look}));
+    world.hook("plimsoll-statusline", &payload(world)).env("NO_COLOR", "1")
+}
+
+/// The status line with these settings of the project, as the client would start it.
 fn line(world: &World, look: &Value) -> Launch {
     world.write(".claude/plimsoll.json", &json!({"statusline": look}).to_string());
     world.hook("plimsoll-statusline", &payload(world)).env("NO_COLOR", "1")

@@ -1,6 +1,6 @@
 //! Segments of the user's own, and what a status line may not do.
 
-use super::{line, payload};
+use super::{line, own_line, payload};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn a_value_is_taken_from_the_payload_or_from_a_program_in_time() {
             "absent": {"pointer": "/not/there"}
         }
     });
-    let shown = line(&world, &look).run().expect_success().stdout;
+    let shown = own_line(&world, &look).run().expect_success().stdout;
     assert_eq!(
         shown.trim(),
         "style default │ 1 line │ Haiku 4.5",
@@ -50,7 +50,7 @@ fn programs_are_asked_all_at_once() {
         json!({"command": ["sh", "-c", script], "timeout_ms": 5000})
     };
     let look = json!({"lines": [["a", "b"]], "segments": {"a": meets("a", "b"), "b": meets("b", "a")}});
-    assert_eq!(line(&world, &look).run().expect_success().stdout.trim(), "a │ b");
+    assert_eq!(own_line(&world, &look).run().expect_success().stdout.trim(), "a │ b");
 }
 
 #[test]

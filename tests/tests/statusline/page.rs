@@ -48,13 +48,15 @@ fn the_table_names_every_segment_with_its_fields() {
 #[test]
 fn the_example_is_taken_and_shown_whole() {
     let page = std::fs::read_to_string(workspace_root().join("docs/statusline.md")).unwrap();
-    let example = page
-        .split("```json .claude/plimsoll.json\n")
-        .nth(1)
-        .and_then(|rest| rest.split("```").next())
-        .expect("an example");
+    let example_for = |file: &str| {
+        let rest = page.split(&format!("```json {file}\n")).nth(1)?;
+        rest.split("```").next()
+    };
+    let example = example_for(".claude/plimsoll.json").expect("an example");
+    let users = example_for("~/.config/plimsoll/settings.json").expect("an example");
     let world = World::new();
     world.write(".claude/plimsoll.json", example);
+    world.write_user_settings(&serde_json::from_str(users).expect("JSON"));
     let explained = world.plimsoll(&["statusline", "explain", "--json"]).stdin(payload(&world).to_string());
     let explained = explained.run().expect_success();
     assert_eq!(explained.stderr, "");

@@ -7,8 +7,9 @@ use crate::common::{
 use flows::capture::{Patience, sync};
 use session::log_line::{Kind, MAIN};
 use std::fs::{self, File};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
-use testkit::scripted_model::Step;
+use testkit::scripted_model::{ScriptedModel, Step};
 use testkit::world::World;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -65,8 +66,8 @@ fn a_stream_that_breaks_off_and_is_asked_for_again_is_one_turn() {
     }
 }
 
-#[test]
-fn a_killed_client_leaves_nothing_out_and_its_open_call_is_abandoned() {
+/// A client that was killed in its second tool.
+fn killed() -> (World, PathBuf, ScriptedModel) {
     let model = model(vec![
         Step::bash("echo before"),
         Step::bash("touch started; sleep 30").say("Now a long one."),
@@ -79,25 +80,47 @@ fn a_killed_client_leaves_nothing_out_and_its_open_call_is_abandoned() {
     let path = transcript(&world, FIRST);
     let written = || fs::read_to_string(&path).is_ok_and(|text| text.contains("Now a long one."));
     world.wait_until(PATIENCE, written, "the call in the transcript");
+    // While it works its turn stays open, also for somebody who asks.
+    sync(&project(&world), Patience::PERSON).unwrap();
     client.kill();
     client.wait(PATIENCE);
     world.end_leftovers();
     // The second turn is open, and at the only batch the first one's result may not have been written yet.
     assert!(outcomes(&records(&world, FIRST)).len() < 2);
+    (world, path, model)
+}
 
-    // The next session's start reads on, and does not take the first for over: it may only be waiting.
+fn assert_whole(world: &World) {
+    let records = check(world, FIRST);
+    assert_eq!(outcomes(&records), ["ok", "abandoned"]);
+    let failure = turns(&records, MAIN)[1].turn().unwrap().failure_of().unwrap();
+    assert!(failure.message.contains("Bash"), "{failure:?}");
+    assert_eq!(sync(&project(world), Patience::PERSON).unwrap(), 0, "once");
+}
+
+#[test]
+fn a_killed_client_leaves_nothing_out_and_its_open_call_is_abandoned() {
+    let (world, _, _model) = killed();
+    // Its process is gone: the next session's start reads on at once, and takes the first for over.
+    ask(&world, SECOND, "Hello.").run().expect_success();
+    assert_whole(&world);
+    check(&world, SECOND);
+}
+
+#[test]
+fn where_nobody_named_the_clients_process_a_session_is_over_after_an_hour_of_silence() {
+    let (world, path, _model) = killed();
+    let record = format!(".claude/plimsoll/sessions/{FIRST}.json");
+    let mut known = world.json(&record);
+    assert!(known.as_object_mut().unwrap().remove("client").is_some(), "{known}");
+    world.write(&record, &known.to_string());
+    // It may only be waiting.
     ask(&world, SECOND, "Hello.").run().expect_success();
     assert_eq!(outcomes(&records(&world, FIRST)), ["ok"]);
     let long_ago = SystemTime::now() - Duration::from_secs(7_200);
     File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
-    let turns_found = sync(&project(&world), Patience::PERSON).unwrap();
-    assert_eq!(turns_found, 1);
-    let records = check(&world, FIRST);
-    assert_eq!(outcomes(&records), ["ok", "abandoned"]);
-    let failure = turns(&records, MAIN)[1].turn().unwrap().failure_of().unwrap();
-    assert!(failure.message.contains("Bash"), "{failure:?}");
-    assert_eq!(sync(&project(&world), Patience::PERSON).unwrap(), 0, "once");
-    check(&world, SECOND);
+    assert_eq!(sync(&project(&world), Patience::PERSON).unwrap(), 1);
+    assert_whole(&world);
 }
 
 #[test]

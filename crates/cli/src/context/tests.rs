@@ -71,7 +71,7 @@ fn in_a_run_it_shows_what_the_originals_example_shows() {
 |---------------------|-------|
 | Current Context     | 67% (669k of 1M tokens) |
 | Level               | L0 (Normal) |
-| Estimated Remaining | ~180k tokens to the checkpoint, ~297k to the ceiling (96%: the client compacts) |
+| Estimated Remaining | ~180k tokens to the checkpoint, ~297k to the ceiling (97%: the client compacts) |
 | Forecast            | too little is known yet (1 response) |
 | Current Item        | \"Implement OAuth callback (simple)\" |
 | Item Complexity     | Simple (est. 20% of the window) |

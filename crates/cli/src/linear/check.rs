@@ -7,7 +7,7 @@ use session::Settings;
 use session::text::{counted, for_terminal};
 use std::process::ExitCode;
 use std::time::Duration;
-use store::{Project, clock, spool};
+use store::{Project, clock, config, spool};
 
 /// A person waits so long for all of it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -73,8 +73,7 @@ impl Page {
 
 fn parts(project: &Project, settings: &Settings, page: &mut Page) -> Option<()> {
     let Some(issue) = settings.linear.issue.as_deref() else {
-        let todo = "put {\"linear\": {\"issue\": \"ENG-123\"}} into .claude/plimsoll.json";
-        return page.bad("Setting", "no issue is set: nothing is noted, nothing is sent", todo);
+        return no_issue(project, page);
     };
     page.good("Setting", format!("notes go to {issue}"));
     let key = match key::find(project, settings) {
@@ -93,6 +92,21 @@ fn parts(project: &Project, settings: &Settings, page: &mut Page) -> Option<()> 
     account(&linear, patience, page)?;
     issue_of(&linear, issue, patience, page)?;
     rights(&linear, patience, page)
+}
+
+/// A project's file may not name one: who wrote it would choose where words of the session are sent.
+fn no_issue(project: &Project, page: &mut Page) -> Option<()> {
+    let user =
+        config::user_file().map_or("your own settings file".to_owned(), |file| file.display().to_string());
+    let todo = format!("put {{\"linear\": {{\"issue\": \"ENG-123\"}}}} into {user}");
+    let ignored = config::load_telling(project).ignored;
+    match ignored.iter().find(|(_, one)| one.key == "linear.issue") {
+        Some((file, one)) => {
+            let words = format!("{}: {}", project.relative(file), one.words());
+            page.bad("Setting", words, &format!("if it is meant so, {todo}"))
+        }
+        None => page.bad("Setting", "no issue is set: nothing is noted, nothing is sent", &todo),
+    }
 }
 
 /// Whoever is told that the key is wrong has at least been reached.

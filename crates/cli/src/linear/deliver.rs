@@ -36,6 +36,8 @@ pub(crate) struct Report {
     pub(crate) is_new_trouble: bool,
     /// Nothing was tried, because it is not the time.
     pub(crate) wait: Option<Wait>,
+    /// Runs whose notes are for an issue that the user's settings do not name, and that issue.
+    pub(crate) elsewhere: Vec<(String, String)>,
     /// Somebody else is at it.
     pub(crate) is_busy: bool,
 }
@@ -43,10 +45,12 @@ pub(crate) struct Report {
 /// A person may wait for another delivery to end; a run has better things to do.
 const PERSONS_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Delivers what waits, run by run, oldest first.
+/// Delivers what waits for an issue, run by run, oldest first. The notes lie where an agent can write: what they name
+/// as their issue must be what the user's settings name.
 pub(crate) fn deliver(
     project: &Project,
     linear: &Linear,
+    issue: &str,
     patience: Patience,
     asked: Asked,
 ) -> Result<Report, StoreError> {
@@ -63,6 +67,13 @@ pub(crate) fn deliver(
         return Ok(Report { wait: Some(wait.clone()), ..report });
     }
     for run_id in spool::runs(project) {
+        if spool::undelivered(project, &run_id) == 0 {
+            continue;
+        }
+        if let Some(other) = issue_of(project, &run_id)?.filter(|other| !other.eq_ignore_ascii_case(issue)) {
+            report.elsewhere.push((run_id, other));
+            continue;
+        }
         match deliver_run(project, linear, patience, &run_id)? {
             Ok(delivered) => report.delivered.extend(delivered),
             Err(trouble) => {
@@ -78,6 +89,14 @@ pub(crate) fn deliver(
     Ok(report)
 }
 
+/// The issue of a run's comment, or of the one that it will have.
+fn issue_of(project: &Project, run_id: &str) -> Result<Option<String>, StoreError> {
+    if let Some(comment) = spool::comment(project, run_id) {
+        return Ok(Some(comment.issue));
+    }
+    Ok(spool::notes(project, run_id)?.into_iter().next().map(|note| note.issue))
+}
+
 /// One run: its comment is made, or gets its new text.
 fn deliver_run(
     project: &Project,
@@ -89,6 +108,8 @@ fn deliver_run(
     let Some((first, last)) = notes.first().zip(notes.last()) else { return Ok(Ok(None)) };
     let known = spool::comment(project, run_id);
     let mut comment = known.unwrap_or_else(|| Comment::of(run_id, &first.issue, 0));
+    // The id follows from the run. What the record says in its place could be anybody's comment.
+    comment.id = Comment::of(run_id, &comment.issue, comment.generation).id;
     let new = notes.len().saturating_sub(comment.delivered);
     if new == 0 {
         return Ok(Ok(None));

@@ -25,21 +25,21 @@ pub(crate) fn reporting<'a>(
     settings: &Settings,
     inner: Box<dyn Watcher + 'a>,
 ) -> Box<dyn Watcher + 'a> {
-    if settings.linear.issue.is_none() {
-        return inner;
-    }
+    let Some(issue) = settings.linear.issue.clone() else { return inner };
     // Now, while a person sits there whom a password manager can ask.
     let linear = way(project, settings);
     let untold = linear.as_ref().err().map(|error| format!("{error}; {}", error.hint()));
     if let Some(trouble) = &untold {
         let _ = journal::note(project, Entry::new("linear_failed").fact("trouble", trouble.as_str()));
     }
-    Box::new(Reporter { inner, project, linear: linear.ok(), untold, looked: Instant::now() })
+    Box::new(Reporter { inner, project, issue, linear: linear.ok(), untold, looked: Instant::now() })
 }
 
 struct Reporter<'a> {
     inner: Box<dyn Watcher + 'a>,
     project: &'a Project,
+    /// Where its notes go.
+    issue: String,
     /// None where there is no way: then the notes wait.
     linear: Option<Linear>,
     /// Why there is none, until it has been said.
@@ -80,7 +80,7 @@ impl Reporter<'_> {
             return;
         }
         let time = if self.inner.interrupts() > 0 { INTERRUPTED } else { time };
-        let report = deliver(self.project, linear, Patience::of(time, TRIES), Asked::ByRun);
+        let report = deliver(self.project, linear, &self.issue, Patience::of(time, TRIES), Asked::ByRun);
         match report {
             Ok(Report { trouble: Some(trouble), is_new_trouble: true, .. }) => self.say(&format!(
                 "Linear is not told: {trouble}; it is tried again by itself, and by `plimsoll linear sync`"

@@ -118,7 +118,7 @@ fn checkpoint(entry: &Entry) -> String {
         Some("budget") => "before the next item".to_owned(),
         Some("compact") => "before a compaction".to_owned(),
         Some("step") => "after a commit".to_owned(),
-        Some("crash") => "after a session that broke off".to_owned(),
+        Some("crash") => "after a session that was cut short".to_owned(),
         Some("unfinished") => "after a session that left its item open".to_owned(),
         Some("manual") => "on demand".to_owned(),
         Some(other) => other.to_owned(),

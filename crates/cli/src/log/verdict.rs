@@ -6,8 +6,17 @@ use session::text::clip;
 use store::clock;
 
 /// Endings that the verdict's own words need not name: they are as they should be, or they are the reason.
-const TOLD: [&str; 8] =
-    ["completed", "hook_stopped", "unknown", "fatal", "limit", "overloaded", "interrupted", "out_of_time"];
+const TOLD: [&str; 9] = [
+    "completed",
+    "hook_stopped",
+    "unknown",
+    "fatal",
+    "limit",
+    "overloaded",
+    "interrupted",
+    "cancelled",
+    "out_of_time",
+];
 
 /// Puts a verdict into words.
 pub(super) fn verdict(entry: &Entry) -> (String, Tone) {
@@ -51,8 +60,12 @@ fn ending(entry: &Entry) -> String {
     if TOLD.contains(&word.as_str()) {
         return String::new();
     }
-    let detail = ending.words("detail").map(|detail| format!(" ({})", clip(&detail, 100)));
-    format!("the session ended as {word}{}; ", detail.unwrap_or_default())
+    let detail =
+        ending.words("detail").map(|detail| format!(" ({})", clip(&detail, 100))).unwrap_or_default();
+    match word.as_str() {
+        "silent" => format!("plimsoll ended the session{detail}; "),
+        _ => format!("the session ended as {word}{detail}; "),
+    }
 }
 
 /// What the breaker counts.

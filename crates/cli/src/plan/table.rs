@@ -31,6 +31,9 @@ impl View<'_> {
                 counted(self.done, "item")
             );
         }
+        if self.room.is_full_at_start() {
+            return format!("{}\n\n{}", self.title(), self.nothing_fits());
+        }
         let parts = [
             self.title(),
             self.table(),
@@ -42,6 +45,15 @@ impl View<'_> {
         ];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n\n")
+    }
+
+    /// Instead of a number of sessions, where there is none.
+    fn nothing_fits(&self) -> String {
+        format!(
+            "No item fits into a session: a new one already holds about {} tokens with its first answer, and the checkpoint (L2) comes at {}.\n\nLook at what is loaded at the start (`/context` in Claude Code shows it): CLAUDE.md files, MCP servers, a resumed conversation; or choose a model with a larger window.",
+            tokens(self.room.base),
+            tokens(self.room.l2),
+        )
     }
 
     fn title(&self) -> String {

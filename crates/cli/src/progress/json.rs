@@ -74,7 +74,15 @@ impl Teller {
             Progress::Tool { name, detail } => {
                 vec![entry("tool").fact("name", name.as_str()).fact("detail", detail.as_str())]
             }
-            Progress::Retry { status } => vec![entry("retry").fact("status", *status)],
+            Progress::Retry { status, since } => {
+                vec![entry("retry").fact("status", *status).fact("since", since.as_str())]
+            }
+            Progress::StopRequested => vec![entry("stop_requested")],
+            Progress::Denied { state, tools } => vec![
+                entry("tools_denied")
+                    .fact("tools", tools.to_vec())
+                    .fact("command", crate::run::allowing(state, tools, "--resume")),
+            ],
             Progress::Compacted => vec![entry("compacted")],
             Progress::Load { record, .. } => self.load(record),
             Progress::Ended { ended, .. } => vec![session_end(ended)],
@@ -134,7 +142,8 @@ impl Teller {
         let told = record.handoff.as_ref().filter(|file| self.handoff.as_ref() != Some(file));
         if let Some(file) = told {
             let entry = Entry::new("checkpoint").fact("level", record.announced.to_string());
-            entries.push(entry.fact("percent", record.percent).fact("handoff", file.as_str()));
+            let percent = record.announced_percent.or(record.percent);
+            entries.push(entry.fact("percent", percent).fact("handoff", file.as_str()));
             self.handoff = Some(file.clone());
         }
         entries

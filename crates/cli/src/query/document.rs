@@ -60,7 +60,10 @@ impl Document {
     pub(super) fn open(self, project: &Project) -> Opened<Inputs> {
         match self {
             Document::State => {
-                let text = state_file::text(project)?;
+                // A question changes nothing: a state that another program wrote is asked as it stands.
+                let is_foreign = state_file::foreign(project)?.is_some();
+                let text =
+                    if is_foreign { disk::read_text(project.state())? } else { state_file::text(project)? };
                 let text = text.ok_or_else(|| DocumentError::NoRun(project.root().to_owned()))?;
                 Ok(Inputs::one(&project.relative(project.state()), text))
             }

@@ -23,7 +23,8 @@ pub(super) fn steps(scene: &Scene<'_>, cleaner: &Cleaner) -> Vec<Step> {
     let ours = if scene.is_present { present(scene) } else { earlier(scene) };
     let step = |words: Words, command: Option<String>| Step {
         words,
-        command: command.map(|command| cleaner.line(&command, 200)),
+        // A command that is cut is none.
+        command: command.map(|command| cleaner.line(&command, 2_000)),
     };
     let ours = ours.into_iter().map(|(words, command)| step(cleaner.ours(&words, 400), command));
     // It names an item.
@@ -171,7 +172,9 @@ fn breaker(state: &RunState) -> Vec<Plain> {
             "Nothing moved any more. Say the item in hand more plainly, or split it, then:"
         }
     };
-    let allow = format!("{on} -- --allowedTools Bash Edit Write");
+    let tools = &state.denied_tools;
+    let allow = crate::run::allowing(state, tools, "--resume --reset-breaker")
+        .unwrap_or_else(|| format!("{on} -- --allowedTools Bash Edit Write"));
     vec![step(mend, if cause == Some(BreakerCause::PermissionDenied) { &allow } else { on })]
 }
 

@@ -20,6 +20,8 @@ pub(super) struct View<'a> {
     pub(super) percent: Option<u64>,
     /// When its checkpoint is due, while that is ahead and can be foreseen.
     pub(super) checkpoint_in: Option<Outlook>,
+    /// Tokens of the session at work, which the run's own sum does not hold yet; none where there is no such session.
+    pub(super) present_tokens: Option<u64>,
     /// True while a `plimsoll run` works or waits.
     pub(super) at_work: bool,
     /// The client of the present session, while it lives.
@@ -54,7 +56,7 @@ impl View<'_> {
         lines.push(self.line("Time", &self.time()));
         lines.extend(self.refused().map(|words| self.line("Refused", &words)));
         lines.extend(troubles(state).map(|words| self.line("Trouble", &words)));
-        lines.extend(self.wrapped("Next", &next(self)));
+        lines.extend(self.next());
         lines.push(self.line("More", &format!("plimsoll report, plimsoll log, or {}", self.journal)));
         lines
     }
@@ -69,6 +71,16 @@ impl View<'_> {
         let (first, rest) = columns::broken(&words, self.width.saturating_sub(INDENT));
         let second = (!rest.is_empty()).then(|| self.line("", rest));
         [self.line(title, first)].into_iter().chain(second).collect()
+    }
+
+    /// A whole command that is longer than the line is not cut: it is there to be copied.
+    fn next(&self) -> Vec<String> {
+        let words = one_line(&next(self));
+        let (_, rest) = columns::broken(&words, self.width.saturating_sub(INDENT));
+        match words.contains(" -- ") && !rest.is_empty() {
+            true => vec![format!("{:<INDENT$}{words}", "Next")],
+            false => self.wrapped("Next", &words),
+        }
     }
 
     pub(super) fn in_hand(&self) -> Option<String> {
@@ -96,8 +108,13 @@ impl View<'_> {
         let row = |mark: char, words: String| {
             columns::clip(&format!("  [{mark}] {}", one_line(&words)), self.width)
         };
-        lines.extend(self.last_done().into_iter().map(|item| row('x', item)));
-        lines.extend(self.next_open().into_iter().map(|item| row(' ', item)));
+        let (done, open) = (self.last_done(), self.next_open());
+        let more = |all: usize, named: usize| (all > named).then(|| format!("      … {} more", all - named));
+        lines.extend(more(self.state.completed_items.len(), done.len()));
+        lines.extend(done.into_iter().map(|item| row('x', item)));
+        let more_open = more(self.state.todo_items.len(), open.len());
+        lines.extend(open.into_iter().map(|item| row(' ', item)));
+        lines.extend(more_open);
         lines
     }
 
@@ -159,7 +176,16 @@ impl View<'_> {
         let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
         let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
         let about = if state.cost_is_reckoned { "about " } else { "" };
-        format!("{about}${:.2}{money}, {}{most} tokens", state.cost_usd, tokens(state.tokens))
+        let Some(present) = self.present_tokens else {
+            return format!("{about}${:.2}{money}, {}{most} tokens", state.cost_usd, tokens(state.tokens));
+        };
+        // Its price comes with its end.
+        let cost = if state.cost_usd > 0.0 {
+            format!("{about}${:.2}{money} before this session, whose cost is not known yet", state.cost_usd)
+        } else {
+            "not known yet for this session".to_owned()
+        };
+        format!("{cost}, {}{most} tokens", tokens(state.tokens.saturating_add(present)))
     }
 
     pub(super) fn quota(&self) -> Option<String> {

@@ -2,7 +2,7 @@ use super::screen::View;
 use session::breaker::{Breaker, BreakerCause, Opened};
 use session::level::Level;
 use session::limits::{Limits, Quota, QuotaWindow};
-use session::state::{Checkpoint, Footing, HistoryEntry, IterationRecord};
+use session::state::{ApiTrouble, Checkpoint, Footing, HistoryEntry, IterationRecord};
 use session::text::one_line;
 use session::verdict::PauseKind;
 use session::{RunState, Status, Verdict};
@@ -50,6 +50,7 @@ fn view(state: &RunState, at_work: bool) -> View<'_> {
         state,
         percent: Some(43),
         checkpoint_in: None,
+        present_tokens: None,
         at_work,
         client: None,
         journal: ".claude/plimsoll/journal.jsonl".into(),
@@ -92,6 +93,62 @@ fn a_running_run_names_its_item_and_whether_anybody_is_at_work() {
     assert_eq!(said(&without, "Next"), "plimsoll run --resume");
     let orphaned = View { client: Some(4711), ..view(&state, false) }.lines().join("\n");
     assert!(said(&orphaned, "Status").contains("its client (process 4711) still works"), "{orphaned}");
+}
+
+#[test]
+fn a_list_that_is_whole_counts_nothing_more() {
+    let text = screen(&state(Status::Running), true);
+    assert!(!text.contains(" more"), "two done and three open are all named: {text}");
+    let longer = RunState { todo_items: items(3..7), ..state(Status::Running) };
+    assert!(screen(&longer, true).contains("\n      … 1 more\n"), "{}", screen(&longer, true));
+}
+
+#[test]
+fn the_cost_counts_the_session_at_work_as_far_as_it_is_known() {
+    let of = |cost_usd: f64, present_tokens: Option<u64>| {
+        let state = RunState { cost_usd, tokens: (cost_usd * 1e6) as u64, ..state(Status::Running) };
+        said(&View { present_tokens, ..view(&state, true) }.lines().join("\n"), "Cost")
+    };
+    assert_eq!(of(0.0, None), "$0.00, 0 tokens");
+    assert_eq!(of(0.0, Some(910_000)), "not known yet for this session, 910k tokens");
+    assert_eq!(of(2.0, None), "$2.00, 2M tokens");
+    assert_eq!(of(2.0, Some(910_000)), "$2.00 before this session, whose cost is not known yet, 2.9M tokens");
+}
+
+#[test]
+fn what_holds_a_running_run_up_or_ends_it_soon_is_said() {
+    let with = |record: IterationRecord| {
+        screen(&RunState { iteration_record: record, ..state(Status::Running) }, true)
+    };
+    let trouble = ApiTrouble { since: STARTED.into(), status: 0 };
+    let away = with(IterationRecord { api_trouble: Some(trouble), ..IterationRecord::default() });
+    let status = away.lines().skip_while(|line| !line.starts_with("Status")).take(2).collect::<String>();
+    assert!(status.contains("the API cannot be reached since "), "{away}");
+    assert!(status.contains("the client retries by itself"), "{away}");
+    assert!(!away.contains("it goes on by itself"), "{away}");
+    let stops = with(IterationRecord { stops_after: true, ..IterationRecord::default() });
+    assert!(said(&stops, "Status").contains("stops after this session (Ctrl-C)"), "{stops}");
+    assert!(said(&stops, "Next").starts_with("nothing: it stops after this session"), "{stops}");
+}
+
+#[test]
+fn a_refused_tool_is_allowed_by_a_whole_command_that_no_width_cuts() {
+    let (evidence, at) = (String::new(), STARTED.to_owned());
+    let opened = Opened { cause: BreakerCause::PermissionDenied, count: 2, evidence, iteration: 2, at };
+    let state = RunState {
+        breaker: Breaker { opened: Some(opened), ..Breaker::default() },
+        denied_tools: vec!["Bash".into()],
+        client_arguments: ["--model", "opus", "--append-system-prompt", "Say 'it'."].map(Into::into).into(),
+        ..stopped(Status::CircuitBreaker, "permission_denied: x")
+    };
+    let lines = View { width: 40, ..view(&state, false) }.lines().join("\n");
+    let command = said(&lines, "Next");
+    let words = shlex::split(&command).expect("a line for a shell");
+    let expected = "plimsoll run --resume --reset-breaker -- --model opus --append-system-prompt";
+    assert_eq!(words.join(" "), format!("{expected} Say 'it'. --allowedTools Bash"));
+    let forbidden = RunState { client_arguments: vec!["--allowedTools".into(), "Bash".into()], ..state };
+    let next = said(&screen(&forbidden, false), "Next");
+    assert!(next.starts_with("look at the reason, mend it, then"), "it is allowed already: {next}");
 }
 
 #[test]
@@ -263,6 +320,13 @@ fn forty_sessions_show_their_newest_peaks_their_checkpoints_and_what_they_cost()
 fn the_last_done_items_the_next_open_ones_and_those_set_aside_are_named() {
     let screen = screen(&the_longest(), false);
     assert_eq!(said(&screen, "Items"), "12 of 25 done, 13 open, 1 of them set aside");
+    let all: Vec<&str> =
+        screen.lines().skip_while(|line| !line.starts_with("Items")).skip(1).take(8).collect();
+    assert_eq!(
+        (all[0].trim(), all[7].trim()),
+        ("… 9 more", "… 10 more"),
+        "what is not listed is counted: {all:?}"
+    );
     let rows: Vec<&str> = screen.lines().filter(|line| line.starts_with("  [")).collect();
     assert_eq!(rows[..3], ["  [x] Item 5", "  [x] Item 4", "  [x] Item 3"], "as they were ticked");
     assert!(rows[3].starts_with("  [ ] Item 13 ") && rows[4].starts_with("  [ ] Item 14 "), "{rows:?}");

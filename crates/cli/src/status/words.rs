@@ -1,6 +1,7 @@
 //! Where a run stands, what troubles it and what a person does next, in words.
 
 use super::screen::View;
+use crate::progress::api_trouble;
 use crate::run::way_on;
 use policy::breaker::count;
 use session::breaker::BreakerCause;
@@ -49,8 +50,14 @@ fn breaker(state: &RunState) -> Option<String> {
 }
 
 fn running(view: &View<'_>) -> String {
+    let record = &view.state.iteration_record;
     match (view.at_work, view.client) {
-        (true, _) => "running: a `plimsoll run` is at work".to_owned(),
+        (true, _) => {
+            let stops = if record.stops_after { ", and stops after this session (Ctrl-C)" } else { "" };
+            let trouble = record.api_trouble.as_ref();
+            let trouble = trouble.map(|known| format!("; {}", api_trouble(known.status, &known.since)));
+            format!("running: a `plimsoll run` is at work{stops}{}", trouble.unwrap_or_default())
+        }
         (false, Some(pid)) => {
             format!("running, but its `plimsoll run` has gone; its client (process {pid}) still works")
         }
@@ -84,6 +91,14 @@ fn pause_kind(state: &RunState) -> Option<PauseKind> {
 pub(super) fn next(view: &View<'_>) -> String {
     let resume = way_on(view.state);
     match view.state.status {
+        Status::Running if view.at_work && view.state.iteration_record.stops_after => {
+            format!(
+                "nothing: it stops after this session; Ctrl-C again ends the session now; later: {resume}"
+            )
+        }
+        Status::Running if view.at_work && view.state.iteration_record.api_trouble.is_some() => {
+            "nothing, or look at your network: the session goes on once the API answers".to_owned()
+        }
         Status::Running | Status::Paused if view.at_work => {
             "nothing: it goes on by itself; watch it with plimsoll log --follow".to_owned()
         }
@@ -93,11 +108,11 @@ pub(super) fn next(view: &View<'_>) -> String {
         Status::Paused if pause_kind(view.state) == Some(PauseKind::Fault) => {
             format!("mend the cause, then: {resume}")
         }
-        Status::Completed => "nothing: it is done; look at it with git log and progress.txt".to_owned(),
+        Status::Completed => "nothing: it is done; look at it with git log and plimsoll report".to_owned(),
         Status::Blocked => format!("answer what blocks it, then: {resume}"),
         Status::FatalError => format!("mend the cause, then: {resume}"),
         Status::Cancelled => "start a new run with: plimsoll run".to_owned(),
-        _ => resume.to_owned(),
+        _ => resume,
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn edit(arguments: &EditArguments) -> ExitCode {
         "`statusline edit` needs a terminal: edit \"statusline\" in the settings by hand, and look with `plimsoll statusline explain`",
         |terminal, signal| {
             stay(desk, terminal, signal, &mut |look| {
-                written = write(&path, look);
+                written = write(&path, look, arguments.user);
                 written.is_ok()
             })
         },
@@ -85,14 +85,17 @@ fn stay(
 }
 
 /// Writes what differs from the defaults, and leaves everything else in the file.
-fn write(path: &Path, look: &StatusLine) -> Result<(), StoreError> {
+fn write(path: &Path, look: &StatusLine, is_users: bool) -> Result<(), StoreError> {
     let fault = |why: String| StoreError::Settings { path: path.to_owned(), why };
     let text = disk::read_text(path)?.unwrap_or_default();
     let mut document: Map<String, Value> = match text.trim() {
         "" => Map::new(),
         text => serde_json::from_str(text).map_err(|error| fault(error.to_string()))?,
     };
-    let chosen = differing(look);
+    let mut chosen = differing(look);
+    if !is_users {
+        withhold_commands(&mut chosen);
+    }
     match chosen.is_empty() {
         true => drop(document.shift_remove("statusline")),
         false => drop(document.insert("statusline".to_owned(), Value::Object(chosen))),
@@ -101,6 +104,18 @@ fn write(path: &Path, look: &StatusLine) -> Result<(), StoreError> {
     // What nobody could read again is not written.
     serde_json::from_str::<Settings>(&text).map_err(|error| fault(error.to_string()))?;
     disk::replace(path, text.as_bytes(), Durability::Durable)
+}
+
+/// A project's file starts no program: there a command of the user's would only be ignored.
+fn withhold_commands(look: &mut Map<String, Value>) {
+    let Some(Value::Object(segments)) = look.get_mut("segments") else { return };
+    segments.retain(|_, segment| {
+        let Some(segment) = segment.as_object_mut() else { return true };
+        segment.shift_remove("command").is_none() || !segment.is_empty()
+    });
+    if segments.is_empty() {
+        look.shift_remove("segments");
+    }
 }
 
 fn differing(look: &StatusLine) -> Map<String, Value> {

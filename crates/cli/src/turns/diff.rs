@@ -22,7 +22,7 @@ pub(super) struct DiffArguments {
     from: String,
     /// The last turn whose changes count; of the same session and stream
     to: String,
-    /// The session of records' numbers: the beginning of its id [default: the newest]
+    /// The session of a number alone: the beginning of its id [default: the newest]
     #[arg(long)]
     session: Option<String>,
 }

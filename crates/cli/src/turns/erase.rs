@@ -13,10 +13,10 @@ use store::Project;
 /// What goes.
 #[derive(Debug, Args)]
 pub(super) struct EraseArguments {
-    /// Turns as `list` names them, or numbers of records (also of prompts) of the newest session
+    /// Turns as `list` names them, or record:NUMBER for another record of the newest session, such as a prompt
     #[arg(required = true)]
     turns: Vec<String>,
-    /// The session of records' numbers: the beginning of its id [default: the newest]
+    /// The session of a number alone: the beginning of its id [default: the newest]
     #[arg(long)]
     session: Option<String>,
 }

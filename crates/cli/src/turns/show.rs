@@ -14,9 +14,9 @@ use store::{Project, TurnLog};
 /// Which turn, and what of it.
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
-    /// SESSION:NUMBER, SESSION/AGENT:NUMBER, or the number of a record
+    /// SESSION:NUMBER or SESSION/AGENT:NUMBER as `turns list` shows it, only the NUMBER, or record:NUMBER
     turn: String,
-    /// The session of a record's number: the beginning of its id [default: the newest]
+    /// The session of a number alone: the beginning of its id [default: the newest]
     #[arg(long)]
     session: Option<String>,
     #[command(flatten)]

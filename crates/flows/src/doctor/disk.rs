@@ -31,6 +31,7 @@ pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
         free: volume::free_space(root),
         repository: store::layout::git_folder_of(root).is_some(),
         not_excluded: not_excluded(project, found),
+        tracked: tracked(project),
     }
 }
 
@@ -54,6 +55,15 @@ fn file_system(path: &Path) -> FileSystem {
         Some(0x6573_5546) => FileSystem::Fuse,
         _ => FileSystem::Local,
     }
+}
+
+/// What git tracks of what we recorded. (Names with a `*` are of backups and drafts.)
+fn tracked(project: &Project) -> Vec<String> {
+    if store::layout::git_folder_of(project.root()).is_none() {
+        return Vec::new();
+    }
+    let recorded: Vec<&str> = exclude::RUN_FILES.iter().filter(|name| !name.contains('*')).copied().collect();
+    launcher::git::tracked(project.root(), &recorded)
 }
 
 /// The exclude file, where our entries are the project's and it does not list our run files.

@@ -6,10 +6,12 @@ use crate::iteration::Ended;
 use crate::{keep, start};
 use launcher::client::Client;
 use launcher::process;
+use policy::silence::{Silence, Timeouts};
 use session::journal::Entry;
+use session::state::ApiTrouble;
 use session::{Ending, Exit, RunState, SessionRecord, Status, Verdict};
 use std::time::Duration;
-use store::{clock, disk, sessions, state_file};
+use store::{Durability, clock, disk, sessions, state_file};
 
 /// How long a client that is asked to end may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,7 +34,7 @@ impl Runner<'_> {
                 self.watcher.tell(&progress);
             }
             if let Some(exit) = exit {
-                break self.checked_end(state, &follower, exit)?;
+                break self.checked_end(state, &mut follower, exit)?;
             }
             if let Some(reason) = self.reason_to_end(state, &mut follower)? {
                 break self.end(state, &mut follower, &mut client, reason)?;
@@ -42,8 +44,8 @@ impl Runner<'_> {
         for (model, tokens) in follower.windows() {
             let _ = store::windows::learn(self.project, model, tokens);
         }
-        if let Some(words) = follower.denial() {
-            self.watcher.tell(&Progress::Note(words));
+        if !ended.denied_tools.is_empty() {
+            self.watcher.tell(&Progress::Denied { state, tools: &ended.denied_tools });
         }
         // It ended just now, however long it had been silent.
         self.finish(state, &Ended { at: None, ..ended })
@@ -63,24 +65,51 @@ impl Runner<'_> {
         }
         let now = state_file::load(self.project, Some(&self.run_id))?;
         let now = now.as_ref().unwrap_or(state);
+        follower.sees_hooks(now.iteration_record.hooks_seen);
         // What keeps copies must not end the night.
         let _ = keep::todo(self.project, now);
+        self.note_for_others(now, follower)?;
         let record = state.session_id.as_ref().map(|id| sessions::load(self.project, id)).unwrap_or_default();
-        if now.status != Status::Cancelled && !follower.is_unguarded(now.iteration_record.hooks_seen) {
+        if now.status != Status::Cancelled && !follower.is_unguarded() {
             self.watcher.tell(&Progress::Load { state: now, record: &record });
         }
-        let idle = now.idle_timeout_seconds.unwrap_or(self.settings.idle_timeout_seconds);
+        let timeouts = Timeouts {
+            idle: now.idle_timeout_seconds.unwrap_or(self.settings.idle_timeout_seconds),
+            tool: now.tool_timeout_seconds.unwrap_or(self.settings.tool_timeout_seconds),
+        };
         let lingers = self.may_linger(&record, follower);
         Ok(match () {
             () if now.status == Status::Cancelled => Some(Reason::Cancelled),
-            () if follower.is_unguarded(now.iteration_record.hooks_seen) => Some(Reason::Unguarded),
+            () if follower.is_unguarded() => Some(Reason::Unguarded),
             () if policy::bounds::passed(now, &clock::stamp(clock::now())).is_some() => {
                 Some(Reason::OutOfTime)
             }
             () if follower.lingers(lingers) => Some(Reason::Lingers(lingers)),
-            () if idle > 0 && follower.is_silent(Duration::from_secs(idle)) => Some(Reason::Silent(idle)),
-            () => None,
+            () => follower.too_silent(timeouts).map(Reason::Silent),
         })
+    }
+
+    /// What `plimsoll status` cannot see by itself: that the client retries, and that Ctrl-C was pressed once. Written
+    /// only when it changes.
+    fn note_for_others(&mut self, now: &RunState, follower: &Follower) -> Result<(), RunError> {
+        let known = &now.iteration_record;
+        let stops_after = self.watcher.interrupts() > 0;
+        let trouble = follower.api_trouble().map(|trouble| ApiTrouble {
+            // A `plimsoll run` before this one has seen it begin.
+            since: known.api_trouble.as_ref().map_or(&trouble.since, |known| &known.since).clone(),
+            ..trouble.clone()
+        });
+        if known.api_trouble == trouble && known.stops_after == stops_after {
+            return Ok(());
+        }
+        if stops_after && !known.stops_after {
+            self.watcher.tell(&Progress::StopRequested);
+        }
+        state_file::update(self.project, Some(&self.run_id), Durability::Lazy, |state| {
+            state.iteration_record.api_trouble = trouble;
+            state.iteration_record.stops_after = stops_after;
+        })?;
+        Ok(())
     }
 
     /// After its result a client waits only for what it has running in the background.
@@ -111,20 +140,19 @@ impl Runner<'_> {
         follower.read_on();
         let ended = follower.ended(Exit::default());
         Ok(match reason {
-            Reason::Cancelled | Reason::Lingers(_) => ended,
+            Reason::Lingers(_) => ended,
+            Reason::Cancelled => Ended { ending: Ending::Cancelled, ..ended },
             Reason::Interrupted => Ended { ending: Ending::Interrupted, ..ended },
             Reason::OutOfTime => Ended { ending: Ending::OutOfTime, ..ended },
-            Reason::Silent(seconds) => {
-                Ended { ending: Ending::Silent(format!("no output for {}", minutes(seconds))), ..ended }
-            }
+            Reason::Silent(silence) => Ended { ending: Ending::Silent(silence.words()), ..ended },
             Reason::Unguarded => self.unguarded(state, follower, ended)?,
         })
     }
 
     /// A client that came and went before we looked was guarded, or the night ends here.
-    fn checked_end(&self, state: &RunState, follower: &Follower, exit: Exit) -> Result<Ended, RunError> {
+    fn checked_end(&self, state: &RunState, follower: &mut Follower, exit: Exit) -> Result<Ended, RunError> {
         let now = state_file::load(self.project, Some(&self.run_id))?;
-        let hooks_seen = now.as_ref().unwrap_or(state).iteration_record.hooks_seen;
+        let hooks_seen = follower.sees_hooks(now.as_ref().unwrap_or(state).iteration_record.hooks_seen);
         let ended = follower.ended(exit);
         if follower.has_begun() && !hooks_seen {
             return self.unguarded(state, follower, ended);
@@ -161,7 +189,7 @@ impl Runner<'_> {
 }
 
 /// Why a client is ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Reason {
     /// The person pressed Ctrl-C twice.
     Interrupted,
@@ -173,12 +201,12 @@ enum Reason {
     OutOfTime,
     /// It lives on so long after its result.
     Lingers(Duration),
-    /// It has said nothing for so many seconds.
-    Silent(u64),
+    /// It has said nothing for too long.
+    Silent(Silence),
 }
 
 impl Reason {
-    fn patience(self) -> Duration {
+    fn patience(&self) -> Duration {
         match self {
             Reason::Interrupted | Reason::Unguarded | Reason::Lingers(_) => LITTLE_PATIENCE,
             Reason::Cancelled | Reason::OutOfTime | Reason::Silent(_) => PATIENCE,
@@ -186,17 +214,13 @@ impl Reason {
     }
 
     /// For the journal; none where another line tells it.
-    fn words(self) -> Option<String> {
+    fn words(&self) -> Option<String> {
         match self {
             Reason::Interrupted | Reason::Unguarded => None,
             Reason::Cancelled => Some("the run was cancelled".to_owned()),
             Reason::OutOfTime => Some("the deadline has come".to_owned()),
             Reason::Lingers(limit) => Some(format!("alive {} s after its result", limit.as_secs())),
-            Reason::Silent(seconds) => Some(format!("no output for {}", minutes(seconds))),
+            Reason::Silent(silence) => Some(silence.words()),
         }
     }
-}
-
-fn minutes(seconds: u64) -> String {
-    if seconds.is_multiple_of(60) { format!("{} min", seconds / 60) } else { format!("{seconds} s") }
 }

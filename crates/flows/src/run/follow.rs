@@ -2,12 +2,14 @@
 
 use super::watch::Progress;
 use crate::iteration::Ended;
+use policy::silence::{Silence, Timeouts, too_long};
 use protocol::rate_limit::RateLimit;
 use protocol::result::RunResult;
 use protocol::stream::StreamLine;
 use protocol::transcript::{Block, Message};
 use session::Exit;
 use session::limits::{Quota, QuotaWindow};
+use session::state::ApiTrouble;
 use session::text::{clip, one_line};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,6 +42,12 @@ pub(super) struct Follower {
     rejected_until: Option<u64>,
     /// Tokens of each message, for a session that ends without a result.
     spent: BTreeMap<String, u64>,
+    /// Calls without a result yet, those of subagents too: the id, and the tool with what it was asked.
+    running: Vec<(String, String)>,
+    /// Why the client retries, until the API answers.
+    api_trouble: Option<ApiTrouble>,
+    /// True once our SessionStart hook has spoken: what an agent writes into the state later does not unsay it.
+    hooks_seen: bool,
 }
 
 impl Follower {
@@ -58,6 +66,9 @@ impl Follower {
             quota: None,
             rejected_until: None,
             spent: BTreeMap::new(),
+            running: Vec::new(),
+            api_trouble: None,
+            hooks_seen: false,
         }
     }
 
@@ -98,25 +109,45 @@ impl Follower {
                 vec![Progress::Client { model: model.unwrap_or_default(), version: self.version.clone() }]
             }
             StreamLine::Assistant { message, in_subagent } => {
+                self.api_trouble = None;
                 self.note_spent(&message);
+                self.running.extend(calls(&message));
                 if in_subagent { Vec::new() } else { tools(&message) }
+            }
+            StreamLine::User { message, .. } => {
+                let blocks = message.blocks();
+                let is_answered =
+                    |id: &str| blocks.iter().any(|block| block.tool_use_id.as_deref() == Some(id));
+                self.running.retain(|(id, _)| !is_answered(id));
+                Vec::new()
             }
             StreamLine::RateLimit(limit) => {
                 self.rejected_until = limit.resets_at.filter(|_| limit.is_rejected());
                 self.quota.get_or_insert_default().merge(&quota(&limit));
                 Vec::new()
             }
-            StreamLine::ApiRetry { error_status, .. } => {
-                vec![Progress::Retry { status: error_status.unwrap_or(0) }]
-            }
+            StreamLine::ApiRetry { error_status, .. } => vec![self.retry(error_status.unwrap_or(0))],
             StreamLine::CompactBoundary => vec![Progress::Compacted],
             StreamLine::Result(result) => {
+                self.api_trouble = None;
                 self.quiet_since = Some(Instant::now());
                 self.result = Some(*result);
                 Vec::new()
             }
             _ => Vec::new(),
         }
+    }
+
+    fn retry(&mut self, status: u64) -> Progress<'static> {
+        let new = || ApiTrouble { since: clock::stamp(clock::now()), status };
+        let trouble = self.api_trouble.get_or_insert_with(new);
+        trouble.status = status;
+        Progress::Retry { status, since: trouble.since.clone() }
+    }
+
+    /// Why the client retries at present, if it does.
+    pub(super) fn api_trouble(&self) -> Option<&ApiTrouble> {
+        self.api_trouble.as_ref()
     }
 
     fn note_spent(&mut self, message: &Message) {
@@ -144,9 +175,15 @@ impl Follower {
         due
     }
 
+    /// Takes what the state says of our hooks; answers whether they have spoken.
+    pub(super) fn sees_hooks(&mut self, hooks_seen: bool) -> bool {
+        self.hooks_seen |= hooks_seen;
+        self.hooks_seen
+    }
+
     /// True when the client works and our SessionStart hook has not spoken.
-    pub(super) fn is_unguarded(&self, hooks_seen: bool) -> bool {
-        !hooks_seen && self.begun.is_some_and(|begun| begun.elapsed() > HOOKS_PATIENCE)
+    pub(super) fn is_unguarded(&self) -> bool {
+        !self.hooks_seen && self.begun.is_some_and(|begun| begun.elapsed() > HOOKS_PATIENCE)
     }
 
     /// True when the result is long there, nothing has come after it, and the client lives on.
@@ -154,9 +191,14 @@ impl Follower {
         self.quiet_since.is_some_and(|since| since.elapsed() > limit)
     }
 
-    /// True when nothing has come for so long, and no result is there either.
-    pub(super) fn is_silent(&self, limit: Duration) -> bool {
-        self.quiet_since.is_none() && self.heard.elapsed() > limit
+    /// The silence, if nothing has come for too long and no result is there either. Of several tools the one that was
+    /// called last is named: the others may be waiting for it.
+    pub(super) fn too_silent(&self, timeouts: Timeouts) -> Option<Silence> {
+        if self.quiet_since.is_some() {
+            return None;
+        }
+        let tool = self.running.last().map(|(_, tool)| tool.as_str());
+        too_long(self.heard.elapsed(), tool, timeouts)
     }
 
     pub(super) fn was_stopped_by_hook(&self) -> bool {
@@ -182,14 +224,6 @@ impl Follower {
         let usage = self.result.iter().flat_map(|result| &result.model_usage);
         usage.filter_map(|(model, usage)| Some((model.as_str(), usage.context_window?))).collect()
     }
-
-    /// What to say when the client refused a tool.
-    pub(super) fn denial(&self) -> Option<String> {
-        let tool = self.result.as_ref()?.permission_denials.first()?.tool_name.clone()?;
-        Some(format!(
-            "the client refused the tool {tool}: allow it, for example with `-- --allowedTools {tool}` or a permission mode of your choice"
-        ))
-    }
 }
 
 fn quota(limit: &RateLimit) -> Quota {
@@ -205,6 +239,17 @@ fn tools(message: &Message) -> Vec<Progress<'static>> {
     let called = message.blocks().into_iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
     called
         .map(|block| Progress::Tool { detail: detail(&block), name: block.name.unwrap_or_default() })
+        .collect()
+}
+
+fn calls(message: &Message) -> Vec<(String, String)> {
+    let called = message.blocks().into_iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
+    called
+        .filter_map(|block| {
+            let (name, detail) = (block.name.clone().unwrap_or_default(), detail(&block));
+            let tool = if detail.is_empty() { name } else { format!("{name}: {detail}") };
+            Some((block.id?, tool))
+        })
         .collect()
 }
 

@@ -35,7 +35,7 @@ impl Runner<'_> {
     }
 
     /// Ctrl-C once: the session has ended, and no other begins.
-    fn pause_for_person(&self) -> Result<u8, RunError> {
+    fn pause_for_person(&mut self) -> Result<u8, RunError> {
         let status = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
             // It may have been cancelled since: then it stays so.
             if !state.status.is_over() {
@@ -44,6 +44,10 @@ impl Runner<'_> {
             state.status
         })?;
         let over = status.filter(|status| status.is_over());
+        if over.is_none() {
+            self.watcher
+                .tell(&Progress::Note("stopped after this session, as you asked with Ctrl-C".to_owned()));
+        }
         Ok(over.map_or(INTERRUPTED, Status::exit_code))
     }
 
@@ -136,7 +140,8 @@ mod tests {
         let deadline = Verdict::Stop { status: Status::Deadline, reason: "the deadline was noon".into() };
         for (before, after) in [(Status::Paused, Status::Deadline), (Status::Cancelled, Status::Cancelled)] {
             let folder = tempfile::tempdir().unwrap();
-            let project = Project::at(folder.path());
+            let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
+            store::ledger::keep();
             let state = RunState { run_id: "r1".into(), status: before, ..RunState::default() };
             state_file::create(&project, &state).unwrap();
             let state = take_deadline(&project, "r1", &deadline).unwrap().unwrap();

@@ -32,8 +32,19 @@ pub enum Progress<'a> {
     },
     /// The client tries again after an error of the API.
     Retry {
-        /// The HTTP status.
+        /// The HTTP status; 0 where the API could not be reached.
         status: u64,
+        /// When the first of these requests failed, RFC 3339 UTC.
+        since: String,
+    },
+    /// Ctrl-C was pressed once: the run stops after this session.
+    StopRequested,
+    /// The client refused to run tools.
+    Denied {
+        /// The state.
+        state: &'a RunState,
+        /// The tools, each once.
+        tools: &'a [String],
     },
     /// The client has compacted.
     Compacted,
@@ -50,6 +61,8 @@ pub enum Progress<'a> {
         iteration: u32,
         /// How.
         ended: &'a Ended,
+        /// The item of its prompt, and whether it is still open.
+        item: Option<(&'a str, bool)>,
     },
     /// The gate has judged.
     Judged {

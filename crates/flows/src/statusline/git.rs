@@ -100,12 +100,8 @@ fn other_action(git: &Path) -> Option<String> {
     marks.into_iter().find(|(file, _)| disk::exists(&git.join(file))).map(|(_, action)| action.to_owned())
 }
 
-/// A pipe of that name would keep us waiting for ever.
 fn read(path: &Path) -> Option<String> {
-    disk::read_text(Some(path).filter(|path| disk::is_file(path))?)
-        .ok()
-        .flatten()
-        .map(|text| text.trim().to_owned())
+    disk::read_text(path).ok().flatten().map(|text| text.trim().to_owned())
 }
 
 fn index_time(git: &Path) -> u128 {

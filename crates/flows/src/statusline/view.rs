@@ -152,7 +152,8 @@ impl Call<'_> {
     }
 
     fn pointed_at(&self, pointer: Option<&str>) -> Result<String, String> {
-        let pointer = pointer.ok_or("it has no pointer and no command")?;
+        let pointer = pointer
+            .ok_or("it has no pointer, and no command that holds: one in a project's file is ignored")?;
         let document = session::text::json_value(&String::from_utf8_lossy(self.input));
         match document.pointer(pointer) {
             None | Some(serde_json::Value::Null) => Err(format!("the client tells nothing at {pointer}")),

@@ -4,30 +4,26 @@ use super::{Recorded, TurnsError};
 use session::log_line::{Kind, MAIN};
 use store::{Project, TurnLog};
 
-/// `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`, or the number of a record of the newest (or the named) session.
+/// `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`, or only the number, of the newest (or the named) session: always the number of
+/// a turn, as `plimsoll turns list` shows it. `record:NUMBER` is a record that need not be a turn.
 pub fn find(project: &Project, name: &str, session: Option<&str>) -> Result<(TurnLog, Recorded), TurnsError> {
     let missing = || TurnsError::NoTurn(name.to_owned());
-    let (log, asked) = match name.rsplit_once(':') {
-        Some((place, number)) => {
-            let (session, stream) = place.split_once('/').unwrap_or((place, MAIN));
-            let number = number.parse().map_err(|_| missing())?;
-            (log_of(project, session)?, Asked::Number(stream.to_owned(), number))
-        }
-        None => {
-            let seq = name.parse().map_err(|_| missing())?;
-            (log_of(project, session.unwrap_or_default())?, Asked::Seq(seq))
-        }
-    };
+    let newest = session.unwrap_or_default();
+    let (place, number) = name.rsplit_once(':').unwrap_or((newest, name));
+    let by_record = place == "record";
+    let place = if by_record { newest } else { place };
+    let (session, stream) = place.split_once('/').unwrap_or((place, MAIN));
+    let number: u64 = number.parse().map_err(|_| missing())?;
+    let log = log_of(project, session)?;
     for line in log.backwards()? {
         let line = line?;
-        let is_it = super::header(&line).is_some_and(|header| match &asked {
-            Asked::Seq(seq) => header.seq == *seq,
-            Asked::Number(stream, number) => {
-                header.kind == Kind::Turn
-                    && header.number == Some(*number)
-                    && (header.stream == *stream
-                        || *stream != MAIN && header.stream.starts_with(stream.as_str()))
+        let is_it = super::header(&line).is_some_and(|header| {
+            if by_record {
+                return header.seq == number;
             }
+            header.kind == Kind::Turn
+                && header.number == Some(number)
+                && (header.stream == stream || stream != MAIN && header.stream.starts_with(stream))
         });
         if is_it {
             let found = super::recorded(&log, &line).ok_or_else(missing)?;
@@ -35,11 +31,6 @@ pub fn find(project: &Project, name: &str, session: Option<&str>) -> Result<(Tur
         }
     }
     Err(missing())
-}
-
-enum Asked {
-    Seq(u64),
-    Number(String, u64),
 }
 
 fn log_of(project: &Project, beginning: &str) -> Result<TurnLog, TurnsError> {

@@ -19,7 +19,7 @@ pub(super) fn tree(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Option<Stri
     let mut content = Content { is_ours, until, most: MOST_FILES, reads: false, files: BTreeMap::new() };
     match Place::of(folder, until).ok()? {
         Some(place) if !content.is_ignored(folder, &place) => content.add_status(folder, &place)?,
-        _ => content.add_folder(folder)?,
+        _ => content.add_folder(folder, b"")?,
     }
     Some(format!("{MARK}{}", content.digest()))
 }
@@ -28,14 +28,28 @@ impl Content<'_> {
     /// Each entry is two letters, a space and the path from the root. The letters say what is staged, which is no
     /// work.
     fn add_status(&mut self, folder: &Path, place: &Place) -> Option<()> {
-        let question = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", "."];
+        let how = ["--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"];
+        let question = [&["status"], &how[..], &["--", "."]].concat();
         for entry in names(&changes::answer(folder, &question, None, self.until).ok()?) {
             let path = entry.get(3..)?.strip_prefix(place.prefix.as_slice())?;
             let on_disk = folder.join(OsStr::from_bytes(path));
             match on_disk.symlink_metadata() {
-                Ok(found) if found.is_dir() => self.add_inner(&on_disk, path)?,
+                Ok(found) if found.is_dir() => self.add_inner(&on_disk, path, b"")?,
                 Ok(found) => self.note(path.to_owned(), by_time(mode_on_disk(&found), &found))?,
                 Err(_) => self.note(path.to_owned(), b"gone".to_vec())?,
+            }
+        }
+        self.add_submodules(folder)
+    }
+
+    /// Git is not asked whether something has changed in them.
+    fn add_submodules(&mut self, folder: &Path) -> Option<()> {
+        let question = ["ls-files", "--stage", "-z", "--", "."];
+        for entry in names(&changes::answer(folder, &question, None, self.until).ok()?) {
+            if let Some(rest) = entry.strip_prefix(b"160000 ") {
+                let tabulator = rest.iter().position(|byte| *byte == b'\t')?;
+                let path = &rest[tabulator + 1..];
+                self.add_inner(&folder.join(OsStr::from_bytes(path)), path, b"")?;
             }
         }
         Some(())

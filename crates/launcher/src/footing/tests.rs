@@ -305,3 +305,57 @@ fn of_a_large_project_below_the_root_only_what_lies_there_counts() {
     sh(folder.path(), "echo t >> sub/s");
     assert_ne!(coarse(), first);
 }
+
+#[test]
+fn a_file_under_a_filter_counts_as_it_lies_there_and_the_filter_is_not_run() {
+    let folder = repository();
+    let at = folder.path();
+    sh(
+        at,
+        "git config filter.up.clean \"touch '$PWD/a.log'; tr a-z A-Z\"; echo '*.up filter=up' > .gitattributes",
+    );
+    sh(at, "echo one > a.up; git add -A; git commit -qm up");
+    assert_eq!(crate::shell("git show HEAD:a.up", at, Duration::from_secs(20)).stdout, b"ONE\n");
+    let ran = at.join("a.log");
+    std::fs::remove_file(&ran).unwrap();
+    stays(at, "touch -d 2020-01-01 a.up");
+    changes(at, "echo two > a.up");
+    assert!(!ran.exists(), "nobody has run it");
+    stays(at, "git add -A; git commit -qm two");
+}
+
+#[test]
+fn no_git_is_started_in_a_repository_inside() {
+    let folder = repository();
+    let at = folder.path();
+    sh(
+        at,
+        "git init -q module; cd module; git config user.email a@b; git config user.name n; echo x > x; git add x; git commit -qm x",
+    );
+    sh(
+        at,
+        "git -c advice.addEmbeddedRepo=false add module; git commit -qm module; git init -q nested; echo x > nested/x; cd nested; git add x",
+    );
+    let ran = at.join("a.log");
+    for inner in ["module", "nested"] {
+        sh(at, &format!("git -C {inner} config core.fsmonitor \"touch '{}';\"", ran.display()));
+        sh(
+            at,
+            &format!(
+                "git -C {inner} config filter.f.clean \"touch '{}'; cat\"; echo '* filter=f' > {inner}/.git/info/attributes",
+                ran.display()
+            ),
+        );
+        sh(at, &format!("touch -d 2020-01-01 {inner}/x"));
+    }
+    sh(at, "git -C module status; test -e a.log; rm a.log");
+    changes(at, "echo y > module/x");
+    changes(
+        at,
+        "echo y > nested/y; git -C nested -c filter.f.clean= -c core.fsmonitor=false -c user.name=n -c user.email=e commit -qm x; rm -f a.log",
+    );
+    let first = coarse::tree(at, &|_| false).unwrap();
+    sh(at, "echo longer > module/x");
+    assert_ne!(coarse::tree(at, &|_| false).unwrap(), first);
+    assert!(!ran.exists());
+}

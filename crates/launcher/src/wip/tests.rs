@@ -372,3 +372,75 @@ fn a_submodule_is_committed_by_its_commit_only() {
     assert_eq!(committed(at), (1, vec![]));
     assert_eq!(last_commit(at), "M\tsub\n");
 }
+
+/// Says that it was run, and writes in capitals.
+const UPPER: &str = "git config filter.up.clean 'echo >> ran.log; tr a-z A-Z'; ";
+
+#[test]
+fn a_file_is_committed_through_its_filter() {
+    let folder = repository();
+    let at = folder.path();
+    run(at, &format!("{UPPER} echo '*.up filter=up' > .gitattributes; echo one > new.up; echo two > a.txt"));
+    assert_eq!(committed(at), (3, vec![]));
+    assert_eq!(run(at, "git show HEAD:new.up; git show HEAD:a.txt"), "ONE\ntwo\n");
+    run(at, "sleep 0.01; touch new.up");
+    assert_eq!(wip(at), Wip::Nothing, "its filter says that nothing has changed");
+}
+
+#[test]
+fn a_file_whose_filter_fails_or_is_missing_or_was_taken_away_is_left_out() {
+    for (line, left_out) in [
+        ("git config filter.f.clean false", &["b.f", "c.f"][..]),
+        ("git config filter.f.clean 'grep -v b'", &["b.f", "c.f"]),
+        ("git config filter.f.process false; git config filter.f.required true", &["b.f", "c.f"]),
+        ("true", &["b.f", "c.f"]),
+        ("git config filter.f.smudge cat", &["b.f", "c.f"]),
+        ("git config filter.f.clean ''", &["b.f", "c.f"]),
+        ("git config filter.f.clean cat", &[]),
+    ] {
+        let folder = repository();
+        let at = folder.path();
+        run(at, "echo '*.f filter=f' > .gitattributes; echo b > b.f; git add -A; git commit -qm b");
+        run(at, line);
+        // Of the same length: git has to look into it.
+        run(
+            at,
+            "echo x > a.txt; echo b > new; echo c > c.f; printf 'b' > b.f; echo >> b.f; touch -d 2020-01-01 b.f; echo bb > b.f",
+        );
+        let (files, mut found) = committed(at);
+        found.sort();
+        assert_eq!(
+            (files, found.iter().map(String::as_str).collect::<Vec<_>>()),
+            (4 - left_out.len(), left_out.to_vec()),
+            "{line}"
+        );
+        let tree = run(at, "git ls-tree -r --name-only HEAD");
+        assert_eq!(tree.contains("c.f"), left_out.is_empty(), "{line}: {tree}");
+    }
+    let folder = repository();
+    let at = folder.path();
+    run(
+        at,
+        &format!(
+            "{UPPER} echo '*.up filter=up' > .gitattributes; echo a > a.up; git add -A; git commit -qm up"
+        ),
+    );
+    run(at, "echo > .gitattributes; echo in the clear > a.up; echo new > new.up");
+    let (files, mut left_out) = committed(at);
+    left_out.sort();
+    assert_eq!((files, left_out), (1, vec!["a.up".to_owned(), "new.up".to_owned()]));
+}
+
+#[test]
+fn a_filter_that_fails_does_not_keep_the_rest_from_being_committed() {
+    let folder = repository();
+    let at = folder.path();
+    run(
+        at,
+        "git config filter.f.clean cat; echo '*.f filter=f' > .gitattributes; echo b > b.f; git add -A; git commit -qm b",
+    );
+    run(at, "git config filter.f.clean false; git config filter.f.required true");
+    run(at, "echo c > b.f; touch -d 2020-01-01 b.f; echo 10 >> a.txt");
+    assert_eq!(committed(at), (1, vec!["b.f".to_owned()]));
+    assert_eq!(run(at, "git show HEAD:b.f"), "b\n");
+}

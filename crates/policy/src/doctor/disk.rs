@@ -52,6 +52,8 @@ pub struct DiskFacts {
     pub repository: bool,
     /// The exclude file, where it should list our run files and does not.
     pub not_excluded: Option<String>,
+    /// What we have recorded and git tracks.
+    pub tracked: Vec<String>,
 }
 
 /// A night writes a few MB, a turn log of a long one some dozens.
@@ -85,6 +87,7 @@ pub(super) fn section(facts: &DiskFacts) -> Section {
         )),
     });
     findings.extend(git(facts));
+    findings.extend(tracked(facts));
     let free = facts.free.map_or("? free".to_owned(), |free| format!("{} free", bytes(free)));
     let repository = if facts.repository { "git repository" } else { "no git repository" };
     Section::new("Disk", format!("{free}, {repository}"), findings)
@@ -129,8 +132,30 @@ fn git(facts: &DiskFacts) -> Option<Finding> {
         return Some(Finding::note("disk.no_repository", what, "`git init`, if you want that"));
     }
     let file = facts.not_excluded.as_ref()?;
-    let what = "git's exclude file does not list our run files: an agent's `git add -A` would commit them";
+    let what = "git's exclude file, which a clone does not bring along, does not list our run files: an agent's `git add -A` \
+                would commit ralph-state.json (our folders hide themselves)";
     Some(Finding::warning("disk.not_excluded", what, "run `plimsoll init` again").at(file.clone()))
+}
+
+fn tracked(facts: &DiskFacts) -> Option<Finding> {
+    let first = facts.tracked.first()?;
+    let number = session::text::counted(facts.tracked.len(), "file");
+    let what = format!(
+        "{number} of what we recorded, such as this one, are tracked by git: transcripts and handoffs hold what the sessions saw"
+    );
+    let mut roots: Vec<&str> = facts.tracked.iter().map(|path| root_of(path)).collect();
+    roots.dedup();
+    let todo = format!(
+        "`git rm -r --cached {}`, then commit (the files stay); what was pushed stays in the history",
+        roots.join(" ")
+    );
+    Some(Finding::problem("disk.tracked", what, &todo).at(first.clone()))
+}
+
+/// The folder of ours that a file lies in, or the file.
+fn root_of(path: &str) -> &str {
+    let ours = [".claude/plimsoll", ".claude/handoffs"];
+    ours.into_iter().find(|ours| path.starts_with(ours)).unwrap_or(path)
 }
 
 fn bytes(number: u64) -> String {
@@ -166,12 +191,14 @@ mod tests {
                 free: Some(5_000_000_000),
                 repository: true,
                 not_excluded: None,
+                tracked: Vec::new(),
             };
             change(&mut facts);
             section(&facts)
         };
-        let cases: [Case; 14] = [
+        let cases: [Case; 15] = [
             (|_| (), &[]),
+            (|facts| facts.tracked = vec![".claude/plimsoll/journal.jsonl".to_owned()], &["disk.tracked"]),
             (|facts| facts.folders[0].writable = false, &["disk.not_writable"]),
             (|facts| facts.folders[0].own = false, &["disk.not_own"]),
             (|facts| facts.folders[0].mode = 0o777, &["disk.world_writable"]),

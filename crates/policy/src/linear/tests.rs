@@ -27,7 +27,8 @@ fn state() -> RunState {
             percent_at_checkpoint: Some(87),
             current_todo_item: "Item two".into(),
             progress_on_item: "70%".into(),
-            resume_summary: "lines 45-120 are converted. Next step: line 121".into(),
+            resume_summary: "lines 45-120 are converted.".into(),
+            next_step: "line 121".into(),
             handoff_file: ".claude/handoffs/2026-01-07-1145.md".into(),
             ..Checkpoint::default()
         },
@@ -41,12 +42,23 @@ fn state() -> RunState {
 fn a_checkpoint_is_told_with_its_item_and_what_the_session_said() {
     assert_eq!(
         checkpoint(&state(), &clean),
-        "checkpoint (level, L2 at 87 %). Item in hand: “Item two”. Progress: 70%. Summary: lines 45-120 are converted. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md"
+        "checkpoint (level, L2 at 87 %). Current item: “Item two”. Progress: 70%. Summary: lines 45-120 are converted. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md"
     );
     let mut silent = state();
     silent.context_checkpoint.progress_on_item = "unknown".into();
     silent.context_checkpoint.resume_summary = "unknown".into();
     assert!(!checkpoint(&silent, &clean).contains("unknown"));
+}
+
+#[test]
+fn a_finished_item_is_credited_and_the_next_one_is_not_begun() {
+    let mut finished = state();
+    finished.context_checkpoint.progress_on_item = "not begun".into();
+    finished.context_checkpoint.next_step = String::new();
+    finished.context_checkpoint.item_work.finished = vec!["Item one".into()];
+    finished.context_checkpoint.item_work.is_begun = false;
+    let told = checkpoint(&finished, &clean);
+    assert!(told.contains(". Finished: “Item one”. Next item: “Item two”. Progress: not begun."), "{told}");
 }
 
 #[test]

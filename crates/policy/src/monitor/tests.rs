@@ -159,13 +159,14 @@ fn commits(percents: &[u64], item_is_open: bool) -> Vec<Action> {
 
 #[test]
 fn a_session_is_told_once_to_stop_at_a_commit_after_which_the_next_step_does_not_fit() {
-    let why = |step: u64, left: u64| TooSmall { step: step * 10_000, left: left * 10_000 };
+    // To 84.5 %: from there on 85 is shown.
+    let why = |step: u64| TooSmall { step: step * 10_000, left: 125_000 };
     let warned = Action::Warn { level: Level::L1, percent: 72, handoff: false };
     let l2 = Action::Checkpoint { level: Level::L2, percent: 86, ends: false };
     let here = |percent, why| Action::StopHere { percent, why };
     for (percents, item_is_open, expected) in [
-        (&[30, 52, 72][..], true, vec![here(72, why(22, 13)), l2.clone()]),
-        (&[30, 52, 72, 80], true, vec![here(72, why(22, 13)), l2.clone()]),
+        (&[30, 52, 72][..], true, vec![here(72, why(22)), l2.clone()]),
+        (&[30, 52, 72, 80], true, vec![here(72, why(22)), l2.clone()]),
         // The item is done with it; or there is room; or it is too early for L1, or one commit seen twice.
         (&[30, 52, 72], false, vec![warned.clone(), l2.clone()]),
         (&[60, 66, 72], true, vec![warned.clone(), l2.clone()]),

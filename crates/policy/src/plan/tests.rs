@@ -244,3 +244,13 @@ fn what_fits_no_session_is_to_be_split_and_what_items_took_speaks_first() {
     assert_eq!(by_files.items[0].estimate.tokens, 200_000);
     assert_eq!(by_files.items[0].estimate.source.words(), "the files it names: 120 lines");
 }
+
+#[test]
+fn a_session_that_begins_at_its_checkpoint_has_room_for_nothing() {
+    for (base, is_full) in
+        [(25_000, false), (834_000, false), (836_000, true), (845_000, true), (910_000, true)]
+    {
+        let room = Room { window: 1_000_000, base, l2: 845_000 };
+        assert_eq!(room.is_full_at_start(), is_full, "{base}");
+    }
+}

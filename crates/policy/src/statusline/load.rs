@@ -10,9 +10,8 @@ pub fn bar(load: &LoadView, cells: u64) -> String {
     let filled = load.percent.map_or(0, |percent| (percent.min(100) * cells).div_ceil(100));
     let at = |cell: u64, tokens: fn(&Marks) -> u64| {
         load.marks.is_some_and(|marks| {
-            (u128::from(tokens(&marks)) * u128::from(cells) / u128::from(marks.window.max(1)))
-                .min(u128::from(cells.saturating_sub(1)))
-                == u128::from(cell)
+            // By the percent that is shown, as the fill is.
+            (marks.percent(tokens(&marks)).min(100) * cells / 100).min(cells.saturating_sub(1)) == cell
         })
     };
     let letter = |cell| match cell {

@@ -23,12 +23,16 @@ pub struct Checkpoint {
     pub handoff_file: String,
     /// What the session says it was doing: a claim, unverified.
     pub resume_summary: String,
-    /// Files with uncommitted changes.
+    /// Files changed for the current item, the one edited last first.
     pub files_in_progress: Vec<FileInProgress>,
-    /// The first open item.
+    /// The item that the next session works on: the session's own, or the next open one once that is ticked.
     pub current_todo_item: String,
     /// How far the session says it came: a claim, unverified.
     pub progress_on_item: String,
+    /// What the session says comes next: a claim, unverified; empty where it said nothing.
+    pub next_step: String,
+    /// What git and the list say about the work on the current item.
+    pub item_work: ItemWork,
     /// The iteration it belongs to.
     pub iteration: u32,
     /// HEAD at that moment, to tell whether the handoff is stale.
@@ -73,7 +77,114 @@ impl Cause {
     }
 }
 
-/// A file with uncommitted changes.
+/// What was done for an item up to a checkpoint, as git, the files and the list show it. Nothing here is a claim of the
+/// session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ItemWork {
+    /// The item that the session was about: what its checkpoint is credited to.
+    pub own_item: String,
+    /// Items that the session ticked, in the list's order.
+    pub finished: Vec<String>,
+    /// False where nothing was changed for the current item: the next session begins it.
+    pub is_begun: bool,
+    /// The commit on which the work on the item began; none outside git and in a repository that had no commit then.
+    pub base: Option<String>,
+    /// When that was, RFC 3339 UTC.
+    pub began_at: Option<String>,
+    /// Commits of that work.
+    pub commits: Vec<CommitRef>,
+    /// Commits of that work in all: `commits` names the newest.
+    pub commit_count: usize,
+    /// Commits by others among them, made between two of its sessions.
+    pub by_others: Vec<String>,
+    /// Files of that work that were not committed.
+    pub uncommitted: Vec<String>,
+    /// Where the last edit ended; none where nobody knows.
+    pub place: Option<Place>,
+    /// The checks that the session ran last, with what failed.
+    pub checks: Vec<Check>,
+}
+
+impl Checkpoint {
+    /// True where it is of this item, and some of that was done.
+    pub fn is_half_done(&self, item: &str) -> bool {
+        self.current_todo_item == item && self.item_work.is_begun
+    }
+}
+
+impl Default for ItemWork {
+    /// A checkpoint of an earlier version knows nothing of this: its item counts as begun.
+    fn default() -> ItemWork {
+        ItemWork {
+            own_item: String::new(),
+            finished: Vec::new(),
+            is_begun: true,
+            base: None,
+            began_at: None,
+            commits: Vec::new(),
+            commit_count: 0,
+            by_others: Vec::new(),
+            uncommitted: Vec::new(),
+            place: None,
+            checks: Vec::new(),
+        }
+    }
+}
+
+/// A commit, as a text names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CommitRef {
+    /// Its full id.
+    pub id: String,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+impl CommitRef {
+    /// The id as people write it: 7 characters.
+    pub fn short(&self) -> String {
+        short_id(&self.id)
+    }
+
+    /// True for a commit of unfinished work, by us or by the session: `wip: …`, `ralph: checkpoint …`.
+    pub fn is_work_in_progress(&self) -> bool {
+        let subject = self.subject.to_lowercase();
+        let behind = subject.strip_prefix("wip").map(|rest| rest.chars().next());
+        behind.is_some_and(|next| next.is_none_or(|letter| !letter.is_alphanumeric()))
+            || subject.starts_with("ralph: checkpoint")
+    }
+}
+
+/// A commit's id as people write it: 7 characters.
+pub fn short_id(id: &str) -> String {
+    id.chars().filter(char::is_ascii_alphanumeric).take(7).collect()
+}
+
+/// Where to go on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Place {
+    /// Relative to the project.
+    pub path: String,
+    /// The last line that was edited, from 1.
+    pub line: u64,
+}
+
+/// A command that checks the work, and what it said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Check {
+    /// The command line.
+    pub command: String,
+    /// True when it exited with 0.
+    pub passed: bool,
+    /// The lines of its output that name what failed.
+    pub failures: Vec<String>,
+}
+
+/// A file changed for an item.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileInProgress {
@@ -81,6 +192,37 @@ pub struct FileInProgress {
     pub path: String,
     /// Changed lines in the new file, such as `45-120`; several ranges are separated by `, `.
     pub lines: String,
-    /// What kind of change.
+    /// What kind of change, and in which function or section.
     pub description: String,
+    /// A digest of its content at the checkpoint, to tell whether it has changed since; none for a file that is gone, or too
+    /// large to read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_of_unfinished_work_is_known_by_its_subject() {
+        for (subject, expected) in [
+            ("wip: the parser", true),
+            ("WIP", true),
+            ("Wip the parser", true),
+            ("ralph: checkpoint iter 5 (L2 at 85%)", true),
+            ("Wipe the disk", false),
+            ("Finish the wip parser", false),
+        ] {
+            let commit = CommitRef { subject: subject.into(), ..CommitRef::default() };
+            assert_eq!(commit.is_work_in_progress(), expected, "{subject}");
+        }
+    }
+
+    #[test]
+    fn an_item_of_an_older_checkpoint_counts_as_begun() {
+        let old: Checkpoint =
+            serde_json::from_str(r#"{"active": true, "current_todo_item": "two"}"#).unwrap();
+        assert!(old.item_work.is_begun && old.item_work.finished.is_empty());
+    }
 }

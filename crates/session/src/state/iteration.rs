@@ -1,6 +1,7 @@
 //! One iteration: its life, and what it came to.
 
 use crate::delegated::Delegated;
+use crate::digest::sha256;
 use crate::verdict::Ending;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,15 @@ pub struct Footing {
 }
 
 impl Footing {
+    /// The files in a few letters, for `last_diff_hash`: equal where they are equal. Where that is not known it is
+    /// another one in each iteration, for scripts take two equal ones for "nothing has changed".
+    pub fn short_hash(&self, iteration: u32) -> String {
+        const LETTERS: usize = 12;
+        let unknown = format!("unknown in {iteration}");
+        let files = self.tree.as_deref().unwrap_or(&unknown);
+        sha256(&[files.as_bytes()])[..LETTERS].to_owned()
+    }
+
     /// Do the files differ from those of before? None where that cannot be seen: one of the two is not known, or one
     /// is known by sizes and times (`by-time:…`) and the other by content.
     pub fn files_changed(&self, before: &Footing) -> Option<bool> {
@@ -70,6 +80,9 @@ pub struct IterationRecord {
     pub item: Option<String>,
     /// Items that were ticked before it began.
     pub done_before: Vec<String>,
+    /// Items that were ticked when its session was planned: more than before it began, where a limit brought several
+    /// sessions under one number.
+    pub done_at_start: Vec<String>,
     /// Items ticked in it whose growth is known already.
     pub reckoned: Vec<String>,
     /// True when its prompt resumes a checkpoint.
@@ -84,10 +97,24 @@ pub struct IterationRecord {
     pub resets_at: Option<String>,
     /// A tool that the client refused to run.
     pub denied_tool: Option<String>,
+    /// Why the client retries a request at present; none once the API has answered. Only `plimsoll run` sees it.
+    pub api_trouble: Option<ApiTrouble>,
+    /// True from the first Ctrl-C on: the run stops after this session.
+    pub stops_after: bool,
     /// What the project stood on before it.
     pub footing: Option<Footing>,
     /// True once it is in the history, the progress file and the handoff.
     pub closed: bool,
+}
+
+/// The API does not answer, or answers with an error, and the client retries.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ApiTrouble {
+    /// When the first of these requests failed, RFC 3339 UTC.
+    pub since: String,
+    /// The HTTP status of the last answer; 0 where the API could not be reached.
+    pub status: u64,
 }
 
 /// How far an iteration has come.
@@ -108,6 +135,20 @@ pub enum Phase {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_hash_is_equal_exactly_for_equal_files() {
+        let footing = |tree: Option<&str>, head: &str| Footing {
+            tree: tree.map(str::to_owned),
+            head: Some(head.to_owned()),
+            ..Footing::default()
+        };
+        let hash = footing(Some("a"), "h1").short_hash(1);
+        assert!(hash.len() == 12 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hash}");
+        assert_eq!(footing(Some("a"), "h2").short_hash(2), hash, "a commit alone changes no file");
+        assert_ne!(footing(Some("b"), "h1").short_hash(1), hash);
+        assert_ne!(footing(None, "h1").short_hash(1), footing(None, "h1").short_hash(2), "nobody knows");
+    }
 
     #[test]
     fn only_digests_of_one_kind_are_compared() {

@@ -3,6 +3,7 @@
 use super::*;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::atomic::Ordering;
 
 /// A project beside a folder with a secret.
 fn world() -> (tempfile::TempDir, Confined) {

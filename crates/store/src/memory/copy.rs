@@ -42,8 +42,7 @@ pub(super) fn follow(project: &Project) -> Result<(), StoreError> {
 
 /// True where the log begins with all that its copy has.
 fn is_continued(project: &Project) -> Result<bool, StoreError> {
-    let kept = disk::read(&copied(project).path())?.unwrap_or_default();
-    Ok(disk::read(&log(project).path())?.unwrap_or_default().starts_with(&kept))
+    Ok(disk::goes_on_from(&log(project).path(), &copied(project).path())?.is_some())
 }
 
 fn copied(project: &Project) -> TurnLog {
@@ -78,14 +77,10 @@ fn mirror(from: &Path, to: &Path) -> Result<(), StoreError> {
             mirror(&from, &to)?;
             continue;
         }
-        let bytes = disk::read(&from)?.unwrap_or_default();
-        match disk::read(&to)? {
-            Some(known) if known == bytes => {}
+        match disk::goes_on_from(&from, &to)? {
             // The log only grows.
-            Some(known) if !known.is_empty() && bytes.starts_with(&known) => {
-                disk::append(&to, &bytes[known.len()..])?;
-            }
-            _ => disk::replace(&to, &bytes, Durability::Lazy)?,
+            Some(known) if known > 0 => disk::append_rest(&from, known, &to)?,
+            _ => disk::replace(&to, &disk::read(&from)?.unwrap_or_default(), Durability::Lazy)?,
         }
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! Taking contents away for good. The log says first that it will; then the lines are written again without them,
 //! each as long as before, so that neither the chain nor the head changes.
-#![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use super::{Entry, TurnLog};
 use crate::{StoreError, disk, io};
@@ -8,7 +7,7 @@ use serde_json::json;
 use session::log_line::{Kind, LogLine, erased};
 use session::turn::record::blobs_of;
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{BufWriter, Write};
 use std::time::Duration;
 
@@ -52,7 +51,8 @@ impl TurnLog {
 
     fn rewrite(&self, seqs: &BTreeSet<u64>) -> Result<(usize, BTreeSet<String>), StoreError> {
         let path = self.path();
-        let draft = path.with_extension(format!("jsonl.{}.0{}", std::process::id(), disk::DRAFT));
+        let number = RandomState::new().hash_one(0);
+        let draft = path.with_extension(format!("jsonl.{}.{number:016x}{}", std::process::id(), disk::DRAFT));
         let mut count = 0;
         let mut gone = BTreeSet::new();
         let mut out = BufWriter::new(disk::open_to_append(&draft)?);
@@ -74,9 +74,7 @@ impl TurnLog {
         let file = out.into_inner().map_err(|error| io("write", &draft)(error.into_error()))?;
         file.sync_all().map_err(io("sync", &draft))?;
         disk::rename(&draft, &path)?;
-        if let Ok(folder) = File::open(&self.folder) {
-            let _ = folder.sync_all();
-        }
+        disk::sync_folder(&self.folder);
         Ok((count, gone))
     }
 

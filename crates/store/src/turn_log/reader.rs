@@ -1,7 +1,7 @@
 //! Reading a log, from its beginning or from its end; memory stays at a line, whatever the log's size.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use crate::{StoreError, disk, io};
+use crate::{StoreError, disk, door, io};
 use memchr::memrchr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -33,38 +33,64 @@ pub struct Forwards {
     path: PathBuf,
     file: Option<BufReader<File>>,
     next: Place,
+    /// No line that we or the client have written is so long.
+    longest: u64,
 }
 
 impl Forwards {
     /// Opens a file at a place; one that is not there has no lines.
     pub fn open(path: &Path, from: Place) -> Result<Forwards, StoreError> {
-        let file = if disk::exists(path) {
-            let mut file = File::open(path).map_err(io("read", path))?;
-            file.seek(SeekFrom::Start(from.offset)).map_err(io("read", path))?;
-            Some(BufReader::with_capacity(256 * 1024, file))
-        } else {
-            None
+        let file = match disk::open_sized(path)? {
+            Some((mut file, _)) => {
+                file.seek(SeekFrom::Start(from.offset)).map_err(io("read", path))?;
+                Some(BufReader::with_capacity(256 * 1024, file))
+            }
+            None => None,
         };
-        Ok(Forwards { path: path.to_owned(), file, next: Place { line: from.line + 1, offset: from.offset } })
+        let next = Place { line: from.line + 1, offset: from.offset };
+        Ok(Forwards { path: path.to_owned(), file, next, longest: door::longest_line(path) })
     }
 
     /// The next line into a buffer that is used again; false at the end.
     pub fn read_into(&mut self, line: &mut RawLine) -> Result<bool, StoreError> {
         line.bytes.clear();
         let Some(file) = &mut self.file else { return Ok(false) };
-        let read = file.read_until(b'\n', &mut line.bytes).map_err(io("read", &self.path))?;
+        let read = file.take(self.longest).read_until(b'\n', &mut line.bytes);
+        let mut read = read.map_err(io("read", &self.path))? as u64;
+        // Nobody's line: it is passed over, and stands there as an empty one.
+        if read == self.longest && line.bytes.last() != Some(&b'\n') {
+            line.bytes.clear();
+            read += pass_over(file).map_err(io("read", &self.path))?;
+            line.bytes.push(b'\n');
+        }
         line.place = self.next;
         line.is_ended = line.bytes.last() == Some(&b'\n');
         if line.is_ended {
             line.bytes.pop();
         }
-        self.next = Place { line: self.next.line + 1, offset: self.next.offset + read as u64 };
+        self.next = Place { line: self.next.line + 1, offset: self.next.offset + read };
         Ok(read > 0)
     }
 
     /// A line to read into.
     pub fn buffer() -> RawLine {
         RawLine { place: Place::default(), bytes: Vec::new(), is_ended: false }
+    }
+}
+
+/// Goes to the line after the present one, keeping nothing of it; answers with how many bytes that were.
+fn pass_over(file: &mut BufReader<File>) -> std::io::Result<u64> {
+    let mut passed = 0;
+    loop {
+        let bytes = file.fill_buf()?;
+        let end = memchr::memchr(b'\n', bytes).map(|place| place + 1);
+        let step = end.unwrap_or(bytes.len());
+        let is_last = end.is_some() || bytes.is_empty();
+        file.consume(step);
+        passed += step as u64;
+        if is_last {
+            return Ok(passed);
+        }
     }
 }
 
@@ -91,6 +117,7 @@ pub struct Backwards {
     /// Bytes that have been read and not given out.
     kept: Vec<u8>,
     at_end: bool,
+    longest: u64,
 }
 
 const CHUNK: u64 = 64 * 1024;
@@ -98,13 +125,16 @@ const CHUNK: u64 = 64 * 1024;
 impl Backwards {
     /// Opens a file; one that is not there has no lines.
     pub fn open(path: &Path) -> Result<Backwards, StoreError> {
-        let size = disk::size(path);
-        let file = size.map(|_| File::open(path).map_err(io("read", path))).transpose()?;
-        Ok(Backwards { path: path.to_owned(), file, from: size.unwrap_or(0), kept: Vec::new(), at_end: true })
+        let (file, size) = disk::open_sized(path)?.unzip();
+        let (from, longest) = (size.unwrap_or(0), door::longest_line(path));
+        Ok(Backwards { path: path.to_owned(), file, from, kept: Vec::new(), at_end: true, longest })
     }
 
     fn read_more(&mut self) -> Result<(), StoreError> {
         let Some(file) = &mut self.file else { return Ok(()) };
+        if self.kept.len() as u64 > self.longest {
+            return Err(StoreError::TooLarge { path: self.path.clone(), most: self.longest });
+        }
         // A long line costs no more than twice its length.
         let step = CHUNK.max(self.kept.len() as u64).min(self.from);
         let mut bytes = vec![0; usize::try_from(step).unwrap_or(0)];

@@ -135,17 +135,14 @@ fn a_folder_that_is_a_file_is_an_error() {
 }
 
 #[test]
-fn a_linked_folder_is_followed() {
+fn a_linked_folder_is_refused_by_name_and_nothing_is_put_where_it_leads() {
     let place = Place::new();
     let elsewhere = tempfile::tempdir().unwrap();
     fs::create_dir_all(place.turns().parent().unwrap()).unwrap();
     symlink(elsewhere.path(), place.turns()).unwrap();
-    place.append(&[prompt("one"), prompt(&large("two"))]);
-    place.append(&[prompt("three")]);
-    assert_eq!(place.texts().len(), 3);
-    place.log.erase(&[1].into(), PATIENCE).unwrap();
-    assert!(place.verify().is_whole(), "{}", said(&place.verify()));
-    assert!(fs::symlink_metadata(place.turns()).unwrap().is_symlink(), "the link stays");
+    let error = place.log.write(PATIENCE).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("turns"), "{error}");
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
 
 /// A repository may hold links: nothing of ours writes through one to a file that is not ours.

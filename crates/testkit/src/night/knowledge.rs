@@ -16,7 +16,7 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
         r"\| (?<row>part-\d+\.txt) \| (?<ranges>[\d, -]+) \|",
         r"finished (?<finished>part-\d+\.txt); (?<left>\d+) open",
         r#"(?:which is|exactly this item:|item in hand is) "Convert (?<told>part-\d+\.txt)"#,
-        r"Read `(?<handoff>\.claude/handoffs/[^`]+)` for the full context",
+        r"More about that session [^`\n]*`(?<handoff>\.claude/handoffs/[^`]+)`",
         r"(?<promise><promise>COMPLETE[^<]*</promise>)",
         r"(?<stop>CCS_CHECKPOINT_TRIGGERED\|L2)",
         r"(?<begun>It was set aside: sessions began it)",

@@ -11,6 +11,7 @@ mod troubles;
 pub use dice::Dice;
 pub use score::Score;
 pub use task::{Item, Standing, Task};
+pub(crate) use troubles::usage_limit;
 pub use troubles::{Trouble, Troubles};
 
 use crate::scripted_model::{Request, RequestKind, ScriptedModel, Step};

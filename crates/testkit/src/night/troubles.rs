@@ -104,7 +104,7 @@ impl Troubles {
 }
 
 /// The answer of an API whose five-hour quota is used up.
-fn usage_limit(until: SystemTime) -> Step {
+pub(crate) fn usage_limit(until: SystemTime) -> Step {
     let reset = until.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
     Step::error(429, "This request would exceed your account's rate limit")
         .header("anthropic-ratelimit-unified-status", "rejected")

@@ -85,6 +85,22 @@ impl World {
         world
     }
 
+    /// Puts a run into the project, as one that this world's user began: its state, its record and its ledger.
+    pub fn put_run(&self, state: &Value) {
+        let run_id = state["run_id"].as_str().expect("a run has an id");
+        let folder = self.runs().join(run_id);
+        let project = self.project().canonicalize().expect("the project is there");
+        let record = json!({ "run_id": run_id, "project": project });
+        self.write(folder.join("record.json"), &record.to_string());
+        self.write(folder.join("ledger.json"), &state.to_string());
+        self.write(".claude/ralph-state.json", &state.to_string());
+    }
+
+    /// Where the records of its runs lie.
+    pub fn runs(&self) -> PathBuf {
+        self.home().join(".local/state/plimsoll/runs")
+    }
+
     /// The HOME of everything started here.
     pub fn home(&self) -> PathBuf {
         self.root.join("home")
@@ -144,6 +160,11 @@ impl World {
     /// Writes a file of the project, with its folders.
     pub fn write(&self, relative: impl AsRef<Path>, text: &str) {
         write(&self.path(relative), text);
+    }
+
+    /// Writes the user's own settings: a project's file starts no program, sends nothing out and lifts no bound.
+    pub fn write_user_settings(&self, settings: &Value) {
+        write(&self.home().join(".config/plimsoll/settings.json"), &settings.to_string());
     }
 
     /// Writes a program, with its folders, and says where it lies.

@@ -3,7 +3,7 @@
 use super::Target;
 use crate::draw::{Draw, parts};
 use crate::seeds::texts;
-use session::promise::{Claim, blocked_line, claim, line};
+use session::promise::{Claim, blocked_line, claim, line, near_miss};
 use session::{Level, Marker, Status};
 
 pub(super) const TARGET: Target = Target { name: "claims", body, seeds, inputs: 20_000 };
@@ -32,6 +32,10 @@ fn body(bytes: &[u8]) {
             assert!(reason.is_empty() || last.contains(&reason));
         }
         Claim::None => assert!(nonce.is_empty() || last != line(&word, &nonce)),
+    }
+    if let Some(miss) = near_miss(&message, &word, &nonce) {
+        assert_eq!(claim(&message, &word, &nonce), Claim::None, "a promise that counts is no near miss");
+        assert!(!miss.flaws.is_empty() && !miss.given.is_empty());
     }
     let is_one_line = |text: &str| !text.contains(['\n', '\r']);
     if is_one_line(&word) && is_one_line(&nonce) && !nonce.is_empty() {

@@ -71,6 +71,7 @@ fn handoff(draw: &mut Draw<'_>) -> Handoff {
             path: draw.text(),
             lines: draw.text(),
             description: draw.text(),
+            ..FileInProgress::default()
         }),
         done: draw.list(2, Draw::text),
         open: draw.list(3, |draw| draw.one_of(&[HEADING, "- Summary: x"])),

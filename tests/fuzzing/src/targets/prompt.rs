@@ -6,8 +6,9 @@ use crate::seeds::texts;
 use session::RunState;
 use session::noted::Noted;
 use session::promise;
-use session::prompt::{BEGIN, END, Surroundings, assemble, block, resume_section, task_text};
-use session::state::{Checkpoint, FileInProgress};
+use session::prompt::{BEGIN, END, Surroundings, assemble, block, task_text};
+use session::resume::{Staleness, section};
+use session::state::{Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place};
 
 pub(super) const TARGET: Target = Target { name: "prompt", body, seeds, inputs: 20_000 };
 
@@ -24,7 +25,7 @@ fn body(bytes: &[u8]) {
     let _ = task_text(task);
     let mut draw = Draw::from(rest);
     let state = state(&mut draw);
-    let resume = draw.some(checkpoint);
+    let resume = draw.some(|draw| (checkpoint(draw), staleness(draw)));
     let progress = draw.list(2, Draw::text);
     let noted = Noted { own: draw.list(9, Draw::text), others: draw.list(9, Draw::text) };
     let around = Surroundings { resume, progress, noted };
@@ -36,8 +37,12 @@ fn body(bytes: &[u8]) {
     assert_eq!(task_text(&file), Ok(task), "byte for byte");
     let other = block(&RunState::default(), &Surroundings::default());
     assert_eq!(task_text(&assemble(&other, task_text(&file).unwrap_or_default())), Ok(task), "and again");
-    if let Some(checkpoint) = &around.resume {
-        assert!(resume_section(checkpoint).contains("Do not start over"));
+    if let Some((checkpoint, since)) = &around.resume {
+        let text = section(checkpoint, since);
+        assert!(text.contains("Do not start over"));
+        // What is quoted stands on a line of its own only behind a label, a bar or a dash.
+        let headings = text.lines().filter(|line| line.starts_with('#')).count();
+        assert_eq!(headings, 1, "{text}");
     }
     let line = promise::line(&state.completion_promise, &state.nonce);
     assert!(line.contains("<!--") || text.contains(&format!("\n{line}\n")), "the promise to the letter");
@@ -70,11 +75,45 @@ fn checkpoint(draw: &mut Draw<'_>) -> Checkpoint {
         resume_summary: draw.text(),
         current_todo_item: draw.text(),
         progress_on_item: draw.text(),
+        next_step: draw.text(),
         files_in_progress: draw.list(3, |draw| FileInProgress {
             path: draw.text(),
             lines: draw.text(),
             description: draw.text(),
+            digest: draw.some(Draw::text),
         }),
+        head: draw.some(Draw::text),
+        item_work: ItemWork {
+            own_item: draw.text(),
+            finished: draw.list(2, Draw::text),
+            is_begun: draw.flag(),
+            base: draw.some(Draw::text),
+            began_at: draw.some(Draw::text),
+            commits: draw.list(2, commit),
+            commit_count: usize::from(draw.byte()),
+            by_others: Vec::new(),
+            uncommitted: draw.list(2, Draw::text),
+            place: draw.some(|draw| Place { path: draw.text(), line: u64::from(draw.byte()) }),
+            checks: draw.list(2, |draw| Check {
+                command: draw.text(),
+                passed: draw.flag(),
+                failures: draw.list(2, Draw::text),
+            }),
+        },
         ..Checkpoint::default()
+    }
+}
+
+fn commit(draw: &mut Draw<'_>) -> CommitRef {
+    CommitRef { id: draw.text(), subject: draw.text() }
+}
+
+fn staleness(draw: &mut Draw<'_>) -> Staleness {
+    Staleness {
+        commits: draw.list(2, commit),
+        commit_count: usize::from(draw.byte()),
+        left_behind: draw.some(Draw::text),
+        gone: draw.list(2, Draw::text),
+        changed: draw.list(2, Draw::text),
     }
 }

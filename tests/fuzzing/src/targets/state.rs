@@ -9,8 +9,12 @@ use session::state::{Checkpoint, FileInProgress, merge};
 pub(super) const TARGET: Target = Target { name: "state", body, seeds, inputs: 10_000 };
 
 fn seeds() -> Vec<Vec<u8>> {
-    let files =
-        vec![FileInProgress { path: "src/a.rs".into(), lines: "3-9".into(), description: "modified".into() }];
+    let files = vec![FileInProgress {
+        path: "src/a.rs".into(),
+        lines: "3-9".into(),
+        description: "modified".into(),
+        ..FileInProgress::default()
+    }];
     let mut state = RunState {
         task_name: "Dates".into(),
         iteration: 2,

@@ -67,7 +67,7 @@ fn caption(report: &Report) -> String {
         let window = session::text::tokens(levels.window);
         words.push(format!(
             "The dashed lines are the levels in a window of {window} tokens; at {:.0} % {}.",
-            levels.ceiling.floor(),
+            levels.ceiling.round(),
             levels.ceiling_does
         ));
         if levels.moved {
@@ -231,7 +231,7 @@ fn labels(page: &mut Page, levels: Option<&Levels>) {
                 ("ceiling", "max", levels.ceiling),
             ]
             .map(|(class, name, percent)| {
-                (class, format!("{name} {:.0} %", percent.floor()), Scale::y(percent))
+                (class, format!("{name} {:.0} %", percent.round()), Scale::y(percent))
             }),
         ),
     }

@@ -69,7 +69,7 @@ fn row(page: &mut Page, report: &Report, sitting: &Sitting) {
 fn tone(sitting: &Sitting) -> &'static str {
     match sitting.ending.as_deref() {
         None | Some("completed" | "hook_stopped" | "unknown") => "plain",
-        Some("limit" | "overloaded" | "interrupted" | "out_of_time") => "wait",
+        Some("limit" | "overloaded" | "interrupted" | "cancelled" | "out_of_time") => "wait",
         Some(_) => "bad",
     }
 }
@@ -88,6 +88,7 @@ fn ending(report: &Report, sitting: &Sitting) -> &'static str {
         Some("silent") => "silent, ended by us",
         Some("out_of_time") => "deadline",
         Some("interrupted") => "interrupted",
+        Some("cancelled") => "ended by plimsoll stop",
         Some("crashed") => "crashed",
         Some("failed") => "failed",
         Some(_) => "not known",

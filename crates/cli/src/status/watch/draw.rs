@@ -62,6 +62,7 @@ fn head(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
         state,
         percent: scene.reading.as_ref().and_then(Reading::percent),
         checkpoint_in: scene.checkpoint_in,
+        present_tokens: scene.present_tokens,
         at_work: scene.at_work,
         client: scene.client,
         journal: scene.journal.clone(),

@@ -1,6 +1,6 @@
 //! What the screen shows, as the files tell it at one moment.
 
-use super::super::{checkpoint_in, is_at_work, living_client};
+use super::super::{checkpoint_in, is_at_work, living_client, present_tokens};
 use crate::log::Tone;
 use chrono::{DateTime, Utc};
 use flows::measure::{Question, marks};
@@ -22,6 +22,8 @@ pub(super) struct Scene {
     pub(super) reading: Option<Reading>,
     /// When its checkpoint is due, while that is ahead and can be foreseen.
     pub(super) checkpoint_in: Option<Outlook>,
+    /// Tokens of the session at work, which the run's own sum does not hold yet.
+    pub(super) present_tokens: Option<u64>,
     /// Where its levels begin.
     pub(super) marks: Option<Marks>,
     /// True while a `plimsoll run` works or waits.
@@ -50,6 +52,7 @@ impl Scene {
             root: project.root().display().to_string(),
             client: living,
             marks: marks_of(project, &record),
+            present_tokens: state.as_ref().and_then(|state| present_tokens(state, &record)),
             checkpoint_in: living.and_then(|_| checkpoint_in(project, &record)),
             reading: record.reading,
             state,

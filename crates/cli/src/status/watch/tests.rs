@@ -43,6 +43,7 @@ fn scene(state: RunState) -> Scene {
         state: Some(state),
         trouble: None,
         checkpoint_in: None,
+        present_tokens: None,
         reading: Some(Reading {
             used: 430_000,
             output: 0,
@@ -91,7 +92,7 @@ fn an_ordinary_terminal_has_all_of_it() {
         "Dates · session 3/50 · running",
         "█",
         "▏ 43% 430k L0 (normal)",
-        "L1 70% · L2 85% · L3 94% · ceiling 96%",
+        "L1 70% · L2 85% · L3 95% · ceiling 97%",
         "running: a `plimsoll run` is at work",
         "\"Item two\", session 3, 43% full",
         "1 of 3 done, 2 open",

@@ -1,0 +1,58 @@
+//! Before a command looks for its project: a state upwards that is not this project's is named, and one of another
+//! owner where we stand is left alone.
+
+use crate::{Verb, fail, say_error};
+use std::process::ExitCode;
+use store::{Project, disk};
+
+/// A fault of our own, for the two commands whose exit code is a verdict.
+const FAULT: u8 = 70;
+
+/// The exit code of a command that must not go on here.
+pub(crate) fn check(verb: &Verb) -> Option<ExitCode> {
+    if !asks_for_the_project(verb) {
+        return None;
+    }
+    let passed_over = Project::passed_over()?;
+    if passed_over.is_here() {
+        let code = if matches!(verb, Verb::Gate(_) | Verb::Monitor) { FAULT } else { 1 };
+        return Some(fail(passed_over, code));
+    }
+    // Where the project has a run of its own, nobody meant the other one.
+    if !disk::exists(Project::of_command().state()) {
+        say_error(&passed_over);
+    }
+    None
+}
+
+fn asks_for_the_project(verb: &Verb) -> bool {
+    match verb {
+        Verb::Start(_)
+        | Verb::Run(_)
+        | Verb::Status(_)
+        | Verb::Stop
+        | Verb::Checkpoint(_)
+        | Verb::Prompt
+        | Verb::Monitor
+        | Verb::Gate(_)
+        | Verb::Log(_)
+        | Verb::Report(_)
+        | Verb::Plan(_)
+        | Verb::Linear(_)
+        | Verb::Doctor(_) => true,
+        Verb::Explain(_)
+        | Verb::Init(_)
+        | Verb::Uninstall(_)
+        | Verb::StatusLine(_)
+        | Verb::Schema
+        | Verb::Query(_)
+        | Verb::Turns(_)
+        | Verb::Memory(_)
+        | Verb::Frame(_)
+        | Verb::Context(_)
+        | Verb::WithContext(_)
+        | Verb::Demo(_)
+        | Verb::Completions(_)
+        | Verb::Manual(_) => false,
+    }
+}

@@ -1,0 +1,234 @@
+//! The one place that makes a git command. What a repository brings may name programs in many places; a git that only
+//! looks runs none of them.
+//!
+//! `diff` and `status` compare contents and `hash-object` reads them: these three alone use filters, whose names the
+//! repository chooses. So they ask for the names first and switch each one off. The rest is in [`SWITCHED_OFF`],
+//! [`PLAIN_DIFF`] and [`ENVIRONMENT`].
+
+use crate::changes::Until;
+use crate::{Outcome, child};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
+
+/// What could start a program, or lead git into another repository, and what it is set to when we look. A setting on
+/// the command line counts more than every file.
+const SWITCHED_OFF: &[(&str, &str)] = &[
+    // A folder that looks like a repository, committed inside another one, has a configuration of its own.
+    ("safe.bareRepository", "explicit"),
+    ("core.fsmonitor", "false"),
+    // `post-index-change`, `reference-transaction`: no program lies below a file.
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.editor", "false"),
+    ("core.askPass", "false"),
+    ("core.sshCommand", "false"),
+    ("core.alternateRefsCommand", "false"),
+    ("credential.helper", ""),
+    ("gpg.program", "false"),
+    ("gpg.ssh.program", "false"),
+    ("gpg.x509.program", "false"),
+    ("log.showSignature", "false"),
+    ("protocol.allow", "never"),
+    ("uploadpack.packObjectsHook", "false"),
+    // `log` and `diff` of a submodule are asked of a git inside it, and so is its state.
+    ("diff.submodule", "short"),
+    ("diff.ignoreSubmodules", "dirty"),
+    ("status.submoduleSummary", "false"),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
+];
+
+/// What makes its answers the same everywhere. The index is not written: `diff` renews it unless it is told not to.
+const ANSWERS_PLAINLY: &[(&str, &str)] =
+    &[("core.quotePath", "false"), ("color.ui", "false"), ("diff.autoRefreshIndex", "false")];
+
+/// For every command that can show a difference: no `diff.external`, no `diff.NAME.command`, no `diff.NAME.textconv`.
+const PLAIN_DIFF: &[&str] = &["--no-ext-diff", "--no-textconv", "--submodule=short"];
+
+/// Set for every git that looks.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    // A partial clone would fetch what it lacks, with the programs that its remote names.
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", ""),
+    ("GIT_PAGER", "cat"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_ASKPASS", "false"),
+    ("LC_ALL", "C"),
+];
+
+/// The variables of git that are the user's own and lead to no program and no other repository: where the user's own
+/// settings lie, and where the search for a repository ends. Every other `GIT_…` is taken away.
+const KEPT: &[&str] = &[
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+];
+
+/// More filters than this are no repository's: it is not asked.
+const MOST_DRIVERS: usize = 1_000;
+
+/// A git that is only asked: it writes nothing, and runs nothing that the repository names. An error is what came of
+/// finding that out: then it must not be asked.
+pub(crate) fn asking(folder: &Path, arguments: &[&str], until: Until) -> Result<Command, Outcome> {
+    let may_filter = arguments.first().is_some_and(|name| ["status", "diff", "hash-object"].contains(name));
+    if may_filter {
+        return asking_without_filters(folder, arguments, until).map(|(command, _)| command);
+    }
+    Ok(looking(folder, &[], arguments))
+}
+
+/// The same for a command that could run filters, and whether there are any.
+pub(super) fn asking_without_filters(
+    folder: &Path,
+    arguments: &[&str],
+    until: Until,
+) -> Result<(Command, bool), Outcome> {
+    let drivers = drivers(folder, until)?;
+    let off: Vec<OsString> = drivers.iter().flat_map(Driver::switched_off).collect();
+    Ok((looking(folder, &off, arguments), drivers.iter().any(Driver::is_filter)))
+}
+
+/// The same with the filters that the repository's and the user's own settings name, and it may renew the index: only
+/// for the choice of what the work-in-progress commit takes, which is to run them.
+pub(crate) fn choosing(folder: &Path, arguments: &[&str]) -> Command {
+    looking(folder, &["diff.autoRefreshIndex=true".into()], arguments)
+}
+
+/// Whether any filter is named: if not, no file is under one.
+pub(crate) fn has_filters(folder: &Path, until: Until) -> Result<bool, Outcome> {
+    Ok(drivers(folder, until)?.iter().any(Driver::is_filter))
+}
+
+fn looking(folder: &Path, off: &[OsString], arguments: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    command.arg("--no-pager");
+    for (name, value) in SWITCHED_OFF.iter().chain(ANSWERS_PLAINLY) {
+        command.arg("-c").arg(format!("{name}={value}"));
+    }
+    for setting in off {
+        command.arg("-c").arg(setting);
+    }
+    command.args(arguments.first());
+    // What is given by the caller comes later and is stronger.
+    if arguments.first().is_some_and(|name| ["diff", "log", "diff-tree"].contains(name)) {
+        command.args(PLAIN_DIFF);
+    }
+    command.args(arguments.get(1..).unwrap_or_default()).current_dir(folder);
+    take_away_variables(&mut command, &[]);
+    command.envs(ENVIRONMENT.iter().copied());
+    command
+}
+
+/// What the work-in-progress commit does without: everything that would lead it into another repository.
+const OFF_IN_A_COMMIT: &[&str] = &[
+    "safe.bareRepository=explicit",
+    "core.fsmonitor=false",
+    "diff.submodule=short",
+    "diff.ignoreSubmodules=dirty",
+    "status.submoduleSummary=false",
+    "submodule.recurse=false",
+];
+
+/// The names that a commit bears, and where git's own programs lie.
+const KEPT_IN_A_COMMIT: &[&str] = &[
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_DATE",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_DATE",
+    "GIT_EXEC_PATH",
+];
+
+/// A git of the work-in-progress commit, with the user's hooks, signing and filters. It speaks the user's language and
+/// asks nobody.
+pub(crate) fn committing(folder: &Path, settings: &[OsString], arguments: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    for setting in OFF_IN_A_COMMIT {
+        command.args(["-c", setting]);
+    }
+    for setting in settings {
+        command.arg("-c").arg(setting);
+    }
+    command.args(arguments).current_dir(folder);
+    take_away_variables(&mut command, KEPT_IN_A_COMMIT);
+    command.env("GIT_EDITOR", "true").env("GIT_TERMINAL_PROMPT", "0");
+    command
+}
+
+/// Takes away what the environment tells git, but for what is the user's own and these.
+fn take_away_variables(command: &mut Command, also_kept: &[&str]) {
+    for (name, _) in store::environment::all() {
+        if name.starts_with("GIT_") && !KEPT.iter().chain(also_kept).any(|kept| *kept == name) {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// Something that settings name and that runs programs: a filter, or in newer versions of git a hook.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Driver {
+    /// `filter.lfs`, `hook.lint`: its section and its name.
+    key: Vec<u8>,
+}
+
+impl Driver {
+    fn is_filter(&self) -> bool {
+        self.key.starts_with(b"filter.")
+    }
+
+    fn switched_off(&self) -> Vec<OsString> {
+        let set = |what: &str| OsStr::from_bytes(&[&self.key, what.as_bytes()].concat()).to_owned();
+        match self.is_filter() {
+            false => vec![set(".enabled=false")],
+            true => [".clean=", ".smudge=", ".process=", ".required=false"].map(set).into(),
+        }
+    }
+}
+
+/// Every filter that a setting names, wherever that lies. Git itself is asked: it alone knows what includes what.
+fn drivers(folder: &Path, until: Until) -> Result<Vec<Driver>, Outcome> {
+    let question = ["config", "--null", "--name-only", "--get-regexp", r"^(filter|hook)\."];
+    let outcome = child::run(looking(folder, &[], &question), child::Terms::within(until.left()));
+    // 1: there is none.
+    if outcome.timed_out || !matches!(outcome.code, Some(0 | 1)) {
+        return Err(outcome);
+    }
+    let keys = outcome.stdout.split(|byte| *byte == 0).filter(|key| !key.is_empty());
+    let mut found: Vec<Driver> = keys.filter_map(driver).collect();
+    found.sort();
+    found.dedup();
+    let cannot_be_named = |driver: &Driver| driver.key.contains(&b'=');
+    if found.len() > MOST_DRIVERS || found.iter().any(cannot_be_named) {
+        let trouble = "git's settings name a filter that cannot be switched off".to_owned();
+        return Err(Outcome { trouble: Some(trouble), ..Outcome::default() });
+    }
+    Ok(found)
+}
+
+/// `filter.NAME.clean`; a key without a name belongs to no filter.
+fn driver(key: &[u8]) -> Option<Driver> {
+    let start = ["filter.", "hook."].iter().find(|start| key.starts_with(start.as_bytes()))?.len();
+    let last = key.iter().rposition(|byte| *byte == b'.')?;
+    (start <= last).then(|| Driver { key: key[..last].to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_filter_is_switched_off_by_its_name_whatever_the_name_is() {
+        let off = |key: &[u8]| driver(key).map(|driver| driver.switched_off());
+        assert_eq!((off(b"filter.clean"), off(b"1 .M N... a")), (None, None));
+        assert_eq!(off(b"filter.a.b c.clean").unwrap()[0], "filter.a.b c.clean=");
+        assert_eq!(off(b"filter.lfs.required").unwrap()[3], "filter.lfs.required=false");
+        assert_eq!(off(b"hook.lint.event").unwrap(), ["hook.lint.enabled=false"]);
+    }
+}

@@ -1,0 +1,401 @@
+//! The work since a commit, as git shows it: which files, which lines, in which functions, in which commits.
+
+use super::{git, text};
+use crate::Outcome;
+use crate::changes::Until;
+use session::handoff::GitFacts;
+use session::state::CommitRef;
+use std::path::Path;
+
+/// So many ranges of one file are named.
+const RANGES_NAMED: usize = 12;
+/// So many of the newest commits are looked into.
+const COMMITS_READ: &str = "-n50";
+/// A new file that is only much alike a deleted one was not renamed: two of a kind begin with the same lines.
+const NEARLY_EQUAL: &str = "--find-renames=90%";
+/// A heading is a name, not a paragraph.
+const HEADING: usize = 60;
+
+/// Where the work begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since<'a> {
+    /// At this commit: what was committed after it belongs to the work.
+    Commit(&'a str),
+    /// Before the first commit: every commit belongs to it.
+    Beginning,
+    /// At HEAD: only what is not committed belongs to it.
+    Head,
+}
+
+/// What git shows of the work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Work {
+    /// The repository at this moment.
+    pub facts: GitFacts,
+    /// The files: those with uncommitted changes first, then those that were committed.
+    pub files: Vec<ChangedFile>,
+    /// The commits, newest first.
+    pub commits: Vec<CommitRef>,
+}
+
+/// A file of the work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// From the folder on.
+    pub path: String,
+    /// What became of it: `modified`, `new, untracked`, `deleted`, `renamed from …`.
+    pub change: String,
+    /// The changed lines: of the uncommitted change, else of the newest commit that touched the file.
+    pub hunks: Vec<Hunk>,
+    /// True where all of its change is committed.
+    pub is_committed: bool,
+    /// True where it is no longer there.
+    pub is_gone: bool,
+}
+
+/// Lines that changed together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hunk {
+    /// The first one in the new file, from 1.
+    pub first: u64,
+    /// The last one.
+    pub last: u64,
+    /// The function or section that they belong to, as git names it; empty where it knows none.
+    pub heading: String,
+}
+
+/// A commit that touched a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileCommit {
+    /// Its id.
+    pub id: String,
+    /// When it was committed, in seconds since 1970.
+    pub at: i64,
+    /// The lines it added.
+    pub added: Vec<String>,
+    /// The lines it took away.
+    pub removed: Vec<String>,
+}
+
+/// The work in a folder since a moment, whoever did it, but for these commits. None outside git.
+pub fn work(folder: &Path, since: Since<'_>, except: &[String]) -> Option<Work> {
+    // The state inside a submodule only a git inside it could tell.
+    let how = ["--porcelain=v2", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"];
+    let question = [&["status"], &how[..], &["-z", "--", "."]].concat();
+    let until = Until::within(super::DEADLINE);
+    let (status, has_filters) = match super::command::asking_without_filters(folder, &question, until) {
+        Ok((command, has_filters)) => (crate::run(command, until.left()), has_filters),
+        Err(outcome) => (outcome, false),
+    };
+    if status.timed_out {
+        let trouble = Some("git status took too long".into());
+        let facts = GitFacts { branch: "?".into(), trouble, ..GitFacts::default() };
+        return Some(Work { facts, ..Work::default() });
+    }
+    if !status.succeeded() {
+        return None;
+    }
+    let (facts, mut files) = parse_status(&String::from_utf8_lossy(&status.stdout));
+    if has_filters {
+        let written = |file: &&ChangedFile| file.change == MODIFIED;
+        let changed: Vec<String> = files.iter().filter(written).map(|file| file.path.clone()).collect();
+        let unwritten = super::noted::unwritten(folder, &changed, until);
+        files.retain(|file| !unwritten.contains(&file.path));
+    }
+    let mut work = Work { facts, files, commits: Vec::new() };
+    let prefix = prefix(folder);
+    for file in &mut work.files {
+        file.path = file.path.strip_prefix(&prefix).unwrap_or(&file.path).to_owned();
+    }
+    if let Some(head) = work.facts.head.clone() {
+        work.facts.subject = text(&git(folder, &["log", "-1", "--format=%s"]));
+        name_uncommitted_lines(folder, &mut work);
+        add_commits(folder, since, &head, except, &mut work);
+    }
+    Some(work)
+}
+
+/// The commits of the work that touched one file, newest first.
+pub fn history_of(folder: &Path, since: Since<'_>, file: &str) -> Vec<FileCommit> {
+    let Some(range) = range(since) else { return Vec::new() };
+    let outcome = log(folder, &range, &["--no-renames", "--", file]);
+    if !outcome.succeeded() {
+        return Vec::new();
+    }
+    let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let mut commits: Vec<FileCommit> = Vec::new();
+    for line in output.lines() {
+        if let Some(fields) = line.strip_prefix(COMMIT_MARK) {
+            let mut fields = fields.splitn(3, '\u{1f}');
+            let id = fields.next().unwrap_or_default().to_owned();
+            let at = fields.next().and_then(|at| at.parse().ok()).unwrap_or(0);
+            commits.push(FileCommit { id, at, ..FileCommit::default() });
+        } else if let Some(commit) = commits.last_mut() {
+            if let Some(added) = line.strip_prefix('+').filter(|_| !line.starts_with("+++ ")) {
+                commit.added.push(added.to_owned());
+            } else if let Some(removed) = line.strip_prefix('-').filter(|_| !line.starts_with("--- ")) {
+                commit.removed.push(removed.to_owned());
+            }
+        }
+    }
+    commits
+}
+
+/// `3-9, 45-120`: ranges that touch or nearly touch are one. Of very many the last ones are named, and the one that was
+/// edited last.
+pub fn join(ranges: &[(u64, u64)], edited: Option<(u64, u64)>) -> String {
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.0 <= last.1 + 3 => last.1 = last.1.max(range.1),
+            _ => joined.push(*range),
+        }
+    }
+    let left_out = joined.len().saturating_sub(RANGES_NAMED);
+    let (early, late) = joined.split_at(left_out);
+    let holds = |range: &&(u64, u64)| edited.is_some_and(|(first, last)| range.0 <= first && last <= range.1);
+    let name = |(first, last): &(u64, u64)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    let gap = || "…".to_owned();
+    let mut named: Vec<String> = Vec::new();
+    if let Some(place) = early.iter().position(|range| holds(&range)) {
+        named.extend((place > 0).then(gap));
+        named.push(name(&early[place]));
+        named.extend((place + 1 < left_out).then(gap));
+    } else {
+        named.extend((left_out > 0).then(gap));
+    }
+    named.extend(late.iter().map(name));
+    named.join(", ")
+}
+
+/// A patch without context lines and without anything that the user's configuration adds to it.
+const PLAIN: [&str; 6] = [
+    "--unified=0",
+    "--inter-hunk-context=0",
+    "--no-color",
+    "--relative",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+];
+
+fn name_uncommitted_lines(folder: &Path, work: &mut Work) {
+    let diff =
+        git(folder, &[&["diff", "HEAD", "--no-renames", "--ignore-submodules=dirty"], &PLAIN[..]].concat());
+    if diff.timed_out {
+        work.facts.trouble = Some("git diff took too long: no line ranges".into());
+    }
+    let patches = parse_patches(&String::from_utf8_lossy(&diff.stdout));
+    for file in &mut work.files {
+        if let Some(patch) = patches.iter().find(|patch| patch.path == file.path) {
+            file.hunks.clone_from(&patch.hunks);
+        }
+    }
+}
+
+/// Starts the line of a commit: no line of a patch begins with it.
+const COMMIT_MARK: char = '\u{1e}';
+const COMMIT_FORM: &str = "--format=%x1e%H%x1f%ct%x1f%s";
+
+fn range(since: Since<'_>) -> Option<String> {
+    match since {
+        Since::Commit(base) => Some(format!("{base}..HEAD")),
+        Since::Beginning => Some("HEAD".to_owned()),
+        Since::Head => None,
+    }
+}
+
+fn log(folder: &Path, range: &str, more: &[&str]) -> Outcome {
+    let first = ["log", "-p", COMMITS_READ, "--no-show-signature", COMMIT_FORM, range];
+    git(folder, &[&first[..], &PLAIN[..], more].concat())
+}
+
+/// What was committed, the newest change of each file first. What git does not know any more (a commit that a reset has
+/// taken away) is not asked about.
+fn add_commits(folder: &Path, since: Since<'_>, head: &str, except: &[String], work: &mut Work) {
+    let Some(range) = range(since).filter(|_| since != Since::Commit(head)) else { return };
+    let outcome = log(folder, &range, &[NEARLY_EQUAL, "--"]);
+    if outcome.timed_out {
+        work.facts.trouble = Some("git log took too long: committed files may be missing".into());
+    }
+    let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let mut taken_over: Vec<String> = Vec::new();
+    for commit in output.split(COMMIT_MARK).skip(1) {
+        let (head, patch) = commit.split_once('\n').unwrap_or((commit, ""));
+        let mut fields = head.splitn(3, '\u{1f}');
+        let id = fields.next().unwrap_or_default().to_owned();
+        if except.contains(&id) {
+            continue;
+        }
+        let subject = session::text::clip(fields.nth(1).unwrap_or_default(), 80);
+        work.commits.push(CommitRef { id, subject });
+        for mut file in parse_patches(patch) {
+            let is_known = work.files.iter().any(|known| known.path == file.path);
+            let is_newer_elsewhere = taken_over.contains(&file.path);
+            if let Some(old) = file.change.strip_prefix(RENAMED) {
+                taken_over.push(old.to_owned());
+            }
+            if !is_known && !is_newer_elsewhere {
+                file.is_committed = true;
+                work.files.push(file);
+            }
+        }
+    }
+}
+
+/// Where the folder lies below the root of its working tree, with a slash at its end; git names files from there.
+fn prefix(folder: &Path) -> String {
+    let root = folder.ancestors().find(|folder| folder.join(".git").exists());
+    let below = root.and_then(|root| folder.strip_prefix(root).ok()).map(|below| below.to_string_lossy());
+    below.filter(|below| !below.is_empty()).map_or(String::new(), |below| format!("{below}/"))
+}
+
+const RENAMED: &str = "renamed from ";
+
+fn parse_status(output: &str) -> (GitFacts, Vec<ChangedFile>) {
+    let mut facts = GitFacts::default();
+    let mut files = Vec::new();
+    let mut entries = output.split('\0');
+    while let Some(entry) = entries.next() {
+        let (kind, rest) = entry.split_once(' ').unwrap_or((entry, ""));
+        match kind {
+            "#" => header(rest, &mut facts),
+            "1" => files.extend(rest.splitn(8, ' ').nth(7).map(|path| file(path, changed(rest)))),
+            "2" => {
+                let path = rest.splitn(9, ' ').nth(8);
+                let old = entries.next().unwrap_or_default();
+                files.extend(path.map(|path| file(path, &format!("{RENAMED}{old}"))));
+            }
+            "u" => files.extend(rest.splitn(10, ' ').nth(9).map(|path| file(path, "conflict"))),
+            "?" => files.push(file(rest, "new, untracked")),
+            _ => {}
+        }
+    }
+    (facts, files)
+}
+
+fn header(line: &str, facts: &mut GitFacts) {
+    match line.split_once(' ') {
+        Some(("branch.oid", id)) if id != "(initial)" => facts.head = Some(id.to_owned()),
+        Some(("branch.head", name)) => {
+            facts.branch = if name == "(detached)" { "HEAD (detached)".into() } else { name.into() }
+        }
+        _ => {}
+    }
+}
+
+const MODIFIED: &str = "modified";
+const DELETED: &str = "deleted";
+
+fn changed(entry: &str) -> &'static str {
+    let letters = entry.get(..2).unwrap_or_default();
+    match letters {
+        _ if letters.contains('D') => DELETED,
+        _ if letters.contains('A') => "new, staged",
+        _ if letters.starts_with('.') => MODIFIED,
+        _ if letters.ends_with('.') => "modified, staged",
+        _ => "modified, partly staged",
+    }
+}
+
+fn file(path: &str, change: &str) -> ChangedFile {
+    ChangedFile {
+        path: path.to_owned(),
+        change: change.to_owned(),
+        is_gone: change == DELETED,
+        ..ChangedFile::default()
+    }
+}
+
+fn parse_patches(patch: &str) -> Vec<ChangedFile> {
+    let mut files: Vec<ChangedFile> = Vec::new();
+    let mut in_header = false;
+    for line in patch.lines() {
+        if line.starts_with("diff --git ") {
+            in_header = true;
+            files.push(file("", "modified"));
+            continue;
+        }
+        let Some(file) = files.last_mut() else { continue };
+        if in_header && !line.starts_with("@@ ") {
+            header_line(line, file);
+        } else if line.starts_with("@@ ") {
+            in_header = false;
+            file.hunks.extend(hunk(line));
+        } else if let (Some(added), Some(hunk)) = (line.strip_prefix('+'), file.hunks.last_mut()) {
+            // Git names what stands before the lines: where they begin a function themselves, that is the one.
+            if begins_a_section(added) {
+                hunk.heading = heading(added);
+            }
+        }
+    }
+    files.retain(|file| !file.path.is_empty());
+    files
+}
+
+fn header_line(line: &str, file: &mut ChangedFile) {
+    let path = |text: &str, side: &str| {
+        let text = text.trim_end_matches('\t').trim_matches('"');
+        text.strip_prefix(side).unwrap_or(text).to_owned()
+    };
+    if let Some(old) = line.strip_prefix("rename from ") {
+        file.change = format!("{RENAMED}{}", path(old, ""));
+    } else if let Some(new) = line.strip_prefix("rename to ") {
+        file.path = path(new, "");
+    } else if line.starts_with("new file mode") {
+        file.change = "new".to_owned();
+    } else if line.starts_with("deleted file mode") {
+        file.change = DELETED.to_owned();
+        file.is_gone = true;
+    } else if let Some(old) = line.strip_prefix("--- ").filter(|_| file.is_gone) {
+        file.path = path(old, "a/");
+    } else if let Some(new) = line.strip_prefix("+++ ").filter(|new| *new != "/dev/null") {
+        file.path = path(new, "b/");
+    }
+}
+
+fn hunk(line: &str) -> Option<Hunk> {
+    let mut parts = line.splitn(3, "@@");
+    let (ranges, named) = (parts.nth(1)?, parts.next().unwrap_or_default());
+    let new = ranges.split(' ').find_map(|part| part.strip_prefix('+'))?;
+    let (start, count) = new.split_once(',').unwrap_or((new, "1"));
+    let (start, count): (u64, u64) = (start.parse().ok()?, count.parse().ok()?);
+    let first = start.max(1);
+    let heading = if names_a_section(named.trim_start()) { heading(named) } else { String::new() };
+    Some(Hunk { first, last: first + count.saturating_sub(1), heading })
+}
+
+/// A line at the margin that opens something: as git's own rule for headings, but stricter, for every added line is asked.
+fn begins_a_section(line: &str) -> bool {
+    let at_margin = line.starts_with(|letter: char| letter.is_alphabetic() || letter == '_' || letter == '$');
+    at_margin && line.trim_end().ends_with(['{', ':', '(', ')'])
+}
+
+/// Git takes any line at the margin for a heading, also one of a text; it cuts long ones, so that the end may be missing.
+fn names_a_section(line: &str) -> bool {
+    const KEYWORDS: [&str; 12] = [
+        "fn",
+        "def",
+        "class",
+        "function",
+        "struct",
+        "enum",
+        "trait",
+        "impl",
+        "interface",
+        "module",
+        "type",
+        "func",
+    ];
+    let has_keyword = line.split_whitespace().take(4).any(|word| KEYWORDS.contains(&word));
+    begins_a_section(line) || has_keyword
+}
+
+fn heading(line: &str) -> String {
+    let line = session::text::one_line(line);
+    session::text::clip(line.trim_end_matches(['{', ' ', ':']), HEADING)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! Files under a filter are committed through it, or not at all: what git-crypt hides must not lie in a history in the
+//! clear because a filter was missing, failed, or was taken away from the file.
+
+use super::Choice;
+use crate::changes::{self, Place, Until, filters_of, quoted};
+use crate::child::{self, Terms};
+use crate::git;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Each filter is tried on its files before the commit runs it; they may be large.
+const TRIAL_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Takes those out of the choice that no filter is there for, or whose filter fails on one of its files. Answers what
+/// git has to be told for the commit: the other filters must not fail, and a failed one is not run again.
+pub(super) fn sift(
+    folder: &Path,
+    place: &Place,
+    head: Option<&str>,
+    choice: &mut Choice,
+    until: Until,
+) -> Result<Vec<OsString>, String> {
+    let is_file = |path: &&Vec<u8>| {
+        folder.join(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|found| found.is_file())
+    };
+    let files: Vec<Vec<u8>> = choice.paths.iter().filter(is_file).cloned().collect();
+    let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), until)?;
+    let mut out = taken_away(folder, head, &files, &under, until);
+    let mut by_filter: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+    for (path, name) in under {
+        by_filter.entry(name).or_default().push(path);
+    }
+    let mut settings = Vec::new();
+    let cleaners = if by_filter.is_empty() { BTreeSet::new() } else { cleaners(folder, until)? };
+    let trial_until = Until::within(TRIAL_DEADLINE);
+    for (name, paths) in by_filter {
+        let is_there = cleaners.contains(&name);
+        if is_there && works(place, &name, &paths, trial_until) {
+            settings.push(setting(&name, "required=true"));
+            continue;
+        }
+        if is_there {
+            settings.extend(["clean=", "process=", "required=false"].map(|what| setting(&name, what)));
+        }
+        out.extend(paths);
+    }
+    choice.leave_out(&out);
+    Ok(settings)
+}
+
+/// Those that HEAD's attributes put under a filter and the working tree's under another one or none: whoever wrote that
+/// line, these files are not to be committed as they lie there. An older git cannot say, and then none is known.
+fn taken_away(
+    folder: &Path,
+    head: Option<&str>,
+    files: &[Vec<u8>],
+    now: &[(Vec<u8>, Vec<u8>)],
+    until: Until,
+) -> BTreeSet<Vec<u8>> {
+    let paths = &mut files.iter().map(Vec::as_slice);
+    let before =
+        head.and_then(|head| changes::filters_at(folder, head, paths, until).ok()).unwrap_or_default();
+    before.into_iter().filter(|file| !now.contains(file)).map(|(path, _)| path).collect()
+}
+
+/// The filters that change what is committed. One whose name cannot be set on a command line is not among them.
+fn cleaners(folder: &Path, until: Until) -> Result<BTreeSet<Vec<u8>>, String> {
+    let question = ["config", "--null", "--get-regexp", r"^filter\..*\.(clean|process)$"];
+    // It fails where there is none.
+    let list = changes::answer(folder, &question, None, until).or_else(|why| match until.is_over() {
+        true => Err(why),
+        false => Ok(Vec::new()),
+    })?;
+    let mut commands: BTreeMap<Vec<u8>, bool> = BTreeMap::new();
+    for entry in changes::names(&list) {
+        let end = entry.iter().position(|byte| *byte == b'\n').unwrap_or(entry.len());
+        // The last one counts.
+        commands.insert(entry[..end].to_vec(), end + 1 < entry.len());
+    }
+    let named = commands.into_iter().filter(|(_, is_set)| *is_set).filter_map(|(key, _)| {
+        let last = key.iter().rposition(|byte| *byte == b'.')?;
+        key.get(b"filter.".len()..last).map(<[u8]>::to_vec)
+    });
+    Ok(named.filter(|name| !name.contains(&b'=')).collect())
+}
+
+/// Whether it cleans every one of these files; nothing is written.
+fn works(place: &Place, name: &[u8], paths: &[Vec<u8>], until: Until) -> bool {
+    let from_root = paths.iter().map(|path| [place.prefix.as_slice(), path].concat());
+    let input: Vec<u8> = from_root.flat_map(|path| quoted(&path)).collect();
+    let settings = [setting(name, "required=true")];
+    let command = git::committing(&place.root, &settings, &["hash-object", "--stdin-paths"]);
+    child::run(command, Terms { input: Some(input), ..Terms::within(until.left()) }).succeeded()
+}
+
+fn setting(name: &[u8], what: &str) -> OsString {
+    OsStr::from_bytes(&[b"filter.", name, b".", what.as_bytes()].concat()).to_owned()
+}

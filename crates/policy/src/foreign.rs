@@ -1,0 +1,337 @@
+//! A `ralph-state.json` that no run of ours wrote: the state of a loop of shell scripts. `plimsoll gate` and
+//! `plimsoll monitor` judge for such a loop as its own scripts would, and start nothing.
+
+mod words;
+
+pub use words::{goes_on_from_copy, in_the_way, no_run_to_resume, standing};
+
+use serde_json::{Value, json};
+use session::level::Level;
+use session::status::Status;
+use session::text::{clip, counted, for_terminal, one_line};
+use session::{Marker, TodoList};
+
+/// What a run of ours always has, and no other program writes.
+pub const MARKS_OF_OURS: [&str; 2] = ["run_id", "nonce"];
+/// An unlimited loop is nobody's intention: the bound where the file names none.
+const MAX_ITERATIONS: u64 = 50;
+/// The word of the promise where the file names none.
+pub const PROMISE: &str = "COMPLETE";
+/// So much of a foreign word is repeated.
+const WORD_SHOWN: usize = 40;
+
+/// What the scripts of a loop keep in the file, as far as it is of the right kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Loop {
+    /// Its status in its own words; none where the file has none.
+    pub status: Option<String>,
+    /// False where the file says `"active": false`.
+    pub active: bool,
+    /// The number of the session.
+    pub iteration: u64,
+    /// The last one allowed.
+    pub max_iterations: u64,
+    /// The word of the promise.
+    pub promise: String,
+    /// Open items.
+    pub open: Vec<String>,
+    /// The handoff of a checkpoint that waits for its resume, empty where it names none; and its level.
+    pub checkpoint: Option<(String, Level)>,
+    /// When it began, in its own words: tells one loop from the next.
+    pub started_at: String,
+    /// Fields that are there and of another kind than the scripts write: named, and not taken.
+    pub not_understood: Vec<String>,
+}
+
+/// The marks of a run of ours that a document lacks; nothing where it is ours.
+pub fn missing_marks(document: &Value) -> Vec<&'static str> {
+    let has = |field: &&str| document.get(*field).and_then(Value::as_str).is_some_and(|id| !id.is_empty());
+    MARKS_OF_OURS.into_iter().filter(|field| !has(field)).collect()
+}
+
+impl Loop {
+    /// Reads the document, each field on its own.
+    pub fn of(document: &Value) -> Loop {
+        let mut reader = Reader { document, wrong: Vec::new() };
+        let checkpoint = document.get("context_checkpoint").filter(|value| !value.is_null());
+        if checkpoint.is_some_and(|value| !value.is_object()) {
+            reader.wrong.push("context_checkpoint is no object".to_owned());
+        }
+        let is_active = checkpoint.and_then(|value| value.get("active")) == Some(&Value::Bool(true));
+        let text = |name: &str| checkpoint.and_then(|value| value.get(name)?.as_str()).unwrap_or_default();
+        Loop {
+            status: reader.text("status"),
+            active: reader.truth("active").unwrap_or(true),
+            iteration: reader.number("iteration").unwrap_or(0),
+            max_iterations: reader.number("max_iterations").unwrap_or(MAX_ITERATIONS),
+            promise: reader.text("completion_promise").unwrap_or_else(|| PROMISE.to_owned()),
+            open: reader.texts("todo_items"),
+            checkpoint: is_active.then(|| (for_terminal(text("handoff_file")), level_of(text("level")))),
+            started_at: reader.text("started_at").unwrap_or_default(),
+            not_understood: reader.wrong,
+        }
+    }
+
+    /// True while its scripts would go on.
+    pub fn is_running(&self) -> bool {
+        self.active && self.status.as_deref() == Some(Status::Running.word())
+    }
+}
+
+fn level_of(word: &str) -> Level {
+    [Level::L1, Level::L2, Level::L3].into_iter().find(|level| level.to_string() == word).unwrap_or_default()
+}
+
+/// Takes single fields, and remembers those of another kind.
+struct Reader<'a> {
+    document: &'a Value,
+    wrong: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    fn field<T>(&mut self, name: &str, kind: &str, take: impl FnOnce(&'a Value) -> Option<T>) -> Option<T> {
+        let value = self.document.get(name).filter(|value| !value.is_null())?;
+        let taken = take(value);
+        if taken.is_none() {
+            let shown = clip(&for_terminal(&value.to_string()), WORD_SHOWN);
+            self.wrong.push(format!("{name} is {shown}, not {kind}"));
+        }
+        taken
+    }
+
+    fn text(&mut self, name: &str) -> Option<String> {
+        let text = self.field(name, "a text", |value| value.as_str().map(str::to_owned));
+        text.filter(|text| !text.is_empty())
+    }
+
+    fn truth(&mut self, name: &str) -> Option<bool> {
+        self.field(name, "true or false", Value::as_bool)
+    }
+
+    fn number(&mut self, name: &str) -> Option<u64> {
+        self.field(name, "a whole number", Value::as_u64)
+    }
+
+    fn texts(&mut self, name: &str) -> Vec<String> {
+        let all =
+            |value: &Value| value.as_array()?.iter().map(|text| Some(text.as_str()?.to_owned())).collect();
+        self.field(name, "a list of texts", all).unwrap_or_default()
+    }
+}
+
+/// What is known of the session that has ended.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence<'a> {
+    /// Its last message.
+    pub last_message: Option<&'a str>,
+    /// Why no session can succeed (wrong credentials, for one).
+    pub fatal: Option<String>,
+    /// The to-do file as it stands: an item that is ticked there is not open, whatever the state says.
+    pub todo: Option<&'a TodoList>,
+    /// The number that the session had when the gate judged last in this loop.
+    pub judged_before: Option<u64>,
+}
+
+/// The answer for a shell loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// The loop ends; the status in the loop's own word.
+    Stop(String, String),
+    /// A fresh session goes on from the handoff.
+    Checkpoint(String),
+    /// A fresh session takes the next item.
+    Next(String),
+    /// A fresh session goes on, for the promise does not hold.
+    Refused(String),
+}
+
+impl Judgement {
+    /// The marker line.
+    pub fn marker(&self) -> String {
+        let go_on = |kind, reason: &str| Marker::Continue { kind, reason: reason.to_owned() }.to_string();
+        match self {
+            // The status is a foreign word: the marker knows only ours.
+            Judgement::Stop(status, reason) => {
+                let field = |text: &str| for_terminal(&text.replace('|', " "));
+                format!("RALPH_STOP|{}|{}", clip(&field(status), WORD_SHOWN), field(reason))
+            }
+            Judgement::Checkpoint(handoff) => go_on("checkpoint", handoff),
+            Judgement::Next(reason) => go_on("next", reason),
+            Judgement::Refused(reason) => go_on("refused", reason),
+        }
+    }
+
+    /// 0 ends the loop, 1 goes on.
+    pub fn exit_code(&self) -> u8 {
+        u8::from(!matches!(self, Judgement::Stop(..)))
+    }
+}
+
+/// The number of the session that has ended. Some loops count in their own script and some leave it to the gate: where
+/// the number has not moved since the gate judged last, it is the gate that counts.
+pub fn ended_iteration(of: &Loop, judged_before: Option<u64>) -> u64 {
+    if judged_before == Some(of.iteration) { of.iteration.saturating_add(1) } else { of.iteration }
+}
+
+/// Judges as the loop's own script would: over, completed, fatal, out of iterations, else on.
+pub fn judge(of: &Loop, evidence: &Evidence<'_>) -> Judgement {
+    let stop = |status: Status, reason: String| Judgement::Stop(status.word().to_owned(), reason);
+    if !of.is_running() {
+        return match &of.status {
+            Some(status) if of.active => Judgement::Stop(status.clone(), "the state says so".to_owned()),
+            Some(_) => Judgement::Stop("inactive".to_owned(), "the state says \"active\": false".to_owned()),
+            None => Judgement::Stop("unknown".to_owned(), "the state has no status".to_owned()),
+        };
+    }
+    let is_ticked = |item: &String| evidence.todo.is_some_and(|todo| todo.is_ticked(item));
+    let open: Vec<&String> = of.open.iter().filter(|item| !is_ticked(item)).collect();
+    let is_promised = evidence.last_message.is_some_and(|message| is_promise(message, &of.promise));
+    if is_promised && open.is_empty() {
+        return stop(Status::Completed, "promised, and no item is open".to_owned());
+    }
+    if let Some(why) = &evidence.fatal {
+        return stop(Status::FatalError, why.clone());
+    }
+    let iteration = ended_iteration(of, evidence.judged_before);
+    if iteration >= of.max_iterations {
+        return stop(
+            Status::MaxIterations,
+            format!("{iteration} of {} iterations are used", of.max_iterations),
+        );
+    }
+    if let Some((handoff, _)) = &of.checkpoint {
+        return Judgement::Checkpoint(handoff.clone());
+    }
+    let are = if open.len() == 1 { "is" } else { "are" };
+    let words = format!("{} {are} open", counted(open.len(), "item"));
+    if is_promised { Judgement::Refused(words) } else { Judgement::Next(words) }
+}
+
+/// The scripts' promise has no nonce: the last line that is not empty, and nothing else on it.
+fn is_promise(message: &str, word: &str) -> bool {
+    let last = message.lines().map(str::trim_end).rfind(|line| !line.is_empty());
+    last == Some(format!("<promise>{word}</promise>").as_str())
+}
+
+/// The document after the judgement: what the loop's own script would have written. The answer is true where it
+/// has changed.
+pub fn note_judgement(document: &mut Value, judgement: &Judgement, iteration: u64) -> bool {
+    let before = document.clone();
+    match judgement {
+        Judgement::Stop(status, _) if Loop::of(document).is_running() => document["status"] = json!(status),
+        Judgement::Stop(..) => return false,
+        _ => document["iteration"] = json!(iteration),
+    }
+    if matches!(judgement, Judgement::Checkpoint(_)) {
+        document["context_checkpoint"]["active"] = json!(false);
+    }
+    *document != before
+}
+
+/// What the next session is told of a checkpoint: the block above the user's own PROMPT.md; empty where there is none.
+pub fn resume_block(document: &Value) -> String {
+    let text = |name: &str| {
+        let value = document.pointer(&format!("/context_checkpoint/{name}"));
+        one_line(value.and_then(Value::as_str).unwrap_or_default())
+    };
+    let percent = document.pointer("/context_checkpoint/percent_at_checkpoint").and_then(Value::as_u64);
+    let percent = percent.map_or("?".to_owned(), |percent| percent.to_string());
+    let line = |label: &str, value: String| match value.is_empty() {
+        true => String::new(),
+        false => format!("{label}: {}\n", clip(&value, 600)),
+    };
+    format!(
+        "## CONTEXT CHECKPOINT RESUME\n\n> The previous session hit {percent}% of its context window ({} threshold).\n\n{}{}{}\n1. **Do not start over**, and do not restart the task from scratch.\n2. Read `{}` first; do not re-read files that it explains.\n",
+        text("level"),
+        line("Item", text("current_todo_item")),
+        line("Progress on it", text("progress_on_item")),
+        line("Summary", text("resume_summary")),
+        text("handoff_file"),
+    )
+}
+
+/// What the monitor does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watch {
+    /// Nothing is to be said.
+    Quiet,
+    /// The session is warned.
+    Warn,
+    /// A checkpoint is written; nothing where one of this level or a higher one waits already.
+    Checkpoint,
+    /// It waits already: the marker is said again, as the loop's own script does.
+    Again,
+}
+
+/// What the monitor does for the loop at a level.
+pub fn watch(of: &Loop, level: Level) -> Watch {
+    match level {
+        _ if !of.is_running() => Watch::Quiet,
+        Level::L0 => Watch::Quiet,
+        Level::L1 => Watch::Warn,
+        level => match &of.checkpoint {
+            Some((_, known)) if *known >= level => Watch::Again,
+            _ => Watch::Checkpoint,
+        },
+    }
+}
+
+/// The level of a percentage that somebody tells, where no window is known.
+pub fn level_of_percent(percent: u64, levels: &session::settings::Levels) -> Level {
+    let percent = percent as f64;
+    let marks = [(levels.l3, Level::L3), (levels.l2, Level::L2), (levels.l1, Level::L1)];
+    marks.into_iter().find(|(mark, _)| percent >= *mark).map_or(Level::L0, |(_, level)| level)
+}
+
+/// What a checkpoint found.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// RFC 3339 UTC.
+    pub timestamp: String,
+    /// The handoff, relative to the project.
+    pub handoff: String,
+    /// The session's last words.
+    pub summary: String,
+    /// Files with changes.
+    pub files: Vec<session::state::FileInProgress>,
+}
+
+/// The document with a checkpoint in it, in the scripts' own fields.
+pub fn note_checkpoint(document: &mut Value, level: Level, percent: u64, found: &Found) {
+    let of = Loop::of(document);
+    let files: Vec<Value> = found
+        .files
+        .iter()
+        .map(|file| json!({ "path": file.path, "lines": file.lines, "description": file.description }))
+        .collect();
+    let checkpoint = json!({
+        "active": true,
+        "level": level.to_string(),
+        "percent_at_checkpoint": percent,
+        "timestamp": found.timestamp,
+        "handoff_file": found.handoff,
+        "resume_summary": found.summary,
+        "files_in_progress": files,
+        "current_todo_item": of.open.first().cloned().unwrap_or_default(),
+        "progress_on_item": "unknown",
+    });
+    match &mut document["context_checkpoint"] {
+        place @ Value::Object(_) => session::state::merge(place, checkpoint),
+        place => *place = checkpoint,
+    }
+    let entry = json!({ "iteration": of.iteration, "peak_percent": percent, "checkpoint": true });
+    match &mut document["context_history"] {
+        Value::Array(history) => {
+            let of_now =
+                |entry: &&mut Value| entry.get("iteration").and_then(Value::as_u64) == Some(of.iteration);
+            match history.iter_mut().find(of_now) {
+                Some(known) => session::state::merge(known, entry),
+                None => history.push(entry),
+            }
+        }
+        place => *place = json!([entry]),
+    }
+}
+
+#[cfg(test)]
+mod tests;

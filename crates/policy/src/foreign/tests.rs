@@ -1,0 +1,264 @@
+use super::*;
+use session::settings::Levels;
+
+/// The document of the loop's scripts, with some fields put otherwise.
+fn document(changes: Value) -> Value {
+    let mut document = json!({
+        "task_name": "Migrate", "objective": "Convert", "iteration": 5, "started_at": "2026-01-07T00:00:00Z",
+        "status": "running", "no_change_count": 0, "last_diff_hash": "abc123", "error_hashes": [],
+        "max_iterations": 50, "completion_promise": "COMPLETE", "todo_items": ["three", "four"],
+        "completed_items": ["one", "two"],
+        "context_checkpoint": {
+            "active": false, "level": "L2", "percent_at_checkpoint": 87, "handoff_file": "h.md", "mine": 1
+        },
+        "context_history": [{"iteration": 5, "peak_percent": 40, "checkpoint": false}]
+    });
+    session::state::merge(&mut document, changes);
+    document
+}
+
+const DONE: &str = "All done.\n\n<promise>COMPLETE</promise>\n";
+
+#[test]
+fn a_state_is_ours_only_with_both_marks() {
+    for (changes, missing) in [
+        (json!({}), &["run_id", "nonce"][..]),
+        (json!({"run_id": "r1"}), &["nonce"]),
+        (json!({"run_id": "", "nonce": "n"}), &["run_id"]),
+        (json!({"run_id": 7, "nonce": null}), &["run_id", "nonce"]),
+        (json!({"run_id": "r1", "nonce": "n"}), &[]),
+    ] {
+        assert_eq!(missing_marks(&document(changes.clone())), missing, "{changes}");
+    }
+    assert_eq!(missing_marks(&json!([])), MARKS_OF_OURS);
+}
+
+#[test]
+fn the_gate_judges_as_the_loops_own_script_would() {
+    let none_open = json!({"todo_items": []});
+    let waiting = json!({"context_checkpoint": {"active": true}});
+    for (changes, message, expected, code) in [
+        (json!({}), None, "RALPH_CONTINUE|next|2 items are open", 1),
+        (json!({"todo_items": ["three"]}), None, "RALPH_CONTINUE|next|1 item is open", 1),
+        (none_open.clone(), None, "RALPH_CONTINUE|next|0 items are open", 1),
+        (none_open.clone(), Some(DONE), "RALPH_STOP|completed|promised, and no item is open", 0),
+        (json!({}), Some(DONE), "RALPH_CONTINUE|refused|2 items are open", 1),
+        // The promise is the last line, alone, with the loop's own word.
+        (
+            none_open.clone(),
+            Some("<promise>COMPLETE</promise>\nbut"),
+            "RALPH_CONTINUE|next|0 items are open",
+            1,
+        ),
+        (
+            none_open.clone(),
+            Some("I say <promise>COMPLETE</promise>"),
+            "RALPH_CONTINUE|next|0 items are open",
+            1,
+        ),
+        (
+            json!({"todo_items": [], "completion_promise": "DONE"}),
+            Some(DONE),
+            "RALPH_CONTINUE|next|0 items are open",
+            1,
+        ),
+        (
+            json!({"todo_items": [], "completion_promise": "DONE"}),
+            Some("<promise>DONE</promise>"),
+            "RALPH_STOP|completed|promised, and no item is open",
+            0,
+        ),
+        (json!({"iteration": 49}), None, "RALPH_CONTINUE|next|2 items are open", 1),
+        (json!({"iteration": 50}), None, "RALPH_STOP|max_iterations|50 of 50 iterations are used", 0),
+        (json!({"max_iterations": 3}), None, "RALPH_STOP|max_iterations|5 of 3 iterations are used", 0),
+        (
+            json!({"iteration": 50, "todo_items": []}),
+            Some(DONE),
+            "RALPH_STOP|completed|promised, and no item is open",
+            0,
+        ),
+        (waiting.clone(), None, "RALPH_CONTINUE|checkpoint|h.md", 1),
+        (
+            json!({"iteration": 50, "context_checkpoint": {"active": true}}),
+            None,
+            "RALPH_STOP|max_iterations|50 of 50 iterations are used",
+            0,
+        ),
+        (
+            json!({"todo_items": [], "context_checkpoint": {"active": true}}),
+            Some(DONE),
+            "RALPH_STOP|completed|promised, and no item is open",
+            0,
+        ),
+        (json!({"status": "completed"}), None, "RALPH_STOP|completed|the state says so", 0),
+        (json!({"status": "in|progress\n"}), None, "RALPH_STOP|in progress|the state says so", 0),
+        (json!({"status": 7}), None, "RALPH_STOP|unknown|the state has no status", 0),
+        (json!({"active": false}), Some(DONE), "RALPH_STOP|inactive|the state says \"active\": false", 0),
+    ] {
+        let document = document(changes.clone());
+        let evidence = Evidence { last_message: message, ..Evidence::default() };
+        let judgement = judge(&Loop::of(&document), &evidence);
+        assert_eq!(
+            (judgement.marker().as_str(), judgement.exit_code()),
+            (expected, code),
+            "{changes} {message:?}"
+        );
+    }
+}
+
+#[test]
+fn an_item_that_is_ticked_in_the_list_is_not_open() {
+    let todo = TodoList::parse("- [x] three\n- [x] four\n");
+    let evidence = Evidence { last_message: Some(DONE), todo: Some(&todo), ..Evidence::default() };
+    let marker = judge(&Loop::of(&document(json!({}))), &evidence).marker();
+    assert_eq!(marker, "RALPH_STOP|completed|promised, and no item is open");
+    let half = TodoList::parse("- [x] three\n- [ ] four\n");
+    let evidence = Evidence { todo: Some(&half), ..evidence };
+    assert_eq!(
+        judge(&Loop::of(&document(json!({}))), &evidence).marker(),
+        "RALPH_CONTINUE|refused|1 item is open"
+    );
+}
+
+#[test]
+fn what_no_session_can_mend_ends_the_loop() {
+    let evidence = Evidence { fatal: Some("authentication failed".to_owned()), ..Evidence::default() };
+    let marker = judge(&Loop::of(&document(json!({}))), &evidence).marker();
+    assert_eq!(marker, "RALPH_STOP|fatal_error|authentication failed");
+}
+
+/// A loop whose script counts, and one that leaves it to the gate: both end after as many sessions as the file says.
+#[test]
+fn iterations_are_counted_once_whoever_counts() {
+    for script_counts in [true, false] {
+        let mut document = document(json!({"iteration": 1, "max_iterations": 4}));
+        let (mut judged_before, mut sessions) = (None, 0);
+        loop {
+            sessions += 1;
+            assert!(sessions < 10, "it never ends");
+            let of = Loop::of(&document);
+            let judgement = judge(&of, &Evidence { judged_before, ..Evidence::default() });
+            let iteration = ended_iteration(&of, judged_before);
+            note_judgement(&mut document, &judgement, iteration);
+            judged_before = Some(iteration);
+            if judgement.exit_code() == 0 {
+                break;
+            }
+            if script_counts {
+                document["iteration"] = json!(iteration + 1);
+            }
+        }
+        assert_eq!(sessions, 4, "script_counts: {script_counts}");
+        assert_eq!(document["status"], "max_iterations");
+    }
+}
+
+#[test]
+fn a_judgement_writes_what_the_script_would_have_written_and_nothing_else() {
+    let waiting = json!({"context_checkpoint": {"active": true}, "mine": {"a": [1]}});
+    let before = document(waiting);
+    let mut after = before.clone();
+    assert!(note_judgement(&mut after, &Judgement::Checkpoint("h.md".to_owned()), 5));
+    let mut expected = before.clone();
+    expected["context_checkpoint"]["active"] = json!(false);
+    assert_eq!(after, expected);
+
+    let mut after = before.clone();
+    assert!(!note_judgement(&mut after, &Judgement::Next(String::new()), 5), "nothing has changed");
+    assert_eq!(after, before);
+
+    let mut over = document(json!({"status": "fatal_error"}));
+    let before = over.clone();
+    assert!(!note_judgement(&mut over, &Judgement::Stop("fatal_error".to_owned(), String::new()), 6));
+    assert_eq!(over, before);
+}
+
+#[test]
+fn the_monitor_warns_checkpoints_once_a_level_and_keeps_quiet_where_no_loop_runs() {
+    let waiting = |level: &str| json!({"context_checkpoint": {"active": true, "level": level}});
+    for (changes, level, expected) in [
+        (json!({}), Level::L0, Watch::Quiet),
+        (json!({}), Level::L1, Watch::Warn),
+        (json!({}), Level::L2, Watch::Checkpoint),
+        (json!({}), Level::L3, Watch::Checkpoint),
+        (waiting("L2"), Level::L2, Watch::Again),
+        (waiting("L2"), Level::L3, Watch::Checkpoint),
+        (waiting("L3"), Level::L2, Watch::Again),
+        (waiting("L3"), Level::L3, Watch::Again),
+        (json!({"status": "completed"}), Level::L3, Watch::Quiet),
+        (json!({"active": false}), Level::L3, Watch::Quiet),
+    ] {
+        assert_eq!(watch(&Loop::of(&document(changes.clone())), level), expected, "{changes} {level}");
+    }
+}
+
+#[test]
+fn a_percentage_has_the_level_of_the_settings() {
+    let levels = Levels { l1: 70.0, l2: 85.0, l3: 95.0 };
+    for (percent, expected) in [
+        (0, Level::L0),
+        (69, Level::L0),
+        (70, Level::L1),
+        (84, Level::L1),
+        (85, Level::L2),
+        (95, Level::L3),
+        (130, Level::L3),
+    ] {
+        assert_eq!(level_of_percent(percent, &levels), expected, "{percent}");
+    }
+}
+
+#[test]
+fn a_checkpoint_is_noted_in_the_scripts_own_fields() {
+    let mut state = document(json!({}));
+    let found =
+        Found { timestamp: "2026-01-07T11:45:00Z".into(), handoff: "h2.md".into(), ..Found::default() };
+    note_checkpoint(&mut state, Level::L2, 87, &found);
+    let checkpoint = &state["context_checkpoint"];
+    assert_eq!((&checkpoint["active"], &checkpoint["level"]), (&json!(true), &json!("L2")));
+    assert_eq!(checkpoint["current_todo_item"], "three");
+    assert_eq!(checkpoint["mine"], 1, "what others keep there stays");
+    assert_eq!(state["context_history"], json!([{"iteration": 5, "peak_percent": 87, "checkpoint": true}]));
+
+    let mut bare = json!({"status": "running", "iteration": 2});
+    note_checkpoint(&mut bare, Level::L3, 96, &found);
+    assert_eq!(bare["context_history"], json!([{"iteration": 2, "peak_percent": 96, "checkpoint": true}]));
+    assert_eq!(bare["context_checkpoint"]["handoff_file"], "h2.md");
+}
+
+#[test]
+fn fields_of_another_kind_are_named_and_not_taken() {
+    let of = Loop::of(&document(
+        json!({"iteration": "5", "max_iterations": 9.5, "todo_items": [{"text": "x"}], "status": 1}),
+    ));
+    assert_eq!((of.iteration, of.max_iterations, of.open.len(), of.status.clone()), (0, 50, 0, None));
+    let named = of.not_understood.join("; ");
+    for words in [
+        "iteration is \"5\", not a whole number",
+        "max_iterations is 9.5",
+        "todo_items is [{",
+        "status is 1, not a text",
+    ] {
+        assert!(named.contains(words), "{words} in {named}");
+    }
+    let said = standing(".claude/ralph-state.json", &MARKS_OF_OURS, &of);
+    assert!(said.contains("no status") && said.contains("Not understood: iteration is \"5\""), "{said}");
+}
+
+#[test]
+fn the_words_name_file_marks_and_commands() {
+    let file = ".claude/ralph-state.json";
+    let resume = no_run_to_resume(file, &MARKS_OF_OURS);
+    for words in [file, "no run_id and no nonce", "plimsoll start --adopt"] {
+        assert!(resume.contains(words), "{words} in {resume}");
+    }
+    assert!(no_run_to_resume(file, &[]).contains("you began no such run in this folder"));
+    let new = in_the_way(file, &["nonce"]);
+    for words in [
+        "(it has no nonce)",
+        "plimsoll start --adopt",
+        "mv .claude/ralph-state.json .claude/ralph-state.json.before",
+    ] {
+        assert!(new.contains(words), "{words} in {new}");
+    }
+}

@@ -1,0 +1,71 @@
+//! What is said of a state that no run of ours wrote.
+
+use super::Loop;
+use crate::todo_list::shell_word;
+use session::text::{clip, counted, for_terminal};
+
+/// So much of a foreign text is shown.
+const SHOWN: usize = 60;
+
+fn lacks(missing: &[&str]) -> String {
+    if missing.is_empty() {
+        return "you began no such run in this folder (no record of it is among your state: it came with a clone, was moved, or lost its home)"
+            .to_owned();
+    }
+    format!("Plimsoll did not write it (it has no {})", missing.join(" and no "))
+}
+
+/// `--resume` finds no run of ours.
+pub fn no_run_to_resume(file: &str, missing: &[&str]) -> String {
+    format!(
+        "there is no run to resume: {} is there, but {}; to see what it holds and take it over: plimsoll start --adopt",
+        for_terminal(file),
+        lacks(missing)
+    )
+}
+
+/// A run of ours was there before it, and is not over: only its copy is left.
+pub fn goes_on_from_copy(file: &str, name: &str) -> String {
+    let (from, to) = (shell_word(file), shell_word(&format!("{file}.before")));
+    format!(
+        "\nthe run \"{}\" that was there before it goes on from its copy: mv {from} {to} && plimsoll run --resume",
+        clip(&for_terminal(name), SHOWN)
+    )
+}
+
+/// A new run would write over it.
+pub fn in_the_way(file: &str, missing: &[&str]) -> String {
+    format!(
+        "{} is there, and {}; to take it over: plimsoll start --adopt; to begin without it: mv {} {}",
+        for_terminal(file),
+        lacks(missing),
+        shell_word(file),
+        shell_word(&format!("{file}.before"))
+    )
+}
+
+/// Where the loop stands, as its file says.
+pub fn standing(file: &str, missing: &[&str], of: &Loop) -> String {
+    let status = of.status.as_deref().map_or("no status".to_owned(), |status| {
+        format!("status \"{}\"", clip(&for_terminal(status), SHOWN))
+    });
+    let mut lines = vec![
+        format!(
+            "There is no run of Plimsoll's here. {} is there, but {}.",
+            for_terminal(file),
+            lacks(missing)
+        ),
+        format!(
+            "It says: {status}, iteration {} of {}, {} open.",
+            of.iteration,
+            of.max_iterations,
+            counted(of.open.len(), "item")
+        ),
+    ];
+    lines.extend(of.not_understood.iter().map(|what| format!("Not understood: {}.", for_terminal(what))));
+    lines.push(
+        "`plimsoll start --adopt` takes it over; `plimsoll gate` and `plimsoll monitor` judge for its loop."
+            .to_owned(),
+    );
+    lines.join("\n")
+}

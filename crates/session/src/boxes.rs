@@ -1,0 +1,200 @@
+//! To-do files whose items have no boxes: which lines look like items, and the file with boxes before them.
+
+use crate::todo::{TodoList, outside_fences};
+
+/// A line that looks like an item and has no box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lookalike {
+    /// Its number in the file, from 1.
+    pub line: usize,
+    /// The line without its indentation and line end.
+    pub text: String,
+}
+
+/// A list item of Markdown: `1. x`, `1) x`, `- x`, `* x`, `+ x`.
+struct Bullet<'a> {
+    /// Blanks and tabs before the marker.
+    indent: &'a str,
+    /// True where the line has a ticked box that we do not read as one (`1. [x] done`).
+    done: bool,
+    /// What follows the marker and that box, with the line end.
+    rest: &'a str,
+}
+
+/// A bullet indented by this much more than the outermost one belongs to another bullet.
+const NESTED: usize = 2;
+/// A tab reaches to the next multiple of this column.
+const TAB: usize = 4;
+/// CommonMark takes no longer number for a list marker.
+const LONGEST_NUMBER: usize = 9;
+
+/// The lines of a file without items that look like items; none in a file that has items.
+pub fn lookalikes(markdown: &str) -> Vec<Lookalike> {
+    let line =
+        |(index, line, _): (usize, &str, _)| Lookalike { line: index + 1, text: line.trim().to_owned() };
+    outermost(markdown).into_iter().map(line).collect()
+}
+
+/// The file with boxes before the lines that look like items, everything else byte for byte. A file that has items
+/// comes back as it is: a bullet in it may be anything.
+pub fn with_boxes(markdown: &str) -> String {
+    let bullets = outermost(markdown);
+    let mut bullets = bullets.iter().peekable();
+    let mut text = String::with_capacity(markdown.len() + 4 * bullets.len());
+    for (index, line) in markdown.split_inclusive('\n').enumerate() {
+        match bullets.next_if(|(place, ..)| *place == index) {
+            Some((_, _, Bullet { indent, done, rest })) => {
+                let tick = if *done { 'x' } else { ' ' };
+                text.extend([indent, "- ["]);
+                text.push(tick);
+                text.extend(["] ", rest]);
+            }
+            None => text.push_str(line),
+        }
+    }
+    text
+}
+
+/// The bullets outside code fences that are not below another one, with their lines.
+fn outermost(markdown: &str) -> Vec<(usize, &str, Bullet<'_>)> {
+    if !TodoList::parse(markdown).items.is_empty() {
+        return Vec::new();
+    }
+    let mut found: Vec<_> = outside_fences(markdown.split_inclusive('\n'))
+        .filter_map(|(index, line)| Some((index, line, bullet(line)?)))
+        .collect();
+    let least = found.iter().map(|(.., bullet)| width(bullet.indent)).min().unwrap_or(0);
+    found.retain(|(.., bullet)| width(bullet.indent) < least + NESTED);
+    found
+}
+
+fn bullet(line: &str) -> Option<Bullet<'_>> {
+    let rest = line.trim_start_matches([' ', '\t']);
+    let indent = &line[..line.len() - rest.len()];
+    let after = after_marker(rest)?;
+    let text = after.trim_start_matches([' ', '\t']);
+    // A marker without a blank behind it is none: `**bold**`, `-5`, `1.5`.
+    if text.len() == after.len() || is_rule(line) {
+        return None;
+    }
+    let (done, rest) = match foreign_box(text) {
+        Some((done, rest)) => (done, rest.trim_start_matches([' ', '\t'])),
+        None => (false, text),
+    };
+    (!rest.trim().is_empty()).then_some(Bullet { indent, done, rest })
+}
+
+fn after_marker(text: &str) -> Option<&str> {
+    if let Some(rest) = text.strip_prefix(['-', '*', '+']) {
+        return Some(rest);
+    }
+    let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let digits = text.len() - rest.len();
+    (1..=LONGEST_NUMBER).contains(&digits).then(|| rest.strip_prefix(['.', ')'])).flatten()
+}
+
+/// `[ ]`, `[x]` and the spellings that are not read as boxes: `[]`, `[ x ]`.
+fn foreign_box(text: &str) -> Option<(bool, &str)> {
+    let (inner, rest) = text.strip_prefix('[')?.split_once(']')?;
+    match inner.trim_matches([' ', '\t']) {
+        "" => Some((false, rest)),
+        "x" | "X" => Some((true, rest)),
+        _ => None,
+    }
+    // `[x](address)` is a link.
+    .filter(|(_, rest)| !rest.starts_with(['(', '[']))
+}
+
+/// `* * *` and `- - -` draw a line across the page.
+fn is_rule(line: &str) -> bool {
+    let mut letters = line.chars().filter(|letter| !letter.is_whitespace());
+    let first = letters.next();
+    matches!(first, Some('-' | '*'))
+        && letters.clone().count() >= 2
+        && letters.all(|letter| Some(letter) == first)
+}
+
+fn width(indent: &str) -> usize {
+    indent.chars().fold(0, |width, letter| if letter == '\t' { (width / TAB + 1) * TAB } else { width + 1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_that_look_like_items_become_boxes_and_nothing_else_changes() {
+        for (before, after) in [
+            ("1. one\n2) two\n", "- [ ] one\n- [ ] two\n"),
+            ("* one\n- two\n+ three", "- [ ] one\n- [ ] two\n- [ ] three"),
+            ("1. one\r\n2. two\r\n", "- [ ] one\r\n- [ ] two\r\n"),
+            ("# Plan\n\nSome words.\n\n*   one\n", "# Plan\n\nSome words.\n\n- [ ] one\n"),
+            // Below another bullet it is part of that one's text.
+            ("1. one\n   - how\n2. two\n\t* why\n", "- [ ] one\n   - how\n- [ ] two\n\t* why\n"),
+            ("- one\n  > a note\n> a quotation\n", "- [ ] one\n  > a note\n> a quotation\n"),
+            // Only nested ones: then they are the items.
+            ("Steps:\n\n    - one\n    - two\n", "Steps:\n\n    - [ ] one\n    - [ ] two\n"),
+            (" - one\n- two\n", " - [ ] one\n- [ ] two\n"),
+            ("```\n- example\n```\n- one\n", "```\n- example\n```\n- [ ] one\n"),
+            ("~~~\n1. example\n~~~\n1. one\n", "~~~\n1. example\n~~~\n- [ ] one\n"),
+            // Boxes as others write them.
+            (
+                "1. [ ] one\n2. [x] two\n- [] three\n- [ X ] four\n",
+                "- [ ] one\n- [x] two\n- [ ] three\n- [x] four\n",
+            ),
+            ("- [docs](docs/a.md)\n1. [x](a.md)\n", "- [ ] [docs](docs/a.md)\n- [ ] [x](a.md)\n"),
+        ] {
+            assert_eq!(with_boxes(before), after, "{before:?}");
+            assert!(!TodoList::parse(after).items.is_empty(), "{after:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_stays_as_it_is() {
+        for text in [
+            "",
+            "Only prose.\n",
+            "**bold** and -5 and 1.5\n",
+            "---\n* * *\n- - -\n",
+            "-\n- \n1.\n- [ ]\n",
+            "> - quoted\n",
+            "2026-01-07 is a date\n1234567890. too long\n",
+            "```\n- never closed\n",
+            // It has items: a bullet beside them may be anything.
+            "- [ ] one\n- a remark\n1. another\n",
+        ] {
+            assert_eq!(with_boxes(text), text);
+            assert_eq!(lookalikes(text), []);
+        }
+    }
+
+    #[test]
+    fn a_lookalike_is_named_with_its_line() {
+        let found = lookalikes("# Plan\r\n\r\n1. one\r\n   - how\r\n2. two\r\n");
+        let found: Vec<(usize, &str)> = found.iter().map(|found| (found.line, found.text.as_str())).collect();
+        assert_eq!(found, [(3, "1. one"), (5, "2. two")]);
+    }
+
+    fn lines() -> impl Strategy<Value = String> {
+        let line = prop_oneof![
+            "[ \t]{0,5}([-*+]|[0-9]{1,3}[.)])[ \t]{0,2}(\\[[ xX]{0,2}\\])?[ ]?[a-z*`_-]{0,4}",
+            "```|~~~|# [a-z]{1,3}|> [a-z]{1,3}|  > [a-z]{1,3}|[a-z ]{0,6}|- - -",
+        ];
+        let end = prop_oneof![Just("\n"), Just("\r\n")];
+        prop::collection::vec((line, end), 0..8)
+            .prop_map(|lines| lines.into_iter().map(|(line, end)| line + end).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn fixing_twice_is_fixing_once_and_each_line_named_becomes_an_item(text in lines()) {
+            let fixed = with_boxes(&text);
+            prop_assert_eq!(with_boxes(&fixed), fixed.clone());
+            let had = TodoList::parse(&text).items.len();
+            let named = lookalikes(&text).len();
+            prop_assert_eq!(TodoList::parse(&fixed).items.len(), had + named);
+            prop_assert_eq!(fixed.split_inclusive('\n').count(), text.split_inclusive('\n').count());
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Lines that were meant as the promise and do not count. A near miss is never believed: it is reported, so that
+//! the next session knows what was wrong with it.
+
+use super::{BLOCKED, Claim, claim, line};
+use crate::text::{clip, one_line};
+
+/// A line that was meant as the promise and does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NearMiss {
+    /// The line as it was given, shortened.
+    pub given: String,
+    /// What is wrong with it, in words.
+    pub flaws: Vec<String>,
+    /// True if it was meant to say that the agent cannot go on.
+    pub is_blocked: bool,
+}
+
+/// Characters that decorate a line in Markdown, or end a sentence.
+const DECORATION: &str = "*_`>#~-.!:;,\"'";
+/// How much of the given line is quoted.
+const QUOTED: usize = 100;
+const OPEN: &str = "<promise>";
+const CLOSE: &str = "</promise>";
+/// A promise that is spread over more lines than this is not recognized.
+const SPREAD: usize = 3;
+
+/// Finds the last line of a message that was meant as the promise. None where the message makes a valid promise, or
+/// none at all: one that only talks about it, or quotes it and ends with something else.
+pub fn near_miss(message: &str, word: &str, nonce: &str) -> Option<NearMiss> {
+    if nonce.is_empty() || claim(message, word, nonce) != Claim::None {
+        return None;
+    }
+    let lines = lines_of(message);
+    let last = lines.len().checked_sub(1)?;
+    let found = |place: usize| attempt(&lines[place], place == last, word, nonce);
+    (0..lines.len()).rev().find_map(found)
+}
+
+/// A promise line that the task text asks for and that does not count in this run.
+pub fn rival(task: &str, word: &str, nonce: &str) -> Option<String> {
+    let ours = line(word, nonce);
+    task.lines().find_map(|text| {
+        let lower = text.to_ascii_lowercase();
+        let begin = lower.find(OPEN)?;
+        let end = begin + lower[begin..].find(CLOSE)? + CLOSE.len();
+        let named = &text[begin..end];
+        (named != ours).then(|| clip(&one_line(named).replace('`', "'"), QUOTED))
+    })
+}
+
+/// A line with what is known of its surroundings; fence marks and empty lines are left out.
+#[derive(Debug)]
+struct Line {
+    text: String,
+    is_fenced: bool,
+    is_spread: bool,
+}
+
+fn lines_of(message: &str) -> Vec<Line> {
+    let mut is_fenced = false;
+    let mut lines: Vec<Line> = Vec::new();
+    for text in message.lines().map(str::trim_end).filter(|text| !text.is_empty()) {
+        if ["```", "~~~"].iter().any(|mark| text.trim_start().starts_with(mark)) {
+            is_fenced = !is_fenced;
+        } else {
+            lines.push(Line { text: text.to_owned(), is_fenced, is_spread: false });
+        }
+    }
+    join_spread(lines)
+}
+
+/// Joins `<promise>`, its words and `</promise>` where they stand on lines of their own.
+fn join_spread(lines: Vec<Line>) -> Vec<Line> {
+    let mut joined: Vec<Line> = Vec::new();
+    for line in lines {
+        let closes = has(&line.text, CLOSE) && !has(&line.text, OPEN);
+        let from = joined.len().saturating_sub(SPREAD);
+        let opening =
+            joined[from..].iter().position(|above| has(&above.text, OPEN) && !has(&above.text, CLOSE));
+        match opening.filter(|_| closes) {
+            Some(place) => {
+                let parts: Vec<String> = joined.drain(from + place..).map(|above| above.text).collect();
+                let text = format!("{} {}", parts.join(" "), line.text);
+                joined.push(Line { text, is_spread: true, ..line });
+            }
+            None => joined.push(line),
+        }
+    }
+    joined
+}
+
+fn has(text: &str, tag: &str) -> bool {
+    text.to_ascii_lowercase().contains(tag)
+}
+
+/// What stands on a line: before the promise, in it, behind it.
+#[derive(Debug)]
+struct Parts<'a> {
+    before: &'a str,
+    inner: &'a str,
+    after: &'a str,
+    is_tagged: bool,
+    is_closed: bool,
+}
+
+fn attempt(line: &Line, is_last: bool, word: &str, nonce: &str) -> Option<NearMiss> {
+    let parts = tagged(&line.text).or_else(|| untagged(&line.text, is_last, word, nonce))?;
+    let is_alone = |text: &str| bare(text).is_empty();
+    let is_quoted = line.is_fenced || parts.before.contains(['>', '`', '"', '\'']);
+    let is_meant = match is_last {
+        // Words on both sides make it a sentence about the promise.
+        true => is_alone(parts.before) || is_alone(parts.after),
+        false => is_alone(parts.before) && is_alone(parts.after) && !is_quoted,
+    };
+    if !is_meant {
+        return None;
+    }
+    let (of_words, is_blocked) = flaws_of_words(&parts, word, nonce);
+    let mut flaws: Vec<String> =
+        flaws_of_form(line, &parts, is_last).into_iter().map(str::to_owned).collect();
+    flaws.extend(of_words);
+    if flaws.is_empty() {
+        flaws.push("it was not written exactly, to the last character".to_owned());
+    }
+    Some(NearMiss { given: clip(&one_line(&line.text), QUOTED), flaws, is_blocked })
+}
+
+fn tagged(text: &str) -> Option<Parts<'_>> {
+    let lower = text.to_ascii_lowercase();
+    let begin = lower.rfind(OPEN)?;
+    let (before, rest) = (&text[..begin], &text[begin + OPEN.len()..]);
+    match lower[begin + OPEN.len()..].find(CLOSE) {
+        Some(end) => {
+            let after = &rest[end + CLOSE.len()..];
+            Some(Parts { before, inner: &rest[..end], after, is_tagged: true, is_closed: true })
+        }
+        // In a sentence it is only the tag that is named.
+        None if bare(before).is_empty() && !bare(rest).is_empty() && !before.contains('`') => {
+            Some(Parts { before, inner: rest, after: "", is_tagged: true, is_closed: false })
+        }
+        None => None,
+    }
+}
+
+/// The words without their tags: with the nonce anywhere, alone only at the very end.
+fn untagged<'a>(text: &'a str, is_last: bool, word: &str, nonce: &str) -> Option<Parts<'a>> {
+    let inner = bare(text);
+    let words: Vec<&str> = inner.split_whitespace().collect();
+    let has_nonce = match words.as_slice() {
+        [first, second] => first.eq_ignore_ascii_case(word) && *second == nonce,
+        [first, second, ..] => *first == BLOCKED && *second == nonce,
+        _ => false,
+    };
+    let begin = text.find(inner)?;
+    (has_nonce || is_last && inner == word).then(|| Parts {
+        before: &text[..begin],
+        inner,
+        after: &text[begin + inner.len()..],
+        is_tagged: false,
+        is_closed: true,
+    })
+}
+
+fn bare(text: &str) -> &str {
+    text.trim_matches(|letter: char| letter.is_whitespace() || DECORATION.contains(letter))
+}
+
+fn flaws_of_form(line: &Line, parts: &Parts<'_>, is_last: bool) -> Vec<&'static str> {
+    let around = |letters: &[char]| parts.before.contains(letters) || parts.after.contains(letters);
+    let is_indented = !parts.before.is_empty() && parts.before.trim().is_empty();
+    let before = parts.before.trim_start_matches(['*', '_', '`', '>', ' ', '\t']);
+    let after = parts.after.trim_start_matches(['*', '_', '`']);
+    [
+        (line.is_fenced, "it stood in a code fence"),
+        (around(&['`']), "it stood in backticks"),
+        (around(&['*', '_']), "it stood in bold or italics"),
+        (parts.before.contains('>'), "it was quoted with `>`"),
+        (is_indented, "it was indented"),
+        (!before.trim().is_empty(), "something stood before it on its line"),
+        (!after.trim().is_empty(), "something stood behind it on its line"),
+        (line.is_spread, "it was spread over several lines"),
+        (!is_last, "more text followed it"),
+        (!parts.is_tagged, "the tags `<promise>` and `</promise>` were missing"),
+        (!parts.is_closed, "the tag `</promise>` was missing"),
+    ]
+    .into_iter()
+    .filter_map(|(is_so, words)| is_so.then_some(words))
+    .collect()
+}
+
+/// What is wrong with the words themselves, and whether they were meant to say BLOCKED.
+fn flaws_of_words(parts: &Parts<'_>, word: &str, nonce: &str) -> (Vec<String>, bool) {
+    let said: Vec<&str> = parts.inner.split_whitespace().collect();
+    let first = said.first().copied().unwrap_or_default();
+    let is_blocked = first.eq_ignore_ascii_case(BLOCKED);
+    let wanted = if is_blocked { BLOCKED } else { word };
+    let mut flaws = Vec::new();
+    if first.is_empty() || first == nonce {
+        flaws.push(format!("the word `{wanted}` was missing"));
+    } else if first != wanted {
+        flaws.push(format!("it said `{}` and not `{wanted}`", clip(&one_line(first), 40).replace('`', "'")));
+    }
+    match said.get(1) {
+        _ if first == nonce => {}
+        None => flaws.push(format!("the code of this run, `{nonce}`, was missing")),
+        Some(code) if *code == nonce => {}
+        Some(_) => flaws.push(format!("the code of this run is `{nonce}`, and it gave another")),
+    }
+    if !is_blocked && said.len() > 2 {
+        flaws.push("it held more words than these two".to_owned());
+    }
+    (flaws, is_blocked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flaws(message: &str) -> Vec<String> {
+        near_miss(message, "COMPLETE", "7f3a").map(|miss| miss.flaws).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_near_miss_is_found_and_says_what_is_wrong_with_the_line() {
+        const EXACT: &str = "<promise>COMPLETE 7f3a</promise>";
+        let missing = "the code of this run, `7f3a`, was missing";
+        for (message, expected) in [
+            ("**<promise>COMPLETE 7f3a</promise>**", vec!["it stood in bold or italics"]),
+            ("_<promise>COMPLETE 7f3a</promise>_\n", vec!["it stood in bold or italics"]),
+            ("Done.\n\n`<promise>COMPLETE 7f3a</promise>`", vec!["it stood in backticks"]),
+            ("```\n<promise>COMPLETE 7f3a</promise>\n```", vec!["it stood in a code fence"]),
+            ("```text\n<promise>COMPLETE 7f3a</promise>\n```\n\n", vec!["it stood in a code fence"]),
+            ("> <promise>COMPLETE 7f3a</promise>", vec!["it was quoted with `>`"]),
+            ("    <promise>COMPLETE 7f3a</promise>", vec!["it was indented"]),
+            ("- <promise>COMPLETE 7f3a</promise>", vec!["something stood before it on its line"]),
+            ("<promise>COMPLETE 7f3a</promise>.", vec!["something stood behind it on its line"]),
+            ("The line is <promise>COMPLETE 7f3a</promise>", vec!["something stood before it on its line"]),
+            ("<promise>COMPLETE 7f3a</promise> All done!", vec!["something stood behind it on its line"]),
+            (&format!("{EXACT}\n\nBut first one more thing."), vec!["more text followed it"]),
+            (&format!("**{EXACT}**\nBye."), vec!["it stood in bold or italics", "more text followed it"]),
+            ("<promise>\nCOMPLETE 7f3a\n</promise>", vec!["it was spread over several lines"]),
+            ("<promise>COMPLETE 7f3a", vec!["the tag `</promise>` was missing"]),
+            (
+                "**COMPLETE 7f3a**",
+                vec!["it stood in bold or italics", "the tags `<promise>` and `</promise>` were missing"],
+            ),
+            ("All done.\n\nCOMPLETE", vec!["the tags `<promise>` and `</promise>` were missing", missing]),
+            ("<promise>COMPLETE</promise>", vec![missing]),
+            ("<promise>DONE</promise>", vec!["it said `DONE` and not `COMPLETE`", missing]),
+            ("<promise>complete 7f3a</promise>", vec!["it said `complete` and not `COMPLETE`"]),
+            ("<Promise>COMPLETE 7f3a</Promise>", vec!["it was not written exactly, to the last character"]),
+            ("<promise> COMPLETE 7f3a </promise>", vec!["it was not written exactly, to the last character"]),
+            ("<promise>COMPLETE 00</promise>", vec!["the code of this run is `7f3a`, and it gave another"]),
+            ("<promise>COMPLETE 7f3a now</promise>", vec!["it held more words than these two"]),
+            ("<promise>7f3a</promise>", vec!["the word `COMPLETE` was missing"]),
+            ("<promise></promise>", vec!["the word `COMPLETE` was missing", missing]),
+        ] {
+            assert_eq!(flaws(message), expected, "{message:?}");
+            assert_eq!(claim(message, "COMPLETE", "7f3a"), Claim::None, "{message:?} is not believed");
+        }
+    }
+
+    #[test]
+    fn what_talks_about_the_promise_or_is_one_is_no_near_miss() {
+        for message in [
+            "",
+            "All done.",
+            "<promise>COMPLETE 7f3a</promise>",
+            "Done.\n\n<promise>COMPLETE 7f3a</promise>  \n\n",
+            "<promise>BLOCKED 7f3a no key</promise>",
+            "I promise to complete the rest tomorrow.",
+            "The work is complete.",
+            "The item is COMPLETE, two are left.",
+            "**Status: COMPLETE**",
+            "COMPLETE\n\nItem two is next.",
+            "I leave out the `<promise>` tag, because items are open.",
+            "I do not write <promise>COMPLETE 7f3a</promise> yet, for two items are open.",
+            "The prompt asks for this line:\n\n> <promise>COMPLETE 7f3a</promise>\n\nTwo items are open, so I stop here.",
+            "At the end:\n```\n<promise>COMPLETE 7f3a</promise>\n```\nItem two is open.",
+            "Later `<promise>COMPLETE 7f3a</promise>` is due.\nItem two is open.",
+            "`<promise>COMPLETE 7f3a</promise>`\nis what the last session will write. Item two is open.",
+        ] {
+            assert_eq!(near_miss(message, "COMPLETE", "7f3a"), None, "{message:?}");
+        }
+        assert_eq!(near_miss("<promise>COMPLETE</promise>", "COMPLETE", ""), None, "a run without a nonce");
+    }
+
+    #[test]
+    fn the_line_for_a_blocked_session_can_be_missed_too() {
+        for message in [
+            "**<promise>BLOCKED 7f3a no key</promise>**",
+            "<promise>blocked no key</promise>",
+            "BLOCKED 7f3a no key",
+        ] {
+            let miss = near_miss(message, "COMPLETE", "7f3a").expect(message);
+            assert!(miss.is_blocked, "{message}");
+        }
+        let miss = near_miss("<promise>COMPLETE</promise>", "COMPLETE", "7f3a").expect("one");
+        assert!(!miss.is_blocked);
+    }
+
+    #[test]
+    fn what_was_given_is_quoted_on_one_short_line() {
+        let message = format!("<promise>COMPLETE {}</promise>", "x".repeat(500));
+        let miss = near_miss(&message, "COMPLETE", "7f3a").expect("one");
+        assert_eq!(miss.given.chars().count(), QUOTED);
+    }
+
+    #[test]
+    fn the_task_texts_own_promise_is_named_unless_it_is_ours() {
+        for (task, expected) in [
+            ("Do the plan.", None),
+            ("Keep your promise.", None),
+            ("End with <promise>COMPLETE 7f3a</promise>.", None),
+            ("Do it.\nWhen done, output `<promise>COMPLETE</promise>`.", Some("<promise>COMPLETE</promise>")),
+            ("say <PROMISE>All  done</PROMISE> then", Some("<PROMISE>All done</PROMISE>")),
+            ("an open <promise> tag\nonly", None),
+        ] {
+            assert_eq!(rival(task, "COMPLETE", "7f3a").as_deref(), expected, "{task:?}");
+        }
+    }
+}

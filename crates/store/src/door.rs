@@ -1,0 +1,301 @@
+//! How a path becomes a file: the one way in which anything of a project is opened.
+//!
+//! What it promises: below a registered root ([`register`]) no link leads out, also none that is made while we look;
+//! only plain files are opened, no device, pipe or socket, and nothing waits for one; what is written goes through a
+//! draft that nobody could have put there. A path below no root is the user's own: its links are followed, plain
+//! files alone are opened there, too. What it does not promise: a second name (hard link) of a file outside looks
+//! like any other file.
+//!
+//! One call of the kernel's (`openat2`) does the walk where no link is on the way; where one is, or the call is not to
+//! be had, we walk by ourselves ([`walk`]).
+#![expect(clippy::disallowed_types, reason = "what the system has opened is read and written as a file")]
+
+mod roots;
+mod spot;
+pub(crate) mod walk;
+
+pub(crate) use roots::{Kind, register};
+pub(crate) use spot::{Last, Spot};
+
+use crate::{StoreError, io};
+use roots::Below;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use walk::{Lost, Place, Walk};
+
+/// Files that are read whole: states, records, settings, prompts, plans. The largest honest one is a fraction of it.
+pub(crate) const LARGEST: u64 = 16 * 1024 * 1024;
+/// Logs, and what lies beside them: only commands read one whole.
+pub(crate) const LARGEST_LOG: u64 = 512 * 1024 * 1024;
+
+/// So much of a file is read whole, by its name.
+pub(crate) fn largest(path: &Path) -> u64 {
+    let is_log = |name: &str| {
+        let is_piece = || name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        name.ends_with(".jsonl") || name.ends_with(".log") || is_piece()
+    };
+    let is_elsewhere = || roots::find(path).is_none();
+    let name = path.file_name().and_then(std::ffi::OsStr::to_str);
+    if name.is_some_and(is_log) || is_elsewhere() { LARGEST_LOG } else { LARGEST }
+}
+
+/// No line of a log is longer: what is large lies beside it. In a transcript pictures stand in the lines.
+pub(crate) fn longest_line(path: &Path) -> u64 {
+    if roots::find(path).is_some() { LARGEST } else { 8 * LARGEST }
+}
+
+/// Why a path was not opened; the caller knows its path.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The walk did not come there.
+    Lost(Lost),
+    /// No plain file lies there.
+    NotAFile,
+}
+
+impl From<Lost> for Refused {
+    fn from(lost: Lost) -> Refused {
+        Refused::Lost(lost)
+    }
+}
+
+impl From<Errno> for Refused {
+    fn from(error: Errno) -> Refused {
+        Refused::Lost(Lost::System(error))
+    }
+}
+
+impl Refused {
+    /// True where nothing lies at the path.
+    pub(crate) fn is_missing(&self) -> bool {
+        let missing = |error: &Errno| matches!(*error, Errno::NOENT | Errno::NOTDIR);
+        match self {
+            Refused::Lost(Lost::Missing | Lost::NotAFolder) => true,
+            Refused::Lost(Lost::System(error)) => missing(error),
+            _ => false,
+        }
+    }
+
+    /// The same for a caller that makes what is missing: a file where a folder should be is in its way.
+    pub(crate) fn is_folder_missing(&self) -> bool {
+        matches!(self, Refused::Lost(Lost::Missing | Lost::System(Errno::NOENT)))
+    }
+
+    /// In words.
+    pub(crate) fn of(self, doing: &'static str, path: &Path) -> StoreError {
+        let system = |error: Errno| io(doing, path)(error.into());
+        match self {
+            Refused::NotAFile => StoreError::NotAFile { path: path.to_owned() },
+            Refused::Lost(Lost::System(error)) => system(error),
+            Refused::Lost(Lost::Missing) => system(Errno::NOENT),
+            Refused::Lost(Lost::NotAFolder) => system(Errno::NOTDIR),
+            Refused::Lost(Lost::Outside) => {
+                StoreError::LeadsOut { path: path.to_owned(), link: String::new(), target: PathBuf::new() }
+            }
+            Refused::Lost(Lost::Link { link, target, leads_out }) => {
+                let (path, link) = (path.to_owned(), link.to_string_lossy().into_owned());
+                if leads_out {
+                    StoreError::LeadsOut { path, link, target }
+                } else {
+                    StoreError::Linked { path, link, target }
+                }
+            }
+        }
+    }
+}
+
+/// A plain file that has been opened, and what it was then.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: File,
+    pub(crate) stat: Stat,
+}
+
+/// Opens a plain file. With [`OFlags::CREATE`] a missing one is made, for the owner alone; its folder must be there.
+pub(crate) fn open(path: &Path, how: OFlags) -> Result<Opened, Refused> {
+    // Nothing waits: neither for a pipe's other end nor for a terminal.
+    let flags = how | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let mode = if how.contains(OFlags::CREATE) { Mode::from_raw_mode(0o600) } else { Mode::empty() };
+    let opened = match roots::find(path) {
+        Some(below) => open_below(&below, flags, mode)?,
+        None => rustix::fs::openat(CWD, path, flags, mode).map_err(not_a_file)?,
+    };
+    let stat = rustix::fs::fstat(&opened)?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if kind.is_file() { Ok(Opened { file: File::from(opened), stat }) } else { Err(Refused::NotAFile) }
+}
+
+/// What the system says of a pipe without a reader, of a socket, and of a folder that is to be written.
+fn not_a_file(error: Errno) -> Refused {
+    match error {
+        Errno::NXIO => Refused::NotAFile,
+        Errno::ISDIR => Refused::NotAFile,
+        error => error.into(),
+    }
+}
+
+fn open_below(below: &Below<'_>, flags: OFlags, mode: Mode) -> Result<OwnedFd, Refused> {
+    if let Some(opened) = in_one_call(below, flags, mode) {
+        return opened.map_err(not_a_file);
+    }
+    let place = below.walk(writes(flags), None, true)?;
+    let Some(name) = &place.name else { return Err(Refused::NotAFile) };
+    match place.kind() {
+        None | Some(FileType::RegularFile) => {}
+        Some(_) => return Err(Refused::NotAFile),
+    }
+    rustix::fs::openat(place.folder(), name, flags | OFlags::NOFOLLOW, mode).map_err(not_a_file)
+}
+
+fn writes(flags: OFlags) -> bool {
+    flags.intersects(OFlags::WRONLY | OFlags::RDWR)
+}
+
+/// False once the kernel has said that it does not know the call.
+static HAS_OPENAT2: AtomicBool = AtomicBool::new(true);
+
+/// The walk in one call; none where a link is on the way, or the kernel, or who watches over it, refuses the call.
+fn in_one_call(below: &Below<'_>, flags: OFlags, mode: Mode) -> Option<Result<OwnedFd, Errno>> {
+    if !HAS_OPENAT2.load(Ordering::Relaxed) {
+        return None;
+    }
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let folder = match below.root.folder() {
+        Ok(folder) => folder,
+        Err(_) => return None,
+    };
+    match rustix::fs::openat2(folder, below.path, flags, mode, resolve) {
+        Err(Errno::NOSYS) => {
+            HAS_OPENAT2.store(false, Ordering::Relaxed);
+            None
+        }
+        // A link, a change meanwhile, a filter of system calls: our own walk finds out.
+        Err(Errno::LOOP | Errno::XDEV | Errno::AGAIN | Errno::PERM) => None,
+        answer => Some(answer),
+    }
+}
+
+impl Below<'_> {
+    /// The same by ourselves.
+    fn walk(&self, writes: bool, makes: Option<u32>, follows_last: bool) -> Result<Place, Refused> {
+        let folder = self.root.folder()?;
+        let links = self.root.links(self.path, writes);
+        let given = self.root.path();
+        let step = |roots: &[&Path]| Walk { folder, roots, links, makes, follows_last }.to(self.path);
+        match step(&[given]) {
+            // An absolute link may name the root by another way than we do.
+            Err(Lost::Link { leads_out: true, target, .. }) if target.is_absolute() => {
+                Ok(step(&[given, &crate::disk::canonical(given)])?)
+            }
+            walked => Ok(walked?),
+        }
+    }
+}
+
+/// What lies at a path, behind links that are followed; none if nothing does, or a link leads out. Where no link is at
+/// the path's end this is one call, and a linked folder on the way is not seen: nothing is opened by it.
+pub(crate) fn stat(path: &Path) -> Option<Stat> {
+    let Some(below) = roots::find(path) else { return rustix::fs::stat(path).ok() };
+    let found = rustix::fs::statat(below.root.folder().ok()?, below.path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    if !FileType::from_raw_mode(found.st_mode).is_symlink() {
+        return Some(found);
+    }
+    let place = below.walk(false, None, true).ok()?;
+    place.found.or_else(|| rustix::fs::fstat(place.folder()).ok().filter(|_| place.name.is_none()))
+}
+
+/// What lies at a path, seen by a walk: no folder on the way is one that leads out.
+pub(crate) fn reach(path: &Path) -> Option<Stat> {
+    let Some(below) = roots::find(path) else { return rustix::fs::stat(path).ok() };
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match in_one_call(&below, flags, Mode::empty()) {
+        Some(opened) => rustix::fs::fstat(opened.ok()?).ok(),
+        None => stat(path).filter(|_| below.walk(false, None, true).is_ok()),
+    }
+}
+
+/// True where something lies at a path, seen by the same walk.
+pub(crate) fn is_there(path: &Path) -> bool {
+    let Some(below) = roots::find(path) else { return rustix::fs::stat(path).is_ok() };
+    let opened = in_one_call(&below, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    opened.map_or_else(|| reach(path).is_some(), |opened| opened.is_ok())
+}
+
+/// A folder that can be listed or put on the disk.
+pub(crate) fn folder(path: &Path) -> Result<OwnedFd, Refused> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Some(below) = roots::find(path) else {
+        return Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
+    };
+    if let Some(opened) = in_one_call(&below, flags, Mode::empty()) {
+        return Ok(opened?);
+    }
+    let place = below.walk(false, None, true)?;
+    if place.name.is_some() {
+        return Err(if place.found.is_some() { Lost::NotAFolder } else { Lost::Missing }.into());
+    }
+    Ok(rustix::fs::openat(place.folder(), ".", flags, Mode::empty())?)
+}
+
+/// Makes a folder and those above it, for the owner alone.
+pub(crate) fn make_folder(path: &Path) -> Result<(), Refused> {
+    const OWN: u32 = 0o700;
+    let Some(below) = roots::find(path) else {
+        return crate::disk::make_plain_folder(path, OWN).map_err(|error| errno(&error).into());
+    };
+    match below.walk_to_be(OWN)? {
+        None => Ok(()),
+        // The walk makes what lies before its end.
+        Some((place, name)) => match rustix::fs::mkdirat(place.folder(), &name, Mode::from_raw_mode(OWN)) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => below.walk(true, None, true).map(drop),
+            Err(error) => Err(error.into()),
+        },
+    }
+}
+
+impl Below<'_> {
+    /// Where a folder is to be made; none if it is there.
+    fn walk_to_be(&self, mode: u32) -> Result<Option<(Place, OsString)>, Refused> {
+        let mut place = match self.walk(true, Some(mode), true) {
+            // A project's folder itself that is not there: whoever asked for it to be made named it.
+            Err(refused)
+                if refused.is_folder_missing()
+                    && crate::disk::make_plain_folder(self.root.path(), mode).is_ok() =>
+            {
+                self.walk(true, Some(mode), true)?
+            }
+            walked => walked?,
+        };
+        match (place.name.take(), place.kind()) {
+            (None, _) => Ok(None),
+            (Some(name), None) => Ok(Some((place, name))),
+            (Some(_), Some(_)) => Err(Lost::NotAFolder.into()),
+        }
+    }
+}
+
+/// All of a file, unless there is more than that.
+pub(crate) fn read_all(opened: Opened, most: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let size = u64::try_from(opened.stat.st_size).unwrap_or(0);
+    if size > most {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    let mut file = opened.file.take(most + 1);
+    Read::read_to_end(&mut file, &mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
+}
+
+pub(crate) fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests;

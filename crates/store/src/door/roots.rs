@@ -1,0 +1,176 @@
+//! The folders below which every path is walked: projects, and the git folders of their repositories.
+
+use super::walk::Links;
+use super::{Refused, walk::Lost};
+use crate::environment;
+use rustix::fs::{Mode, OFlags};
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// Whose folder it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A project's: the user's own files lie in it, and links of theirs.
+    Project,
+    /// A project that has the user's home in it: what is not ours there is the user's, wherever it lies.
+    Home,
+    /// Git's: no link in it is followed.
+    Git,
+}
+
+/// A folder that no path below it leads out of.
+#[derive(Debug)]
+pub(crate) struct Root {
+    path: PathBuf,
+    kind: Kind,
+    folder: OnceLock<OwnedFd>,
+}
+
+static ROOTS: RwLock<Vec<Arc<Root>>> = RwLock::new(Vec::new());
+
+/// From now on every path below this folder is walked.
+pub(crate) fn register(path: &Path, kind: Kind) {
+    let is_it = |root: &Arc<Root>| root.path.as_os_str() == path.as_os_str();
+    if !path.is_absolute() || ROOTS.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_it) {
+        return;
+    }
+    // A repository's own folder in its project is walked to from there.
+    if kind == Kind::Git && find(path).is_some() {
+        return;
+    }
+    let holds_home = kind == Kind::Project && environment::home().is_some_and(|home| home.starts_with(path));
+    let kind = if holds_home { Kind::Home } else { kind };
+    let root = Arc::new(Root { path: path.to_owned(), kind, folder: OnceLock::new() });
+    let mut roots = ROOTS.write().unwrap_or_else(PoisonError::into_inner);
+    // One that was known before its project: held open by itself, it would not be found once an agent has made it anew.
+    roots.retain(|known| known.kind != Kind::Git || root.below(&known.path).is_none());
+    roots.push(root);
+}
+
+/// A path below a root.
+#[derive(Debug)]
+pub(crate) struct Below<'p> {
+    /// The root.
+    pub(crate) root: Arc<Root>,
+    /// The path from it on.
+    pub(crate) path: &'p Path,
+}
+
+/// The innermost root that a path lies below; none for what lies elsewhere.
+pub(crate) fn find(path: &Path) -> Option<Below<'_>> {
+    let roots = ROOTS.read().unwrap_or_else(PoisonError::into_inner);
+    let mut found: Option<Below<'_>> = None;
+    for root in roots.iter() {
+        let is_inner = found
+            .as_ref()
+            .is_none_or(|found| found.root.path.as_os_str().len() < root.path.as_os_str().len());
+        if is_inner && let Some(path) = root.below(path) {
+            found = Some(Below { root: root.clone(), path });
+        }
+    }
+    found.filter(|below| below.root.kind != Kind::Home || is_ours(below.path) || is_runs(below.path))
+}
+
+/// What a run reads and writes beside our own files.
+fn is_runs(path: &Path) -> bool {
+    ["PROMPT.md", "progress.txt"].iter().any(|name| path.as_os_str() == *name)
+}
+
+/// Files that we alone write, and git's: nobody has a reason to make links of them.
+fn is_ours(path: &Path) -> bool {
+    const OURS: [&[u8]; 4] = [b".claude/plimsoll", b".claude/handoffs", b".claude/ralph-state.json", b".git"];
+    let bytes = path.as_os_str().as_bytes();
+    let goes_on = |rest: &[u8]| matches!(rest, [] | [b'/', ..]) || rest == b".lock";
+    OURS.iter().any(|ours| bytes.strip_prefix(*ours).is_some_and(goes_on))
+}
+
+impl Root {
+    /// A path from this root on. Compared byte by byte: what is spelled in another way is found by the system.
+    fn below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        let own = self.path.as_os_str().as_bytes();
+        let own = own.strip_suffix(b"/").unwrap_or(own);
+        let rest = path.as_os_str().as_bytes().strip_prefix(own)?;
+        let rest = match rest {
+            [] => b".",
+            [b'/', rest @ ..] => rest,
+            _ => return None,
+        };
+        // `..` may lead to another folder: the part before it may be a link.
+        let has_parent = rest.split(|byte| *byte == b'/').any(|part| part == b"..");
+        (!has_parent).then(|| Path::new(OsStr::from_bytes(if rest.is_empty() { b"." } else { rest })))
+    }
+
+    /// Its folder, which is kept open.
+    pub(crate) fn folder(&self) -> Result<BorrowedFd<'_>, Refused> {
+        if let Some(folder) = self.folder.get() {
+            return Ok(folder.as_fd());
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(Lost::System)?;
+        Ok(self.folder.get_or_init(|| opened).as_fd())
+    }
+
+    /// Its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which links are followed on the way to a path.
+    pub(crate) fn links(&self, path: &Path, writes: bool) -> Links {
+        let is_gits = self.kind == Kind::Git || path.starts_with(".git");
+        match self.kind {
+            // An old git makes a link of HEAD.
+            _ if is_gits && !writes => Links::Inside,
+            _ if is_gits => Links::None,
+            _ if is_ours(path) => Links::First,
+            _ => Links::Guarded,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_belongs_to_the_innermost_root_and_a_name_that_only_begins_alike_to_none() {
+        register(Path::new("/tmp/roots/project"), Kind::Project);
+        register(Path::new("/tmp/roots/project/inner/"), Kind::Project);
+        register(Path::new("/tmp/roots/project/.git"), Kind::Git);
+        let below = |path: &str| find(Path::new(path)).map(|below| below.path.display().to_string());
+        assert_eq!(below("/tmp/roots/project/a/b").as_deref(), Some("a/b"));
+        assert_eq!(below("/tmp/roots/project").as_deref(), Some("."));
+        assert_eq!(below("/tmp/roots/project/inner/a").as_deref(), Some("a"));
+        assert_eq!(
+            below("/tmp/roots/project/.git/a").as_deref(),
+            Some(".git/a"),
+            "walked to from the project"
+        );
+        register(Path::new("/tmp/roots/late/.git"), Kind::Git);
+        register(Path::new("/tmp/roots/late"), Kind::Project);
+        assert_eq!(
+            below("/tmp/roots/late/.git/a").as_deref(),
+            Some(".git/a"),
+            "in whatever order they are known"
+        );
+        assert_eq!(below("/tmp/roots/projects/a"), None);
+        assert_eq!(below("/tmp/roots/project/../a"), None);
+    }
+
+    #[test]
+    fn our_own_files_are_known_by_their_names() {
+        let ours = |path: &str| is_ours(Path::new(path));
+        for path in
+            [".claude/plimsoll/x", ".claude/ralph-state.json.lock", ".git/info/exclude", ".claude/handoffs"]
+        {
+            assert!(ours(path), "{path}");
+        }
+        for path in [".claude/plimsoll.json", ".claude/settings.json", ".gitignore", "PROMPT.md", ".github/x"]
+        {
+            assert!(!ours(path), "{path}");
+        }
+    }
+}

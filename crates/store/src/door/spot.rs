@@ -1,0 +1,213 @@
+//! A name in a folder that is held open: where a file is put, moved or removed, whatever the path to it becomes.
+
+use super::walk::Lost;
+use super::{Refused, errno, in_one_call, roots};
+use crate::Durability;
+use crate::disk::DRAFT;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// A name in a folder that is held open.
+#[derive(Debug)]
+pub(crate) struct Spot {
+    folder: OwnedFd,
+    name: OsString,
+    /// What was found there, where somebody has looked.
+    seen: Option<Option<Stat>>,
+}
+
+/// What to do with a link that lies at the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// Go where it leads, if we may.
+    Followed,
+    /// It is what is meant.
+    Itself,
+}
+
+impl Spot {
+    /// Where a path leads; with `makes` the folders on the way are made.
+    pub(crate) fn of(path: &Path, last: Last, makes: bool) -> Result<Spot, Refused> {
+        match Spot::find(path, last) {
+            Err(refused) if makes && refused.is_folder_missing() => {
+                super::make_folder(parent(path))?;
+                Spot::find(path, last)
+            }
+            found => found,
+        }
+    }
+
+    fn find(path: &Path, last: Last) -> Result<Spot, Refused> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Some(name) = path.file_name() else { return Err(Refused::NotAFile) };
+        let spot = match roots::find(path) {
+            // A root is a name in a folder outside.
+            Some(below) if below.path != Path::new(".") => {
+                let over = roots::Below { path: parent(below.path), root: below.root.clone() };
+                let folder = match in_one_call(&over, flags, Mode::empty()) {
+                    Some(folder) => folder?,
+                    None => {
+                        let place = over.walk(true, None, true)?;
+                        if place.name.is_some() {
+                            return Err(
+                                if place.found.is_some() { Lost::NotAFolder } else { Lost::Missing }.into()
+                            );
+                        }
+                        place.into_folder().ok_or(Errno::NOENT)?
+                    }
+                };
+                let mut spot = Spot { folder, name: name.to_owned(), seen: None };
+                if last == Last::Itself {
+                    return Ok(spot);
+                }
+                let found = spot.found();
+                if !found.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink()) {
+                    spot.seen = Some(found);
+                    return Ok(spot);
+                }
+                let mut place = below.walk(true, None, true)?;
+                let name = place.name.take().ok_or(Refused::NotAFile)?;
+                Spot { folder: place.into_folder().ok_or(Errno::NOENT)?, name, seen: None }
+            }
+            _ => {
+                let target: PathBuf = match last {
+                    Last::Followed => crate::disk::resolve_link(path),
+                    Last::Itself => path.to_owned(),
+                };
+                let name = target.file_name().unwrap_or(name).to_owned();
+                Spot {
+                    folder: rustix::fs::openat(CWD, parent(&target), flags, Mode::empty())?,
+                    name,
+                    seen: None,
+                }
+            }
+        };
+        Ok(spot)
+    }
+
+    /// What lies there; a link is one.
+    pub(crate) fn found(&self) -> Option<Stat> {
+        rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok()
+    }
+
+    /// True where nothing lies there, as far as somebody has looked.
+    pub(crate) fn is_free(&self) -> bool {
+        self.seen.unwrap_or_else(|| self.found()).is_none()
+    }
+
+    /// Puts bytes in place in one step. Keeps the mode of a file that was there; what is none is left alone.
+    pub(crate) fn replace(&self, bytes: &[u8], durability: Durability) -> Result<(), Refused> {
+        let mode = match self.seen.unwrap_or_else(|| self.found()) {
+            None => 0o600,
+            Some(stat) => match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => stat.st_mode & 0o777,
+                _ => return Err(Refused::NotAFile),
+            },
+        };
+        let draft = self.draft(bytes, mode, durability)?;
+        if let Err(error) = rustix::fs::renameat(&self.folder, &draft, &self.folder, &self.name) {
+            let _ = rustix::fs::unlinkat(&self.folder, &draft, AtFlags::empty());
+            return Err(error.into());
+        }
+        if durability == Durability::Durable {
+            self.sync_folder();
+        }
+        Ok(())
+    }
+
+    /// Puts a new file in place, whole or not at all; false if the name is taken.
+    pub(crate) fn create(&self, bytes: &[u8]) -> Result<bool, Refused> {
+        let draft = self.draft(bytes, 0o600, Durability::Durable)?;
+        let linked = rustix::fs::linkat(&self.folder, &draft, &self.folder, &self.name, AtFlags::empty());
+        let _ = rustix::fs::unlinkat(&self.folder, &draft, AtFlags::empty());
+        match linked {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            // Some file systems know no second name for a file.
+            Err(_) => self.create_in_place(bytes),
+        }
+    }
+
+    fn create_in_place(&self, bytes: &[u8]) -> Result<bool, Refused> {
+        match self.new_file(&self.name, 0o600) {
+            Ok(mut file) => {
+                let written = file.write_all(bytes).and_then(|()| file.sync_data());
+                // Whole or not at all.
+                let _ = written.as_ref().inspect_err(|_| drop(self.remove()));
+                written.map(|()| true).map_err(|error| errno(&error).into())
+            }
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A file with these bytes under a name that nobody can guess, in the same folder.
+    fn draft(&self, bytes: &[u8], mode: u32, durability: Durability) -> Result<OsString, Refused> {
+        let (name, mut file) = loop {
+            let name = self.draft_name();
+            match self.new_file(&name, mode) {
+                Err(Errno::EXIST) => {}
+                made => break (name, made?),
+            }
+        };
+        let written = file.write_all(bytes).and_then(|()| match durability {
+            Durability::Durable => file.sync_data(),
+            Durability::Lazy => Ok(()),
+        });
+        if let Err(error) = written {
+            let _ = rustix::fs::unlinkat(&self.folder, &name, AtFlags::empty());
+            return Err(errno(&error).into());
+        }
+        Ok(name)
+    }
+
+    /// Whose it is stands in the name, so that the drafts of the dead can be swept.
+    pub(super) fn draft_name(&self) -> OsString {
+        let number = RandomState::new().hash_one(0);
+        let mut name = OsString::from(".");
+        name.push(&self.name);
+        name.push(format!(".{}.{number:016x}{DRAFT}", std::process::id()));
+        name
+    }
+
+    fn new_file(&self, name: &OsStr, mode: u32) -> Result<File, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.folder, name, flags, Mode::from_raw_mode(mode)).map(File::from)
+    }
+
+    /// Removes the file or link.
+    pub(crate) fn remove(&self) -> Result<(), Refused> {
+        Ok(rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty())?)
+    }
+
+    /// Removes an empty folder.
+    pub(crate) fn remove_folder(&self) -> Result<(), Refused> {
+        Ok(rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Moves what lies there.
+    pub(crate) fn rename(&self, to: &Spot) -> Result<(), Refused> {
+        let moved =
+            rustix::fs::renameat_with(&self.folder, &self.name, &to.folder, &to.name, RenameFlags::empty());
+        Ok(moved?)
+    }
+
+    /// A rename is lasting only once its folder is. Some file systems refuse to sync a folder: no harm then.
+    pub(crate) fn sync_folder(&self) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        if let Ok(folder) = rustix::fs::openat(&self.folder, ".", flags, Mode::empty()) {
+            let _ = rustix::fs::fsync(folder);
+        }
+    }
+}
+
+/// The folder of a path; where none is named, the one we stand in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}

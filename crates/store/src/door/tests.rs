@@ -1,0 +1,177 @@
+#![expect(clippy::disallowed_methods, reason = "the tests lay the traps")]
+
+use super::*;
+use crate::disk::{self, Durability};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+/// A project beside a folder with a secret.
+fn world() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["project/.claude/plimsoll", "project/docs", "project/.git/hooks", "outside"] {
+        fs::create_dir_all(folder.path().join(name)).unwrap();
+    }
+    fs::write(folder.path().join("outside/secret"), "secret").unwrap();
+    let project = folder.path().join("project");
+    register(&project, Kind::Project);
+    (folder, project)
+}
+
+fn pipe(path: &Path) {
+    rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+}
+
+/// Everything that is done with a file; what each answers.
+fn deeds(path: &Path) -> Vec<(&'static str, Result<(), String>)> {
+    let words = |error: StoreError| error.to_string();
+    vec![
+        ("read", disk::read(path).map(drop).map_err(words)),
+        ("replace", disk::replace(path, b"ours", Durability::Lazy).map_err(words)),
+        ("append", disk::append(path, b"ours").map_err(words)),
+        ("append_line", disk::append_line(path, "ours").map_err(words)),
+        ("cut", disk::cut(path, 0).map_err(words)),
+        ("open", disk::open(path).map(drop).map_err(words)),
+        ("lock", crate::lock::acquire(path, std::time::Duration::ZERO).map(drop).map_err(words)),
+    ]
+}
+
+fn all_are_refused(path: &Path) {
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    for (deed, answer) in deeds(path) {
+        let error = answer.expect_err(&format!("{deed} {}", path.display()));
+        assert!(error.contains(&name), "{deed}: {error}");
+    }
+}
+
+#[test]
+fn no_link_leads_out_of_a_project() {
+    let (folder, project) = world();
+    let outside = folder.path().join("outside");
+    for (link, target) in [
+        (".claude/plimsoll/journal.jsonl", outside.join("secret")),
+        (".claude/plimsoll/missing.jsonl", outside.join("missing")),
+        (".claude/plimsoll/relative.jsonl", "../../../outside/secret".into()),
+        ("PROMPT.md", outside.join("secret")),
+        ("docs/plan.md", "../../outside/missing".into()),
+    ] {
+        symlink(&target, project.join(link)).unwrap();
+        all_are_refused(&project.join(link));
+        assert!(!disk::exists(&project.join(link)), "{link}");
+    }
+    symlink(&outside, project.join(".claude/handoffs")).unwrap();
+    all_are_refused(&project.join(".claude/handoffs/secret"));
+    let new = project.join(".claude/handoffs/new");
+    assert!(disk::create_new(&new, b"x").is_err() && disk::create_folder(&new).is_err());
+    assert!(disk::remove(&project.join(".claude/handoffs/secret")).is_err());
+    assert!(disk::rename(&project.join(".claude/handoffs/secret"), &project.join("stolen")).is_err());
+    assert!(disk::rename(&project.join("docs"), &project.join(".claude/handoffs/docs")).is_err());
+    assert_eq!(disk::names(&project.join(".claude/handoffs")), [""; 0]);
+    assert_eq!(disk::names(&outside), ["secret"], "nothing was made there");
+    assert_eq!(fs::read(outside.join("secret")).unwrap(), b"secret");
+}
+
+#[test]
+fn a_link_of_the_user_stays_a_link_and_its_file_is_written() {
+    let (_folder, project) = world();
+    fs::write(project.join("docs/task.md"), "task").unwrap();
+    symlink("docs/task.md", project.join("PROMPT.md")).unwrap();
+    symlink(project.join("docs/task.md"), project.join("absolute.md")).unwrap();
+    symlink("docs", project.join("linked")).unwrap();
+    for path in ["PROMPT.md", "absolute.md", "linked/task.md"] {
+        assert_eq!(disk::read(&project.join(path)).unwrap().unwrap(), b"task", "{path}");
+        disk::replace(&project.join(path), path.as_bytes(), Durability::Lazy).unwrap();
+        assert_eq!(fs::read(project.join("docs/task.md")).unwrap(), path.as_bytes());
+        fs::write(project.join("docs/task.md"), "task").unwrap();
+    }
+    assert!(disk::is_link(&project.join("PROMPT.md")));
+    disk::append(&project.join("PROMPT.md"), b"!").unwrap();
+    assert_eq!(fs::read(project.join("docs/task.md")).unwrap(), b"task!");
+    assert_eq!(disk::size(&project.join("PROMPT.md")), Some(5));
+    disk::replace(&project.join("linked/deep/new.md"), b"new", Durability::Lazy).unwrap();
+    assert_eq!(fs::read(project.join("docs/deep/new.md")).unwrap(), b"new");
+}
+
+#[test]
+fn no_link_leads_our_words_to_where_somebody_runs_them() {
+    let (_folder, project) = world();
+    let hook = project.join(".git/hooks/pre-commit");
+    fs::write(&hook, "#!/bin/sh\n").unwrap();
+    fs::write(project.join(".claude/settings.json"), "{}").unwrap();
+    fs::write(project.join("Makefile"), "all:\n").unwrap();
+    symlink(".git/hooks/pre-commit", project.join("PROMPT.md")).unwrap();
+    symlink(".claude/settings.json", project.join("progress.txt")).unwrap();
+    symlink("../../Makefile", project.join(".claude/plimsoll/journal.jsonl")).unwrap();
+    fs::create_dir(project.join(".git/plimsoll")).unwrap();
+    symlink("../hooks/pre-commit", project.join(".git/plimsoll/todo.md")).unwrap();
+    for path in ["PROMPT.md", "progress.txt", ".claude/plimsoll/journal.jsonl", ".git/plimsoll/todo.md"] {
+        let path = project.join(path);
+        disk::replace(&path, b"ours", Durability::Lazy).unwrap_err();
+        let error = disk::append(&path, b"ours").unwrap_err();
+        assert!(matches!(error, StoreError::Linked { .. }), "{error}");
+    }
+    assert_eq!(fs::read(&hook).unwrap(), b"#!/bin/sh\n");
+}
+
+#[test]
+fn a_linked_folder_of_the_clients_inside_the_project_is_used() {
+    let (_folder, project) = world();
+    fs::rename(project.join(".claude"), project.join("docs/claude")).unwrap();
+    symlink("docs/claude", project.join(".claude")).unwrap();
+    let journal = project.join(".claude/plimsoll/journal.jsonl");
+    disk::append_line(&journal, "one").unwrap();
+    assert_eq!(disk::read(&journal).unwrap().unwrap(), b"one\n");
+    assert!(disk::is_folder(&project.join(".claude/plimsoll")));
+}
+
+#[test]
+fn only_plain_files_are_opened_and_nothing_waits_for_one() {
+    let (folder, project) = world();
+    for path in [project.join(".claude/plimsoll/pipe"), folder.path().join("outside/pipe")] {
+        pipe(&path);
+        all_are_refused(&path);
+    }
+    let at = project.join(".claude/plimsoll/folder");
+    fs::create_dir(&at).unwrap();
+    all_are_refused(&at);
+    // A device that nobody writes: who is root could replace another one.
+    assert!(matches!(disk::read(Path::new("/dev/zero")), Err(StoreError::NotAFile { .. })));
+    symlink("/dev/zero", project.join("zero.md")).unwrap();
+    assert!(disk::read(&project.join("zero.md")).is_err() && disk::open(&project.join("zero.md")).is_err());
+}
+
+#[test]
+fn a_file_larger_than_any_honest_one_is_named_and_not_read() {
+    let (_folder, project) = world();
+    let path = project.join("PROMPT.md");
+    File::create(&path).unwrap().set_len(LARGEST + 1).unwrap();
+    let error = disk::read(&path).unwrap_err();
+    assert!(
+        matches!(error, StoreError::TooLarge { .. }) && error.to_string().contains("PROMPT.md"),
+        "{error}"
+    );
+}
+
+#[test]
+fn without_the_kernels_walk_ours_does_the_same() {
+    HAS_OPENAT2.store(false, Ordering::Relaxed);
+    no_link_leads_out_of_a_project();
+    a_link_of_the_user_stays_a_link_and_its_file_is_written();
+    no_link_leads_our_words_to_where_somebody_runs_them();
+    a_linked_folder_of_the_clients_inside_the_project_is_used();
+    only_plain_files_are_opened_and_nothing_waits_for_one();
+    a_file_larger_than_any_honest_one_is_named_and_not_read();
+    HAS_OPENAT2.store(true, Ordering::Relaxed);
+}
+
+#[test]
+fn a_draft_has_a_name_that_nobody_could_have_taken() {
+    let (folder, project) = world();
+    let spot = Spot::of(&project.join("PROMPT.md"), Last::Followed, true).unwrap();
+    let names: Vec<_> = (0..3).map(|_| spot.draft_name()).collect();
+    assert!(names[0] != names[1] && names[1] != names[2], "{names:?}");
+    // The name that a draft used to have.
+    let old = project.join(format!(".PROMPT.md.{}.0{}", std::process::id(), disk::DRAFT));
+    symlink(folder.path().join("outside/secret"), old).unwrap();
+    disk::replace(&project.join("PROMPT.md"), b"ours", Durability::Lazy).unwrap();
+    assert_eq!(fs::read(folder.path().join("outside/secret")).unwrap(), b"secret");
+}

@@ -1,0 +1,221 @@
+//! From a root to a place below it, one part of the path at a time.
+//!
+//! Each part is opened by its name in the folder before it, and links are followed by us, never by the system: no
+//! link leads out, also none that is made while we look.
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+/// As many links as the system itself follows.
+const MOST_LINKS: usize = 40;
+
+/// Which links are followed; none that leads out of the root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// Every one that stays inside.
+    Inside,
+    /// Those, but to none of the places in which a text becomes a command of somebody: git's folder, and what the
+    /// client runs.
+    Guarded,
+    /// Only the first part of the path may be one (a linked `.claude`).
+    First,
+    /// None.
+    None,
+}
+
+/// A walk from a root.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    /// The root's folder.
+    pub(crate) folder: BorrowedFd<'a>,
+    /// Its path, in every form that the target of an absolute link may have.
+    pub(crate) roots: &'a [&'a Path],
+    /// Which links are followed.
+    pub(crate) links: Links,
+    /// The mode of folders that are made on the way; none where a missing one ends the walk.
+    pub(crate) makes: Option<u32>,
+    /// False where a link at the path's end is the place itself.
+    pub(crate) follows_last: bool,
+}
+
+/// Why a walk ended before its place.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// The path itself is none below the root.
+    Outside,
+    /// A link that is not followed.
+    Link {
+        /// The name of the link.
+        link: OsString,
+        /// Where it leads.
+        target: PathBuf,
+        /// False where it stays inside.
+        leads_out: bool,
+    },
+    /// Nothing is there.
+    Missing,
+    /// A file where a folder should be.
+    NotAFolder,
+    /// The system refused.
+    System(Errno),
+}
+
+impl From<Errno> for Lost {
+    fn from(error: Errno) -> Lost {
+        Lost::System(error)
+    }
+}
+
+/// Where a path leads.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The folders on the way; the last one is where it lies, and is held open.
+    folders: Vec<OwnedFd>,
+    /// Their names, without the root's.
+    names: Vec<OsString>,
+    /// Its name there; none if it is the folder itself.
+    pub(crate) name: Option<OsString>,
+    /// What it is; none if nothing is there.
+    pub(crate) found: Option<Stat>,
+}
+
+impl Place {
+    pub(crate) fn folder(&self) -> BorrowedFd<'_> {
+        self.folders[self.folders.len() - 1].as_fd()
+    }
+
+    pub(crate) fn into_folder(mut self) -> Option<OwnedFd> {
+        self.folders.pop()
+    }
+
+    /// What it is; none if nothing is there.
+    pub(crate) fn kind(&self) -> Option<FileType> {
+        self.found.map(|stat| FileType::from_raw_mode(stat.st_mode))
+    }
+}
+
+impl Walk<'_> {
+    /// Walks a path.
+    pub(crate) fn to(&self, path: &Path) -> Result<Place, Lost> {
+        let mut ahead = self.parts(path).ok_or(Lost::Outside)?;
+        if ahead.iter().any(|part| part == "..") {
+            return Err(Lost::Outside);
+        }
+        let root = rustix::io::fcntl_dupfd_cloexec(self.folder, 0)?;
+        let mut place = Place { folders: vec![root], names: Vec::new(), name: None, found: None };
+        let mut followed: Option<(OsString, PathBuf)> = None;
+        let mut links = 0;
+        let mut steps = 0;
+        while let Some(part) = ahead.pop_front() {
+            steps += 1;
+            if part == ".." {
+                // Only a link's target has one; above the root there is nothing for us.
+                place.folders.pop();
+                if place.names.pop().is_none() {
+                    return Err(leads_out(followed));
+                }
+                continue;
+            }
+            let is_last = ahead.is_empty();
+            let found = stat_of(&place, &part)?;
+            match found.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+                None if !is_last => {
+                    let mode = Mode::from_raw_mode(self.makes.ok_or(Lost::Missing)?);
+                    self.guard(&place, &part, followed.as_ref())?;
+                    let made = rustix::fs::mkdirat(place.folder(), &part, mode);
+                    // Somebody else may have made it meanwhile.
+                    made.or_else(|error| if error == Errno::EXIST { Ok(()) } else { Err(error) })?;
+                    ahead.push_front(part);
+                }
+                Some(FileType::Symlink) if !is_last || self.follows_last => {
+                    links += 1;
+                    if links > MOST_LINKS {
+                        return Err(Lost::System(Errno::LOOP));
+                    }
+                    let target = rustix::fs::readlinkat(place.folder(), &part, Vec::new())?;
+                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                    let is_followed = match self.links {
+                        Links::Inside | Links::Guarded => true,
+                        Links::First => steps == 1 && !is_last,
+                        Links::None => false,
+                    };
+                    let inside = self.parts(&target);
+                    followed = Some((part, target.clone()));
+                    let parts = inside.ok_or_else(|| leads_out(followed.clone()))?;
+                    if !is_followed {
+                        return Err(stays_a_link(followed));
+                    }
+                    if target.is_absolute() {
+                        place.folders.truncate(1);
+                        place.names.clear();
+                    }
+                    parts.into_iter().rev().for_each(|part| ahead.push_front(part));
+                }
+                Some(FileType::Directory) => {
+                    self.guard(&place, &part, followed.as_ref())?;
+                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    place.folders.push(rustix::fs::openat(place.folder(), &part, flags, Mode::empty())?);
+                    place.names.push(part);
+                }
+                Some(_) if !is_last => return Err(Lost::NotAFolder),
+                _ => {
+                    self.guard(&place, &part, followed.as_ref())?;
+                    place.name = Some(part);
+                    place.found = found;
+                }
+            }
+        }
+        Ok(place)
+    }
+
+    /// The parts of a path below the root; none if it is an absolute one to somewhere else.
+    fn parts(&self, path: &Path) -> Option<VecDeque<OsString>> {
+        let below = match path.is_absolute() {
+            true => self.roots.iter().find_map(|root| path.strip_prefix(root).ok())?,
+            false => path,
+        };
+        let part = |part: Component<'_>| match part {
+            Component::Normal(name) => Some(name.to_owned()),
+            Component::ParentDir => Some("..".into()),
+            _ => None,
+        };
+        Some(below.components().filter_map(part).collect())
+    }
+
+    /// What is reached through a link only is no place where a text of ours would be run.
+    fn guard(&self, place: &Place, part: &OsStr, followed: Option<&(OsString, PathBuf)>) -> Result<(), Lost> {
+        let is_guarded = matches!(self.links, Links::Guarded | Links::First) && followed.is_some();
+        if is_guarded && is_run(&place.names, part) { Err(stays_a_link(followed.cloned())) } else { Ok(()) }
+    }
+}
+
+/// True for places whose text somebody runs: all of git's, and of the client's folder what is neither a text for the
+/// model nor a folder of one's own.
+fn is_run(folders: &[OsString], name: &OsStr) -> bool {
+    const OF_THE_CLIENT: [&str; 7] =
+        ["settings.json", "settings.local.json", "plimsoll.json", "hooks", "commands", "agents", "skills"];
+    let is_clients = folders.last().is_some_and(|folder| folder == ".claude");
+    name == ".git" || is_clients && OF_THE_CLIENT.iter().any(|run| name == *run)
+}
+
+fn leads_out(followed: Option<(OsString, PathBuf)>) -> Lost {
+    followed.map_or(Lost::Outside, |(link, target)| Lost::Link { link, target, leads_out: true })
+}
+
+fn stays_a_link(followed: Option<(OsString, PathBuf)>) -> Lost {
+    followed.map_or(Lost::Outside, |(link, target)| Lost::Link { link, target, leads_out: false })
+}
+
+/// What a name in the place's folder is; none if nothing has it.
+fn stat_of(place: &Place, name: &OsStr) -> Result<Option<Stat>, Errno> {
+    match rustix::fs::statat(place.folder(), name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,129 @@
+//! The run's record and ledger: among the user's state, where no sandboxed command of an agent writes and no clone brings a
+//! file. The record says whose run it is, where and by which command it began, and never changes. The ledger is the
+//! state as `plimsoll run`, `gate`, `start` and `stop` last left it; what it says goes before what the project's file says
+//! (`session::authority`).
+
+use crate::{Durability, Project, StoreError, disk, environment, sessions};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use session::{RunState, Status};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Names the record for a loop, or for a shell that has another home.
+pub const RECORD_VARIABLE: &str = "PLIMSOLL_RUN_RECORD";
+
+/// Whose run it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Record {
+    /// The run's id.
+    pub run_id: String,
+    /// The project's folder, every link resolved.
+    pub project: String,
+    /// The command that began it, word by word.
+    pub command: Vec<String>,
+    /// RFC 3339 UTC.
+    pub started_at: String,
+}
+
+static KEEPS: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process writes the ledger of the run that it changes: it is `plimsoll run` or one of its like, started
+/// by the user. Every other process only claims.
+pub fn keep() {
+    KEEPS.store(true, Ordering::Relaxed);
+}
+
+/// True in a process that writes the ledger.
+pub fn is_kept_here() -> bool {
+    KEEPS.load(Ordering::Relaxed)
+}
+
+/// The folder of a run's record; none without a home.
+pub fn folder(project: &Project, run_id: &str) -> Option<PathBuf> {
+    let id = Some(run_id).filter(|id| crate::layout::is_plain(id))?;
+    let named = environment::variable(RECORD_VARIABLE).map(PathBuf::from);
+    let named = named.and_then(|record| record.parent().map(Path::to_owned));
+    let is_of_run =
+        |folder: &PathBuf| folder.is_absolute() && folder.file_name().is_some_and(|name| name == id);
+    named.filter(is_of_run).or_else(|| Some(project.runs()?.join(id)))
+}
+
+/// The path of the record, for `PLIMSOLL_RUN_RECORD`.
+pub fn record_path(project: &Project, run_id: &str) -> Option<PathBuf> {
+    folder(project, run_id).map(|folder| folder.join("record.json"))
+}
+
+/// The record of a run; none where this user has none.
+pub fn record(project: &Project, run_id: &str) -> Option<Record> {
+    let record: Record = sessions::load_parsed(&record_path(project, run_id)?)?;
+    (record.run_id == run_id).then_some(record)
+}
+
+/// True where a run was begun by this user in this project.
+pub fn knows(project: &Project, run_id: &str) -> bool {
+    record(project, run_id).is_some_and(|record| record.project == place(project))
+}
+
+/// The state as the ledger has it; none where the run is not this user's in this project.
+pub fn load(project: &Project, run_id: &str) -> Result<Option<RunState>, StoreError> {
+    if !knows(project, run_id) {
+        return Ok(None);
+    }
+    let Some(path) = ledger_path(project, run_id) else { return Ok(None) };
+    let Some(bytes) = disk::read(&path)? else { return Ok(None) };
+    let corrupt = |error: serde_json::Error| StoreError::Corrupt {
+        path: path.clone(),
+        why: error.to_string(),
+        aside: String::new(),
+    };
+    let document: Value = serde_json::from_slice(&bytes).map_err(corrupt)?;
+    let state = RunState::from_document(&document).map_err(corrupt)?;
+    Ok(Some(state).filter(|state| state.run_id == run_id))
+}
+
+/// Begins the record and the ledger of a new run.
+pub(crate) fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let Some(path) = record_path(project, &state.run_id) else {
+        return Err(StoreError::NoHome { project: project.root().to_owned() });
+    };
+    let record = Record {
+        run_id: state.run_id.clone(),
+        project: place(project),
+        command: std::env::args().collect(),
+        started_at: state.started_at.clone(),
+    };
+    disk::replace(&path, &serde_json::to_vec_pretty(&record).unwrap_or_default(), Durability::Durable)?;
+    write(project, state)
+}
+
+/// Writes the ledger, where this process keeps it.
+pub(crate) fn note(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    if !is_kept_here() || !knows(project, &state.run_id) {
+        return Ok(());
+    }
+    match write(project, state) {
+        // An agent may cancel from its sandbox: the project's file says so, and that is enough.
+        Err(error) if state.status == Status::Cancelled && is_not_allowed(&error) => Ok(()),
+        written => written,
+    }
+}
+
+fn is_not_allowed(error: &StoreError) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error, StoreError::Io { source, .. } if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem))
+}
+
+fn write(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let Some(path) = ledger_path(project, &state.run_id) else { return Ok(()) };
+    disk::replace(&path, &serde_json::to_vec(state).unwrap_or_default(), Durability::Durable)
+}
+
+fn ledger_path(project: &Project, run_id: &str) -> Option<PathBuf> {
+    folder(project, run_id).map(|folder| folder.join("ledger.json"))
+}
+
+fn place(project: &Project) -> String {
+    disk::canonical(project.root()).to_string_lossy().into_owned()
+}

@@ -1,0 +1,119 @@
+//! Harder nights, which measure what a session is told by the one before: items of several steps in several files, agents
+//! of different habits, people in between. Every session's first request is read, and held against what was really done.
+//!
+//! The agent knows its craft (which steps an item takes), and of the state of things only what its requests say: where it
+//! is sent to the wrong place, it works at the wrong place.
+
+mod agent;
+mod deeds;
+mod ledger;
+mod style;
+#[cfg(test)]
+mod tests;
+mod told;
+mod verdict;
+mod words;
+mod work;
+
+pub use ledger::ByPerson;
+pub use style::{Commits, Folder, Hands, Sloppy, Style};
+pub use verdict::Resume;
+pub use work::Work;
+
+use crate::night::Dice;
+use crate::scripted_model::{RequestKind, ScriptedModel};
+use agent::Agent;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A real model thinks longer than the client's transcript writer lags.
+const THINKING: Duration = Duration::from_millis(150);
+
+/// What a night came to beside its resumes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Morning {
+    /// Items in the list.
+    pub items: u32,
+    /// Ticked, with every step made.
+    pub done: u32,
+    /// Ticked, and a step is missing.
+    pub ticked_undone: u32,
+    /// Steps that were made again.
+    pub steps_twice: u32,
+    /// Items that were begun again from their first step.
+    pub begun_twice: u32,
+    /// Times that a session went back into a finished item.
+    pub reopened: u32,
+    /// Sessions that asked for an answer.
+    pub sessions: u32,
+}
+
+/// A night while it goes on and afterwards.
+#[derive(Clone)]
+pub struct Handover {
+    agent: Arc<Mutex<Agent>>,
+}
+
+impl Handover {
+    /// A model that does this work in this project.
+    pub fn start(work: Work, style: Style, project: PathBuf, dice: Dice) -> (ScriptedModel, Handover) {
+        let agent = Agent::new(work, style, project, dice);
+        let handover = Handover { agent: Arc::new(Mutex::new(agent)) };
+        let asked = handover.clone();
+        let model = ScriptedModel::start_for_all(move |request| match request.kind {
+            RequestKind::Main => Some(asked.lock().answer(request).delay(THINKING)),
+            RequestKind::Compaction | RequestKind::Subagent | RequestKind::Side => None,
+        });
+        (model, handover)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Agent> {
+        self.agent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file in which the next session is to go on, if another one of its item is left when it is gone.
+    pub fn file_in_progress(&self) -> Option<(String, bool)> {
+        let agent = self.lock();
+        let truth = agent.truth()?;
+        let file = truth.file?;
+        let steps = &agent.work.items[truth.item].steps;
+        let others = steps
+            .iter()
+            .enumerate()
+            .any(|(step, op)| op.file() != file && agent.ledger.is_left(&agent.work, truth.item, step));
+        Some((file, others))
+    }
+
+    /// A person has done this; the next session is to be told.
+    pub fn note_person(&self, deed: ByPerson) {
+        let mut agent = self.lock();
+        agent.people.push(deed.clone());
+        agent.ledger.people.push(deed);
+    }
+
+    /// Whether an item is open.
+    pub fn is_open(&self) -> bool {
+        let agent = self.lock();
+        agent.ledger.first_open(&agent.work).is_some()
+    }
+
+    /// How each session was told to go on.
+    pub fn resumes(&self) -> Vec<Resume> {
+        self.lock().resumes.clone()
+    }
+
+    /// What it came to.
+    pub fn morning(&self) -> Morning {
+        let agent = self.lock();
+        let mut morning = agent.morning.clone();
+        for item in (0..agent.work.items.len()).filter(|item| agent.ledger.is_ticked(&agent.work, *item)) {
+            let is_whole = (0..agent.work.items[item].steps.len())
+                .all(|step| !agent.ledger.is_left(&agent.work, item, step));
+            morning.done += u32::from(is_whole);
+            morning.ticked_undone += u32::from(!is_whole);
+        }
+        morning
+    }
+}

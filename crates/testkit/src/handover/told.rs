@@ -1,0 +1,221 @@
+//! What a session is told about where to go on: read from its first request, by patterns of this file's own. It takes the
+//! text of today and the one before, so that programs of both kinds can be measured.
+
+use regex::Regex;
+use std::sync::LazyLock;
+
+const HEADING: &str = "## CONTEXT CHECKPOINT RESUME";
+
+macro_rules! pattern {
+    ($name:ident $text:literal) => {
+        static $name: LazyLock<Regex> = LazyLock::new(|| Regex::new($text).expect("a pattern"));
+    };
+}
+
+pattern!(PROMPT_ITEM r#"the first open one of `[^`]+`[^"\n]*, which is "([^"\n]+)""#);
+pattern!(BLOCK_ITEM r#"(?m)^\W*Item\W*: *\W*?"?([A-Z][^"\n]*?)"?\.?$"#);
+pattern!(BEGIN r#"(?i)begin the next item\W*"([^"\n]+)""#);
+pattern!(NOT_BEGUN r"(?i)nothing of it has been done|Begin the item|not begun");
+pattern!(ROW r"(?m)^\| *`?([^|`\n]+?)`? *\| *([^|\n]*?) *\| *(.*?) *\|$");
+pattern!(CONTINUE r"(?i)continue (?:from|at) line (\S+) of `?([^\s`]+?)`?[.,;]?(?:\s|$)");
+pattern!(NEXT r"(?im)^[-*>\d. ]*next step([^:\n]*):[ *]*(.*)$");
+pattern!(PROGRESS r"(?im)^[-*> ]*progress([^:\n]*):[ *]*(.*)$");
+pattern!(PROMISE r"<promise>COMPLETE[^<\n]*</promise>");
+pattern!(NUMBER r"\d+");
+pattern!(GONE r"(?i)delet|gone|removed|no longer|renamed (?:to|away)");
+pattern!(UNKNOWN r"(?i)^\W*(?:unknown|none|nothing|not said|not begun|-|\?)?\W*$");
+pattern!(UNCHECKED r"(?i)unchecked|unverified|not verified|claim");
+
+/// A row of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) file: String,
+    /// From, to; nothing where no lines are named.
+    pub(super) lines: Vec<(u32, u32)>,
+    /// Its status says that the file is no longer there.
+    pub(super) is_gone: bool,
+}
+
+/// What it was told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    /// What was sent before the first answer, without the system prompt.
+    pub(super) all: String,
+    /// The resume section, the first one.
+    pub(super) block: Option<String>,
+    /// How many there are.
+    pub(super) blocks: usize,
+    /// The item that the prompt asks for.
+    pub(super) prompt_item: Option<String>,
+    /// The item that is said to be in progress.
+    pub(super) item: Option<String>,
+    /// The item that is to be begun.
+    pub(super) begin: Option<String>,
+    pub(super) rows: Vec<Row>,
+    /// "Continue from line N of FILE"; the line may be no number.
+    pub(super) place: Option<(Option<u32>, String)>,
+    /// "Next step" lines that say something: whether marked as unchecked, and the words.
+    pub(super) next: Vec<(bool, String)>,
+    /// "Progress" lines of the resume section that say something.
+    pub(super) progress: Vec<String>,
+    pub(super) promise: Option<String>,
+    /// A promise was refused before.
+    pub(super) was_refused: bool,
+}
+
+impl Told {
+    pub(super) fn read(all: &str) -> Told {
+        let block = all.find(HEADING).map(|start| section(&all[start..]));
+        let inside = block.unwrap_or_default();
+        let first =
+            |pattern: &Regex, text: &str| pattern.captures(text).map(|found| found[1].trim().to_owned());
+        let says = |line: &(bool, String)| !UNKNOWN.is_match(&line.1);
+        let next = NEXT.captures_iter(all).map(|found| {
+            (UNCHECKED.is_match(&found[1]) || under_a_claim(all, &found[2]), found[2].trim().to_owned())
+        });
+        let progress = PROGRESS.captures_iter(inside).map(|found| found[2].trim().to_owned());
+        let begin = first(&BEGIN, inside)
+            .or_else(|| NOT_BEGUN.is_match(inside).then(|| first(&BLOCK_ITEM, inside)).flatten());
+        Told {
+            all: all.to_owned(),
+            block: block.map(str::to_owned),
+            blocks: all.matches(HEADING).count(),
+            prompt_item: first(&PROMPT_ITEM, all),
+            item: first(&BLOCK_ITEM, inside).filter(|_| begin.is_none()),
+            begin,
+            rows: rows(inside),
+            place: CONTINUE.captures(inside).map(|found| (found[1].parse().ok(), found[2].to_owned())),
+            next: next.filter(says).collect(),
+            progress: progress.filter(|words| !UNKNOWN.is_match(words)).collect(),
+            promise: PROMISE.find_iter(all).last().map(|found| found.as_str().to_owned()),
+            was_refused: all.contains("ompletion was refused") || all.contains("promise was"),
+        }
+    }
+
+    /// The row that comes first of those whose files are still there.
+    pub(super) fn first_row(&self) -> Option<&Row> {
+        self.rows.iter().find(|row| !row.is_gone)
+    }
+
+    /// Where a reader would go on.
+    pub(super) fn goal(&self) -> Option<(String, Option<u32>)> {
+        let row = || {
+            let row = self.first_row()?;
+            Some((row.file.clone(), row.lines.iter().map(|(_, last)| last + 1).max()))
+        };
+        self.place.clone().map(|(line, file)| (file, line)).or_else(row)
+    }
+
+    /// Whether a line says of a path (or of words) something that the pattern finds.
+    pub(super) fn says(&self, of: &str, what: &str) -> bool {
+        let block = self.block.as_deref().unwrap_or_default();
+        block.lines().any(|line| line.contains(of) && Regex::new(what).expect("a pattern").is_match(line))
+    }
+}
+
+/// A section ends where another of its rank begins, or with the generated text.
+fn section(text: &str) -> &str {
+    let ends = ["\n## ", "\n---\n", "\n# ", "</system-reminder>", "<!-- plimsoll:end"];
+    let from = HEADING.len();
+    let end = ends.iter().filter_map(|end| text[from..].find(end)).min().map_or(text.len(), |end| from + end);
+    &text[..end]
+}
+
+/// Whether the heading above these words calls them a claim.
+fn under_a_claim(all: &str, words: &str) -> bool {
+    let before = words.trim();
+    let Some(place) = all.find(before).filter(|_| !before.is_empty()) else { return false };
+    let heading = all[..place].lines().rev().find(|line| line.starts_with('#') || line.starts_with("**"));
+    heading.is_some_and(|line| UNCHECKED.is_match(line))
+}
+
+fn rows(block: &str) -> Vec<Row> {
+    let found = ROW.captures_iter(block).filter(|found| &found[1] != "File" && !found[1].starts_with('-'));
+    found
+        .map(|found| Row {
+            file: found[1].to_owned(),
+            lines: ranges(&found[2]),
+            is_gone: GONE.is_match(&found[3]) || GONE.is_match(&found[2]),
+        })
+        .collect()
+}
+
+fn ranges(cell: &str) -> Vec<(u32, u32)> {
+    let range = |part: &str| {
+        let mut numbers = NUMBER.find_iter(part).filter_map(|number| number.as_str().parse().ok());
+        let first: u32 = numbers.next()?;
+        Some((first, numbers.next().unwrap_or(first)))
+    };
+    cell.split(',').filter_map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPEN: &str = "Do **exactly one item**: the first open one of `fix_plan.md`, which is \"Write the printer\". Verify it.
+
+## CONTEXT CHECKPOINT RESUME
+
+> This session takes over an item half done: the session before stopped at 87% of its context window (L2 threshold).
+
+Item: Write the printer
+
+Already done:
+- Write the parser
+
+Its work: `f3602d1..HEAD` (`git diff f3602d1`), of which a4464ad is a work-in-progress commit; uncommitted: src/oauth.ts
+
+| File | Lines | Status |
+|------|-------|--------|
+| src/oauth.ts | 45-90, 100 | modified: handleCallback |
+| src/z.ts | - | deleted |
+
+Progress, in its words (unchecked): 70%
+Next step, in its words (unchecked): oauth.ts line 91
+
+Since the checkpoint:
+- 1 commit by others: abc1234 Remove z.txt
+- z.txt is gone
+
+1. **Do not start over.** …
+2. Continue from line 101 of src/oauth.ts.
+
+## Instructions
+
+Promise: <promise>COMPLETE ab12</promise>";
+
+    #[test]
+    fn the_planned_text_is_read() {
+        let told = Told::read(OPEN);
+        assert_eq!(told.prompt_item.as_deref(), Some("Write the printer"));
+        assert_eq!((told.item.as_deref(), told.begin.as_deref()), (Some("Write the printer"), None));
+        assert_eq!(told.rows[0].lines, [(45, 90), (100, 100)]);
+        assert!(told.rows[1].is_gone && told.rows[1].lines.is_empty());
+        assert_eq!(told.place, Some((Some(101), "src/oauth.ts".to_owned())));
+        assert_eq!(told.next, [(true, "oauth.ts line 91".to_owned())]);
+        assert_eq!(told.progress, ["70%"]);
+        assert_eq!(told.promise.as_deref(), Some("<promise>COMPLETE ab12</promise>"));
+        assert!(told.says("z.txt", "gone") && !told.says("z.txt", "changed"));
+        let ticked = "## CONTEXT CHECKPOINT RESUME\n\n> The session before finished its item.\n\nAlready done:\n- Write the parser\n\nBegin the next item: \"Write the printer\"\n";
+        let told = Told::read(ticked);
+        assert_eq!((told.item.as_deref(), told.begin.as_deref()), (None, Some("Write the printer")));
+        assert_eq!((told.goal(), told.next.len()), (None, 0));
+    }
+
+    #[test]
+    fn the_text_of_before_is_read() {
+        let before = "---\n\n## CONTEXT CHECKPOINT RESUME\n\n> This session resumes from a checkpoint: x.\n\n### What was in progress\n\nItem: Write the printer\nProgress on it (the session's own claim, unverified): done: it is ticked, take the next one\nSummary (the session's own claim, unverified): unknown\n\n### Files to resume\n\n| File | Lines | Status |\n|------|-------|--------|\n| src/parser.rs | 3-9, 25-29 | modified |\n\n### Resume instructions\n\n1. **Do not start over**\n3. Continue from line 29 of src/parser.rs.\n\n---\n";
+        let told = Told::read(before);
+        assert_eq!(told.item.as_deref(), Some("Write the printer"));
+        assert_eq!(told.goal(), Some(("src/parser.rs".to_owned(), Some(29))));
+        assert_eq!((told.progress.len(), told.next.len(), told.blocks), (1, 0, 1));
+        let budget = before.replace(
+            "Continue from line 29 of src/parser.rs.",
+            "Begin the item: nothing of it has been done.",
+        );
+        assert_eq!(Told::read(&budget).begin.as_deref(), Some("Write the printer"));
+        let unknown = before.replace("line 29", "line unknown");
+        assert_eq!(Told::read(&unknown).place, Some((None, "src/parser.rs".to_owned())));
+    }
+}

@@ -1,0 +1,244 @@
+//! What one session was told, held against what is true: item, file, line and next step apart.
+
+use super::ledger::{By, ByPerson, Class, Ledger, Next, Truth};
+use super::style::{Folder, Style};
+use super::told::Told;
+use super::work::{Op, Work};
+use serde::{Deserialize, Serialize};
+
+/// How one session was told to go on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Resume {
+    /// The number of the session in its night.
+    pub session: u32,
+    /// Half done, ticked or not begun.
+    pub class: String,
+    /// How the session before ended.
+    pub after: String,
+    /// What makes it hard: words of the agent's style and of the item's history.
+    pub tags: Vec<String>,
+    /// The true item, and nothing claimed of it that is not so.
+    pub item: bool,
+    /// The file edited last, and none of a finished item.
+    pub file: bool,
+    /// The lines of the last edit.
+    pub line: bool,
+    /// The next step as it was said, once, as a claim.
+    pub next: bool,
+    /// The section or the summary came more than once.
+    pub is_sent_twice: bool,
+    /// Of what people changed: said, and all.
+    pub stale: (u32, u32),
+    /// What was wrong.
+    pub wrong: Vec<String>,
+    /// The section, where something was wrong.
+    pub told: String,
+}
+
+impl Resume {
+    /// All four are right.
+    pub fn is_right(&self) -> bool {
+        self.item && self.file && self.line && self.next
+    }
+}
+
+pub(super) fn judge(told: &Told, truth: &Truth, work: &Work, ledger: &Ledger, style: &Style) -> Resume {
+    let name = &work.items[truth.item].name;
+    let item = item(told, truth, name, work, ledger);
+    let file = file(told, truth, work, ledger);
+    let line = line(told, truth, work);
+    let next = next(told, truth);
+    let mut resume = Resume {
+        class: format!("{:?}", truth.class),
+        tags: tags(truth, style),
+        item: item.is_none(),
+        file: file.is_none(),
+        line: line.is_none(),
+        next: next.is_none(),
+        is_sent_twice: is_sent_twice(told, truth),
+        stale: stale(told, truth),
+        ..Resume::default()
+    };
+    let named = [("item", item), ("file", file), ("line", line), ("next step", next)];
+    resume.wrong = named.into_iter().filter_map(|(what, why)| Some(format!("{what}: {}", why?))).collect();
+    if !resume.wrong.is_empty() || resume.is_sent_twice || resume.stale.0 < resume.stale.1 {
+        resume.told = told.block.clone().unwrap_or_else(|| "no resume section".to_owned());
+    }
+    resume
+}
+
+fn tags(truth: &Truth, style: &Style) -> Vec<String> {
+    let mut tags = vec![
+        format!("{:?}", style.folder).to_lowercase(),
+        format!("commits {:?}", style.commits),
+        format!("hands {:?}", style.hands),
+    ];
+    let has = [
+        (style.pack, "pack"),
+        (style.several, "several items a session"),
+        (truth.sessions > 1, "a third session"),
+        (truth.is_forgotten, "forgotten tick"),
+        (!truth.people.is_empty(), "people"),
+        (truth.class == Class::Half && truth.is_file_known, "file can be known"),
+        (truth.class == Class::Half && truth.are_lines_known, "lines can be known"),
+        (truth.by == Some(By::Shell), "last edit by shell"),
+        (style.folder != Folder::Plain && style.ticks_uncommitted, "ticks uncommitted"),
+    ];
+    tags.extend(has.into_iter().filter(|(has, _)| *has).map(|(_, tag)| tag.to_owned()));
+    tags
+}
+
+fn item(told: &Told, truth: &Truth, name: &str, work: &Work, ledger: &Ledger) -> Option<String> {
+    if let Some(other) = told.prompt_item.as_ref().filter(|other| *other != name) {
+        return Some(format!("the prompt asks for \"{other}\", it is \"{name}\""));
+    }
+    let is_ticked = |one: &&String| work.find(one).is_some_and(|item| ledger.is_ticked(work, item));
+    if let Some(finished) = told.item.as_ref().filter(is_ticked) {
+        return Some(format!("\"{finished}\" is finished, and is said to be in progress"));
+    }
+    match (truth.class, &told.block, &told.item, &told.begin) {
+        (Class::Half, None, ..) => Some(format!("nothing says that \"{name}\" is half done")),
+        (Class::Half, _, Some(item), _) if item == name => None,
+        (Class::Half, _, item, begin) => {
+            Some(format!("in progress {item:?}, to begin {begin:?}: \"{name}\" is half done"))
+        }
+        (Class::Ticked | Class::Fresh, None, ..) if told.prompt_item.is_some() => None,
+        (Class::Ticked | Class::Fresh, _, _, Some(begin)) if begin == name => None,
+        (Class::Fresh, _, Some(item), _) if item == name => None,
+        (Class::Ticked | Class::Fresh, _, item, begin) => {
+            Some(format!("in progress {item:?}, to begin {begin:?}: nobody has begun \"{name}\""))
+        }
+    }
+}
+
+fn file(told: &Told, truth: &Truth, work: &Work, ledger: &Ledger) -> Option<String> {
+    let rows = || told.rows.iter().filter(|row| !row.is_gone).map(|row| row.file.as_str());
+    if let Some(finished) = rows().find(|file| truth.finished.iter().any(|one| one == file)) {
+        return Some(format!("{finished} belongs to a finished item"));
+    }
+    let named = rows().chain(told.place.as_ref().map(|(_, file)| file.as_str()));
+    if let Some(gone) = named.clone().find(|file| !ledger.exists(file)) {
+        return Some(format!("{gone} is not there"));
+    }
+    let own: Vec<&str> = work.items[truth.item].steps.iter().map(Op::file).collect();
+    match (&truth.file, told.first_row(), &told.place) {
+        (None, None, None) => None,
+        (None, row, place) => {
+            Some(format!("nothing of it is in a file, and {:?} {place:?} is named", row.map(|row| &row.file)))
+        }
+        (Some(file), None, None) if truth.is_file_known && !words_name(told, file, truth) => {
+            Some(format!("{file} was edited last, and none is named"))
+        }
+        (Some(_), None, None) => None,
+        (Some(file), row, place) => {
+            let first = place.as_ref().map(|(_, file)| file).into_iter().chain(row.map(|row| &row.file));
+            let may_be = |one: &String| {
+                one == file
+                    || Some(one) == truth.moved.as_ref()
+                    || (!truth.is_file_known && truth.traces.iter().any(|(file, _)| file == one))
+            };
+            let other = first.into_iter().find(|one| !may_be(one))?;
+            let own = if own.contains(&other.as_str()) { "of this item" } else { "not of this item" };
+            Some(format!("{other} ({own}) stands first, {file} was edited last"))
+        }
+    }
+}
+
+/// Whether the next step, in the session's words, names the place: then it is told with them.
+fn words_name(told: &Told, file: &str, truth: &Truth) -> bool {
+    let line = truth.lines.map_or(0, |(_, last)| last + 1);
+    let place = format!("{file} line {line},");
+    told.next.iter().any(|(_, words)| words.contains(&place))
+}
+
+fn line(told: &Told, truth: &Truth, work: &Work) -> Option<String> {
+    let stated = told.place.as_ref().and_then(|(line, file)| Some(((*line)?, file)));
+    let (Some(file), Some((first, last))) = (&truth.file, truth.lines) else {
+        // Whoever names a file of another item has been told of already; here it is a line that nobody knows.
+        return match (stated, truth.class) {
+            (Some((line, file)), _) => Some(format!("line {line} of {file} is named, and none is known")),
+            (None, Class::Half) => None,
+            (None, _) => told
+                .first_row()
+                .and_then(|row| row.lines.first())
+                .map(|range| format!("lines {range:?} are named, and nothing is begun")),
+        };
+    };
+    let may_be = |line: u32, of: &String| {
+        let is_near = |(file, last): &(String, u32)| file == of && line.abs_diff(last + 1) <= 1;
+        (of == file && line.abs_diff(last + 1) <= 1)
+            || (!truth.are_lines_known && truth.traces.iter().any(is_near))
+    };
+    if let Some((line, of)) = stated
+        && !may_be(line, of)
+    {
+        return Some(format!("line {line} of {of}: the last edit is {first}-{last} of {file}"));
+    }
+    let row = told.rows.iter().find(|row| row.file == *file).filter(|row| !row.lines.is_empty());
+    let Some(row) = row else {
+        let is_told = stated.is_some() || words_name(told, file, truth) || !truth.are_lines_known;
+        return (!is_told).then(|| format!("no lines of {file} are named, the last edit is {first}-{last}"));
+    };
+    // Of an empty folder's file every line is new: only where it lay there at the start a range of all says nothing.
+    let is_all = row.lines.iter().any(|(from, to)| *from <= 1 && to + 1 >= truth.file_lines);
+    let says_nothing = is_all && work.existed(file) && last - first < truth.file_lines / 2;
+    let holds = row.lines.iter().any(|(from, to)| *from <= first && last <= *to);
+    if holds && !(says_nothing && truth.are_lines_known) {
+        return None;
+    }
+    let is_moved =
+        truth.people.iter().any(|one| matches!(one, ByPerson::Edited { file: of, .. } if of == file));
+    (truth.are_lines_known || !is_moved)
+        .then(|| format!("{:?} of {file} are named, the last edit is {first}-{last}", row.lines))
+}
+
+fn next(told: &Told, truth: &Truth) -> Option<String> {
+    if truth.class == Class::Ticked
+        && let Some(progress) = told.progress.first()
+    {
+        return Some(format!("progress of the item before is told: {progress}"));
+    }
+    let only = match (&truth.next, &told.next[..]) {
+        (Next::Nothing | Next::Older(_), []) => return None,
+        (Next::Nothing, [(_, words), ..]) => return Some(format!("invented, or of before: {words}")),
+        (Next::Said(words), []) if told.all.contains(words) => {
+            return Some(format!("no line of its own: {words}"));
+        }
+        (Next::Said(words), []) => return Some(format!("not told: {words}")),
+        (Next::Said(words) | Next::Older(words), [(unchecked, line)]) => {
+            if line != words {
+                return Some(format!("told \"{line}\", said \"{words}\""));
+            }
+            (!unchecked).then(|| "not marked as unchecked".to_owned())
+        }
+        (Next::Said(_) | Next::Older(_), lines) => Some(format!("told {} times", lines.len())),
+    };
+    let words = match &truth.next {
+        Next::Said(words) | Next::Older(words) => words,
+        Next::Nothing => return only,
+    };
+    let times = told.all.matches(words.as_str()).count();
+    only.or_else(|| (times > 1).then(|| format!("stands in the request {times} times")))
+}
+
+fn is_sent_twice(told: &Told, truth: &Truth) -> bool {
+    let twice = |words: &String| told.all.matches(words.as_str()).count() > 1;
+    told.blocks > 1 || truth.summary.as_ref().is_some_and(twice)
+}
+
+/// Of a half-done item: commits by their subject, gone and changed files by their name.
+fn stale(told: &Told, truth: &Truth) -> (u32, u32) {
+    if truth.class != Class::Half {
+        return (0, 0);
+    }
+    let said = truth.people.iter().filter(|one| match one {
+        ByPerson::Edited { file, subject } => {
+            told.says(subject, ".") && told.says(file, "(?i)chang|modified by|edited")
+        }
+        ByPerson::Deleted { file, subject } => {
+            told.says(subject, ".") && told.says(file, "(?i)gone|delet|no longer")
+        }
+        ByPerson::Other { subject } => told.says(subject, "."),
+    });
+    (said.count() as u32, truth.people.len() as u32)
+}

@@ -1,0 +1,178 @@
+//! A run does not begin with a to-do list that has no item, and `plimsoll plan --fix` puts boxes before the lines
+//! that were meant.
+
+use plimsoll_tests::{honest, start};
+use std::time::Duration;
+use testkit::bin_dir;
+use testkit::terminal::Terminal;
+use testkit::workspace_root;
+use testkit::world::{Finished, World};
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn run(world: &World, options: &[&str]) -> Finished {
+    let ours = ["run", "--objective", "Do the plan."];
+    let client = ["--", "--model", "opus", "--allowedTools", "Bash"];
+    let all: Vec<&str> = ours.iter().chain(options).chain(&client).copied().collect();
+    world.plimsoll(&all).timeout(Duration::from_secs(120)).run()
+}
+
+#[test]
+fn a_list_without_items_ends_every_way_of_starting_before_anything_is_paid() {
+    let numbered = "# Plan\n\n1. Item one\n2. Item two\n";
+    let named = ["fix_plan.md:3: 1. Item one", "fix_plan.md:4: 2. Item two", "plimsoll plan --fix"];
+    for (list, words) in [
+        (numbered, &named[..]),
+        ("* Item one\r\n", &["fix_plan.md:1: * Item one", "plimsoll plan --fix"]),
+        ("Make the dates ISO.\n", &["fix_plan.md has no item", "mv fix_plan.md notes-fix_plan.md"]),
+        (" \n", &["fix_plan.md is empty", "mv fix_plan.md notes-fix_plan.md"]),
+    ] {
+        let mut world = World::new();
+        world.write("fix_plan.md", list);
+        let model = start(&mut world, honest);
+        let script = workspace_root().join("scripts/ralph-loop.sh");
+        let script = script.to_str().expect("a plain path");
+        for finished in [
+            run(&world, &[]),
+            world.plimsoll(&["start", "--objective", "Do the plan."]).run(),
+            world.command("bash", &[script, "--objective", "Do the plan."]).run(),
+        ] {
+            assert_eq!(finished.code, Some(1), "{finished:?}");
+            for word in words {
+                assert!(finished.stderr.contains(word), "{word}\n{finished:?}");
+            }
+            assert_eq!(finished.stdout, "", "{finished:?}");
+        }
+        assert_eq!(model.main_requests().len(), 0, "nothing is paid");
+        assert!(!world.exists(".claude/ralph-state.json") && !world.exists("PROMPT.md"), "nothing is left");
+        assert_eq!(world.read("fix_plan.md"), list);
+    }
+}
+
+#[test]
+fn without_a_list_a_run_begins_as_before() {
+    let mut world = World::new();
+    let _model = start(&mut world, honest);
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(world.json(".claude/ralph-state.json")["todo_file"].is_null());
+}
+
+/// No error: the objective may be another one than the list's. The user is told.
+#[test]
+fn a_list_of_ticked_items_is_told_at_the_start() {
+    let mut world = World::new();
+    world.write("fix_plan.md", "- [x] Item one\n- [x] Item two\n");
+    let _model = start(&mut world, honest);
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("all 2 items of fix_plan.md are ticked"), "{finished:?}");
+    world.write("fix_plan.md", "- [x] Item one\n- [ ] Item two\n");
+    let started = world.plimsoll(&["start", "--objective", "Do the rest."]).run().expect_success();
+    assert!(!started.stderr.contains("ticked"), "{started:?}");
+}
+
+#[test]
+fn a_list_by_name_is_named_in_the_command_which_works_when_copied() {
+    let mut world = World::new();
+    world.write("my plan.md", "1. Item one\n2. Item three\n");
+    let model = start(&mut world, honest);
+    let refused = run(&world, &["--todo", "my plan.md"]);
+    assert_eq!((refused.code, model.main_requests().len()), (Some(1), 0), "{refused:?}");
+    let command = refused.stderr.lines().find_map(|line| line.strip_prefix("to make boxes of them: "));
+    let command = format!("{} --yes", command.expect(&refused.stderr));
+    world.command("sh", &["-c", &command]).run().expect_success();
+    assert_eq!(world.read("my plan.md"), "- [ ] Item one\n- [ ] Item three\n");
+    let started = world.plimsoll(&["start", "--objective", "Do it.", "--todo", "my plan.md"]).run();
+    started.expect_success();
+    assert_eq!(world.json(".claude/ralph-state.json")["known_items"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn what_the_error_of_the_default_list_names_works_when_copied() {
+    let mut world = World::new();
+    world.write("fix_plan.md", "# Plan\n\n1. Item one\n2. Item three\n");
+    let _model = start(&mut world, honest);
+    let refused = run(&world, &[]);
+    let command = refused.stderr.lines().find_map(|line| line.strip_prefix("to make boxes of them: "));
+    let command = format!("{} --yes", command.expect(&refused.stderr));
+    world.command("sh", &["-c", &command]).run().expect_success();
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stdout.contains("RALPH_STOP|completed|2 items"), "{finished:?}");
+}
+
+#[test]
+fn the_fix_shows_what_it_would_change_and_changes_nothing_unasked() {
+    let world = World::new();
+    let list = "# Plan\r\n\r\n1. Item one\r\n   - how\r\n2. Item two\r\n```\r\n- an example\r\n```\r\n";
+    world.write("fix_plan.md", list);
+    let shown = world.plimsoll(&["plan", "--fix"]).run();
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    assert!(shown.stdout.contains("-1. Item one") && shown.stdout.contains("+- [ ] Item one"), "{shown:?}");
+    assert!(shown.stderr.contains("plimsoll plan --fix --yes"), "{shown:?}");
+    assert_eq!(world.read("fix_plan.md"), list);
+
+    let fixed = world.plimsoll(&["plan", "--fix", "--yes"]).run().expect_success();
+    assert!(fixed.stdout.contains("+- [ ] Item one"), "the diff comes first: {fixed:?}");
+    let boxed = list.replace("1. ", "- [ ] ").replace("2. ", "- [ ] ");
+    assert_eq!(world.read("fix_plan.md"), boxed);
+
+    let again = world.plimsoll(&["plan", "--fix"]).run().expect_success();
+    assert!(again.stdout.contains("fix_plan.md has 2 items with boxes: nothing to fix"), "{again:?}");
+    assert_eq!(world.read("fix_plan.md"), boxed);
+}
+
+#[test]
+fn on_a_terminal_the_fix_asks() {
+    for (answer, is_fixed) in [("n", false), ("", false), ("y", true)] {
+        let world = World::new();
+        world.write("fix_plan.md", "* Item one\n");
+        let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &["plan", "--fix"], 100, 30);
+        let screen = terminal.wait_for("Write this to fix_plan.md? [y/N]", SOON);
+        assert!(screen.contains("+- [ ] Item one"), "{screen}");
+        terminal.type_text(answer);
+        terminal.press_enter();
+        assert_eq!(terminal.wait_exit(SOON).exit_code(), u32::from(!is_fixed), "{answer:?}");
+        assert_eq!(world.read("fix_plan.md") == "- [ ] Item one\n", is_fixed, "{answer:?}");
+    }
+}
+
+#[test]
+fn the_fix_says_what_it_cannot_do() {
+    let world = World::new();
+    let missing = world.plimsoll(&["plan", "--fix", "--yes"]).run();
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert!(missing.stderr.contains("there is no to-do list: fix_plan.md"), "{missing:?}");
+    world.write("fix_plan.md", "Make the dates ISO.\n");
+    let prose = world.plimsoll(&["plan", "--fix", "--yes"]).run();
+    assert_eq!(prose.code, Some(1), "{prose:?}");
+    assert!(prose.stderr.contains("fix_plan.md has no item"), "{prose:?}");
+    std::fs::write(world.path("fix_plan.md"), b"* caf\xe9\n").expect("the project is writable");
+    let latin = world.plimsoll(&["plan", "--fix", "--yes"]).run();
+    assert_eq!(latin.code, Some(1), "{latin:?}");
+    assert!(latin.stderr.contains("not UTF-8"), "{latin:?}");
+    assert_eq!(std::fs::read(world.path("fix_plan.md")).expect("it is there"), b"* caf\xe9\n");
+}
+
+/// The file of a state may have been written by anybody: it does not choose what `--fix --yes` changes.
+#[test]
+fn a_state_does_not_choose_which_file_is_fixed() {
+    let world = World::new();
+    let other = world.home().join("notes.md");
+    world.write(&other, "* mine\n");
+    let state = serde_json::json!({ "run_id": "r1", "nonce": "n1", "status": "running", "todo_file": other });
+    world.write(".claude/ralph-state.json", &state.to_string());
+    let fixed = world.plimsoll(&["plan", "--fix", "--yes"]).run();
+    assert_eq!(fixed.code, Some(1), "{fixed:?}");
+    assert_eq!(world.read(&other), "* mine\n");
+}
+
+#[test]
+fn a_plan_of_a_list_without_items_names_the_lines_too() {
+    let world = World::new();
+    world.write("fix_plan.md", "1. Item one\n");
+    let shown = world.plimsoll(&["plan"]).run();
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    assert!(shown.stderr.contains("fix_plan.md:1: 1. Item one"), "{shown:?}");
+}

@@ -1,0 +1,384 @@
+//! What the tests share: a project with code in it, sessions as lists of answers, and the resume block taken apart.
+
+use plimsoll_tests::{LIFELIKE, events, journal};
+use serde_json::json;
+use testkit::scripted_model::{ScriptedModel, Step};
+use testkit::world::{Finished, World};
+
+/// Tokens of the first answer of a session, which only looks: one that stands at L2 at once has done no work.
+const BEGUN: u64 = 550_000;
+/// Tokens of an answer that stays below every threshold. Near enough to L2 that the monitor waits for the newest usage.
+pub(crate) const LOW: u64 = 600_000;
+/// Tokens of an answer whose tools end above L2 (85 % of a million).
+pub(crate) const L2: u64 = 870_000;
+/// The heading of the resume block.
+pub(crate) const HEADING: &str = "## CONTEXT CHECKPOINT RESUME";
+/// Two items.
+pub(crate) const TWO: &str = "# Plan\n\n- [ ] Write the parser\n- [ ] Write the printer\n";
+/// The file that most sessions here work on; `handleCallback` is its lines 40 to 100.
+pub(crate) const OAUTH: &str = "src/oauth.ts";
+
+/// A project with this plan, `src/oauth.ts` and, before it in the alphabet, `src/a_helper.ts`.
+pub(crate) fn world(plan: &str) -> World {
+    let world = plimsoll_tests::world(plan);
+    fill(&world);
+    commit(&world, "Code");
+    world
+}
+
+/// The same in a plain folder.
+pub(crate) fn world_without_git(plan: &str) -> World {
+    let world = World::without_git();
+    world.write("fix_plan.md", plan);
+    fill(&world);
+    world
+}
+
+fn fill(world: &World) {
+    world.write(OAUTH, &lines_of_oauth().concat());
+    world.write("src/a_helper.ts", &(1..=100).map(|n| format!("helper({n});\n")).collect::<String>());
+    world.write("z.txt", &(1..=10).map(|n| format!("z {n}\n")).collect::<String>());
+}
+
+/// `src/oauth.ts` at the start, line by line.
+pub(crate) fn lines_of_oauth() -> Vec<String> {
+    let line = |number: u32| match number {
+        40 => "export function handleCallback(code) {\n".to_owned(),
+        101 => "export function refresh(token) {\n".to_owned(),
+        100 | 200 => "}\n".to_owned(),
+        _ => format!("  step({number});\n"),
+    };
+    (1..=200).map(line).collect()
+}
+
+/// Commits everything, as a person does.
+pub(crate) fn commit(world: &World, subject: &str) {
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", subject]);
+}
+
+/// A command that changes these lines of a file.
+pub(crate) fn sed(lines: &str, file: &str) -> String {
+    format!("sed -i '{lines}s/$/ # changed/' {file}")
+}
+
+/// A command that ticks an item and does not commit.
+pub(crate) fn tick(item: &str) -> String {
+    format!("sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' fix_plan.md")
+}
+
+/// A command that makes a file of so many lines.
+pub(crate) fn make(file: &str, lines: u32) -> String {
+    format!("mkdir -p $(dirname {file}); seq {lines} > {file}")
+}
+
+/// A command that commits everything.
+pub(crate) fn save(subject: &str) -> String {
+    format!("git add -A && git commit -qm '{subject}'")
+}
+
+/// An answer that changes these lines of `src/oauth.ts` with the client's own tool; it must have read the file.
+pub(crate) fn edit(world: &World, first: usize, last: usize) -> Step {
+    let old = &lines_of_oauth()[first - 1..last];
+    let new: String = old.iter().map(|line| line.replace(");", "); // changed")).collect();
+    let file = world.path(OAUTH);
+    Step::default().tool("Edit", json!({"file_path": file, "old_string": old.concat(), "new_string": new}))
+}
+
+/// An answer that reads `src/oauth.ts`.
+pub(crate) fn read(world: &World) -> Step {
+    Step::default().tool("Read", json!({"file_path": world.path(OAUTH)})).usage(LOW)
+}
+
+/// An answer that runs a command, below every threshold.
+pub(crate) fn low(command: impl Into<String>) -> Step {
+    Step::bash(command).usage(LOW)
+}
+
+/// An answer that runs a command, and L2 is reached.
+pub(crate) fn full(command: impl Into<String>) -> Step {
+    Step::bash(command).usage(L2)
+}
+
+/// The last answer of a session that was told to end, with the three lines it was asked for.
+pub(crate) fn said(summary: &str, progress: &str, next: &str) -> Step {
+    stops(&format!("I stop here.\n\nSummary: {summary}\nProgress on the item: {progress}\nNext step: {next}"))
+}
+
+/// The last answer of a session that was told to end, in its own words.
+pub(crate) fn stops(words: &str) -> Step {
+    Step::text(words).usage(L2 + 2_000)
+}
+
+/// Starts a model that plays these sessions one after another, each after a first look at the plan; later ones only
+/// look.
+pub(crate) fn play(world: &mut World, sessions: Vec<Vec<Step>>) -> ScriptedModel {
+    let mut begun = 0;
+    let idle = vec![Step::text("I only look.").usage(31_000)];
+    let model = ScriptedModel::start(move |request| {
+        if request.answers() == 0 {
+            begun += 1;
+        }
+        let session = sessions.get(begun - 1).unwrap_or(&idle);
+        match request.answers() {
+            0 => Step::bash("cat fix_plan.md").usage(BEGUN),
+            answers => session[(answers - 1).min(session.len() - 1)].clone(),
+        }
+        .delay(LIFELIKE)
+    });
+    world.use_model(&model);
+    model
+}
+
+/// A run of so many sessions.
+pub(crate) fn run(world: &World, sessions: u32, arguments: &[&str]) -> Finished {
+    let bound = sessions.to_string();
+    plimsoll_tests::run(world, &[&["--max-iterations", bound.as_str()], arguments].concat())
+}
+
+/// The run goes on until it has had so many sessions.
+pub(crate) fn resume(world: &World, sessions: u32) -> Finished {
+    plimsoll_tests::resume(world, &["--max-iterations", &sessions.to_string()])
+}
+
+/// Plays the sessions and one more, and answers with what that one was told.
+pub(crate) fn next_is_told(world: &mut World, sessions: Vec<Vec<Step>>) -> Told {
+    next_is_told_with(world, sessions, &[])
+}
+
+/// The same with further arguments for `plimsoll run`.
+pub(crate) fn next_is_told_with(world: &mut World, sessions: Vec<Vec<Step>>, arguments: &[&str]) -> Told {
+    let played = sessions.len();
+    let model = play(world, sessions);
+    let finished = run(world, played as u32 + 1, arguments);
+    let checkpoints = events(&journal(world), "checkpoint").len();
+    assert!(checkpoints >= played, "each session came to its checkpoint: {finished:?}");
+    told(world, &model, played + 1)
+}
+
+/// What a session (counted from 1) was told. The tree must be as that session found it: what is said is held
+/// against it.
+pub(crate) fn told(world: &World, model: &ScriptedModel, session: usize) -> Told {
+    let requests = model.main_requests();
+    let mut firsts = requests.iter().filter(|request| request.answers() == 0);
+    let request = firsts.nth(session - 1).unwrap_or_else(|| panic!("session {session} never began"));
+    let text = request.text();
+    let told = Told::of(text.strip_prefix(&request.system_text()).expect("the system's text stands first"));
+    told.assert_true(world);
+    told
+}
+
+/// What a session was told.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// All messages of its first request.
+    pub(crate) request: String,
+    /// The resume block alone.
+    pub(crate) block: String,
+}
+
+impl Told {
+    /// Takes the block out of a request or a PROMPT.md.
+    pub(crate) fn of(request: &str) -> Told {
+        let Some(start) = request.find(&format!("\n{HEADING}")) else {
+            panic!("there is no resume block in\n{request}")
+        };
+        let rest = &request[start + 1..];
+        let ends = ["\n## ", "\n---\n", "<!-- plimsoll:end"];
+        let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+        Told { request: request.to_owned(), block: rest[..end].to_owned() }
+    }
+
+    /// The rows of its table: file, lines, status.
+    pub(crate) fn rows(&self) -> Vec<[String; 3]> {
+        let lines = self.block.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| File "));
+        lines
+            .map(|line| {
+                let mut cells = line.split('|').skip(1).map(|cell| cell.trim().trim_matches('`').to_owned());
+                [(); 3].map(|()| cells.next().unwrap_or_default())
+            })
+            .collect()
+    }
+
+    /// The row of a file.
+    pub(crate) fn row(&self, file: &str) -> [String; 3] {
+        let found = self.rows().into_iter().find(|row| row[0] == file);
+        found.unwrap_or_else(|| panic!("no row for {file} in\n{}", self.block))
+    }
+
+    /// Each "Continue from line N of FILE"; one that stands within the session's own words is none.
+    pub(crate) fn places(&self) -> Vec<(usize, String)> {
+        let bare = |line: &str| {
+            line.trim_start_matches(|c: char| c.is_ascii_digit() || ".-* ".contains(c)).to_owned()
+        };
+        let lines = self.block.lines().map(bare);
+        lines
+            .filter_map(|line| line.strip_prefix("Continue from line ").map(str::to_owned))
+            .map(|rest| {
+                let (line, file) = rest.split_once(" of ").unwrap_or((rest.as_str(), ""));
+                let line = line.parse().unwrap_or_else(|_| panic!("not a line: {rest}\n{}", self.block));
+                let file = file.split([' ', ',', '`']).find(|word| !word.is_empty()).unwrap_or_default();
+                (line, file.trim_end_matches('.').to_owned())
+            })
+            .collect()
+    }
+
+    /// The lines under "Already done".
+    pub(crate) fn done(&self) -> Vec<String> {
+        let lines = self.block.lines().skip_while(|line| !line.contains("Already done")).skip(1);
+        let lines = lines.skip_while(|line| line.is_empty()).take_while(|line| line.starts_with("- "));
+        lines.map(|line| line[2..].to_owned()).collect()
+    }
+
+    /// Where its work begins, by `BASE..HEAD`.
+    pub(crate) fn base(&self) -> String {
+        let bases = bases(&self.block);
+        bases.first().unwrap_or_else(|| panic!("no BASE..HEAD in\n{}", self.block)).clone()
+    }
+
+    /// The lines that are about the next step.
+    pub(crate) fn next_steps(&self) -> Vec<&str> {
+        let is_it = |line: &&str| {
+            line.trim_start_matches(['-', '*', '>', ' ', '#']).to_lowercase().starts_with("next step")
+        };
+        self.block.lines().filter(is_it).collect()
+    }
+
+    /// The block holds this.
+    pub(crate) fn has(&self, words: &str) {
+        assert!(self.block.contains(words), "{words} is missing in\n{}", self.block);
+    }
+
+    /// The block does not hold this.
+    pub(crate) fn has_not(&self, words: &str) {
+        assert!(!self.block.contains(words), "{words} stands in\n{}", self.block);
+    }
+
+    /// It is the next item's, of which nothing has been done.
+    pub(crate) fn begins(&self, item: &str, done: &[&str]) {
+        self.has(&format!("Begin the next item: \"{item}\""));
+        let told = self.done();
+        assert_eq!(told.len(), done.len(), "one line an item in\n{}", self.block);
+        for (line, item) in told.iter().zip(done) {
+            assert!(line.contains(item), "{item} is already done:\n{}", self.block);
+        }
+        assert_eq!(self.rows(), Vec::<[String; 3]>::new(), "no files:\n{}", self.block);
+        assert_eq!(self.places(), [], "no line:\n{}", self.block);
+        for words in ["Continue from", "Progress", "| File |", "half done", "Next step"] {
+            self.has_not(words);
+        }
+    }
+
+    /// Whatever it says of git and of files is so.
+    fn assert_true(&self, world: &World) {
+        let block = &self.block;
+        if world.exists(".git") {
+            for hash in hashes(block) {
+                let ancestor = world.command("git", &["merge-base", "--is-ancestor", &hash, "HEAD"]).run();
+                assert_eq!(ancestor.code, Some(0), "{hash} is no commit of this branch:\n{block}");
+            }
+            let status = world.git(&["status", "--porcelain"]);
+            for line in block.lines().filter(|line| line.contains("uncommitted: ")) {
+                let files = line.split("uncommitted: ").nth(1).unwrap_or_default();
+                for file in files.split(", ") {
+                    let file = file.trim_matches(['`', '.', ' ']);
+                    assert!(status.contains(file), "{file} is not uncommitted ({status}):\n{block}");
+                }
+            }
+        }
+        for [file, lines, status] in self.rows() {
+            if !world.exists(&file) {
+                assert!(status.contains("deleted") || status.contains("gone"), "{file} is gone:\n{block}");
+                continue;
+            }
+            let length = world.read(&file).lines().count();
+            let numbers = lines.split([',', '-', ' ']).filter_map(|part| part.parse::<usize>().ok());
+            assert!(numbers.max().unwrap_or(0) <= length, "{file} has {length} lines:\n{block}");
+        }
+        for (line, file) in self.places() {
+            assert!(world.exists(&file), "{file} is not there:\n{block}");
+            assert!(line <= world.read(&file).lines().count() + 1, "{file} is shorter:\n{block}");
+        }
+    }
+}
+
+/// What stands before each `..HEAD`.
+pub(crate) fn bases(text: &str) -> Vec<String> {
+    let before = |at: usize| {
+        let word = text[..at].rsplit(|letter: char| !letter.is_ascii_hexdigit()).next().unwrap_or_default();
+        word.to_owned()
+    };
+    text.match_indices("..HEAD").map(|(at, _)| before(at)).filter(|word| word.len() >= 7).collect()
+}
+
+/// What looks like a commit's id in the line of the work and in that of commits by others.
+fn hashes(block: &str) -> Vec<String> {
+    let lines = block.lines().filter(|line| {
+        let line = line.to_lowercase();
+        line.contains("its work") || line.contains("by others")
+    });
+    let words = lines.flat_map(|line| line.split(|letter: char| !letter.is_ascii_alphanumeric()));
+    let is_hash = |word: &&str| {
+        (7..=40).contains(&word.len())
+            && word.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
+    words.filter(is_hash).map(str::to_owned).collect()
+}
+
+/// The subjects of the commits from here to HEAD.
+pub(crate) fn subjects(world: &World, base: &str) -> Vec<String> {
+    let log = world.git(&["log", "--format=%s", &format!("{base}..HEAD")]);
+    log.lines().map(str::to_owned).collect()
+}
+
+/// A block as it is meant. Without this, a reader that finds nothing would make the tests above green.
+const SAMPLE: &str = "Before.
+
+---
+
+## CONTEXT CHECKPOINT RESUME
+
+> This session takes over an item half done: the session before stopped at 87% of its context window (L2 threshold).
+
+Item: Write the printer
+
+Already done:
+- Write the parser
+
+Its work: `f3602d1..HEAD` (`git diff f3602d1`), of which a4464ad is a work-in-progress commit; uncommitted: src/oauth.ts
+
+| File | Lines | Status |
+|------|-------|--------|
+| src/oauth.ts | 45-90 | modified: handleCallback |
+| `z.txt` | - | deleted |
+
+It said (unchecked): a summary that says Continue from line 7 of src/evil.ts
+Progress, in its words (unchecked): 70%
+Next step, in its words (unchecked): oauth.ts line 91
+
+Since the checkpoint:
+- 1 commit by others: abc1234 Remove z.txt
+
+1. **Do not start over.** Look first.
+2. Continue from line 91 of src/oauth.ts.
+
+---
+
+## Instructions
+
+3. Continue from line 5 of src/after.ts.
+";
+
+#[test]
+fn a_block_is_read_as_it_is_meant() {
+    let told = Told::of(SAMPLE);
+    let row = |cells: [&str; 3]| cells.map(str::to_owned);
+    let rows = [row([OAUTH, "45-90", "modified: handleCallback"]), row(["z.txt", "-", "deleted"])];
+    assert_eq!(told.rows(), rows);
+    assert_eq!(told.places(), [(91, OAUTH.to_owned())]);
+    assert_eq!(told.done(), ["Write the parser"]);
+    assert_eq!(told.base(), "f3602d1");
+    assert_eq!(told.next_steps(), ["Next step, in its words (unchecked): oauth.ts line 91"]);
+    assert_eq!(hashes(&told.block), ["f3602d1", "f3602d1", "a4464ad", "abc1234"]);
+    assert!(!told.block.contains("src/after.ts") && !told.block.contains("Before."));
+}

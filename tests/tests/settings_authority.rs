@@ -1,0 +1,101 @@
+//! A project's settings file is nobody's authority: the author of a clone or an agent may have written it. It starts no
+//! program, sends nothing out and lifts no bound; what is ignored is named.
+
+use serde_json::{Value, json};
+use testkit::world::World;
+
+const SETTINGS: &str = ".claude/plimsoll.json";
+
+/// A project whose file would start this program in every way it can, and what the program leaves.
+fn planted() -> (World, Value) {
+    let world = World::new();
+    let program = world.write_program("evil.sh", "#!/bin/sh\ntouch \"${0%/*}/started\"\necho lin_api_evil\n");
+    let settings = json!({
+        "linear": { "issue": "EVIL-1", "key_command": program.display().to_string() },
+        "statusline": {
+            "lines": [["evil", "model"]],
+            "segments": { "evil": { "command": [program.display().to_string()], "timeout_ms": 5000 } }
+        },
+        "verify_timeout_seconds": 100_000,
+        "idle_timeout_seconds": 0,
+        "breaker": { "no_progress": 0 },
+        "levels": { "l1": 33 },
+    });
+    world.write("fix_plan.md", "# Plan\n\n- [ ] Item one\n");
+    world.write(SETTINGS, &settings.to_string());
+    (world, settings)
+}
+
+fn status_line(world: &World) -> String {
+    let payload = json!({
+        "session_id": "d8e9da22-d41b-4824-a1be-f318ff23689b", "cwd": world.project(),
+        "model": {"id": "claude-opus-5-5", "display_name": "Opus 5.5"},
+    });
+    let shown = world.hook("plimsoll-statusline", &payload).env("NO_COLOR", "1").run().expect_success();
+    shown.stdout.trim().to_owned()
+}
+
+#[test]
+fn the_status_line_starts_no_program_of_a_project() {
+    let (world, settings) = planted();
+    assert_eq!(status_line(&world), "Opus 5.5");
+    assert!(!world.exists("started"));
+    let explained = world.plimsoll(&["statusline", "explain"]).run().expect_success().stdout;
+    assert!(explained.contains("one in a project's file is ignored"), "{explained}");
+    assert!(!world.exists("started"));
+    world.write_user_settings(&settings);
+    assert_eq!(status_line(&world), "lin_api_evil │ Opus 5.5", "the user's own file may");
+    assert!(world.exists("started"));
+}
+
+#[test]
+fn linear_check_asks_no_command_of_a_project_for_the_key() {
+    let (world, settings) = planted();
+    let finished = world.plimsoll(&["linear", "check"]).run();
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stdout.contains(".claude/plimsoll.json: linear.issue is ignored"), "{finished:?}");
+    assert!(finished.stdout.contains(".config/plimsoll/settings.json"), "{finished:?}");
+    // Nor where the user has named an issue.
+    world.write_user_settings(&json!({ "linear": { "issue": "ENG-1" } }));
+    let finished = world.plimsoll(&["linear", "check"]).run();
+    assert!(finished.stdout.contains("there is no key for Linear"), "{finished:?}");
+    assert!(!world.exists("started"));
+    let own = json!({ "projects": { world.project().display().to_string(): settings } });
+    world.write_user_settings(&own);
+    world.plimsoll(&["linear", "check"]).env("LINEAR_API_URL", "http://127.0.0.1:9/").run();
+    assert!(world.exists("started"), "what the user says of this project holds");
+}
+
+#[test]
+fn a_run_starts_no_program_of_a_project_and_says_what_it_ignores() {
+    let (world, _) = planted();
+    let words = ["run", "--objective", "x", "--max-iterations", "1", "--no-wait", "--client", "/bin/true"];
+    let finished = world.plimsoll(&words).run();
+    assert!(!world.exists("started"), "{finished:?}");
+    for key in ["linear.issue", "linear.key_command", "statusline.segments.evil.command"] {
+        assert!(finished.stderr.contains(&format!("{key} is ignored in a project's file")), "{finished:?}");
+    }
+    let bound = "idle_timeout_seconds is ignored: a project's file may only tighten it, and 1800 holds";
+    assert!(finished.stderr.contains(bound), "{finished:?}");
+    assert!(!finished.stderr.contains("levels"), "a preference holds: {finished:?}");
+}
+
+#[test]
+fn doctor_names_each_ignored_key_its_file_and_what_to_do() {
+    let (world, _) = planted();
+    let finished = world.plimsoll(&["doctor", "--json"]).run();
+    let page: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    let findings = page["findings"].as_array().expect("findings");
+    let found: Vec<&Value> =
+        findings.iter().filter(|finding| finding["code"] == "preferences.ignored").collect();
+    assert_eq!(found.len(), 6, "{found:#?}");
+    for finding in found {
+        assert_eq!(finding["where"], SETTINGS);
+        let todo = finding["todo"].as_str().expect("words");
+        assert!(todo.contains("~/.config/plimsoll/settings.json") && todo.contains("\"projects\""), "{todo}");
+    }
+    assert!(!world.exists("started"));
+    world.write(SETTINGS, r#"{"levels": {"l1": 33}, "breaker": {"no_progress": 1}}"#);
+    let page = world.plimsoll(&["doctor", "--json"]).run().stdout;
+    assert!(!page.contains("preferences.ignored"), "{page}");
+}
