@@ -282,7 +282,7 @@ impl Reader<'_> {
         let mut line = Forwards::buffer();
         let mut passed = HashSet::new();
         while lines.read_into(&mut line)? && line.is_ended {
-            let to = line.place.offset + line.bytes.len() as u64 + 1;
+            let to = lines.offset();
             let said = Said::parse(&line.bytes).filter(|said| {
                 said.is_sidechain != self.source.is_main() && !self.recorded.has(&said.what, &mut passed)
             });

@@ -40,14 +40,19 @@ pub(crate) fn largest(path: &Path) -> u64 {
         let is_piece = || name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         name.ends_with(".jsonl") || name.ends_with(".log") || is_piece()
     };
-    let is_elsewhere = || roots::find(path).is_none();
+    let is_elsewhere = || !is_below_a_root(path);
     let name = path.file_name().and_then(std::ffi::OsStr::to_str);
     if name.is_some_and(is_log) || is_elsewhere() { LARGEST_LOG } else { LARGEST }
 }
 
+/// True for what lies below a project's or git's folder.
+pub(crate) fn is_below_a_root(path: &Path) -> bool {
+    roots::find(path).is_some()
+}
+
 /// No line of a log is longer: what is large lies beside it. In a transcript pictures stand in the lines.
 pub(crate) fn longest_line(path: &Path) -> u64 {
-    if roots::find(path).is_some() { LARGEST } else { 8 * LARGEST }
+    if is_below_a_root(path) { LARGEST } else { 8 * LARGEST }
 }
 
 /// Why a path was not opened; the caller knows its path.

@@ -35,6 +35,8 @@ pub struct Forwards {
     next: Place,
     /// No line that we or the client have written is so long.
     longest: u64,
+    /// True for a file of ours, where such a line is a fault and not merely useless.
+    is_ours: bool,
 }
 
 impl Forwards {
@@ -48,17 +50,26 @@ impl Forwards {
             None => None,
         };
         let next = Place { line: from.line + 1, offset: from.offset };
-        Ok(Forwards { path: path.to_owned(), file, next, longest: door::longest_line(path) })
+        let (longest, is_ours) = (door::longest_line(path), door::is_below_a_root(path));
+        Ok(Forwards { path: path.to_owned(), file, next, longest, is_ours })
     }
 
-    /// The next line into a buffer that is used again; false at the end.
+    /// The first byte that has not been read.
+    pub fn offset(&self) -> u64 {
+        self.next.offset
+    }
+
+    /// The next line into a buffer that is used again; false at the end. A line that is too long is an error in a file
+    /// of ours, and stands as an empty one in a transcript, which we only watch.
     pub fn read_into(&mut self, line: &mut RawLine) -> Result<bool, StoreError> {
         line.bytes.clear();
         let Some(file) = &mut self.file else { return Ok(false) };
         let read = file.take(self.longest).read_until(b'\n', &mut line.bytes);
         let mut read = read.map_err(io("read", &self.path))? as u64;
-        // Nobody's line: it is passed over, and stands there as an empty one.
         if read == self.longest && line.bytes.last() != Some(&b'\n') {
+            if self.is_ours {
+                return Err(StoreError::TooLarge { path: self.path.clone(), most: self.longest });
+            }
             line.bytes.clear();
             read += pass_over(file).map_err(io("read", &self.path))?;
             line.bytes.push(b'\n');
@@ -189,8 +200,11 @@ impl Iterator for Backwards {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests lay out what is looked at")]
 mod tests {
     use super::*;
+    use crate::Project;
+    use std::io::Write;
 
     #[test]
     fn both_ways_see_the_same_lines() {
@@ -211,6 +225,52 @@ mod tests {
             backwards.reverse();
             assert_eq!(lines(forwards), lines(backwards), "{text:?}");
         }
+    }
+
+    /// One byte more than a transcript's line may have, and a line after it.
+    fn write_a_line_too_long(path: &Path) -> u64 {
+        let mut file = File::create(path).unwrap();
+        file.write_all(b"first\n").unwrap();
+        let length = door::longest_line(path) + 1;
+        file.set_len(6 + length).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        file.write_all(b"\nlast\n").unwrap();
+        6 + length + 1
+    }
+
+    #[test]
+    fn a_line_too_long_for_a_transcript_is_passed_over_and_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let end = write_a_line_too_long(&path);
+        let mut lines = Forwards::open(&path, Place::default()).unwrap();
+        let mut line = Forwards::buffer();
+        let mut seen = Vec::new();
+        while lines.read_into(&mut line).unwrap() {
+            seen.push((line.place, line.bytes.clone(), lines.offset()));
+        }
+        let place = |line, offset| Place { line, offset };
+        assert_eq!(
+            seen,
+            [
+                (place(1, 0), b"first".to_vec(), 6),
+                (place(2, 6), Vec::new(), end),
+                (place(3, end), b"last".to_vec(), end + 5)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_too_long_in_a_file_of_ours_is_named_both_ways() {
+        let folder = tempfile::tempdir().unwrap();
+        let _project = Project::at(folder.path());
+        let path = folder.path().join("x");
+        write_a_line_too_long(&path);
+        let is_named = |error: &StoreError| error.to_string().contains(&path.display().to_string());
+        let error = Forwards::open(&path, Place::default()).unwrap().find_map(Result::err).unwrap();
+        assert!(matches!(error, StoreError::TooLarge { .. }) && is_named(&error), "{error}");
+        let error = Backwards::open(&path).unwrap().find_map(Result::err).unwrap();
+        assert!(matches!(error, StoreError::TooLarge { .. }) && is_named(&error), "{error}");
     }
 
     #[test]
