@@ -227,11 +227,11 @@ mod tests {
         }
     }
 
-    /// One byte more than a transcript's line may have, and a line after it.
-    fn write_a_line_too_long(path: &Path) -> u64 {
+    /// A line so often too long between two others; answers where the last one begins.
+    fn write_a_line_too_long(path: &Path, times: u64) -> u64 {
         let mut file = File::create(path).unwrap();
         file.write_all(b"first\n").unwrap();
-        let length = door::longest_line(path) + 1;
+        let length = times * door::longest_line(path) + 1;
         file.set_len(6 + length).unwrap();
         file.seek(SeekFrom::End(0)).unwrap();
         file.write_all(b"\nlast\n").unwrap();
@@ -242,7 +242,7 @@ mod tests {
     fn a_line_too_long_for_a_transcript_is_passed_over_and_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        let end = write_a_line_too_long(&path);
+        let end = write_a_line_too_long(&path, 1);
         let mut lines = Forwards::open(&path, Place::default()).unwrap();
         let mut line = Forwards::buffer();
         let mut seen = Vec::new();
@@ -265,7 +265,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let _project = Project::at(folder.path());
         let path = folder.path().join("x");
-        write_a_line_too_long(&path);
+        // Backwards it is seen when twice as much has been read.
+        write_a_line_too_long(&path, 4);
         let is_named = |error: &StoreError| error.to_string().contains(&path.display().to_string());
         let error = Forwards::open(&path, Place::default()).unwrap().find_map(Result::err).unwrap();
         assert!(matches!(error, StoreError::TooLarge { .. }) && is_named(&error), "{error}");
