@@ -3,7 +3,7 @@
 mod json;
 
 use crate::run::allowing;
-use flows::run::{Progress, Watcher};
+use flows::run::{Interrupts, Progress, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
 use json::Json;
 pub(crate) use json::over;
@@ -12,8 +12,6 @@ use session::level::Level;
 use session::text::{clip, counted, one_line, tokens};
 use session::{Ending, RunState, SessionRecord};
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use store::clock;
 
@@ -38,14 +36,14 @@ impl Style {
 
 /// A watcher that also counts Ctrl-C (and takes SIGTERM and SIGHUP for a request to end now).
 pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn Watcher>> {
-    let interrupts = Arc::new(AtomicUsize::new(0));
+    let interrupts = Interrupts::default();
     let ignored = ignored_signals();
     let bar = (style == Style::Bar).then(bar);
     // What was ignored when we were started (SIGHUP under nohup) stays ignored.
     for (signal, weight) in
         [(2, 1), (15, 2), (1, 2)].into_iter().filter(|(signal, _)| ignored & (1 << (signal - 1)) == 0)
     {
-        let counter = Arc::clone(&interrupts);
+        let counter = interrupts.clone();
         // At once, not when the client says something next: who hears nothing presses it again.
         let answer: Box<dyn Fn(usize) + Send> = match (&bar, style) {
             (_, Style::Json) => Box::new(|_| ()),
@@ -54,7 +52,7 @@ pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn Watcher>> {
                 Box::new(move |so_far| print(bar.as_ref(), &format!("   {}", understood(so_far))))
             }
         };
-        listen(signal, move || answer(counter.fetch_add(weight, Ordering::SeqCst) + weight))?;
+        listen(signal, move || counter.add(weight), answer)?;
     }
     Ok(match style {
         Style::Json => Box::new(Json::new(interrupts)),
@@ -70,9 +68,21 @@ fn ignored_signals() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-fn listen(signal: i32, heard: impl Fn() + Send + 'static) -> std::io::Result<()> {
+/// Counts a signal wherever the program is, and answers it: from another thread, for a reader who takes none of our output
+/// must not keep the second signal from being heard.
+fn listen(
+    signal: i32,
+    count: impl Fn() -> usize + Send + 'static,
+    answer: impl Fn(usize) + Send + 'static,
+) -> std::io::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([signal])?;
-    std::thread::spawn(move || signals.forever().for_each(|_| heard()));
+    let (sender, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        signals.forever().for_each(|_| {
+            let _ = sender.send(count());
+        })
+    });
+    std::thread::spawn(move || heard.iter().for_each(answer));
     Ok(())
 }
 
@@ -102,15 +112,15 @@ fn bar() -> ProgressBar {
 }
 
 struct Lines {
-    interrupts: Arc<AtomicUsize>,
+    interrupts: Interrupts,
     bar: Option<ProgressBar>,
     /// The highest level that has been shown of the present session.
     announced: Level,
 }
 
 impl Watcher for Lines {
-    fn interrupts(&self) -> usize {
-        self.interrupts.load(Ordering::SeqCst)
+    fn interrupts(&self) -> &Interrupts {
+        &self.interrupts
     }
 
     fn tell(&mut self, progress: &Progress<'_>) {

@@ -5,20 +5,21 @@ use serde_json::json;
 use session::journal::Entry;
 use session::{RunState, Verdict};
 use std::time::Duration;
-use store::{Project, StoreError, journal};
+use store::{Project, journal};
 
 /// A message to a telephone may take a while; a run does not wait longer.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Tells it. A program that fails is noted in the journal, and nothing else happens.
-pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) -> Result<(), StoreError> {
+/// Tells it. A program that fails is noted in the journal, and nothing else happens; where the journal cannot be written,
+/// the person has still been told.
+pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) {
     if state.notify.is_empty() {
-        return Ok(());
+        return;
     }
     let event = match verdict {
         Verdict::Stop { .. } => "ended",
         Verdict::Pause { .. } => "paused",
-        Verdict::Continue { .. } => return Ok(()),
+        Verdict::Continue { .. } => return,
     };
     let message = json!({
         "event": event,
@@ -44,8 +45,6 @@ pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) -> Result<
         }
     };
     let entry = Entry::new("notified").run(Some((&state.run_id, state.iteration)));
-    journal::note(
-        project,
-        entry.fact("what", event).fact("program", state.notify.clone()).fact("trouble", trouble),
-    )
+    let entry = entry.fact("what", event).fact("program", state.notify.clone()).fact("trouble", trouble);
+    let _ = journal::note(project, entry);
 }

@@ -2,14 +2,15 @@
 //! done stands in the state, and a client that was started and not yet noted there is found by its ids.
 
 mod attend;
-mod bear;
 mod follow;
 mod obey;
 mod ready;
+mod retry;
 mod watch;
+mod watchdog;
 
 pub use ready::{Ready, prepare};
-pub use watch::{Progress, Watcher};
+pub use watch::{Interrupts, Progress, Watcher};
 
 use crate::call::RUN_VARIABLE;
 use crate::facts;
@@ -19,14 +20,18 @@ use crate::start::{self, StartError};
 use follow::Follower;
 use launcher::client::{self, Client, Launch};
 use launcher::process;
+use obey::INTERRUPTED;
 use protocol::settings::{Era, Parts, programs_of};
+use retry::Faults;
 use session::journal::Entry;
 use session::state::Phase;
 use session::status::Status;
 use session::verdict::PauseKind;
 use session::{Ending, RunState, Settings, Verdict};
 use std::path::PathBuf;
+use std::time::Duration;
 use store::{Durability, Project, StoreError, clock, disk, environment, journal, state_file};
+use watchdog::{Terms, Watchdog};
 
 /// What `plimsoll run` was asked beside the task.
 #[derive(Debug, Clone)]
@@ -80,6 +85,7 @@ pub fn run(
         disk::sweep_drafts(folder, process::has_pid);
     }
     let run_id = run.run_id.clone();
+    let watchdog = Watchdog::start(last_resort(run, watcher.interrupts().clone()));
     let mut runner = Runner {
         project,
         settings,
@@ -91,18 +97,37 @@ pub fn run(
         era,
         version,
         watcher,
+        watchdog,
+        faults: Faults::default(),
+        last: run.clone(),
     };
     runner.watcher.tell(&Progress::Run { state: run });
-    let (mut rounds, mut faults) = (0, 0);
     loop {
-        match runner.go_on() {
-            Ok(Some(code)) => return Ok(runner.over(code)),
-            Ok(None) => (rounds, faults) = (rounds + 1, 0),
-            Err(error) => {
-                faults += 1;
-                runner.bear(error, faults, rounds == 0)?;
+        let left = match runner.go_on() {
+            Ok(left) => {
+                runner.faults = Faults::default();
+                left
             }
+            Err(error) => runner.retry(error)?,
+        };
+        if let Some(code) = left {
+            return Ok(runner.over(code));
         }
+    }
+}
+
+/// The loop looks many times a second, and asks politely first: where it has not ended the client by then, it is stuck.
+/// A program that is told to end by the system is killed after 90 s.
+fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
+    Terms {
+        interrupts,
+        deadline: run.limits.deadline.as_deref().and_then(clock::parse),
+        after_interrupt: Duration::from_secs(2),
+        after_deadline: Duration::from_secs(15),
+        patience: Duration::from_secs(5),
+        to_leave: Duration::from_secs(60),
+        // Whatever the loop has not written is made good by the next `--resume`.
+        leave: || std::process::exit(INTERRUPTED.into()),
     }
 }
 
@@ -117,6 +142,10 @@ struct Runner<'a> {
     era: Era,
     version: String,
     watcher: &'a mut dyn Watcher,
+    watchdog: Watchdog,
+    faults: Faults,
+    /// The state as it was read last: what is known where it cannot be read.
+    last: RunState,
 }
 
 impl Runner<'_> {
@@ -125,6 +154,7 @@ impl Runner<'_> {
     fn go_on(&mut self) -> Result<Option<u8>, RunError> {
         let gone = || StartError::NoRun(self.project.root().display().to_string());
         let state = state_file::load(self.project, Some(&self.run_id))?.ok_or_else(gone)?;
+        self.last = state.clone();
         let verdict = match self.recover(&state)? {
             Some(verdict) => verdict,
             None => self.iterate()?,
@@ -140,6 +170,7 @@ impl Runner<'_> {
             return Ok(pause_that_lasts(run));
         }
         if let Some(orphan) = start::orphan(run) {
+            self.watchdog.watch(orphan, start::settings_of(run));
             self.note(run, Entry::new("adopted").fact("pid", orphan.pid))?;
             self.watcher.tell(&Progress::Note(format!(
                 "adopted the client of iteration {} (pid {})",
@@ -203,6 +234,7 @@ impl Runner<'_> {
         })
         .map_err(RunError::Client)?;
         if let Some(identity) = client.identity() {
+            self.watchdog.watch(identity, start::settings_of(state));
             self.record_process(identity)?;
             self.note(state, Entry::new("spawned").fact("pid", identity.pid))?;
         }
@@ -260,7 +292,7 @@ impl Runner<'_> {
         let item = item.map(|(item, open)| (item, open.iter().any(|text| text == item)));
         self.watcher.tell(&Progress::Ended { iteration: state.iteration, ended, item });
         let verdict = iteration::finish_unless(self.project, self.settings, &self.run_id, ended, &|| {
-            self.watcher.interrupts() >= 2 || self.is_cancelled()
+            self.watcher.interrupts().count() >= 2 || self.is_cancelled()
         })?;
         let gone = || StartError::NoRun(self.project.root().display().to_string());
         let verdict = verdict.ok_or_else(gone)?;

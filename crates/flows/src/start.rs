@@ -507,9 +507,14 @@ pub(crate) fn orphan(run: &RunState) -> Option<process::Identity> {
 
 /// A client that was killed leaves its tools working: they would work into the next session.
 pub(crate) fn end_left_behind(run: &RunState) {
-    let Some(session_id) = run.session_id.as_ref().filter(|id| !id.is_empty()) else { return };
-    let settings = [format!("{RUN_VARIABLE}={}", run.run_id), format!("{SESSION_VARIABLE}={session_id}")];
-    process::end_left_behind([&settings[0], &settings[1]], Duration::from_secs(1));
+    let Some([run, session]) = settings_of(run) else { return };
+    process::end_left_behind([&run, &session], Duration::from_secs(1));
+}
+
+/// What stands in the environment of everything that is started inside the present session.
+pub(crate) fn settings_of(run: &RunState) -> Option<[String; 2]> {
+    let session_id = run.session_id.as_ref().filter(|id| !id.is_empty())?;
+    Some([format!("{RUN_VARIABLE}={}", run.run_id), format!("{SESSION_VARIABLE}={session_id}")])
 }
 
 /// Plans the next iteration: its number, its session, its prompt. One that was planned and never ran, and one

@@ -4,7 +4,7 @@
 use super::deliver::{Asked, Report, deliver};
 use super::way;
 use courier::{Linear, Patience};
-use flows::run::{Progress, Watcher};
+use flows::run::{Interrupts, Progress, Watcher};
 use session::Settings;
 use session::journal::Entry;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ impl Watcher for Reporter<'_> {
         }
     }
 
-    fn interrupts(&self) -> usize {
+    fn interrupts(&self) -> &Interrupts {
         self.inner.interrupts()
     }
 }
@@ -79,7 +79,7 @@ impl Reporter<'_> {
         if spool::all_undelivered(self.project) == 0 {
             return;
         }
-        let time = if self.inner.interrupts() > 0 { INTERRUPTED } else { time };
+        let time = if self.inner.interrupts().count() > 0 { INTERRUPTED } else { time };
         let report = deliver(self.project, linear, &self.issue, Patience::of(time, TRIES), Asked::ByRun);
         match report {
             Ok(Report { trouble: Some(trouble), is_new_trouble: true, .. }) => self.say(&format!(

@@ -2,29 +2,27 @@
 //! same name and the same facts; so one program reads both.
 
 use flows::iteration::Ended;
-use flows::run::{Progress, Watcher};
+use flows::run::{Interrupts, Progress, Watcher};
 use serde_json::Value;
 use session::journal::Entry;
 use session::{Marker, RunState, SessionRecord, Verdict};
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use store::clock;
 
 pub(super) struct Json {
-    interrupts: Arc<AtomicUsize>,
+    interrupts: Interrupts,
     teller: Teller,
 }
 
 impl Json {
-    pub(super) fn new(interrupts: Arc<AtomicUsize>) -> Json {
+    pub(super) fn new(interrupts: Interrupts) -> Json {
         Json { interrupts, teller: Teller::default() }
     }
 }
 
 impl Watcher for Json {
-    fn interrupts(&self) -> usize {
-        self.interrupts.load(Ordering::SeqCst)
+    fn interrupts(&self) -> &Interrupts {
+        &self.interrupts
     }
 
     fn tell(&mut self, progress: &Progress<'_>) {

@@ -41,6 +41,7 @@ impl Runner<'_> {
             }
             std::thread::sleep(Duration::from_millis(50));
         };
+        self.watchdog.rest();
         for (model, tokens) in follower.windows() {
             let _ = store::windows::learn(self.project, model, tokens);
         }
@@ -57,7 +58,7 @@ impl Runner<'_> {
         state: &RunState,
         follower: &mut Follower,
     ) -> Result<Option<Reason>, RunError> {
-        if self.watcher.interrupts() >= 2 {
+        if self.watcher.interrupts().count() >= 2 {
             return Ok(Some(Reason::Interrupted));
         }
         if !follower.time_to_look() {
@@ -93,7 +94,7 @@ impl Runner<'_> {
     /// only when it changes.
     fn note_for_others(&mut self, now: &RunState, follower: &Follower) -> Result<(), RunError> {
         let known = &now.iteration_record;
-        let stops_after = self.watcher.interrupts() > 0;
+        let stops_after = self.watcher.interrupts().count() > 0;
         let trouble = follower.api_trouble().map(|trouble| ApiTrouble {
             // A `plimsoll run` before this one has seen it begin.
             since: known.api_trouble.as_ref().map_or(&trouble.since, |known| &known.since).clone(),

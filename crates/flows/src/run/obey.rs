@@ -9,7 +9,7 @@ use std::time::Duration;
 use store::{Durability, Project, StoreError, clock, journal, state_file};
 
 /// What Ctrl-C leaves behind.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 /// How often a waiting run looks at the clock and at the state. The clock, not a count of naps: a computer that
 /// sleeps through the reset must not wait for it twice.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
@@ -17,17 +17,17 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 impl Runner<'_> {
     /// Obeys; none means another round.
     pub(super) fn obey(&mut self, verdict: &Verdict) -> Result<Option<u8>, RunError> {
-        let interrupted = self.watcher.interrupts() > 0;
+        let interrupted = self.watcher.interrupts().count() > 0;
         match verdict {
             Verdict::Stop { status, .. } => {
-                self.notify(verdict)?;
+                self.notify(verdict);
                 Ok(Some(status.exit_code()))
             }
             Verdict::Continue { .. } if interrupted => self.pause_for_person().map(Some),
             Verdict::Continue { .. } => Ok(None),
             Verdict::Pause { .. } if interrupted => Ok(Some(INTERRUPTED)),
             Verdict::Pause { kind, .. } if !self.options.wait || !kind.passes() => {
-                self.notify(verdict)?;
+                self.notify(verdict);
                 Ok(Some(Status::Paused.exit_code()))
             }
             Verdict::Pause { until, reason, .. } => self.wait(verdict, until.as_deref(), reason),
@@ -70,11 +70,11 @@ impl Runner<'_> {
         })?;
         // One message a pause, not one a try.
         if tries <= 1 {
-            self.notify(verdict)?;
+            self.notify(verdict);
         }
         self.watcher.tell(&Progress::Pause { until: end, seconds: milliseconds.div_ceil(1_000), reason });
         while clock::now() < end {
-            if self.watcher.interrupts() > 0 {
+            if self.watcher.interrupts().count() > 0 {
                 return Ok(Some(INTERRUPTED));
             }
             if let Some(code) = self.over_meanwhile()? {
@@ -105,15 +105,14 @@ impl Runner<'_> {
         journal::note(self.project, entry.fact("marker", verdict.marker().to_string()))?;
         archive(self.project, &state)?;
         self.watcher.tell(&Progress::Judged { state: &state, verdict: &verdict });
-        self.notify(&verdict)?;
+        self.notify(&verdict);
         Ok(Some(Status::Deadline.exit_code()))
     }
 
-    fn notify(&self, verdict: &Verdict) -> Result<(), RunError> {
-        if let Some(state) = state_file::load(self.project, Some(&self.run_id))? {
-            notify(self.project, &state, verdict)?;
-        }
-        Ok(())
+    /// The person is told with what is known, also where the state cannot be read just now.
+    fn notify(&self, verdict: &Verdict) {
+        let now = state_file::load(self.project, Some(&self.run_id)).ok().flatten();
+        notify(self.project, now.as_ref().unwrap_or(&self.last), verdict);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::iteration::Ended;
 use session::{RunState, SessionRecord, Verdict};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One piece of news.
 #[derive(Debug)]
@@ -113,5 +115,22 @@ pub trait Watcher {
     /// Hears a piece of news.
     fn tell(&mut self, progress: &Progress<'_>);
     /// How often the person has pressed Ctrl-C.
-    fn interrupts(&self) -> usize;
+    fn interrupts(&self) -> &Interrupts;
+}
+
+/// How often the user has asked the run to end: Ctrl-C is one, SIGTERM and SIGHUP are two at once. Whoever hears the
+/// signals shares it with the run.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupts(Arc<AtomicUsize>);
+
+impl Interrupts {
+    /// So many more; answers how many that are.
+    pub fn add(&self, count: usize) -> usize {
+        self.0.fetch_add(count, Ordering::SeqCst) + count
+    }
+
+    /// How many so far.
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
 }

@@ -1,0 +1,139 @@
+//! Faults of the surroundings: a client that is being updated, a lock that is held, a disk that is full. One that
+//! passes must not end the night; one that lasts leaves the run paused, with the reason, and no client at work.
+
+use super::obey::INTERRUPTED;
+use super::{Progress, RunError, Runner};
+use crate::notify::notify;
+use crate::start::StartError;
+use session::journal::Entry;
+use session::verdict::PauseKind;
+use session::{RunState, Status, Verdict};
+use std::time::{Duration, Instant};
+use store::{Durability, journal, state_file};
+
+/// With the backoff of a pause these are about six minutes.
+const MOST_TRIES: u32 = 7;
+/// A session at work is paid for: it may finish while its run cannot read or write. About an hour.
+const MOST_TRIES_AT_WORK: u32 = 18;
+/// A fault that comes so long after the one before is a new one. Longer than the longest backoff.
+const APART: Duration = Duration::from_secs(10 * 60);
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+impl RunError {
+    /// True for what may be better in a minute. A run that is gone was taken away by somebody.
+    fn may_pass(&self) -> bool {
+        match self {
+            RunError::Client(_) | RunError::Store(_) => true,
+            RunError::Start(error) => matches!(error, StartError::Store(_) | StartError::Prompt(_)),
+            RunError::Busy(_) | RunError::NoHooks(_) | RunError::Argument(_) => false,
+        }
+    }
+}
+
+/// Faults in a row.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    count: u32,
+    last: Option<Instant>,
+}
+
+impl Faults {
+    /// One more; answers how many that are. Where a session works on for hours, two faults are no row.
+    fn add(&mut self) -> u32 {
+        let is_apart = self.last.is_some_and(|last| last.elapsed() >= APART);
+        self.count = if is_apart { 1 } else { self.count + 1 };
+        self.last = Some(Instant::now());
+        self.count
+    }
+}
+
+impl Runner<'_> {
+    /// Waits until the round is worth another try, or leaves with an exit code or the error. Before the first client has
+    /// been started nothing is tried again: a person waits for the answer then.
+    pub(super) fn retry(&mut self, error: RunError) -> Result<Option<u8>, RunError> {
+        let tries = self.faults.add();
+        if self.is_asked_to_leave() {
+            self.pause_for(&error, "ended by the user");
+            self.watcher.tell(&Progress::Note(error.to_string()));
+            return Ok(Some(INTERRUPTED));
+        }
+        let is_at_work = self.watchdog.has_client_at_work();
+        let most = if is_at_work { MOST_TRIES_AT_WORK } else { MOST_TRIES };
+        if !self.watchdog.has_seen_client() || tries > most || !error.may_pass() {
+            self.give_up(&error);
+            self.watcher.tell(&Progress::Failed { error: error.to_string() });
+            return Err(error);
+        }
+        let patience = Duration::from_millis(policy::pause::backoff_ms(tries, 0.5));
+        self.watcher.tell(&Progress::Fault { error: error.to_string(), seconds: patience.as_secs() });
+        self.note_fault(&error, "tries again");
+        let begun = Instant::now();
+        while begun.elapsed() < patience && !self.is_asked_to_leave() && !self.is_cancelled() {
+            if is_at_work && !self.watchdog.has_client_at_work() {
+                break;
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        Ok(None)
+    }
+
+    /// After one Ctrl-C a session at work may finish; after two it may not.
+    fn is_asked_to_leave(&self) -> bool {
+        match self.watcher.interrupts().count() {
+            0 => false,
+            1 => !self.watchdog.has_client_at_work(),
+            _ => true,
+        }
+    }
+
+    /// The person in the morning finds the reason, and hears it, also where nothing can be written now.
+    fn give_up(&mut self, error: &RunError) {
+        self.watchdog.end_client();
+        let verdict = self.pause_for(error, "paused");
+        if self.watchdog.has_seen_client() {
+            notify(self.project, &self.last, &verdict);
+        }
+    }
+
+    /// Leaves the run paused, as far as that can be written.
+    fn pause_for(&mut self, error: &RunError, then: &str) -> Verdict {
+        let reason = session::text::clip(&error.to_string(), 300);
+        let verdict = Verdict::Pause { kind: PauseKind::Fault, until: None, reason };
+        self.note_fault(error, then);
+        let paused = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+            pause(state, &verdict);
+            state.clone()
+        });
+        match paused {
+            Ok(Some(state)) => self.last = state,
+            _ => pause(&mut self.last, &verdict),
+        }
+        verdict
+    }
+
+    fn note_fault(&self, error: &RunError, then: &str) {
+        let entry = Entry::new("fault").run(Some((&self.run_id, self.last.iteration)));
+        let _ = journal::note(self.project, entry.fact("error", error.to_string()).fact("then", then));
+    }
+}
+
+fn pause(state: &mut RunState, verdict: &Verdict) {
+    if !state.status.is_over() {
+        state.status = Status::Paused;
+        state.paused_until = None;
+        state.last_verdict = Some(verdict.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_far_apart_are_no_row() {
+        let mut faults = Faults::default();
+        assert_eq!([faults.add(), faults.add(), faults.add()], [1, 2, 3]);
+        faults.last = Instant::now().checked_sub(APART);
+        assert_eq!([faults.add(), faults.add()], [1, 2]);
+    }
+}

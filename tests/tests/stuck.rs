@@ -1,0 +1,130 @@
+//! A run that is held up: a fault at the end of the first session is waited out, and whatever holds the run up, a second
+//! Ctrl-C and the deadline end its client.
+
+use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, start, world};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+use testkit::scripted_model::Step;
+use testkit::world::{Running, World};
+
+const STATE: &str = ".claude/ralph-state.json";
+const O_NONBLOCK: i32 = 0o4000;
+const SOON: Duration = Duration::from_secs(30);
+/// A tool that a person would wait for in vain.
+const LONG: &str = "touch at-work; timeout 100 tail -f /dev/null";
+
+fn client_pid(world: &World) -> Option<u64> {
+    let text = std::fs::read_to_string(world.path(STATE)).ok()?;
+    let state: serde_json::Value = serde_json::from_str(&text).ok()?;
+    state["iteration_record"]["pid"].as_u64().filter(|pid| is_alive(*pid))
+}
+
+fn is_alive(pid: u64) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+fn begin(world: &World, more: &[&str]) -> Running {
+    let client = ["--", "--model", "opus", "--allowedTools", "Bash"];
+    let all = [&["run", "--objective", "Do the plan."], more, &client].concat();
+    world.plimsoll(&all).spawn()
+}
+
+#[test]
+fn a_fault_at_the_end_of_the_first_session_is_waited_out() {
+    let mut world = world(ITEMS);
+    let asked = world.path("told");
+    let notify = world
+        .write_program(world.home().join("notify.sh"), &format!("#!/bin/sh\ncat >> {}\n", asked.display()));
+    // From the last step of the first session on, until the run has seen it.
+    let hold = "setsid nohup timeout 60 flock .claude/ralph-state.json.lock sh -c 'until [ -e .git/go ]; do sleep 0.1; done' > /dev/null 2>&1 & sleep 0.3";
+    let _model = start(&mut world, move |turn| {
+        match (turn.iteration, turn.step) {
+            (1, 1) => Step::bash(hold),
+            (1, 2) => Step::text("Done for now."),
+            _ => honest(turn),
+        }
+        .delay(LIFELIKE)
+    });
+    let notify = notify.display().to_string();
+    let running = begin(&world, &["--notify", &notify]);
+    world.wait_until(SOON, || running.stdout_so_far().contains("trying again in 3 s"), "the fault");
+    world.write(".git/go", "");
+    let finished = running.wait(2 * SOON);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(world.json(STATE)["status"], "completed");
+    assert_eq!(events(&journal(&world), "fault").len(), 1);
+    let told = world.read("told");
+    assert!(told.contains(r#""event":"ended""#) && !told.contains(r#""event":"paused""#), "{told}");
+}
+
+/// What keeps the run from its state.
+fn spoil(world: &World, how: &str) {
+    let state = world.path(STATE);
+    std::fs::remove_file(&state).unwrap();
+    let made = match how {
+        "a pipe" => world.command("mkfifo", &[&state.display().to_string()]),
+        "a folder" => world.command("mkdir", &[&state.display().to_string()]),
+        _ => world.command("ln", &["-s", "/etc/hostname", &state.display().to_string()]),
+    };
+    made.run().expect_success();
+}
+
+#[test]
+fn the_second_ctrl_c_ends_the_client_of_a_run_that_cannot_read_its_state() {
+    for how in ["a pipe", "a folder", "a link that leads out"] {
+        let mut world = world(ITEMS);
+        let _model = start(&mut world, |_| Step::bash(LONG));
+        let mut running = begin(&world, &[]);
+        world.wait_until(SOON, || world.exists("at-work"), "a client at work");
+        let client = client_pid(&world).unwrap();
+        spoil(&world, how);
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(is_alive(client), "{how}: a session at work is no reason to leave");
+        running.interrupt();
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(is_alive(client), "{how}: after one the session may finish");
+        running.interrupt();
+        let finished = running.wait(SOON);
+        assert_eq!(finished.code, Some(130), "{how}: {finished:?}");
+        assert!(!is_alive(client), "{how}: the client works on; {finished:?}");
+    }
+}
+
+/// Takes all the room that a pipe has, so that whoever writes next waits.
+fn fill(pipe: &Path) -> std::fs::File {
+    let open = std::fs::OpenOptions::new().read(true).write(true).custom_flags(O_NONBLOCK).open(pipe);
+    let mut pipe = open.unwrap();
+    for size in [4096, 1] {
+        while pipe.write_all(&vec![b'.'; size]).is_ok() {}
+    }
+    pipe
+}
+
+#[test]
+fn the_second_ctrl_c_ends_the_client_of_a_run_whose_output_nobody_reads() {
+    for json in ["", "--json"] {
+        let mut world = world(ITEMS);
+        let pipe = world.home().join("pipe");
+        world.command("mkfifo", &[&pipe.display().to_string()]).run().expect_success();
+        let _reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+        let _model = start(&mut world, |_| Step::bash(LONG));
+        let script = format!(
+            "exec plimsoll run --objective 'Do the plan.' {json} -- --model opus --allowedTools Bash > {}",
+            pipe.display()
+        );
+        let mut running = world.command("sh", &["-c", &script]).spawn();
+        world.wait_until(SOON, || world.exists("at-work"), "a client at work");
+        let client = client_pid(&world).unwrap();
+        let _full = fill(&pipe);
+        running.interrupt();
+        // Now the run tells that it will stop after this session, and waits for a reader.
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(is_alive(client), "{json}: after one the session may finish");
+        running.interrupt();
+        world.wait_until(SOON, || !is_alive(client), "the end of the client");
+        running.kill();
+    }
+}
