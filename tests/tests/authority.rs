@@ -3,10 +3,12 @@
 
 use plimsoll_tests::{events, journal, play, resume, run, start, world};
 use serde_json::{Value, json};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::World;
+use testkit::world::{Launch, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 const COPY: &str = ".git/plimsoll/ralph-state.json";
@@ -95,7 +97,7 @@ fn a_pid_that_the_agent_wrote_is_not_ended() {
     let mut running = world
         .plimsoll(&["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"])
         .spawn();
-    world.wait_until(std::time::Duration::from_secs(40), || world.exists("forged"), "the forgery");
+    world.wait_until(Duration::from_secs(40), || world.exists("forged"), "the forgery");
     running.kill();
     world.plimsoll(&["stop"]).run();
     let lives = stranger.try_wait().expect("asked").is_none();
@@ -176,4 +178,45 @@ fn the_record_says_whose_run_it_is_and_is_the_users_alone() {
         let mode = std::fs::metadata(folder.join(name)).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
+}
+
+/// A command that begins a second run where the first one works, seen otherwise.
+fn second(world: &World, script: &str) -> Launch {
+    let run = "plimsoll run --resume; plimsoll run --objective 'Do the plan.' -- --model opus";
+    world.command("sh", &["-c", &script.replace("RUN", run)])
+}
+
+#[test]
+fn one_run_works_in_a_project_whatever_home_or_mount_it_is_seen_through() {
+    let mut world = world(PLAN);
+    let _model = play(&mut world, |_| Step::bash("touch at-work; timeout 100 tail -f /dev/null"));
+    let client = ["--model", "opus", "--allowedTools", "Bash"];
+    let arguments = [&["run", "--objective", "Do the plan.", "--"], &client[..]].concat();
+    let mut running = world.plimsoll(&arguments).spawn();
+    world.wait_until(Duration::from_secs(30), || world.exists("at-work"), "a client at work");
+    let other = world.home().join("other");
+    std::fs::create_dir_all(other.join("seen")).unwrap();
+    symlink(world.project(), other.join("link")).unwrap();
+    let (home, project) = (other.display(), world.project());
+    let mut ways = vec![
+        format!("HOME={home}; export HOME; RUN"),
+        format!("XDG_STATE_HOME={home}/state; export XDG_STATE_HOME; RUN"),
+        format!("cd {home}/link && HOME={home} && export HOME && RUN"),
+    ];
+    let mounted = format!("mount --bind {} {home}/seen && cd {home}/seen", project.display());
+    let may_mount = world.command("unshare", &["-rm", "sh", "-c", &mounted]).run().code == Some(0);
+    if may_mount {
+        ways.push(format!("exec unshare -rm sh -c \"{mounted} && RUN\""));
+    } else {
+        eprintln!("no mount of its own can be made here: that way is not tried");
+    }
+    for way in ways {
+        let refused = second(&world, &way).run();
+        assert_ne!(refused.code, Some(0), "{way}: {refused:?}");
+        let words = "another `plimsoll run` is at work in this project";
+        assert_eq!(refused.stderr.matches(words).count(), 2, "{way}: {refused:?}");
+    }
+    assert_eq!(events(&journal(&world), "spawned").len(), 1, "one client");
+    running.terminate();
+    assert_eq!(running.wait(Duration::from_secs(30)).code, Some(130));
 }

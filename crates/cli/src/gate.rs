@@ -93,7 +93,7 @@ fn somebody_else(project: &Project) -> Option<&'static str> {
         return Some("this is inside a session: the gate is for the loop around it, after it has ended");
     }
     let has_run = state_file::load(project, None).ok().flatten().is_some();
-    let busy = has_run && lock::acquire(&project.run_lock(), GLANCE).is_err();
+    let busy = has_run && lock::acquire_run(project, GLANCE).is_err();
     busy.then_some("a `plimsoll run` is at work in this project, and judges its sessions itself")
 }
 

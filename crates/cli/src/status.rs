@@ -72,7 +72,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
 /// True while a `plimsoll run` works in this project or waits there. Where none ever has, nothing is written to
 /// find out.
 pub(crate) fn is_at_work(project: &Project) -> bool {
-    lock::is_held(&project.run_lock())
+    lock::is_run_held(project)
 }
 
 fn json(project: &Project, record: Option<&SessionRecord>) -> String {

@@ -79,9 +79,8 @@ fn faults_of(patient: &Patient<'_>) -> FaultFacts {
 
 fn run(project: &Project) -> RunFacts {
     let state = state_file::load(project, None).map(|state| state.map(Box::new));
-    let lock = project.run_lock();
-    let work = if lock::is_held(&lock) {
-        Work::Run(lock::holder(&lock))
+    let work = if lock::is_run_held(project) {
+        Work::Run(lock::run_holder(project))
     } else {
         let alive = state.as_ref().ok().and_then(Option::as_ref).filter(|state| !state.status.is_over());
         match alive.and_then(|state| crate::start::orphan(state)) {

@@ -197,7 +197,7 @@ pub fn run_at_work(project: &Project) -> Result<Option<RunState>, StoreError> {
     // A shell loop holds no lock, and nobody knows its client's pid.
     let is_in_shell_loop =
         |run: &RunState| run.iteration_record.phase == Phase::Spawned && run.iteration_record.pid.is_none();
-    Ok(run.filter(|run| is_in_shell_loop(run) || lock::is_held(&project.run_lock())))
+    Ok(run.filter(|run| is_in_shell_loop(run) || lock::is_run_held(project)))
 }
 
 /// An iteration begins: nobody works in the frames of the one before, and a root that has popped goes on.

@@ -5,7 +5,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "locks are files")]
 
 use crate::door::Opened;
-use crate::{StoreError, disk, io};
+use crate::{Project, StoreError, disk, io};
 use fs2::FileExt;
 use rustix::fs::{OFlags, Stat};
 use std::fs::File;
@@ -29,7 +29,7 @@ pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
             // An agent's `git clean` may have replaced the file under us: then we hold a lock on nothing.
             Ok(()) if is_still_at(path, &stat) => return Ok(Lock { _file: file }),
             Ok(()) => continue,
-            Err(error) if error.raw_os_error() == fs2::lock_contended_error().raw_os_error() => {}
+            Err(error) if is_contended(&error) => {}
             Err(error) => return Err(io("lock", path)(error)),
         }
         if started.elapsed() >= patience {
@@ -42,6 +42,57 @@ pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
 /// True while somebody holds it.
 pub fn is_held(path: &Path) -> bool {
     disk::exists(path) && matches!(acquire(path, Duration::ZERO), Err(StoreError::Busy { .. }))
+}
+
+/// What the one `plimsoll run` of a project holds: a file among the user's state, which no agent can clean away, and the
+/// project's folder itself, which another home and another mount see too.
+#[derive(Debug)]
+pub struct RunLock {
+    _file: Lock,
+    _folder: Option<Lock>,
+}
+
+/// Takes the lock of the one `plimsoll run`.
+pub fn acquire_run(project: &Project, patience: Duration) -> Result<RunLock, StoreError> {
+    let _file = acquire(&project.run_lock(), patience)?;
+    Ok(RunLock { _file, _folder: acquire_folder(project.root(), patience)? })
+}
+
+/// True while a `plimsoll run` works in a project or waits there. Nothing is written to find out.
+pub fn is_run_held(project: &Project) -> bool {
+    is_held(&project.run_lock()) || is_folder_held(project.root())
+}
+
+/// The process that holds the lock of the one `plimsoll run`, where the kernel tells.
+pub fn run_holder(project: &Project) -> Option<u32> {
+    holder(&project.run_lock()).or_else(|| holder(project.root()))
+}
+
+/// Locks a folder. None where its file system locks none: NFS asks for a file that is open for writing.
+fn acquire_folder(path: &Path, patience: Duration) -> Result<Option<Lock>, StoreError> {
+    let Ok(file) = File::open(path) else { return Ok(None) };
+    let started = Instant::now();
+    loop {
+        match FileExt::try_lock_exclusive(&file) {
+            Ok(()) => return Ok(Some(Lock { _file: file })),
+            Err(error) if !is_contended(&error) => return Ok(None),
+            Err(_) if started.elapsed() >= patience => {
+                let waited_ms = started.elapsed().as_millis();
+                return Err(StoreError::Busy { path: path.to_owned(), waited_ms });
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Asked with a lock that many may have: who asks is in nobody's way.
+fn is_folder_held(path: &Path) -> bool {
+    let asked = File::open(path).map(|file| FileExt::try_lock_shared(&file));
+    asked.is_ok_and(|asked| asked.is_err_and(|error| is_contended(&error)))
+}
+
+fn is_contended(error: &std::io::Error) -> bool {
+    error.raw_os_error() == fs2::lock_contended_error().raw_os_error()
 }
 
 /// The process that holds it, where the kernel tells.
@@ -88,6 +139,21 @@ mod tests {
         assert_eq!(held_by("13: -> FLOCK  ADVISORY  WRITE 715 fe:00:4227 0 EOF", 4227), None);
         assert_eq!(held_by("14: POSIX  ADVISORY  WRITE 714 fe:00:4227 0 EOF", 4227), None);
         assert_eq!(held_by("", 4227), None);
+    }
+
+    #[test]
+    fn the_lock_of_a_run_is_seen_where_only_its_folder_is_shared() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        assert!(!is_folder_held(project.root()));
+        let held = acquire_folder(project.root(), Duration::ZERO).unwrap();
+        assert!(held.is_some() && is_folder_held(project.root()) && is_run_held(&project));
+        assert_eq!(holder(project.root()), Some(std::process::id()));
+        let busy = acquire_folder(project.root(), Duration::from_millis(20));
+        assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
+        drop(held);
+        assert!(!is_folder_held(project.root()));
+        assert!(acquire_folder(&folder.path().join("gone"), Duration::ZERO).unwrap().is_none());
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct Ready {
     /// The client's version, as it says it when it is asked.
     pub(super) version: String,
     /// Held as long as the run is at work.
-    pub(super) _only: lock::Lock,
+    pub(super) _only: lock::RunLock,
 }
 
 /// Looks at the arguments, the client and the hook programs, and takes the lock of the one `plimsoll run`.
@@ -57,7 +57,7 @@ pub fn prepare(project: &Project, options: &Options) -> Result<Ready, RunError> 
         None => settings::hooks_only(parts, &spelling(project)).to_string(),
     };
     let memory_arguments = if parts.memory { memory_arguments(project, options)? } else { Vec::new() };
-    let _only = lock::acquire(&project.run_lock(), LOCK_PATIENCE).map_err(|error| match error {
+    let _only = lock::acquire_run(project, LOCK_PATIENCE).map_err(|error| match error {
         StoreError::Busy { .. } => RunError::Busy(named(project)),
         error => RunError::Store(error),
     })?;
