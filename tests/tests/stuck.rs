@@ -128,3 +128,61 @@ fn the_second_ctrl_c_ends_the_client_of_a_run_whose_output_nobody_reads() {
         running.kill();
     }
 }
+
+#[test]
+fn what_a_session_leaves_at_work_is_named_and_not_ended() {
+    let mut world = world("# Plan\n\n- [ ] Item one\n");
+    let _model = start(&mut world, |turn| match turn.step {
+        1 => Step::bash("setsid nohup timeout 61 tail -f /dev/null > /dev/null 2>&1 & echo $! > job"),
+        _ => honest(turn),
+    });
+    let finished = begin(&world, &[]).wait(2 * SOON);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let journal = journal(&world);
+    let left = events(&journal, "left_behind");
+    let named = left.first().map(|entry| entry["processes"].to_string()).unwrap_or_default();
+    assert!(named.contains("tail -f /dev/null"), "{journal:?}");
+    let pid = named.trim_start_matches(['[', '"']).split(' ').next().and_then(|pid| pid.parse().ok());
+    assert!(pid.is_some_and(is_alive), "it may be a job whose result is wanted: {named}");
+    let log = world.plimsoll(&["log"]).run().expect_success().stdout;
+    assert!(log.contains("the session left processes at work"), "{log}");
+    world.end_leftovers();
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_an_error_and_no_end_by_a_signal() {
+    let world = world(ITEMS);
+    let script = "ulimit -f 1; exec plimsoll start --objective 'Do the plan.'";
+    let finished = world.command("sh", &["-c", script]).run();
+    assert_eq!((finished.code, finished.signal), (Some(1), None), "{finished:?}");
+    assert!(finished.stderr.contains("File too large"), "{finished:?}");
+}
+
+#[test]
+fn a_folder_that_the_client_cannot_be_told_is_refused_before_anything_is_written() {
+    use std::os::unix::ffi::OsStringExt;
+    let world = world(ITEMS);
+    let folder = world.home().join(std::ffi::OsString::from_vec(b"no\xff".to_vec()));
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("fix_plan.md"), "- [ ] Item one\n").unwrap();
+    let client = testkit::client::claude().display().to_string();
+    let task = ["--objective", "Do the plan."];
+    for arguments in [[&["run", "--client", &client], &task[..]].concat(), [&["start"], &task[..]].concat()] {
+        let finished = world.plimsoll(&arguments).cwd(&folder).run();
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stderr.contains("is not valid UTF-8"), "{finished:?}");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_relative_home_is_none() {
+    let world = world(ITEMS);
+    let finished = world.plimsoll(&["start", "--objective", "Do the plan."]).env("HOME", "home").run();
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(
+        finished.stderr.contains("neither HOME nor XDG_STATE_HOME is set to an absolute path"),
+        "{finished:?}"
+    );
+    assert!(!world.exists("home"), "nothing was made in the project");
+}

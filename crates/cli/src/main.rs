@@ -145,11 +145,16 @@ enum Verb {
     Manual(manual::ManualArguments),
 }
 
+/// As every system that we run on numbers it.
+const SIGXFSZ: i32 = 25;
+
 fn main() -> ExitCode {
     let verb = Command::parse().verb;
     if let Some(code) = place::check(&verb) {
         return code;
     }
+    // A file that grows beyond a limit (`ulimit -f`) is an error with a name, as on a full disk, and no end by a signal.
+    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
     // What these say of a run is the user's word: they keep its ledger. Hooks and every other command only claim.
     if matches!(verb, Verb::Run(_) | Verb::Start(_) | Verb::Gate(_) | Verb::Stop) {
         store::ledger::keep();

@@ -296,9 +296,24 @@ impl Runner<'_> {
         })?;
         let gone = || StartError::NoRun(self.project.root().display().to_string());
         let verdict = verdict.ok_or_else(gone)?;
+        self.note_left_behind(state);
         let now = state_file::load(self.project, Some(&self.run_id))?;
         self.watcher.tell(&Progress::Judged { state: now.as_ref().unwrap_or(state), verdict: &verdict });
         Ok(verdict)
+    }
+
+    /// What a session has started and left at work: a server, or a long job whose result the next one wants. It is not
+    /// ended, but the person should know of it.
+    fn note_left_behind(&self, state: &RunState) {
+        let Some([run, session]) = start::settings_of(state) else { return };
+        let name = |left: process::Identity| {
+            let command = session::text::clip(&session::text::one_line(&process::command_of(left.pid)), 80);
+            format!("{} {command}", left.pid)
+        };
+        let left: Vec<String> = process::left_behind([&run, &session]).into_iter().map(name).collect();
+        if !left.is_empty() {
+            let _ = self.note(state, Entry::new("left_behind").fact("processes", left));
+        }
     }
 
     fn over(&mut self, code: u8) -> u8 {

@@ -131,6 +131,9 @@ pub enum StartError {
         /// Its present iteration.
         iteration: u32,
     },
+    /// The client cannot be told to work there.
+    #[error("the path {0:?} is not valid UTF-8, and Claude Code does not work in such a folder: rename it")]
+    NotUtf8(std::path::PathBuf),
     /// There is none.
     #[error("there is no run in {0}: start one with `plimsoll run`")]
     NoRun(String),
@@ -201,6 +204,9 @@ pub fn check(project: &Project, new: &NewRun) -> Result<(), StartError> {
 }
 
 fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
+    if project.root().to_str().is_none() {
+        return Err(StartError::NotUtf8(project.root().to_owned()));
+    }
     if let Some(document) = state_file::foreign(project)? {
         let missing = foreign::missing_marks(&document);
         return Err(StartError::Foreign(foreign::in_the_way(&project.relative(project.state()), &missing)));

@@ -72,6 +72,13 @@ pub fn left_behind(settings: [&str; 2]) -> Vec<Identity> {
     found.filter_map(identity).collect()
 }
 
+/// What a running process was started as, for people; empty where that cannot be seen.
+pub fn command_of(pid: u32) -> String {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 /// Lets the processes that a dead session left behind finish what they are writing, then ends them: two
 /// sessions must not work on the same files.
 pub fn end_left_behind(settings: [&str; 2], patience: Duration) {

@@ -16,10 +16,17 @@ pub fn backoff_ms(tries: u32, chance: f64) -> u64 {
     (seconds * 1_000.0 * (0.75 + 0.5 * chance.clamp(0.0, 1.0))) as u64
 }
 
+/// No limit of the client's lasts longer than a week: a reset in 2100 is a mistake, and is tried before.
+const LONGEST_TO_RESET: i64 = 8 * 24 * 3_600;
+
 /// Milliseconds to wait until a reset that is so many seconds away.
 pub fn until_reset_ms(seconds: i64, chance: f64) -> u64 {
     let after = AFTER_RESET_SECONDS as f64 * (0.5 + chance.clamp(0.0, 1.0));
-    seconds.max(0).unsigned_abs().saturating_mul(1_000).saturating_add((after * 1_000.0) as u64)
+    seconds
+        .clamp(0, LONGEST_TO_RESET)
+        .unsigned_abs()
+        .saturating_mul(1_000)
+        .saturating_add((after * 1_000.0) as u64)
 }
 
 #[cfg(test)]
@@ -37,5 +44,8 @@ mod tests {
     fn a_reset_is_waited_for_and_a_little_more() {
         assert_eq!(until_reset_ms(3_600, 0.0), 3_601_000);
         assert_eq!(until_reset_ms(-5, 1.0), 3_000);
+        for in_2100 in [2_300_000_000, i64::MAX] {
+            assert_eq!(until_reset_ms(in_2100, 0.5), 8 * 24 * 3_600_000 + 2_000);
+        }
     }
 }

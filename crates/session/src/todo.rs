@@ -109,7 +109,8 @@ fn plain(text: &str) -> String {
 }
 
 fn item(line: &str) -> Option<Item> {
-    let rest = line.strip_prefix(['-', '*', '+'])?.trim_start();
+    // Some editors begin a file with a mark that nobody sees.
+    let rest = line.trim_start_matches('\u{feff}').strip_prefix(['-', '*', '+'])?.trim_start();
     let (done, text) = match rest.strip_prefix("[ ]") {
         Some(text) => (false, text),
         None => (true, rest.strip_prefix("[x]").or_else(|| rest.strip_prefix("[X]"))?),
@@ -132,6 +133,12 @@ mod tests {
     fn list(markdown: &str) -> (Vec<String>, Vec<String>) {
         let todo = TodoList::parse(markdown);
         (todo.open(), todo.done())
+    }
+
+    #[test]
+    fn a_byte_order_mark_costs_no_item() {
+        let (open, done) = list("\u{feff}- [ ] One\n- [x] Two\n");
+        assert_eq!((open, done), (vec!["One".to_owned()], vec!["Two".to_owned()]));
     }
 
     #[test]

@@ -24,9 +24,9 @@ pub fn number(name: &str) -> Option<f64> {
     variable(name)?.trim().parse().ok()
 }
 
-/// The user's home.
+/// The user's home. A relative one would be another in each folder.
 pub fn home() -> Option<PathBuf> {
-    variable("HOME").map(PathBuf::from)
+    variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
 /// Where programs keep what is theirs and not the user's.

@@ -72,7 +72,7 @@ pub enum StoreError {
     },
     /// A session in a project without files of ours, and no home to keep them in.
     #[error(
-        "there is no place for what is noted about sessions in {project}: neither HOME nor XDG_STATE_HOME is set"
+        "there is no place for what is noted about sessions in {project}: neither HOME nor XDG_STATE_HOME is set to an absolute path"
     )]
     NoHome {
         /// The project.

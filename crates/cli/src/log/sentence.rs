@@ -74,6 +74,9 @@ pub(super) fn sentence(entry: &Entry) -> Sentence {
             bad(format!("our hooks did not run in this session (client {})", entry.known("client_version")))
         }
         "client_ended" => plain(format!("client ended by us{}", colon(entry, "reason"))),
+        "left_behind" => {
+            plain(format!("the session left processes at work: {}", entry.list("processes").join("; ")))
+        }
         "fault" => bad(format!("{}; {}", entry.known("error"), entry.known("then"))),
         "prompt_mended" => plain(format!(
             "PROMPT.md had lost the task, and has it again; the old file is {}",

@@ -48,6 +48,9 @@ fn of(entry: &Entry<'_>) -> Vec<Told> {
             vec![("Not committed", fact("trouble"), Vec::new())]
         }
         "client_ended" => vec![("Session ended by us", fact("reason"), Vec::new())],
+        "left_behind" => {
+            vec![("Left at work", entry.line("processes that a session started"), entry.list("processes"))]
+        }
         "notified" if entry.raw("trouble").is_some() => {
             let program = entry.list("program");
             vec![("Notification", fact("trouble"), program.into_iter().take(1).collect())]

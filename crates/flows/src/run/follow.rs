@@ -30,13 +30,15 @@ pub(super) struct Follower {
     stream: Option<Growing>,
     torn: Vec<u8>,
     result: Option<RunResult>,
+    /// How long it has been followed; all moments below are of this clock.
+    awake: Awake,
     /// When the result came, while nothing has come after it.
-    quiet_since: Option<Instant>,
+    quiet_since: Option<Duration>,
     version: String,
-    begun: Option<Instant>,
+    begun: Option<Duration>,
     looked: Instant,
     /// When anything came last.
-    heard: Instant,
+    heard: Duration,
     quota: Option<Quota>,
     /// When the limit resets that the client has run into, in seconds since 1970.
     rejected_until: Option<u64>,
@@ -58,11 +60,12 @@ impl Follower {
             path,
             torn: Vec::new(),
             result: None,
+            awake: Awake::default(),
             quiet_since: None,
             version: version.to_owned(),
             begun: None,
             looked: Instant::now(),
-            heard: Instant::now(),
+            heard: Duration::ZERO,
             quota: None,
             rejected_until: None,
             spent: BTreeMap::new(),
@@ -82,12 +85,13 @@ impl Follower {
     /// Reads what has come since the last time. An agent's `git clean` may take the file's name away: what is
     /// open stays readable.
     pub(super) fn read_on(&mut self) -> Vec<Progress<'static>> {
+        self.awake.look();
         if self.stream.is_none() {
             self.stream = Growing::open(&self.path);
         }
         let bytes = self.stream.as_mut().and_then(|stream| stream.read_on().ok()).unwrap_or_default();
         if !bytes.is_empty() {
-            self.heard = Instant::now();
+            self.heard = self.awake.time;
         }
         self.torn.extend(bytes);
         let whole = self.torn.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
@@ -102,7 +106,7 @@ impl Follower {
         }
         match line {
             StreamLine::Init { model, version, .. } => {
-                self.begun.get_or_insert(Instant::now());
+                self.begun.get_or_insert(self.awake.time);
                 if let Some(version) = version {
                     self.version = version;
                 }
@@ -130,7 +134,7 @@ impl Follower {
             StreamLine::CompactBoundary => vec![Progress::Compacted],
             StreamLine::Result(result) => {
                 self.api_trouble = None;
-                self.quiet_since = Some(Instant::now());
+                self.quiet_since = Some(self.awake.time);
                 self.result = Some(*result);
                 Vec::new()
             }
@@ -183,12 +187,12 @@ impl Follower {
 
     /// True when the client works and our SessionStart hook has not spoken.
     pub(super) fn is_unguarded(&self) -> bool {
-        !self.hooks_seen && self.begun.is_some_and(|begun| begun.elapsed() > HOOKS_PATIENCE)
+        !self.hooks_seen && self.begun.is_some_and(|begun| self.awake.since(begun) > HOOKS_PATIENCE)
     }
 
     /// True when the result is long there, nothing has come after it, and the client lives on.
     pub(super) fn lingers(&self, limit: Duration) -> bool {
-        self.quiet_since.is_some_and(|since| since.elapsed() > limit)
+        self.quiet_since.is_some_and(|since| self.awake.since(since) > limit)
     }
 
     /// The silence, if nothing has come for too long and no result is there either. Of several tools the one that was
@@ -198,7 +202,7 @@ impl Follower {
             return None;
         }
         let tool = self.running.last().map(|(_, tool)| tool.as_str());
-        too_long(self.heard.elapsed(), tool, timeouts)
+        too_long(self.awake.since(self.heard), tool, timeouts)
     }
 
     pub(super) fn was_stopped_by_hook(&self) -> bool {
@@ -223,6 +227,33 @@ impl Follower {
     pub(super) fn windows(&self) -> Vec<(&str, u64)> {
         let usage = self.result.iter().flat_map(|result| &result.model_usage);
         usage.filter_map(|(model, usage)| Some((model.as_str(), usage.context_window?))).collect()
+    }
+}
+
+/// The time in which client and run were both at work: a computer that sleeps, or a terminal that stops both, makes no
+/// client silent.
+#[derive(Debug, Default)]
+struct Awake {
+    time: Duration,
+    looked: Option<Instant>,
+}
+
+/// The follower looks twenty times a second; what takes longer than this was no look, but a rest.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
+
+impl Awake {
+    fn look(&mut self) {
+        let now = Instant::now();
+        let passed = self.looked.replace(now).map_or(Duration::ZERO, |looked| now - looked);
+        self.add(passed);
+    }
+
+    fn add(&mut self, passed: Duration) {
+        self.time += passed.min(LONGEST_LOOK);
+    }
+
+    fn since(&self, moment: Duration) -> Duration {
+        self.time.saturating_sub(moment)
     }
 }
 
@@ -256,4 +287,20 @@ fn calls(message: &Message) -> Vec<(String, String)> {
 fn detail(block: &Block) -> String {
     let words = block.input.command.as_ref().or(block.input.file_path.as_ref());
     clip(&one_line(words.map_or("", String::as_str)), 80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_of_the_computer_makes_no_client_silent() {
+        let mut awake = Awake::default();
+        for _ in 0..100 {
+            awake.add(Duration::from_millis(50));
+        }
+        assert_eq!(awake.since(Duration::from_secs(1)), Duration::from_secs(4));
+        awake.add(Duration::from_secs(8 * 3600));
+        assert_eq!(awake.since(Duration::from_secs(1)), Duration::from_secs(4) + LONGEST_LOOK);
+    }
 }
