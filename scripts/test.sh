@@ -27,6 +27,9 @@ need cc gcc
 need zsh zsh
 need fish fish
 need man man-db
+# Claude Code's sandbox stands on these.
+need bwrap bubblewrap
+need socat socat
 need_library libjq libjq-dev
 need_library libonig libonig-dev
 JQ_LIB_DIR=$(dirname "$(realpath "$(cc -print-file-name=libjq.so)")")

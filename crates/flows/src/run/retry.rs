@@ -9,7 +9,7 @@ use session::journal::Entry;
 use session::verdict::PauseKind;
 use session::{RunState, Status, Verdict};
 use std::time::{Duration, Instant};
-use store::{Durability, journal, state_file};
+use store::{Durability, StoreError, journal, state_file};
 
 /// With the backoff of a pause these are about six minutes.
 const MOST_TRIES: u32 = 7;
@@ -20,13 +20,21 @@ const APART: Duration = Duration::from_secs(10 * 60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 impl RunError {
-    /// True for what may be better in a minute. A run that is gone was taken away by somebody.
+    /// True for what may be better in a minute.
     fn may_pass(&self) -> bool {
         match self {
-            RunError::Client(_) | RunError::Store(_) => true,
-            RunError::Start(error) => matches!(error, StartError::Store(_) | StartError::Prompt(_)),
-            RunError::Busy(_) | RunError::NoHooks(_) | RunError::Argument(_) => false,
+            RunError::Client(_) => true,
+            RunError::Store(error) | RunError::Start(StartError::Store(error)) => {
+                matches!(error, StoreError::Io { .. } | StoreError::Busy { .. })
+            }
+            _ => false,
         }
+    }
+
+    /// True for what a session at work may outlast, such as a file of ours in whose place the agent has put a link. A run
+    /// that is gone was taken away by somebody.
+    fn may_be_outlasted(&self) -> bool {
+        matches!(self, RunError::Store(_) | RunError::Start(StartError::Store(_)))
     }
 }
 
@@ -59,7 +67,8 @@ impl Runner<'_> {
         }
         let is_at_work = self.watchdog.has_client_at_work();
         let most = if is_at_work { MOST_TRIES_AT_WORK } else { MOST_TRIES };
-        if !self.watchdog.has_seen_client() || tries > most || !error.may_pass() {
+        let is_worth_it = error.may_pass() || is_at_work && error.may_be_outlasted();
+        if !self.watchdog.has_seen_client() || tries > most || !is_worth_it {
             self.give_up(&error);
             self.watcher.tell(&Progress::Failed { error: error.to_string() });
             return Err(error);

@@ -1,0 +1,142 @@
+//! An agent that Claude Code keeps in its sandbox: what it writes into the project brings none of our programs to do
+//! outside what it may not do itself, and the commands that are made for it work inside.
+
+use plimsoll_tests::{journal, play, run, world};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use testkit::scripted_model::{ScriptedModel, Step};
+use testkit::world::World;
+
+/// Stands in a file that no prompt, page or record may hold.
+const SECRET: &str = "SECRET-OUTSIDE-THE-PROJECT";
+
+/// A night whose first session does this in its sandbox, and afterwards only talks.
+fn sandboxed(script: &str) -> (World, ScriptedModel) {
+    for program in ["bwrap", "socat"] {
+        let found = std::process::Command::new(program).arg("--version").output();
+        assert!(found.is_ok(), "{program} is missing: Claude Code's sandbox needs bubblewrap and socat");
+    }
+    let mut world = world("# Plan\n\n- [ ] Item one\n");
+    let sandbox = json!({"enabled": true, "autoAllowBashIfSandboxed": true, "allowUnsandboxedCommands": false, "failIfUnavailable": true});
+    let settings = json!({"sandbox": sandbox}).to_string();
+    world.write(world.home().join(".claude/settings.json"), &settings);
+    world.write(world.home().join("secret"), SECRET);
+    world.write(world.home().join(".bashrc"), "# mine\n");
+    let script = world.write_program(".git/../attack.sh", script).display().to_string();
+    let model = play(&mut world, move |turn| match (turn.iteration, turn.step) {
+        (1, 0) => Step::bash(format!("sh {script} > attacked.txt 2>&1; rm -f attack.sh")),
+        _ => Step::text("Done for now."),
+    });
+    (world, model)
+}
+
+/// What the client writes itself, beside `.claude*`, and where the user's runs have their records.
+const CLIENTS: [&str; 6] =
+    [".cache", ".config/git/ignore", ".local/share", ".local/state/claude", ".local/state/plimsoll", ".npm"];
+
+/// What lies in the home that neither the client nor a run writes.
+fn outside(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![world.home()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(world.home()).unwrap().to_owned();
+            let is_clients = name.to_string_lossy().starts_with(".claude")
+                || CLIENTS.iter().any(|own| name.starts_with(own));
+            match path.is_dir() && !path.is_symlink() {
+                _ if is_clients => {}
+                true => folders.push(path),
+                false => drop(found.insert(name, std::fs::read(&path).unwrap_or_default())),
+            }
+        }
+    }
+    found
+}
+
+fn attacked(world: &World) -> String {
+    std::fs::read_to_string(world.path("attacked.txt")).unwrap_or_default()
+}
+
+#[test]
+fn the_sandbox_is_on_and_keeps_the_records_of_a_run() {
+    let (world, _model) = sandboxed(
+        "touch ~/evil; touch ~/.local/state/plimsoll/runs/evil; for file in ~/.local/state/plimsoll/runs/*/*; do echo '{}' > $file; done; touch .claude/plimsoll/there",
+    );
+    let finished = run(&world, &["--max-iterations", "1"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let said = attacked(&world);
+    assert!(said.matches("Read-only file system").count() >= 4, "{said}");
+    assert!(world.exists(".claude/plimsoll/there"), "what lies in the project is the agent's");
+    assert!(!outside(&world).contains_key(Path::new("evil")));
+    let record =
+        std::fs::read_dir(world.runs()).unwrap().flatten().next().unwrap().path().join("record.json");
+    assert!(std::fs::read_to_string(&record).unwrap().contains("run_id"), "{record:?}");
+}
+
+/// Programs named in files, a finished run, a nested repository with a filter of its own, links out of the project.
+const ATTACKS: [&str; 6] = [
+    r#"cat > .claude/plimsoll.json <<'END'
+{"statusline": {"lines": [["evil"]], "segments": {"evil": {"command": ["sh", "-c", "touch ~/evil-status; echo evil"]}}},
+ "linear": {"issue": "EVIL-1", "key_command": "touch ~/evil-linear"}, "idle_timeout_seconds": 0}
+END"#,
+    r#"for state in .claude/ralph-state.json .git/plimsoll/ralph-state.json; do
+  jq '.verify = ["touch ~/evil-verify"] | .notify = ["sh", "-c", "touch ~/evil-notify"] | .status = "completed" | .known_items = [] | .client = "/bin/false"' $state > forged
+  cat forged > $state
+done"#,
+    r#"mkdir nested && cd nested && git init -q . && echo '* filter=evil' > .gitattributes && echo x > file && git add -A && git -c user.name=x -c user.email=x commit -qm x
+git config filter.evil.clean 'touch ~/evil-filter; cat'; git config core.fsmonitor 'touch ~/evil-monitor'; echo changed > file"#,
+    r#"for name in .claude/plimsoll/journal.jsonl .claude/plimsoll/faults.jsonl .claude/plimsoll/windows.json .claude/plimsoll/progress.txt .git/plimsoll/todo.md .git/plimsoll/progress.txt; do
+  rm -f $name; ln -s ~/.bashrc $name
+done"#,
+    "rm -rf .claude/handoffs && ln -s ~ .claude/handoffs",
+    "rm -f PROMPT.md && ln -s ~/secret PROMPT.md",
+];
+
+#[test]
+fn what_a_sandboxed_agent_writes_does_nothing_outside() {
+    for attack in ATTACKS {
+        attacks(attack);
+    }
+}
+
+fn attacks(attack: &'static str) {
+    let (world, model) = sandboxed(attack);
+    let before = outside(&world);
+    let finished = run(&world, &["--max-iterations", "2", "--verify", "test -e never", "--verify", "true"]);
+    assert_ne!(finished.code, Some(0), "{attack}: {finished:?}");
+    assert_eq!(attacked(&world), "", "{attack}");
+    for arguments in [&["status"][..], &["linear", "check"], &["doctor"], &["report"], &["log"], &["plan"]] {
+        world.plimsoll(arguments).run();
+    }
+    let payload = json!({"session_id": "d8e9da22-d41b-4824-a1be-f318ff23689b", "cwd": world.project(), "model": {"id": "claude-opus-5-5", "display_name": "Opus 5.5"}});
+    let line = world.hook("plimsoll-statusline", &payload).run();
+    assert!(!line.stdout.contains("evil"), "{attack}: {line:?}");
+    assert_eq!(outside(&world), before, "{attack}: {finished:?}");
+    for request in model.requests() {
+        assert!(!request.body.to_string().contains(SECRET), "{attack}: a secret was sent");
+    }
+}
+
+#[test]
+fn the_commands_that_an_agent_calls_work_in_the_sandbox_and_write_nothing_outside() {
+    let (world, _model) = sandboxed(
+        "for command in checkpoint status context 'memory set R4 Note' plan 'log' stop; do echo \"== $command\"; plimsoll $command; echo \"-- $?\"; done",
+    );
+    let before = outside(&world);
+    let finished = run(&world, &[]);
+    let said = attacked(&world);
+    assert_eq!(said.matches("-- 0").count(), 7, "{said}");
+    for words in [
+        "## Ralph Checkpoint Created",
+        "a `plimsoll run` is at work",
+        "Current Context",
+        "RALPH_STOP|cancelled",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert_eq!(finished.code, Some(9), "the user's run hears the agent's stop: {finished:?}");
+    assert!(journal(&world).iter().any(|entry| entry["event"] == "checkpoint"));
+    assert_eq!(outside(&world), before);
+}
