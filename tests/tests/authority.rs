@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
+use testkit::client::claude;
 use testkit::scripted_model::{ScriptedModel, Step};
 use testkit::world::{Launch, World};
 
@@ -219,4 +220,40 @@ fn one_run_works_in_a_project_whatever_home_or_mount_it_is_seen_through() {
     assert_eq!(events(&journal(&world), "spawned").len(), 1, "one client");
     running.terminate();
     assert_eq!(running.wait(Duration::from_secs(30)).code, Some(130));
+}
+
+#[test]
+fn a_run_does_not_begin_where_its_sessions_may_write_its_records() {
+    let words = "where a session's commands may write";
+    let task = ["start", "--objective", "Do the plan."];
+    let world = world(PLAN);
+    let begun = |launch: Launch| {
+        let refused = launch.run();
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains(words) && refused.stderr.contains("XDG_STATE_HOME"), "{refused:?}");
+        assert!(!world.exists(STATE) && !world.exists("PROMPT.md"), "nothing is written: {refused:?}");
+    };
+    begun(world.plimsoll(&task).env("XDG_STATE_HOME", world.path("state").display().to_string()));
+    let link = world.home().join("link");
+    symlink(world.project(), &link).unwrap();
+    begun(world.plimsoll(&task).env("XDG_STATE_HOME", link.join("state").display().to_string()));
+    let client = claude().display().to_string();
+    let added = [
+        "run",
+        "--client",
+        &client,
+        "--objective",
+        "Do it.",
+        "--",
+        "--model",
+        "opus",
+        "--add-dir",
+        "../home",
+    ];
+    begun(world.plimsoll(&added));
+    let settings = json!({"permissions": {"additionalDirectories": ["~/.local"]}});
+    world.write(".claude/settings.json", &settings.to_string());
+    begun(world.plimsoll(&task));
+    world.write(".claude/settings.json", "{}");
+    world.plimsoll(&task).run().expect_success();
 }

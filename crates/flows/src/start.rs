@@ -1,6 +1,7 @@
 //! Creating a run, resuming one, cancelling one.
 
 pub mod adopt;
+mod records;
 
 use crate::archive::{archive, is_archived};
 use crate::call::{RUN_VARIABLE, SESSION_VARIABLE};
@@ -134,6 +135,9 @@ pub enum StartError {
     /// The client cannot be told to work there.
     #[error("the path {0:?} is not valid UTF-8, and Claude Code does not work in such a folder: rename it")]
     NotUtf8(std::path::PathBuf),
+    /// What a run rests on would lie where its sessions may write.
+    #[error("{0}")]
+    UnfitRecords(String),
     /// There is none.
     #[error("there is no run in {0}: start one with `plimsoll run`")]
     NoRun(String),
@@ -207,6 +211,7 @@ fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
     if project.root().to_str().is_none() {
         return Err(StartError::NotUtf8(project.root().to_owned()));
     }
+    records::refuse_unfit(project, &new.client_arguments)?;
     if let Some(document) = state_file::foreign(project)? {
         let missing = foreign::missing_marks(&document);
         return Err(StartError::Foreign(foreign::in_the_way(&project.relative(project.state()), &missing)));
@@ -323,6 +328,7 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
     refuse_foreign(project)?;
     // A copy may be forged, too: what nobody here began has no ledger.
     let run_id = newest_run_id(project)?.filter(|id| ledger::knows(project, id)).ok_or_else(no_run)?;
+    records::refuse_unfit(project, &changes.client_arguments)?;
     let now = clock::stamp(clock::now());
     let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
         change(state, changes);

@@ -25,6 +25,7 @@ pub mod pack;
 pub mod pause;
 pub mod pipe;
 pub mod plan;
+pub mod records;
 pub mod reset_clock;
 pub mod resume;
 pub mod silence;

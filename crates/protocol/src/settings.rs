@@ -177,6 +177,13 @@ pub fn decode(bytes: &[u8]) -> Result<&str, Unreadable> {
     })
 }
 
+/// The folders that a settings file adds to its sessions: their commands may write there. One that does not parse adds none.
+pub fn added_folders(text: &str) -> Vec<String> {
+    let settings: Value = serde_json::from_str(text).unwrap_or_default();
+    let added = settings["permissions"]["additionalDirectories"].as_array().cloned().unwrap_or_default();
+    added.into_iter().filter_map(|folder| folder.as_str().map(str::to_owned)).collect()
+}
+
 /// Our hook entries in a settings text.
 pub fn our_hooks(existing: &str) -> Result<Vec<OurHook>, Unreadable> {
     let (_, body) = start(existing);

@@ -40,6 +40,11 @@ pub fn is_kept_here() -> bool {
     KEEPS.load(Ordering::Relaxed)
 }
 
+/// The folder of the records of all runs; none without a home.
+pub fn all_records(project: &Project) -> Option<&Path> {
+    project.runs()
+}
+
 /// The folder of a run's record; none without a home.
 pub fn folder(project: &Project, run_id: &str) -> Option<PathBuf> {
     let id = Some(run_id).filter(|id| crate::layout::is_plain(id))?;
