@@ -1,11 +1,13 @@
 //! One target for each thing that is read.
 
+mod authority;
 mod claims;
 mod client_files;
 mod handoff;
 mod hook_event;
 mod memory;
 mod plimsoll_settings;
+mod project_files;
 mod prompt;
 mod recording;
 mod server_file;
@@ -33,13 +35,15 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 20] = [
+    authority::TARGET,
     claims::TARGET,
     client_files::TARGET,
     handoff::TARGET,
     hook_event::TARGET,
     memory::TARGET,
     plimsoll_settings::TARGET,
+    project_files::TARGET,
     prompt::TARGET,
     recording::TARGET,
     server_file::TARGET,

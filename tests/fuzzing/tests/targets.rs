@@ -43,12 +43,14 @@ macro_rules! targets {
 }
 
 targets!(
+    authority,
     claims,
     client_files,
     handoff,
     hook_event,
     memory,
     plimsoll_settings,
+    project_files,
     prompt,
     recording,
     server_file,

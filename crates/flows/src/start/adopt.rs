@@ -115,6 +115,7 @@ fn refuse_finished(file: &str, run: &RunState) -> Result<(), StartError> {
 /// Takes it over, if it is still what was shown.
 pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError> {
     let Offer { file, document, mut state, task, list, lacks_handoff, .. } = offer;
+    super::records::refuse_unfit(project, &state.client_arguments)?;
     let lock = state_file::lock(project, state_file::PATIENCE)?;
     let bytes = disk::read(project.state())?.unwrap_or_default();
     if serde_json::from_slice::<Value>(&bytes).ok().as_ref() != Some(&document) {

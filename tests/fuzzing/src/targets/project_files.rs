@@ -1,0 +1,69 @@
+//! The small files that hooks and the status line read in a project, and the files by which a git folder is found.
+
+use super::Target;
+use crate::seeds::texts;
+use std::path::Path;
+use store::memory::seen;
+use store::{Project, TurnLog, config, faults, journal, layout, sessions, spool, state_file, windows};
+
+pub(super) const TARGET: Target = Target { name: "project_files", body, seeds, inputs: 300 };
+
+const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
+/// Each is filled with the same bytes.
+const FILES: [&str; 12] = [
+    ".claude/plimsoll/faults.jsonl",
+    ".claude/plimsoll/journal.jsonl",
+    ".claude/plimsoll/memory/log.head",
+    ".claude/plimsoll/memory/log.jsonl",
+    ".claude/plimsoll/memory/seen/d8e9da22-d41b-4824-a1be-f318ff23689b.json",
+    ".claude/plimsoll/memory/state.json",
+    ".claude/plimsoll/sessions/d8e9da22-d41b-4824-a1be-f318ff23689b.json",
+    ".claude/plimsoll/sessions/d8e9da22-d41b-4824-a1be-f318ff23689b.status.json",
+    ".claude/plimsoll/turns/d8e9da22-d41b-4824-a1be-f318ff23689b.head",
+    ".claude/plimsoll/windows.json",
+    ".claude/settings.json",
+    ".claude/plimsoll.json",
+];
+
+fn seeds() -> Vec<Vec<u8>> {
+    texts(&[
+        r#"{"session_id":"d8e9da22-d41b-4824-a1be-f318ff23689b","transcript_path":"/t","levels":{"l1":true},"used":5}"#,
+        r#"{"claude-opus-5-5":1000000,"x":-1}"#,
+        r#"{"seq":5,"bytes":100,"hash":"ab","streams":{"main":{"read":5,"number":1}}}"#,
+        r#"{"seq":2,"memory":{"frames":[{"name":"root"}],"registers":{}}}"#,
+        r#"{"at":"2026-01-01T00:00:00Z","event":"fault","error":"x"}"#,
+        "gitdir: ../outside\n",
+        "gitdir: .git\n",
+        "ref: refs/heads/main\n",
+    ])
+}
+
+#[expect(clippy::disallowed_methods, reason = "the target lays out what is read")]
+fn write(folder: &Path, name: &str, bytes: &[u8]) {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    std::fs::write(path, bytes).expect("a file");
+}
+
+fn body(bytes: &[u8]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in FILES {
+        write(folder.path(), name, bytes);
+    }
+    write(folder.path(), ".git", bytes);
+    let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
+    let record = sessions::load(&project, SESSION);
+    assert!(record.session_id.is_empty() || record.session_id == SESSION, "{record:?}");
+    let _ = (sessions::load_status(&project, SESSION), sessions::client_settings(&project, SESSION));
+    let _ = (windows::load(&project), faults::all(&project), spool::all_undelivered(&project));
+    let _ = (seen(&project, SESSION), store::memory::load(&project), config::load(&project));
+    let _ = (state_file::load(&project, None), journal::read(&project));
+    if let Some(log) = TurnLog::of(&project, SESSION) {
+        assert_eq!(log.head(), None, "a head of another length is no head");
+    }
+    // A file names a git folder only where there is one, and then it is never above the project's own.
+    if let Some(git) = layout::git_folder_of(folder.path()) {
+        assert!(git.join("HEAD").exists(), "{}", git.display());
+    }
+    let _ = launcher::git::head(folder.path());
+}
