@@ -2,6 +2,7 @@
 //! program, sends nothing out and lifts no bound; what is ignored is named.
 
 use serde_json::{Value, json};
+use testkit::scripted_model::Step;
 use testkit::world::World;
 
 const SETTINGS: &str = ".claude/plimsoll.json";
@@ -98,4 +99,27 @@ fn doctor_names_each_ignored_key_its_file_and_what_to_do() {
     world.write(SETTINGS, r#"{"levels": {"l1": 33}, "breaker": {"no_progress": 1}}"#);
     let page = world.plimsoll(&["doctor", "--json"]).run().stdout;
     assert!(!page.contains("preferences.ignored"), "{page}");
+}
+
+#[test]
+fn in_a_run_the_thresholds_of_its_beginning_hold() {
+    let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item one\n");
+    world.write(SETTINGS, &json!({"levels": {"l1": 60}}).to_string());
+    let text = format!("echo '{{\"levels\": {{\"l1\": 97, \"l2\": 98, \"l3\": 99}}}}' > {SETTINGS}");
+    let script = format!("sh {}", world.write_program(world.home().join("move.sh"), &text).display());
+    let model = plimsoll_tests::play(&mut world, move |turn| match turn.step {
+        0 => Step::bash(script.clone()).usage(100_000),
+        1 => Step::bash("true").usage(650_000),
+        2 => Step::bash("true").usage(870_000),
+        _ => Step::text("Done for now."),
+    });
+    let finished = plimsoll_tests::run(&world, &["--max-iterations", "1"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let seen = plimsoll_tests::last_request_of(&model, 1);
+    assert!(seen.contains("CCS_WARNING|L1|65"), "L1 at 60, as at the beginning: {seen}");
+    assert!(seen.contains("CCS_CHECKPOINT_TRIGGERED|L2|87"), "L2 at 85: {seen}");
+    assert!(world.read(SETTINGS).contains("97"), "the agent has moved them");
+    let record = std::fs::read_dir(world.runs()).unwrap().flatten().next().unwrap();
+    let kept = std::fs::read_to_string(record.path().join("preferences.json")).unwrap();
+    assert_eq!(kept, json!({"levels": {"l1": 60}}).to_string());
 }

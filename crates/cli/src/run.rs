@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
 }
 
 fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, String> {
-    let config::Loaded { settings, fault, ignored } = config::load_telling(project);
+    let config::Loaded { fault, ignored, .. } = config::load_telling(project);
     if let Some(fault) = fault {
         return Err(format!("{fault}; {}", fault.hint()));
     }
@@ -135,6 +135,8 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
         (ready, state)
     };
     let (ready, state) = state;
+    // The user's own settings are those of now; the project's are those of the run's beginning.
+    let settings = config::load_of_run(project, &state.run_id);
     let style = if arguments.json { Style::Json } else { Style::fitting() };
     let watcher = progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
     let mut watcher = linear::reporting(project, &settings, watcher);

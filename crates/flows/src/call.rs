@@ -22,7 +22,7 @@ pub struct Call {
 }
 
 /// The variable by which a session knows its run.
-pub const RUN_VARIABLE: &str = "PLIMSOLL_RUN_ID";
+pub use store::ledger::RUN_VARIABLE;
 /// The variable by which the client tells its tools and hooks their session.
 pub const SESSION_VARIABLE: &str = "CLAUDE_CODE_SESSION_ID";
 

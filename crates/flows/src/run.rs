@@ -118,6 +118,7 @@ pub fn run(
 
 /// The loop looks many times a second, and asks politely first: where it has not ended the client by then, it is stuck.
 /// A program that is told to end by the system is killed after 90 s.
+#[expect(clippy::exit, reason = "the thread that would return an exit code is the one that is held up")]
 fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
     Terms {
         interrupts,

@@ -1,6 +1,6 @@
 //! Settings: the project's over the user's over the defaults; and the client's own keys that move the ceiling.
 
-use crate::{Project, StoreError, disk, environment, sessions};
+use crate::{Project, StoreError, disk, environment, ledger, sessions};
 use protocol::client_settings::CompactionKeys;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -29,9 +29,24 @@ pub fn load(project: &Project) -> (Settings, Option<StoreError>) {
 
 /// The same, with what does not hold.
 pub fn load_telling(project: &Project) -> Loaded {
+    of_file(project, &own_file(project, environment::variable(ledger::RUN_VARIABLE).as_deref()))
+}
+
+/// The settings of a run, for the program that works for it.
+pub fn load_of_run(project: &Project, run_id: &str) -> Settings {
+    of_file(project, &own_file(project, Some(run_id))).settings
+}
+
+/// The project's file. In a run it is as it was at the run's start: thresholds that an agent moves meanwhile do not hold.
+fn own_file(project: &Project, run_id: Option<&str>) -> PathBuf {
+    let kept = run_id.and_then(|run_id| ledger::preferences_path(project, run_id));
+    kept.filter(|kept| disk::exists(kept)).unwrap_or_else(|| project.settings())
+}
+
+fn of_file(project: &Project, own: &Path) -> Loaded {
     let user = user_file();
     let is_outside = user.as_ref().is_none_or(|user| lies_outside(user, project.root()));
-    combine(user.as_deref(), is_outside, project)
+    combine(user.as_deref(), is_outside, project, own)
 }
 
 /// A user's file that lies in the project is the project's: an agent can write it. A project that is the home itself
@@ -48,7 +63,7 @@ pub fn user_file() -> Option<PathBuf> {
         .map(|folder| folder.join("plimsoll/settings.json"))
 }
 
-fn combine(user: Option<&Path>, is_outside: bool, project: &Project) -> Loaded {
+fn combine(user: Option<&Path>, is_outside: bool, project: &Project, own: &Path) -> Loaded {
     let mut loaded = Loaded::default();
     let mut combined = match user.map(|path| of_user(path, project.root())) {
         None | Some(Ok(None)) => Value::Object(Map::new()),
@@ -58,13 +73,12 @@ fn combine(user: Option<&Path>, is_outside: bool, project: &Project) -> Loaded {
     if let Some(user) = user.filter(|_| !is_outside) {
         loaded.note(user, authority::restrict(&mut combined, &Value::Null));
     }
-    let own = project.settings();
-    match read(&own) {
+    match read(own) {
         Ok(None) => {}
-        Ok(Some(value)) => match with_project(&combined, value, &own) {
+        Ok(Some(value)) => match with_project(&combined, value, own) {
             Ok((together, ignored)) => {
                 combined = together;
-                loaded.note(&own, ignored);
+                loaded.note(own, ignored);
             }
             Err(error) => loaded.fault = Some(error),
         },
@@ -190,7 +204,7 @@ mod tests {
         let (path, project) = (folder.path().join("user.json"), Project::at(&folder.path().join("project")));
         write(&path, &user.replace("PROJECT", &project.root().display().to_string()));
         write(&project.settings(), own);
-        combine(Some(&path), true, &project)
+        combine(Some(&path), true, &project, &project.settings())
     }
 
     #[test]
@@ -243,7 +257,7 @@ mod tests {
         let user = folder.path().join(".config/plimsoll/settings.json");
         assert!(!lies_outside(&user, project.root()));
         write(&user, r#"{"linear": {"issue": "EVIL-1"}, "grace_batches": 3}"#);
-        let loaded = combine(Some(&user), false, &project);
+        let loaded = combine(Some(&user), false, &project, &project.settings());
         assert_eq!((loaded.settings.linear.issue, loaded.settings.grace_batches), (None, 3));
         assert_eq!(loaded.ignored[0].0, user);
     }

@@ -27,6 +27,9 @@ pub struct Record {
     pub started_at: String,
 }
 
+/// Names the run to every program that is started inside one of its sessions.
+pub const RUN_VARIABLE: &str = "PLIMSOLL_RUN_ID";
+
 static KEEPS: AtomicBool = AtomicBool::new(false);
 
 /// From now on this process writes the ledger of the run that it changes: it is `plimsoll run` or one of its like, started
@@ -99,6 +102,10 @@ pub(crate) fn create(project: &Project, state: &RunState) -> Result<(), StoreErr
         command: std::env::args().collect(),
         started_at: state.started_at.clone(),
     };
+    if let Some(kept) = preferences_path(project, &state.run_id) {
+        let own = disk::read(&project.settings())?.unwrap_or_else(|| b"{}".to_vec());
+        disk::replace(&kept, &own, Durability::Durable)?;
+    }
     disk::replace(&path, &serde_json::to_vec_pretty(&record).unwrap_or_default(), Durability::Durable)?;
     write(project, state)
 }
@@ -123,6 +130,11 @@ fn is_not_allowed(error: &StoreError) -> bool {
 fn write(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let Some(path) = ledger_path(project, &state.run_id) else { return Ok(()) };
     disk::replace(&path, &serde_json::to_vec(state).unwrap_or_default(), Durability::Durable)
+}
+
+/// The project's settings file as it was when the run began.
+pub(crate) fn preferences_path(project: &Project, run_id: &str) -> Option<PathBuf> {
+    folder(project, run_id).map(|folder| folder.join("preferences.json"))
 }
 
 fn ledger_path(project: &Project, run_id: &str) -> Option<PathBuf> {
