@@ -5,9 +5,13 @@ pub mod handover;
 pub mod night;
 
 use serde_json::Value;
+use session::RunState;
+use session::state::{IterationRecord, Phase};
 use std::time::Duration;
+use store::{Project, state_file};
 use testkit::scripted_model::{Request, ScriptedModel, Step};
 use testkit::story::{Turn, story, tick};
+use testkit::workspace_root;
 use testkit::world::{Finished, World};
 
 /// A real model thinks longer than the client's transcript writer lags (PROTOCOL §1: 106 ms).
@@ -24,6 +28,35 @@ pub fn world(todo: &str) -> World {
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Plan"]);
     world
+}
+
+/// Begins a run by hand, of which this session works through the first iteration.
+pub fn put_run(world: &World, run_id: &str, session_id: &str) {
+    let state = RunState {
+        run_id: run_id.to_owned(),
+        session_id: Some(session_id.to_owned()),
+        task_name: "Dates".to_owned(),
+        iteration: 1,
+        max_iterations: 5,
+        todo_file: Some("fix_plan.md".to_owned()),
+        iteration_record: IterationRecord {
+            iteration: 1,
+            phase: Phase::Spawned,
+            ..IterationRecord::default()
+        },
+        ..RunState::default()
+    };
+    let project = Project::at(&world.project()).with_runs_in(&world.runs());
+    state_file::create(&project, &state).expect("a state");
+}
+
+/// The shell loop of scripts/ralph-loop.sh to its end.
+pub fn ralph_loop(world: &World, options: &[&str]) -> Finished {
+    let script = workspace_root().join("scripts/ralph-loop.sh");
+    let mut arguments = vec![script.to_str().expect("a plain path")];
+    arguments.extend(options);
+    arguments.extend(["--", "--model", "opus", "--allowedTools", "Bash"]);
+    world.command("bash", &arguments).timeout(Duration::from_secs(120)).run()
 }
 
 /// A world whose client believes that it is logged in with a subscription.

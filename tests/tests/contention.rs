@@ -1,13 +1,10 @@
 //! Many hooks at once: each level is announced exactly once, record, state and journal stay whole, and what a
 //! killed hook left is finished by the next event.
 
-use plimsoll_tests::{events, journal};
+use plimsoll_tests::{events, journal, put_run};
 use serde_json::{Value, json};
-use session::RunState;
-use session::state::{IterationRecord, Phase};
 use std::path::PathBuf;
 use std::time::Duration;
-use store::Project;
 use testkit::world::{Finished, Launch, Running, World};
 
 const RUN: &str = "20260107-090000-dates";
@@ -25,22 +22,7 @@ impl Scene {
         let world = World::new();
         world.write("fix_plan.md", "- [ ] Item one\n- [ ] Item two\n");
         if in_run {
-            let state = RunState {
-                run_id: RUN.to_owned(),
-                session_id: Some("session-1".to_owned()),
-                task_name: "Dates".to_owned(),
-                iteration: 1,
-                max_iterations: 5,
-                todo_file: Some("fix_plan.md".to_owned()),
-                iteration_record: IterationRecord {
-                    iteration: 1,
-                    phase: Phase::Spawned,
-                    ..IterationRecord::default()
-                },
-                ..RunState::default()
-            };
-            let project = Project::at(&world.project()).with_runs_in(&world.runs());
-            store::state_file::create(&project, &state).unwrap();
+            put_run(&world, RUN, "session-1");
         }
         Scene { world, in_run }
     }

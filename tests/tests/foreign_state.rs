@@ -1,7 +1,7 @@
 //! A `ralph-state.json` that no run of ours wrote: never half taken for a run, taken over only when asked, and judged for
 //! its own loop by `plimsoll gate` and `plimsoll monitor`.
 
-use plimsoll_tests::{LIFELIKE, honest, journal, markers, start, world};
+use plimsoll_tests::{LIFELIKE, honest, journal, markers, ralph_loop, start, world};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::scripted_model::{Request, ScriptedModel, Step};
@@ -242,14 +242,6 @@ fn on_a_terminal_an_adoption_asks() {
         assert_eq!(terminal.wait_exit(SOON).exit_code(), u32::from(!is_taken), "{answer}");
         assert_eq!(world.json(STATE)["run_id"].is_string(), is_taken, "{answer}");
     }
-}
-
-fn ralph_loop(world: &World, options: &[&str]) -> Finished {
-    let script = workspace_root().join("scripts/ralph-loop.sh");
-    let mut arguments = vec![script.to_str().expect("a plain path")];
-    arguments.extend(options);
-    arguments.extend(["--", "--model", "opus", "--allowedTools", "Bash"]);
-    world.command("bash", &arguments).timeout(Duration::from_secs(120)).run()
 }
 
 #[test]

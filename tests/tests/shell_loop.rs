@@ -1,21 +1,13 @@
 //! The loop as a shell script: the same hooks, judged by `plimsoll gate`, with the real client.
 
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, start, subscribed, usage_limit,
-    world,
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, ralph_loop, start, subscribed,
+    usage_limit, world,
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::scripted_model::Step;
 use testkit::workspace_root;
 use testkit::world::{Finished, World};
-
-fn ralph_loop(world: &World, options: &[&str]) -> Finished {
-    let script = workspace_root().join("scripts/ralph-loop.sh");
-    let mut arguments = vec![script.to_str().expect("a plain path")];
-    arguments.extend(options);
-    arguments.extend(["--", "--model", "opus", "--allowedTools", "Bash"]);
-    world.command("bash", &arguments).timeout(Duration::from_secs(120)).run()
-}
 
 #[test]
 fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {

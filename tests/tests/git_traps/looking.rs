@@ -1,6 +1,7 @@
 //! Nothing that only looks springs a trap.
 
 use super::traps::{command, git, lay, sprung, stir, world};
+use plimsoll_tests::put_run;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use testkit::world::{Launch, World};
@@ -40,23 +41,7 @@ const SESSION: &str = "session-1";
 
 /// A run in its first session, which stands at L2.
 fn begin_run(world: &World) {
-    use session::state::{IterationRecord, Phase};
-    let state = session::RunState {
-        run_id: RUN.to_owned(),
-        session_id: Some(SESSION.to_owned()),
-        task_name: "Dates".to_owned(),
-        iteration: 1,
-        max_iterations: 5,
-        todo_file: Some("fix_plan.md".to_owned()),
-        iteration_record: IterationRecord {
-            iteration: 1,
-            phase: Phase::Spawned,
-            ..IterationRecord::default()
-        },
-        ..session::RunState::default()
-    };
-    let project = store::Project::at(&world.project()).with_runs_in(&world.runs());
-    store::state_file::create(&project, &state).unwrap();
+    put_run(world, RUN, SESSION);
     let line = json!({
         "type": "assistant", "isSidechain": false, "requestedModel": "claude-opus-5-5",
         "timestamp": "2026-01-07T11:45:00.000Z",
