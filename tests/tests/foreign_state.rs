@@ -8,7 +8,7 @@ use testkit::scripted_model::{Request, ScriptedModel, Step};
 use testkit::story::tick;
 use testkit::terminal::Terminal;
 use testkit::world::{Finished, World};
-use testkit::{bin_dir, workspace_root};
+use testkit::bin_dir;
 
 const STATE: &str = ".claude/ralph-state.json";
 const SOON: Duration = Duration::from_secs(20);
