@@ -90,6 +90,13 @@ cat >"$STAGE/project/.claude/ralph-state.json" <<STATE
   "last_verdict": null, "refusals": [], "cost_usd": 3.21, "prompt_made": false, "ended_at": null
 }
 STATE
+# Without its record and ledger a run is nobody's, and what is measured would be an ordinary session.
+RECORDS=$STAGE/home/.local/state/plimsoll/runs/20260107-090000-dates
+mkdir -p "$RECORDS"
+printf '{"run_id": "20260107-090000-dates", "project": "%s", "command": ["plimsoll", "run"], "started_at": "2026-01-07T09:00:00Z"}' \
+  "$(realpath "$STAGE/project")" >"$RECORDS/record.json"
+echo '{}' >"$RECORDS/preferences.json"
+tr -d '\n' <"$STAGE/project/.claude/ralph-state.json" >"$RECORDS/ledger.json"
 
 # A small environment: every further variable costs a hook about 400 instructions.
 ENVIRONMENT=(HOME="$STAGE/home" PATH=/usr/local/bin:/usr/bin:/bin CLAUDE_PROJECT_DIR="$STAGE/project"

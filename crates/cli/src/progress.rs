@@ -80,7 +80,7 @@ fn listen(
     std::thread::spawn(move || {
         signals.forever().for_each(|_| {
             let _ = sender.send(count());
-        })
+        });
     });
     std::thread::spawn(move || heard.iter().for_each(answer));
     Ok(())

@@ -38,7 +38,6 @@ fn seeds() -> Vec<Vec<u8>> {
     ])
 }
 
-#[expect(clippy::disallowed_methods, reason = "the target lays out what is read")]
 fn write(folder: &Path, name: &str, bytes: &[u8]) {
     let path = folder.join(name);
     std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
