@@ -26,6 +26,8 @@ instructions() { # program, payload, further variables
     "$BIN/$1" <"$STAGE/$2" 2>&1 >/dev/null | awk '/Collected/ { print $NF }'
 }
 
+# valgrind does not know openat2: here each path in the project is walked part by part, some 20,000 instructions more
+# than a kernel of 2020 or later takes.
 FAILED=0
 row() { # case, count, budget (- for none), what is held until the budget is met
   local verdict=met limit="${4:-$3}"
@@ -46,13 +48,13 @@ heading case instructions budget ""
 
 plain plimsoll-session-start start.json "$RUN"
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 75000 215000
+row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 75000 185000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 290000
+row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 250000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 950000
+row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 880000
 settled plimsoll-post-tool far.json "$RUN"
-row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000 620000
+row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000 580000
 settled plimsoll-post-tool large.json "$RUN"
 row "monitor in a run, payload of 114 KB" "$(instructions plimsoll-post-tool large.json "$RUN")" 1600000
 settled plimsoll-post-tool 1-mb.json "$RUN"
@@ -64,24 +66,24 @@ row "monitor in a run, transcript of 500 MB" "$LARGE" $((SMALL * 102 / 100))
 plain plimsoll-session-start status-start.json
 # The first call asks git, whose counts are then kept for a few seconds.
 settled plimsoll-statusline status.json
-row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 90000 330000
+row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 90000 295000
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 75000 215000
+row "monitor in an ordinary session, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 75000 185000
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 290000
+row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 250000
 
 # The working memory comes last: with it there is more to look at everywhere.
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"PreToolUse","tool_name":"mcp__plimsoll__update_registers","tool_input":{"R2_NEXT":"Look at src/report.rs","R7_STATUS":"tests pass"},"tool_use_id":"toolu_50"}\n' \
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/write.json"
 remember() { (cd "$STAGE/project" && env -i "${ENVIRONMENT[@]}" "$BIN/plimsoll" memory "$@") >/dev/null; }
-row "memory after a batch, none there" "$(instructions plimsoll-memory quiet.json)" 60000 90000
+row "memory after a batch, none there" "$(instructions plimsoll-memory quiet.json)" 60000
 for register in goal plan next constraints open_questions status; do
   remember set "$register" "What stands in the register $register of a session at work, in a line or two."
 done
 for chunk in 1 2 3 4 5 6 7; do remember alloc "chunk-$chunk" "$(head -c 1100 "$STAGE/quiet.jsonl")"; done
 settled plimsoll-memory quiet.json
-row "memory after a batch, 8 KB of it, nothing new" "$(instructions plimsoll-memory quiet.json)" 800000 980000
-row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000 420000
+row "memory after a batch, 8 KB of it, nothing new" "$(instructions plimsoll-memory quiet.json)" 800000 930000
+row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000
 
 # About a tenth above what each program is today: a library that slips in is seen.
 echo
