@@ -3,6 +3,7 @@
 mod amounts;
 mod checkpoint;
 mod completions;
+mod console;
 mod context;
 mod demo;
 mod doctor;
@@ -36,6 +37,7 @@ mod whose;
 mod with_context;
 
 use clap::{Parser, Subcommand};
+use console::say;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
@@ -197,9 +199,7 @@ fn refused(error: &store::StoreError) -> ExitCode {
 }
 
 fn say_error(error: &impl std::fmt::Display) {
-    use std::io::Write;
-    // A reader that has gone away is a normal end.
-    let _ = writeln!(std::io::stderr(), "plimsoll: {error}");
+    console::complain(error);
 }
 
 /// The user's answer to a yes-or-no question: only `y` and `yes` agree.
@@ -207,10 +207,4 @@ fn agrees() -> bool {
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
-}
-
-/// Prints to standard output; a reader that has gone away is a normal end.
-fn say(text: impl std::fmt::Display) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -1,5 +1,6 @@
 //! `plimsoll run`: works through a task unattended.
 
+use crate::console;
 use crate::progress::{self, Style};
 use crate::start::TaskArguments;
 use crate::{amounts, fail, linear, say, say_error};
@@ -172,7 +173,7 @@ fn over(state: &RunState, json: bool) -> u8 {
     let code = if for_good { 0 } else { state.status.exit_code() };
     let marker = Marker::Stop { status: state.status, reason };
     if json {
-        say(progress::over(state, &marker, code));
+        console::json(progress::over(state, &marker, code));
     } else {
         say(marker);
     }

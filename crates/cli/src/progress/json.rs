@@ -1,12 +1,12 @@
 //! `plimsoll run --json`: one object a line, each step as it is taken. An event that the journal has too bears the
 //! same name and the same facts; so one program reads both.
 
+use crate::console;
 use flows::iteration::Ended;
 use flows::run::{Progress, Watcher};
 use serde_json::Value;
 use session::journal::Entry;
 use session::{Marker, RunState, SessionRecord, Verdict};
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use store::clock;
@@ -29,8 +29,7 @@ impl Watcher for Json {
 
     fn tell(&mut self, progress: &Progress<'_>) {
         for entry in self.teller.tell(progress) {
-            // A reader that has gone away is a normal end.
-            drop(writeln!(std::io::stdout(), "{}", stamped(entry).to_line()));
+            console::json(stamped(entry).to_line());
         }
     }
 }
