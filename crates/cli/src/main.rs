@@ -38,6 +38,7 @@ mod with_context;
 
 use clap::{Parser, Subcommand};
 use console::say;
+use protocol::foreign_words::visible;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
@@ -148,7 +149,10 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let verb = Command::parse().verb;
+    let verb = match Command::try_parse() {
+        Ok(command) => command.verb,
+        Err(error) => return misread(&error),
+    };
     if let Some(code) = place::check(&verb) {
         return code;
     }
@@ -185,6 +189,22 @@ fn main() -> ExitCode {
         Verb::Completions(arguments) => completions::completions(&arguments),
         Verb::Manual(arguments) => manual::manual(&arguments),
     }
+}
+
+/// Prints the help that was asked for, or what is wrong with a command line. clap paints both, and lets the escape
+/// characters of an argument pass (a shell completes the name of a file): then it is told without colours.
+fn misread(error: &clap::Error) -> ExitCode {
+    let is_plain = |word: std::ffi::OsString| {
+        let word = word.to_string_lossy();
+        visible(&word) == word
+    };
+    if std::env::args_os().all(is_plain) {
+        // A reader that has gone away is a normal end.
+        let _ = error.print();
+    } else {
+        console::note(error.render().to_string().trim_end());
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 /// Says what went wrong: exit code 1, or another where a verb has its own.

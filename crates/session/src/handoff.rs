@@ -5,6 +5,7 @@ use crate::level::Level;
 use crate::resume;
 use crate::state::{Cause, FileInProgress, ItemWork};
 use crate::text::{clip, counted, one_line};
+use protocol::foreign_words::for_model;
 
 /// The facts of a handoff.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -136,7 +137,9 @@ impl Handoff {
             self.words_section(lines),
             self.next_section(),
         ];
-        sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n")
+        let text = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
+        // A session reads it: nothing that it quotes is hidden or begins a tag of the client's.
+        for_model(&text)
     }
 
     fn heading(&self) -> String {
