@@ -29,6 +29,73 @@ pub fn steers(text: &str) -> bool {
     })
 }
 
+/// Headings of ours, each of which may begin a line of a prompt or of a handoff once.
+const HEADINGS: [&str; 20] = [
+    "# Task: ",
+    "## Current State",
+    "## CONTEXT CHECKPOINT RESUME",
+    "## What earlier sessions noted",
+    "## Completion was refused",
+    "## Open after this session's item",
+    "## Last sessions",
+    "## Instructions",
+    "# Handoff",
+    "## Current item",
+    "## Git",
+    "## Files in progress",
+    "## Done (",
+    "## Open (",
+    "## Last commands",
+    "## Working memory",
+    "## The session's last words",
+    "## What to do next",
+    "## Notes from the session",
+    "## Context",
+];
+
+/// What may be sent to the model: nothing in it is hidden, no tag of the client's is whole, every line that looks like a
+/// heading is one of ours and stands once, and a block of claims is quoted to its end.
+pub fn assert_is_for_model(what: &str, text: &str) {
+    assert!(!steers(text), "{what}: {text:?}");
+    let lower = text.to_lowercase();
+    for tag in [
+        "<system",
+        "</system",
+        "<command-",
+        "</command-",
+        "<function_",
+        "</function_",
+        "<tool_use",
+        "<task-notification",
+    ] {
+        assert!(!lower.contains(tag), "{what}: {tag} in\n{text}");
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    let mut fence: Option<&str> = None;
+    for line in text.lines() {
+        match fence {
+            Some(name) if line == format!("[{name} ends]") => fence = None,
+            Some(_) => assert!(line.starts_with('>'), "{what}: {line:?} in a block of claims of\n{text}"),
+            None => {
+                fence =
+                    line.strip_prefix('[').and_then(|rest| rest.split_once(" begins: ")).map(|(name, _)| name)
+            }
+        }
+        if line.starts_with('#') {
+            let heading = HEADINGS.iter().find(|heading| line.starts_with(**heading));
+            let heading =
+                heading.unwrap_or_else(|| panic!("{what}: {line:?} is no heading of ours in\n{text}"));
+            assert!(!seen.contains(heading), "{what}: {heading} stands twice in\n{text}");
+            seen.push(heading);
+        }
+        assert!(
+            !line.starts_with("[x ends]") && !line.starts_with("<promise>forged"),
+            "{what}: {line:?} in\n{text}"
+        );
+    }
+    assert!(fence.is_none(), "{what}: a block does not end in\n{text}");
+}
+
 /// The project, with a run in it: everything readable, and nothing in it a fault.
 pub fn project() -> World {
     let mut world = World::new();

@@ -333,7 +333,7 @@ impl Notes {
             let words = start + mark.len();
             let end = section[words..].find('\n').map_or(section.len(), |length| words + length);
             if may_go(&section[words..end]) {
-                section.replace_range(words..end, &format!(" {}", one_line(note)));
+                section.replace_range(words..end, &format!(" {}", for_model(&one_line(note))));
             }
         }
         format!("{above}{section}")
