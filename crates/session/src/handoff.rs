@@ -354,7 +354,7 @@ impl Notes {
             };
             fields[current] = one_line(&format!("{} {words}", fields[current]));
         }
-        let [summary, progress, next, free] = fields.map(|text| clip(&text, 1_000));
+        let [summary, progress, next, free] = fields.map(|text| clip(&for_model(&text), 1_000));
         (Notes { summary, progress, next }, free)
     }
 

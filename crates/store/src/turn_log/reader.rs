@@ -200,7 +200,6 @@ impl Iterator for Backwards {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the tests lay out what is looked at")]
 mod tests {
     use super::*;
     use crate::Project;

@@ -2,8 +2,9 @@
 
 use super::Target;
 use crate::draw::{Draw, parts};
+use crate::foreign::may_be_sent;
 use crate::seeds::texts;
-use protocol::foreign_words::{for_model, is_hidden, without_tags};
+use protocol::foreign_words::for_model;
 use session::RunState;
 use session::noted::Noted;
 use session::promise;
@@ -55,14 +56,7 @@ fn body(bytes: &[u8]) {
 
 /// Nothing in it is hidden or begins a tag of the client's, no heading is forged, and each block of claims is closed once.
 fn for_the_model_alone(text: &str) {
-    let hidden = |letter: char| {
-        letter != '\n'
-            && letter != '\t'
-            && is_hidden(letter)
-            && !"\u{200c}\u{200d}\u{fe0e}\u{fe0f}".contains(letter)
-    };
-    assert!(!text.contains(hidden), "{text:?}");
-    assert_eq!(without_tags(text), text);
+    may_be_sent(text);
     const HEADINGS: [&str; 8] = [
         "# Task: ",
         "## Current State",

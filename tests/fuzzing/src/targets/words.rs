@@ -1,6 +1,7 @@
 //! Anybody's words: cut, cleaned for the terminal and for the model, looked through for times, errors and secrets.
 
 use super::Target;
+use crate::foreign::{may_be_sent, nothing_hides};
 use crate::seeds::{files, texts};
 use policy::fingerprint::{fingerprint, skeleton};
 use policy::reset_clock::{ResetClock, find};
@@ -34,7 +35,7 @@ fn body(bytes: &[u8]) {
     let shown = for_terminal(text);
     nothing_hides(&shown);
     assert_eq!(for_terminal(&shown), shown);
-    nothing_hides(&SafeText::page(text).as_str().replace(['\n', '\t'], " "));
+    nothing_hides(SafeText::page(text).as_str());
     nothing_hides(SafeText::line(text).as_str());
     told(text);
     assert_eq!(one_line(&one_line(text)), one_line(text));
@@ -59,26 +60,11 @@ fn body(bytes: &[u8]) {
     }
 }
 
-/// Only a joiner or a selector may be left, and none beside a letter of ASCII, where it would hide.
-fn nothing_hides(shown: &str) {
-    let letters: Vec<char> = shown.chars().collect();
-    for (place, letter) in letters.iter().enumerate().filter(|(_, letter)| is_hidden(**letter)) {
-        let is_needed = "\u{200c}\u{200d}\u{fe0e}\u{fe0f}".contains(*letter);
-        let is_key = letters.get(place + 1) == Some(&'\u{20e3}');
-        assert!(is_needed && place > 0 && (is_key || !letters[place - 1].is_ascii()), "{shown:?}");
-    }
-}
-
 /// What the model is told, and in a block of claims: every line is quoted, and the fence stands at its two ends alone.
 fn told(text: &str) {
     let told = for_model(text);
-    nothing_hides(&told.replace(['\n', '\t'], " "));
+    may_be_sent(&told);
     assert_eq!(for_model(&told), told);
-    let lower = told.to_lowercase();
-    assert!(
-        !lower.contains("<system") && !lower.contains("</function_") && !lower.contains("<antml"),
-        "{told:?}"
-    );
     let mark = fence("7f3a", text);
     assert!(!text.contains(&mark));
     let block = block(Source::Sessions, &mark, text);
