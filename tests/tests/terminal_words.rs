@@ -89,8 +89,8 @@ const SHOWING: &[&str] = &[
     "turns show",
 ];
 
-/// What shows a foreign text of several lines as such.
-const WHOLE_TEXTS: &[&str] = &["turns show"];
+/// What shows a foreign text of several lines as such, below a heading or between the tags of a chunk.
+const WHOLE_TEXTS: &[&str] = &["memory show", "turns show"];
 
 const SOON: Duration = Duration::from_secs(30);
 

@@ -290,6 +290,11 @@ fn list_frames(memory: &Memory) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Further lines are set in, so that none looks like a label.
+fn labelled(label: &str, text: &str) -> String {
+    format!("{label}: {}", text.replace('\n', "\n "))
+}
+
 fn show_frame(memory: &Memory, depth: usize, as_json: bool) -> ExitCode {
     let Some(frame) = memory.frames.get(depth) else {
         return fail(format!("there is no frame {depth}: the present one is {}", memory.depth()), 1);
@@ -300,14 +305,11 @@ fn show_frame(memory: &Memory, depth: usize, as_json: bool) -> ExitCode {
     }
     let named =
         [("Objective", &frame.objective), ("Context", &frame.context), ("Return", &frame.return_spec)];
-    let told = named
-        .into_iter()
-        .filter(|(_, text)| !text.is_empty())
-        .map(|(label, text)| format!("{label}: {text}"));
+    let told =
+        named.into_iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| labelled(label, text));
     let slots = Register::ALL.into_iter().map(|register| (register, &frame.registers[register.index()].text));
-    let slots = slots
-        .filter(|(_, text)| !text.is_empty())
-        .map(|(register, text)| format!("{}: {text}", register.label()));
+    let slots =
+        slots.filter(|(_, text)| !text.is_empty()).map(|(register, text)| labelled(register.label(), text));
     say(told.chain(slots).collect::<Vec<_>>().join("\n"));
     ExitCode::SUCCESS
 }

@@ -198,7 +198,9 @@ fn line(progress: &Progress<'_>) -> Option<String> {
                 .unwrap_or_default();
             format!(
                 "run \"{}\" ({}), at most {} sessions{todo}",
-                state.task_name, state.run_id, state.max_iterations
+                one_line(&state.task_name),
+                state.run_id,
+                state.max_iterations
             )
         }
         Progress::Iteration { state } => {

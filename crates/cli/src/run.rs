@@ -178,7 +178,11 @@ fn over(state: &RunState, json: bool) -> u8 {
         say(marker);
     }
     let then = if for_good { "there is nothing to resume".to_owned() } else { way_on(state) };
-    say_error(&format!("the run \"{}\" is over ({}): {then}", state.task_name, state.status));
+    say_error(&format!(
+        "the run \"{}\" is over ({}): {then}",
+        session::text::one_line(&state.task_name),
+        state.status
+    ));
     code
 }
 

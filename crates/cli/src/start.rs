@@ -222,7 +222,9 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
             }
             say_error(&format!(
                 "run \"{}\" is ready: PROMPT.md is written, iteration {} of {}",
-                state.task_name, state.iteration, state.max_iterations
+                session::text::one_line(&state.task_name),
+                state.iteration,
+                state.max_iterations
             ));
             if state.limits.max_cost_usd.is_some() {
                 say_error(&format!(

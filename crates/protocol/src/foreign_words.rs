@@ -67,15 +67,15 @@ fn is_needed(before: Option<char>, letter: char, after: Option<char>) -> bool {
     }
 }
 
-/// Beginnings of the names of tags that mean something to the client or to its model.
-const TAGS: [&str; 23] = [
+/// Beginnings of the names of tags that mean something to the client or to its model. None is a word that stands alone in
+/// code: `Vec<Parameter>` is to stay readable.
+const TAGS: [&str; 15] = [
     "system",
     "command-",
     "local-command",
     "task-",
     "user-prompt",
     "user-memory",
-    "user_query",
     "tool_use",
     "tool_result",
     "pasted_content",
@@ -84,13 +84,6 @@ const TAGS: [&str; 23] = [
     "bash-",
     "ide_",
     "function_",
-    "function>",
-    "invoke",
-    "parameter",
-    "thinking",
-    "human",
-    "assistant",
-    "env>",
     "new-diagnostics",
 ];
 
@@ -185,7 +178,7 @@ mod tests {
             assert!(for_model(tag).starts_with('‹'), "{tag:?}");
         }
         for harmless in
-            ["a < b", "Vec<String>", "<div>", "<promise>COMPLETE 7f</promise>", "<", "1 <\u{200b}"]
+            ["a < b", "Vec<Parameter>", "<div>", "<promise>COMPLETE 7f</promise>", "<", "1 <\u{200b}"]
         {
             assert_eq!(without_tags(harmless), harmless);
         }
