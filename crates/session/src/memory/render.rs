@@ -107,8 +107,13 @@ fn line(memory: &Memory, depth: usize, register: Register) -> Option<String> {
 
 /// Text of several lines as it may stand behind a label.
 pub fn indented(text: &str) -> String {
+    lines(text).replace('\n', "\n ")
+}
+
+/// Text of several lines, with one kind of line end.
+fn lines(text: &str) -> String {
     let breaks = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
-    safe(&text.replace("\r\n", "\n").replace(breaks, "\n")).replace('\n', "\n ")
+    safe(&text.replace("\r\n", "\n").replace(breaks, "\n"))
 }
 
 /// What a frame's subagent is told when it begins: its task, and the memory that it inherits. Nothing of its parent's
@@ -202,7 +207,7 @@ pub fn body(chunk: &Chunk) -> String {
         "<plimsoll-chunk name=\"{}\" rev=\"{}\">\n{}\n</plimsoll-chunk>",
         chunk.name,
         chunk.rev,
-        safe(&chunk.content)
+        lines(&chunk.content)
     )
 }
 
