@@ -2,6 +2,7 @@
 
 pub mod browser;
 pub mod handover;
+pub mod hostile;
 pub mod night;
 
 use serde_json::Value;

@@ -1,81 +1,285 @@
-//! Whatever stands in names, items, memory and tool output: what our commands print never steers the terminal.
+//! Whatever stands in a project's files: what our commands print never steers the terminal. Every command is run, with and
+//! without a terminal, over a project whose every string is hostile.
 
-use serde_json::json;
+use plimsoll_tests::hostile::{HOSTILE, SESSION, project, spoil_settings, steers};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use testkit::terminal::Terminal;
 use testkit::world::World;
 
-/// A title, a colour, a cleared screen, a bell, and letters that run the other way.
-const HOSTILE: &str = "a\u{1b}]0;owned\u{7}b\u{1b}[31mc\u{1b}[2Jd\u{202e}e\u{9b}31mf\rg";
-
-const COMMANDS: [&[&str]; 18] = [
-    &["status"],
-    &["log"],
-    &["explain"],
-    &["memory"],
-    &["memory", "history"],
-    &["frame"],
-    &["frame", "show", "0"],
-    &["context"],
-    &["turns"],
-    &["turns", "list", "--all-streams"],
-    &["turns", "show", "1"],
-    &["turns", "show", "record:1"],
-    &["turns", "grep", "owned"],
-    &["turns", "stats"],
-    &["turns", "verify"],
-    &["turns", "export", "--format", "markdown"],
-    &["statusline", "explain"],
-    &["doctor"],
+/// Each command with the ways in which it is run; a new one must be named here.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("checkpoint", &["", "--summary S"]),
+    ("completions", &["bash"]),
+    ("context", &[""]),
+    ("doctor", &["", "--client HOSTILE"]),
+    ("explain", &["", "level", "verdict", "checkpoint", "fault", "HOSTILE", "owned", "no_such_event"]),
+    ("frame list", &[""]),
+    ("frame show", &["0", "7"]),
+    ("frame close", &[""]),
+    ("gate", &[""]),
+    ("init", &["--dry-run"]),
+    ("linear check", &[""]),
+    ("linear sync", &["", "--dry-run"]),
+    ("log", &["", "-n 3"]),
+    ("manual", &["", "log"]),
+    ("memory alloc", &["HOSTILE x --description HOSTILE"]),
+    ("memory free", &["HOSTILE"]),
+    ("memory history", &[""]),
+    ("memory set", &["HOSTILE x", "R4 HOSTILE"]),
+    ("memory show", &[""]),
+    ("memory write", &["HOSTILE x", "chunk HOSTILE"]),
+    ("monitor", &[""]),
+    ("plan", &["", "--todo HOSTILE", "--fix --yes", "--fix --yes --todo lookalikes.md"]),
+    ("prompt", &[""]),
+    (
+        "query",
+        &[".", "-c .", "--on journal .", "--on memory .", "--on turns -c .", "HOSTILE", "error(\"HOSTILE\")"],
+    ),
+    ("report", &["", "--run HOSTILE"]),
+    ("run", &["--objective x --client /nonexistent/HOSTILE", "--resume --client /nonexistent/HOSTILE"]),
+    ("schema", &[""]),
+    ("start", &["--objective HOSTILE --name HOSTILE", "--adopt --yes"]),
+    ("status", &[""]),
+    ("statusline explain", &[""]),
+    ("turns diff", &["1 2", "HOSTILE 1"]),
+    ("turns erase", &["2 --reason HOSTILE", "HOSTILE"]),
+    (
+        "turns export",
+        &["--format markdown", "--format html", "--format jsonl", "--format atif", "--format otel"],
+    ),
+    ("turns grep", &["owned", "HOSTILE"]),
+    ("turns list", &["", "--all-streams"]),
+    ("turns show", &["1", "record:1", "HOSTILE", "1 --raw"]),
+    ("turns stats", &[""]),
+    ("turns sync", &["", "HOSTILE"]),
+    ("turns verify", &[""]),
+    ("uninstall", &["--dry-run"]),
+    // Last: it ends the run.
+    ("stop", &[""]),
 ];
 
-/// Line ends and tabs are words of ours; colours are not printed where no terminal is.
-fn steers(text: &str) -> bool {
-    text.chars().any(|letter| {
-        (letter.is_control() && !"\n\t".contains(letter)) || ('\u{202a}'..='\u{202e}').contains(&letter)
-    })
+/// These are run in another way, or print what another program says.
+const APART: &[(&str, &str)] = &[
+    ("demo", "it makes a project of its own; what it prints goes through the same door"),
+    ("statusline edit", "a whole screen: below"),
+    ("turns follow", "it never ends: below"),
+    ("with-context", "it hands its own standard output to the program that it is told to run"),
+];
+
+/// What is handed to other programs byte for byte where no terminal reads it: on a terminal it is clean, too.
+const DATA: &[&str] = &["query", "report", "start", "turns export"];
+
+/// What shows words of the project, also where the settings are at fault.
+const SHOWING: &[&str] = &[
+    "context",
+    "doctor",
+    "explain",
+    "frame show",
+    "log",
+    "memory history",
+    "memory show",
+    "plan",
+    "query",
+    "status",
+    "statusline explain",
+    "turns export",
+    "turns grep",
+    "turns list",
+    "turns show",
+];
+
+/// What shows a foreign text of several lines as such, below a heading or between the tags of a chunk.
+const WHOLE_TEXTS: &[&str] = &["memory show", "turns show"];
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// The commands that have no commands of their own, from our own help.
+fn commands_of_help(world: &World, of: &[&str]) -> BTreeSet<String> {
+    let help = world.plimsoll(&[&["help"], of].concat()).run().expect_success().stdout;
+    let listed = help.split("Commands:\n").nth(1).unwrap_or_default();
+    let names: Vec<&str> = listed
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')))
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| *name != "help")
+        .collect();
+    if names.is_empty() {
+        return BTreeSet::from([of.join(" ")]);
+    }
+    names.iter().flat_map(|name| commands_of_help(world, &[of, &[*name]].concat())).collect()
 }
 
-/// A transcript with the hostile words in the prompt, in a call and in its result.
-fn transcript(world: &World) -> String {
-    let common = json!({"sessionId": "d8e9da22-d41b-4824-a1be-f318ff23689b", "isSidechain": false,
-        "timestamp": "2026-01-07T11:45:01.123Z", "version": "2.1.329", "cwd": world.project()});
-    let lines = [
-        json!({"type": "user", "uuid": "1", "message": {"role": "user", "content": HOSTILE}}),
-        json!({"type": "assistant", "uuid": "2", "message": {"id": "msg_1", "role": "assistant", "model": HOSTILE,
-            "content": [{"type": "text", "text": HOSTILE},
-                {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": HOSTILE}}],
-            "usage": {"input_tokens": 10, "output_tokens": 5}}}),
-        json!({"type": "user", "uuid": "3", "message": {"role": "user",
-            "content": [{"type": "tool_result", "tool_use_id": "t1", "is_error": true, "content": HOSTILE}]}}),
-    ];
-    let with = |mut line: serde_json::Value| {
-        let fields = common.as_object().expect("an object").clone();
-        line.as_object_mut().expect("an object").extend(fields);
-        format!("{line}\n")
-    };
-    let path = world.path("d8e9da22-d41b-4824-a1be-f318ff23689b.jsonl");
-    std::fs::write(&path, lines.into_iter().map(with).collect::<String>()).expect("the project is writable");
-    path.display().to_string()
+fn arguments<'a>(command: &'a str, how: &'a str) -> Vec<String> {
+    command
+        .split(' ')
+        .chain(how.split(' ').filter(|word| !word.is_empty()))
+        .map(|word| word.replace("HOSTILE", HOSTILE))
+        .collect()
+}
+
+/// Every way to run every command, and its JSON where it has some.
+fn calls(world: &World) -> Vec<(&'static str, Vec<String>)> {
+    let mut calls = Vec::new();
+    for (command, ways) in COMMANDS {
+        let words: Vec<&str> = ["help"].into_iter().chain(command.split(' ')).collect();
+        let has_json = world.plimsoll(&words).run().stdout.contains("--json") && *command != "run";
+        for way in *ways {
+            calls.push((*command, arguments(command, way)));
+            if has_json && !way.contains("--raw") {
+                calls.push((*command, arguments(command, &format!("--json {way}"))));
+            }
+        }
+    }
+    calls
+}
+
+fn as_strs(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+/// Colours of ours are taken out, and the terminal's own line ends.
+fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|letter: char| !(letter.is_ascii_digit() || letter == ';'));
+        match end.filter(|end| part[*end..].starts_with('m')) {
+            Some(end) => plain.push_str(&part[end + 1..]),
+            None => plain.push_str(&format!("\u{1b}[{part}")),
+        }
+    }
+    plain.replace("\r\n", "\n")
+}
+
+fn lookalikes(world: &World) {
+    world.write("lookalikes.md", &format!("1. first {HOSTILE}\n2. second\n"));
 }
 
 #[test]
-fn no_command_hands_foreign_control_characters_to_the_terminal() {
-    let mut world = World::new();
-    world.set_env("NO_COLOR", "1");
-    world.write("fix_plan.md", &format!("- [ ] Item {} one\n- [ ] Item two\n", HOSTILE.replace('\r', "")));
-    world.write(format!("{}.txt", HOSTILE.replace('\r', "")), "changed\n");
-    world.git(&["checkout", "-qb", "ma\u{202e}in"]);
-    world.plimsoll(&["start", "--objective", HOSTILE, "--name", HOSTILE]).run().expect_success();
-    world.plimsoll(&["memory", "set", "R4", HOSTILE]).run().expect_success();
-    world.plimsoll(&["memory", "alloc", "chunk", HOSTILE, "--description", HOSTILE]).run().expect_success();
-    let transcript = transcript(&world);
-    world.plimsoll(&["turns", "sync", &transcript]).run().expect_success();
-    for command in COMMANDS {
-        let finished = world.plimsoll(command).run();
-        assert!(finished.code == Some(0) || command == ["doctor"], "{command:?}: {finished:?}");
-        for (name, printed) in [("stdout", &finished.stdout), ("stderr", &finished.stderr)] {
-            assert!(!steers(printed), "{command:?}, {name}: {printed:?}");
+fn every_command_is_looked_at() {
+    let world = World::new();
+    let named: BTreeSet<String> = COMMANDS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(APART.iter().map(|(name, _)| *name))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(commands_of_help(&world, &[]), named);
+}
+
+#[test]
+fn no_command_hands_foreign_control_characters_to_a_pipe() {
+    for is_spoilt in [false, true] {
+        let world = project();
+        lookalikes(&world);
+        if is_spoilt {
+            spoil_settings(&world);
+        }
+        let mut shown = BTreeSet::new();
+        for (command, words) in calls(&world) {
+            let finished = world.plimsoll(&as_strs(&words)).stdin("").run();
+            let is_data = DATA.contains(&command);
+            assert!(is_data || !steers(&finished.stdout), "{words:?}: {:?}", finished.stdout);
+            assert!(!steers(&finished.stderr), "{words:?}: {:?}", finished.stderr);
+            let may_forge = is_data || WHOLE_TEXTS.contains(&command);
+            let forged = |text: &str| {
+                text.lines().any(|line| line.starts_with("## Instr") || line.starts_with("[x ends"))
+            };
+            assert!(
+                may_forge || !forged(&finished.stdout),
+                "{words:?}: a line that is not ours:\n{}",
+                finished.stdout
+            );
+            assert!(!forged(&finished.stderr), "{words:?}: a line that is not ours:\n{}", finished.stderr);
+            if words.contains(&"--json".to_owned()) && !finished.stdout.is_empty() {
+                let is_json = serde_json::from_str::<serde_json::Value>(&finished.stdout).is_ok();
+                assert!(is_json, "{words:?}: {}", finished.stdout);
+            }
+            if finished.stdout.contains("owned") || finished.stderr.contains("owned") {
+                shown.insert(command);
+            }
+        }
+        // What is not shown at all cannot steer: these must have met the hostile words.
+        let silent: Vec<_> = SHOWING.iter().filter(|command| !shown.contains(**command)).collect();
+        assert!(
+            silent.is_empty(),
+            "spoilt settings: {is_spoilt}; these did not show the words: {silent:?}\n{shown:?}"
+        );
+    }
+}
+
+#[test]
+fn no_command_hands_foreign_control_characters_to_a_terminal() {
+    for is_spoilt in [false, true] {
+        let mut world = project();
+        lookalikes(&world);
+        // In colours, too.
+        world.set_env("TERM", "xterm-256color");
+        world.set_env("COLUMNS", "100");
+        if is_spoilt {
+            spoil_settings(&world);
+        }
+        let program = testkit::bin_dir().join("plimsoll");
+        for (_, words) in
+            calls(&world).into_iter().filter(|(command, _)| !matches!(*command, "gate" | "monitor"))
+        {
+            let mut terminal = Terminal::start(&world, &program, &as_strs(&words), 100, 30);
+            let bytes = terminal.all_received(SOON);
+            let text = without_colours(&String::from_utf8_lossy(&bytes));
+            assert!(!steers(&text), "{words:?}: {text:?}");
         }
     }
-    let shown = world.plimsoll(&["turns", "show", "1"]).run().stdout;
-    assert!(shown.contains("owned"), "the words themselves are there: {shown}");
+}
+
+/// A whole screen is painted with escape sequences; of the foreign ones none may be among them.
+fn foreign_on_screen(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let without = without_colours(&text);
+    let steering = |text: &str| {
+        let others: String = text.chars().filter(|letter| !"\u{1b}\r\u{8}".contains(*letter)).collect();
+        steers(&others) || text.contains("\u{1b}]")
+    };
+    steering(&without).then_some(text)
+}
+
+#[test]
+fn no_whole_screen_shows_them() {
+    let mut world = project();
+    world.set_env("TERM", "xterm-256color");
+    let program = testkit::bin_dir().join("plimsoll");
+    for (words, shows) in [(&["status", "--watch"][..], "owned"), (&["statusline", "edit"], "model")] {
+        let mut terminal = Terminal::start(&world, &program, words, 120, 40);
+        terminal.wait_for(shows, SOON);
+        terminal.type_text("q");
+        let bytes = terminal.all_received(SOON);
+        assert_eq!(foreign_on_screen(&bytes), None, "{words:?}");
+    }
+}
+
+#[test]
+fn what_follows_never_steers() {
+    let world = project();
+    for words in [&["turns", "follow"][..], &["log", "--follow"]] {
+        let mut running = world.plimsoll(words).spawn();
+        world.wait_until(SOON, || running.stdout_so_far().contains("owned"), "a first line");
+        running.kill();
+        assert!(!steers(&running.stdout_so_far()), "{words:?}: {:?}", running.stdout_so_far());
+    }
+}
+
+#[test]
+fn the_status_line_and_the_hooks_complaints_show_everything() {
+    let world = project();
+    let payload = serde_json::json!({"session_id": SESSION, "cwd": world.project(), "model": {"id": HOSTILE, "display_name": HOSTILE},
+        "workspace": {"current_dir": world.project(), "project_dir": world.project()}, "version": HOSTILE,
+        "output_style": {"name": HOSTILE}, "effort": {"level": HOSTILE}});
+    let line = world.hook("plimsoll-statusline", &payload).run();
+    assert!(!steers(&without_colours(&line.stdout)) && line.stdout.contains("owned"), "{line:?}");
+    assert!(!steers(&line.stderr), "{line:?}");
+    spoil_settings(&world);
+    let start = serde_json::json!({"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup", "cwd": world.project()});
+    let hook = world.hook("plimsoll-session-start", &start).run();
+    assert!(!steers(&hook.stderr), "{hook:?}");
 }

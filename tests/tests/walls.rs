@@ -214,6 +214,40 @@ fn only_the_door_opens_files() {
 }
 
 #[test]
+fn only_the_console_prints() {
+    const PRINTING: [&str; 8] = [
+        " io::stdout(",
+        "std::io::stdout(",
+        "std::io::stderr(",
+        "print!(",
+        "println!(",
+        "try_init(",
+        "rustix::io::write",
+        "/dev/tty",
+    ];
+    // The console and the whole screen; a hook's answer to the client; the server's help and complaints.
+    const MAY: [&str; 4] =
+        ["cli/src/console.rs", "cli/src/whole_screen.rs", "hooks/src/lib.rs", "mcp/src/main.rs"];
+    let crates = workspace_root().join("crates");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&crates).unwrap().flatten() {
+        if entry.file_name() != "testkit" {
+            sources(&entry.path().join("src"), &mut files);
+        }
+    }
+    let mut found = BTreeSet::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let ours = text.split("#[cfg(test)]").next().unwrap_or_default();
+        if PRINTING.iter().any(|word| ours.contains(word)) {
+            found.insert(path.strip_prefix(&crates).unwrap().display().to_string());
+        }
+    }
+    let may: BTreeSet<String> = MAY.iter().map(|path| (*path).to_owned()).collect();
+    assert_eq!(found, may);
+}
+
+#[test]
 fn the_installer_knows_every_hook_program() {
     let folder = workspace_root().join("crates/hooks/src/bin");
     let programs: BTreeSet<String> = std::fs::read_dir(folder)

@@ -98,7 +98,9 @@ fn told(run: Option<&RunState>, percent: Option<u64>, handoff: &str) -> String {
     let open = counted(run.todo_items.len(), "open item");
     format!(
         "## Ralph Checkpoint Created\n\n**Iteration**: {} of {}\n{facts}\nThe next session of \"{}\" ({open}) resumes from this point. This one goes on: a checkpoint on demand ends nothing.",
-        run.iteration, run.max_iterations, run.task_name
+        run.iteration,
+        run.max_iterations,
+        session::text::one_line(&run.task_name)
     )
 }
 

@@ -4,6 +4,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use crate::console;
 use crate::whose::Whose;
 use crate::{fail, say};
 use clap::Args;
@@ -60,11 +61,11 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
     let item = whose.as_ref().and_then(|whose| whose.run.as_ref()?.item_in_hand());
     let lines = item.and_then(|item| lines_named(&project, item));
     let level = measurement.level();
-    say(if arguments.json {
-        json(&measurement, foresight.forecast.as_ref(), &record.session_id)
+    if arguments.json {
+        console::json(json(&measurement, foresight.forecast.as_ref(), &record.session_id));
     } else {
-        text(&measurement, &foresight, whose.as_ref(), lines, &settings)
-    });
+        say(text(&measurement, &foresight, whose.as_ref(), lines, &settings));
+    }
     ExitCode::from(if arguments.exit_code { level.map_or(0, Level::number) } else { 0 })
 }
 

@@ -2,8 +2,8 @@
 
 mod page;
 
+use crate::console;
 use crate::log::has_colours;
-use crate::say;
 use crate::whose::Whose;
 use clap::Args;
 use flows::doctor::{Facts, Finding, Patient, Section, examine, gather, has_problem};
@@ -44,11 +44,13 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
     let client = arguments.client.as_deref();
     let facts = gather(&Patient { project: &project, client, record: &record });
     let sections = examine(&facts);
-    say(if arguments.json {
-        document(&project, &facts, &sections).to_string()
+    if arguments.json {
+        console::json(document(&project, &facts, &sections));
     } else {
-        Page { colours: has_colours(), width: crate::status::width() }.lines(&sections).join("\n")
-    });
+        let page = Page { colours: has_colours(), width: crate::status::width() };
+        // A reader that has gone away is a normal end.
+        let _ = console::paint(&page.lines(&sections));
+    }
     ExitCode::from(u8::from(has_problem(&sections)))
 }
 

@@ -1,7 +1,7 @@
 //! `plimsoll explain`: why it last acted, from the journal.
 
 use crate::log::{BEGINS, Teller, entries};
-use crate::{fail, refused, say};
+use crate::{console, fail, refused, say};
 use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -44,12 +44,12 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
         return fail(format!("the journal has no {what}\nhint: it has {}", kinds(&entries)), 1);
     };
     let beside = beside(&entries, at);
-    say(if arguments.json {
+    if arguments.json {
         let found: Vec<&Value> = std::iter::once(&entries[at]).chain(&beside).collect();
-        json!(found).to_string()
+        console::json(json!(found));
     } else {
-        words(&entries[at], &beside)
-    });
+        say(words(&entries[at], &beside));
+    }
     ExitCode::SUCCESS
 }
 

@@ -11,14 +11,13 @@ mod redact;
 pub(crate) mod secrets;
 mod visible;
 
-use crate::{fail, say_error};
+use crate::{console, fail, say_error};
 use clap::{Args, ValueEnum};
 use exported::Exported;
 use flows::capture::{self, Patience};
 use flows::turns;
 use redact::{Place, Redactor};
 pub(crate) use secrets::Secrets;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use store::{Durability, Project, StoreError, TurnLog, disk};
@@ -56,6 +55,12 @@ enum Format {
     Html,
     /// One record a line, everything the log has
     Jsonl,
+}
+
+impl Format {
+    fn is_json(self) -> bool {
+        matches!(self, Format::Atif | Format::Otel | Format::Jsonl)
+    }
 }
 
 /// Exports a session; exit code 1 where there is none, or a secret that must not be.
@@ -129,8 +134,8 @@ fn export(
     };
     match &arguments.output {
         Some(path) => disk::replace(path, text.as_bytes(), Durability::Lazy)?,
-        // A reader that has gone away is a normal end.
-        None => drop(std::io::stdout().write_all(text.as_bytes())),
+        None if arguments.format.is_json() => console::json_data(&text),
+        None => console::data(&text),
     }
     Ok(Vec::new())
 }

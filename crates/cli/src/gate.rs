@@ -3,7 +3,7 @@
 mod input;
 
 use crate::whose::marker_of;
-use crate::{fail, foreign, say, say_error, standard_input};
+use crate::{console, fail, foreign, say, say_error, standard_input};
 use clap::Args;
 use flows::iteration::{self, Ended};
 use flows::{spent, start};
@@ -144,12 +144,9 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, st
 
 /// In a pipe the gate takes what the client printed: it shows the session's answer in its place.
 fn say_last_words(words: &str) {
-    use std::io::Write;
-    let mut stderr = std::io::stderr();
     for line in words.lines() {
         let indent = &line[..line.len() - line.trim_start().len()];
-        // A reader that has gone away is a normal end.
-        let _ = writeln!(stderr, "{indent}{}", for_terminal(line));
+        console::note(format!("{indent}{}", for_terminal(line)));
     }
 }
 

@@ -2,11 +2,11 @@
 
 mod lines;
 
+use crate::{fail, say};
 use clap::Args;
 use flows::install::{self, Change, Client, InstallError, Plan, Scope, Wishes, carry_out};
 use similar::TextDiff;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 use store::environment;
 
@@ -88,14 +88,10 @@ fn finish<Report>(
     match done {
         Ok(text) => {
             let last = if arguments.dry_run { "Dry run: nothing was written.\n" } else { "" };
-            // A reader that has gone away is a normal end.
-            let _ = std::io::stdout().write_all(format!("{text}{last}").as_bytes());
+            say(format!("{text}{last}").trim_end_matches('\n'));
             ExitCode::SUCCESS
         }
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "plimsoll: {error}\nhint: {}", error.hint());
-            ExitCode::FAILURE
-        }
+        Err(error) => fail(format!("{error}\nhint: {}", error.hint()), 1),
     }
 }
 

@@ -107,13 +107,10 @@ fn show(project: &Project) -> Result<ExitCode, StoreError> {
     for run in waiting {
         let notes = spool::notes(project, &run)?;
         let issue = notes.first().map(|note| note.issue.clone()).unwrap_or_default();
-        say(format!("to {}:\n\n{}", for_terminal(&issue), lines_for_terminal(&body_of(&notes))));
+        say(format!("to {}:\n\n{}", for_terminal(&issue), body_of(&notes).trim_end()));
+        say("");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn lines_for_terminal(text: &str) -> String {
-    text.lines().map(|line| format!("{}\n", for_terminal(line))).collect()
 }
 
 fn waiting(project: &Project) -> Vec<String> {

@@ -14,7 +14,6 @@ use entry::Line;
 use journal::Journal;
 use page::Page;
 pub(crate) use sentence::Tone;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use store::{Project, environment, state_file};
 pub(crate) use tell::Teller;
@@ -130,13 +129,15 @@ impl Diary {
             chosen(&mut self.teller, &lines, self.run_id.as_deref(), None)
         };
         let page = &mut self.page;
-        told.iter().flat_map(|told| page.lines(told).into_iter().map(|line| (line, told.tone))).collect()
+        told.iter()
+            .flat_map(|told| page.lines(told).into_iter().map(|line| (line.to_terminal(), told.tone)))
+            .collect()
     }
 }
 
 /// True on a terminal, unless the person wants none.
 pub(crate) fn has_colours() -> bool {
-    std::io::stdout().is_terminal() && environment::variable("NO_COLOR").is_none()
+    crate::console::is_terminal() && environment::variable("NO_COLOR").is_none()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod amounts;
 mod checkpoint;
 mod completions;
+mod console;
 mod context;
 mod demo;
 mod doctor;
@@ -36,6 +37,8 @@ mod whose;
 mod with_context;
 
 use clap::{Parser, Subcommand};
+use console::say;
+use protocol::foreign_words::visible;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
@@ -149,7 +152,10 @@ enum Verb {
 const SIGXFSZ: i32 = 25;
 
 fn main() -> ExitCode {
-    let verb = Command::parse().verb;
+    let verb = match Command::try_parse() {
+        Ok(command) => command.verb,
+        Err(error) => return misread(&error),
+    };
     if let Some(code) = place::check(&verb) {
         return code;
     }
@@ -190,6 +196,22 @@ fn main() -> ExitCode {
     }
 }
 
+/// Prints the help that was asked for, or what is wrong with a command line. clap paints both, and lets the escape
+/// characters of an argument pass (a shell completes the name of a file): then it is told without colours.
+fn misread(error: &clap::Error) -> ExitCode {
+    let is_plain = |word: std::ffi::OsString| {
+        let word = word.to_string_lossy();
+        visible(&word) == word
+    };
+    if std::env::args_os().all(is_plain) {
+        // A reader that has gone away is a normal end.
+        let _ = error.print();
+    } else {
+        console::note(error.render().to_string().trim_end());
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
 /// Says what went wrong: exit code 1, or another where a verb has its own.
 fn fail(error: impl std::fmt::Display, code: u8) -> ExitCode {
     say_error(&error);
@@ -202,9 +224,7 @@ fn refused(error: &store::StoreError) -> ExitCode {
 }
 
 fn say_error(error: &impl std::fmt::Display) {
-    use std::io::Write;
-    // A reader that has gone away is a normal end.
-    let _ = writeln!(std::io::stderr(), "plimsoll: {error}");
+    console::complain(error);
 }
 
 /// The user's answer to a yes-or-no question: only `y` and `yes` agree.
@@ -212,10 +232,4 @@ fn agrees() -> bool {
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
-}
-
-/// Prints to standard output; a reader that has gone away is a normal end.
-fn say(text: impl std::fmt::Display) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -1,5 +1,6 @@
 //! `plimsoll memory` and `plimsoll frame`: the agent's working memory, for a person.
 
+use crate::console;
 use crate::{fail, refused, say, say_error};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -154,14 +155,14 @@ fn show(project: &Project, as_json: bool) -> ExitCode {
         Err(error) => return refused(&error),
     };
     if as_json {
-        say(in_json(&memory));
+        console::json(in_json(&memory));
     } else if memory.is_empty() {
         say_error(
             &"nothing has been written to the working memory yet\nhint: the agent does, in sessions after `plimsoll init --memory` and in `plimsoll run --memory`",
         );
     } else {
         let parts = [vec![render::overview(&memory, memory.depth())], render::entries(&memory)].concat();
-        say(crate::turns::plain(&parts.join("\n")));
+        say(parts.join("\n"));
     }
     ExitCode::SUCCESS
 }
@@ -197,9 +198,9 @@ fn history(project: &Project, last: usize, as_json: bool) -> ExitCode {
     };
     let newest = &changes[changes.len().saturating_sub(last)..];
     if as_json {
-        say(json!(newest));
+        console::json(json!(newest));
     } else {
-        newest.iter().for_each(|change| say(crate::turns::plain(&line(change))));
+        newest.iter().for_each(|change| say(line(change)));
     }
     ExitCode::SUCCESS
 }
@@ -272,7 +273,7 @@ pub(crate) fn frame(arguments: &FrameArguments) -> ExitCode {
         }
         Some(FrameVerb::Show { depth, json }) => show_frame(&memory, depth.unwrap_or(memory.depth()), *json),
         Some(FrameVerb::List(how)) if how.json => {
-            say(in_json(&memory)["frames"].clone());
+            console::json(in_json(&memory)["frames"].clone());
             ExitCode::SUCCESS
         }
         _ => list_frames(&memory),
@@ -284,13 +285,14 @@ fn list_frames(memory: &Memory) -> ExitCode {
         let name = if frame.name.is_empty() { "root" } else { &frame.name };
         let goal = &frame.registers[Register::Goal.index()].text;
         let words = if frame.objective.is_empty() { goal } else { &frame.objective };
-        say(crate::turns::plain(&format!(
-            "{depth}  {}{name}: {}",
-            "  ".repeat(depth),
-            clip(&one_line(words), 80)
-        )));
+        say(format!("{depth}  {}{name}: {}", "  ".repeat(depth), clip(&one_line(words), 80)));
     }
     ExitCode::SUCCESS
+}
+
+/// Further lines are set in, so that none looks like a label.
+fn labelled(label: &str, text: &str) -> String {
+    format!("{label}: {}", text.replace('\n', "\n "))
 }
 
 fn show_frame(memory: &Memory, depth: usize, as_json: bool) -> ExitCode {
@@ -298,19 +300,16 @@ fn show_frame(memory: &Memory, depth: usize, as_json: bool) -> ExitCode {
         return fail(format!("there is no frame {depth}: the present one is {}", memory.depth()), 1);
     };
     if as_json {
-        say(frame_in_json(frame));
+        console::json(frame_in_json(frame));
         return ExitCode::SUCCESS;
     }
     let named =
         [("Objective", &frame.objective), ("Context", &frame.context), ("Return", &frame.return_spec)];
-    let told = named
-        .into_iter()
-        .filter(|(_, text)| !text.is_empty())
-        .map(|(label, text)| format!("{label}: {text}"));
+    let told =
+        named.into_iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| labelled(label, text));
     let slots = Register::ALL.into_iter().map(|register| (register, &frame.registers[register.index()].text));
-    let slots = slots
-        .filter(|(_, text)| !text.is_empty())
-        .map(|(register, text)| format!("{}: {text}", register.label()));
-    say(crate::turns::plain(&told.chain(slots).collect::<Vec<_>>().join("\n")));
+    let slots =
+        slots.filter(|(_, text)| !text.is_empty()).map(|(register, text)| labelled(register.label(), text));
+    say(told.chain(slots).collect::<Vec<_>>().join("\n"));
     ExitCode::SUCCESS
 }

@@ -3,6 +3,7 @@
 mod fix;
 mod table;
 
+use crate::console;
 use crate::whose::Whose;
 use crate::{fail, say};
 use clap::Args;
@@ -84,11 +85,11 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
     let growth = state.map(|state| state.growth).unwrap_or_default();
     let (room, is_assumed) = room(&project);
     let plan = plan(&items, &growth, room);
-    say(if arguments.json {
-        json(&plan, room)
+    if arguments.json {
+        console::json(json(&plan, room));
     } else {
-        View { plan: &plan, room, is_assumed, file: &file, done: todo.done().len() }.text()
-    });
+        say(View { plan: &plan, room, is_assumed, file: &file, done: todo.done().len() }.text());
+    }
     ExitCode::SUCCESS
 }
 

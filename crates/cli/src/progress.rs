@@ -2,6 +2,7 @@
 
 mod json;
 
+use crate::console;
 use crate::run::allowing;
 use flows::run::{Interrupts, Progress, Watcher};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,7 +12,6 @@ use policy::statusline::{LoadView, View, load_line};
 use session::level::Level;
 use session::text::{clip, counted, one_line, tokens};
 use session::{Ending, RunState, SessionRecord};
-use std::io::{IsTerminal, Write};
 use std::time::Duration;
 use store::clock;
 
@@ -29,7 +29,7 @@ pub(crate) enum Style {
 impl Style {
     /// A bar for people, lines for files.
     pub(crate) fn fitting() -> Style {
-        let both = std::io::stderr().is_terminal() && std::io::stdout().is_terminal();
+        let both = console::is_error_terminal() && console::is_terminal();
         if both { Style::Bar } else { Style::Plain }
     }
 }
@@ -97,9 +97,8 @@ fn understood(interrupts: usize) -> &'static str {
 /// A line, above the bar where there is one.
 fn print(bar: Option<&ProgressBar>, line: &str) {
     match bar {
-        Some(bar) => bar.println(line),
-        // A reader that has gone away is a normal end.
-        None => drop(writeln!(std::io::stdout(), "{line}")),
+        Some(bar) => console::say_above(bar, line),
+        None => console::say(line),
     }
 }
 
@@ -130,11 +129,8 @@ impl Watcher for Lines {
             Progress::Waiting { until } => {
                 if let Some(bar) = &self.bar {
                     let left = (*until - clock::now()).num_seconds().max(0);
-                    bar.set_message(format!(
-                        "paused until {}, {} left",
-                        clock::for_people(*until),
-                        for_people(left)
-                    ));
+                    let until = clock::for_people(*until);
+                    console::set_message(bar, &format!("paused until {until}, {} left", for_people(left)));
                 }
             }
             _ => {}
@@ -152,7 +148,7 @@ impl Lines {
             self.print(&announced(record));
         }
         if let Some(bar) = &self.bar {
-            bar.set_message(summary(state, record));
+            console::set_message(bar, &summary(state, record));
         }
     }
 
@@ -212,7 +208,9 @@ fn line(progress: &Progress<'_>) -> Option<String> {
                 .unwrap_or_default();
             format!(
                 "run \"{}\" ({}), at most {} sessions{todo}",
-                state.task_name, state.run_id, state.max_iterations
+                one_line(&state.task_name),
+                state.run_id,
+                state.max_iterations
             )
         }
         Progress::Iteration { state } => {

@@ -16,9 +16,8 @@ mod troubles;
 mod which;
 mod words;
 
-use crate::{fail, refused, say, say_error};
+use crate::{console, fail, refused, say_error};
 use clap::Args;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -101,12 +100,11 @@ fn written(
 
 fn put(path: &Path, html: &str, to_stdout: bool) -> Result<(), StoreError> {
     if to_stdout {
-        // A reader that has gone away is a normal end.
-        let _ = std::io::stdout().write_all(html.as_bytes());
+        console::data(html);
         return Ok(());
     }
     disk::replace(path, html.as_bytes(), Durability::Lazy)?;
-    say(path.display());
+    console::data(&format!("{}\n", path.display()));
     Ok(())
 }
 

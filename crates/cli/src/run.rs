@@ -1,5 +1,6 @@
 //! `plimsoll run`: works through a task unattended.
 
+use crate::console;
 use crate::progress::{self, Style};
 use crate::start::TaskArguments;
 use crate::{amounts, fail, linear, say, say_error};
@@ -174,12 +175,16 @@ fn over(state: &RunState, json: bool) -> u8 {
     let code = if for_good { 0 } else { state.status.exit_code() };
     let marker = Marker::Stop { status: state.status, reason };
     if json {
-        say(progress::over(state, &marker, code));
+        console::json(progress::over(state, &marker, code));
     } else {
         say(marker);
     }
     let then = if for_good { "there is nothing to resume".to_owned() } else { way_on(state) };
-    say_error(&format!("the run \"{}\" is over ({}): {then}", state.task_name, state.status));
+    say_error(&format!(
+        "the run \"{}\" is over ({}): {then}",
+        session::text::one_line(&state.task_name),
+        state.status
+    ));
     code
 }
 

@@ -3,9 +3,10 @@
 mod adopt;
 mod inside;
 
+use crate::console;
 use crate::gate::PIPE_THE_RESULT;
 use crate::whose::Whose;
-use crate::{amounts, fail, say, say_error};
+use crate::{amounts, fail, say_error};
 use clap::Args;
 use flows::call::RUN_VARIABLE;
 use flows::start::adopt::Given;
@@ -211,14 +212,19 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
         |state: RunState| start::plan(&project, &state.run_id, None).map_err(|error| error.to_string());
     match created.and_then(plan) {
         Ok(state) => {
-            say(format!("export {RUN_VARIABLE}={}", state.run_id));
-            say(format!("export RALPH_STATE_FILE={}", quoted(&project.state().to_string_lossy())));
+            console::data(&format!("export {RUN_VARIABLE}={}\n", state.run_id));
+            console::data(&format!(
+                "export RALPH_STATE_FILE={}\n",
+                quoted(&project.state().to_string_lossy())
+            ));
             if let Some(record) = ledger::record_path(&project, &state.run_id) {
-                say(format!("export {RECORD_VARIABLE}={}", quoted(&record.to_string_lossy())));
+                console::data(&format!("export {RECORD_VARIABLE}={}\n", quoted(&record.to_string_lossy())));
             }
             say_error(&format!(
                 "run \"{}\" is ready: PROMPT.md is written, iteration {} of {}",
-                state.task_name, state.iteration, state.max_iterations
+                session::text::one_line(&state.task_name),
+                state.iteration,
+                state.max_iterations
             ));
             if state.limits.max_cost_usd.is_some() {
                 say_error(&format!(

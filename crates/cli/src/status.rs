@@ -7,7 +7,7 @@ mod tests;
 mod watch;
 mod words;
 
-use crate::{foreign, refused, say};
+use crate::{console, foreign, refused, say};
 use clap::Args;
 use flows::foresee::foresee;
 use flows::measure::{Question, measure};
@@ -16,7 +16,6 @@ use screen::View;
 use session::forecast::Outlook;
 use session::state::Phase;
 use session::{RunState, SessionRecord};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use store::{Project, clock, config, disk, environment, lock, sessions, state_file};
@@ -63,7 +62,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
         (None, false) => {
             say(format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display()));
         }
-        (Some(_), true) => say(json(&project, record.as_ref())),
+        (Some(_), true) => console::json(json(&project, record.as_ref())),
         (Some(state), false) => say(screen(&project, state, record.as_ref())),
     }
     ExitCode::SUCCESS
@@ -142,7 +141,7 @@ pub(crate) fn width() -> usize {
 
 /// How wide the terminal is that we print to.
 pub(crate) fn terminal_columns() -> Option<usize> {
-    let stdout = std::io::stdout();
-    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
+    let size = console::is_terminal().then(|| rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok());
+    let size = size.flatten();
     size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }

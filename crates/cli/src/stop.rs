@@ -2,6 +2,7 @@
 
 use crate::{fail, say};
 use flows::start;
+use session::text::one_line;
 use session::{Marker, Status};
 use std::process::ExitCode;
 use store::Project;
@@ -15,7 +16,7 @@ pub(crate) fn stop() -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Some(state)) => {
-            say(format!("the run \"{}\" is over already: {}", state.task_name, state.status));
+            say(format!("the run \"{}\" is over already: {}", one_line(&state.task_name), state.status));
             ExitCode::SUCCESS
         }
         Ok(None) => {

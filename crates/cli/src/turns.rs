@@ -15,7 +15,6 @@ use crate::{fail, refused, say_error};
 use clap::{Args, Subcommand};
 use flows::capture::{self, Patience};
 use flows::turns::TurnsError;
-pub(crate) use flows::turns::words::plain;
 pub(crate) use list::as_json;
 use std::path::PathBuf;
 use std::process::ExitCode;

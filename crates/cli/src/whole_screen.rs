@@ -1,8 +1,10 @@
 //! The whole terminal, given back whatever happens.
 
 use crate::fail;
-use ratatui::DefaultTerminal;
+use protocol::foreign_words::visible;
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::event;
+use ratatui::{DefaultTerminal, Frame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -42,12 +44,33 @@ fn look_for(limit: Duration) -> io::Result<()> {
     Ok(())
 }
 
+/// The screen of a terminal: no cell of it steers the terminal, whatever was drawn.
+pub(crate) struct Screen(DefaultTerminal);
+
+impl Screen {
+    /// Draws all of it anew.
+    #[expect(clippy::disallowed_methods, reason = "each cell is cleaned here")]
+    pub(crate) fn draw(&mut self, paint: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        let drawn = self.0.draw(|frame| {
+            paint(frame);
+            clean(frame.buffer_mut());
+        });
+        drawn.map(|_| ())
+    }
+}
+
+/// A letter that joins the one before it in a cell (a tag character, a joiner) has no width that would stop it.
+fn clean(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if visible(cell.symbol()) != cell.symbol() {
+            cell.set_symbol("\u{fffd}");
+        }
+    }
+}
+
 /// Stays on it until the person leaves, or a signal other than 0 is noted. Without a terminal: 2, with these words.
-pub(crate) fn show(
-    without: &str,
-    stay: impl FnOnce(DefaultTerminal, &AtomicUsize) -> io::Result<()>,
-) -> ExitCode {
-    let both = io::stdout().is_terminal() && io::stdin().is_terminal();
+pub(crate) fn show(without: &str, stay: impl FnOnce(Screen, &AtomicUsize) -> io::Result<()>) -> ExitCode {
+    let both = crate::console::is_terminal() && io::stdin().is_terminal();
     if !both || environment::variable("TERM").is_some_and(|term| term == "dumb") {
         return fail(without, USAGE);
     }
@@ -56,7 +79,9 @@ pub(crate) fn show(
         return fail(format!("cannot listen for signals: {error}"), 1);
     }
     // A panic gives the terminal back, too.
-    let shown = ratatui::try_init().and_then(|terminal| stay(terminal, &signal));
+    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    let terminal = ratatui::try_init();
+    let shown = terminal.and_then(|terminal| stay(Screen(terminal), &signal));
     ratatui::restore();
     match (shown, signal.load(Ordering::SeqCst)) {
         (_, number @ 1..) => ExitCode::from(code(number)),
@@ -83,4 +108,26 @@ fn listen(noted: Arc<AtomicUsize>) -> io::Result<()> {
         std::process::exit(code(number).into());
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
+    #[test]
+    fn no_cell_of_the_screen_steers_the_terminal() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 60, 1));
+        let hostile = "a\u{e0041}b\u{200d}c\u{ad}d\u{1b}[2Je\u{202e}f 👩\u{200d}🔬 é";
+        buffer.set_string(0, 0, hostile, Style::default());
+        buffer[(50, 0)].set_symbol("\u{9b}31m");
+        let text =
+            |buffer: &Buffer| buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
+        assert!(text(&buffer).contains('\u{e0041}'), "the library lets it pass: {:?}", text(&buffer));
+        clean(&mut buffer);
+        let text = text(&buffer);
+        assert!(!text.contains(['\u{e0041}', '\u{ad}', '\u{1b}', '\u{9b}', '\u{202e}']), "{text:?}");
+        assert!(text.contains("👩\u{200d}🔬") && text.contains('é'), "{text:?}");
+    }
 }

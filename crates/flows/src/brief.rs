@@ -16,8 +16,9 @@ use session::log_line::Kind;
 use session::noted::Noted;
 use session::record::ClientProcess;
 use session::resume::{self, Staleness};
-use session::state::{Checkpoint, Phase};
+use session::state::Phase;
 use session::status::Status;
+use session::text::{clip, one_line};
 use session::{RunState, SessionRecord, promise};
 use std::time::Duration;
 use store::{
@@ -139,39 +140,38 @@ fn briefing(project: &Project, run: Option<&RunState>, record: &SessionRecord, s
     match (run, source) {
         (Some(run), Source::Compact) => after_compaction(run, record, &facts::noted(project, run)),
         // At its start the prompt says it, and nothing is sent twice; `/clear` takes that away.
-        (Some(run), Source::Clear) if run.iteration_record.resuming => resumed(&run.context_checkpoint),
+        (Some(run), Source::Clear) if run.iteration_record.resuming => resumed(run),
         (None, Source::Compact) => record.handoff.as_ref().map_or(String::new(), |handoff| {
-            format!("The conversation has just been compacted. For information: the facts of the session before that were written to {handoff}.")
+            format!("The conversation has just been compacted. For information: the facts of the session before that were written to {}.", one_line(handoff))
         }),
         _ => String::new(),
     }
 }
 
-fn resumed(checkpoint: &Checkpoint) -> String {
-    resume::section(checkpoint, &Staleness::default())
+fn resumed(run: &RunState) -> String {
+    resume::section(&run.context_checkpoint, &Staleness::default(), &run.nonce)
 }
 
 /// A compaction that nobody could prevent loses nothing that was recorded.
 fn after_compaction(run: &RunState, record: &SessionRecord, noted: &Noted) -> String {
     let item = run.item_in_hand().map(|item| {
         format!(
-            "The item in hand is \"{item}\" ({} open, {} done).\n",
+            "The item in hand is \"{}\" ({} open, {} done).\n",
+            clip(&one_line(item), 200),
             run.todo_items.len(),
             run.completed_items.len()
         )
     });
-    let handoff =
-        record.handoff.as_ref().map(|file| format!("Read {file} for the facts of what was done before.\n"));
-    let resume = if run.context_checkpoint.iteration == run.iteration {
-        resumed(&run.context_checkpoint)
-    } else {
-        String::new()
-    };
-    let noted = noted.section();
+    let handoff = record
+        .handoff
+        .as_ref()
+        .map(|file| format!("Read {} for the facts of what was done before.\n", one_line(file)));
+    let resume = if run.context_checkpoint.iteration == run.iteration { resumed(run) } else { String::new() };
+    let noted = noted.section(&run.nonce);
     format!(
         "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\nThe line that ends the run, only when everything is done: {}\n{noted}{resume}",
         run.iteration,
-        run.task_name,
+        one_line(&run.task_name),
         item.unwrap_or_default(),
         handoff.unwrap_or_default(),
         promise::line(&run.completion_promise, &run.nonce),

@@ -6,8 +6,10 @@ use crate::measure;
 use crate::signal::Signal;
 use policy::words;
 use protocol::event::Event;
+use protocol::foreign_words::for_model;
 use session::level::Level;
 use session::state::Cause;
+use session::text::one_line;
 use session::{RunState, SessionRecord};
 use std::time::Duration;
 use store::{StoreError, sessions};
@@ -28,7 +30,7 @@ pub fn pre_compact(input: &[u8]) -> Signal {
         _ => Ok(None),
     };
     match answered {
-        Ok(text) => Signal::text(text).with_complaint(call.complaint),
+        Ok(text) => Signal::text(text.map(|text| for_model(&text))).with_complaint(call.complaint),
         Err(error) => Signal::text(None).with_complaint(Some(format!("{error}; {}", error.hint()))),
     }
 }
@@ -56,16 +58,17 @@ fn before(call: &Call) -> Result<Option<String>, StoreError> {
 }
 
 fn kept(run: Option<&RunState>, handoff: &str) -> Vec<String> {
-    let mut lines = vec![format!("A handoff with the facts of this session lies in {handoff}.")];
+    let mut lines = vec![format!("A handoff with the facts of this session lies in {}.", one_line(handoff))];
     let Some(run) = run else { return lines };
     lines.push(format!(
         "This session is iteration {} of the run \"{}\"; its instructions stand in PROMPT.md.",
-        run.iteration, run.task_name
+        run.iteration,
+        one_line(&run.task_name)
     ));
     lines.extend(
         run.todo_items
             .first()
-            .map(|item| format!("The item in hand is \"{item}\"; finished items stay finished.")),
+            .map(|item| format!("The item in hand is \"{}\"; finished items stay finished.", one_line(item))),
     );
     lines.push(format!(
         "The line that ends the run, only when everything is done: {}",

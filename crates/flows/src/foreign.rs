@@ -129,9 +129,7 @@ fn tell_next(project: &Project, document: &Value, judgement: &Judgement) -> Resu
     let text = match judgement {
         Judgement::Stop(..) => return Ok(()),
         Judgement::Checkpoint(_) => {
-            // A text that quotes a session must never end the block early.
-            let block = foreign::resume_block(document).replace("<!--", "<!·-");
-            prompt::assemble(&format!("{}\n{block}\n{}", prompt::BEGIN, prompt::END), task)
+            prompt::assemble(&prompt::PromptBlock::of(&foreign::resume_block(document)), task)
         }
         _ => task.to_vec(),
     };

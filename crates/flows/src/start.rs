@@ -120,7 +120,8 @@ pub enum StartError {
     UnfitTodo(String),
     /// A run is there already.
     #[error(
-        "the run \"{name}\" ({run_id}) is {status} at iteration {iteration}: go on with `plimsoll run --resume`, or cancel it with `plimsoll stop`"
+        "the run \"{}\" ({run_id}) is {status} at iteration {iteration}: go on with `plimsoll run --resume`, or cancel it with `plimsoll stop`",
+        one_line(name)
     )]
     RunThere {
         /// Its name.
@@ -357,7 +358,7 @@ fn refuse_foreign(project: &Project) -> Result<(), StartError> {
     let Some(document) = document else { return Ok(()) };
     let (file, missing) = (project.relative(project.state()), foreign::missing_marks(&document));
     let ours = copy(project).filter(|run| !run.run_id.is_empty() && !run.status.is_over());
-    let ours = ours.map_or(String::new(), |run| foreign::goes_on_from_copy(&file, &run.task_name));
+    let ours = ours.map_or(String::new(), |run| foreign::goes_on_from_copy(&file, &one_line(&run.task_name)));
     Err(StartError::Foreign(foreign::no_run_to_resume(&file, &missing) + &ours))
 }
 

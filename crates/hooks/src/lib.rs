@@ -4,6 +4,7 @@
 
 use flows::Signal;
 use flows::plugin::{self, Brought};
+use session::text::one_line;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -69,13 +70,15 @@ fn give_up(panic: &std::panic::PanicHookInfo<'_>) {
     std::process::exit(0);
 }
 
-/// A reader that has gone away is a normal end.
+/// A reader that has gone away is a normal end. The client reads the one; people read the other, as words that steer no
+/// terminal.
+#[expect(clippy::disallowed_methods, reason = "a hook answers on its standard output")]
 fn emit(signal: &Signal) {
     if let Some(text) = &signal.stdout {
         let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
     }
     let name = own_name();
     for complaint in &signal.complaints {
-        let _ = std::io::stderr().write_all(format!("{name}: {complaint}\n").as_bytes());
+        let _ = std::io::stderr().write_all(format!("{name}: {}\n", one_line(complaint)).as_bytes());
     }
 }

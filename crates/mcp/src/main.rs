@@ -13,6 +13,7 @@ mod turns;
 mod workspace;
 
 use server::Server;
+use session::text::SafeText;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -36,12 +37,20 @@ fn main() -> ExitCode {
         ["--version" | "-V"] => say(&format!("plimsoll-mcp {}", env!("CARGO_PKG_VERSION"))),
         ["--help" | "-h"] => say(USAGE),
         _ => {
-            let _ = writeln!(std::io::stderr(), "plimsoll-mcp: unknown arguments {arguments:?}\n\n{USAGE}");
+            complain(&format!("unknown arguments {arguments:?}\n\n{USAGE}"));
             ExitCode::from(2)
         }
     }
 }
 
+/// Says on standard error what went wrong, in words that steer no terminal.
+#[expect(clippy::disallowed_methods, reason = "the one place of the server that does")]
+fn complain(words: &str) {
+    let _ = writeln!(std::io::stderr(), "plimsoll-mcp: {}", SafeText::page(words).as_str());
+}
+
+/// Prints words of ours.
+#[expect(clippy::disallowed_methods, reason = "the client's messages are rmcp's")]
 fn say(text: &str) -> ExitCode {
     // Who closes the pipe has read enough.
     let _ = writeln!(std::io::stdout(), "{text}");

@@ -12,7 +12,6 @@ use rmcp::service::{RequestContext, ServerInitializeError, ServiceExt};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use std::future::Future;
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,6 +191,6 @@ async fn asked_to_end() {
 }
 
 fn failed(why: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "plimsoll-mcp: {}", session::text::clip(why, 300));
+    crate::complain(&session::text::clip(why, 300));
     ExitCode::FAILURE
 }

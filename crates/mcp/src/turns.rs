@@ -2,7 +2,7 @@
 
 use crate::tools::{Answer, Call};
 use flows::capture::{self, Patience};
-use flows::turns::words::{plain, what, whole};
+use flows::turns::words::{what, whole};
 use flows::turns::{Body, Recorded, Selection, TurnsError, find};
 use session::memory::render::safe;
 use session::text::{clip, clip_middle, one_line};
@@ -49,7 +49,7 @@ pub(crate) fn show(call: &Call) -> Answer {
     let (_, found) =
         find(&call.project, call.given.words("turn").trim(), None).map_err(|error| told(&error))?;
     match &found.body {
-        Body::Turn(turn) => Ok(safe(&plain(&clip_middle(&whole(&found, turn), WHOLE)))),
+        Body::Turn(turn) => Ok(safe(&clip_middle(&whole(&found, turn), WHOLE))),
         Body::Erased => Ok(format!("{} [erased]", found.name())),
         Body::Unsound(why) => Err(format!("{} cannot be read: {why}", found.name())),
         Body::Event(_) => Err(format!("{} is no turn: name one as turns_list does", found.header.seq)),

@@ -6,6 +6,7 @@ mod words;
 pub use words::{goes_on_from_copy, in_the_way, no_run_to_resume, standing};
 
 use serde_json::{Value, json};
+use session::claims::{self, Source};
 use session::level::Level;
 use session::status::Status;
 use session::text::{clip, counted, for_terminal, one_line};
@@ -240,12 +241,12 @@ pub fn resume_block(document: &Value) -> String {
         true => String::new(),
         false => format!("{label}: {}\n", clip(&value, 600)),
     };
+    let said = line("Progress on it", text("progress_on_item")) + &line("Summary", text("resume_summary"));
     format!(
-        "## CONTEXT CHECKPOINT RESUME\n\n> The previous session hit {percent}% of its context window ({} threshold).\n\n{}{}{}\n1. **Do not start over**, and do not restart the task from scratch.\n2. Read `{}` first; do not re-read files that it explains.\n",
+        "## CONTEXT CHECKPOINT RESUME\n\n> The previous session hit {percent}% of its context window ({} threshold).\n\n{}{}\n1. **Do not start over**, and do not restart the task from scratch.\n2. Read `{}` first; do not re-read files that it explains.\n",
         text("level"),
         line("Item", text("current_todo_item")),
-        line("Progress on it", text("progress_on_item")),
-        line("Summary", text("resume_summary")),
+        claims::block(Source::Sessions, &claims::fence("", &said), &said),
         text("handoff_file"),
     )
 }

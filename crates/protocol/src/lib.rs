@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod client_settings;
 pub mod event;
+pub mod foreign_words;
 pub mod hook_trouble;
 mod lenient;
 pub mod rate_limit;

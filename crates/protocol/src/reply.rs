@@ -1,5 +1,6 @@
 //! The reply: what a hook tells the client, and through it the model and the person.
 
+use crate::foreign_words::{for_model, visible};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -105,10 +106,22 @@ impl Reply {
         self
     }
 
-    /// The reply as the one line that goes to standard output.
+    /// The reply as the one line that goes to standard output. Whatever a text quotes, nothing in it is hidden, and none
+    /// that reaches the model begins a tag of the client's.
     pub fn to_line(&self) -> String {
+        let for_model = |text: &Option<String>| text.as_deref().map(for_model);
+        let safe = Reply {
+            stop_reason: for_model(&self.stop_reason),
+            system_message: self.system_message.as_deref().map(|text| visible(text).into_owned()),
+            hook_specific_output: self.hook_specific_output.as_ref().map(|specific| Specific {
+                additional_context: for_model(&specific.additional_context),
+                permission_decision_reason: for_model(&specific.permission_decision_reason),
+                ..specific.clone()
+            }),
+            ..*self
+        };
         // Texts, and JSON that was read as such: serialising cannot fail, and `{}` changes nothing.
-        serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
+        serde_json::to_string(&safe).unwrap_or_else(|_| "{}".to_owned())
     }
 }
 

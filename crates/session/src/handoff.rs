@@ -5,6 +5,7 @@ use crate::level::Level;
 use crate::resume;
 use crate::state::{Cause, FileInProgress, ItemWork};
 use crate::text::{clip, counted, one_line};
+use protocol::foreign_words::for_model;
 
 /// The facts of a handoff.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -136,7 +137,9 @@ impl Handoff {
             self.words_section(lines),
             self.next_section(),
         ];
-        sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n")
+        let text = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
+        // A session reads it: nothing that it quotes is hidden or begins a tag of the client's.
+        for_model(&text)
     }
 
     fn heading(&self) -> String {
@@ -330,7 +333,7 @@ impl Notes {
             let words = start + mark.len();
             let end = section[words..].find('\n').map_or(section.len(), |length| words + length);
             if may_go(&section[words..end]) {
-                section.replace_range(words..end, &format!(" {}", one_line(note)));
+                section.replace_range(words..end, &format!(" {}", for_model(&one_line(note))));
             }
         }
         format!("{above}{section}")
@@ -351,7 +354,7 @@ impl Notes {
             };
             fields[current] = one_line(&format!("{} {words}", fields[current]));
         }
-        let [summary, progress, next, free] = fields.map(|text| clip(&text, 1_000));
+        let [summary, progress, next, free] = fields.map(|text| clip(&for_model(&text), 1_000));
         (Notes { summary, progress, next }, free)
     }
 

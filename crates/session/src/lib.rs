@@ -3,6 +3,7 @@
 pub mod authority;
 pub mod boxes;
 pub mod breaker;
+pub mod claims;
 pub mod delegated;
 pub mod digest;
 pub mod fault;

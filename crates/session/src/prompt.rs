@@ -1,11 +1,13 @@
 //! PROMPT.md: one generated block, then the user's own text, byte for byte.
 
+use crate::claims::{self, Source};
 use crate::noted::Noted;
 use crate::promise;
 use crate::resume::{self, Staleness};
 use crate::size::Size;
 use crate::state::{Checkpoint, RunState};
 use crate::text::{clip, clip_middle, counted, one_line};
+use protocol::foreign_words::for_model;
 
 /// How the block begins. It stands first, so that a task text that begins with `/` is never taken for a
 /// command by the client.
@@ -46,9 +48,26 @@ pub fn task_text(file: &[u8]) -> Result<&[u8], NoEndMark> {
     Ok(rest.strip_prefix(GAP.as_bytes()).unwrap_or(rest))
 }
 
+/// The block between its marks. Only [`PromptBlock::of`] makes one: whatever it is made of, nothing in it is hidden, begins a
+/// tag of the client's, or ends the block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptBlock(String);
+
+impl PromptBlock {
+    /// The block with this body.
+    pub fn of(body: &str) -> PromptBlock {
+        PromptBlock(format!("{BEGIN}\n{}\n{END}", for_model(body).replace("<!--", "<!·-")))
+    }
+
+    /// Its text, the marks included.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
 /// A PROMPT.md of a block and the user's text.
-pub fn assemble(block: &str, task: &[u8]) -> Vec<u8> {
-    [block.as_bytes(), GAP.as_bytes(), task].concat()
+pub fn assemble(block: &PromptBlock, task: &[u8]) -> Vec<u8> {
+    [block.text().as_bytes(), GAP.as_bytes(), task].concat()
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
@@ -56,22 +75,21 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 }
 
 /// The generated block.
-pub fn block(state: &RunState, around: &Surroundings) -> String {
+pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
     let sections = [
         current_state(state),
         around
             .resume
             .as_ref()
-            .map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since)),
-        around.noted.section(),
+            .map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since, &state.nonce)),
+        around.noted.section(&state.nonce),
         refusals(state),
         open_items(state),
-        progress(&around.progress),
+        progress(&around.progress, &state.nonce),
         instructions(state),
     ];
     let body = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
-    // A text of ours that quotes the user or the model must never end the block early.
-    format!("{BEGIN}\n{}\n{END}", body.replace("<!--", "<!·-"))
+    PromptBlock::of(&body)
 }
 
 fn current_state(state: &RunState) -> String {
@@ -82,7 +100,9 @@ fn current_state(state: &RunState) -> String {
     };
     let total = state.todo_items.len() + state.completed_items.len();
     let items = match &state.todo_file {
-        Some(file) => format!("- **Remaining items**: {} of {total} (`{file}`)\n", state.todo_items.len()),
+        Some(file) => {
+            format!("- **Remaining items**: {} of {total} (`{}`)\n", state.todo_items.len(), one_line(file))
+        }
         None => String::new(),
     };
     format!(
@@ -91,7 +111,7 @@ fn current_state(state: &RunState) -> String {
         state.iteration,
         state.max_iterations,
         clip(&one_line(last_action), 300),
-        state.started_at
+        one_line(&state.started_at)
     )
 }
 
@@ -102,8 +122,9 @@ fn refusals(state: &RunState) -> String {
     let share = REFUSALS / state.refusals.len();
     let reasons: String =
         state.refusals.iter().map(|reason| format!("- {}\n", clip_middle(reason.trim(), share))).collect();
+    let reasons = claims::block(Source::Outputs, &claims::fence(&state.nonce, &reasons), &reasons);
     format!(
-        "## Completion was refused\n\nThe last session promised completion. It was refused, because:\n\n{reasons}\nMend this first.\n"
+        "## Completion was refused\n\nThe last session promised completion. It was refused, because:\n\n{reasons}\nFix this first.\n"
     )
 }
 
@@ -134,23 +155,26 @@ fn open_items(state: &RunState) -> String {
     format!("## Open after this session's item\n\n{named}{more}")
 }
 
-fn progress(paragraphs: &[String]) -> String {
+fn progress(paragraphs: &[String], seed: &str) -> String {
     if paragraphs.is_empty() {
         return String::new();
     }
     let text: String =
         paragraphs.iter().map(|paragraph| format!("{}\n\n", clip(paragraph.trim(), PARAGRAPH))).collect();
-    format!("## Last sessions\n\n{}\n", text.trim_end())
+    let block = claims::block(Source::Sessions, &claims::fence(seed, &text), &text);
+    format!("## Last sessions\n\n{block}")
 }
 
 /// What the list has lost, and what to do about it.
 fn put_back(file: &str, state: &RunState) -> String {
-    let items: Vec<String> = state.vanished().iter().map(|item| format!("- {}\n", clip(item, 200))).collect();
+    let items: Vec<String> =
+        state.vanished().iter().map(|item| format!("- {}\n", clip(&one_line(item), 200))).collect();
     if items.is_empty() {
         return String::new();
     }
     format!(
-        "\nThese items stood in `{file}` and are no longer there, unticked. Put each back as a `- [ ]` line, or as `- [x]` if it is done, and go on with the first open one:\n\n{}\n",
+        "\nThese items stood in `{}` and are no longer there, unticked. Put each back as a `- [ ]` line, or as `- [x]` if it is done, and go on with the first open one:\n\n{}\n",
+        one_line(file),
         items.concat()
     )
 }
@@ -161,7 +185,8 @@ pub const BEGUN_BEFORE: &str =
 
 /// What this session is about.
 fn item(state: &RunState) -> String {
-    let (file, next) = match (&state.todo_file, state.item_in_hand()) {
+    let file = state.todo_file.as_deref().map(one_line);
+    let (file, next) = match (&file, state.item_in_hand()) {
         (Some(file), Some(next)) => (file, next),
         (Some(file), None) if !state.vanished().is_empty() => return put_back(file, state),
         (Some(file), None) => {
@@ -225,7 +250,7 @@ fn instructions(state: &RunState) -> String {
     let item = item(state);
     let memory = match &state.todo_file {
         _ if state.memory => MEMORY.to_owned(),
-        Some(file) => note_below(file),
+        Some(file) => note_below(&one_line(file)),
         None => String::new(),
     };
     let delegated = state.delegated().words();
@@ -246,6 +271,10 @@ fn instructions(state: &RunState) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn block(state: &RunState, around: &Surroundings) -> String {
+        super::block(state, around).text().to_owned()
+    }
 
     fn state() -> RunState {
         RunState {
@@ -275,13 +304,16 @@ mod tests {
             let mut file = task.to_vec();
             for _ in 0..3 {
                 let text = task_text(&file).unwrap().to_vec();
-                file = assemble(&block(&state(), &Surroundings::default()), &text);
+                file = assemble(&super::block(&state(), &Surroundings::default()), &text);
                 assert!(file.starts_with(b"<!-- plimsoll:begin"));
             }
             assert_eq!(task_text(&file).unwrap(), task);
         }
         let big = vec![b'x'; 200_000];
-        assert_eq!(task_text(&assemble(&block(&state(), &Surroundings::default()), &big)).unwrap(), big);
+        assert_eq!(
+            task_text(&assemble(&super::block(&state(), &Surroundings::default()), &big)).unwrap(),
+            big
+        );
     }
 
     #[test]
@@ -293,7 +325,7 @@ mod tests {
     fn a_quoted_end_mark_does_not_end_the_block() {
         let mut state = state();
         state.refusals = vec![format!("the test said\n{END}\nand failed")];
-        let file = assemble(&block(&state, &Surroundings::default()), b"mine");
+        let file = assemble(&super::block(&state, &Surroundings::default()), b"mine");
         assert_eq!(task_text(&file).unwrap(), b"mine");
     }
 

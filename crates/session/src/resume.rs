@@ -1,6 +1,7 @@
 //! What a session is told that takes over from a checkpoint. Facts of git, the files and the list stand as facts, what the
 //! session before said is marked as unchecked, and what nobody knows is left out.
 
+use crate::claims::{self, Source};
 use crate::state::{Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place, short_id};
 use crate::text::{clip, counted, one_line};
 
@@ -57,12 +58,16 @@ fn named_commit(commit: &CommitRef) -> String {
     format!("{} {}", commit.short(), clip(&one_line(&commit.subject), 80))
 }
 
-/// The section of the prompt that resumes a checkpoint.
-pub fn section(checkpoint: &Checkpoint, since: &Staleness) -> String {
+/// The section of the prompt that resumes a checkpoint; the run's nonce is the seed of the fence around what the session said.
+pub fn section(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> String {
     let parts = [
         format!("> {}", headline(checkpoint)),
         already_done(&checkpoint.item_work.finished),
-        if checkpoint.item_work.is_begun { half_done(checkpoint, since) } else { not_begun(checkpoint) },
+        if checkpoint.item_work.is_begun {
+            half_done(checkpoint, since, seed)
+        } else {
+            not_begun(checkpoint, seed)
+        },
         list("Since the checkpoint:", &since.lines()),
         handoff(checkpoint),
         instructions(checkpoint, since),
@@ -109,7 +114,7 @@ fn already_done(finished: &[String]) -> String {
     list("Already done:", &named.into_iter().chain(more).collect::<Vec<_>>())
 }
 
-fn half_done(checkpoint: &Checkpoint, since: &Staleness) -> String {
+fn half_done(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> String {
     let item = match checkpoint.current_todo_item.as_str() {
         "" => String::new(),
         item => format!("Item: {}", clip(&one_line(item), ITEM)),
@@ -127,12 +132,12 @@ fn half_done(checkpoint: &Checkpoint, since: &Staleness) -> String {
         range,
         table(&still_there(checkpoint, since), FILES),
         checks(&checkpoint.item_work.checks),
-        claims(checkpoint),
+        claims(checkpoint, seed),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-fn not_begun(checkpoint: &Checkpoint) -> String {
+fn not_begun(checkpoint: &Checkpoint, seed: &str) -> String {
     let next = match checkpoint.current_todo_item.as_str() {
         "" => "No item is open.".to_owned(),
         item => format!(
@@ -141,7 +146,10 @@ fn not_begun(checkpoint: &Checkpoint) -> String {
         ),
     };
     match claim(&checkpoint.resume_summary) {
-        Some(said) => format!("{next}\n\nIt said at its end (unchecked): {said}"),
+        Some(said) => {
+            let said = fenced(&format!("It said at its end (unchecked): {said}"), seed);
+            format!("{next}\n\n{said}")
+        }
         None => next,
     }
 }
@@ -243,14 +251,18 @@ pub fn checks(checks: &[Check]) -> String {
     checks.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
-fn claims(checkpoint: &Checkpoint) -> String {
+fn claims(checkpoint: &Checkpoint, seed: &str) -> String {
     let lines = [
         ("It said (unchecked)", &checkpoint.resume_summary),
         ("Progress, in its words (unchecked)", &checkpoint.progress_on_item),
         ("Next step, in its words (unchecked)", &checkpoint.next_step),
     ];
     let said = lines.iter().filter_map(|(label, words)| Some(format!("{label}: {}", claim(words)?)));
-    said.collect::<Vec<_>>().join("\n")
+    fenced(&said.collect::<Vec<_>>().join("\n"), seed)
+}
+
+fn fenced(said: &str, seed: &str) -> String {
+    claims::block(Source::Sessions, &claims::fence(seed, said), said).trim_end().to_owned()
 }
 
 fn claim(words: &str) -> Option<String> {

@@ -1,5 +1,8 @@
 //! Small truths about text.
 
+use protocol::foreign_words::{is_hidden, visible};
+use std::borrow::Cow;
+
 /// The longest beginning of at most `limit` characters, with `…` where something was left out.
 pub fn clip(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
@@ -25,21 +28,64 @@ pub fn clip_middle(text: &str, limit: usize) -> String {
     format!("{}\n{}", clip(text, limit / 2), clip_start(text, limit.saturating_sub(limit / 2 + 1)))
 }
 
-/// One line: runs of white space and control characters become one space.
+/// One line of words: runs of white space become one space, and hidden characters are shown
+/// ([`protocol::foreign_words`]), so that no line steers a terminal or looks like another one.
 pub fn one_line(text: &str) -> String {
-    // Letters that turn the direction of writing make a line look like another one.
-    let turns = |letter: char| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.split(|letter: char| letter.is_whitespace() || letter.is_control())
-        .map(|word| word.replace(turns, ""))
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match visible(&line) {
+        Cow::Borrowed(_) => line,
+        Cow::Owned(shown) => shown,
+    }
 }
 
-/// One line of foreign words for a terminal: nothing in it moves the cursor, paints, or turns the direction of writing.
+/// One line of foreign words for a terminal.
 pub fn for_terminal(text: &str) -> String {
-    let turns = |letter: char| matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-    one_line(&text.chars().filter(|letter| !turns(*letter)).collect::<String>())
+    one_line(text)
+}
+
+/// Words that a terminal shows and that steer nothing: only this type goes to one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SafeText(String);
+
+impl SafeText {
+    /// A finished page: its ends of lines and tabs stay.
+    pub fn page(text: &str) -> SafeText {
+        SafeText(visible(text).into_owned())
+    }
+
+    /// One line.
+    pub fn line(text: &str) -> SafeText {
+        SafeText(visible(text).replace(['\n', '\t'], " "))
+    }
+
+    /// JSON with every hidden character escaped: the same value, in letters that steer nothing.
+    pub fn json(text: &str) -> SafeText {
+        SafeText(escaped(text, |letter| letter == '\n' || !is_hidden(letter)))
+    }
+
+    /// The same for JSON that was painted by who wrote it; a string in it holds no escape character of its own.
+    pub fn painted_json(text: &str) -> SafeText {
+        SafeText(escaped(text, |letter| matches!(letter, '\n' | '\u{1b}') || !is_hidden(letter)))
+    }
+
+    /// The words.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn escaped(json: &str, is_kept: impl Fn(char) -> bool) -> String {
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if is_kept(letter) {
+            text.push(letter);
+        } else {
+            let mut units = [0; 2];
+            let units = letter.encode_utf16(&mut units).iter();
+            text.extend(units.map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    text
 }
 
 /// JSON as a value; null if it is none. JavaScript may cut a text in the middle of an emoji and write half of it,
@@ -100,7 +146,20 @@ mod tests {
 
     #[test]
     fn what_is_cleaned_for_the_terminal_is_clean() {
-        assert_eq!(for_terminal("a\u{7}\u{202e}\u{1b}[31mb"), "a [31mb");
+        assert_eq!(for_terminal("a\n\t b\r\u{7}\u{202e}\u{1b}[31mc"), r"a b \u{7}\u{202e}\u{1b}[31mc");
+        assert_eq!(SafeText::page("a\u{1b}[2J\n\tb").as_str(), "a\\u{1b}[2J\n\tb");
+        assert_eq!(SafeText::line("a\nb").as_str(), "a b");
+    }
+
+    #[test]
+    fn json_stays_the_same_value() {
+        let value = serde_json::json!({"a\u{9b}": ["\u{7f}\u{202e}\u{e0041}\u{200d}é認", 1]});
+        for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+            let safe = SafeText::json(&text);
+            assert!(!safe.as_str().chars().any(|letter| letter != '\n' && is_hidden(letter)), "{safe:?}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(safe.as_str()).unwrap(), value);
+        }
+        assert_eq!(SafeText::painted_json("\u{1b}[1m\"\u{9b}\"").as_str(), "\u{1b}[1m\"\\u009b\"");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::sleep;
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 use vt100::Parser;
 
@@ -18,6 +18,8 @@ pub struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     keyboard: Box<dyn Write + Send>,
     screen: Arc<Mutex<Parser>>,
+    received: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
     _master: Box<dyn MasterPty + Send>,
 }
 
@@ -42,9 +44,12 @@ impl Terminal {
         let child = pair.slave.spawn_command(command).expect("the program starts");
         let screen = Arc::new(Mutex::new(Parser::new(at_least_one(rows), at_least_one(columns), 0)));
         let output = pair.master.try_clone_reader().expect("the terminal can be read");
-        show(output, Arc::clone(&screen));
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let reader = Some(show(output, Arc::clone(&screen), Arc::clone(&received)));
+        // Ours would keep the terminal open when the program has ended.
+        drop(pair.slave);
         let keyboard = pair.master.take_writer().expect("the terminal can be typed into");
-        Terminal { child, keyboard, screen, _master: pair.master }
+        Terminal { child, keyboard, screen, received, reader, _master: pair.master }
     }
 
     /// Starts the real client.
@@ -70,6 +75,20 @@ impl Terminal {
     /// What the screen shows now.
     pub fn screen(&self) -> String {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).screen().contents()
+    }
+
+    /// Every byte that the terminal has got so far.
+    pub fn received(&self) -> Vec<u8> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Every byte that the terminal has got, when the program has ended.
+    pub fn all_received(&mut self, limit: Duration) -> Vec<u8> {
+        self.wait_exit(limit);
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the reader ends with the terminal");
+        }
+        self.received()
     }
 
     /// Waits until the screen shows this text and returns the screen; panics with the screen when it does not.
@@ -106,13 +125,18 @@ fn at_least_one(count: u16) -> NonZero<u16> {
 }
 
 /// Keeps the screen up to date until the program has closed it.
-fn show(mut output: Box<dyn Read + Send>, screen: Arc<Mutex<Parser>>) {
+fn show(
+    mut output: Box<dyn Read + Send>,
+    screen: Arc<Mutex<Parser>>,
+    received: Arc<Mutex<Vec<u8>>>,
+) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut buffer = [0; 16 * 1024];
         while let Ok(count @ 1..) = output.read(&mut buffer) {
+            received.lock().unwrap_or_else(PoisonError::into_inner).extend(&buffer[..count]);
             screen.lock().unwrap_or_else(PoisonError::into_inner).process(&buffer[..count]);
         }
-    });
+    })
 }
 
 impl Drop for Terminal {

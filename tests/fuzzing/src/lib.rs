@@ -4,6 +4,7 @@
 //! `scripts/fuzz.sh`), and so does an ordinary `cargo test`, with the seeds and with seeded changes of them.
 
 mod draw;
+mod foreign;
 pub mod mutation;
 pub mod seeds;
 mod spoil;

@@ -17,9 +17,13 @@ pub(crate) struct Mind {
     depth: usize,
 }
 
-/// Text as it is before it is shown: what begins a tag is shown as `‹`, and line ends are the same everywhere.
+/// Text as it is before it is shown: what begins a tag is shown as `‹`, line ends are the same everywhere, and a mark of
+/// direction, which nobody sees, is shown as a sign.
 pub(crate) fn plain(text: &str) -> String {
-    text.replace('‹', "<").replace("\r\n", "\n").replace(['\r', '\u{2028}'], "\n")
+    text.replace('‹', "<")
+        .replace("\r\n", "\n")
+        .replace(['\r', '\u{2028}'], "\n")
+        .replace('\u{202e}', "\u{fffd}")
 }
 
 impl Mind {

@@ -90,7 +90,7 @@ impl View<'_> {
         let named = item.map_or("none open".to_owned(), |item| format!("\"{}\"", clip(item, 120)));
         let mut rows = vec![("Current Item", named)];
         rows.extend(item.and_then(|item| self.complexity(item)).map(|words| ("Item Complexity", words)));
-        let name = clip(&run.task_name, 60);
+        let name = clip(&one_line(&run.task_name), 60);
         rows.push(("Iteration", format!("{} of {} (\"{name}\")", run.iteration, run.max_iterations)));
         rows
     }

@@ -185,5 +185,5 @@ fn outside_of_a_run_its_rows_are_left_out_and_what_is_unknown_says_so() {
 #[test]
 fn an_item_breaks_no_table() {
     let text = table(Some(100_000), 850_000, Some(&run("a | b\nc\u{1b}[31m")));
-    assert!(text.contains("| Current Item        | \"a \\| b c [31m\" |"), "{text}");
+    assert!(text.contains("| Current Item        | \"a \\| b c\\u{1b}[31m\" |"), "{text}");
 }

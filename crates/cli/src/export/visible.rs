@@ -1,37 +1,13 @@
 //! Text from outside, made harmless to read: what would move the cursor, turn the writing round or hide is shown by
-//! a sign of its own.
+//! its number.
 
 use flows::turns::{Body, Recorded};
 use serde_json::{Map, Value};
 use session::log_line::Kind;
 
-/// The text with its control characters and marks of direction made visible; line breaks and tabs stay.
+/// The text with what would hide in it shown; line breaks and tabs stay.
 pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\n' | '\t' => shown.push(letter),
-            '\r' if letters.peek() == Some(&'\n') => {}
-            '\u{7f}' => shown.push('\u{2421}'),
-            control if u32::from(control) < 0x20 => {
-                shown.push(char::from_u32(0x2400 + u32::from(control)).unwrap_or('\u{fffd}'));
-            }
-            hidden if is_hidden(hidden) => {
-                shown.push_str(&format!("\u{27e6}U+{:04X}\u{27e7}", u32::from(hidden)));
-            }
-            plain => shown.push(plain),
-        }
-    }
-    shown
-}
-
-/// The second control block, the marks of direction, and letters without a width. (The joiners stay: scripts and
-/// emoji need them.)
-fn is_hidden(letter: char) -> bool {
-    matches!(u32::from(letter),
-        0x80..=0x9f | 0xad | 0x61c | 0x200b | 0x200e | 0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0xfeff
-        | 0xfff9..=0xfffb | 0xe0000..=0xe007f)
+    protocol::foreign_words::visible(text).into_owned()
 }
 
 /// JSON for people: a single text as it is, an object over several lines.
@@ -104,8 +80,11 @@ mod tests {
 
     #[test]
     fn what_would_hide_is_shown() {
-        assert_eq!(visible("a\u{1b}[31m\tb\r\nc\rd\0"), "a\u{241b}[31m\tb\nc\u{240d}d\u{2400}");
-        assert_eq!(visible("x\u{202e}cod\u{200b}"), "x⟦U+202E⟧cod⟦U+200B⟧");
+        assert_eq!(
+            visible("a\u{1b}[31m\tb\r\nc\rd\0"),
+            r"a\u{1b}[31m@b#c\u{d}d\u{0}".replace('@', "\t").replace('#', "\n")
+        );
+        assert_eq!(visible("x\u{202e}cod\u{200b}"), r"x\u{202e}cod\u{200b}");
         assert_eq!(visible("👩\u{200d}🔬 ünï"), "👩\u{200d}🔬 ünï");
     }
 }

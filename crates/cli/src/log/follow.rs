@@ -49,7 +49,7 @@ fn over(project: &Project) -> Option<String> {
 
 /// Waits a little; true as soon as nobody reads our standard output any more.
 fn is_closed_after_a_nap() -> bool {
-    let stdout = std::io::stdout();
+    let stdout = rustix::stdio::stdout();
     let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
     let answer = poll(&mut watched, Some(&NAP));
     answer.is_ok() && watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)

@@ -24,7 +24,12 @@ fn words(event: &str, facts: &Value) -> String {
 
 fn page(lines: &[Line]) -> Vec<String> {
     let (mut teller, mut page) = (Teller::default(), Page::new(false));
-    lines.iter().filter_map(|line| teller.tell(line)).flat_map(|told| page.lines(&told)).collect()
+    lines
+        .iter()
+        .filter_map(|line| teller.tell(line))
+        .flat_map(|told| page.lines(&told))
+        .map(|line| line.to_terminal())
+        .collect()
 }
 
 /// The names in the source: a call of `Entry::new`, or of the helpers that pass a name on to it.
@@ -158,7 +163,7 @@ fn torn_and_foreign_lines_are_shown_as_such_and_nothing_of_them_moves_the_cursor
     assert_eq!(page.len(), 5, "{page:?}");
     assert_eq!(page[0], "--:--:--   -  (a torn line) {\"at\":\"2026");
     assert!(page[1].starts_with("--:--:--   -  (not a line of ours) hello"), "{page:?}");
-    assert!(page[4].contains("cl ear x=[2J 1m"), "{page:?}");
+    assert!(page[4].contains(r"cl\u{7}ear x=\u{1b}[2J\u{9b}1m"), "{page:?}");
     assert!(!page.concat().chars().any(char::is_control), "{page:?}");
 }
 
@@ -226,11 +231,11 @@ fn an_entry_behind_one_that_was_cut_off_is_not_lost() {
 fn verdicts_have_colours_where_they_are_wanted_and_nothing_else_does() {
     let painted = |marker: &str| {
         let told = Teller::default().tell(&line(&entry("verdict", &json!({ "marker": marker })))).unwrap();
-        Page::new(true).lines(&told).pop().unwrap()
+        Page::new(true).lines(&told).pop().unwrap().to_terminal()
     };
     assert!(painted("RALPH_STOP|completed|x").ends_with("\u{1b}[1;32mrun completed: x\u{1b}[0m"));
     assert!(painted("RALPH_STOP|blocked|x").contains("\u{1b}[1;31m"));
     assert!(painted("RALPH_CONTINUE|next|x").contains("\u{1b}[1mgoes on"));
     let told = Teller::default().tell(&line(&entry("todo_mended", &json!({})))).unwrap();
-    assert!(!Page::new(true).lines(&told).concat().contains('\u{1b}'));
+    assert!(!Page::new(true).lines(&told)[1].to_terminal().contains('\u{1b}'));
 }

@@ -1,12 +1,12 @@
 //! `plimsoll plan --fix`: boxes before the lines of a to-do list that look like items, after showing the change.
 
-use crate::{fail, refused, say};
+use crate::{console, fail, refused, say};
 use policy::todo_list::{shell_word, unfit, words};
 use session::TodoList;
 use session::boxes::with_boxes;
 use session::text::{counted, for_terminal};
 use similar::TextDiff;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use store::{Durability, disk};
@@ -30,7 +30,7 @@ pub(super) fn fix(path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
         return nothing_to_fix(before, file, named);
     }
     let diff = TextDiff::from_lines(before, after.as_str());
-    say(for_screen(&diff.unified_diff().header(file, file).to_string()).trim_end());
+    say(diff.unified_diff().header(file, file).to_string().trim_end());
     if !yes && !std::io::stdin().is_terminal() {
         let named = if named { format!(" --todo {}", shell_word(file)) } else { String::new() };
         let command = format!("plimsoll plan --fix --yes{named}");
@@ -69,15 +69,7 @@ fn nothing_to_fix(text: &str, file: &str, named: bool) -> ExitCode {
     }
 }
 
-/// The diff line by line: nothing in the file steers the terminal, and its indentation stays.
-fn for_screen(diff: &str) -> String {
-    let harmless = |letter: &char| !letter.is_control() || *letter == '\t';
-    let line = |line: &str| line.chars().filter(harmless).chain(['\n']).collect::<String>();
-    diff.lines().map(line).collect()
-}
-
 fn agrees(file: &str) -> bool {
-    let _ = write!(std::io::stdout(), "Write this to {}? [y/N] ", for_terminal(file));
-    let _ = std::io::stdout().flush();
+    console::ask(format!("Write this to {}? [y/N] ", for_terminal(file)));
     crate::agrees()
 }

@@ -1,12 +1,12 @@
 //! `plimsoll run --json`: one object a line, each step as it is taken. An event that the journal has too bears the
 //! same name and the same facts; so one program reads both.
 
+use crate::console;
 use flows::iteration::Ended;
 use flows::run::{Interrupts, Progress, Watcher};
 use serde_json::Value;
 use session::journal::Entry;
 use session::{Marker, RunState, SessionRecord, Verdict};
-use std::io::Write;
 use store::clock;
 
 pub(super) struct Json {
@@ -27,8 +27,7 @@ impl Watcher for Json {
 
     fn tell(&mut self, progress: &Progress<'_>) {
         for entry in self.teller.tell(progress) {
-            // A reader that has gone away is a normal end.
-            drop(writeln!(std::io::stdout(), "{}", stamped(entry).to_line()));
+            console::json(stamped(entry).to_line());
         }
     }
 }

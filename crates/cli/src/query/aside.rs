@@ -1,8 +1,8 @@
 //! What a filter says beside its answers, with `debug`, `stderr` and `halt_error`: on standard error. jaq hands it
 //! to a logger.
 
+use crate::console;
 use ::log::{LevelFilter, Log, Metadata, Record};
-use std::io::Write;
 
 struct StandardError;
 
@@ -17,7 +17,7 @@ impl Log for StandardError {
                 ::log::Level::Debug => format!("[\"DEBUG:\",{}]", record.args()),
                 _ => record.args().to_string(),
             };
-            let _ = writeln!(std::io::stderr(), "{}", words.trim_end_matches('\n'));
+            console::note(words.trim_end_matches('\n'));
         }
     }
 

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn nothing_hides_or_breaks_the_line() {
         let cleaner = Cleaner::new().unwrap();
-        assert_eq!(cleaner.line("a\u{1b}[2J\n\tb\u{202e}c", 100).text(), "a\u{241b}[2J b⟦U+202E⟧c");
+        assert_eq!(cleaner.line("a\u{1b}[2J\n\tb\u{202e}c", 100).text(), r"a\u{1b}[2J b\u{202e}c");
         assert_eq!(cleaner.lines("a\nb\n\n", 100).text(), "a\nb");
         assert_eq!(cleaner.line(&"x".repeat(50), 10).text().chars().count(), 10);
     }

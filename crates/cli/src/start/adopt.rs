@@ -1,24 +1,25 @@
 //! `plimsoll start --adopt`: shows what would be taken of a state that another program wrote, asks, and takes it.
 
+use crate::console;
 use crate::say_error;
 use flows::start::NewRun;
 use flows::start::adopt::{Given, Offer, carry_out, kept_at, look};
 use session::RunState;
 use session::text::for_terminal;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use store::Project;
 
 /// Shows, asks (unless `yes`) and takes; the error says why nothing was taken.
 pub(super) fn adopt(project: &Project, new: &NewRun, given: &Given, yes: bool) -> Result<RunState, String> {
     let offer = look(project, new, given).map_err(|error| error.to_string())?;
     // Standard output is for `eval`.
-    let _ = writeln!(std::io::stderr(), "{}", shown(&offer));
+    console::note(shown(&offer));
     if !yes {
         if !std::io::stdin().is_terminal() {
             let why = "nothing was taken, because there is no terminal to ask on";
             return Err(format!("{why}; with what is listed above: plimsoll start --adopt --yes"));
         }
-        let _ = write!(std::io::stderr(), "Take this over? [y/N] ");
+        console::ask_aside("Take this over? [y/N] ");
         if !crate::agrees() {
             return Err("nothing was taken".to_owned());
         }

@@ -135,7 +135,7 @@ impl View<'_> {
         let (set_aside, ahead): (Vec<&String>, Vec<&String>) = all.iter().partition(aside);
         let room = if set_aside.is_empty() || all.len() <= NAMED { NAMED } else { NAMED - 1 };
         let ahead = ahead.into_iter().take(room).cloned();
-        let set_aside = set_aside.iter().map(|item| format!("{} (set aside)", clip(item, 80)));
+        let set_aside = set_aside.iter().map(|item| format!("{} (set aside)", clip(&one_line(item), 80)));
         ahead.chain(set_aside).take(NAMED).collect()
     }
 

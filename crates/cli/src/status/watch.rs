@@ -7,9 +7,8 @@ mod scene;
 mod tests;
 
 use crate::log::{Diary, has_colours};
-use crate::whole_screen;
+use crate::whole_screen::{self, Screen};
 use keys::Look;
-use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use scene::Scene;
 use std::io;
@@ -30,7 +29,7 @@ pub(super) fn watch(project: &Project) -> ExitCode {
     )
 }
 
-fn stay(project: &Project, mut terminal: DefaultTerminal, signal: &AtomicUsize) -> io::Result<()> {
+fn stay(project: &Project, mut terminal: Screen, signal: &AtomicUsize) -> io::Result<()> {
     let mut diary = Diary::of(project);
     let mut scene = Scene::of(project);
     scene.log.extend(diary.news());

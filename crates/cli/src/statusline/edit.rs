@@ -7,10 +7,10 @@ mod paint;
 mod tests;
 
 use super::payload;
-use crate::{fail, refused, whole_screen};
+use crate::whole_screen::{self, Screen};
+use crate::{fail, refused};
 use clap::Args;
 use desk::{Desk, Wish};
-use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use serde_json::{Map, Value};
 use session::Settings;
@@ -65,7 +65,7 @@ pub(crate) fn edit(arguments: &EditArguments) -> ExitCode {
 
 fn stay(
     mut desk: Desk,
-    mut terminal: DefaultTerminal,
+    mut terminal: Screen,
     signal: &AtomicUsize,
     save: &mut dyn FnMut(&StatusLine) -> bool,
 ) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! `plimsoll statusline explain`.
 
 use super::payload::{self, Origin};
-use crate::say;
+use crate::console::{self, Painted};
 use crate::status::terminal_columns;
 use clap::Args;
 use policy::statusline::Explained;
@@ -23,11 +23,12 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
     for complaint in &complaints {
         crate::say_error(complaint);
     }
-    say(if arguments.json {
-        in_json(&line, &segments, &origin)
+    if arguments.json {
+        console::json(in_json(&line, &segments, &origin));
     } else {
-        in_words(&line, &segments, &origin)
-    });
+        // A reader that has gone away is a normal end.
+        let _ = console::paint(&in_words(&line, &segments, &origin));
+    }
     ExitCode::SUCCESS
 }
 
@@ -51,20 +52,23 @@ fn in_json(line: &str, segments: &[Explained], origin: &Origin) -> String {
     .to_string()
 }
 
-fn in_words(line: &str, segments: &[Explained], origin: &Origin) -> String {
-    let mut told = vec![format!("Of {}:", origin.words()), String::new(), line.to_owned(), String::new()];
+fn in_words(line: &str, segments: &[Explained], origin: &Origin) -> Vec<Painted> {
+    let plain = |words: String| Painted::plain(&words);
+    let mut told = vec![plain(format!("Of {}:", origin.words())), Painted::default()];
+    told.extend(line.lines().map(Painted::status_line));
+    told.push(Painted::default());
     for segment in segments {
         let shown = match &segment.shown {
             Ok(text) => text.clone(),
             Err(why) => format!("hidden: {why}"),
         };
-        told.push(format!("{:<10} {shown}", segment.name));
+        told.push(plain(format!("{:<10} {shown}", segment.name)));
         let known = segment.fields.iter().filter(|(_, value)| !value.is_empty());
         let fields: Vec<String> = known.map(|(field, value)| format!("{{{field}}} {value}")).collect();
         if !fields.is_empty() {
-            told.push(format!("{:<10}   {}", "", fields.join(", ")));
+            told.push(plain(format!("{:<10}   {}", "", fields.join(", "))));
         }
-        told.push(format!("{:<10}   {}; from {}", "", segment.words, segment.source));
+        told.push(plain(format!("{:<10}   {}; from {}", "", segment.words, segment.source)));
     }
-    told.join("\n")
+    told
 }

@@ -3,7 +3,6 @@
 use super::{TurnsError, bring_up_to_date};
 use crate::say;
 use clap::Args;
-use flows::turns::words::plain;
 use flows::turns::{self, Recorded, find};
 use serde_json::{Map, Value};
 use session::text::{clip, counted, one_line};
@@ -41,7 +40,7 @@ pub(super) fn diff(project: &Project, arguments: &DiffArguments) -> Result<ExitC
         )));
     }
     let (from, to) = if number(&from) <= number(&to) { (from, to) } else { (to, from) };
-    say(plain(&words(&log, &from, &to)?));
+    say(words(&log, &from, &to)?);
     Ok(ExitCode::SUCCESS)
 }
 

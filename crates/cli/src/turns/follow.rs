@@ -2,10 +2,10 @@
 
 use super::row::row;
 use super::{TurnsError, Which, bring_up_to_date};
+use crate::console;
 use crate::status::width;
 use clap::Args;
 use std::collections::HashSet;
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use store::Project;
@@ -41,7 +41,7 @@ pub(super) fn follow(project: &Project, arguments: &FollowArguments) -> Result<E
         let left_out = if is_first { new.len().saturating_sub(BEFORE) } else { 0 };
         is_first = false;
         for turn in &new[left_out..] {
-            if writeln!(std::io::stdout(), "{}", row(turn, width())).is_err() {
+            if console::try_say(row(turn, width())).is_err() {
                 return Ok(ExitCode::SUCCESS);
             }
         }

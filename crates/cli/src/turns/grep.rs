@@ -4,9 +4,9 @@ use super::{TurnsError, Which, bring_up_to_date};
 use crate::say;
 use crate::status::{columns::clip, width};
 use clap::Args;
-use flows::turns::words::plain;
 use flows::turns::{self, places};
 use regex::{Regex, RegexBuilder};
+use session::text::one_line;
 use std::process::ExitCode;
 use store::Project;
 
@@ -58,7 +58,7 @@ fn hits(record: &turns::Recorded, pattern: &Regex) -> Vec<String> {
     let mut hits = Vec::new();
     for (place, text) in places(turn) {
         for line in text.lines().filter(|line| pattern.is_match(line)) {
-            let hit = format!("{name}  {place}: {}", plain(line.trim()));
+            let hit = format!("{name}  {place}: {}", one_line(line));
             if !hits.contains(&hit) {
                 hits.push(hit);
             }

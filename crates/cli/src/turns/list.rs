@@ -2,6 +2,7 @@
 
 use super::row::row;
 use super::{TurnsError, Which, bring_up_to_date};
+use crate::console;
 use crate::say;
 use crate::status::width;
 use clap::Args;
@@ -30,7 +31,7 @@ pub(super) fn list(project: &Project, arguments: &ListArguments) -> Result<ExitC
     let found = arguments.which.selection().last(project, arguments.last.unwrap_or(USUAL))?;
     if arguments.json {
         let all: Vec<Value> = found.iter().map(as_json).collect();
-        say(Value::Array(all));
+        console::json(Value::Array(all));
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {

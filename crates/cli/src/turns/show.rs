@@ -2,9 +2,10 @@
 
 use super::list::as_json;
 use super::{TurnsError, bring_up_to_date};
+use crate::console;
 use crate::say;
 use clap::Args;
-use flows::turns::words::{plain, whole};
+use flows::turns::words::whole;
 use flows::turns::{self, Body, Recorded, find};
 use serde_json::Value;
 use session::log_line::Kind;
@@ -55,11 +56,11 @@ pub(super) fn show(project: &Project, arguments: &ShowArguments) -> Result<ExitC
     let (log, found) = find(project, &arguments.turn, arguments.session.as_deref())?;
     let part = &arguments.part;
     if arguments.json {
-        say(as_json(&found));
+        console::json(as_json(&found));
     } else if part.saw {
-        say(plain(&saw(&log, &found)?));
+        say(saw(&log, &found)?);
     } else {
-        say(plain(&words(&found, part)?));
+        say(words(&found, part)?);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@ mod tool;
 
 use super::which::Which;
 use super::{TurnsError, bring_up_to_date};
+use crate::console;
 use crate::say;
 use clap::Args;
 use flows::turns::{self, Body, Recorded, Selection};
@@ -63,7 +64,11 @@ pub(super) fn stats(project: &Project, arguments: &StatsArguments) -> Result<Exi
         }
         session.end(&mut stats);
     }
-    say(if arguments.json { stats.json().to_string() } else { stats.words() });
+    if arguments.json {
+        console::json(stats.json());
+    } else {
+        say(stats.words());
+    }
     Ok(ExitCode::SUCCESS)
 }
 

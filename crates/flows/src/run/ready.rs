@@ -100,7 +100,12 @@ fn with_users(project: &Project, users: &str, parts: Parts) -> Result<String, Ru
 fn named(project: &Project) -> String {
     let state = state_file::load(project, None).ok().flatten();
     state.map_or(String::new(), |state| {
-        format!(": the run \"{}\" ({}), iteration {}", state.task_name, state.run_id, state.iteration)
+        format!(
+            ": the run \"{}\" ({}), iteration {}",
+            session::text::one_line(&state.task_name),
+            state.run_id,
+            state.iteration
+        )
     })
 }
 

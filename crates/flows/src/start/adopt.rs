@@ -90,7 +90,7 @@ fn nothing_to_adopt(project: &Project, file: &str) -> Result<StartError, StartEr
         Some(run) => {
             format!(
                 "the run \"{}\" in {file} is Plimsoll's own: go on with `plimsoll run --resume`",
-                run.task_name
+                session::text::one_line(&run.task_name)
             )
         }
         None => format!("there is no state to adopt: {file} is missing; `plimsoll start` begins a new run"),

@@ -22,7 +22,7 @@ pub fn what(recorded: &Recorded) -> String {
 /// The calls with what they are about; else the words.
 fn summary(turn: &Turn) -> String {
     let calls: Vec<String> = turn.tool_calls().iter().map(|call| about(&call.name, &call.args)).collect();
-    let text = plain(&one_line(&turn.text()));
+    let text = one_line(&turn.text());
     match (calls.is_empty(), text.is_empty()) {
         (true, _) => text,
         (false, true) => calls.join(" · "),
@@ -36,19 +36,9 @@ pub fn about(name: &str, args: &Value) -> String {
         ["command", "file_path", "notebook_path", "pattern", "description", "url", "query", "path", "prompt"];
     let told = TELLING.into_iter().find_map(|key| args.get(key)?.as_str());
     match told {
-        Some(words) => format!("{name}({})", plain(&clip(&one_line(words), 60))),
+        Some(words) => format!("{name}({})", clip(&one_line(words), 60)),
         None => name.to_owned(),
     }
-}
-
-/// Text that cannot steer a terminal.
-pub fn plain(text: &str) -> String {
-    let is_kept = |letter: &char| matches!(letter, '\n' | '\t') || !letter.is_control() && !is_bidi(*letter);
-    text.chars().map(|letter| if is_kept(&letter) { letter } else { '\u{fffd}' }).collect()
-}
-
-fn is_bidi(letter: char) -> bool {
-    matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The turn, with its results shortened.

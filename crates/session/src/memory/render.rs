@@ -4,6 +4,7 @@
 use super::heap::share;
 use super::{Chunk, Frame, Memory, Register, SOFT_CEILING};
 use crate::text::{clip, one_line};
+use protocol::foreign_words::{blanked, without, without_tags};
 
 /// What one hook may say, in UTF-16 units: of more the client shows a preview only.
 pub const ENTRY_UNITS: usize = 9_900;
@@ -106,8 +107,13 @@ fn line(memory: &Memory, depth: usize, register: Register) -> Option<String> {
 
 /// Text of several lines as it may stand behind a label.
 pub fn indented(text: &str) -> String {
+    lines(text).replace('\n', "\n ")
+}
+
+/// Text of several lines, with one kind of line end.
+fn lines(text: &str) -> String {
     let breaks = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
-    safe(text).replace("\r\n", "\n").replace(breaks, "\n").replace('\n', "\n ")
+    safe(&text.replace("\r\n", "\n").replace(breaks, "\n"))
 }
 
 /// What a frame's subagent is told when it begins: its task, and the memory that it inherits. Nothing of its parent's
@@ -201,7 +207,7 @@ pub fn body(chunk: &Chunk) -> String {
         "<plimsoll-chunk name=\"{}\" rev=\"{}\">\n{}\n</plimsoll-chunk>",
         chunk.name,
         chunk.rev,
-        safe(&chunk.content)
+        lines(&chunk.content)
     )
 }
 
@@ -223,37 +229,10 @@ pub fn entries(memory: &Memory) -> Vec<String> {
     entries.into_iter().map(|(_, text)| text).collect()
 }
 
-/// Tags that mean something to us or to the client.
-const TAGS: [&str; 13] = [
-    "plimsoll",
-    "system",
-    "command-",
-    "local-command",
-    "task-notification",
-    "user-prompt",
-    "tool_use_error",
-    "pasted_content",
-    "antml",
-    "persisted-output",
-    "bash-",
-    "ide_",
-    "function_",
-];
-
-/// The same text with every `<` that would begin such a tag replaced by `‹`.
+/// The same text with every `<` replaced by `‹` that would begin a tag of ours or of the client's, and a sign in the place
+/// of each hidden character: the length of what is told is bounded.
 pub fn safe(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for (place, letter) in text.char_indices() {
-        let is_tag = letter == '<' && begins_tag(&text[place + 1..]);
-        safe.push(if is_tag { '‹' } else { letter });
-    }
-    safe
-}
-
-fn begins_tag(rest: &str) -> bool {
-    let name = rest.trim_start_matches(|letter: char| letter == '/' || letter.is_whitespace());
-    let is_it = |tag: &&str| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
-    TAGS.iter().any(is_it)
+    blanked(&without(&without_tags(text), &["plimsoll"])).into_owned()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Serves a script file as a Messages API on loopback, for trying things by hand.
 #![expect(
+    clippy::disallowed_macros,
     clippy::disallowed_methods,
-    reason = "the test bench is the outside world: it reads the script file"
+    reason = "the test bench is the outside world: it reads the script file, and prints"
 )]
 
 use std::path::{Path, PathBuf};

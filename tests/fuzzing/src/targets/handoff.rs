@@ -2,6 +2,7 @@
 
 use super::Target;
 use crate::draw::{Draw, parts};
+use crate::foreign::may_be_sent;
 use crate::seeds::texts;
 use session::handoff::{CommandFact, GitFacts, Handoff, Notes, RunFacts};
 use session::state::FileInProgress;
@@ -31,9 +32,11 @@ fn body(bytes: &[u8]) {
     let limit = 200 + usize::from(draw.byte()) * 100;
     let document = first.render(limit);
     assert!(Notes::parse(&document).is_empty(), "nobody has written notes");
+    may_be_sent(&document);
     let notes = Notes::in_message(&message);
     let filled = notes.fill(&document);
     assert_eq!(Notes::parse(&filled), notes, "read back as they were put in");
+    may_be_sent(&filled);
     assert_eq!(notes.fill(&filled), filled, "what is there is not filled again");
     assert_eq!(Notes::default().replace(&filled), filled, "nothing to say changes nothing");
     // The session goes on writing there by itself.

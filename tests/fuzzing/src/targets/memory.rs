@@ -2,6 +2,7 @@
 
 use super::Target;
 use crate::draw::Draw;
+use crate::foreign::may_be_sent;
 use crate::seeds::texts;
 use session::memory::render::{ENTRIES, ENTRY_UNITS, brief, delta, entries, overview, summary, task};
 use session::memory::{Closing, DEEPEST, HARD_CEILING, MOST_CHUNKS, Memory, Op, Owner, Register, Values};
@@ -84,6 +85,8 @@ fn told(memory: &Memory) {
     for depth in 0..=memory.depth() {
         let text = overview(memory, depth);
         assert!(units(&text) <= ENTRY_UNITS, "{}", units(&text));
+        may_be_sent(&text);
+        may_be_sent(&task(memory, depth));
         assert_eq!(text.matches("<plimsoll-memory").count(), 1, "no value begins another block");
         assert!(text.ends_with("</plimsoll-memory>") && text.matches("</plimsoll").count() == 1);
         assert!(units(&task(memory, depth)) <= ENTRY_UNITS);
@@ -91,6 +94,7 @@ fn told(memory: &Memory) {
         while since < memory.rev {
             let told = delta(memory, depth, since, &[]);
             assert!(told.told > since && told.told <= memory.rev, "{since} {told:?}");
+            told.text.iter().for_each(|text| may_be_sent(text));
             assert!(told.text.is_none_or(|text| units(&text) <= ENTRY_UNITS));
             since = told.told;
         }
@@ -99,6 +103,8 @@ fn told(memory: &Memory) {
     assert!(entries.len() <= ENTRIES && entries.iter().all(|entry| units(entry) <= ENTRY_UNITS));
     let tags = entries.iter().map(|entry| entry.matches("<plimsoll-chunk").count()).sum::<usize>();
     assert_eq!(tags, memory.heap.len(), "each chunk once");
+    may_be_sent(&brief(memory));
+    entries.iter().for_each(|entry| may_be_sent(entry));
     assert_eq!(brief(memory).matches("<plimsoll-memory").count(), 1);
     assert!(summary(memory).iter().all(|line| !line.contains('\n')));
 }

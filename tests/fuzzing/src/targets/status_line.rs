@@ -2,6 +2,7 @@
 
 use super::Target;
 use crate::draw::{Draw, parts};
+use crate::foreign::nothing_hides;
 use crate::seeds::texts;
 use policy::levels::{Knobs, ceiling, marks};
 use policy::statusline::{
@@ -49,6 +50,7 @@ fn body(bytes: &[u8]) {
     for line in line.split('\n') {
         let bare = without_our_colours(line);
         assert!(view.colour || bare == line, "no colour where none is wanted");
+        nothing_hides(&bare);
         assert!(!bare.contains(char::is_control), "{line:?}");
         // One letter, in powerline within its block and before its arrow, is the least.
         let least = if look.theme == Theme::Powerline { 4 } else { 1 };
@@ -61,6 +63,7 @@ fn body(bytes: &[u8]) {
     let explained = if is_short { explain(&view, &look) } else { Vec::new() };
     for explained in explained {
         let shown = explained.shown.unwrap_or_default();
+        nothing_hides(&shown);
         assert!(!shown.contains(char::is_control), "{shown:?}");
     }
 }

@@ -1,12 +1,15 @@
 //! Anybody's words: cut, cleaned for the terminal and for the model, looked through for times, errors and secrets.
 
 use super::Target;
+use crate::foreign::{may_be_sent, nothing_hides};
 use crate::seeds::{files, texts};
 use policy::fingerprint::{fingerprint, skeleton};
 use policy::reset_clock::{ResetClock, find};
+use protocol::foreign_words::{for_model, is_hidden};
+use session::claims::{Source, block, fence};
 use session::memory::fit;
 use session::memory::render::{indented, safe};
-use session::text::{clip, clip_middle, clip_start, for_terminal, json_value, one_line};
+use session::text::{SafeText, clip, clip_middle, clip_start, for_terminal, json_value, one_line};
 
 pub(super) const TARGET: Target = Target { name: "words", body, seeds, inputs: 5_000 };
 
@@ -30,11 +33,11 @@ fn body(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let text = text.as_ref();
     let shown = for_terminal(text);
-    assert!(
-        !shown.contains(char::is_control) && !shown.contains(['\u{202e}', '\u{200d}', '\u{feff}']),
-        "{shown:?}"
-    );
+    nothing_hides(&shown);
     assert_eq!(for_terminal(&shown), shown);
+    nothing_hides(SafeText::page(text).as_str());
+    nothing_hides(SafeText::line(text).as_str());
+    told(text);
     assert_eq!(one_line(&one_line(text)), one_line(text));
     cut(text, bytes.len());
     json(text);
@@ -57,6 +60,20 @@ fn body(bytes: &[u8]) {
     }
 }
 
+/// What the model is told, and in a block of claims: every line is quoted, and the fence stands at its two ends alone.
+fn told(text: &str) {
+    let told = for_model(text);
+    may_be_sent(&told);
+    assert_eq!(for_model(&told), told);
+    let mark = fence("7f3a", text);
+    assert!(!text.contains(&mark));
+    let block = block(Source::Sessions, &mark, text);
+    let lines: Vec<&str> = block.lines().collect();
+    let quoted = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default();
+    assert!(quoted.iter().all(|line| line.starts_with('>')), "{block}");
+    assert!(block.is_empty() || block.matches(&mark).count() == 2, "{block}");
+}
+
 fn cut(text: &str, choice: usize) {
     for limit in [1, 2, 3, 10, choice % 300 + 3] {
         let count = |cut: &str| cut.chars().count();
@@ -75,4 +92,7 @@ fn json(text: &str) {
     }
     let shown = mended.to_string();
     assert_eq!(json_value(&shown), mended);
+    let safe = SafeText::json(&shown);
+    assert!(!safe.as_str().contains(is_hidden), "{safe:?}");
+    assert_eq!(json_value(safe.as_str()), mended);
 }

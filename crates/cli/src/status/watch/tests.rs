@@ -71,6 +71,7 @@ fn scene(state: RunState) -> Scene {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "this terminal is a test's")]
 fn terminal(scene: &Scene, look: &Look, columns: u16, rows: u16) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
     terminal.draw(|frame| draw(scene, look, frame.area(), frame.buffer_mut())).unwrap();

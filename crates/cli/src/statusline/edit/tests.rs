@@ -93,6 +93,7 @@ fn what_is_not_written_is_not_left_by_chance() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "this terminal is a test's")]
 fn the_screen_shows_line_list_and_keys_in_any_terminal() {
     for (columns, rows) in [(120, 40), (80, 24), (40, 12), (20, 6), (3, 2), (1, 1)] {
         let mut desk = desk();

@@ -1,0 +1,147 @@
+//! The one door to standard output and standard error. What goes through it is a [`SafeText`]: whatever a command has
+//! made of foreign words, nothing in it steers the terminal. Printing anywhere else is forbidden by `clippy.toml`.
+//!
+//! Bytes for other programs (HTML, an export, `query`'s answers) stay as they are in a pipe, and are cleaned where the
+//! reader is a terminal.
+
+mod painted;
+
+use indicatif::ProgressBar;
+pub(crate) use painted::Painted;
+use session::text::SafeText;
+use std::fmt::Display;
+use std::io::{self, BufWriter, IsTerminal, Stderr, Stdout, StdoutLock, Write};
+
+/// Prints a page of words; a reader that has gone away is a normal end.
+pub(crate) fn say(text: impl Display) {
+    let _ = try_say(text);
+}
+
+/// Prints a page of words at once; fails when nobody reads any more.
+pub(crate) fn try_say(text: impl Display) -> io::Result<()> {
+    print(&SafeText::page(&format!("{text}\n")))
+}
+
+/// Asks in one line; the answer stands behind it.
+pub(crate) fn ask(question: impl Display) {
+    let _ = print(&SafeText::line(&question.to_string()));
+}
+
+/// Prints JSON, every letter of it escaped that would steer a terminal: the same value for whoever reads it.
+pub(crate) fn json(document: impl Display) {
+    let _ = print(&SafeText::json(&format!("{document}\n")));
+}
+
+/// Prints lines with colours at once; fails when nobody reads any more.
+pub(crate) fn paint(lines: &[Painted]) -> io::Result<()> {
+    let text: String = lines.iter().map(|line| line.to_terminal() + "\n").collect();
+    write(stdout(), &text)
+}
+
+/// Prints what other programs read: a page, exports for `eval`, a path.
+pub(crate) fn data(text: &str) {
+    let _ = if is_terminal() { print(&SafeText::page(text)) } else { write(stdout(), text) };
+}
+
+/// Prints a document in JSON that other programs read to the byte.
+pub(crate) fn json_data(text: &str) {
+    let _ = if is_terminal() { print(&SafeText::json(text)) } else { write(stdout(), text) };
+}
+
+/// Prints a page of words above a live bar.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub(crate) fn say_above(bar: &ProgressBar, text: &str) {
+    bar.println(SafeText::page(text).as_str());
+}
+
+/// Sets the words of a live bar.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub(crate) fn set_message(bar: &ProgressBar, words: &str) {
+    bar.set_message(SafeText::line(words).as_str().to_owned());
+}
+
+/// Says what went wrong, on standard error.
+pub(crate) fn complain(error: impl Display) {
+    note(format!("plimsoll: {error}"));
+}
+
+/// Prints a page of words on standard error.
+pub(crate) fn note(text: impl Display) {
+    let _ = write(stderr(), SafeText::page(&format!("{text}\n")).as_str());
+}
+
+/// Asks on standard error, where standard output is for a program.
+pub(crate) fn ask_aside(question: impl Display) {
+    let _ = write(stderr(), SafeText::line(&question.to_string()).as_str());
+}
+
+/// True where standard output is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    stdout().is_terminal()
+}
+
+/// True where standard error is a terminal.
+pub(crate) fn is_error_terminal() -> bool {
+    stderr().is_terminal()
+}
+
+/// Many answers for other programs, written together.
+pub(crate) struct Answers {
+    out: BufWriter<StdoutLock<'static>>,
+    is_watched: bool,
+}
+
+impl Answers {
+    /// Nothing has been written yet.
+    pub(crate) fn new() -> Answers {
+        Answers { is_watched: is_terminal(), out: BufWriter::new(stdout().lock()) }
+    }
+
+    /// Writes JSON that may be painted: a string in it has no escape character of its own.
+    pub(crate) fn json(&mut self, json: &[u8]) -> io::Result<()> {
+        self.line(json, SafeText::painted_json)
+    }
+
+    /// Writes the bytes of a text.
+    pub(crate) fn raw(&mut self, text: &[u8]) -> io::Result<()> {
+        self.line(text, SafeText::page)
+    }
+
+    fn line(&mut self, bytes: &[u8], safe: fn(&str) -> SafeText) -> io::Result<()> {
+        if !self.is_watched {
+            self.out.write_all(bytes)?;
+            return self.out.write_all(b"\n");
+        }
+        self.out.write_all(safe(&String::from_utf8_lossy(bytes)).as_str().as_bytes())?;
+        self.out.write_all(b"\n")?;
+        self.out.flush()
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Leaves out what is left, where an error has said that nobody reads it: it would be tried once more otherwise.
+    pub(crate) fn give_up(self) {
+        let _ = self.out.into_parts();
+    }
+}
+
+fn print(text: &SafeText) -> io::Result<()> {
+    write(stdout(), text.as_str())
+}
+
+fn write(mut out: impl Write, text: &str) -> io::Result<()> {
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+fn stdout() -> Stdout {
+    io::stdout()
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+fn stderr() -> Stderr {
+    io::stderr()
+}
