@@ -22,11 +22,11 @@ pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) -> Result<
     };
     let message = json!({
         "event": event,
-        "task_name": state.task_name,
+        "task_name": secrets::without(&state.task_name),
         "run_id": state.run_id,
         "project": project.root().to_string_lossy(),
         "status": state.status.word(),
-        "marker": verdict.marker().to_string(),
+        "marker": secrets::without(&verdict.marker().to_string()),
         "paused_until": state.paused_until,
         "iteration": state.iteration,
         "items_done": state.completed_items.len(),

@@ -8,14 +8,18 @@ pub(crate) fn runs(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut place = 0;
     while let Some(zero) = bytes[place..].iter().position(|byte| *byte == 0) {
+        // Where nothing but zeros stand, nothing is written.
+        let zeros = bytes[place + zero..].iter().take_while(|byte| **byte == 0).count();
+        let zero = zero + zeros - 1;
         // In the order of Intel the letter stands before its zero, in the other behind it: the letters are the same.
-        let start = (place + zero).saturating_sub(1);
-        let (run, end) = run(bytes, if is_letter(bytes[start]) { start } else { start + 2 });
+        let zero = place + zero;
+        let start = if zero > 0 && is_letter(bytes[zero - 1]) { zero - 1 } else { zero + 1 };
+        let (run, end) = run(bytes, start);
         if run.len() >= LEAST {
             text.push_str(&run);
             text.push('\n');
         }
-        place = end.max(place + zero + 1).min(bytes.len());
+        place = end.max(zero + 1).min(bytes.len());
     }
     text
 }
