@@ -130,13 +130,13 @@ def step(kind, value):
 
 
 def filter_of(rule, said):
-    """Entropy, whether digits must be there, what is none, what must be there, from a rule's filter."""
+    """Entropy, what is none, what must be there, from a rule's filter."""
     text = rule.get("filter", "")
     entropy = rule.get("entropy")
     if found := re.findall(r'entropy\(finding\["secret"\]\) <=? ([\d.]+)', text):
         entropy = max(map(float, found))
     text = re.sub(r'entropy\(finding\["secret"\]\) <=? [\d.]+', "", text)
-    digits = "tokenRatio" in text
+    # How much of it is words: looks.rs asks that of every value.
     text = re.sub(r'tokenRatio\(finding\["secret"\]\) >= [\d.]+', "", text)
     text = re.sub(r'matchesAny\(attributes\["path"\], \[[^]]*\]\)', "", text)
     excluded, needed = [], []
@@ -150,18 +150,20 @@ def filter_of(rule, said):
     rest = re.sub(r"//.*", "", text).replace("||", "").strip()
     if rest and "filter" not in said:
         UNKNOWN.append(f"{rule['id']}: a filter that is not understood: {rest[:200]}")
-    return entropy, digits, excluded, needed
+    return entropy, excluded, needed
 
 
 def row(rule, said):
-    entropy, digits, excluded, needed = filter_of(rule, said)
+    entropy, excluded, needed = filter_of(rule, said)
     pattern = re.sub(r"^(\(\?i\)|\[\\w\.-\]\{0,50\}\?)*", lambda m: "(?i)" if "(?i)" in m[0] else "", rule["regex"])
     is_word = re.match(r"(\(\?i\))?\\b", pattern) is not None
     pattern = re.sub(r"^((?:\(\?i\))?)\\b", r"\1", pattern)
+    needed += [said["needed"]] if "needed" in said else []
     keywords = said["keywords"].split(",") if "keywords" in said else [word.lower() for word in rule["keywords"]]
     tree = parsed(pattern)
     begins = beginnings(tree)
     is_start = all(any(word.startswith(key) for key in keywords) for word, _ in begins)
+    entropy = float(said.get("entropy", entropy or 0))
     reach = min(tree.getwidth()[1], FARTHEST - 8) + 8
     group = said.get("group") or rule.get("valueGroup") or rule.get("secretGroup")
     group = group or (1 if tree.state.groups > 1 else 0)
@@ -169,7 +171,6 @@ def row(rule, said):
     flags += ["start"] if is_start else []
     flags += ["word"] if is_word else []
     flags += [f"entropy={entropy:g}"] if entropy else []
-    flags += ["digits"] if digits else []
     shorter = pattern.replace(ASSIGNED + SIGN, "{assigned}").replace(f"{ASSIGNED})" + SIGN, "{assigned-}")
     shorter = shorter.replace(ENDED, "{ended}").replace(ENDED_BEFORE, "{ended}")
     kind = said.get("kind") or re.sub(r"\.\d+$", "", rule["id"])

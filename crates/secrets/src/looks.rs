@@ -37,6 +37,18 @@ pub(crate) fn has_both(piece: &[u8]) -> bool {
     piece.iter().any(u8::is_ascii_digit) && piece.iter().any(u8::is_ascii_alphabetic)
 }
 
+/// Pieces that no word and no name with a number is: letters and digits mixed, or many letters of both cases.
+pub(crate) fn has_random_piece(value: &str) -> bool {
+    let has = |piece: &str, is: fn(&u8) -> bool| piece.bytes().any(|byte| is(&byte));
+    let is_random = |piece: &str| {
+        piece.len() >= 8 && has_both(piece.as_bytes())
+            || piece.len() >= 16 && has(piece, u8::is_ascii_uppercase) && has(piece, u8::is_ascii_lowercase)
+    };
+    let pieces = || value.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let is_short = |piece: &&str| piece.len() >= 5 && has_both(piece.as_bytes());
+    pieces().any(is_random) || pieces().filter(is_short).count() >= 3
+}
+
 /// What follows `Authorization: Basic`: letters of both cases, or digits.
 pub(crate) fn is_credential(value: &str) -> bool {
     let inside = value.get(1..).unwrap_or_default();

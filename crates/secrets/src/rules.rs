@@ -21,7 +21,6 @@ pub(crate) struct Rule {
     group: usize,
     /// The secret's entropy must be higher.
     entropy: f64,
-    has_digits: bool,
     check: Option<fn(&str) -> bool>,
     pattern: &'static str,
     except: Option<&'static str>,
@@ -39,11 +38,12 @@ pub(crate) struct Compiled {
     needed: Option<Regex>,
 }
 
-/// A name or operator between a provider's name and a value, and what ends a value: as in `scripts/secret-rules.py`.
+/// A name or operator between a provider's name and a value, and what ends a value: `scripts/secret-rules.py` writes them
+/// so. A value ends where Betterleaks says, and before what closes a list, a tag or a part of a URL.
 const MACROS: [(&str, &str); 3] = [
-    ("{assigned-}", r#"(?:[ \t\w.-]{0,20})[\s'"]{0,3})(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}"#),
-    ("{assigned}", r#"(?:[ \t\w.-]{0,20})[\s'"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=]{0,5}"#),
-    ("{ended}", r#"(?:\\?['"\x60]|[\s;]|\\[nr]|$)"#),
+    ("{assigned-}", r#"(?:[ \t\w.-]{0,20})[\s'"\\]{0,3})(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=\\]{0,5}"#),
+    ("{assigned}", r#"(?:[ \t\w.-]{0,20})[\s'"\\]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=\\]{0,5}"#),
+    ("{ended}", r#"(?:\\?['"\x60]|[\s;,&@<>()\[\]{}|]|\\[nrt]|$)"#),
 ];
 
 impl Rule {
@@ -69,7 +69,6 @@ impl Rule {
         match name {
             "start" => self.is_start = true,
             "word" => self.is_word = true,
-            "digits" => self.has_digits = true,
             "reach" => self.reach = value.parse().unwrap_or_default(),
             "before" => self.before = value.parse().unwrap_or_default(),
             "group" => self.group = value.parse().unwrap_or_default(),
@@ -79,7 +78,8 @@ impl Rule {
                     "lot" => Some(looks::is_drawn_by_lot),
                     "credential" => Some(looks::is_credential),
                     "url" => Some(looks::is_url_password),
-                    _ => None,
+                    // A password may be any word.
+                    _ => Some(|_| true),
                 }
             }
         }
@@ -120,9 +120,8 @@ impl Rule {
         let is_free = !self.is_word || !continues(before);
         is_free
             && !looks::is_placeholder(secret)
-            && (!self.has_digits || looks::has_both(secret.as_bytes()))
             && (self.entropy <= 0.0 || looks::entropy(secret) > self.entropy)
-            && self.check.is_none_or(|check| check(secret))
+            && self.check.map_or_else(|| looks::has_random_piece(secret), |check| check(secret))
             && compiled.except.as_ref().is_none_or(|except| !except.is_match(secret))
             && compiled.needed.as_ref().is_none_or(|needed| needed.is_match(secret))
     }
