@@ -48,7 +48,7 @@ pub(crate) const NAMES: [&str; 34] = [
 /// The first of them name a password, which may be any word.
 const PASSWORDS: usize = 6;
 /// A value is no longer, in bytes.
-const LONGEST: usize = 4096;
+const LONGEST: usize = 1024;
 /// A name is no longer before its last word.
 const LONGEST_NAME: usize = 128;
 
@@ -61,7 +61,13 @@ pub(crate) fn find(text: &str, hits: &mut dyn Iterator<Item = Range<usize>>, fou
         if hit.start < from {
             continue;
         }
-        let Some(read) = Reading::at(text, &hit) else { continue };
+        let Some(read) = Reading::at(text, &hit) else {
+            // Where no value ends, none begins at the next name: nothing is read a second time.
+            let rest = &text.as_bytes()[hit.end..];
+            let is_endless = rest.len() > LONGEST && !rest[..LONGEST].iter().any(|byte| b" \t\n\"'`,;&)}]<>|\\".contains(byte));
+            from = if is_endless { hit.end + LONGEST } else { from };
+            continue;
+        };
         from = read.value.end.max(from);
         if read.is_secret(text) {
             found.push(Found { kind: read.kind(), range: read.value });
@@ -219,7 +225,7 @@ fn skip_blanks(bytes: &[u8], place: usize) -> usize {
 
 /// The value behind a sign: in quotes, in escaped quotes, or bare.
 fn value(text: &str, place: usize) -> Option<(Form, Range<usize>)> {
-    let rest = &text[place..];
+    let rest = near(text, place);
     for quote in ['"', '\''] {
         if let Some(inside) = rest.strip_prefix(quote) {
             return quoted(inside, quote).map(|length| (Form::Quoted, place + 1..place + 1 + length));
@@ -235,6 +241,13 @@ fn value(text: &str, place: usize) -> Option<(Form, Range<usize>)> {
     };
     let length = rest.find(ends).unwrap_or(rest.len());
     (4..=LONGEST).contains(&length).then_some((Form::Bare, place..place + length))
+}
+
+/// No more of a text than a value can be: what goes on for ever is not read again at each name.
+fn near(text: &str, place: usize) -> &str {
+    let farthest = (place + LONGEST + 4).min(text.len());
+    let end = (farthest..text.len()).find(|end| text.is_char_boundary(*end)).unwrap_or(text.len());
+    &text[place..end]
 }
 
 /// How long the text in quotes is: no line break, and a backslash takes the next letter with it.
@@ -255,7 +268,7 @@ fn quoted(inside: &str, quote: char) -> Option<usize> {
 
 /// `<password>` word `</`.
 fn element(text: &str, place: usize) -> Option<Range<usize>> {
-    let rest = &text[place..];
+    let rest = near(text, place);
     let length = rest.find(|letter: char| letter.is_whitespace() || matches!(letter, '<' | '>'))?;
     ((5..=LONGEST).contains(&length) && rest[length..].starts_with("</")).then_some(place..place + length)
 }
@@ -263,7 +276,7 @@ fn element(text: &str, place: usize) -> Option<Range<usize>> {
 /// `--password` word.
 fn option(text: &str, place: usize) -> Option<Range<usize>> {
     let quotes = usize::from(text[place..].starts_with(['"', '\'']));
-    let rest = &text[place + quotes..];
+    let rest = near(text, place + quotes);
     let ends = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | '`' | '<' | '>' | '|' | ';' | '&');
     let length = rest.find(ends).unwrap_or(rest.len());
     (5..=LONGEST).contains(&length).then_some(place + quotes..place + quotes + length)

@@ -3,6 +3,9 @@
 
 use crate::looks::has_both;
 
+/// No token is longer.
+const LONGEST: usize = 1024;
+
 /// A kind of token.
 pub(crate) struct Token {
     pub(crate) kind: &'static str,
@@ -30,6 +33,7 @@ impl Token {
         if continues(&text[..place]) || self.start.starts_with("sk") && is_inside_a_slug(&text[..place]) {
             return None;
         }
+        let rest = &rest[..rest.len().min(LONGEST)];
         let is_between = |byte: &u8| self.between.contains(byte);
         let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || is_between(byte)).count();
         let mut pieces = rest[..length].split(is_between);

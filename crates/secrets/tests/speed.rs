@@ -9,20 +9,23 @@ const TABLES: [&str; 3] = [
     include_str!("../rules/betterleaks.tsv"),
 ];
 const MEGABYTE: usize = 1024 * 1024;
+/// Without optimisation, on a computer that does something else besides; what the tests are built with by default needs a
+/// fifth of it, a release a twentieth. A search that looks at each byte again at each keyword takes minutes.
+const MOST: Duration = Duration::from_secs(10);
 
-/// Every keyword of every rule, and a few that are known in the code.
+/// The first keyword of every rule, and a few that are known in the code.
 fn keywords() -> Vec<String> {
     let lines = TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#'));
-    let mut keywords: Vec<String> =
-        lines.filter_map(|line| line.split('\t').nth(1)).flat_map(|words| words.split(',')).map(str::to_owned).collect();
-    keywords.extend(["password", "api_key", "secret", "-----BEGIN "].map(str::to_owned));
+    let first = |line: &'static str| line.split('\t').nth(1)?.split(',').next();
+    let mut keywords: Vec<String> = lines.filter_map(first).map(str::to_owned).collect();
+    keywords.extend(["password", "api_key", "secret", "secret=", "--token ", "<password>"].map(str::to_owned));
     keywords.extend([format!("-----BEGIN {}KEY-----\n", "PRIVATE "), "PuTTY-User-Key-File-".to_owned()]);
     keywords.sort_unstable();
     keywords.dedup();
     keywords
 }
 
-/// A megabyte against a rule: its keyword alone, with what every pattern goes on with, and with a value that is too short.
+/// A megabyte against a rule: its keyword alone, with what patterns go on with, or with a value that is no secret.
 fn against(keyword: &str, number: usize) -> String {
     let after = [
         "",
@@ -41,15 +44,31 @@ fn against(keyword: &str, number: usize) -> String {
 #[test]
 fn a_megabyte_against_each_rule_is_read_in_bounded_time() {
     let keywords = keywords();
-    assert!(keywords.len() > 400, "{}", keywords.len());
-    let mut slowest = (Duration::ZERO, String::new());
-    for (number, keyword) in keywords.iter().enumerate() {
+    assert!(keywords.len() > 300, "{}", keywords.len());
+    let slow = |(number, keyword): (usize, &String)| {
         let text = against(keyword, number);
         let began = Instant::now();
         find(&text);
-        if began.elapsed() > slowest.0 {
-            slowest = (began.elapsed(), keyword.clone());
-        }
+        Some((began.elapsed(), keyword.clone())).filter(|(time, _)| *time > MOST)
+    };
+    let found: Vec<_> = std::thread::scope(|scope| {
+        let halves = [0, 1].map(|half| {
+            let of_half = keywords.iter().enumerate().filter(move |(number, _)| number % 2 == half);
+            scope.spawn(move || of_half.filter_map(slow).collect::<Vec<_>>())
+        });
+        halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
+    });
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn ten_megabytes_of_ordinary_code_are_searched_in_little_memory_and_time() {
+    let code = include_str!("../src/assignment.rs").replace("password", "frequency").repeat(1000);
+    let began = Instant::now();
+    let mut search = Search::default();
+    for piece in code.as_bytes()[..10 * MEGABYTE].chunks(64 * 1024) {
+        assert_eq!(search.read(piece), None);
     }
-    println!("{slowest:?}");
+    assert_eq!(search.end(), None);
+    assert!(began.elapsed() < MOST, "{:?}", began.elapsed());
 }
