@@ -49,3 +49,30 @@ pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) -> Result<
         entry.fact("what", event).fact("program", state.notify.clone()).fact("trouble", trouble),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use session::status::Status;
+
+    #[test]
+    fn the_program_is_told_no_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        let token = format!("{}{}", "ghp_", "aB3dE5fG7hK9".repeat(3));
+        let told = folder.path().join("told.json");
+        let state = RunState {
+            run_id: "r1".into(),
+            task_name: format!("push with {token}"),
+            notify: vec!["sh".into(), "-c".into(), format!("cat > {}", told.display())],
+            ..RunState::default()
+        };
+        let verdict = Verdict::Stop { status: Status::Blocked, reason: format!("refused: {token}") };
+        notify(&project, &state, &verdict).unwrap();
+        let text = store::disk::read_text(&told).unwrap().unwrap();
+        assert!(!text.contains("ghp_"), "{text}");
+        let message: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(message["task_name"], "push with [redacted:github-token]");
+        assert!(message["marker"].as_str().unwrap().ends_with("refused: [redacted:github-token]"), "{message}");
+    }
+}

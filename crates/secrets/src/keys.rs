@@ -36,8 +36,10 @@ fn begin(text: &str, place: usize) -> Option<usize> {
     let line = &text.as_bytes()[place..];
     let line = &line[..line.len().min(LONGEST_LINE)];
     if line[..1] != *b"-" {
+        // PuTTY's own format: its first line names the format's number and the kind of key.
         let is_line = place == 0 || text.as_bytes()[place - 1] == b'\n';
-        return (is_line && line.len() > 24 && line[20..].contains(&b':')).then_some(place + 20);
+        let end = line.iter().position(|byte| matches!(byte, b'\r' | b'\n')).unwrap_or(line.len());
+        return (is_line && line[..end].contains(&b':')).then_some(place + end);
     }
     let closing = line.windows(4).skip(6).position(|dashes| dashes == b"----").map(|place| place + 6)?;
     let words = std::str::from_utf8(&line[4..closing]).ok()?.trim_matches(['-', ' ']);

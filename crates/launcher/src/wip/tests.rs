@@ -1,3 +1,5 @@
+mod planted;
+
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
