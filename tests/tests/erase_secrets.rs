@@ -30,19 +30,32 @@ fn line(at: usize, mut fields: Value) -> String {
 
 /// A prompt, three turns: a token in the arguments, a password far inside a large result, and nothing.
 fn transcript() -> String {
-    let mut lines = line(1, json!({"type": "user", "message": {"role": "user", "content": format!("use {}", token("p"))}}));
-    let results = ["ok".to_owned(), format!("{}postgres://me:{}@db/x\n", "row\n".repeat(3_000), password()), "fine".into()];
+    let mut lines = line(
+        1,
+        json!({"type": "user", "message": {"role": "user", "content": format!("use {}", token("p"))}}),
+    );
+    let results = [
+        "ok".to_owned(),
+        format!("{}postgres://me:{}@db/x\n", "row\n".repeat(3_000), password()),
+        "fine".into(),
+    ];
     let commands = [format!("push {}", token("a")), "cat env".to_owned(), "make test".to_owned()];
     for (turn, (command, result)) in commands.iter().zip(results).enumerate() {
         let id = format!("toolu_{turn}");
-        lines += &line(10 * turn + 2, json!({"type": "assistant", "message": {
+        lines += &line(
+            10 * turn + 2,
+            json!({"type": "assistant", "message": {
             "id": format!("msg_{turn}"), "type": "message", "role": "assistant", "model": "claude-opus-5-5",
             "content": [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command}}],
             "stop_reason": "tool_use",
-            "usage": {"input_tokens": 1, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 3, "output_tokens": 4}}}));
-        lines += &line(10 * turn + 3, json!({"type": "user",
+            "usage": {"input_tokens": 1, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 3, "output_tokens": 4}}}),
+        );
+        lines += &line(
+            10 * turn + 3,
+            json!({"type": "user",
             "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": result}]},
-            "toolUseResult": {"stdout": result, "stderr": "", "interrupted": false}}));
+            "toolUseResult": {"stdout": result, "stderr": "", "interrupted": false}}),
+        );
     }
     lines
 }
@@ -55,7 +68,7 @@ fn leaky() -> World {
         "cwd": world.project(), "hook_event_name": "SessionEnd", "reason": "other"});
     world.hook("plimsoll-session-end", &end).run().expect_success();
     std::fs::remove_file(world.path(format!("{SESSION}.jsonl"))).unwrap();
-    let project = Project::at(world.project());
+    let project = Project::at(&world.project());
     for session in [SESSION, "only-waiting"] {
         let log = TurnLog::of(&project, session).unwrap();
         let held = log.write(Duration::from_secs(5)).unwrap();
@@ -69,7 +82,10 @@ fn leaky() -> World {
         let _ = std::fs::remove_file(world.path(format!("{TURNS}/{name}")));
     }
     world.write(format!("{TURNS}/{SESSION}.torn"), &format!("{{\"content\":\"{}", token("t")));
-    world.write(format!("{TURNS}/pending/{SESSION}.20260107T130000000000.1.0.json"), &format!("half {}", token("h")));
+    world.write(
+        format!("{TURNS}/pending/{SESSION}.20260107T130000000000.1.0.json"),
+        &format!("half {}", token("h")),
+    );
     world.write(format!("{TURNS}/{SESSION}.blobs/{}", "0".repeat(64)), &format!("of nobody {}", token("b")));
     world
 }
@@ -135,9 +151,13 @@ fn one_session_is_erased_alone_and_turns_and_secrets_are_not_named_together() {
     assert!(held(&world).iter().all(|path| !path.contains("only-waiting")), "{:?}", held(&world));
     assert!(held(&world).iter().any(|path| path.contains(SESSION)));
     assert_eq!(turns(&world, &["erase", "--secrets", "--session", "nobody"]).code, Some(1));
-    for wrong in [&["erase", "leaky:1", "--secrets"][..], &["erase"], &["erase", "leaky:1", "--dry-run"]] {
+    let before = held(&world);
+    for wrong in [&["erase", "leaky:1", "--secrets"][..], &["erase"], &["erase", "--dry-run"]] {
         assert_eq!(turns(&world, wrong).code, Some(2), "{wrong:?}");
     }
+    let shown = turns(&world, &["erase", "leaky:1", "--dry-run"]).expect_success().stdout;
+    assert!(shown.contains("leaky:1 (record ") && shown.contains("Nothing was erased"), "{shown}");
+    assert_eq!(held(&world), before);
 }
 
 #[test]

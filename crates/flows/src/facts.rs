@@ -73,7 +73,7 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
     // What was run and said belongs to the item that is done: the next session would take it for its own item's.
     let is_about_item = work.is_begun;
     work.checks = if is_about_item {
-        checks(&run_for_item, verify).into_iter().map(handoff::safe_check).collect()
+        checks(&run_for_item, verify).iter().map(handoff::safe_check).collect()
     } else {
         Vec::new()
     };
@@ -84,7 +84,7 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
         files: found.files,
         current_item: found.item,
         commands: if is_about_item {
-            run_for_item.into_iter().map(|run| handoff::safe_command(run.fact)).collect()
+            run_for_item.iter().map(|run| handoff::safe_command(&run.fact)).collect()
         } else {
             Vec::new()
         },

@@ -15,17 +15,17 @@ pub(crate) fn renewed(handoff: &Handoff, notes: &Notes, old: &str, limit: usize)
 }
 
 /// What was run, without secrets.
-pub(crate) fn safe_command(command: CommandFact) -> CommandFact {
+pub(crate) fn safe_command(command: &CommandFact) -> CommandFact {
     CommandFact {
         command: secrets::without(&command.command),
         last_line: secrets::without(&command.last_line),
-        ..command
+        ..command.clone()
     }
 }
 
 /// What a check said, without secrets.
-pub(crate) fn safe_check(check: Check) -> Check {
-    Check { command: secrets::without(&check.command), failures: each(&check.failures), ..check }
+pub(crate) fn safe_check(check: &Check) -> Check {
+    Check { command: secrets::without(&check.command), failures: each(&check.failures), ..check.clone() }
 }
 
 fn safe_notes(notes: &Notes) -> Notes {

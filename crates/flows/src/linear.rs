@@ -59,7 +59,10 @@ mod tests {
         settings.linear.issue = Some("ENG-1".to_owned());
         note_checkpoint(&project, &settings, &state);
         let note = spool::notes(&project, "r1").unwrap().remove(0);
-        assert_eq!(note.task, "the key [redacted:github-token] and postgres://me:[redacted:url-password]@db/x");
+        assert_eq!(
+            note.task,
+            "the key [redacted:github-token] and postgres://me:[redacted:url-password]@db/x"
+        );
         assert!(!format!("{note:?}").contains(&token), "{note:?}");
     }
 

@@ -73,6 +73,9 @@ mod tests {
         assert!(!text.contains("ghp_"), "{text}");
         let message: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(message["task_name"], "push with [redacted:github-token]");
-        assert!(message["marker"].as_str().unwrap().ends_with("refused: [redacted:github-token]"), "{message}");
+        assert!(
+            message["marker"].as_str().unwrap().ends_with("refused: [redacted:github-token]"),
+            "{message}"
+        );
     }
 }

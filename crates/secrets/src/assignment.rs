@@ -64,7 +64,8 @@ pub(crate) fn find(text: &str, hits: &mut dyn Iterator<Item = Range<usize>>, fou
         let Some(read) = Reading::at(text, &hit) else {
             // Where no value ends, none begins at the next name: nothing is read a second time.
             let rest = &text.as_bytes()[hit.end..];
-            let is_endless = rest.len() > LONGEST && !rest[..LONGEST].iter().any(|byte| b" \t\n\"'`,;&)}]<>|\\".contains(byte));
+            let is_endless = rest.len() > LONGEST
+                && !rest[..LONGEST].iter().any(|byte| b" \t\n\"'`,;&)}]<>|\\".contains(byte));
             from = if is_endless { hit.end + LONGEST } else { from };
             continue;
         };
@@ -132,14 +133,22 @@ impl Reading {
             let word = text[hit.clone()].to_ascii_lowercase();
             NAMES.iter().position(|name| *name == word).is_some_and(|place| place < PASSWORDS)
         };
-        let behind = bytes[..hit.start].iter().rev().take(LONGEST_NAME).take_while(|byte| is_of_name(**byte)).count();
+        let behind =
+            bytes[..hit.start].iter().rev().take(LONGEST_NAME).take_while(|byte| is_of_name(**byte)).count();
         let mut start = hit.start - behind;
         let is_option = bytes[start..hit.end].starts_with(b"--");
         if is_option {
             start += 2;
         }
         let is_marked = is_option || start > 0 && matches!(bytes[start - 1], b'?' | b'&');
-        let reading = |form, is_equals, value| Reading { form, is_pass, name: start..hit.end, is_marked, is_equals, value };
+        let reading = |form, is_equals, value| Reading {
+            form,
+            is_pass,
+            name: start..hit.end,
+            is_marked,
+            is_equals,
+            value,
+        };
         if bytes[hit.end..].starts_with(b">") && start > 0 && bytes[start - 1] == b'<' {
             return element(text, hit.end + 1).map(|value| reading(Form::Element, false, value));
         }
@@ -196,7 +205,8 @@ impl Reading {
     fn is_of_shell(&self, text: &str, value: &str) -> bool {
         let name = &text[self.name.clone()];
         let (before, after) = (&text[..self.name.start], &text[self.value.end..]);
-        let is_tight = self.name.end + 1 == self.value.start && value.len() == self.value.len() && !self.is_marked;
+        let is_tight =
+            self.name.end + 1 == self.value.start && value.len() == self.value.len() && !self.is_marked;
         let is_line = is_tight
             && (before.is_empty() || before.ends_with('\n'))
             && (after.is_empty() || after.starts_with(['\n', '\r']));
@@ -277,7 +287,9 @@ fn element(text: &str, place: usize) -> Option<Range<usize>> {
 fn option(text: &str, place: usize) -> Option<Range<usize>> {
     let quotes = usize::from(text[place..].starts_with(['"', '\'']));
     let rest = near(text, place + quotes);
-    let ends = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | '`' | '<' | '>' | '|' | ';' | '&');
+    let ends = |letter: char| {
+        letter.is_whitespace() || matches!(letter, '"' | '\'' | '`' | '<' | '>' | '|' | ';' | '&')
+    };
     let length = rest.find(ends).unwrap_or(rest.len());
     (5..=LONGEST).contains(&length).then_some(place + quotes..place + quotes + length)
 }
@@ -292,7 +304,8 @@ fn is_quoted_secret(is_pass: bool, value: &str) -> bool {
 
 /// After an option comes its value, or, in prose, any word.
 fn is_option_secret(is_pass: bool, value: &str) -> bool {
-    let is_word = value.chars().all(|letter| letter.is_alphabetic() || matches!(letter, '.' | ',' | '-' | '_'));
+    let is_word =
+        value.chars().all(|letter| letter.is_alphabetic() || matches!(letter, '.' | ',' | '-' | '_'));
     !value.starts_with('-') && !is_word && is_quoted_secret(is_pass, value)
 }
 

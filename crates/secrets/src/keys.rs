@@ -54,7 +54,10 @@ fn begin(text: &str, place: usize) -> Option<usize> {
 /// for them or a sentence about them.
 fn end(text: &str, begin: &Range<usize>, next: usize) -> Option<usize> {
     let rest = &text[begin.end..next];
-    let is_line = rest.is_empty() || rest.starts_with(['\n', '\r']) || rest.starts_with("\\n") || rest.starts_with("\\r");
+    let is_line = rest.is_empty()
+        || rest.starts_with(['\n', '\r'])
+        || rest.starts_with("\\n")
+        || rest.starts_with("\\r");
     let last = rest.find("---- END ").or_else(|| rest.find("-----END ")).filter(|last| *last <= LONGEST);
     let (body, end) = match last.and_then(|last| Some((last, closing(&rest[last..])?))) {
         Some((last, length)) => (&rest[..last], last + length),
@@ -79,7 +82,9 @@ fn closing(line: &str) -> Option<usize> {
 fn body(rest: &str) -> &str {
     static BODY: OnceLock<Option<Regex>> = OnceLock::new();
     let pattern = r#"\A(?:[\s"',+>|→:-]|\\[nrt]|[0-9]{1,6}[\t→|:]|(?:Proc-Type|DEK-Info|Version|Comment|Encryption|Public-Lines|Private-Lines|Private-MAC|Key-Derivation|Argon2-[A-Za-z]+): [^\n\\]*|[A-Za-z0-9/=+]{16,}|[A-Za-z0-9/+]{2,}={1,2})*"#;
-    let end = (LONGEST.min(rest.len())..rest.len()).find(|end| rest.is_char_boundary(*end)).unwrap_or(rest.len());
-    let found = BODY.get_or_init(|| Regex::new(pattern).ok()).as_ref().and_then(|body| body.find(&rest[..end]));
+    let end =
+        (LONGEST.min(rest.len())..rest.len()).find(|end| rest.is_char_boundary(*end)).unwrap_or(rest.len());
+    let found =
+        BODY.get_or_init(|| Regex::new(pattern).ok()).as_ref().and_then(|body| body.find(&rest[..end]));
     found.map_or("", |body| body.as_str()).trim_end()
 }

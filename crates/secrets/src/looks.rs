@@ -4,8 +4,18 @@
 pub(crate) fn is_placeholder(value: &str) -> bool {
     const STARTS: [&str; 10] = ["$", "<", "{", "%", "*", "[", "…", "...", "(", "`"];
     const WORDS: [&str; 12] = [
-        "example", "placeholder", "changeme", "change_me", "change-me", "redacted", "dummy", "insert_", "replace_",
-        "abcdefghijklmnop", "0123456789abcdef", "xxxxxx",
+        "example",
+        "placeholder",
+        "changeme",
+        "change_me",
+        "change-me",
+        "redacted",
+        "dummy",
+        "insert_",
+        "replace_",
+        "abcdefghijklmnop",
+        "0123456789abcdef",
+        "xxxxxx",
     ];
     let lower = value.to_ascii_lowercase();
     STARTS.iter().any(|start| value.starts_with(start))
@@ -20,7 +30,8 @@ pub(crate) fn is_placeholder(value: &str) -> bool {
 
 /// `xxxxxxxx`, `****`, `0000-0000`.
 fn is_of_one_letter(value: &str) -> bool {
-    let is_filler = |letter: char| matches!(letter, 'x' | 'X' | '*' | ':' | '.' | '-' | '_' | '#' | '0' | '•');
+    let is_filler =
+        |letter: char| matches!(letter, 'x' | 'X' | '*' | ':' | '.' | '-' | '_' | '#' | '0' | '•');
     let mut letters = value.chars().filter(|letter| !matches!(letter, '-' | '_' | '.'));
     let first = letters.next();
     value.chars().all(is_filler) || first.is_some() && letters.all(|letter| Some(letter) == first)
@@ -60,9 +71,9 @@ pub(crate) fn is_credential(value: &str) -> bool {
 
 /// The password of a URL: no variable, and no port as in `http://here:3000,me@there`.
 pub(crate) fn is_url_password(value: &str) -> bool {
-    let is_port = value.split_once(',').is_some_and(|(port, _)| {
-        port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit())
-    });
+    let is_port = value
+        .split_once(',')
+        .is_some_and(|(port, _)| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()));
     !is_placeholder(value) && !is_port
 }
 
@@ -78,10 +89,40 @@ pub(crate) fn entropy(value: &str) -> f64 {
 /// What labels, types and messages say where a password could stand.
 pub(crate) fn is_label(value: &str) -> bool {
     const WORDS: [&str; 34] = [
-        "password", "passwd", "passwort", "passphrase", "contraseña", "wachtwoord", "string", "str", "text", "number",
-        "boolean", "required", "optional", "hidden", "secret", "token", "none", "null", "nil", "true", "false",
-        "undefined", "default", "disabled", "enabled", "invalid", "incorrect", "missing", "empty", "unknown", "field",
-        "input", "option", "prompt",
+        "password",
+        "passwd",
+        "passwort",
+        "passphrase",
+        "contraseña",
+        "wachtwoord",
+        "string",
+        "str",
+        "text",
+        "number",
+        "boolean",
+        "required",
+        "optional",
+        "hidden",
+        "secret",
+        "token",
+        "none",
+        "null",
+        "nil",
+        "true",
+        "false",
+        "undefined",
+        "default",
+        "disabled",
+        "enabled",
+        "invalid",
+        "incorrect",
+        "missing",
+        "empty",
+        "unknown",
+        "field",
+        "input",
+        "option",
+        "prompt",
     ];
     let lower = value.to_lowercase();
     // `PWD` is a folder.

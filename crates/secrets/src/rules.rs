@@ -91,7 +91,8 @@ impl Rule {
             let whole = |text: String, (word, meaning): &(&str, &str)| text.replace(word, meaning);
             Regex::new(&MACROS.iter().fold(pattern.to_owned(), whole)).ok()
         };
-        let optional = |pattern: Option<&str>| pattern.map_or(Some(None), |pattern| compile(pattern).map(Some));
+        let optional =
+            |pattern: Option<&str>| pattern.map_or(Some(None), |pattern| compile(pattern).map(Some));
         let all = || {
             Some(Compiled {
                 here: compile(&format!(r"\A(?:{})", self.pattern))?,

@@ -113,7 +113,11 @@ fn is_found(planted: &Planted) -> bool {
 }
 
 fn friends() -> Vec<&'static str> {
-    FRIENDS.iter().flat_map(|file| file.lines()).filter(|line| !line.starts_with("# ") && !line.is_empty()).collect()
+    FRIENDS
+        .iter()
+        .flat_map(|file| file.lines())
+        .filter(|line| !line.starts_with("# ") && !line.is_empty())
+        .collect()
 }
 
 /// A row of the page.
@@ -150,7 +154,10 @@ fn the_figures_are_those_of_the_page() {
 #[test]
 fn friends_together_stay_friends() {
     for file in FRIENDS {
-        assert_eq!(find(file).iter().map(|found| (found.kind, &file[found.range.clone()])).collect::<Vec<_>>(), []);
+        assert_eq!(
+            find(file).iter().map(|found| (found.kind, &file[found.range.clone()])).collect::<Vec<_>>(),
+            []
+        );
         assert_eq!(kind_in(file.as_bytes()), None);
     }
 }

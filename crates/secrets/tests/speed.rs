@@ -18,7 +18,8 @@ fn keywords() -> Vec<String> {
     let lines = TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#'));
     let first = |line: &'static str| line.split('\t').nth(1)?.split(',').next();
     let mut keywords: Vec<String> = lines.filter_map(first).map(str::to_owned).collect();
-    keywords.extend(["password", "api_key", "secret", "secret=", "--token ", "<password>"].map(str::to_owned));
+    keywords
+        .extend(["password", "api_key", "secret", "secret=", "--token ", "<password>"].map(str::to_owned));
     keywords.extend([format!("-----BEGIN {}KEY-----\n", "PRIVATE "), "PuTTY-User-Key-File-".to_owned()]);
     keywords.sort_unstable();
     keywords.dedup();

@@ -25,8 +25,8 @@ pub(super) struct EraseArguments {
     /// Every record that holds what looks like a key, a token or a password
     #[arg(long)]
     secrets: bool,
-    /// Only name the records and what they hold; erase nothing
-    #[arg(long, requires = "secrets")]
+    /// Only name the records, and what was found in them; erase nothing
+    #[arg(long)]
     dry_run: bool,
 }
 
@@ -37,6 +37,7 @@ const EXAMPLES: &str = "Examples:
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
+const NOTHING_ERASED: &str = "Nothing was erased: leave out --dry-run to do so.";
 /// What an erasure does not reach.
 const TRANSCRIPT: &str = "The client's own transcript still has the words, until it deletes it.";
 
@@ -51,6 +52,10 @@ pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<Exi
         let (_, seqs) = wanted.entry(found.session_id.clone()).or_insert_with(|| (log, BTreeSet::new()));
         seqs.insert(found.header.seq);
         say(format!("{} (record {})", found.name(), found.header.seq));
+    }
+    if arguments.dry_run {
+        say(NOTHING_ERASED);
+        return Ok(ExitCode::SUCCESS);
     }
     let mut count = 0;
     for (log, seqs) in wanted.values() {

@@ -24,3 +24,6 @@ pub(super) fn may_be_shown(path: &Path, until: Until) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests;

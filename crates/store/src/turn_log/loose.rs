@@ -30,13 +30,16 @@ impl TurnLog {
         let mut named = BTreeSet::new();
         if self.exists() {
             for line in self.forwards()? {
-                named.extend(LogLine::parse(&line?.bytes).map(|parsed| blobs_of(parsed.content)).unwrap_or_default());
+                named.extend(
+                    LogLine::parse(&line?.bytes).map(|parsed| blobs_of(parsed.content)).unwrap_or_default(),
+                );
             }
         }
         let blobs = self.blob_folder();
         let unnamed = disk::names(&blobs).into_iter().filter(|name| !named.contains(name));
         let drafts = disk::names(&self.folder).into_iter();
-        let drafts = drafts.filter(|name| name.starts_with(&self.draft_prefix()) && name.ends_with(disk::DRAFT));
+        let drafts =
+            drafts.filter(|name| name.starts_with(&self.draft_prefix()) && name.ends_with(disk::DRAFT));
         let mut loose: Vec<PathBuf> = unnamed.map(|name| blobs.join(name)).collect();
         loose.extend(drafts.map(|name| self.folder.join(name)));
         loose.extend(pending::files(self));

@@ -1,7 +1,7 @@
 //! `plimsoll turns erase --secrets`: finds the records that hold what looks like a secret, says where and of which kind,
 //! and erases them. What was found is never printed.
 
-use super::{PATIENCE, TRANSCRIPT};
+use super::{NOTHING_ERASED, PATIENCE, TRANSCRIPT};
 use crate::export::Redactor;
 use crate::{say, say_error};
 use flows::turns::{self, Body, TurnsError};
@@ -116,22 +116,27 @@ impl Tally {
             return "Nothing in the turn log looks like a secret.".to_owned();
         }
         let parts = [(self.turns, "turn"), (self.others, "other record"), (self.files, "loose file")];
-        let parts: Vec<String> =
-            parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(count, what)).collect();
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| counted(count, what))
+            .collect();
         let kinds: Vec<String> = self.kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
-        let end = if is_dry {
-            "Nothing was erased: leave out --dry-run to do so.".to_owned()
-        } else {
-            format!("Erased here for good. {TRANSCRIPT}")
-        };
+        let end =
+            if is_dry { NOTHING_ERASED.to_owned() } else { format!("Erased here for good. {TRANSCRIPT}") };
         let sessions = counted(self.sessions, "session");
-        format!("{} of {sessions} held what looks like a secret: {}. {end}", parts.join(", "), kinds.join(", "))
+        format!(
+            "{} of {sessions} held what looks like a secret: {}. {end}",
+            parts.join(", "),
+            kinds.join(", ")
+        )
     }
 }
 
 /// What a record holds that cannot be put together: its line, and the large pieces that are there.
 fn as_it_is_written(log: &TurnLog, line: &RawLine) -> Option<&'static str> {
     let content = LogLine::parse(&line.bytes)?.content;
-    let pieces = || blobs_of(content).iter().filter_map(|hash| log.blob(hash)).find_map(|it| secrets::kind_in(&it));
+    let pieces =
+        || blobs_of(content).iter().filter_map(|hash| log.blob(hash)).find_map(|it| secrets::kind_in(&it));
     secrets::kind_in(content.as_bytes()).or_else(pieces)
 }
