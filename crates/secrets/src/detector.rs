@@ -1,9 +1,9 @@
 //! One pass for the keywords of all rules, then each rule where its keywords stand.
 
+use crate::keywords::Keywords;
 use crate::rules::{Compiled, Rule};
 use crate::tokens::Token;
 use crate::{Found, assignment, keys};
-use aho_corasick::{Input, automaton::Automaton, nfa::contiguous};
 use std::sync::OnceLock;
 
 const TOKENS: &str = include_str!("../rules/tokens.tsv");
@@ -29,9 +29,7 @@ struct Hit {
 
 /// The rules and their keywords, made when the first text is searched.
 struct Detector {
-    keywords: Option<contiguous::NFA>,
-    /// The readers of each keyword.
-    readers: Vec<Vec<Reader>>,
+    keywords: Keywords<Reader>,
     tokens: Vec<Token>,
     rules: Vec<Rule>,
 }
@@ -62,40 +60,20 @@ impl Detector {
     fn new() -> Detector {
         let tokens: Vec<Token> = TOKENS.lines().filter_map(Token::parse).collect();
         let rules: Vec<Rule> = OURS.lines().chain(BETTERLEAKS.lines()).filter_map(Rule::parse).collect();
-        let mut wanted: Vec<(&str, Reader)> = Vec::new();
+        let mut wanted: Vec<(&'static str, Reader)> = Vec::new();
         wanted.extend(tokens.iter().enumerate().map(|(number, token)| (token.start, Reader::Token(number))));
         wanted.extend(keys::KEYWORDS.map(|word| (word, Reader::Key)));
         for (number, rule) in rules.iter().enumerate() {
             wanted.extend(rule.keywords.iter().map(|word| (*word, Reader::Rule(number))));
         }
         wanted.extend(assignment::NAMES.map(|word| (word, Reader::Assignment)));
-        let mut words: Vec<String> = wanted.iter().map(|(word, _)| word.to_ascii_lowercase()).collect();
-        words.sort_unstable();
-        words.dedup();
-        let mut readers = vec![Vec::new(); words.len()];
-        for (word, reader) in wanted {
-            if let Ok(place) = words.binary_search(&word.to_ascii_lowercase()) {
-                readers[place].push(reader);
-            }
-        }
-        // It cannot fail with a few thousand letters.
-        let keywords = contiguous::Builder::new().ascii_case_insensitive(true).build(&words).ok();
-        Detector { keywords, readers, tokens, rules }
+        Detector { keywords: Keywords::new(wanted), tokens, rules }
     }
 
     fn hits(&self, text: &[u8]) -> Vec<Hit> {
         let mut hits = Vec::new();
-        let Some(keywords) = &self.keywords else { return hits };
-        let mut state = aho_corasick::automaton::OverlappingState::start();
-        let input = Input::new(text);
-        loop {
-            if keywords.try_find_overlapping(&input, &mut state).is_err() {
-                return hits;
-            }
-            let Some(found) = state.get_match() else { return hits };
-            let hit = |reader: &Reader| Hit { reader: *reader, start: found.start(), end: found.end() };
-            hits.extend(self.readers[found.pattern().as_usize()].iter().map(hit));
-        }
+        self.keywords.find(text, &mut |reader, start, end| hits.push(Hit { reader, start, end }));
+        hits
     }
 
     fn read(&self, text: &str, hits: &[Hit], found: &mut Vec<Found>) {

@@ -8,6 +8,7 @@
 mod assignment;
 mod detector;
 mod keys;
+mod keywords;
 mod looks;
 mod names;
 mod rules;
