@@ -68,7 +68,7 @@ mod tests {
         let keywords = Keywords::new(words);
         let mut told = Vec::new();
         keywords.find("x SK-ant-://sEcReT_key sk-ab".as_bytes(), &mut |who, start, end| {
-            told.push((who, start, end))
+            told.push((who, start, end));
         });
         told.sort_unstable();
         assert_eq!(told, [(1, 2, 5), (1, 23, 26), (2, 2, 9), (3, 9, 12), (4, 12, 18), (5, 12, 22)]);
