@@ -77,7 +77,7 @@ done
 for page in $("$speaker/plimsoll" manual --list); do
   "$speaker/plimsoll" manual "$page" >"$root/man/man1/$page.1"
 done
-cp README.md CHANGELOG.md LICENSE LICENSE-MIT LICENSE-APACHE "$root/"
+cp README.md CHANGELOG.md LICENSE LICENSE-MIT LICENSE-APACHE crates/secrets/rules/LICENSE-betterleaks "$root/"
 cp -R docs "$root/"
 cp scripts/install.sh "$root/"
 cat >"$root/INSTALL.txt" <<'TEXT'

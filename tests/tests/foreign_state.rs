@@ -4,11 +4,11 @@
 use plimsoll_tests::{LIFELIKE, honest, journal, markers, ralph_loop, start, world};
 use serde_json::{Value, json};
 use std::time::Duration;
+use testkit::bin_dir;
 use testkit::scripted_model::{Request, ScriptedModel, Step};
 use testkit::story::tick;
 use testkit::terminal::Terminal;
 use testkit::world::{Finished, World};
-use testkit::bin_dir;
 
 const STATE: &str = ".claude/ralph-state.json";
 const SOON: Duration = Duration::from_secs(20);

@@ -8,7 +8,6 @@ mod jsonl;
 mod markdown;
 mod otel;
 mod redact;
-pub(crate) mod secrets;
 mod visible;
 
 use crate::{console, fail, say_error};
@@ -16,8 +15,7 @@ use clap::{Args, ValueEnum};
 use exported::Exported;
 use flows::capture::{self, Patience};
 use flows::turns;
-use redact::{Place, Redactor};
-pub(crate) use secrets::Secrets;
+pub(crate) use redact::{Place, Redactor};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use store::{Durability, Project, StoreError, TurnLog, disk};
@@ -72,11 +70,7 @@ pub(crate) fn run(arguments: &Export) -> ExitCode {
     let Some(log) = chosen(&project, arguments.session.as_deref()) else {
         return fail(no_session(&project, arguments.session.as_deref()), 1);
     };
-    let secrets = match Secrets::new() {
-        Ok(secrets) => secrets,
-        Err(error) => return fail(error, 1),
-    };
-    match export(&project, &log, arguments, &secrets) {
+    match export(&project, &log, arguments) {
         Ok(places) if places.is_empty() => ExitCode::SUCCESS,
         Ok(places) => found(&places),
         Err(error) => fail(format!("{error}\nhint: {}", error.hint()), 1),
@@ -102,12 +96,7 @@ fn no_session(project: &Project, beginning: Option<&str>) -> String {
 }
 
 /// Answers the places of secrets that forbid it.
-fn export(
-    project: &Project,
-    log: &TurnLog,
-    arguments: &Export,
-    secrets: &Secrets,
-) -> Result<Vec<Place>, StoreError> {
+fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<Place>, StoreError> {
     let mut exported = Exported::load(project, log)?;
     if exported.unread > 0 {
         let lines = session::text::counted(exported.unread, "line");
@@ -116,7 +105,7 @@ fn export(
         ));
     }
     if arguments.redact || arguments.fail_on_secret {
-        let mut redactor = Redactor::new(secrets);
+        let mut redactor = Redactor::default();
         let cleaned = exported.records.iter().map(|record| redactor.record(record)).collect();
         if arguments.fail_on_secret && !redactor.places().is_empty() {
             return Ok(redactor.places().to_vec());

@@ -62,10 +62,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> ExitCode {
         Err(NoRun::Store(error)) => return refused(&error),
         Err(error) => return fail(error, 1),
     };
-    let cleaner = match Cleaner::new() {
-        Ok(cleaner) => cleaner,
-        Err(error) => return fail(error, 1),
-    };
+    let cleaner = Cleaner;
     let to_stdout = arguments.output.as_deref() == Some(Path::new("-"));
     if to_stdout && arguments.open {
         return fail("a page on standard output cannot be opened: leave --open or `-o -` out", 2);

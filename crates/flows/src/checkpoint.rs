@@ -2,7 +2,7 @@
 //! under its lock.
 
 use crate::facts::{self, Asked};
-use crate::linear;
+use crate::{handoff, linear};
 use protocol::tool::ToolCall;
 use session::handoff::{Handoff, Notes, RunFacts};
 use session::journal::Entry;
@@ -115,11 +115,11 @@ fn write_handoff(
     let known = record.handoff.as_ref().map(|file| (file.clone(), request.project.root().join(file)));
     let old = known.as_ref().and_then(|(_, path)| disk::read_text(path).ok().flatten());
     if let (Some((file, path)), Some(old)) = (known, old) {
-        let text = request.notes.replace(&handoff.refresh(&old, limit));
+        let text = handoff::renewed(handoff, &request.notes, &old, limit);
         disk::replace(&path, text.as_bytes(), Durability::Durable)?;
         return Ok((file, Notes::parse(&text)));
     }
-    let text = request.notes.replace(&handoff.render(limit));
+    let text = handoff::document(handoff, &request.notes, limit);
     let stem = clock::wall_clock(clock::now());
     let mut number = 1;
     loop {

@@ -9,7 +9,7 @@ use crate::checkpoint::with_run;
 use crate::facts::{self, Asked};
 use crate::gate::WORDS_KEPT;
 use crate::measure::{Measurement, Question, measure};
-use crate::{growth, keep, linear};
+use crate::{growth, handoff, keep, linear};
 use session::handoff::{Handoff, Notes};
 use session::journal::Entry;
 use session::resume::NOT_BEGUN;
@@ -145,12 +145,22 @@ fn last_measurement(project: &Project, settings: &Settings, record: &SessionReco
     measure(&Question { project, settings, record, transcript, calls: &[] })
 }
 
+/// What the session said last, without secrets. The record keeps the end of long words: where they were cut in the
+/// middle of a long one, that may be the second half of a secret, and it is left out.
+pub(crate) fn last_words(record: &SessionRecord) -> String {
+    const HALF: usize = 12;
+    let words = record.stop.as_ref().map_or("", |stop| stop.last_words.as_str());
+    let first = words.strip_prefix('…').and_then(|rest| rest.split(char::is_whitespace).next());
+    let skipped = first.filter(|first| first.len() > HALF).map_or(0, |first| '…'.len_utf8() + first.len());
+    secrets::without(&words[skipped..])
+}
+
 fn take_notes(state: &mut RunState, notes: &Notes, record: &SessionRecord) {
     let checkpoint = &mut state.context_checkpoint;
     // Of a finished item only what was meant for later sessions is handed on.
-    let is_needed = notes.summary.is_empty() && checkpoint.item_work.is_begun;
-    if let Some(stop) = record.stop.as_ref().filter(|stop| is_needed && !stop.last_words.is_empty()) {
-        checkpoint.resume_summary = clip(&one_line(&stop.last_words), 600);
+    let words = last_words(record);
+    if notes.summary.is_empty() && checkpoint.item_work.is_begun && !words.is_empty() {
+        checkpoint.resume_summary = clip(&one_line(&words), 600);
     }
     if !notes.summary.is_empty() {
         checkpoint.resume_summary.clone_from(&notes.summary);
@@ -191,9 +201,9 @@ fn refresh_handoff(
         git.work.clone_from(&checkpoint.work);
     }
     let head = fresh.git.as_ref().and_then(|git| git.head.clone());
-    let said = record.stop.as_ref().map(|stop| Notes::in_message(&stop.last_words)).unwrap_or_default();
+    let said = Notes::in_message(&last_words(record));
     // The last message is the session's last word: it comes after whatever was noted before.
-    let text = said.replace(&fresh.refresh(&old, settings.handoff_bytes));
+    let text = handoff::renewed(&fresh, &said, &old, settings.handoff_bytes);
     disk::replace(&path, text.as_bytes(), Durability::Durable)?;
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
         let checkpoint = &mut state.context_checkpoint;
@@ -226,7 +236,7 @@ fn paragraph(state: &RunState, record: &SessionRecord) -> String {
     } else {
         String::new()
     };
-    let words = record.stop.as_ref().map(|stop| one_line(&stop.last_words)).unwrap_or_default();
+    let words = one_line(&last_words(record));
     let words = if words.is_empty() { String::new() } else { format!(" Last words: {}", clip(&words, 300)) };
     let ended = match (&record.ended_by_us, &state.iteration_record.ending) {
         (Some(why), _) => format!(" Ended by Plimsoll: {why}."),

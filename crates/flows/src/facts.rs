@@ -1,5 +1,6 @@
 //! Verified facts about a session: what git sees, what the transcript holds, what the batch at hand changed.
 
+use crate::handoff;
 use crate::work::{self, Question};
 use protocol::tool::ToolCall;
 use protocol::transcript::{Block, Line};
@@ -71,7 +72,11 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
     let mut work = found.work;
     // What was run and said belongs to the item that is done: the next session would take it for its own item's.
     let is_about_item = work.is_begun;
-    work.checks = if is_about_item { checks(&run_for_item, verify) } else { Vec::new() };
+    work.checks = if is_about_item {
+        checks(&run_for_item, verify).iter().map(handoff::safe_check).collect()
+    } else {
+        Vec::new()
+    };
     let TodoLists { done, open } = lists(todo.as_ref(), run);
     Handoff {
         cause,
@@ -79,11 +84,11 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
         files: found.files,
         current_item: found.item,
         commands: if is_about_item {
-            run_for_item.into_iter().map(|run| run.fact).collect()
+            run_for_item.iter().map(|run| handoff::safe_command(&run.fact)).collect()
         } else {
             Vec::new()
         },
-        last_words: last_words(of_item).filter(|_| is_about_item),
+        last_words: last_words(of_item).filter(|_| is_about_item).map(|words| secrets::without(&words)),
         work,
         done,
         open,

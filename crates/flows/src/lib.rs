@@ -20,6 +20,7 @@ pub mod foresee;
 pub mod frames;
 pub mod gate;
 pub mod growth;
+mod handoff;
 pub mod install;
 pub mod iteration;
 pub mod keep;

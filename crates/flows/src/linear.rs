@@ -1,7 +1,6 @@
 //! Notes for Linear: put into the spool where an issue is set. Nothing is sent here; `plimsoll run` and
 //! `plimsoll linear sync` do that.
 
-use launcher::secrets::{tokens_in, without};
 use session::Settings;
 use session::journal::Entry;
 use session::linear::{Kind, Note};
@@ -10,14 +9,14 @@ use store::{Project, clock, config, journal, spool};
 
 /// Notes a checkpoint of a run. A note that cannot be written must not cost the checkpoint.
 pub(crate) fn note_checkpoint(project: &Project, settings: &Settings, state: &RunState) {
-    let words = || policy::linear::checkpoint(state, &without_tokens);
+    let words = || policy::linear::checkpoint(state, &secrets::without);
     note(project, settings, state, Kind::Checkpoint, words);
 }
 
 /// Notes the end of a run.
 pub(crate) fn note_end(project: &Project, state: &RunState) {
     let (settings, _) = config::load(project);
-    note(project, &settings, state, Kind::End, || policy::linear::end(state, &without_tokens));
+    note(project, &settings, state, Kind::End, || policy::linear::end(state, &secrets::without));
 }
 
 fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, words: impl Fn() -> String) {
@@ -25,7 +24,7 @@ fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, wo
     let note = Note {
         at: clock::stamp(clock::now()),
         run_id: state.run_id.clone(),
-        task: without_tokens(&state.task_name),
+        task: secrets::without(&state.task_name),
         issue: issue.clone(),
         iteration: state.iteration,
         kind,
@@ -45,21 +44,26 @@ fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, wo
     }
 }
 
-/// The words, with a mark in the place of each token.
-fn without_tokens(words: &str) -> String {
-    without(words, &tokens_in(words).collect::<Vec<_>>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_token_in_the_words_is_left_out() {
+    fn what_looks_like_a_secret_is_left_out_of_a_note() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
         let token = format!("{}{}", "ghp_", "a1".repeat(18));
-        let words = format!("the key {token} and {token}.");
-        assert_eq!(without_tokens(&words), "the key [redacted:github-token] and [redacted:github-token].");
-        assert_eq!(without_tokens("nothing"), "nothing");
+        let task_name = format!("the key {token} and postgres://me:hunter2hunter2@db/x");
+        let state = RunState { run_id: "r1".into(), task_name, ..RunState::default() };
+        let mut settings = Settings::default();
+        settings.linear.issue = Some("ENG-1".to_owned());
+        note_checkpoint(&project, &settings, &state);
+        let note = spool::notes(&project, "r1").unwrap().remove(0);
+        assert_eq!(
+            note.task,
+            "the key [redacted:github-token] and postgres://me:[redacted:url-password]@db/x"
+        );
+        assert!(!format!("{note:?}").contains(&token), "{note:?}");
     }
 
     #[test]

@@ -23,11 +23,11 @@ pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) {
     };
     let message = json!({
         "event": event,
-        "task_name": state.task_name,
+        "task_name": secrets::without(&state.task_name),
         "run_id": state.run_id,
         "project": project.root().to_string_lossy(),
         "status": state.status.word(),
-        "marker": verdict.marker().to_string(),
+        "marker": secrets::without(&verdict.marker().to_string()),
         "paused_until": state.paused_until,
         "iteration": state.iteration,
         "items_done": state.completed_items.len(),
@@ -47,4 +47,34 @@ pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) {
     let entry = Entry::new("notified").run(Some((&state.run_id, state.iteration)));
     let entry = entry.fact("what", event).fact("program", state.notify.clone()).fact("trouble", trouble);
     let _ = journal::note(project, entry);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use session::status::Status;
+
+    #[test]
+    fn the_program_is_told_no_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        let token = format!("{}{}", "ghp_", "aB3dE5fG7hK9".repeat(3));
+        let told = folder.path().join("told.json");
+        let state = RunState {
+            run_id: "r1".into(),
+            task_name: format!("push with {token}"),
+            notify: vec!["sh".into(), "-c".into(), format!("cat > {}", told.display())],
+            ..RunState::default()
+        };
+        let verdict = Verdict::Stop { status: Status::Blocked, reason: format!("refused: {token}") };
+        notify(&project, &state, &verdict);
+        let text = store::disk::read_text(&told).unwrap().unwrap();
+        assert!(!text.contains("ghp_"), "{text}");
+        let message: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(message["task_name"], "push with [redacted:github-token]");
+        assert!(
+            message["marker"].as_str().unwrap().ends_with("refused: [redacted:github-token]"),
+            "{message}"
+        );
+    }
 }

@@ -96,7 +96,7 @@ pub(crate) fn keep_what_it_resumed(
 
 /// What a session said at its end of how far it is, asked or not.
 fn notes(record: &SessionRecord) -> Notes {
-    record.stop.as_ref().map(|stop| Notes::in_message(&stop.last_words)).unwrap_or_default()
+    Notes::in_message(&crate::close::last_words(record))
 }
 
 /// Whether an item is open: its own, or the next one, which it may have begun.

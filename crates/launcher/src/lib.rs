@@ -15,7 +15,6 @@ pub mod client;
 pub mod footing;
 pub mod git;
 pub mod process;
-pub mod secrets;
 pub mod wip;
 
 use child::Terms;

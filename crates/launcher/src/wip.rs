@@ -4,10 +4,11 @@
 //! that git does not follow yet are announced to the index first; if the commit fails that is taken back.
 
 mod filters;
+mod shown;
 
 use crate::changes::{self, Change, Index, Place, Until};
 use crate::child::{self, Terms};
-use crate::{git, secrets};
+use crate::git;
 use session::text;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -28,8 +29,8 @@ const HOOK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// A larger new file is hardly work, and a history never forgets it.
 const LARGEST_NEW: u64 = 10 * 1024 * 1024;
-/// A larger file is not searched for secrets.
-const LARGEST_SEARCHED: u64 = 1024 * 1024;
+/// So long all files together are searched for secrets; what has not been searched by then is left out.
+const SEARCH_DEADLINE: Duration = Duration::from_secs(30);
 /// Git's list of a million files is a tenth of it.
 const LARGEST_INDEX: u64 = 1024 * 1024 * 1024;
 /// So long may a reason be.
@@ -79,9 +80,10 @@ fn attempt(
     refuse_if_busy(folder, &place, until)?;
     let head = git::head(folder);
     let mut choice = Choice::default();
+    let search_until = Until::within(SEARCH_DEADLINE);
     for change in changes::since_head(folder, head.as_deref(), Index::Renewed, until)? {
         if !is_ours(&change.name()) {
-            choice.consider(folder, change);
+            choice.consider(folder, change, search_until);
         }
     }
     let filters = filters::sift(folder, &place, head.as_deref(), &mut choice, until)?;
@@ -137,7 +139,7 @@ struct Choice {
 }
 
 impl Choice {
-    fn consider(&mut self, folder: &Path, change: Change) {
+    fn consider(&mut self, folder: &Path, change: Change, search_until: Until) {
         let path = folder.join(OsStr::from_bytes(&change.path));
         match path.symlink_metadata() {
             Err(_) if change.is_tracked && change.mode.is_none() => self.take_unless_secret(change),
@@ -156,7 +158,8 @@ impl Choice {
             Ok(found) if found.is_symlink() => self.take_unless_secret(change),
             Ok(found) => {
                 let is_too_big = !change.is_tracked && found.len() > LARGEST_NEW;
-                if is_too_big || !found.is_file() || !may_be_shown(&path, found.len()) {
+                let is_named = secrets::is_secret_name(&change.name());
+                if is_too_big || is_named || !found.is_file() || !shown::may_be_shown(&path, search_until) {
                     self.left_out.push(change.name());
                 } else {
                     self.take_unless_secret(change);
@@ -182,16 +185,6 @@ impl Choice {
         }
         self.paths.push(change.path);
     }
-}
-
-/// A file that we may read and in which nothing looks like a secret.
-fn may_be_shown(path: &Path, size: u64) -> bool {
-    let Ok(file) = disk::open_itself(path) else { return false };
-    if size > LARGEST_SEARCHED {
-        return true;
-    }
-    let mut content = Vec::new();
-    file.take(LARGEST_SEARCHED).read_to_end(&mut content).is_ok() && !secrets::holds_secret(&content)
 }
 
 /// Two or three gits that read their paths from their input.

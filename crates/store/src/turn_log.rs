@@ -7,6 +7,7 @@
 mod blobs;
 mod erase;
 mod head;
+mod loose;
 mod pending;
 mod reader;
 mod repair;

@@ -42,6 +42,7 @@ fn an_archive_is_the_same_bytes_every_time_and_installs_itself() {
         "/README.md",
         "/CHANGELOG.md",
         "/LICENSE-MIT",
+        "/LICENSE-betterleaks",
         "/LICENSE-APACHE",
         "/INSTALL.txt",
     ] {

@@ -1,9 +1,8 @@
 //! Taking secrets out of records: on decoded text, before anything is rendered, so that every format gives out the
 //! same. What holds no secret stays byte for byte.
 
-use super::secrets::Secrets;
 use flows::turns::{Body, Recorded};
-use launcher::secrets::{Found, mark};
+use secrets::{Found, mark};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use session::Turn;
@@ -22,18 +21,14 @@ pub(crate) struct Place {
 }
 
 /// Takes secrets out, and notes where they stood.
-pub(crate) struct Redactor<'a> {
-    secrets: &'a Secrets,
+#[derive(Debug, Default)]
+pub(crate) struct Redactor {
     record: String,
     path: Vec<String>,
     places: Vec<Place>,
 }
 
-impl<'a> Redactor<'a> {
-    pub(crate) fn new(secrets: &'a Secrets) -> Redactor<'a> {
-        Redactor { secrets, record: String::new(), path: Vec::new(), places: Vec::new() }
-    }
-
+impl Redactor {
     /// Where secrets stood so far.
     pub(crate) fn places(&self) -> &[Place] {
         &self.places
@@ -163,14 +158,14 @@ impl<'a> Redactor<'a> {
     }
 
     fn keyed(&mut self, key: &str, text: &str) -> String {
-        let whole = || self.secrets.keyed(key, text).into_iter().collect();
-        let found = self.secrets.find(text);
+        let whole = || secrets::keyed(key, text).into_iter().collect();
+        let found = secrets::find(text);
         let found = if found.is_empty() { whole() } else { found };
         if found.is_empty() { self.nested(text) } else { self.replace(text, &found, text.len()) }
     }
 
     fn text(&mut self, text: &str) -> String {
-        let found = self.secrets.find(text);
+        let found = secrets::find(text);
         let cleaned = self.replace(text, &found, text.len());
         self.nested(&cleaned)
     }
@@ -197,7 +192,7 @@ impl<'a> Redactor<'a> {
         let of = |beginning: &str| wholes.iter().find(|whole| whole.starts_with(beginning)).cloned();
         match beginning.and_then(|beginning| Some((beginning.len(), of(beginning)?))) {
             Some((length, whole)) => {
-                let found = self.secrets.find(&whole);
+                let found = secrets::find(&whole);
                 self.replace(&whole, &found, length) + "…"
             }
             None => self.text(part),

@@ -1,7 +1,6 @@
 //! Delivering: one comment a run, written whole each time, so that twice is once. Its id is known and on the disk before
 //! anything is sent: after a crash between sending and hearing the answer, the next try finds the comment there.
 
-use crate::export::secrets::Secrets;
 use courier::{CourierError, Linear, Patience, Posted, Told, Wait as Asks};
 use session::journal::Entry;
 use session::linear::{Comment, Note, Wait};
@@ -166,10 +165,9 @@ fn post(
     })
 }
 
-/// The comment as it is sent, without what looks like a secret by what stands around it.
+/// The comment as it is sent. The notes lie where an agent can write: they are searched for secrets once more.
 pub(crate) fn body_of(notes: &[Note]) -> String {
-    let secrets = Secrets::new().ok();
-    let clean = |words: &str| secrets.as_ref().map_or_else(String::new, |secrets| secrets.without(words));
+    let clean = secrets::without;
     let notes: Vec<Note> = notes
         .iter()
         .map(|note| Note { words: clean(&note.words), task: clean(&note.task), ..note.clone() })

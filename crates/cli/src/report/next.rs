@@ -208,7 +208,7 @@ mod tests {
 
     fn of(state: &RunState, at_work: bool, is_present: bool) -> Vec<Step> {
         let scene = Scene { state, at_work, is_present, until: None };
-        steps(&scene, &Cleaner::new().unwrap())
+        steps(&scene, &Cleaner)
     }
 
     #[test]

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn backticks_mean_code_in_our_words_and_nothing_in_those_of_others() {
-        let cleaner = Cleaner::new().unwrap();
+        let cleaner = Cleaner;
         let said = |words: &Words| {
             let mut page = Page { html: String::new(), long: false };
             page.say(words);

@@ -65,7 +65,7 @@ mod tests {
             line
         };
         let journal: Vec<Value> = events.iter().enumerate().map(line).collect();
-        let cleaner = Cleaner::new().unwrap();
+        let cleaner = Cleaner;
         let start: At = minute(0).parse().unwrap();
         let since = |at: At| (at - start).num_minutes();
         let pauses = pauses(&Entry::of_run(&journal, "r1", &cleaner), is_paused);

@@ -126,7 +126,7 @@ mod tests {
             // A deadline in a pause: no session's.
             line("verdict", 2, "", &json!({"marker": "RALPH_STOP|deadline|"})),
         ];
-        let cleaner = Cleaner::new().unwrap();
+        let cleaner = Cleaner;
         let sittings = sittings(&Entry::of_run(&journal, "r1", &cleaner));
         let told: Vec<_> = sittings
             .iter()

@@ -51,7 +51,7 @@ mod tests {
 
     fn said(status: Status, is_present: bool, told: &str) -> String {
         let state = RunState { status, ..RunState::default() };
-        let parts = standing(&state, is_present, told, &Cleaner::new().unwrap());
+        let parts = standing(&state, is_present, told, &Cleaner);
         parts.iter().map(Words::text).collect::<Vec<_>>().join(" ")
     }
 

@@ -2,7 +2,7 @@
 //! hides. What the page shows of others is of this type, so that nothing can be forgotten. A sentence of ours beside them
 //! is of it, too, and is known as ours: in it backticks mean code.
 
-use crate::export::{Secrets, visible};
+use crate::export::visible;
 use session::text::clip;
 
 /// Foreign words that may be shown to anybody, once they are escaped.
@@ -30,22 +30,16 @@ impl Words {
 }
 
 /// Makes words of what was said.
-pub(crate) struct Cleaner {
-    secrets: Secrets,
-}
+#[derive(Debug, Default)]
+pub(crate) struct Cleaner;
 
 /// The longest words of a piece of text that was cut: they may be the first half of a secret.
 const HALF: usize = 12;
 
 impl Cleaner {
-    /// None of the patterns can fail; if one did, nothing would be reported.
-    pub(crate) fn new() -> Result<Cleaner, regex::Error> {
-        Ok(Cleaner { secrets: Secrets::new()? })
-    }
-
     /// One line of at most so many characters. A secret is looked for in the whole, before anything is cut.
     pub(crate) fn line(&self, text: &str, most: usize) -> Words {
-        let cleaned = self.secrets.without(without_a_half(text));
+        let cleaned = secrets::without(without_a_half(text));
         let line = visible(&cleaned).split_whitespace().collect::<Vec<_>>().join(" ");
         Words { text: clip(&line, most), are_ours: false }
     }
@@ -57,7 +51,7 @@ impl Cleaner {
 
     /// Several lines, at most so many characters.
     pub(crate) fn lines(&self, text: &str, most: usize) -> Words {
-        let text = clip(visible(&self.secrets.without(without_a_half(text))).trim_end(), most);
+        let text = clip(visible(&secrets::without(without_a_half(text))).trim_end(), most);
         Words { text, are_ours: false }
     }
 }
@@ -76,7 +70,7 @@ mod tests {
 
     #[test]
     fn secrets_go_before_anything_is_cut() {
-        let cleaner = Cleaner::new().unwrap();
+        let cleaner = Cleaner;
         let key = "ghp_".to_owned() + &"aB3dE5fG7h".repeat(4)[..36];
         let said = cleaner.line(&format!("push with {key} please"), 20);
         assert!(said.text().starts_with("push with [redacted"), "{said:?}");
@@ -87,7 +81,7 @@ mod tests {
 
     #[test]
     fn nothing_hides_or_breaks_the_line() {
-        let cleaner = Cleaner::new().unwrap();
+        let cleaner = Cleaner;
         assert_eq!(cleaner.line("a\u{1b}[2J\n\tb\u{202e}c", 100).text(), r"a\u{1b}[2J b\u{202e}c");
         assert_eq!(cleaner.lines("a\nb\n\n", 100).text(), "a\nb");
         assert_eq!(cleaner.line(&"x".repeat(50), 10).text().chars().count(), 10);

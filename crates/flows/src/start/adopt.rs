@@ -167,7 +167,7 @@ fn write_handoff(project: &Project, settings: &Settings, run: &RunState) -> Resu
         progress: run.context_checkpoint.progress_on_item.clone(),
         next: String::new(),
     };
-    let text = notes.replace(&handoff.render(settings.handoff_bytes));
+    let text = crate::handoff::document(&handoff, &notes, settings.handoff_bytes);
     let stem = clock::wall_clock(clock::now());
     let mut names =
         (1..).map(|number| if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") });

@@ -1,7 +1,7 @@
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
-fn run(folder: &Path, line: &str) -> String {
+pub(super) fn run(folder: &Path, line: &str) -> String {
     let outcome = crate::shell(line, folder, Duration::from_secs(20));
     assert!(outcome.succeeded(), "{line}: {}", String::from_utf8_lossy(&outcome.stderr));
     String::from_utf8_lossy(&outcome.stdout).into_owned()
@@ -10,7 +10,7 @@ fn run(folder: &Path, line: &str) -> String {
 const INIT: &str = "git init -q -b main && git config user.email a@b && git config user.name n";
 
 /// One commit with `a.txt`, `b.txt` and `.gitignore`.
-fn repository() -> tempfile::TempDir {
+pub(super) fn repository() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), INIT);
     run(folder.path(), "seq 9 > a.txt; echo b > b.txt; echo '*.log' > .gitignore");
@@ -22,12 +22,12 @@ fn is_ours(path: &str) -> bool {
     path == "PROMPT.md" || path.starts_with(".claude/plimsoll")
 }
 
-fn wip(folder: &Path) -> Wip {
+pub(super) fn wip(folder: &Path) -> Wip {
     commit_wip(folder, "wip: a checkpoint", &is_ours)
 }
 
 /// How many files were committed, and what was left out.
-fn committed(folder: &Path) -> (usize, Vec<String>) {
+pub(super) fn committed(folder: &Path) -> (usize, Vec<String>) {
     match wip(folder) {
         Wip::Committed { id, files, left_out } => {
             assert_eq!(run(folder, "git rev-parse HEAD").trim(), id);
@@ -54,7 +54,7 @@ fn status(folder: &Path) -> String {
 }
 
 /// What the last commit changed.
-fn last_commit(folder: &Path) -> String {
+pub(super) fn last_commit(folder: &Path) -> String {
     run(folder, "git -c core.quotePath=true show --no-renames --name-status --format= HEAD")
 }
 

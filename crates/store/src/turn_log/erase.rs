@@ -41,9 +41,14 @@ impl TurnLog {
         Ok(found.intersection(seqs).copied().collect())
     }
 
+    /// How the names of a rewriting's drafts begin.
+    pub(super) fn draft_prefix(&self) -> String {
+        format!("{}.jsonl.", self.session_id)
+    }
+
     /// What an erasure that was killed has left: it holds what others erase. Nobody else has the lock.
     fn remove_drafts(&self) -> Result<(), StoreError> {
-        let begins = format!("{}.jsonl.", self.session_id);
+        let begins = self.draft_prefix();
         let names = disk::names(&self.folder).into_iter();
         let mut drafts = names.filter(|name| name.starts_with(&begins) && name.ends_with(disk::DRAFT));
         drafts.try_for_each(|name| disk::remove(&self.folder.join(name)))

@@ -2,7 +2,8 @@
 
 use super::{Entry, TurnLog};
 use crate::{StoreError, clock, disk};
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Puts a record aside under a name that nobody else takes.
@@ -21,17 +22,29 @@ pub(super) fn put(log: &TurnLog, entry: &Entry) -> Result<(), StoreError> {
 
 /// What waits for this log, oldest first: name, file, record. One that cannot be read is left where it is.
 pub(super) fn waiting(log: &TurnLog) -> Vec<(String, PathBuf, Entry)> {
-    let folder = log.pending_folder();
-    let prefix = format!("{}.", log.session_id());
-    // Moment, process, number, ending: another session's id may begin like this one's.
-    let ours = |name: &String| {
-        let rest = name.strip_prefix(&prefix).filter(|rest| rest.ends_with(".json"));
-        rest.is_some_and(|rest| rest.split('.').count() == 4)
-    };
-    let read = |name: String| {
-        let path = folder.join(&name);
+    let read = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.to_owned();
         let entry = serde_json::from_slice(&disk::read(&path).ok()??).ok()?;
         Some((name, path, entry))
     };
-    disk::names(&folder).into_iter().filter(ours).filter_map(read).collect()
+    files(log).into_iter().filter_map(read).collect()
+}
+
+/// The files that wait for this log, readable or not.
+pub(super) fn files(log: &TurnLog) -> Vec<PathBuf> {
+    let folder = log.pending_folder();
+    let is_ours = |name: &String| session_of(name) == Some(log.session_id());
+    disk::names(&folder).into_iter().filter(is_ours).map(|name| folder.join(name)).collect()
+}
+
+/// The sessions for which something waits in a folder.
+pub(super) fn sessions(folder: &Path) -> BTreeSet<String> {
+    disk::names(folder).iter().filter_map(|name| session_of(name)).map(str::to_owned).collect()
+}
+
+/// Session, moment, process, number, ending: another session's id may begin like this one's.
+fn session_of(name: &str) -> Option<&str> {
+    let mut parts = name.strip_suffix(".json")?.rsplitn(4, '.');
+    let (_number, _process, _moment) = (parts.next()?, parts.next()?, parts.next()?);
+    parts.next().filter(|session| !session.is_empty())
 }

@@ -64,5 +64,4 @@ fn body(bytes: &[u8]) {
     if let Some(git) = layout::git_folder_of(folder.path()) {
         assert!(git.join("HEAD").exists(), "{}", git.display());
     }
-    let _ = launcher::git::head(folder.path());
 }

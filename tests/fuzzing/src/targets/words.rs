@@ -52,12 +52,16 @@ fn body(bytes: &[u8]) {
         assert!(month_day.is_none_or(|(month, day)| (1..=12).contains(&month) && (1..=31).contains(&day)));
     }
     let mut end = 0;
-    for found in launcher::secrets::tokens_in(text) {
+    for found in secrets::find(text) {
         assert!(
             found.range.start >= end && text.get(found.range.clone()).is_some_and(|token| !token.is_empty())
         );
         end = found.range.end;
     }
+    assert!(
+        end == 0 || secrets::kind_in(text.as_bytes()).is_some(),
+        "what stands in a text stands in its bytes"
+    );
 }
 
 /// What the model is told, and in a block of claims: every line is quoted, and the fence stands at its two ends alone.

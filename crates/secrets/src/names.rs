@@ -1,46 +1,8 @@
-//! What looks like a secret and is therefore never committed by us. A guess on the safe side: what it takes for
-//! one is left out and named, and the user can commit it himself.
-
-mod tokens;
-
-use std::ops::Range;
-
-/// Something in a text that looks like a secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// What it looks like, such as `github-token`.
-    pub kind: &'static str,
-    /// Its bytes.
-    pub range: Range<usize>,
-}
-
-/// The tokens in a text that are known by how they begin.
-pub fn tokens_in(text: &str) -> impl Iterator<Item = Found> + '_ {
-    tokens::tokens(text.as_bytes())
-}
-
-/// A text with a mark in the place of each secret that was found; of two that lie over each other the first is named.
-pub fn without(text: &str, found: &[Found]) -> String {
-    let mut cleaned = String::with_capacity(text.len());
-    let mut from = 0;
-    for found in found {
-        if found.range.start >= from {
-            cleaned.push_str(&text[from..found.range.start]);
-            cleaned.push_str(&mark(found.kind));
-            from = found.range.end;
-        }
-    }
-    cleaned + &text[from..]
-}
-
-/// What stands in the place of a secret.
-pub fn mark(kind: &str) -> String {
-    format!("[redacted:{kind}]")
-}
+//! Files that hold secrets by their names: settings with credentials, key stores, histories, cookie stores.
 
 /// True when a file's name says that it holds a secret. An example of such a file holds none: what stands in it
 /// is looked at all the same.
-pub(crate) fn is_secret_name(path: &str) -> bool {
+pub fn is_secret_name(path: &str) -> bool {
     let path = path.to_lowercase();
     let name = path.rsplit('/').next().unwrap_or(&path);
     let starts = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
@@ -49,6 +11,8 @@ pub(crate) fn is_secret_name(path: &str) -> bool {
     let is_secret = NAMES.contains(&name)
         || PLACES.iter().any(|place| path == *place || path.ends_with(&format!("/{place}")))
         || ends(&ENDINGS)
+        || ends(&VARIABLES)
+        || path.contains(".gnupg/private-keys-v1.d/")
         || starts(&[".env.", ".env-", ".env_"])
         || starts(&KEYS) && !ends(&[".pub"])
         || speaks_of_secrets
@@ -57,49 +21,122 @@ pub(crate) fn is_secret_name(path: &str) -> bool {
     is_secret && !is_example(name)
 }
 
-const NAMES: [&str; 18] = [
+/// Files of credentials, key stores, cookie stores and histories.
+const NAMES: [&str; 58] = [
+    ".bash_history",
     ".boto",
+    ".claude.json",
+    ".claude.json.backup",
     ".credentials.json",
     ".dockercfg",
     ".dockerconfigjson",
     ".envrc",
     ".git-credentials",
     ".htpasswd",
+    ".lesshst",
     ".my.cnf",
+    ".mylogin.cnf",
+    ".mysql_history",
     ".netrc",
+    ".node_repl_history",
     ".npmrc",
     ".pgpass",
+    ".psql_history",
     ".pypirc",
+    ".python_history",
+    ".rediscli_history",
     ".s3cfg",
+    ".sh_history",
+    ".sqlite_history",
+    ".terraformrc",
     ".vault-token",
     ".vault_pass",
+    ".viminfo",
+    ".wget-hsts",
+    ".zsh_history",
+    ".zhistory",
     "_netrc",
+    "_viminfo",
+    "application_default_credentials.json",
+    "consolehost_history.txt",
+    "cookies",
+    "cookies.binarycookies",
+    "cookies.db",
+    "cookies.sqlite",
+    "cookies.sqlite-wal",
+    "cookies.txt",
     "credentials",
+    "credentials.tfrc.json",
+    "fish_history",
+    "key3.db",
+    "key4.db",
+    "keychain.db",
+    "login data",
+    "login data for account",
+    "login.keychain",
+    "login.keychain-db",
+    "logins.json",
+    "msal_token_cache.json",
     "pgpass.conf",
+    "rclone.conf",
+    "signons.sqlite",
+    "terraform.rc",
 ];
 /// Names that say nothing without their folder.
-const PLACES: [&str; 2] = [".docker/config.json", ".kube/config"];
-const ENDINGS: [&str; 18] = [
+const PLACES: [&str; 24] = [
+    ".aws/config",
+    ".azure/accesstokens.json",
+    ".azure/azureprofile.json",
+    ".cargo/credentials.toml",
+    ".codex/auth.json",
+    ".config/containers/auth.json",
+    ".config/gcloud/access_tokens.db",
+    ".config/gcloud/credentials.db",
+    ".config/gh/hosts.yml",
+    ".config/glab-cli/config.yml",
+    ".config/hub",
+    ".config/op/config",
+    ".cursor/mcp.json",
+    ".docker/config.json",
+    ".gem/credentials",
+    ".gemini/oauth_creds.json",
+    ".github-copilot/hosts.json",
+    ".kube/config",
+    ".local/share/opencode/auth.json",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".config/github-copilot/apps.json",
+    ".config/github-copilot/hosts.json",
+    "gh/hosts.yml",
+];
+const ENDINGS: [&str; 24] = [
     ".agekey",
+    ".bek",
+    ".cookies.sqlite",
     ".env",
     ".htpasswd",
+    ".jceks",
     ".jks",
+    ".kdb",
     ".kdbx",
     ".key",
+    ".keychain-db",
     ".keystore",
+    ".keytab",
     ".kubeconfig",
+    ".ovpn",
     ".p12",
     ".p8",
     ".pem",
     ".pfx",
     ".pkcs12",
     ".ppk",
+    ".psafe3",
     ".tfstate",
     ".tfstate.backup",
-    ".tfvars",
-    ".tfvars.json",
 ];
-const KEYS: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
+const VARIABLES: [&str; 2] = [".tfvars", ".tfvars.json"];
+const KEYS: [&str; 5] = ["id_dsa", "id_ecdsa", "id_ed25519", "id_rsa", "id_xmss"];
 const SPEAK_OF_SECRETS: [&str; 4] = ["client_secret", "credentials.", "kubeconfig", "secrets."];
 /// Code and prose about secrets. (Not so `secrets.py` and `secrets.h`: there some keep the secrets themselves.)
 const SOURCES: [&str; 14] = [
@@ -111,27 +148,6 @@ const SOURCES: [&str; 14] = [
 fn is_example(name: &str) -> bool {
     const EXAMPLES: [&str; 6] = ["dist", "example", "examples", "sample", "template", "tmpl"];
     name.split(['.', '-', '_']).any(|part| EXAMPLES.contains(&part))
-}
-
-/// True when a file holds a private key or something that looks like a well-known kind of token.
-pub(crate) fn holds_secret(content: &[u8]) -> bool {
-    content.split(|byte| *byte == b'\n').any(|line| is_key_line(line) || tokens::holds_token(line))
-}
-
-/// In two pieces, so that this file is not taken for a secret itself.
-const KEY_STARTS: &[u8] = b"-----BEGIN ";
-const KEY_ENDS: [&[u8]; 2] = [b"PRIVATE KEY-----", b"PRIVATE KEY BLOCK-----"];
-
-fn is_key_line(line: &[u8]) -> bool {
-    let start = places(line, KEY_STARTS).next();
-    start.is_some_and(|start| KEY_ENDS.iter().any(|end| places(&line[start..], end).next().is_some()))
-}
-
-/// Where a word stands in a line.
-fn places<'a>(line: &'a [u8], word: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-    let first = word.first().copied();
-    let starts = line.iter().enumerate().filter(move |(_, byte)| Some(**byte) == first);
-    starts.map(|(place, _)| place).filter(move |place| line[*place..].starts_with(word))
 }
 
 #[cfg(test)]
@@ -182,6 +198,41 @@ mod tests {
             "credentials.yml",
             "config/credentials.yml.enc",
             ".claude/.credentials.json",
+            ".claude.json",
+            "backup/.claude.json",
+            ".codex/auth.json",
+            ".bash_history",
+            "home/.zsh_history",
+            ".python_history",
+            ".psql_history",
+            ".mysql_history",
+            ".local/share/fish/fish_history",
+            "ConsoleHost_history.txt",
+            "profile/cookies.sqlite",
+            "Default/Cookies",
+            "Default/Login Data",
+            "profile/key4.db",
+            "profile/logins.json",
+            "cookies.txt",
+            ".config/gh/hosts.yml",
+            "gh/hosts.yml",
+            ".config/gcloud/application_default_credentials.json",
+            ".config/gcloud/credentials.db",
+            ".aws/config",
+            ".azure/accessTokens.json",
+            ".cargo/credentials.toml",
+            ".m2/settings.xml",
+            ".terraformrc",
+            ".terraform.d/credentials.tfrc.json",
+            ".gem/credentials",
+            "config/master.key",
+            "login.keychain-db",
+            "krb5.keytab",
+            ".gnupg/private-keys-v1.d/0A1B.key2",
+            "client.ovpn",
+            "store.jceks",
+            "putty.ppk",
+            "rclone.conf",
             "kubeconfig",
             "kubeconfig-prod.yaml",
             ".kube/config",
@@ -227,23 +278,26 @@ mod tests {
             "environment",
             "pem",
             "src/a.rs",
+            "auth.json",
+            "hosts.yml",
+            "settings.xml",
+            "config.toml",
+            "cookies.rs",
+            "cookies.md",
+            "history.txt",
+            "bash_history.md",
+            "logins.rs",
+            "login_data.csv",
+            "key4.md",
+            "docs/credentials.tfrc.json.example",
+            "gradle.properties",
+            "aws/config",
+            "claude.json",
+            ".claude/settings.json",
+            "master.rs",
         ];
         for name in plain {
             assert!(!is_secret_name(name), "{name}");
         }
-    }
-
-    #[test]
-    fn private_keys_are_known_by_their_first_line() {
-        for line in [
-            format!("{}RSA {}", "-----BEGIN ", "PRIVATE KEY-----"),
-            format!("  key: \"{}{}\\n", "-----BEGIN ", "PRIVATE KEY-----"),
-            format!("{}PGP {}", "-----BEGIN ", "PRIVATE KEY BLOCK-----"),
-        ] {
-            assert!(holds_secret(format!("first\n{line}\nlast\n").as_bytes()), "{line}");
-        }
-        let certificate = format!("{}CERTIFICATE-----", "-----BEGIN ");
-        assert!(!holds_secret(certificate.as_bytes()));
-        assert!(!holds_secret(b"-----BEGIN\nPRIVATE KEY-----"));
     }
 }

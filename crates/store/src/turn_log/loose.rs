@@ -1,0 +1,55 @@
+//! What lies beside a log and is part of no record: a torn end, a piece that nobody names, what waits and cannot be read.
+
+use super::{TurnLog, pending};
+use crate::{Project, StoreError, disk};
+use session::log_line::LogLine;
+use session::turn::record::blobs_of;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+impl TurnLog {
+    /// The logs of all sessions, also of those of which nothing but what waits has been written yet.
+    pub fn all_with_waiting(project: &Project) -> Vec<TurnLog> {
+        let mut logs = TurnLog::all(project);
+        for session_id in pending::sessions(&project.turns().join("pending")) {
+            if !logs.iter().any(|log| log.session_id == session_id) {
+                logs.extend(TurnLog::of(project, &session_id));
+            }
+        }
+        logs
+    }
+
+    /// Merges what waits into the log, so that it is one with it.
+    pub fn settle(&self, patience: Duration) -> Result<(), StoreError> {
+        self.write(patience)?.close()
+    }
+
+    /// The files of this log whose bytes belong to no record.
+    pub fn loose(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let mut named = BTreeSet::new();
+        if self.exists() {
+            for line in self.forwards()? {
+                named.extend(
+                    LogLine::parse(&line?.bytes).map(|parsed| blobs_of(parsed.content)).unwrap_or_default(),
+                );
+            }
+        }
+        let blobs = self.blob_folder();
+        let unnamed = disk::names(&blobs).into_iter().filter(|name| !named.contains(name));
+        let drafts = disk::names(&self.folder).into_iter();
+        let drafts =
+            drafts.filter(|name| name.starts_with(&self.draft_prefix()) && name.ends_with(disk::DRAFT));
+        let mut loose: Vec<PathBuf> = unnamed.map(|name| blobs.join(name)).collect();
+        loose.extend(drafts.map(|name| self.folder.join(name)));
+        loose.extend(pending::files(self));
+        loose.extend(Some(self.torn()).filter(|path| disk::size(path).is_some()));
+        Ok(loose)
+    }
+
+    /// Takes such a file away, under the log's lock.
+    pub fn drop_loose(&self, path: &Path, patience: Duration) -> Result<(), StoreError> {
+        let _writer = self.write(patience)?;
+        disk::remove(path)
+    }
+}
