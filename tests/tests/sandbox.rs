@@ -23,7 +23,7 @@ fn sandboxed(script: &str) -> (World, ScriptedModel) {
     world.write(world.home().join(".claude/settings.json"), &settings);
     world.write(world.home().join("secret"), SECRET);
     world.write(world.home().join(".bashrc"), "# mine\n");
-    let script = world.write_program(".git/../attack.sh", script).display().to_string();
+    let script = world.write_program("attack.sh", script).display().to_string();
     let model = play(&mut world, move |turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(format!("sh {script} > attacked.txt 2>&1; rm -f attack.sh")),
         _ => Step::text("Done for now."),
@@ -139,4 +139,34 @@ fn the_commands_that_an_agent_calls_work_in_the_sandbox_and_write_nothing_outsid
     assert_eq!(finished.code, Some(9), "the user's run hears the agent's stop: {finished:?}");
     assert!(journal(&world).iter().any(|entry| entry["event"] == "checkpoint"));
     assert_eq!(outside(&world), before);
+}
+
+/// A repository of the agent's own making, with a program in every place that a commit looks into.
+const REPOSITORY: &str = r#"rm -rf .git; git init -q -b main . && git config user.email a@b && git config user.name n
+printf '#!/bin/sh\ntouch ~/evil; touch sprung\ncat\n' > trap.sh && chmod +x trap.sh
+for hook in pre-commit commit-msg post-commit post-index-change; do cp trap.sh .git/hooks/$hook; done
+for key in filter.evil.clean core.fsmonitor gpg.program; do git -c core.hooksPath= -c core.fsmonitor= config $key $PWD/trap.sh; done
+echo '*.x filter=evil' > .gitattributes; echo x > a.x; echo work > work.txt; rm -f sprung"#;
+
+#[test]
+fn the_commit_of_a_run_runs_nothing_of_a_repository_that_its_agent_has_made() {
+    let (world, _model) = sandboxed(REPOSITORY);
+    // Without a repository, as a project that is begun in the run.
+    std::fs::remove_dir_all(world.path(".git")).unwrap();
+    let finished = run(&world, &["--max-iterations", "1"]);
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(world.exists(".git/hooks/pre-commit"), "{}", attacked(&world));
+    assert!(!world.exists("sprung") && !world.home().join("evil").exists(), "{finished:?}");
+    let commits = world.git(&[
+        "-c",
+        "core.hooksPath=",
+        "-c",
+        "core.fsmonitor=",
+        "show",
+        "--stat",
+        "--format=%s",
+        "HEAD",
+    ]);
+    assert!(commits.contains("ralph: checkpoint iter 1") && commits.contains("work.txt"), "{commits}");
+    assert!(!commits.contains("a.x"), "a file under a filter is left out: {commits}");
 }

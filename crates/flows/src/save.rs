@@ -2,7 +2,7 @@
 
 use crate::checkpoint::{self, Request};
 use crate::facts::{self, Asked};
-use launcher::wip::{Wip, commit_wip};
+use launcher::wip::{Repository, Wip, commit_wip};
 use session::handoff::Notes;
 use session::journal::Entry;
 use session::level::Level;
@@ -126,26 +126,40 @@ pub(crate) fn commit(project: &Project, run_id: &str) -> Result<bool, StoreError
         return Ok(false);
     }
     let message = message(state.iteration, &state.context_checkpoint);
-    let (words, entry) = match commit_wip(project.root(), &message, &facts::is_ours) {
-        Wip::Nothing => return Ok(false),
-        Wip::Committed { id, files, left_out } => {
-            let words = format!("{} committed as `{message}`{}", counted(files, "file"), named(&left_out));
-            (
-                words,
-                Entry::new("wip_commit").fact("commit", id).fact("files", files).fact("left_out", left_out),
-            )
-        }
-        Wip::Refused { why } => {
-            let words = format!("the uncommitted work could not be committed: {why}");
-            (words, Entry::new("wip_commit").fact("trouble", why))
-        }
-    };
+    let (words, entry) =
+        match commit_wip(project.root(), &message, &facts::is_ours, repository(project, &state)) {
+            Wip::Nothing => return Ok(false),
+            Wip::Committed { id, files, left_out } => {
+                let words =
+                    format!("{} committed as `{message}`{}", counted(files, "file"), named(&left_out));
+                (
+                    words,
+                    Entry::new("wip_commit")
+                        .fact("commit", id)
+                        .fact("files", files)
+                        .fact("left_out", left_out),
+                )
+            }
+            Wip::Refused { why } => {
+                let words = format!("the uncommitted work could not be committed: {why}");
+                (words, Entry::new("wip_commit").fact("trouble", why))
+            }
+        };
     let entry = entry.run(Some((run_id, state.iteration))).session(state.session_id.as_deref());
     journal::note(project, entry.fact("message", message))?;
     state_file::update(project, Some(run_id), Durability::Lazy, |state| {
         state.context_checkpoint.work = words;
     })
     .map(|_| true)
+}
+
+/// Whose hooks and filters a commit would run.
+fn repository(project: &Project, state: &RunState) -> Repository {
+    let now = || store::layout::repository_identity(project.root());
+    match &state.repository_at_start {
+        Some(at_start) if *at_start != now() => Repository::MadeSince,
+        _ => Repository::Users,
+    }
 }
 
 /// `ralph: checkpoint iter 5 (L2 at 85%)`

@@ -158,6 +158,7 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
         delegated_before: old.delegated(),
         growth: old.growth,
         files_at_start: crate::work::files_without_commit(project),
+        repository_at_start: Some(store::layout::repository_identity(project.root())),
         ..state(project, new, &task, prompt_made, todo_file, &todo)
     };
     write_first_files(project, &state, &task)?;

@@ -5,7 +5,7 @@ mod noted;
 mod tracked;
 mod work;
 
-pub(crate) use command::{asking, choosing, committing, has_filters};
+pub(crate) use command::{all_off, asking, choosing, committing, has_filters};
 pub use tracked::tracked;
 pub use work::{ChangedFile, FileCommit, Hunk, Since, Work, history_of, join, work};
 

@@ -58,21 +58,44 @@ pub enum Wip {
     },
 }
 
+/// Whose repository a commit is made in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repository {
+    /// The user's: its hooks, signing and filters run.
+    Users,
+    /// One that was made since somebody looked: an agent may have written its settings, and nothing that they name runs.
+    /// Files under a filter are left out.
+    MadeSince,
+}
+
 /// Commits on the current branch what is dirty or untracked below this folder; never what git ignores, what is
 /// ours (asked with paths from the folder on), what looks like a secret, or large new files. Hooks and signing are as
 /// the user configured them.
-pub fn commit_wip(folder: &Path, message: &str, is_ours: &dyn Fn(&str) -> bool) -> Wip {
-    commit_within(folder, message, is_ours, COMMIT_DEADLINE)
+pub fn commit_wip(
+    folder: &Path,
+    message: &str,
+    is_ours: &dyn Fn(&str) -> bool,
+    repository: Repository,
+) -> Wip {
+    commit_within(folder, message, is_ours, repository, COMMIT_DEADLINE)
 }
 
-fn commit_within(folder: &Path, message: &str, is_ours: &dyn Fn(&str) -> bool, deadline: Duration) -> Wip {
-    attempt(folder, message, is_ours, deadline).unwrap_or_else(|why| Wip::Refused { why: in_one_line(&why) })
+fn commit_within(
+    folder: &Path,
+    message: &str,
+    is_ours: &dyn Fn(&str) -> bool,
+    repository: Repository,
+    deadline: Duration,
+) -> Wip {
+    attempt(folder, message, is_ours, repository, deadline)
+        .unwrap_or_else(|why| Wip::Refused { why: in_one_line(&why) })
 }
 
 fn attempt(
     folder: &Path,
     message: &str,
     is_ours: &dyn Fn(&str) -> bool,
+    repository: Repository,
     deadline: Duration,
 ) -> Result<Wip, String> {
     let until = Until::within(CHOICE_DEADLINE);
@@ -81,18 +104,22 @@ fn attempt(
     let head = git::head(folder);
     let mut choice = Choice::default();
     let search_until = Until::within(SEARCH_DEADLINE);
-    for change in changes::since_head(folder, head.as_deref(), Index::Renewed, until)? {
+    let index = if repository == Repository::Users { Index::Renewed } else { Index::Untouched };
+    for change in changes::since_head(folder, head.as_deref(), index, until)? {
         if !is_ours(&change.name()) {
             choice.consider(folder, change, search_until);
         }
     }
-    let filters = filters::sift(folder, &place, head.as_deref(), &mut choice, until)?;
+    let settings = match repository {
+        Repository::Users => filters::sift(folder, &place, head.as_deref(), &mut choice, until)?,
+        Repository::MadeSince => filters::leave_all_out(folder, &mut choice, until)?,
+    };
     if choice.paths.is_empty() {
         return Ok(Wip::Nothing);
     }
     let index = IndexFile::of(folder, until)?;
     index.wait_until_free()?;
-    let id = Commit { folder, filters }.make(message, &choice, &index, head.as_deref(), deadline)?;
+    let id = Commit { folder, settings }.make(message, &choice, &index, head.as_deref(), deadline)?;
     Ok(Wip::Committed { id, files: choice.paths.len(), left_out: choice.left_out })
 }
 
@@ -190,8 +217,8 @@ impl Choice {
 /// Two or three gits that read their paths from their input.
 struct Commit<'a> {
     folder: &'a Path,
-    /// What they are told of filters.
-    filters: Vec<OsString>,
+    /// What they are told about filters, and in a strange repository about everything else that could run.
+    settings: Vec<OsString>,
 }
 
 impl Commit<'_> {
@@ -238,7 +265,7 @@ impl Commit<'_> {
 
     fn git(&self, arguments: &[&str], paths: &[Vec<u8>], deadline: Duration) -> crate::Outcome {
         let arguments = [arguments, &["--pathspec-from-file=-", "--pathspec-file-nul"]].concat();
-        let command = git::committing(self.folder, &self.filters, &arguments);
+        let command = git::committing(self.folder, &self.settings, &arguments);
         let input = Some(as_pathspecs(paths));
         child::run(command, Terms { input, patience: HOOK_PATIENCE, ..Terms::within(deadline) })
     }

@@ -109,6 +109,9 @@ pub struct RunState {
     pub begun: Vec<Begun>,
     /// The files that lay in a repository without a commit when the run began: to git an edit of them is a new file.
     pub files_at_start: Vec<String>,
+    /// The git folder of the project when the run began, as the file system knows it; empty where there was none. A
+    /// repository that was made since is its agent's. None in a run of an older version.
+    pub repository_at_start: Option<String>,
     /// What stayed with the subagents of earlier runs in this project.
     pub delegated_before: Delegated,
     /// True when a session may go on with the next item while the window has room for it.

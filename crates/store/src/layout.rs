@@ -5,7 +5,7 @@ mod upwards;
 
 pub use upwards::PassedOver;
 
-use crate::{StoreError, disk, door, environment};
+use crate::{StoreError, disk, door, environment, volume};
 use std::path::{Path, PathBuf};
 use upwards::Upwards;
 
@@ -242,6 +242,13 @@ pub fn git_folder_of(folder: &Path) -> Option<PathBuf> {
 /// The working tree and its git folder.
 pub fn repository(folder: &Path) -> Option<(&Path, PathBuf)> {
     folder.ancestors().find_map(|folder| Some((folder, git_folder_at(&folder.join(".git"))?)))
+}
+
+/// What the file system knows the git folder of a repository by, also once another one lies at its path; empty where
+/// there is none.
+pub fn repository_identity(folder: &Path) -> String {
+    let git = git_folder_of(folder).map(|git| common_folder(&git).unwrap_or(git));
+    git.and_then(|git| volume::identity(&git)).unwrap_or_default()
 }
 
 /// The folder that all worktrees of a repository share, of a git folder; none where it names one that is none.

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
 use crate::disk;
-use rustix::fs::{Access, access, statfs};
+use rustix::fs::{Access, AtFlags, CWD, StatxFlags, access, statfs, statx};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -31,6 +31,18 @@ pub fn rights(path: &Path) -> Option<Rights> {
         mode: metadata.permissions().mode() & 0o777,
         own: metadata.uid() == rustix::process::geteuid().as_raw(),
     })
+}
+
+/// What the file system knows a folder by: another one at its path has another, also where its number is given again.
+pub fn identity(path: &Path) -> Option<String> {
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let found = statx(CWD, path, AtFlags::empty(), wanted).ok()?;
+    // Not every file system keeps the moment of birth; then it is 0 here.
+    let born = found.stx_btime;
+    Some(format!(
+        "{}:{}:{}:{}.{}",
+        found.stx_dev_major, found.stx_dev_minor, found.stx_ino, born.tv_sec, born.tv_nsec
+    ))
 }
 
 /// Free bytes for us.

@@ -162,6 +162,15 @@ pub(crate) fn committing(folder: &Path, settings: &[OsString], arguments: &[&str
     command
 }
 
+/// What a git of the work-in-progress commit is told in a repository whose settings are nobody's we know: nothing that they
+/// name runs.
+pub(crate) fn all_off(folder: &Path, until: Until) -> Result<Vec<OsString>, Outcome> {
+    let named = drivers(folder, until)?;
+    let fixed = SWITCHED_OFF.iter().map(|(name, value)| format!("{name}={value}").into());
+    let unsigned = std::iter::once("commit.gpgSign=false".into());
+    Ok(fixed.chain(unsigned).chain(named.iter().flat_map(Driver::switched_off)).collect())
+}
+
 /// Takes away what the environment tells git, but for what is the user's own and these.
 fn take_away_variables(command: &mut Command, also_kept: &[&str]) {
     for (name, _) in store::environment::all() {

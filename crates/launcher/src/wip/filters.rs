@@ -23,10 +23,7 @@ pub(super) fn sift(
     choice: &mut Choice,
     until: Until,
 ) -> Result<Vec<OsString>, String> {
-    let is_file = |path: &&Vec<u8>| {
-        folder.join(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|found| found.is_file())
-    };
-    let files: Vec<Vec<u8>> = choice.paths.iter().filter(is_file).cloned().collect();
+    let files = files(folder, choice);
     let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), until)?;
     let mut out = taken_away(folder, head, &files, &under, until);
     let mut by_filter: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
@@ -49,6 +46,26 @@ pub(super) fn sift(
     }
     choice.leave_out(&out);
     Ok(settings)
+}
+
+/// Takes out what is under any filter. Answers what git has to be told for the commit: nothing that the repository names
+/// runs.
+pub(super) fn leave_all_out(
+    folder: &Path,
+    choice: &mut Choice,
+    until: Until,
+) -> Result<Vec<OsString>, String> {
+    let files = files(folder, choice);
+    let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), until)?;
+    choice.leave_out(&under.into_iter().map(|(path, _)| path).collect());
+    git::all_off(folder, until).map_err(|outcome| changes::last_words(&outcome))
+}
+
+fn files(folder: &Path, choice: &Choice) -> Vec<Vec<u8>> {
+    let is_file = |path: &&Vec<u8>| {
+        folder.join(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|found| found.is_file())
+    };
+    choice.paths.iter().filter(is_file).cloned().collect()
 }
 
 /// Those that HEAD's attributes put under a filter and the working tree's under another one or none: whoever wrote that

@@ -23,7 +23,7 @@ fn is_ours(path: &str) -> bool {
 }
 
 pub(super) fn wip(folder: &Path) -> Wip {
-    commit_wip(folder, "wip: a checkpoint", &is_ours)
+    commit_wip(folder, "wip: a checkpoint", &is_ours, Repository::Users)
 }
 
 /// How many files were committed, and what was left out.
@@ -331,7 +331,7 @@ fn a_hook_that_hangs_is_ended_at_the_deadline_and_may_tidy_up() {
     let before = (status(at), run(at, "git ls-files --stage"));
     hook(at, "pre-commit", "trap 'sleep 0.3; echo tidy > tidy.log; exit 1' TERM; sleep 60 & wait");
     let started = Instant::now();
-    let outcome = commit_within(at, "wip", &is_ours, Duration::from_millis(500));
+    let outcome = commit_within(at, "wip", &is_ours, Repository::Users, Duration::from_millis(500));
     assert_eq!(outcome, Wip::Refused { why: "the commit took longer than 0 seconds".into() });
     assert!(started.elapsed() < Duration::from_secs(15));
     assert_eq!(run(at, "cat tidy.log"), "tidy\n");
@@ -340,7 +340,7 @@ fn a_hook_that_hangs_is_ended_at_the_deadline_and_may_tidy_up() {
     // A commit that stands is one, whatever comes after it.
     hook(at, "pre-commit", "exit 0");
     hook(at, "post-commit", "sleep 60");
-    let outcome = commit_within(at, "wip", &is_ours, Duration::from_secs(2));
+    let outcome = commit_within(at, "wip", &is_ours, Repository::Users, Duration::from_secs(2));
     assert!(matches!(outcome, Wip::Committed { files: 2, .. }), "{outcome:?}");
     assert_eq!(status(at), "");
 }
@@ -351,7 +351,7 @@ fn a_message_is_taken_as_it_is() {
     let at = folder.path();
     run(at, "echo 10 >> a.txt");
     let message = "-wip \"$HOME\"\n\nsecond line";
-    assert!(matches!(commit_wip(at, message, &is_ours), Wip::Committed { .. }));
+    assert!(matches!(commit_wip(at, message, &is_ours, Repository::Users), Wip::Committed { .. }));
     assert_eq!(run(at, "git log -1 --format=%B").trim(), message);
 }
 
@@ -443,4 +443,50 @@ fn a_filter_that_fails_does_not_keep_the_rest_from_being_committed() {
     run(at, "echo c > b.f; touch -d 2020-01-01 b.f; echo 10 >> a.txt");
     assert_eq!(committed(at), (1, vec!["b.f".to_owned()]));
     assert_eq!(run(at, "git show HEAD:b.f"), "b\n");
+}
+
+#[test]
+fn in_a_repository_made_since_nothing_that_it_names_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().canonicalize().unwrap();
+    let sh = |line: &str| {
+        let outcome = crate::shell(line, &at, Duration::from_secs(20));
+        assert!(outcome.succeeded(), "{line}: {}", String::from_utf8_lossy(&outcome.stderr));
+    };
+    sh(
+        "git init -q -b main; git config user.email a@b; git config user.name n; echo a > a; git add -A; git commit -qm First",
+    );
+    let name = format!("sprung-{}", at.file_name().unwrap().to_string_lossy());
+    let program = at.join(".git/trap.sh");
+    sh(&format!(
+        "printf '#!/bin/sh\\ntouch {}/{name}\\ncat\\n' > {}; chmod +x {}",
+        at.parent().unwrap().display(),
+        program.display(),
+        program.display()
+    ));
+    for hook in [
+        "pre-commit",
+        "commit-msg",
+        "post-commit",
+        "prepare-commit-msg",
+        "post-index-change",
+        "reference-transaction",
+    ] {
+        sh(&format!("cp .git/trap.sh .git/hooks/{hook}"));
+    }
+    sh(
+        "for key in filter.evil.clean filter.evil.process core.fsmonitor gpg.program core.editor diff.external; do git -c core.hooksPath= config $key $PWD/.git/trap.sh; done; git config commit.gpgSign true; git config filter.evil.required true",
+    );
+    sh("echo '*.x filter=evil' > .gitattributes; echo x > b.x; echo new > c; echo more >> a");
+    let sprung = at.parent().unwrap().join(&name);
+    let _ = std::fs::remove_file(&sprung);
+    let done = commit_wip(&at, "wip", &|_| false, Repository::MadeSince);
+    assert!(!sprung.exists(), "{done:?}");
+    let Wip::Committed { files, left_out, .. } = done else { panic!("{done:?}") };
+    assert_eq!((files, left_out.len()), (3, 1), "{left_out:?}");
+    assert!(left_out[0].contains("b.x"), "{left_out:?}");
+    // The same traps are live in a repository of the user's.
+    let done = commit_wip(&at, "wip", &|_| false, Repository::Users);
+    assert!(sprung.exists(), "{done:?}");
+    let _ = std::fs::remove_file(&sprung);
 }
