@@ -64,7 +64,7 @@ fn a_fault_at_the_first_step_is_told_at_once_and_leaves_the_run_paused_with_the_
     assert_eq!(state["status"], "paused");
     assert!(state["last_verdict"]["reason"].as_str().is_some_and(|reason| reason.contains("client.sh")));
     let status = world.plimsoll(&["status"]).run();
-    assert!(status.stdout.contains("mend the cause, then: plimsoll run --resume"), "{}", status.stdout);
+    assert!(status.stdout.contains("fix the cause, then: plimsoll run --resume"), "{}", status.stdout);
     let real = claude().display().to_string();
     let resumed =
         world.plimsoll(&["run", "--resume", "--client", &real]).timeout(Duration::from_secs(60)).run();

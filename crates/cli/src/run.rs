@@ -54,7 +54,7 @@ Examples:
   plimsoll run --verify 'cargo test' -- --model opus --permission-mode acceptEdits --allowedTools Bash
   plimsoll run --objective 'Translate docs/ into German.' --todo pages.md --deadline 07:00 --max-cost 20
   plimsoll run --resume                        go on after Ctrl-C, a crash, a reboot
-  plimsoll run --resume --reset-breaker        go on after you have mended what was stuck
+  plimsoll run --resume --reset-breaker        go on after you have fixed what was stuck
 
 Exit codes:
   0    completed
@@ -230,7 +230,7 @@ pub(crate) fn way_on(state: &RunState) -> String {
 /// What opens a run again, beside `plimsoll run --resume`.
 fn usual_way_on(state: &RunState) -> &'static str {
     match state.status {
-        Status::CircuitBreaker => "look at the reason, mend it, then: plimsoll run --resume --reset-breaker",
+        Status::CircuitBreaker => "fix what stopped it, then: plimsoll run --resume --reset-breaker",
         Status::MaxIterations => "plimsoll run --resume --max-iterations N, with a larger N",
         Status::Budget if policy::bounds::stops_for_quota(state) => {
             "plimsoll run --resume, when the quota has room again (or with a larger --stop-at-limit PERCENT)"

@@ -148,7 +148,7 @@ fn a_refused_tool_is_allowed_by_a_whole_command_that_no_width_cuts() {
     assert_eq!(words.join(" "), format!("{expected} Say 'it'. --allowedTools Bash"));
     let forbidden = RunState { client_arguments: vec!["--allowedTools".into(), "Bash".into()], ..state };
     let next = said(&screen(&forbidden, false), "Next");
-    assert!(next.starts_with("look at the reason, mend it, then"), "it is allowed already: {next}");
+    assert!(next.starts_with("fix what stopped it, then"), "it is allowed already: {next}");
 }
 
 #[test]

@@ -106,11 +106,11 @@ pub(super) fn next(view: &View<'_>) -> String {
             format!("give it more room (a smaller item, less loaded at the start), then: {resume}")
         }
         Status::Paused if pause_kind(view.state) == Some(PauseKind::Fault) => {
-            format!("mend the cause, then: {resume}")
+            format!("fix the cause, then: {resume}")
         }
         Status::Completed => "nothing: it is done; look at it with git log and plimsoll report".to_owned(),
         Status::Blocked => format!("answer what blocks it, then: {resume}"),
-        Status::FatalError => format!("mend the cause, then: {resume}"),
+        Status::FatalError => format!("fix the cause, then: {resume}"),
         Status::Cancelled => "start a new run with: plimsoll run".to_owned(),
         _ => resume,
     }
