@@ -196,7 +196,7 @@ fn a_run_that_is_over_says_why_and_what_opens_it_again() {
             Status::FatalError,
             "authentication failed",
             "it cannot go on like this (fatal_error): auth",
-            "mend the cause",
+            "fix the cause",
         ),
         (Status::Cancelled, "", "cancelled with `plimsoll stop`", "start a new run"),
     ] {
