@@ -341,7 +341,7 @@ fn three_promises_that_a_verify_command_refutes_open_it_and_the_prompts_carry_wh
     for iteration in [2, 3] {
         let prompt = first_request_of(&model, iteration);
         let refusal = prompt.split("## Completion was refused").nth(1).expect("the refusal");
-        let refusal = refusal.split("Mend this first.").next().unwrap_or_default();
+        let refusal = refusal.split("Fix this first.").next().unwrap_or_default();
         for part in ["`sh check.sh` exited with 9", "FIRST-OF-ALL", "LAST-OF-ALL"] {
             assert!(refusal.contains(part), "{part} in {refusal}");
         }

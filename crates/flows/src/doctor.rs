@@ -97,7 +97,7 @@ fn run(project: &Project) -> RunFacts {
 
 /// None where no issue is set.
 fn linear(project: &Project) -> Option<LinearFacts> {
-    let (settings, _) = config::load(project);
+    let settings = config::load_of_files(project).settings;
     Some(LinearFacts {
         issue: settings.linear.issue?,
         has_key: settings.linear.key_command.is_some() || environment::variable("LINEAR_API_KEY").is_some(),
@@ -107,7 +107,7 @@ fn linear(project: &Project) -> Option<LinearFacts> {
 }
 
 fn preferences(project: &Project) -> PreferenceFacts {
-    let ignored = config::load_telling(project).ignored;
+    let ignored = config::load_of_files(project).ignored;
     PreferenceFacts {
         ignored: ignored.into_iter().map(|(file, one)| (shown(project, &file), one)).collect(),
         user_file: config::user_file().map(|file| shown(project, &file)),

@@ -496,9 +496,12 @@ fn tell_session(project: &Project, state: &RunState) -> Result<(), StoreError> {
     sessions::update(project, session_id, state_file::PATIENCE, |record| record.cancelled = true)
 }
 
+/// One that was killed takes a moment to let go of its lock.
+const DYING: Duration = Duration::from_millis(500);
+
 /// A `plimsoll run` that lives ends its client itself; where it has died, its client is ended here.
 fn end_orphan(project: &Project, state: &RunState) -> Result<(), StoreError> {
-    let Ok(_only) = lock::acquire_run(project, Duration::ZERO) else { return Ok(()) };
+    let Ok(_only) = lock::acquire_run(project, DYING) else { return Ok(()) };
     let Some(orphan) = orphan(state) else { return Ok(()) };
     let entry = Entry::new("client_ended").run(Some((&state.run_id, state.iteration)));
     journal::note(project, entry.fact("reason", "cancelled, and its `plimsoll run` had died"))?;

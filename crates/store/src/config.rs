@@ -32,6 +32,11 @@ pub fn load_telling(project: &Project) -> Loaded {
     of_file(project, &own_file(project, environment::variable(ledger::RUN_VARIABLE).as_deref()))
 }
 
+/// The same by the files as they are now, also in a run: for who looks whether they are right.
+pub fn load_of_files(project: &Project) -> Loaded {
+    of_file(project, &project.settings())
+}
+
 /// The settings of a run, for the program that works for it.
 pub fn load_of_run(project: &Project, run_id: &str) -> Settings {
     of_file(project, &own_file(project, Some(run_id))).settings

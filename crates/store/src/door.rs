@@ -19,6 +19,7 @@ pub(crate) use spot::{Last, Spot};
 
 use crate::{StoreError, io};
 use roots::Below;
+pub(crate) use roots::open_anew;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsString;

@@ -4,7 +4,7 @@
 //! programs that do not ask for it.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "locks are files")]
 
-use crate::door::Opened;
+use crate::door::{Opened, open_anew};
 use crate::{Project, StoreError, disk, io};
 use fs2::FileExt;
 use rustix::fs::{OFlags, Stat};
@@ -70,7 +70,7 @@ pub fn run_holder(project: &Project) -> Option<u32> {
 
 /// Locks a folder. None where its file system locks none: NFS asks for a file that is open for writing.
 fn acquire_folder(path: &Path, patience: Duration) -> Result<Option<Lock>, StoreError> {
-    let Ok(file) = File::open(path) else { return Ok(None) };
+    let Ok(file) = open_anew(path) else { return Ok(None) };
     let started = Instant::now();
     loop {
         match FileExt::try_lock_exclusive(&file) {
@@ -87,7 +87,7 @@ fn acquire_folder(path: &Path, patience: Duration) -> Result<Option<Lock>, Store
 
 /// Asked with a lock that many may have: who asks is in nobody's way.
 fn is_folder_held(path: &Path) -> bool {
-    let asked = File::open(path).map(|file| FileExt::try_lock_shared(&file));
+    let asked = open_anew(path).map(|file| FileExt::try_lock_shared(&file));
     asked.is_ok_and(|asked| asked.is_err_and(|error| is_contended(&error)))
 }
 

@@ -6,7 +6,8 @@ use policy::doctor::WindowFacts;
 use policy::window;
 use session::reading::Window;
 use std::path::PathBuf;
-use store::{config, environment, sessions};
+use store::config::{self, Loaded};
+use store::{environment, sessions};
 
 /// What moves window, ceiling or reading, where it is set.
 const VARIABLES: [&str; 8] = [
@@ -21,7 +22,7 @@ const VARIABLES: [&str; 8] = [
 ];
 
 pub(super) fn facts(patient: &Patient<'_>, found: &Files) -> WindowFacts {
-    let (settings, complaint) = config::load(patient.project);
+    let Loaded { settings, fault: complaint, .. } = config::load_of_files(patient.project);
     let transcript = patient.record.transcript_path.as_ref().map(PathBuf::from);
     let question = Question {
         project: patient.project,

@@ -5,6 +5,7 @@ use super::{Refused, walk::Lost};
 use crate::environment;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -129,6 +130,12 @@ impl Root {
             _ => Links::Guarded,
         }
     }
+}
+
+/// A project's folder itself, opened anew: a lock on the one that is kept open would be this whole process's.
+pub(crate) fn open_anew(root: &Path) -> std::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(root, flags, Mode::empty())?))
 }
 
 #[cfg(test)]
