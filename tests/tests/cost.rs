@@ -10,7 +10,12 @@ const NOTHING_MEASURED: i32 = 75;
 fn no_program_costs_more_than_its_limits() {
     let script = workspace_root().join("scripts/cost.sh");
     // The programs must be those that users get, not the ones the other tests build.
-    let output = Command::new(&script).env_remove("PLIMSOLL_BIN_DIR").output().unwrap();
+    // A build script that watches the variable would have them built once more.
+    let output = Command::new(&script)
+        .env_remove("PLIMSOLL_BIN_DIR")
+        .env_remove("CARGO_MANIFEST_DIR")
+        .output()
+        .unwrap();
     let (table, complaints) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.code() == Some(NOTHING_MEASURED) {
