@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use store::tail::{self, Tail};
-use store::{Project, StoreError, clock, config, environment, sessions, windows};
+use store::{Project, StoreError, clock, config, disk, environment, sessions, windows};
 
 /// What is to be measured.
 #[derive(Debug)]
@@ -78,11 +78,27 @@ pub fn measure(question: &Question<'_>) -> Measurement {
 /// Measures for an agent that asks from one of its tools: it has been answered, so the answer that asked is waited for
 /// until the client's writer has put it down.
 pub fn measure_once_written(question: &Question<'_>) -> Measurement {
-    let started = Instant::now();
-    while question.transcript.is_some_and(|path| !is_asking(path)) && started.elapsed() < WRITER_LIMIT {
-        std::thread::sleep(NAP);
+    if let Some(transcript) = question.transcript {
+        wait_for_question(transcript);
     }
     measure(question)
+}
+
+/// The writer lags by about 106 ms (PROTOCOL §1): what it has not added in this time does not come.
+const WRITER_LAG: Duration = Duration::from_millis(200);
+
+/// A call without a result may also be the one before ours, whose result the writer has not put down either: it is
+/// believed when the file has rested.
+fn wait_for_question(transcript: &Path) {
+    let started = Instant::now();
+    let (mut size, mut grew) = (None, started);
+    while started.elapsed() < WRITER_LIMIT && !(grew.elapsed() >= WRITER_LAG && is_asking(transcript)) {
+        std::thread::sleep(NAP);
+        let now = disk::size(transcript);
+        if now != size {
+            (size, grew) = (now, Instant::now());
+        }
+    }
 }
 
 /// True where the last answer of a transcript has a tool call without a result: the one that is asking. A transcript
@@ -160,7 +176,7 @@ fn wait_for_writer(
     let mut tail = first.clone();
     while !is_here(&tail) && started.elapsed() < limit {
         std::thread::sleep(NAP);
-        if question.transcript.and_then(store::disk::size) != Some(tail.size) {
+        if question.transcript.and_then(disk::size) != Some(tail.size) {
             tail = read_tail(question.transcript, ids, measurement);
         }
     }
