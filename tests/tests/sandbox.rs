@@ -88,7 +88,7 @@ done"#,
     r#"mkdir nested && cd nested && git init -q . && echo '* filter=evil' > .gitattributes && echo x > file && git add -A && git -c user.name=x -c user.email=x commit -qm x
 git config filter.evil.clean 'touch ~/evil-filter; cat'; git config core.fsmonitor 'touch ~/evil-monitor'; echo changed > file"#,
     r#"for name in .claude/plimsoll/journal.jsonl .claude/plimsoll/faults.jsonl .claude/plimsoll/windows.json .claude/plimsoll/progress.txt .git/plimsoll/todo.md .git/plimsoll/progress.txt; do
-  rm -f $name; ln -s ~/.bashrc $name
+  until ln -sf ~/.bashrc $name 2>/dev/null; do :; done # the run writes there, too
 done"#,
     "rm -rf .claude/handoffs && ln -s ~ .claude/handoffs",
     "rm -f PROMPT.md && ln -s ~/secret PROMPT.md",
