@@ -173,6 +173,26 @@ fn no_source_file_panics_on_purpose_or_silences_a_lint() {
     assert_eq!(found, Vec::<String>::new());
 }
 
+/// The files of the programs, without their tests, in which one of these words stands.
+fn files_with(words: &[&str]) -> BTreeSet<String> {
+    let crates = workspace_root().join("crates");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&crates).unwrap().flatten() {
+        if entry.file_name() != "testkit" {
+            sources(&entry.path().join("src"), &mut files);
+        }
+    }
+    let mut found = BTreeSet::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let ours = text.split("#[cfg(test)]").next().unwrap_or_default();
+        if words.iter().any(|word| ours.contains(word)) {
+            found.insert(path.strip_prefix(&crates).unwrap().display().to_string());
+        }
+    }
+    found
+}
+
 #[test]
 fn only_the_door_opens_files() {
     const OPENING: [&str; 12] = [
@@ -199,21 +219,7 @@ fn only_the_door_opens_files() {
         "launcher/src/process.rs",
     ];
     const INDEX: &str = "launcher/src/wip.rs";
-    let crates = workspace_root().join("crates");
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(&crates).unwrap().flatten() {
-        if entry.file_name() != "testkit" {
-            sources(&entry.path().join("src"), &mut files);
-        }
-    }
-    let mut found = BTreeSet::new();
-    for path in files {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let ours = text.split("#[cfg(test)]").next().unwrap_or_default();
-        if OPENING.iter().any(|word| ours.contains(word)) {
-            found.insert(path.strip_prefix(&crates).unwrap().display().to_string());
-        }
-    }
+    let found = files_with(&OPENING);
     let may: BTreeSet<String> = MAY.iter().chain([&INDEX]).map(|path| (*path).to_owned()).collect();
     assert_eq!(found, may);
 }
@@ -233,21 +239,7 @@ fn only_the_console_prints() {
     // The console and the whole screen; a hook's answer to the client; the server's help and complaints.
     const MAY: [&str; 4] =
         ["cli/src/console.rs", "cli/src/whole_screen.rs", "hooks/src/lib.rs", "mcp/src/main.rs"];
-    let crates = workspace_root().join("crates");
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(&crates).unwrap().flatten() {
-        if entry.file_name() != "testkit" {
-            sources(&entry.path().join("src"), &mut files);
-        }
-    }
-    let mut found = BTreeSet::new();
-    for path in files {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let ours = text.split("#[cfg(test)]").next().unwrap_or_default();
-        if PRINTING.iter().any(|word| ours.contains(word)) {
-            found.insert(path.strip_prefix(&crates).unwrap().display().to_string());
-        }
-    }
+    let found = files_with(&PRINTING);
     let may: BTreeSet<String> = MAY.iter().map(|path| (*path).to_owned()).collect();
     assert_eq!(found, may);
 }

@@ -17,6 +17,7 @@ use crate::facts;
 use crate::iteration::{self, Ended};
 use crate::plugin;
 use crate::start::{self, StartError};
+use attend::LITTLE_PATIENCE;
 use follow::Follower;
 use launcher::client::{self, Client, Launch};
 use launcher::process;
@@ -125,7 +126,7 @@ fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
         deadline: run.limits.deadline.as_deref().and_then(clock::parse),
         after_interrupt: Duration::from_secs(2),
         after_deadline: Duration::from_secs(15),
-        patience: Duration::from_secs(5),
+        patience: LITTLE_PATIENCE,
         to_leave: Duration::from_secs(60),
         // Whatever the loop has not written is made good by the next `--resume`.
         leave: || std::process::exit(INTERRUPTED.into()),

@@ -524,8 +524,14 @@ pub(crate) fn orphan(run: &RunState) -> Option<process::Identity> {
 
 /// A client that was killed leaves its tools working: they would work into the next session.
 pub(crate) fn end_left_behind(run: &RunState) {
-    let Some([run, session]) = settings_of(run) else { return };
-    process::end_left_behind([&run, &session], Duration::from_secs(1));
+    if let Some(settings) = settings_of(run) {
+        end_started_with(&settings);
+    }
+}
+
+/// Ends the processes that carry these settings of a session in their environment.
+pub(crate) fn end_started_with([run, session]: &[String; 2]) {
+    process::end_left_behind([run, session], Duration::from_secs(1));
 }
 
 /// What stands in the environment of everything that is started inside the present session.

@@ -32,7 +32,7 @@ pub fn load_telling(project: &Project) -> Loaded {
     of_file(project, &own_file(project, environment::variable(ledger::RUN_VARIABLE).as_deref()))
 }
 
-/// The same by the files as they are now, also in a run: for who looks whether they are right.
+/// The settings by the files as they are now, also in a run: the doctor checks the files themselves.
 pub fn load_of_files(project: &Project) -> Loaded {
     of_file(project, &project.settings())
 }

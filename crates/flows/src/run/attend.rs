@@ -16,7 +16,7 @@ use store::{Durability, clock, disk, sessions, state_file};
 /// How long a client that is asked to end may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// One that lingers after its result, or is interrupted twice, has nothing more to save.
-const LITTLE_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const LITTLE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Runner<'_> {
     /// Follows the client's output until it has ended, or has to be.

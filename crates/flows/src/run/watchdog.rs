@@ -4,7 +4,9 @@
 //! it up. A second Ctrl-C, SIGTERM and the deadline hold all the same, and whichever way a run is left, no client of its
 //! works on.
 
+use super::attend::LITTLE_PATIENCE;
 use super::watch::Interrupts;
+use crate::start;
 use chrono::{DateTime, Utc};
 use launcher::client::Client;
 use launcher::process::{self, Identity};
@@ -83,7 +85,7 @@ impl Watchdog {
 
     /// Ends the client, if one works.
     pub(super) fn end_client(&self) {
-        self.0.end_client(Duration::from_secs(5));
+        self.0.end_client(LITTLE_PATIENCE);
     }
 }
 
@@ -110,8 +112,8 @@ impl Shared {
             return;
         }
         Client::Adopted(client).end(patience);
-        if let Some([run, session]) = &settings {
-            process::end_left_behind([run, session], Duration::from_secs(1));
+        if let Some(settings) = &settings {
+            start::end_started_with(settings);
         }
     }
 

@@ -162,8 +162,8 @@ pub(crate) fn committing(folder: &Path, settings: &[OsString], arguments: &[&str
     command
 }
 
-/// What a git of the work-in-progress commit is told in a repository whose settings are nobody's we know: nothing that they
-/// name runs.
+/// The settings for a work-in-progress commit in a repository whose own settings are not trusted: nothing that they name
+/// runs.
 pub(crate) fn all_off(folder: &Path, until: Until) -> Result<Vec<OsString>, Outcome> {
     let named = drivers(folder, until)?;
     let fixed = SWITCHED_OFF.iter().map(|(name, value)| format!("{name}={value}").into());
