@@ -94,15 +94,16 @@ pub fn without_tags(text: &str) -> Cow<'_, str> {
 
 /// The same for tags whose names begin so. Letters between `<` and the name that nobody sees are passed over.
 pub fn without<'a>(text: &'a str, tags: &[&str]) -> Cow<'a, str> {
-    if !text.contains('<') {
-        return Cow::Borrowed(text);
+    let (mut safe, mut from) = (String::new(), 0);
+    for (place, bracket) in text.match_indices('<') {
+        let after = place + bracket.len();
+        if begins_tag(&text[after..], tags) {
+            safe.push_str(&text[from..place]);
+            safe.push('‹');
+            from = after;
+        }
     }
-    let mut safe = String::with_capacity(text.len());
-    for (place, letter) in text.char_indices() {
-        let is_tag = letter == '<' && begins_tag(&text[place + 1..], tags);
-        safe.push(if is_tag { '‹' } else { letter });
-    }
-    Cow::Owned(safe)
+    if from == 0 { Cow::Borrowed(text) } else { Cow::Owned(safe + &text[from..]) }
 }
 
 fn begins_tag(rest: &str, tags: &[&str]) -> bool {
