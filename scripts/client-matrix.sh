@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tries versions of the client: installs each from npm into target/, plays the same short sessions with it, writes what was
-# found (tests/tests/client_matrix/expected/), makes docs/clients.md of that, and prints the matrix. Exit 1 when something
+# found (tests/tests/client/client_matrix/expected/), makes docs/clients.md of that, and prints the matrix. Exit 1 when something
 # lacks that must never lack, or a version cannot be installed. What has changed, `git diff` shows.
 #
 # Usage: scripts/client-matrix.sh [VERSION…]    without one: the list below; `newest` asks npm for it
@@ -35,7 +35,7 @@ done
 
 PLIMSOLL_BIN_DIR=${PLIMSOLL_BIN_DIR:-$(scripts/build.sh)}
 export PLIMSOLL_BIN_DIR PLIMSOLL_UPDATE_GOLDEN=1
-matrix() { cargo test --quiet --locked -p plimsoll-tests --test client_matrix -- --nocapture "$@"; }
+matrix() { cargo test --quiet --locked -p plimsoll-tests --test client client_matrix -- --nocapture "$@"; }
 PLIMSOLL_CLIENT_VERSIONS="${installed[*]}" matrix the_clients_that_were_asked_for || failed=1
 PLIMSOLL_MATRIX_DAY=$(date -u +%F) matrix the_page_shows_what_is_known >/dev/null
 exit "$failed"

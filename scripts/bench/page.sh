@@ -66,7 +66,7 @@ TEXT
 ## Many at once
 
 Hooks of one session start together and a level is reached: exactly one may announce it, and record and journal must be whole
-after each round. That is checked in this run, and with kills in between by `tests/tests/contention.rs`.
+after each round. That is checked in this run, and with kills in between by `tests/tests/hooks/contention.rs`.
 
 TEXT
   contention
@@ -102,7 +102,7 @@ A transcript of $CAPTURE_SIZE MB that no hook has seen yet, read whole; scan and
 | --- | ---: | ---: |
 $CAPTURED
 
-That its memory does not grow with the session is in \`tests/tests/turn_log_size.rs\` (500 MB against 50 MB).
+That its memory does not grow with the session is in \`tests/tests/hooks/turn_log_size.rs\` (500 MB against 50 MB).
 
 ## The wait for the client
 

@@ -122,16 +122,28 @@ pub fn honest(turn: &Turn<'_>) -> Step {
     }
 }
 
-/// Starts a story and points the world at it.
+/// Starts a story, and points the world and its replayed client at it: for tests about our side.
 pub fn start(world: &mut World, tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
-    let model = story(tell);
-    world.use_model(&model);
+    let model = start_real(world, tell);
+    world.use_replay();
     model
 }
 
 /// The same at the pace of a real model.
 pub fn play(world: &mut World, mut tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
     start(world, move |turn| tell(turn).delay(LIFELIKE))
+}
+
+/// Starts a story for the real client: for tests about the client, or about what was never recorded.
+pub fn start_real(world: &mut World, tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
+    let model = story(tell);
+    world.use_model(&model);
+    model
+}
+
+/// The same at the pace of a real model.
+pub fn play_real(world: &mut World, mut tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
+    start_real(world, move |turn| tell(turn).delay(LIFELIKE))
 }
 
 /// The words of the last request of one session, by the iteration its prompt names.

@@ -20,6 +20,8 @@ pub mod linear;
 #[cfg(feature = "night")]
 pub mod night;
 mod places;
+#[cfg(feature = "replay")]
+pub mod replay;
 pub mod scripted_model;
 pub mod story;
 #[cfg(feature = "terminal")]
@@ -27,4 +29,4 @@ pub mod terminal;
 mod tool;
 pub mod world;
 
-pub use places::{bin_dir, fixtures, target_dir, workspace_root};
+pub use places::{bin_dir, fixtures, replayed_client, target_dir, workspace_root};

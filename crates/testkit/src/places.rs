@@ -31,25 +31,25 @@ pub fn fixtures() -> PathBuf {
 /// The folder of the programs under test: `PLIMSOLL_BIN_DIR`, or the debug build, built once per process.
 pub fn bin_dir() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| std::env::var_os("PLIMSOLL_BIN_DIR").map_or_else(build, PathBuf::from)).clone()
+    let ours = ["-p", "plimsoll-hooks", "-p", "plimsoll", "-p", "plimsoll-mcp", "--bins"];
+    let find = || std::env::var_os("PLIMSOLL_BIN_DIR").map_or_else(|| build(&ours), PathBuf::from);
+    BUILT.get_or_init(find).clone()
 }
 
-fn build() -> PathBuf {
+/// The replayed client: `PLIMSOLL_REPLAYED_CLIENT`, or the debug build, built once per process.
+pub fn replayed_client() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || build(&["-p", "plimsoll-testkit", "--bin", "replayed-client"]).join("replayed-client");
+    let find = || std::env::var_os("PLIMSOLL_REPLAYED_CLIENT").map_or_else(build, PathBuf::from);
+    BUILT.get_or_init(find).clone()
+}
+
+fn build(what: &[&str]) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args([
-        "build",
-        "--quiet",
-        "-p",
-        "plimsoll-hooks",
-        "-p",
-        "plimsoll",
-        "-p",
-        "plimsoll-mcp",
-        "--bins",
-    ]);
+    command.args(["build", "--quiet", "--locked"]).args(what);
     if let Err(problem) = tool::run(command.current_dir(workspace_root()), BUILD_LIMIT) {
-        panic!("the programs under test do not build (PLIMSOLL_BIN_DIR can name built ones): {problem}");
+        panic!("{what:?} do not build (PLIMSOLL_BIN_DIR, PLIMSOLL_REPLAYED_CLIENT can name built ones): {problem}");
     }
     target_dir().join("debug")
 }

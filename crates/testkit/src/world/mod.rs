@@ -214,6 +214,21 @@ impl World {
         self.client = Some(if version == CLIENT_VERSION { claude() } else { claude_version(version) });
     }
 
+    /// Takes the replayed client instead of the real one, and puts it on the PATH; with `PLIMSOLL_REAL_CLIENT` set, the
+    /// real one all the same.
+    #[cfg(feature = "replay")]
+    pub fn use_replay(&mut self) {
+        self.with_client = true;
+        if std::env::var_os("PLIMSOLL_REAL_CLIENT").is_some() {
+            return;
+        }
+        let program = self.root.join("client/claude");
+        let made = fs::create_dir_all(self.root.join("client"))
+            .and_then(|()| std::os::unix::fs::symlink(crate::places::replayed_client(), &program));
+        assert!(made.is_ok() || program.exists(), "cannot make {}: {made:?}", program.display());
+        self.client = Some(program);
+    }
+
     fn client(&self) -> PathBuf {
         self.client.clone().unwrap_or_else(claude)
     }

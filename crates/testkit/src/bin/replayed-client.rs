@@ -1,0 +1,5 @@
+//! The replayed client: see `testkit::replay`.
+
+fn main() -> std::process::ExitCode {
+    testkit::replay::main()
+}

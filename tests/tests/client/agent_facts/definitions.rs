@@ -1,0 +1,99 @@
+//! How an agent is defined, and what its first request holds.
+
+use crate::agent_facts::bench::{Bench, NOTE, push, tools};
+use serde_json::json;
+use testkit::scripted_model::{Request, RequestKind, Step};
+
+fn one_push(request: &Request) -> Step {
+    match request.kind {
+        RequestKind::Subagent => Step::text("Ended."),
+        _ if request.tool_results().is_empty() => push("Go."),
+        _ => Step::text("Done."),
+    }
+}
+
+/// The first request of an agent with this front matter.
+fn defined(front: &str) -> Request {
+    let bench = Bench::with_mcp(one_push);
+    bench.world.write("CLAUDE.md", "WORDS-OF-THE-PROJECT\n");
+    let text =
+        format!("---\nname: frame\ndescription: Works on one part.\n{front}---\nYou work in a frame.\n");
+    bench.world.write(".claude/agents/frame.md", &text);
+    bench.run();
+    bench.first_of_frame()
+}
+
+#[test]
+fn an_agent_of_the_command_line_is_as_good_as_one_of_a_file() {
+    let bench = Bench::new(one_push);
+    let file = bench.world.path(".claude/agents/frame.md");
+    std::fs::remove_file(file).expect("our own file");
+    let agents = json!({"frame": {"description": "Works on one part.", "prompt": "FROM-THE-COMMAND-LINE"}});
+    bench.session().arg("--agents").arg(agents.to_string()).run().expect_success();
+    assert_eq!(bench.noted_of("SubagentStart")[0]["agent_type"], "frame");
+    let first = bench.first_of_frame();
+    assert!(first.system_text().contains("FROM-THE-COMMAND-LINE"));
+    assert!(tools(&first).contains(&"Agent"));
+}
+
+#[test]
+fn an_agent_that_is_not_defined_is_a_failed_call() {
+    let bench = Bench::new(one_push);
+    std::fs::remove_file(bench.world.path(".claude/agents/frame.md")).expect("our own file");
+    bench.run();
+    let (text, error) = bench.handed_back();
+    assert!(error && text.starts_with("Agent type 'frame' not found. Available agents: "), "{text}");
+    assert_eq!(bench.story_of(&["Failure", "Subagent"]), ["PostToolUseFailure Agent"]);
+}
+
+#[test]
+fn an_agent_without_a_list_has_the_tools_of_its_parent_and_a_prompt_of_its_own() {
+    let first = defined("");
+    let has = tools(&first);
+    for tool in ["Agent", "Bash", "Edit", "Read", "Write", "Skill", "ToolSearch", NOTE] {
+        assert!(has.contains(&tool), "{tool} in {has:?}");
+    }
+    let system = first.system_text();
+    assert!(system.contains("You work in a frame.") && system.len() < 2_500, "{system}");
+    assert!(first.text().contains("WORDS-OF-THE-PROJECT"));
+}
+
+#[test]
+fn the_model_is_the_parents_unless_the_file_says_another() {
+    let (bare, inherits, other) = (defined(""), defined("model: inherit\n"), defined("model: haiku\n"));
+    assert_eq!(bare.model, inherits.model);
+    assert!(other.model.contains("haiku") && !bare.model.contains("haiku"), "{}", other.model);
+}
+
+#[test]
+fn a_list_of_tools_makes_the_first_request_small() {
+    let bare = defined("").bytes();
+    let by_name = defined(&format!("tools: Bash, Read, Agent, {NOTE}\n"));
+    let of_frame: Vec<&str> = tools(&by_name);
+    assert!(of_frame.contains(&NOTE) && of_frame.contains(&"Agent"), "{of_frame:?}");
+    assert!(
+        !of_frame.contains(&"mcp__plimsoll__memory_show") && !of_frame.contains(&"Skill"),
+        "{of_frame:?}"
+    );
+    assert!(by_name.bytes() * 10 < bare * 6, "{} of {bare} bytes", by_name.bytes());
+    for list in ["mcp__plimsoll", "mcp__plimsoll__*"] {
+        let by_server = defined(&format!("tools: Bash, Read, Edit, Write, Agent, {list}\n"));
+        let of_server = tools(&by_server).iter().filter(|name| name.starts_with("mcp__plimsoll__")).count();
+        assert!(of_server >= 9, "{list} stands for all of them: {:?}", tools(&by_server));
+        assert!(by_server.bytes() * 10 < bare * 7, "{} of {bare} bytes", by_server.bytes());
+    }
+}
+
+#[test]
+fn without_the_search_for_tools_the_first_request_grows() {
+    let (bare, without) = (defined(""), defined("disallowedTools: ToolSearch\n"));
+    assert!(tools(&without).contains(&"WebFetch") && !tools(&bare).contains(&"WebFetch"));
+    assert!(without.bytes() > bare.bytes(), "{} and {} bytes", without.bytes(), bare.bytes());
+}
+
+#[test]
+fn an_agent_can_do_without_the_projects_words() {
+    let first = defined("omitClaudeMd: true\n");
+    assert!(!first.text().contains("WORDS-OF-THE-PROJECT"));
+    assert!(first.text().contains("Go."));
+}

@@ -1,0 +1,14 @@
+//! What the real client does, and our programs inside it: sessions on a terminal and without, every version, plugins, installations.
+
+mod agent_facts;
+mod bench;
+mod client_matrix;
+mod compaction;
+mod delegation;
+mod freshness;
+mod ordinary_session;
+mod plugin;
+mod sandbox;
+mod trial;
+mod user_install;
+mod with_context;

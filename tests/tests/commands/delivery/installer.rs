@@ -1,0 +1,143 @@
+use crate::delivery::{LONG, found, script, shell, tree};
+use testkit::world::World;
+
+/// A folder of this world, outside its project.
+fn beside(world: &World, name: &str) -> String {
+    let folder = world.project().with_file_name(name);
+    std::fs::create_dir_all(&folder).expect("the temporary folder is writable");
+    folder.display().to_string()
+}
+
+fn install(world: &World, prefix: &str, more: &[&str]) -> String {
+    let finished = script(world, "install.sh", &[&["--prefix", prefix], more].concat()).run();
+    assert_eq!(finished.stderr, "", "{finished:?}");
+    finished.expect_success().stdout
+}
+
+#[test]
+fn install_again_and_uninstall_leave_the_tree_as_it_was() {
+    let world = World::new();
+    let prefix = beside(&world, "pre fix");
+    let at = |relative: &str| format!("{prefix}/{relative}");
+    world.write(at("bin/mine"), "#!/bin/sh\n");
+    world.write(at("share/man/man1/mine.1"), ".TH mine 1\n");
+    let before = tree(&world, &prefix);
+
+    let said = install(&world, &prefix, &[]);
+    assert!(said.contains("is not on your PATH") && said.contains(&format!("{prefix}/bin:")), "{said}");
+    assert!(said.trim_end().ends_with("plimsoll init"), "{said}");
+    let version = world.command(at("bin/plimsoll"), &["--version"]).run().expect_success().stdout;
+    assert!(version.starts_with("plimsoll "), "{version}");
+    for hook in protocol::settings::PROGRAMS {
+        let finished = world.command(at(&format!("bin/{hook}")), &[]).stdin("{}").run();
+        assert_eq!((finished.code, finished.signal), (Some(0), None), "{hook}: {finished:?}");
+    }
+    let load = format!(
+        ". '{}'; COMP_WORDS=(plimsoll ru); COMP_CWORD=1; _plimsoll plimsoll ru plimsoll; echo \"${{COMPREPLY[@]}}\"",
+        at("share/bash-completion/completions/plimsoll")
+    );
+    assert_eq!(shell(&world, &load).expect_success().stdout, "run\n");
+
+    // Again, over a program at work: whoever writes into its file is told that it is busy.
+    let once = tree(&world, &prefix);
+    let program = at("bin/plimsoll-mcp");
+    let server = world.command("bash", &["-c", "exec \"$0\" < <(sleep 100)", &program]).spawn();
+    let file = || std::fs::read_link(format!("/proc/{}/exe", server.pid())).unwrap_or_default();
+    world.wait_until(LONG, || file().as_os_str() == program.as_str(), "the server runs");
+    install(&world, &prefix, &[]);
+    assert_eq!(file().display().to_string(), format!("{program} (deleted)"), "it goes on with its own file");
+    drop(server);
+    assert_eq!(tree(&world, &prefix), once);
+
+    assert!(install(&world, &prefix, &["--uninstall"]).contains("removed"));
+    assert_eq!(tree(&world, &prefix), before);
+    let nothing = script(&world, "install.sh", &["--uninstall", "--prefix", &prefix]).run();
+    assert_eq!(nothing.code, Some(1));
+    assert!(nothing.stderr.contains("nothing is installed"), "{nothing:?}");
+}
+
+#[test]
+fn an_empty_home_is_enough_and_shells_and_man_find_what_is_installed() {
+    let mut world = World::without_git();
+    let home = beside(&world, "empty home");
+    world.set_env("HOME", home.as_str());
+    world.set_env("SHELL", "/bin/bash");
+    let said = script(&world, "install.sh", &[]).run().expect_success().stdout;
+    assert!(said.contains("~/.local/bin is not on your PATH"), "{said}");
+    let line = said.lines().find(|line| line.contains("export PATH=")).expect("the line to add");
+    // What the person is told to add is what is added here.
+    let added = |command: &str| shell(&world, &format!("{line}\n{command}")).expect_success().stdout;
+    assert_eq!(added("command -v plimsoll"), format!("{home}/.local/bin/plimsoll\n"));
+    let mut again = added(&format!(
+        "PLIMSOLL_BIN_DIR='{}' '{}'",
+        testkit::bin_dir().display(),
+        testkit::workspace_root().join("scripts/install.sh").display()
+    ));
+    assert!(!again.contains("PATH"), "{again}");
+    if found("man").is_some() {
+        again = added("man -w plimsoll-turns-list");
+        assert_eq!(again, format!("{home}/.local/share/man/man1/plimsoll-turns-list.1\n"));
+    }
+    if found("fish").is_some() {
+        assert!(added("fish -c \"complete -C 'plimsoll ru'\"").starts_with("run\t"));
+        shell(&world, "rm -rf ~/.config ~/.cache");
+    }
+    script(&world, "install.sh", &["--uninstall"]).run().expect_success();
+    assert_eq!(tree(&world, &home).lines().count(), 1, "{}", tree(&world, &home));
+}
+
+#[test]
+fn what_an_older_version_had_goes_and_what_others_put_there_stays() {
+    let world = World::without_git();
+    let prefix = beside(&world, "prefix");
+    install(&world, &prefix, &[]);
+    let (old, list) =
+        (format!("{prefix}/bin/plimsoll-old"), format!("{prefix}/share/plimsoll/installed.txt"));
+    world.write(&old, "#!/bin/sh\n");
+    world.write(&list, &format!("{}{old}\n", world.read(&list)));
+    install(&world, &prefix, &[]);
+    assert!(!world.exists(&old));
+    let foreign = format!("{prefix}/share/zsh/site-functions/_mine");
+    world.write(&foreign, "#compdef mine\n");
+    install(&world, &prefix, &["--uninstall"]);
+    let left = shell(&world, &format!("find '{prefix}' -type f")).stdout;
+    assert_eq!(left, format!("{foreign}\n"));
+}
+
+#[test]
+fn wrong_usage_and_missing_programs_change_nothing() {
+    let world = World::without_git();
+    let prefix = beside(&world, "prefix");
+    for arguments in [&["--frob"][..], &["--prefix"], &["--prefix", &prefix, "here"]] {
+        let finished = script(&world, "install.sh", arguments).run();
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        assert!(finished.stderr.contains("Usage: install.sh"), "{finished:?}");
+    }
+    let help = script(&world, "install.sh", &["--help"]).run().expect_success();
+    assert!(help.stdout.contains("--uninstall") && help.stderr.is_empty(), "{help:?}");
+    let some = beside(&world, "some");
+    let finished =
+        script(&world, "install.sh", &["--prefix", &prefix]).env("PLIMSOLL_BIN_DIR", some.as_str()).run();
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stderr.contains(&format!("{some} lacks plimsoll-")), "{finished:?}");
+    assert_eq!(shell(&world, &format!("find '{prefix}' '{some}' -mindepth 1")).stdout, "");
+    // Seen when the programs and their folders are there already, beside their places.
+    world.write(format!("{prefix}/share/man/man1/plimsoll.1/mine"), "a folder where a page would go");
+    let before = tree(&world, &prefix);
+    let finished = script(&world, "install.sh", &["--prefix", &prefix]).run();
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stderr.contains("plimsoll.1 is a folder"), "{finished:?}");
+    assert_eq!(tree(&world, &prefix), before);
+}
+
+#[test]
+fn the_command_without_its_hooks_says_how_to_get_them() {
+    let world = World::new();
+    let alone = beside(&world, "alone");
+    shell(&world, &format!("cp '{}/plimsoll' '{alone}'", testkit::bin_dir().display())).expect_success();
+    let said = world.command(format!("{alone}/plimsoll"), &["init"]).run().expect_success().stdout;
+    let careful = said.lines().find(|line| line.starts_with("Careful")).unwrap_or(&said);
+    for words in [alone.as_str(), "plimsoll-post-tool", "scripts/install.sh", "cargo install"] {
+        assert!(careful.contains(words), "{words}: {said}");
+    }
+}

@@ -1,0 +1,132 @@
+//! The page, in a browser.
+
+use crate::export::{Transcript, browser, export, record, record_fixture, record_subagent};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use testkit::target_dir;
+use testkit::world::World;
+
+/// A page beside its pictures, kept for people to look at.
+fn page(world: &World, session: &str) -> PathBuf {
+    let path = target_dir().join("artifacts").join(format!("{session}.html"));
+    world.write(&path, &export(world, session, "html"));
+    path
+}
+
+fn picture(world: &World, page: &Path, place: &str, name: &str, options: &[&str]) {
+    let path = target_dir().join("artifacts").join(name);
+    let _ = std::fs::remove_file(&path);
+    let screenshot = format!("--screenshot={}", path.display());
+    browser(world, &[options, &[screenshot.as_str()]].concat(), page, place);
+    assert!(std::fs::metadata(&path).unwrap().len() > 10_000, "{}", path.display());
+}
+
+fn rendered(world: &World, page: &Path) -> String {
+    browser(world, &["--dump-dom"], page, "").stdout
+}
+
+fn count(text: &str, what: &str) -> usize {
+    text.matches(what).count()
+}
+
+#[test]
+fn a_session_can_be_read_in_a_browser() {
+    let world = World::without_git();
+    record_fixture(&world, "compaction");
+    let entry = json!({"at": "2026-11-21T03:36:26.900Z", "event": "checkpoint", "session_id": "compaction",
+        "level": "L2", "percent": 87});
+    let other = json!({"at": "2026-11-21T03:36:26.900Z", "event": "checkpoint", "session_id": "other", "level": "L3"});
+    let journal = world.path(".claude/plimsoll/journal.jsonl");
+    let before = std::fs::read_to_string(&journal).unwrap_or_default();
+    world.write(&journal, &format!("{before}{entry}\n{other}\n"));
+    let page = page(&world, "compaction");
+    let dom = rendered(&world, &page);
+    assert_eq!(count(&dom, "data-turn="), 4);
+    assert_eq!(count(&dom, "<circle"), 4);
+    assert_eq!(count(&dom, "<line class=\"compaction\""), 1);
+    assert_eq!(count(&dom, "<line class=\"checkpoint\""), 1, "not the other session's");
+    assert!(dom.contains("L2 87 %") && dom.contains("window 1M"), "{dom}");
+    assert!(dom.contains("<div id=\"search\">"), "its script ran: the search is shown");
+    for foreign in ["http://", "https://", "src=", "@import", "url("] {
+        assert_eq!(count(&std::fs::read_to_string(&page).unwrap(), foreign), 0, "{foreign}");
+    }
+    picture(&world, &page, "", "compaction.png", &["--window-size=1100,1200"]);
+    let dark = ["--window-size=500,1400", "--blink-settings=preferredColorScheme=0"];
+    picture(&world, &page, "", "compaction-phone-dark.png", &dark);
+}
+
+#[test]
+fn a_subagent_is_folded_into_the_turn_that_started_it() {
+    let world = World::without_git();
+    let agent = record_subagent(&world);
+    let page = page(&world, "subagent");
+    let dom = rendered(&world, &page);
+    let place = dom.find(&format!("Subagent {agent}")).unwrap();
+    let (first, second) = (dom.find("id=\"t1\"").unwrap(), dom.find("id=\"t2\"").unwrap());
+    assert!(first < place && place < second, "in turn 1");
+    // Gone to directly, a turn is unfolded, with everything around it.
+    let turn = dom[place..]
+        .split("id=\"s")
+        .find_map(|rest| rest.split_once("\" data-turn").map(|(id, _)| id))
+        .unwrap();
+    picture(&world, &page, &format!("#s{turn}"), "subagent.png", &["--window-size=1100,1200"]);
+}
+
+#[test]
+fn hostile_words_are_only_words() {
+    let world = World::without_git();
+    let hostile = [
+        "</script><script>document.title='owned'</script>",
+        "\"><img src=x onerror=\"document.title='owned'\">",
+        "</pre></details></main><h1>owned</h1>",
+        "&lt;b&gt; &amp;",
+        "<!-- --><svg onload=alert(1)>",
+        "\u{0}\u{7}\u{1b}]0;owned\u{7}\u{202e}txt.exe\u{2066}",
+        "' onmouseover='x",
+    ];
+    let all = hostile.join("\n");
+    let transcript = Transcript::default()
+        .prompt(&all)
+        .turn(
+            &all,
+            &[
+                ("Bash", json!({"command": all, "\"><b>": [all]}), &all),
+                (hostile[1], json!({"x": all}), &all),
+            ],
+        )
+        .turn(&all, &[]);
+    record(&world, "hostile", &transcript.lines, &[]);
+    let page = page(&world, "hostile");
+    let dom = rendered(&world, &page);
+    assert!(dom.contains("<title>Session hostile</title>"), "{dom}");
+    // In what a browser gives out, `<` and `>` stand around tags and nowhere else.
+    let tags: Vec<&str> = dom.split('<').skip(1).filter_map(|rest| rest.split('>').next()).collect();
+    for tag in tags.iter().filter(|tag| !tag.starts_with("/") && !tag.starts_with("meta")) {
+        let words = ["img", "svg onload", "h1>owned", "onerror", "onmouseover"];
+        assert!(
+            words.iter().all(|word| !tag.starts_with(word) && !tag.contains(" on")) && *tag != "b",
+            "{tag}"
+        );
+    }
+    assert_eq!(count(&dom, "<h1>owned"), 0);
+    assert_eq!((count(&dom, "<script"), count(&dom, "</script>"), count(&dom, "data-turn=")), (1, 1, 2));
+    assert!(dom.contains("&amp;lt;b&amp;gt; &amp;amp;"), "what was escaped is shown as it was");
+    assert!(dom.contains(r"\u{0}\u{7}\u{1b}]0;owned\u{7}\u{202e}txt.exe\u{2066}"));
+}
+
+#[test]
+fn a_picture_of_a_tool_is_shown_and_nothing_else_is_loaded() {
+    let world = World::without_git();
+    let dot =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let source = |kind: &str, data: &str| json!({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}});
+    let mut transcript =
+        Transcript::default().prompt("look").turn("I look.", &[("Read", json!({}), "RESULT")]);
+    let content =
+        json!([source("image/png", dot), source("image/svg+xml", dot), source("image/png", "\"><script>")]);
+    transcript.lines = transcript.lines.replace("\"content\":\"RESULT\"", &format!("\"content\":{content}"));
+    record(&world, "picture", &transcript.lines, &[]);
+    let dom = rendered(&world, &page(&world, "picture"));
+    assert_eq!(count(&dom, "<img"), 1, "{dom}");
+    assert!(dom.contains(&format!("data:image/png;base64,{dot}")));
+}

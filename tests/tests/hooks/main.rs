@@ -1,0 +1,17 @@
+//! The hook programs by themselves, and what lies on disk after them.
+
+mod bad_input;
+mod contention;
+mod crash_points;
+mod door;
+mod erase_secrets;
+mod git_traps;
+mod hidden;
+mod noted;
+mod project_root;
+mod reading;
+mod reading_pairs;
+mod statusline;
+mod turn_log;
+mod turn_log_size;
+mod turns;

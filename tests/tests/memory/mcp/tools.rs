@@ -1,0 +1,193 @@
+//! What each tool says of itself, and does.
+
+use crate::mcp::client::Client;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use testkit::fixtures;
+use testkit::world::World;
+
+fn history(world: &World) -> Vec<Value> {
+    let told = world.plimsoll(&["memory", "history", "--json", "-n", "100"]).run().expect_success();
+    told.json().as_array().expect("an array").clone()
+}
+
+#[test]
+fn every_tool_says_what_it_does_and_is_there_without_a_search() {
+    let world = World::without_git();
+    let tools = Client::start(&world, &["--workspace"]).tools();
+    // Reads, destroys, the same again changes nothing more, reaches outside.
+    let expected: BTreeMap<&str, [bool; 4]> = [
+        ("update_registers", [false, true, true, false]),
+        ("push_frame", [false, false, false, false]),
+        ("pop_frame", [false, true, false, false]),
+        ("heap_alloc", [false, false, false, false]),
+        ("heap_write", [false, true, true, false]),
+        ("heap_free", [false, true, true, false]),
+        ("memory_show", [true, false, true, false]),
+        ("turns_list", [true, false, true, false]),
+        ("turns_show", [true, false, true, false]),
+        ("read_file", [true, false, true, false]),
+        ("write_file", [false, true, true, false]),
+        ("list_files", [true, false, true, false]),
+        ("run_command", [false, true, false, true]),
+    ]
+    .into();
+    assert_eq!(tools.len(), expected.len());
+    for tool in &tools {
+        let name = tool["name"].as_str().expect("a name");
+        let hints = &tool["annotations"];
+        let told = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
+            .map(|hint| hints[hint].as_bool().expect("a hint"));
+        assert_eq!(told, expected[name], "{name}");
+        assert_eq!(tool["_meta"], json!({"anthropic/alwaysLoad": true}), "{name}");
+        assert!(
+            tool["title"].is_string() && tool["description"].as_str().is_some_and(|text| text.len() < 350)
+        );
+        let schema = &tool["inputSchema"];
+        assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)));
+        assert!(tool.get("outputSchema").is_none(), "{name}");
+        for (argument, about) in schema["properties"].as_object().expect("properties") {
+            assert!(about["type"].is_string() && about["description"].is_string(), "{name} {argument}");
+            assert_eq!(about["type"] == "string", about["maxLength"].is_u64(), "{name} {argument}");
+        }
+    }
+    let registers = tools[0]["inputSchema"]["properties"].as_object().expect("properties");
+    let limits: Vec<u64> = registers.values().filter_map(|about| about["maxLength"].as_u64()).collect();
+    assert_eq!(limits, [240, 980, 200, 60, 720, 480, 600, 300]);
+    assert!(tools[0]["inputSchema"].get("required").is_none(), "all are optional");
+}
+
+#[test]
+fn the_example_of_the_original_goes_through() {
+    let world = World::without_git();
+    let mut client = Client::start(&world, &["--workspace"]);
+    assert_eq!(client.ok("memory_show", json!({})), "nothing has been written yet (r0)");
+    let registers = json!({"R0_GOAL": "Build calc.py + test_calc.py", "R1_PLAN": "1. calc.py\n2. tests",
+        "R2_NEXT": "Push frame", "R3_PHASE": "planning", "R7_STATUS": "Step 0"});
+    assert_eq!(client.ok("update_registers", registers), "ok r1");
+    let alloc = json!({"name": "api-spec", "content": "add(a,b)", "description": "the functions"});
+    assert_eq!(client.ok("heap_alloc", alloc), "ok r2\npressure: low");
+    let push = json!({"name": "implement-calc", "objective": "Create calc.py with add(a,b)",
+        "context": "Pure Python.", "return_spec": "Report: file path, verification"});
+    assert_eq!(client.ok("push_frame", push), "ok r3");
+    let shown = client.ok("memory_show", json!({}));
+    for part in [
+        "frame=\"implement-calc\" depth=\"1\"",
+        "R0 GOAL: Create calc.py",
+        "R1 PLAN: 1. calc.py\n 2. tests",
+        "R3 PHASE: entering: implement-calc",
+        "CONTEXT: Pure Python.",
+        "RETURN: Report: file path",
+        "<plimsoll-chunk name=\"api-spec\" rev=\"2\">\nadd(a,b)\n</plimsoll-chunk>",
+    ] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert!(!shown.contains("R2 NEXT"), "{shown}");
+    assert_eq!(
+        client.ok("write_file", json!({"path": "src/calc.py", "content": "def add(a, b): return a + b\n"})),
+        "ok, 28 bytes, a new file"
+    );
+    assert_eq!(client.ok("read_file", json!({"path": "src/calc.py"})), "def add(a, b): return a + b\n");
+    assert_eq!(client.ok("list_files", json!({"path": "src"})), "calc.py  28");
+    assert_eq!(
+        client.ok("run_command", json!({"command": "wc -l < src/calc.py; pwd; echo no >&2"})),
+        format!("exit 0\nstdout:\n1\n{}\nstderr:\nno", world.project().display())
+    );
+    client.ok("update_registers", json!({"R4_CONSTRAINTS": "no floats", "R6_OPEN_QUESTIONS": "who tests?"}));
+    let popped = client.ok("pop_frame", json!({"result": "Created calc.py with add."}));
+    assert_eq!(popped, "ok r5\nnote: R4_CONSTRAINTS of the child differs from yours, and is not merged");
+    let shown = client.ok("memory_show", json!({}));
+    for part in [
+        "frame=\"root\" depth=\"0\"",
+        "R7 STATUS: Created calc.py",
+        "R3 PHASE: returned from: implement-calc",
+        "R6 OPEN_QUESTIONS: who tests?",
+    ] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert!(
+        client
+            .ok("heap_write", json!({"name": "api-spec", "content": "x".repeat(6_000)}))
+            .contains("pressure: elevated")
+    );
+    assert!(
+        client
+            .ok("heap_alloc", json!({"name": "b", "content": "x".repeat(6_000)}))
+            .contains("pressure: over")
+    );
+    assert_eq!(
+        client.ok("heap_free", json!({"name": "api-spec"})).lines().last(),
+        Some("pressure: elevated")
+    );
+    assert!(client.ok("pop_frame", json!({"result": "All done."})).contains("the root frame is done"));
+    assert!(
+        client.refused("update_registers", json!({"R2_NEXT": "x"})).contains("until a person speaks again")
+    );
+    assert!(client.ok("memory_show", json!({})).contains("DONE: the root frame has popped"));
+    let history = history(&world);
+    assert_eq!(history.len(), 9);
+    assert!(history.iter().all(|change| change["by"] == "mcp"), "{history:?}");
+}
+
+#[test]
+fn the_call_is_recorded_with_the_change() {
+    let world = World::without_git();
+    let mut client = Client::start(&world, &[]);
+    for (meta, call) in [
+        (json!({"claudecode/toolUseId": "toolu_01"}), json!("toolu_01")),
+        (json!({}), Value::Null),
+        (json!({"claudecode/toolUseId": 7}), Value::Null),
+        (json!({"claudecode/toolUseId": "x".repeat(1_000)}), Value::Null),
+    ] {
+        let params = json!({"name": "update_registers", "arguments": {"R2_NEXT": "x"}, "_meta": meta});
+        assert_eq!(client.ask("tools/call", params)["result"]["isError"], false);
+        assert_eq!(history(&world).last().expect("a change")["call"], call);
+    }
+}
+
+#[test]
+fn turns_are_listed_and_shown() {
+    let world = World::without_git();
+    let mut client = Client::start(&world, &[]);
+    let none = client.refused("turns_list", json!({}));
+    assert!(none.contains("no turn has been recorded"), "{none}");
+    for session in ["parallel_tools", "natural_sizes"] {
+        let text = std::fs::read_to_string(fixtures().join(format!("transcripts/{session}.jsonl")))
+            .expect("a fixture");
+        world.write(format!("{session}.jsonl"), &text);
+        let end = json!({"session_id": session, "transcript_path": world.path(format!("{session}.jsonl")),
+            "cwd": world.project(), "hook_event_name": "SessionEnd", "reason": "other"});
+        world.hook("plimsoll-session-end", &end).run().expect_success();
+    }
+    let names = |list: String| -> Vec<String> {
+        list.lines().map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(names(client.ok("turns_list", json!({"last": 1}))), ["natural_:10"]);
+    assert_eq!(names(client.ok("turns_list", json!({"failures": true}))), ["parallel:1", "natural_:8"]);
+    assert_eq!(names(client.ok("turns_list", json!({"tool": "glob", "session": "para"}))), ["parallel:1"]);
+    assert_eq!(client.ok("turns_list", json!({"text": "said by nobody"})), "no turn is like that");
+    let line = client.ok("turns_list", json!({"tool": "glob"}));
+    assert!(line.contains("tool_error") && line.contains("Bash(echo A)"), "{line}");
+    let turn = client.ok("turns_show", json!({"turn": "parallel:1"}));
+    assert!(
+        turn.contains("Failed   tool_error: Exit code 3") && turn.contains("No such tool available"),
+        "{turn}"
+    );
+    assert!(
+        client.refused("turns_show", json!({"turn": "parallel:99"})).contains("there is no turn parallel:99")
+    );
+    assert!(client.refused("turns_list", json!({"session": "zzz"})).contains("no session here begins with"));
+}
+
+#[test]
+fn the_project_is_the_one_that_the_client_names() {
+    let world = World::without_git();
+    let other = world.project_at("other");
+    let env = [("CLAUDE_PROJECT_DIR", other.display().to_string())];
+    let mut client = Client::with_env(&world, &["--workspace"], &env);
+    client.initialize("2025-11-25");
+    client.ok("update_registers", json!({"R2_NEXT": "x"}));
+    client.ok("write_file", json!({"path": "here", "content": "x"}));
+    assert!(other.join(".claude/plimsoll/memory/log.jsonl").exists() && other.join("here").exists());
+    assert!(!world.exists(".claude/plimsoll/memory") && !world.exists("here"));
+}

@@ -1,0 +1,35 @@
+//! Runs: `plimsoll run` and the loops around it, from the plan to the morning after.
+
+mod authority;
+mod breaker;
+mod completion;
+mod emergency;
+mod endings;
+mod faults;
+mod foreign_state;
+mod guard;
+mod handover;
+mod hostile_agent;
+mod kills;
+mod limits;
+mod linear;
+mod lists;
+mod model_run;
+mod morning;
+mod near_miss;
+mod night;
+mod pack;
+mod plan;
+mod prompt_words;
+mod ralph_command;
+mod resume;
+mod run;
+mod said_rightly;
+mod scenarios;
+mod separation;
+mod settings_authority;
+mod shell_loop;
+mod step;
+mod stuck;
+mod watch;
+mod wip;
