@@ -142,7 +142,10 @@ pub fn start_real(world: &mut World, tell: impl FnMut(&Turn<'_>) -> Step + Send 
 }
 
 /// The same at the pace of a real model.
-pub fn play_real(world: &mut World, mut tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> ScriptedModel {
+pub fn play_real(
+    world: &mut World,
+    mut tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static,
+) -> ScriptedModel {
     start_real(world, move |turn| tell(turn).delay(LIFELIKE))
 }
 

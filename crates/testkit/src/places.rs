@@ -49,7 +49,9 @@ fn build(what: &[&str]) -> PathBuf {
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--locked"]).args(what);
     if let Err(problem) = tool::run(command.current_dir(workspace_root()), BUILD_LIMIT) {
-        panic!("{what:?} do not build (PLIMSOLL_BIN_DIR, PLIMSOLL_REPLAYED_CLIENT can name built ones): {problem}");
+        panic!(
+            "{what:?} do not build (PLIMSOLL_BIN_DIR, PLIMSOLL_REPLAYED_CLIENT can name built ones): {problem}"
+        );
     }
     target_dir().join("debug")
 }

@@ -8,6 +8,7 @@ mod delegation;
 mod freshness;
 mod ordinary_session;
 mod plugin;
+mod replay;
 mod sandbox;
 mod trial;
 mod user_install;

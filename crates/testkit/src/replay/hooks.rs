@@ -36,7 +36,7 @@ pub(super) struct Answer {
     pub(super) elapsed: Duration,
     /// For the model.
     pub(super) context: Option<String>,
-    /// Plain text of a hook that may talk so.
+    /// What it says in plain text.
     pub(super) plain: Option<String>,
     /// For the user.
     pub(super) message: Option<String>,
@@ -56,6 +56,13 @@ impl Entry {
     }
 }
 
+impl Answer {
+    /// Whether it said anything at all.
+    pub(super) fn has_output(&self) -> bool {
+        !self.stdout.trim().is_empty() || !self.stderr.trim().is_empty()
+    }
+}
+
 /// What all hooks of one event share.
 #[derive(Clone, Copy)]
 pub(super) struct Event<'a> {
@@ -71,8 +78,7 @@ pub(super) struct Event<'a> {
 /// Runs them side by side; the answers come in the order in which they ended.
 pub(super) fn run(event: Event<'_>, entries: &[Entry]) -> Recorded<Vec<Answer>> {
     let mut answers = thread::scope(|scope| {
-        let started: Vec<_> =
-            entries.iter().map(|entry| scope.spawn(move || one(event, entry))).collect();
+        let started: Vec<_> = entries.iter().map(|entry| scope.spawn(move || one(event, entry))).collect();
         started.into_iter().filter_map(|thread| thread.join().ok()).collect::<Recorded<Vec<_>>>()
     })?;
     answers.sort_by_key(|(ended, _)| *ended);
@@ -175,22 +181,27 @@ fn understand(event: &str, answer: &mut Answer) -> Recorded<()> {
         (_, Some(Ok(reply))) => obey(event, &reply, answer),
         (_, Some(Err(error))) => not_recorded(format!("a reply that is no JSON ({error})")),
         (Some(0), None) => {
-            let may_talk = matches!(event, "SessionStart" | "UserPromptSubmit");
-            answer.plain = (may_talk && !said.is_empty()).then_some(said);
+            answer.plain = Some(said).filter(|said| !said.is_empty());
             Ok(())
         }
         (Some(2), None) if event == "Stop" => {
-            answer.block = Some(format!("[{}]: {}", answer.entry.line(), answer.stderr.trim_end()));
+            answer.block = Some(format!("[{}]: {}", answer.entry.line(), answer.stderr));
             Ok(())
         }
         (Some(2), None) => not_recorded(format!("exit code 2 of a hook on {event}")),
-        (Some(_), None) => Ok(()),
+        (Some(code), None) => not_recorded(format!("a hook on {event} that ends with {code}")),
     }
 }
 
 fn obey(event: &str, reply: &Value, answer: &mut Answer) -> Recorded<()> {
     const KNOWN: [&str; 7] = [
-        "continue", "stopReason", "systemMessage", "suppressOutput", "decision", "reason", "hookSpecificOutput",
+        "continue",
+        "stopReason",
+        "systemMessage",
+        "suppressOutput",
+        "decision",
+        "reason",
+        "hookSpecificOutput",
     ];
     let keys = |value: &Value| value.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
     if let Some(key) = keys(reply).unwrap_or_default().iter().find(|key| !KNOWN.contains(&key.as_str())) {

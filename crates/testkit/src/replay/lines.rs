@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 /// What of the client's own words is always the same: its init line, a result, the attachments of a first turn.
-static RECORDED: LazyLock<Value> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("recorded.json")).expect("the recording is JSON")
-});
+static RECORDED: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("recorded.json")).expect("the recording is JSON"));
 
 /// Now, as the client writes it.
 pub(super) fn now() -> String {
@@ -23,7 +22,9 @@ pub(super) fn id() -> String {
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) session: String,
+    pub(super) home: String,
     pub(super) project: String,
+    pub(super) dashed: String,
     pub(super) branch: String,
 }
 
@@ -36,12 +37,15 @@ impl Place {
     fn filled(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => {
-                text.replace("<session>", &self.session).replace("<project>", &self.project).into()
+                let text = text.replace("<session>", &self.session).replace("<project>", &self.project);
+                text.replace("<home>", &self.home).replace("<dashed>", &self.dashed).into()
             }
             Value::Array(values) => values.iter().map(|value| self.filled(value)).collect(),
-            Value::Object(fields) => {
-                fields.iter().map(|(key, value)| (key.clone(), self.filled(value))).collect::<serde_json::Map<_, _>>().into()
-            }
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(key, value)| (key.clone(), self.filled(value)))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
             other => other.clone(),
         }
     }

@@ -12,14 +12,23 @@ pub(super) enum Reply {
     /// A whole message, with its request's number.
     Message(Value, String),
     /// An error of the API.
-    Error { status: u16, kind: String, message: String, body: String, request: String, resets_at: Option<(String, u64)> },
+    Error {
+        status: u16,
+        kind: String,
+        message: String,
+        body: String,
+        request: String,
+        resets_at: Option<(String, u64)>,
+    },
     /// The client was told to end meanwhile.
     Interrupted,
 }
 
 /// Asks once.
 pub(super) fn ask(base: &str, body: &Value, is_ending: &dyn Fn() -> bool) -> Recorded<Reply> {
-    let Some(address) = base.strip_prefix("http://") else { return not_recorded(format!("the model at {base}")) };
+    let Some(address) = base.strip_prefix("http://") else {
+        return not_recorded(format!("the model at {base}"));
+    };
     let Ok(mut stream) = TcpStream::connect(address) else { return not_recorded("a model that is away") };
     let body = body.to_string();
     let key = std::env::var("ANTHROPIC_API_KEY").unwrap_or_default();
@@ -44,7 +53,11 @@ pub(super) fn ask(base: &str, body: &Value, is_ending: &dyn Fn() -> bool) -> Rec
         match stream.read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => received.extend_from_slice(&buffer[..count]),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) => {}
             Err(_) => return not_recorded("a connection that breaks"),
         }
         if is_ending() {
@@ -78,7 +91,7 @@ fn read(received: &str) -> Recorded<Reply> {
         status,
         kind: text(&error["error"]["type"]),
         message: text(&error["error"]["message"]),
-        body: body.to_owned(),
+        body: error.to_string(),
         request,
         resets_at,
     })
@@ -112,7 +125,11 @@ fn message(body: &str) -> Recorded<Value> {
                         continue;
                     }
                 };
-                let grown = format!("{}{}", block[name].as_str().unwrap_or_default(), delta[name].as_str().unwrap_or_default());
+                let grown = format!(
+                    "{}{}",
+                    block[name].as_str().unwrap_or_default(),
+                    delta[name].as_str().unwrap_or_default()
+                );
                 block[name] = grown.into();
             }
             "content_block_stop" if !partial[index].is_empty() => {
@@ -127,6 +144,12 @@ fn message(body: &str) -> Recorded<Value> {
             "error" => return not_recorded("an error within a stream"),
             _ => {}
         }
+    }
+    if message["content"]
+        .as_array()
+        .is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "thinking"))
+    {
+        return not_recorded("a model that thinks aloud");
     }
     if !is_whole {
         return not_recorded("a stream that breaks off");

@@ -2,7 +2,7 @@
 
 use super::arguments::{Arguments, Format, MODEL};
 use super::hooks::{self, Answer};
-use super::lines::{self, Place, id, now, rendered, whole_usage};
+use super::lines::{Place, id, now, rendered, whole_usage};
 use super::model::{self, Reply};
 use super::settings::Settings;
 use super::spent::Spent;
@@ -28,10 +28,17 @@ struct Session {
     place: Place,
     project: PathBuf,
     folder: PathBuf,
+    /// The folder that the model was last told of.
+    told_folder: PathBuf,
     temporary: PathBuf,
     transcript: Transcript,
     prompt_id: Option<String>,
     last: Value,
+    snapshot: Option<Value>,
+    /// The calls of the model, and the lines that have them.
+    calls: Vec<(Value, String)>,
+    /// Why the last answer ended.
+    reason: Value,
     messages: Vec<Value>,
     /// What hooks have said since the last request, for the next one.
     said: Vec<String>,
@@ -58,10 +65,7 @@ enum End {
 
 /// Plays a session; its exit code.
 pub(super) fn play(arguments: Arguments) -> Recorded<u8> {
-    let Some(prompt) = prompt(&arguments)? else {
-        eprintln!("Error: Input must be provided either through stdin or as a prompt argument when using --print");
-        return Ok(1);
-    };
+    let prompt = prompt(&arguments)?;
     let mut session = Session::new(arguments)?;
     let end = session.live(&prompt);
     // Whatever is missing in the recording, no process of the session is left behind.
@@ -70,16 +74,17 @@ pub(super) fn play(arguments: Arguments) -> Recorded<u8> {
     code
 }
 
-fn prompt(arguments: &Arguments) -> Recorded<Option<String>> {
+fn prompt(arguments: &Arguments) -> Recorded<String> {
     let mut text = arguments.prompt.clone().unwrap_or_default();
     let mut stdin = std::io::stdin();
     if arguments.prompt.is_none() && !stdin.is_terminal() && stdin.read_to_string(&mut text).is_err() {
         return not_recorded("a prompt that is no text");
     }
-    if text.trim_start().starts_with('/') {
-        return not_recorded("a slash command");
+    match text.trim_start().chars().next() {
+        None => not_recorded("an empty prompt"),
+        Some('/') => not_recorded("a slash command"),
+        Some(_) => Ok(text),
     }
-    Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -89,8 +94,13 @@ fn variable(name: &str) -> Option<String> {
 impl Session {
     fn new(arguments: Arguments) -> Recorded<Session> {
         let unknown = [
-            "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "ANTHROPIC_MODEL", "CLAUDE_CODE_USE_BEDROCK",
-            "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "DISABLE_AUTO_COMPACT", "MAX_THINKING_TOKENS",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "CLAUDE_CONFIG_DIR",
+            "ANTHROPIC_MODEL",
+            "CLAUDE_CODE_USE_BEDROCK",
+            "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+            "DISABLE_AUTO_COMPACT",
+            "MAX_THINKING_TOKENS",
         ];
         if let Some(name) = unknown.into_iter().find(|name| variable(name).is_some()) {
             return not_recorded(format!("the variable {name}"));
@@ -100,14 +110,8 @@ impl Session {
         if project.join(".mcp.json").exists() || project.join("CLAUDE.md").exists() {
             return not_recorded("a project with .mcp.json or CLAUDE.md");
         }
-        let id = arguments.session.clone().unwrap_or_else(lines::id);
-        let name: String = project
-            .display()
-            .to_string()
-            .chars()
-            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
-            .collect();
-        let path = home.join(".claude/projects").join(name).join(format!("{id}.jsonl"));
+        let id = arguments.session.clone().unwrap_or_else(id);
+        let path = home.join(".claude/projects").join(dashed(&project)).join(format!("{id}.jsonl"));
         if path.exists() {
             return not_recorded("a second session of the same id");
         }
@@ -117,16 +121,25 @@ impl Session {
             let value = usize::try_from(number).unwrap_or(0);
             let _ = register_usize(number, Arc::clone(&signal), value);
         }
-        let place =
-            Place { session: id, project: project.display().to_string(), branch: branch(&project) };
+        let place = Place {
+            session: id,
+            home: home.display().to_string(),
+            project: project.display().to_string(),
+            dashed: dashed(&project),
+            branch: branch(&project),
+        };
         Ok(Session {
             settings,
             place,
             folder: project.clone(),
+            told_folder: project.clone(),
             temporary: variable("CLAUDE_CODE_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from),
             transcript: Transcript::at(path),
             prompt_id: None,
             last: Value::Null,
+            snapshot: None,
+            calls: Vec::new(),
+            reason: Value::Null,
             messages: Vec::new(),
             said: Vec::new(),
             spent: Spent::default(),
@@ -197,6 +210,8 @@ impl Session {
         let mut init = self.place.recorded("init");
         init["permissionMode"] = self.permission_mode().into();
         init["uuid"] = id().into();
+        let socket = self.temporary.join(format!("cc-socks/{}.sock", std::process::id()));
+        init["messaging_socket_path"] = socket.display().to_string().into();
         self.tell(&init);
         self.keep(&answers, "SessionStart:startup", "SessionStart", &id());
         let first = std::mem::take(&mut self.said);
@@ -217,6 +232,7 @@ impl Session {
         }
         self.keep(&answers, "UserPromptSubmit", "UserPromptSubmit", &id());
         self.write(&self.place.mark("atis-latch"));
+        self.snapshot = after.last().cloned();
         for attachment in after {
             self.converse(attachment);
         }
@@ -237,7 +253,18 @@ impl Session {
         let mut all: Vec<Value> = all
             .into_iter()
             .map(|mut line| {
-                for own in ["parentUuid", "isSidechain", "uuid", "timestamp", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"] {
+                for own in [
+                    "parentUuid",
+                    "isSidechain",
+                    "uuid",
+                    "timestamp",
+                    "userType",
+                    "entrypoint",
+                    "cwd",
+                    "sessionId",
+                    "version",
+                    "gitBranch",
+                ] {
                     line.as_object_mut().map(|line| line.shift_remove(own));
                 }
                 line
@@ -255,6 +282,14 @@ impl Session {
 
     /// Asks the model, again after errors that pass.
     fn ask(&mut self) -> Recorded<Result<Value, End>> {
+        if self.told_folder != self.folder {
+            self.told_folder.clone_from(&self.folder);
+            let snapshot = json!({ "workingDirectory": self.folder });
+            self.converse(json!({
+                "attachment": { "type": "environment", "snapshot": snapshot, "changes": ["workingDirectory"] },
+                "type": "attachment", "rendered": rendered("# Environment"), "renderedRole": "system",
+            }));
+        }
         if !self.said.is_empty() {
             let text = self.said.join("\n\n");
             self.said.clear();
@@ -262,7 +297,8 @@ impl Session {
         }
         let body = self.request();
         let base = variable("ANTHROPIC_BASE_URL").unwrap_or_default();
-        let retries = variable("CLAUDE_CODE_MAX_RETRIES").and_then(|number| number.parse().ok()).unwrap_or(10);
+        let retries =
+            variable("CLAUDE_CODE_MAX_RETRIES").and_then(|number| number.parse().ok()).unwrap_or(10);
         let mut attempt = 1;
         loop {
             let start = Instant::now();
@@ -285,7 +321,8 @@ impl Session {
                         "retry_delay_ms": delay, "error_status": status, "error": name,
                         "session_id": self.place.session, "uuid": id(),
                     }));
-                    let limits = resets_at.map(|(claim, at)| json!({ "rateLimitType": claim, "resetsAt": at }));
+                    let limits =
+                        resets_at.map(|(claim, at)| json!({ "rateLimitType": claim, "resetsAt": at }));
                     self.converse(json!({
                         "type": "system", "subtype": "api_error", "level": "error",
                         "error": {
@@ -331,11 +368,13 @@ impl Session {
             .iter()
             .map(|name| json!({ "name": name, "description": "", "input_schema": { "type": "object" } }))
             .collect();
-        let user = json!({ "device_id": "0", "account_uuid": "", "session_id": self.place.session }).to_string();
+        let display = if self.arguments.format == Format::Stream { "updates" } else { "omitted" };
+        let user =
+            json!({ "device_id": "0", "account_uuid": "", "session_id": self.place.session }).to_string();
         json!({
             "model": MODEL, "messages": self.messages, "system": system, "tools": tools,
             "metadata": { "user_id": user }, "max_tokens": 128_000,
-            "thinking": { "type": "adaptive", "display": "updates" },
+            "thinking": { "type": "adaptive", "display": display },
             "context_management": { "edits": [{ "type": "clear_thinking_20251015", "keep": "all" }] },
             "output_config": { "effort": "medium" }, "stream": true,
         })
@@ -344,6 +383,7 @@ impl Session {
     /// Writes and tells an answer, a line for each of its blocks.
     fn take(&mut self, mut message: Value, request: &str) -> Recorded<Value> {
         self.spent.add(&message["usage"]);
+        self.reason = message["stop_reason"].clone();
         if self.arguments.budget.is_some_and(|budget| self.spent.dollars() > budget) {
             return not_recorded("a budget that is used up");
         }
@@ -375,13 +415,22 @@ impl Session {
                 line["toolInputStreamMs"] = 1.into();
             }
             for (name, value) in [
-                ("apiBlockIndex", json!(index)), ("requestId", json!(request)), ("requestRef", json!(reference)),
-                ("requestedModel", json!(MODEL)), ("promptCacheRequested", json!("5m")), ("type", json!("assistant")),
-                ("effort", json!("medium")), ("perTurnEffort", json!("medium")), ("madeBy", json!("model")),
+                ("apiBlockIndex", json!(index)),
+                ("requestId", json!(request)),
+                ("requestRef", json!(reference)),
+                ("requestedModel", json!(MODEL)),
+                ("promptCacheRequested", json!("5m")),
+                ("type", json!("assistant")),
+                ("effort", json!("medium")),
+                ("perTurnEffort", json!("medium")),
+                ("madeBy", json!("model")),
             ] {
                 line[name] = value;
             }
             let own = self.converse(line);
+            if block["type"] == "tool_use" {
+                self.calls.push((block["id"].clone(), own.clone()));
+            }
             self.tell(&json!({
                 "type": "assistant", "message": told, "parent_tool_use_id": null,
                 "session_id": self.place.session, "uuid": own, "timestamp": now(), "request_id": request,
@@ -401,11 +450,12 @@ impl Session {
 
     /// The calls of one message, one after another, and what their hooks say.
     fn work(&mut self, calls: &[Value]) -> Recorded<Option<End>> {
-        let assistant = self.last.clone();
         let mut results = Vec::new();
         let mut seen = Vec::new();
         for call in calls {
             let name = call["name"].as_str().unwrap_or_default();
+            let asked = self.calls.iter().find(|(id, _)| *id == call["id"]).map(|(_, line)| line.clone());
+            let assistant = Value::from(asked.unwrap_or_default());
             let (said, given) = tools::filled(name, &call["input"]);
             let outcome = self.call(name, &call["id"], &given)?;
             if let Outcome::Interrupted = outcome {
@@ -425,16 +475,18 @@ impl Session {
             }));
         }
         self.messages.push(json!({ "role": "user", "content": results }));
+        self.repeat();
         let entries = self.settings.of("PostToolBatch", "")?;
         let payload = self.with_effort(json!({ "tool_calls": seen }));
         let answers = self.hook("PostToolBatch", &entries, payload)?;
-        self.keep(&answers, "PostToolBatch", "PostToolBatch", &format!("hook-{}", id()));
+        let own = format!("hook-{}", id());
+        self.keep(&answers, "PostToolBatch", "PostToolBatch", &own);
         if let Some(reason) = answers.iter().find_map(|answer| answer.stop.clone()) {
             let text = format!("PostToolBatch hook stopped continuation: {reason}");
             self.converse(json!({
                 "attachment": {
                     "type": "hook_stopped_continuation", "message": reason, "hookName": "PostToolBatch",
-                    "toolUseID": format!("hook-{}", id()), "hookEvent": "PostToolBatch", "accountMemoryBatch": false,
+                    "toolUseID": own, "hookEvent": "PostToolBatch", "accountMemoryBatch": false,
                 },
                 "type": "attachment", "rendered": rendered(&text), "renderedRole": "system",
             }));
@@ -444,6 +496,13 @@ impl Session {
             return Ok(Some(End::Interrupted("aborted_tools")));
         }
         Ok(None)
+    }
+
+    /// What the client sends beside the conversation it writes once more after the first answer.
+    fn repeat(&mut self) {
+        if let Some(snapshot) = self.snapshot.take() {
+            self.converse(snapshot);
+        }
     }
 
     /// One call with the hooks before it.
@@ -505,16 +564,22 @@ impl Session {
                 }
                 (text, block, response.clone(), Some("accept"))
             }
-            Outcome::Failed(text) => (text, failure(call, text), json!(format!("Error: {text}")), Some("accept")),
+            Outcome::Failed(text) => {
+                (text, failure(call, text), json!(format!("Error: {text}")), Some("accept"))
+            }
             Outcome::Refused(text) => {
                 let plain = text.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
-                let plain = if plain.starts_with("Error: ") { plain.to_owned() } else { format!("Error: {plain}") };
+                let plain =
+                    if plain.starts_with("Error: ") { plain.to_owned() } else { format!("Error: {plain}") };
                 (text, failure(call, text), json!(plain), None)
             }
-            Outcome::Denied(text) => (text, failure(call, text), json!(format!("Error: {text}")), Some("reject")),
+            Outcome::Denied(text) => {
+                (text, failure(call, text), json!(format!("Error: {text}")), Some("reject"))
+            }
             Outcome::Interrupted => unreachable!("an interrupted call has no result"),
         };
         self.turns += 1;
+        self.last = assistant.clone();
         let mut line = json!({
             "promptId": self.prompt_id, "type": "user", "message": { "role": "user", "content": [block] },
             "toolUseResult": response,
@@ -522,10 +587,22 @@ impl Session {
         if call["name"] == "Bash" && decision == Some("accept") {
             line["sandboxed"] = false.into();
         }
+        if decision == Some("reject") {
+            line["toolDenialKind"] = "user-rejected".into();
+            line["permissionDecision"] =
+                json!({ "decision": "reject", "source": "config", "reasonCode": "safetyCheck" });
+        }
         line["sourceToolAssistantUUID"] = assistant.clone();
-        let kind = if self.arguments.skips_permissions || call["name"] == "Read" && !self.arguments.allowed.iter().any(|name| name == "Read") { "mode" } else { "rule" };
+        let kind = if self.arguments.skips_permissions
+            || call["name"] == "Read" && !self.arguments.allowed.iter().any(|name| name == "Read")
+        {
+            "mode"
+        } else {
+            "rule"
+        };
         if decision == Some("accept") {
-            line["permissionDecision"] = json!({ "decision": "accept", "source": "config", "reasonType": kind });
+            line["permissionDecision"] =
+                json!({ "decision": "accept", "source": "config", "reasonType": kind });
             if kind == "rule" {
                 line["permissionDecision"]["ruleSource"] = "cliArg".into();
             }
@@ -570,6 +647,7 @@ impl Session {
             file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to \
             tell you how to proceed.";
         let block = failure(call, words);
+        self.last = assistant.clone();
         let own = self.converse(json!({
             "promptId": self.prompt_id, "type": "user", "message": { "role": "user", "content": [block] },
             "toolUseResult": "User rejected tool use", "toolDenialKind": "user-rejected",
@@ -582,11 +660,13 @@ impl Session {
             "tool_result_meta": [{ "id": call["id"], "non_execution_kind": "user-rejected" }],
         }));
         self.turns += 1;
+        self.repeat();
         End::Interrupted("aborted_tools")
     }
 
     /// The end of a turn: the gate's word. None: it goes on.
     fn stop(&mut self, text: &str, is_again: bool) -> Recorded<Option<End>> {
+        self.repeat();
         let entries = self.settings.of("Stop", "")?;
         let mut payload = json!({ "stop_hook_active": is_again });
         if !text.is_empty() {
@@ -597,10 +677,8 @@ impl Session {
         let payload = self.with_effort(payload);
         let answers = self.hook("Stop", &entries, payload)?;
         let own = id();
-        let refusals: Vec<(String, String)> = answers
-            .iter()
-            .filter_map(|answer| Some((answer.block.clone()?, answer.entry.line())))
-            .collect();
+        let refusals: Vec<(String, String)> =
+            answers.iter().filter_map(|answer| Some((answer.block.clone()?, answer.entry.line()))).collect();
         if self.is_ending() {
             return Ok(Some(End::Interrupted("aborted_streaming")));
         }
@@ -620,21 +698,23 @@ impl Session {
                 "text": "stop hook problem · ctrl+o to see", "priority": "immediate",
                 "session_id": self.place.session, "uuid": id(),
             }));
-            let words = format!("Stop hook blocking error from command: \"{command}\": {reason}");
-            self.converse(json!({
-                "attachment": {
-                    "type": "hook_blocking_error", "hookName": "Stop", "toolUseID": own, "hookEvent": "Stop",
-                    "blockingError": { "blockingError": reason, "command": command },
-                },
-                "type": "attachment", "rendered": rendered(&words), "renderedRole": "system",
-            }));
             self.messages.push(json!({ "role": "user", "content": feedback }));
-            self.said.push(words);
+            // Who refuses by its exit code is quoted once, who does it by JSON twice.
+            if !reason.starts_with('[') {
+                let words = format!("Stop hook blocking error from command: \"{command}\": {reason}");
+                self.converse(json!({
+                    "attachment": {
+                        "type": "hook_blocking_error", "hookName": "Stop", "toolUseID": own, "hookEvent": "Stop",
+                        "blockingError": { "blockingError": reason, "command": command },
+                    },
+                    "type": "attachment", "rendered": rendered(&words), "renderedRole": "system",
+                }));
+                self.said.push(words);
+            }
             self.turns += 1;
         } else if refusals.len() > 1 {
             return not_recorded("two refusals at once");
         }
-        self.keep(&answers, "Stop", "Stop", &own);
         if !entries.is_empty() {
             let infos: Vec<Value> = answers
                 .iter()
@@ -647,12 +727,23 @@ impl Session {
                 })
                 .collect();
             let stopped = answers.iter().find_map(|answer| answer.stop.clone());
+            if let Some(reason) = &stopped {
+                let words = format!("Stop hook stopped continuation: {reason}");
+                self.converse(json!({
+                    "attachment": {
+                        "type": "hook_stopped_continuation", "message": reason, "hookName": "Stop",
+                        "toolUseID": own, "hookEvent": "Stop",
+                    },
+                    "type": "attachment", "rendered": rendered(&words), "renderedRole": "system",
+                }));
+            }
+            self.keep(&answers, "Stop", "Stop", &own);
             self.converse(json!({
                 "type": "system", "subtype": "stop_hook_summary", "hookCount": entries.len(), "hookInfos": infos,
                 "hookErrors": refusals.iter().map(|(reason, _)| reason).collect::<Vec<_>>(),
                 "failedHookErrorIndexes": [], "hookAdditionalContext": [],
                 "preventedContinuation": stopped.is_some(), "stopReason": stopped.unwrap_or_default(),
-                "hasOutput": answers.iter().any(|answer| !answer.stdout.trim().is_empty()), "level": "suggestion",
+                "hasOutput": answers.iter().any(Answer::has_output), "level": "suggestion",
                 "toolUseID": own,
             }));
         }
@@ -669,18 +760,19 @@ impl Session {
         let (error, text) = match status {
             401 => ("authentication_failed", "Invalid API key · Fix external API key".to_owned()),
             429 => ("rate_limit", format!("API Error: Request rejected (429) · {message}")),
-            _ => ("server_error", format!(
-                "API Error: {status} {message}. This is a server-side issue, usually temporary — try again in a moment. \
+            _ => (
+                "server_error",
+                format!(
+                    "API Error: {status} {message}. This is a server-side issue, usually temporary — try again in a moment. \
                  If it persists, check your inference gateway ({gateway})."
-            )),
+                ),
+            ),
         };
         let mut told = self.place.recorded("synthetic");
         told["message"]["id"] = id().into();
         told["message"]["content"][0]["text"] = text.clone().into();
-        let mut kept = told["message"].clone();
-        kept.as_object_mut().map(|message| message.shift_remove("context_management"));
         let mut line = json!({
-            "type": "assistant", "message": kept, "requestId": request, "error": error,
+            "type": "assistant", "message": told["message"], "requestId": request, "error": error,
             "isApiErrorMessage": true, "apiErrorStatus": status, "apiErrorType": kind, "perTurnEffort": "medium",
             "failedResponseHadNoToolCall": true, "madeBy": "model",
         });
@@ -710,13 +802,16 @@ impl Session {
             });
             self.hook("StopFailure", &entries, payload)?;
         }
-        if let End::Interrupted(_) = &end && !is_killed {
+        if let End::Interrupted(_) = &end
+            && !is_killed
+        {
             let text = match &end {
                 End::Interrupted("aborted_tools") => "[Request interrupted by user for tool use]",
                 _ => "[Request interrupted by user]",
             };
             let message = json!({ "role": "user", "content": [{ "type": "text", "text": text }] });
-            let own = self.converse(json!({ "promptId": self.prompt_id, "type": "user", "message": message }));
+            let own =
+                self.converse(json!({ "promptId": self.prompt_id, "type": "user", "message": message }));
             self.tell(&json!({
                 "type": "user", "message": message, "parent_tool_use_id": null,
                 "session_id": self.place.session, "uuid": own, "timestamp": now(),
@@ -727,7 +822,8 @@ impl Session {
             let result = self.outcome(&end);
             match self.arguments.format {
                 Format::Text => println!("{}", result["result"].as_str().unwrap_or_default()),
-                _ => println!("{result}"),
+                Format::Json => println!("{}", without(result, "model_usage_since_last_result")),
+                Format::Stream => println!("{result}"),
             }
             let _ = std::io::stdout().flush();
         }
@@ -740,7 +836,8 @@ impl Session {
     }
 
     fn outcome(&self, end: &End) -> Value {
-        let mut result = self.place.recorded(if let End::Failed(_) = end { "error_result" } else { "result" });
+        let mut result =
+            self.place.recorded(if let End::Failed(_) = end { "error_result" } else { "result" });
         result["duration_api_ms"] = millis(self.waited).into();
         result["duration_ms"] = millis(self.start.elapsed()).into();
         result["total_cost_usd"] = self.spent.dollars().into();
@@ -765,13 +862,17 @@ impl Session {
                 result["api_error_type"] = failure["kind"].clone();
             }
             End::Interrupted(reason) => {
-                let stop = if *reason == "aborted_tools" { json!("tool_use") } else { Value::Null };
+                let stop = self.reason.clone();
                 let words = format!(
                     "[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={}",
                     stop.as_str().unwrap_or("null")
                 );
                 for gone in [
-                    "api_error_status", "result", "ttft_ms", "ttft_stream_ms", "time_to_request_ms",
+                    "api_error_status",
+                    "result",
+                    "ttft_ms",
+                    "ttft_stream_ms",
+                    "time_to_request_ms",
                     "first_content_frame_ms",
                 ] {
                     result.as_object_mut().map(|result| result.shift_remove(gone));
@@ -787,7 +888,8 @@ impl Session {
     }
 
     fn with_effort(&self, rest: Value) -> Value {
-        let mut payload = json!({ "permission_mode": self.permission_mode(), "effort": { "level": "medium" } });
+        let mut payload =
+            json!({ "permission_mode": self.permission_mode(), "effort": { "level": "medium" } });
         for (key, value) in rest.as_object().into_iter().flatten() {
             payload[key] = value.clone();
         }
@@ -831,15 +933,15 @@ impl Session {
     fn environment(&self, event: Option<&str>) -> Vec<(String, String)> {
         let pid = std::process::id();
         let project = self.project.display().to_string();
-        let own = self.temporary.join(format!("claude-replayed/{}", self.place.session));
+        let user = rustix::process::getuid().as_raw();
+        let own = format!("claude-{user}/{}/{}", dashed(&self.project), self.place.session);
+        let own = self.temporary.join(own);
         let mut all: Vec<(String, String)> = [
             ("CLAUDECODE", "1".to_owned()),
             ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli".to_owned()),
             ("CLAUDE_CODE_SESSION_ATTENDED", "0".to_owned()),
             ("CLAUDE_CODE_CHILD_SESSION", "1".to_owned()),
             ("CLAUDE_CODE_CHILD_NOTES_DIR", own.join("started").display().to_string()),
-            ("CLAUDE_CODE_MESSAGING_TOKEN", "0".repeat(32)),
-            ("CLAUDE_CODE_MESSAGING_SOCKET", self.temporary.join(format!("cc-socks/{pid}.sock")).display().to_string()),
             ("COREPACK_ENABLE_AUTO_PIN", "0".to_owned()),
             ("NoDefaultCurrentDirectoryInExePath", "1".to_owned()),
             ("CLAUDE_PID", pid.to_string()),
@@ -848,6 +950,11 @@ impl Session {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .to_vec();
+        if event != Some("SessionEnd") {
+            let socket = self.temporary.join(format!("cc-socks/{pid}.sock"));
+            all.push(("CLAUDE_CODE_MESSAGING_TOKEN".to_owned(), "0".repeat(32)));
+            all.push(("CLAUDE_CODE_MESSAGING_SOCKET".to_owned(), socket.display().to_string()));
+        }
         all.extend(self.settings.environment.iter().cloned());
         let version = crate::client::CLIENT_VERSION.replace('.', "-");
         match event {
@@ -892,20 +999,25 @@ impl Session {
                 }
                 json!({ "attachment": attachment, "type": "attachment" })
             };
-            let is_kept = !answer.stdout.trim().is_empty() && !matches!(event, "UserPromptSubmit" | "Stop");
+            let may_talk = matches!(event, "SessionStart" | "UserPromptSubmit");
+            let is_silent = matches!(event, "UserPromptSubmit" | "Stop") && answer.plain.is_none();
+            let is_kept = !answer.stdout.trim().is_empty() && (!is_silent || answer.stop.is_some());
             if is_kept {
-                let mut line = attach("hook_success", &json!({
-                    "content": answer.plain.clone().unwrap_or_default(), "stdout": answer.stdout,
-                    "stderr": answer.stderr, "exitCode": answer.code, "command": answer.entry.line(),
-                    "durationMs": millis(answer.elapsed),
-                }));
-                if let Some(plain) = &answer.plain {
+                let mut line = attach(
+                    "hook_success",
+                    &json!({
+                        "content": answer.plain.clone().unwrap_or_default(), "stdout": answer.stdout,
+                        "stderr": answer.stderr, "exitCode": answer.code, "command": answer.entry.line(),
+                        "durationMs": millis(answer.elapsed),
+                    }),
+                );
+                if let Some(plain) = answer.plain.as_ref().filter(|_| may_talk) {
                     line["rendered"] = rendered(&format!("{name} hook success: {plain}"));
                     line["renderedRole"] = "system".into();
                 }
                 self.converse(line);
             }
-            if let Some(plain) = &answer.plain {
+            if let Some(plain) = answer.plain.as_ref().filter(|_| may_talk) {
                 self.said.push(format!("{name} hook success: {plain}"));
             }
             if let Some(message) = &answer.message {
@@ -922,8 +1034,10 @@ impl Session {
                 let words = format!("{name} hook additional context: {context}");
                 let mut line = attach("hook_additional_context", &json!({ "content": [context] }));
                 line["attachment"]["hookName"] = name.into();
-                if event == "SessionStart" {
-                    line["attachment"]["toolUseID"] = "SessionStart".into();
+                match event {
+                    "SessionStart" => line["attachment"]["toolUseID"] = "SessionStart".into(),
+                    "UserPromptSubmit" => line["attachment"]["toolUseID"] = format!("hook-{}", id()).into(),
+                    _ => {}
                 }
                 line["rendered"] = rendered(&words);
                 line["renderedRole"] = "system".into();
@@ -962,6 +1076,11 @@ impl Session {
     }
 }
 
+fn without(mut value: Value, field: &str) -> Value {
+    value.as_object_mut().map(|fields| fields.shift_remove(field));
+    value
+}
+
 fn failure(call: &Value, text: &str) -> Value {
     json!({ "type": "tool_result", "content": text, "is_error": true, "tool_use_id": call["id"] })
 }
@@ -984,6 +1103,12 @@ fn short(status: u16) -> Option<&'static str> {
 
 fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A folder's path as the client names things after it.
+fn dashed(folder: &Path) -> String {
+    let path = folder.display().to_string();
+    path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
 }
 
 /// The branch that HEAD names.

@@ -22,7 +22,8 @@ impl Spent {
 
     /// In dollars, at the prices that the client was seen to reckon with: 4, 20, 0.20 and 5 a million.
     pub(super) fn dollars(&self) -> f64 {
-        let parts = [(self.input, 4.0), (self.output, 20.0), (self.cache_read, 0.2), (self.cache_creation, 5.0)];
+        let parts =
+            [(self.input, 4.0), (self.output, 20.0), (self.cache_read, 0.2), (self.cache_creation, 5.0)];
         #[expect(clippy::cast_precision_loss, reason = "tokens of a test")]
         parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum()
     }

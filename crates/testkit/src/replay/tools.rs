@@ -150,14 +150,21 @@ fn edit(input: &Value) -> Recorded<Outcome> {
         "filePath": path, "oldString": text("old_string"), "newString": text("new_string"), "originalFile": before,
         "structuredPatch": patch::between(&before, &after), "userModified": false, "replaceAll": all,
     });
-    Ok(Outcome::Done { text: format!("The file {} has been updated successfully. {STATE}", path.display()), response })
+    Ok(Outcome::Done {
+        text: format!("The file {} has been updated successfully. {STATE}", path.display()),
+        response,
+    })
 }
 
 /// A redirection into these is the one denial that was recorded; whatever else might write there is not known.
 fn denied(command: &str, place: &Place<'_>) -> Recorded<Option<String>> {
     let mut words = command.split('>').skip(1).map(|rest| rest.trim_start_matches(['>', '|', ' ']));
     let into = |target: &str| {
-        let target = target.split([' ', ';', '&', '|', '\n', ')']).next().unwrap_or_default().trim_matches(['"', '\'']);
+        let target = target
+            .split([' ', ';', '&', '|', '\n', ')'])
+            .next()
+            .unwrap_or_default()
+            .trim_matches(['"', '\'']);
         let target = target.trim_start_matches("./");
         (target.starts_with(".claude/") || target.starts_with(".git/")).then(|| target.to_owned())
     };
@@ -214,7 +221,8 @@ fn bash(input: &Value, place: &mut Place<'_>) -> Recorded<Outcome> {
     let _ = fs::remove_file(&note);
     if !status.success() {
         let code = status.code().unwrap_or(137);
-        let words = if said.is_empty() { format!("Exit code {code}") } else { format!("Exit code {code}\n{said}") };
+        let words =
+            if said.is_empty() { format!("Exit code {code}") } else { format!("Exit code {code}\n{said}") };
         return Ok(Outcome::Failed(words));
     }
     let mut complaint = String::new();

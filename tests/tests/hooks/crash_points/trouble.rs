@@ -46,7 +46,8 @@ fn our_folder_vanishes_between_two_events() {
         scene.stage.run(&scene.event("plimsoll-session-end", "SessionEnd", json!({"reason": "other"})));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     sound(&scene.stage);
-    let state = store::state_file::load(&scene.project(), Some(crate::crash_points::scenes::RUN)).expect("it can be read");
+    let state = store::state_file::load(&scene.project(), Some(crate::crash_points::scenes::RUN))
+        .expect("it can be read");
     assert!(state.is_some(), "the run is known by its copy");
 }
 

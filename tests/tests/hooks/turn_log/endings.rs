@@ -186,5 +186,9 @@ fn prompts_starts_and_ends_are_events_and_the_client_s_transcript_is_left_alone(
     let after = (fs::read(&path).unwrap(), path.metadata().unwrap().modified().unwrap());
     assert!(before == after, "no hook touches it");
     fs::remove_file(&path).unwrap();
-    assert_eq!(outcomes(&crate::turn_log::common::records(&world, FIRST)), ["ok"; 2], "the log needs no transcript");
+    assert_eq!(
+        outcomes(&crate::turn_log::common::records(&world, FIRST)),
+        ["ok"; 2],
+        "the log needs no transcript"
+    );
 }

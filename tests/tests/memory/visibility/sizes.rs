@@ -84,7 +84,8 @@ fn a_frame_gets_a_full_heap_with_its_brief_and_again_after_its_compaction() {
     assert_eq!(stage.play("Work.", &[]).result()["result"], "done");
     let lengths = stage.seen("large", |seen| {
         assert_eq!(seen.iter().filter(|seen| seen.depth.is_some()).count(), 4);
-        let whole = |seen: &&&crate::visibility::stage::Seen| seen.request.text().contains(&"c".repeat(10_000));
+        let whole =
+            |seen: &&&crate::visibility::stage::Seen| seen.request.text().contains(&"c".repeat(10_000));
         seen.iter().filter(whole).count()
     });
     assert_eq!(lengths, 2, "the context is whole in the brief; after the compaction it is cut to one entry");

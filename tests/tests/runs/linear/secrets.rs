@@ -51,7 +51,10 @@ fn the_key_lies_in_no_file_and_in_no_line_of_ours() {
 fn a_night_leaves_the_key_nowhere() {
     let server = LinearServer::new();
     let world = world(&server);
-    assert_eq!(run(&world, &[crate::linear::stage::CHECKPOINTS, crate::linear::stage::FINISHES, PROMISES]).code, Some(0));
+    assert_eq!(
+        run(&world, &[crate::linear::stage::CHECKPOINTS, crate::linear::stage::FINISHES, PROMISES]).code,
+        Some(0)
+    );
     assert_eq!(world.plimsoll(&["linear", "check"]).run().code, Some(0));
     let mut found = Vec::new();
     holders(&world.home(), KEY.as_bytes(), &mut found);

@@ -1,6 +1,8 @@
 //! The range of an item's work begins where the item began, however many sessions it takes.
 
-use crate::resume::stage::{OAUTH, TWO, full, low, make, next_is_told, said, save, sed, subjects, tick, world};
+use crate::resume::stage::{
+    OAUTH, TWO, full, low, make, next_is_told, said, save, sed, subjects, tick, world,
+};
 use testkit::scripted_model::Step;
 
 fn part(lines: &str, subject: &str) -> Step {
