@@ -79,6 +79,8 @@ start() { # valgrind's tool, standard input, program and its arguments; VARIABLE
       ${CALLGRIND[@]+"${CALLGRIND[@]}"} "$BIN/$3" "${@:4}" <"$2"
   )
 }
+start none /dev/null plimsoll-post-tool version >/dev/null 2>"$STAGE/complaint" ||
+  nothing "programs in /tmp cannot be started: $(head -n 1 "$STAGE/complaint")"
 instructions() { # program, payload, further variables
   local VARIABLES=("${@:3}") CALLGRIND=(--callgrind-out-file=/dev/null)
   start callgrind "$STAGE/$2" "$1" >/dev/null
