@@ -93,7 +93,7 @@ plain() { # program, payload, further variables
 }
 
 FAILED=0
-row() { # case, count, budget (- for none), what is held until the budget is met
+row() { # case, count, budget (- for none), the limit if it is not the budget: 5 to 10 % above the count of today
   local verdict=met limit="${4:-$3}"
   [[ $2 =~ ^[0-9]+$ ]] || { cat "$STAGE/valgrind.log" >&2; echo "cost.sh: $1: nothing was counted" >&2; exit 1; }
   if [ "$3" = - ]; then
@@ -117,15 +117,15 @@ if [ -n "$FIRST" ]; then
   exit
 fi
 heading case instructions budget ""
-row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 75000 185000
+row "monitor in a run, nothing to change" "$(instructions plimsoll-post-tool quiet.json "$RUN")" 75000 178000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 250000
+row "monitor in a run, record rewritten" "$(instructions plimsoll-post-tool busier.json "$RUN")" 150000 244000
 settled plimsoll-post-tool quiet.json "$RUN"
-row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 880000
+row "monitor in a run, one new turn for the turn log" "$(instructions plimsoll-post-tool turn.json "$RUN")" 700000 858000
 settled plimsoll-post-tool far.json "$RUN"
-row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000 580000
+row "monitor in a run, last usage 470 KB from the end" "$(instructions plimsoll-post-tool far.json "$RUN")" 500000 569000
 settled plimsoll-post-tool large.json "$RUN"
-row "monitor in a run, payload of 114 KB" "$(instructions plimsoll-post-tool large.json "$RUN")" 1600000
+row "monitor in a run, payload of 114 KB" "$(instructions plimsoll-post-tool large.json "$RUN")" 1600000 1550000
 settled plimsoll-post-tool 1-mb.json "$RUN"
 SMALL=$(instructions plimsoll-post-tool 1-mb.json "$RUN")
 settled plimsoll-post-tool 500-mb.json "$RUN"
@@ -136,26 +136,26 @@ plain plimsoll-session-start status-start.json
 # The first call asks git, whose counts are then kept for a few seconds.
 settled plimsoll-statusline status.json
 grep -q '"counts":{' "$STAGE"/project/.claude/plimsoll/sessions/*.status.json || { echo "cost.sh: git counted nothing" >&2; exit 1; }
-row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 90000 295000
+row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 90000 268000
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 75000 185000
+row "monitor in an ordinary session, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 75000 171000
 plain plimsoll-post-tool quiet.json
-row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 250000
+row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-post-tool busier.json)" 150000 240000
 
 # The working memory comes last: with it there is more to look at everywhere.
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"PreToolUse","tool_name":"mcp__plimsoll__update_registers","tool_input":{"R2_NEXT":"Look at src/report.rs","R7_STATUS":"tests pass"},"tool_use_id":"toolu_50"}\n' \
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/write.json"
 remember() { start none /dev/null plimsoll memory "$@" >/dev/null; }
-row "memory after a batch, none there" "$(instructions plimsoll-memory quiet.json)" 60000
+row "memory after a batch, none there" "$(instructions plimsoll-memory quiet.json)" 60000 57500
 for register in goal plan next constraints open_questions status; do
   remember set "$register" "What stands in the register $register of a session at work, in a line or two."
 done
 for chunk in 1 2 3 4 5 6 7; do remember alloc "chunk-$chunk" "$(head -c 1100 "$STAGE/quiet.jsonl")"; done
 settled plimsoll-memory quiet.json
-row "memory after a batch, 8 KB of it, nothing new" "$(instructions plimsoll-memory quiet.json)" 800000 980000
+row "memory after a batch, 8 KB of it, nothing new" "$(instructions plimsoll-memory quiet.json)" 800000 990000
 row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000
 
-# About a tenth above what each program is today: a library that slips in is seen.
+# 7 to 10 % above what each program is today: a library that slips in is seen, another path of the toolchain is not.
 echo
 heading program bytes limit ""
 while read -r program limit; do
@@ -164,12 +164,12 @@ while read -r program limit; do
 done <<'LIMITS'
 plimsoll-frame 2450000
 plimsoll-memory 2400000
-plimsoll-post-tool 3350000
-plimsoll-pre-compact 2950000
-plimsoll-session-end 3400000
+plimsoll-post-tool 3500000
+plimsoll-pre-compact 3080000
+plimsoll-session-end 3550000
 plimsoll-session-start 2900000
 plimsoll-statusline 2300000
-plimsoll-stop-gate 3500000
+plimsoll-stop-gate 3640000
 plimsoll 14000000
 plimsoll-mcp 3600000
 LIMITS
