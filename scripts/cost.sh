@@ -155,7 +155,7 @@ settled plimsoll-memory quiet.json
 row "memory after a batch, 8 KB of it, nothing new" "$(instructions plimsoll-memory quiet.json)" 800000 990000
 row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000
 
-# 7 to 10 % above what each program is today: a library that slips in is seen, another path of the toolchain is not.
+# 6 to 10 % above what each program is today: a library that slips in is seen, another path of the toolchain is not.
 echo
 heading program bytes limit ""
 while read -r program limit; do
