@@ -50,6 +50,8 @@ held() { awk -v is="$1" -v limit="$2" 'BEGIN { print (is <= limit ? "met" : "**n
 
 # --- the stage ----------------------------------------------------------------------------------------------
 
+rm -rf "$STAGE"
+mkdir -p "$STAGE"
 # shellcheck source=scripts/stage.sh
 . scripts/stage.sh
 # shellcheck source=scripts/stopwatch.sh

@@ -7,6 +7,7 @@
 # target/handovers.jsonl). PLIMSOLL_BIN_DIR says where the programs are that are played with; by default they are built.
 #
 # Usage: scripts/nights.sh [SEEDS]
+#        scripts/nights.sh FIRST LAST    the nights of these seeds, for instance others than the page has
 #        scripts/nights.sh --harder FIRST LAST [before|now]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,4 +17,5 @@ export PLIMSOLL_BIN_DIR
 if [ "${1:-}" = --harder ]; then
     exec cargo run --quiet --locked -p plimsoll-tests --example handovers -- "${4:-now}" "${2:?the first seed}" "${3:?the last seed}"
 fi
-exec cargo run --quiet --locked -p plimsoll-tests --example nights -- 1 "${1:-20}"
+[ $# -eq 2 ] || set -- 1 "${1:-20}"
+exec cargo run --quiet --locked -p plimsoll-tests --example nights -- "$1" "$2"

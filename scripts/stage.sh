@@ -1,11 +1,10 @@
 #!/bin/bash
-# To be read by a script that has set STAGE (a folder, made anew) and BIN (the folder of our programs): a home, a project
-# with a run in it, transcripts and payloads as the client writes them, and how a hook is started there.
+# To be read by a script that has set STAGE (an empty folder) and BIN (the folder of our programs): a home, a project with
+# a run in it, transcripts and payloads as the client writes them, and how a hook is started there.
 
 # shellcheck disable=SC2034 # RUN, too, is for those who read this
 RUN=PLIMSOLL_RUN_ID=20260107-090000-dates
 SESSION=d8e9da22-d41b-4824-a1be-f318ff23689b
-rm -rf "$STAGE"
 mkdir -p "$STAGE/home" "$STAGE/project/.git" "$STAGE/project/.claude"
 echo "ref: refs/heads/main" >"$STAGE/project/.git/HEAD"
 
@@ -104,4 +103,4 @@ ENVIRONMENT=(HOME="$STAGE/home" PATH=/usr/local/bin:/usr/bin:/bin CLAUDE_PROJECT
 
 # What a hook does when the turn log has all of the transcript is measured apart from what a new turn costs.
 settled() { plain "$@"; plain "$@"; }
-plain() { env -i "${ENVIRONMENT[@]}" "${@:3}" "$BIN/$1" <"$STAGE/$2" >/dev/null; }
+plain() { (cd "$STAGE/project" && env -i "${ENVIRONMENT[@]}" "${@:3}" "$BIN/$1" <"$STAGE/$2" >/dev/null); }
