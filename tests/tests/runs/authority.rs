@@ -1,7 +1,7 @@
 //! What starts a program, lifts a bound or completes a run is what the user said, never what stands in a file of the
 //! project: an agent or a clone may have written that. It may end a run sooner.
 
-use plimsoll_tests::{events, journal, play, resume, run, start, world};
+use plimsoll_tests::{events, journal, play, play_real, resume, run, start_real, world};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
@@ -24,7 +24,7 @@ fn forge(filter: &str) -> String {
 /// Sessions that forge and then talk.
 fn forging(filter: &'static str) -> (World, ScriptedModel) {
     let mut world = world(PLAN);
-    let model = play(&mut world, move |turn| match turn.step {
+    let model = play_real(&mut world, move |turn| match turn.step {
         0 => Step::bash(forge(filter)),
         _ => Step::text("Done for now."),
     });
@@ -91,7 +91,7 @@ fn a_pid_that_the_agent_wrote_is_not_ended() {
         .expect("its start")
         .to_owned();
     let filter = format!(".iteration_record.pid = {pid} | .iteration_record.process_started = {started}");
-    let _model = start(&mut world, move |turn| match turn.step {
+    let _model = start_real(&mut world, move |turn| match turn.step {
         0 => Step::bash(format!("{}; touch forged; sleep 60", forge(&filter))),
         _ => Step::text("Done."),
     });

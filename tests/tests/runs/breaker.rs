@@ -2,7 +2,8 @@
 //! sessions, and how a person closes it.
 
 use plimsoll_tests::{
-    ITEMS, events, first_request_of, honest, journal, markers, play, resume, run, start, world,
+    ITEMS, events, first_request_of, honest, journal, markers, play, play_real, resume, run, start_real,
+    world,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -362,6 +363,8 @@ fn three_promises_with_open_items_open_it_too() {
 fn a_tool_that_the_client_refuses_twice_opens_it_and_the_first_time_already_says_what_to_do() {
     let mut world = world(ONE);
     let _model = working(&mut world, &[&["touch work.txt"], &["touch work.txt"]]);
+    // What it refuses, and how, is the client's own.
+    world.use_client(testkit::client::CLIENT_VERSION);
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus"];
     let finished = world.plimsoll(&arguments).run();
     opened(&world, &finished, "permission_denied", 2, &["refused the tool Bash", "--allowedTools Bash"]);
@@ -375,7 +378,7 @@ fn a_tool_that_the_client_refuses_twice_opens_it_and_the_first_time_already_says
 fn three_empty_replies_open_it() {
     for reply in [Step::default(), Step::text(""), Step::default().thinking("Hm.")] {
         let mut world = world(ONE);
-        let _model = play(&mut world, move |_| reply.clone());
+        let _model = play_real(&mut world, move |_| reply.clone());
         opened(&world, &run(&world, &[]), "empty_reply", 3, &["3 sessions in a row said and did nothing"]);
     }
 }
@@ -406,7 +409,7 @@ fn a_client_that_fails_at_its_start_three_times_opens_it() {
 #[test]
 fn a_wrong_option_in_the_first_session_is_fatal_at_once() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, honest);
+    let _model = start_real(&mut world, honest);
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--no-such-option"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(5), "{finished:?}");

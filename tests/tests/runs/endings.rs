@@ -1,6 +1,6 @@
 //! Every way in which `claude -p` ends (PROTOCOL §13), and where the run goes from there.
 
-use plimsoll_tests::{LIFELIKE, events, honest, journal, start, world};
+use plimsoll_tests::{LIFELIKE, events, honest, journal, start_real, world};
 use policy::ending::ending;
 use protocol::result::RunResult;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ fn odd(steps: Vec<Step>) -> (World, ScriptedModel) {
 
 fn odd_as(tell: impl FnMut(&Turn<'_>) -> Step + Send + 'static) -> (World, ScriptedModel) {
     let mut world = world(PLAN);
-    let model = start(&mut world, tell);
+    let model = start_real(&mut world, tell);
     (world, model)
 }
 

@@ -1,6 +1,6 @@
 //! An unguarded night must not begin, and a start that fails leaves nothing behind.
 
-use plimsoll_tests::{ITEMS, events, honest, journal, run, start, world};
+use plimsoll_tests::{ITEMS, events, honest, journal, run, start, start_real, world};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn hooks_that_are_switched_off_are_noticed_after_a_quick_session_too() {
 #[test]
 fn a_bare_client_ends_the_run_at_once() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, |turn| honest(turn).delay(Duration::from_secs(2)));
+    let model = start_real(&mut world, |turn| honest(turn).delay(Duration::from_secs(2)));
     let all =
         ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--bare", "--allowedTools", "Bash"];
     let finished = world.plimsoll(&all).run();
@@ -307,7 +307,7 @@ fn a_client_of_the_classic_era_works_in_the_loop() {
 #[test]
 fn a_client_that_never_begins_ends_the_run_with_its_own_words() {
     let mut world = world(ITEMS);
-    let model = start(&mut world, honest);
+    let model = start_real(&mut world, honest);
     let finished = world.plimsoll(&["run", "--objective", "Do it.", "--", "--no-such-option"]).run();
     assert_eq!(finished.code, Some(5), "{finished:#?}");
     assert!(

@@ -1,8 +1,8 @@
 //! Limits pause and do not count; money, tokens, time and the user's share of a quota end or hold the run.
 
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, honest, journal, markers, quota, resume, run, start, subscribed, usage_limit,
-    world,
+    ITEMS, LIFELIKE, events, honest, journal, markers, quota, resume, run, start_real, subscribed,
+    usage_limit, world,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn status_and_iteration(world: &World) -> (String, u64) {
 fn a_usage_limit_waits_for_its_reset_and_goes_on_by_itself_with_the_same_iteration() {
     let mut world = subscribed(ITEMS);
     let resets_at = in_seconds(14);
-    let model = start(&mut world, move |turn| match turn.iteration {
+    let model = start_real(&mut world, move |turn| match turn.iteration {
         2 if in_seconds(0) < resets_at => usage_limit(resets_at),
         _ => honest(turn).delay(LIFELIKE),
     });
@@ -52,7 +52,7 @@ fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
     let mut world = subscribed(ITEMS);
     let resets_at = in_seconds(16);
     let asked = Arc::new(AtomicUsize::new(0));
-    let _model = start(&mut world, {
+    let _model = start_real(&mut world, {
         let asked = Arc::clone(&asked);
         move |turn| {
             if in_seconds(0) < resets_at {
@@ -86,7 +86,7 @@ fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
 fn a_rate_limit_without_a_reset_is_tried_again_within_seconds_and_counts_for_nothing() {
     let mut world = world(ITEMS);
     let left = Arc::new(AtomicUsize::new(4));
-    let _model = start(&mut world, {
+    let _model = start_real(&mut world, {
         let left = Arc::clone(&left);
         move |turn| {
             let refuse = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
@@ -112,7 +112,7 @@ fn a_file_that_speaks_of_a_limit_or_an_error_is_none() {
         "notes.txt",
         "You've hit your 5-hour limit · resets 3am\n\"is_error\": true\nError: usage limit reached|1795270982\nAPI Error: 529\n",
     );
-    let _model = start(&mut world, |turn| {
+    let _model = start_real(&mut world, |turn| {
         let item = turn.item.clone().unwrap_or_default();
         let step = match turn.step {
             0 => Step::bash("cat notes.txt"),
@@ -139,7 +139,7 @@ fn cost(world: &World) -> f64 {
 #[test]
 fn money_ends_the_run_and_more_of_it_opens_it_again() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = start_real(&mut world, |turn| honest(turn).delay(LIFELIKE));
     let finished = run(&world, &["--max-cost", "0.001"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let state = world.json(STATE);
@@ -161,7 +161,7 @@ fn money_ends_the_run_and_more_of_it_opens_it_again() {
 fn one_session_cannot_spend_more_than_what_is_left() {
     let mut world = world(ITEMS);
     // Each answer costs several dollars by the client's own prices.
-    let model = start(&mut world, |turn| {
+    let model = start_real(&mut world, |turn| {
         Step::bash(format!("echo {} >> steps.txt", turn.step)).usage_parts(600_000, 0, 0).delay(LIFELIKE)
     });
     let finished = run(&world, &["--max-cost", "4"]);
@@ -174,7 +174,7 @@ fn one_session_cannot_spend_more_than_what_is_left() {
 #[test]
 fn tokens_end_the_run() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = start_real(&mut world, |turn| honest(turn).delay(LIFELIKE));
     let finished = run(&world, &["--max-tokens", "100k"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let state = world.json(STATE);
@@ -186,7 +186,7 @@ fn tokens_end_the_run() {
 #[test]
 fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = start_real(&mut world, |turn| match (turn.iteration, turn.step) {
         (2, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(30_000).delay(LIFELIKE),
         (2, _) => Step::text("too late").delay(Duration::from_secs(60)),
         _ => honest(turn).delay(LIFELIKE),
@@ -210,7 +210,7 @@ fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
 fn a_share_of_the_quota_holds_the_run_until_the_quota_begins_anew() {
     let mut world = subscribed(ITEMS);
     let resets_at = in_seconds(14);
-    let _model = start(&mut world, move |turn| {
+    let _model = start_real(&mut world, move |turn| {
         let used = if in_seconds(0) < resets_at { 0.83 } else { 0.04 };
         quota(honest(turn), "allowed", used, if used > 0.5 { resets_at } else { resets_at + 18_000 })
             .delay(LIFELIKE)
@@ -233,7 +233,7 @@ fn a_larger_share_opens_a_run_that_waits_for_its_quota() {
     let mut world = subscribed(ITEMS);
     let resets_at = in_seconds(7_200);
     let _model =
-        start(&mut world, move |turn| quota(honest(turn), "allowed", 0.83, resets_at).delay(LIFELIKE));
+        start_real(&mut world, move |turn| quota(honest(turn), "allowed", 0.83, resets_at).delay(LIFELIKE));
     let held = run(&world, &["--stop-at-limit", "80", "--no-wait"]);
     assert_eq!(held.code, Some(6), "{held:?}");
     assert_eq!(resume(&world, &["--no-wait"]).code, Some(6), "it waits on");
@@ -246,7 +246,7 @@ fn a_larger_share_opens_a_run_that_waits_for_its_quota() {
 #[test]
 fn a_quota_figure_without_a_reset_is_forgotten_at_resume() {
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = start_real(&mut world, |turn| honest(turn).delay(LIFELIKE));
     let stopped = run(&world, &["--max-iterations", "1", "--stop-at-limit", "80"]);
     assert_eq!(stopped.code, Some(3), "{stopped:?}");
     // As a run stands whose client told of a share and of no reset; this client tells of none without.

@@ -2,7 +2,7 @@
 //! the one item that nobody could do; nothing twice, nothing lost.
 
 use plimsoll_tests::night::{Way, play};
-use plimsoll_tests::{LIFELIKE, events, journal, markers, start, world};
+use plimsoll_tests::{LIFELIKE, events, journal, markers, start_real, world};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -94,7 +94,7 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
     // On 200k the client compacts by itself; our own levels would come first.
     world.write(".claude/plimsoll.json", r#"{"windows": {"claude-sonnet-4-6": 1000000}}"#);
     let mut night = Night::default();
-    let model = start(&mut world, move |turn| night.answer(turn).delay(LIFELIKE));
+    let model = start_real(&mut world, move |turn| night.answer(turn).delay(LIFELIKE));
     let told = world.home().join("told.txt");
     std::fs::write(world.home().join("tell.sh"), "cat >> \"$1\"; echo >> \"$1\"\n").expect("a file");
     let notify = format!("sh {} {}", world.home().join("tell.sh").display(), told.display());

@@ -1,6 +1,6 @@
 //! `--pack`: a session goes on with the next item while its window has room for it, and no further.
 
-use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, markers, run, start, world};
+use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, markers, run, start, start_real, world};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::scripted_model::Step;
@@ -57,7 +57,7 @@ fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
     const ITEMS: usize = 12;
     let finish = |arguments: &[&str]| {
         let mut world = world(&plan(ITEMS));
-        let model = start(&mut world, |turn| packed(turn, 150_000));
+        let model = start_real(&mut world, |turn| packed(turn, 150_000));
         let finished = run(&world, arguments);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         done_in_order(&world, ITEMS);
@@ -154,7 +154,7 @@ fn a_turn_that_the_client_ends_against_our_word_is_journaled_and_the_run_goes_on
     .expect("a file");
     let entry = json!({"hooks": [{"type": "command", "command": format!("sh {}", hold.display())}]});
     world.write(".claude/settings.json", &json!({"hooks": {"Stop": [entry]}}).to_string());
-    let _model = start(&mut world, |turn| {
+    let _model = start_real(&mut world, |turn| {
         match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(
             "(sleep 2; sed -i 's/\\[ \\] Item 01/[x] Item 01/' fix_plan.md; echo 'Item 01' >> work.txt) > /dev/null 2>&1 &",

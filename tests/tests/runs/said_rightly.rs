@@ -1,6 +1,6 @@
 //! What our screens, logs and commands say is so: each case was once said wrongly. With the real client.
 
-use plimsoll_tests::{ITEMS, events, honest, journal, resume, run, start, world};
+use plimsoll_tests::{ITEMS, events, honest, journal, resume, run, start, start_real, world};
 use serde_json::json;
 use std::time::Duration;
 use testkit::scripted_model::{ScriptedModel, Step};
@@ -19,7 +19,7 @@ fn begin(world: &World, ours: &[&str]) -> Running {
 /// A run whose first session sits in a tool.
 fn sitting(steps: impl Fn() -> Step + Send + 'static) -> (World, ScriptedModel) {
     let mut world = world(ITEMS);
-    let model = start(&mut world, move |turn| match (turn.iteration, turn.step) {
+    let model = start_real(&mut world, move |turn| match (turn.iteration, turn.step) {
         (1, 0) => steps(),
         _ => honest(turn),
     });
@@ -277,7 +277,7 @@ fn worker(turn: &testkit::story::Turn<'_>) -> Step {
 #[test]
 fn the_first_example_of_the_help_works_as_it_is_printed() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = start(&mut world, worker);
+    let _model = start_real(&mut world, worker);
     let help = world.plimsoll(&["--help"]).env("COLUMNS", "80").run().expect_success().stdout;
     let steps = help.split("First steps:").nth(1).expect("first steps");
     let example =
@@ -298,7 +298,7 @@ fn behind(text: &str, words: &str) -> String {
 #[test]
 fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = start(&mut world, worker);
+    let _model = start_real(&mut world, worker);
     let prompt = "Say 'it'.";
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Read"];
     let extra = ["--append-system-prompt", prompt];
@@ -325,7 +325,7 @@ fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
 #[test]
 fn a_run_that_stops_for_another_reason_says_apart_how_to_allow_what_was_refused() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = start(&mut world, worker);
+    let _model = start_real(&mut world, worker);
     let arguments = ["run", "--objective", "Do the plan.", "--max-iterations", "1", "--", "--model", "opus"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(3), "{finished:?}");

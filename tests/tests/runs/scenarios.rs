@@ -2,7 +2,7 @@
 //! end, hostile texts.
 
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, start_real, world,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -102,7 +102,7 @@ fn a_cancel_that_races_twenty_stop_hooks_stays() {
 fn a_session_of_the_run_that_a_person_resumes_or_forks_later_acts_on_nothing() {
     let mut world = world(ITEMS);
     world.plimsoll(&["init"]).run().expect_success();
-    let _model = start(&mut world, |turn| {
+    let _model = start_real(&mut world, |turn| {
         let step = if turn.saw("And now?") { Step::text("What shall I do?") } else { honest(turn) };
         step.delay(LIFELIKE)
     });

@@ -1,6 +1,6 @@
 //! Runs and sessions that have nothing to do with each other, side by side.
 
-use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, markers, run, start, world};
+use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, markers, run, start_real, world};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -90,7 +90,7 @@ fn an_ordinary_session_in_the_same_project_is_advised_and_never_touches_the_run(
     let mut world = world(ITEMS);
     world.plimsoll(&["init"]).run().expect_success();
     let (working, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let model = start(&mut world, {
+    let model = start_real(&mut world, {
         let (working, go_on) = (Arc::clone(&working), Arc::clone(&go_on));
         move |turn| {
             if (turn.iteration, turn.step) == (2, 0) {
@@ -177,7 +177,7 @@ fn is_nested(turn: &Turn<'_>) -> bool {
 fn a_nested_session_that_inherits_the_runs_id_does_not_act_on_its_state() {
     let mut world = world(ITEMS);
     world.plimsoll(&["init"]).run().expect_success();
-    let model = start(&mut world, {
+    let model = start_real(&mut world, {
         let mut promise = String::new();
         move |turn| {
             if !turn.promise.is_empty() {

@@ -1,8 +1,8 @@
 //! The loop as a shell script: the same hooks, judged by `plimsoll gate`, with the real client.
 
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, ralph_loop, start, subscribed,
-    usage_limit, world,
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, ralph_loop, start, start_real,
+    subscribed, usage_limit, world,
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::scripted_model::Step;
@@ -248,7 +248,7 @@ fn a_usage_limit_pauses_a_loop_until_its_reset_and_says_why() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs();
     // The client prints the minutes alone.
     let resets_at = (now / 60 + 120) * 60;
-    let _model = start(&mut world, move |_| usage_limit(resets_at));
+    let _model = start_real(&mut world, move |_| usage_limit(resets_at));
     world.plimsoll(&["init"]).run().expect_success();
     let script = r#"eval "$(plimsoll start --objective 'Do the plan.')"
         claude -p --model opus < PROMPT.md || true

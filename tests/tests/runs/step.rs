@@ -1,6 +1,6 @@
 //! A checkpoint at a commit, before L2, where the next step will probably not fit.
 
-use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, run, start, world};
+use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, run, start, start_real, world};
 use serde_json::json;
 use testkit::scripted_model::Step;
 use testkit::story::{Turn, tick};
@@ -43,7 +43,7 @@ fn assert_done_once(world: &World, sessions: u64) {
 #[test]
 fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     let mut world = world("- [ ] Item one\n");
-    let model = start(&mut world, |turn| {
+    let model = start_real(&mut world, |turn| {
         three_parts(turn, |turn| {
             // It obeys, and leaves what it was not asked to commit.
             match turn.step {
