@@ -63,15 +63,13 @@ fi
 # Somebody who looks on sees it move.
 quiet=--quiet
 [ ! -t 2 ] || quiet=""
-# The server is built apart: what its libraries ask of the shared ones has no place in a hook.
+# All at once, so that what they share is compiled once: what one of them does not use, its link leaves out.
 if [ -n "$target" ]; then
-  cargo build $quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll --bins
-  cargo build $quiet --release --locked --target "$target" -p plimsoll-mcp
+  cargo build $quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll -p plimsoll-mcp --bins
   echo "${CARGO_TARGET_DIR:-$PWD/target}/$target/release"
 else
   echo "the musl target is not to be had here: linking glibc statically" >&2
   export RUSTFLAGS="-C target-feature=+crt-static"
-  cargo build $quiet --release --locked -p plimsoll-hooks -p plimsoll --bins
-  cargo build $quiet --release --locked -p plimsoll-mcp
+  cargo build $quiet --release --locked -p plimsoll-hooks -p plimsoll -p plimsoll-mcp --bins
   echo "${CARGO_TARGET_DIR:-$PWD/target}/release"
 fi

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Installs the pinned client into target/ (never anywhere else) and says where it lies.
+#
+# Usage: scripts/client.sh [VERSION]    another version instead
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=2.1.329
+version=${1:-2.1.329}
 folder="${CARGO_TARGET_DIR:-$PWD/target}/client-$version"
 claude="$folder/node_modules/.bin/claude"
 if [ ! -x "$claude" ]; then

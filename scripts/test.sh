@@ -1,8 +1,18 @@
 #!/usr/bin/env bash
 # Every check of the project. On a fresh machine with Rust and npm it installs what else it needs, or says
 # exactly what is missing.
+#
+# Usage: scripts/test.sh            everything
+#        scripts/test.sh --quick    while one works: format, lints, units and tables, the hooks, one whole run
+#        scripts/test.sh --tests    the tests alone: no format, no lints, nothing of what is released
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+what=${1:---all}
+case "$what" in
+  --all | --quick | --tests) ;;
+  *) echo "Usage: scripts/test.sh [--quick | --tests]" >&2; exit 2 ;;
+esac
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 fetch() { # what is missing, Debian package
@@ -15,14 +25,22 @@ need() { # program, Debian package
 need_library() { # library, Debian package; for one that it does not find, the compiler says the bare name
   [ -e "$(cc -print-file-name="$1.so")" ] || fetch "$@"
 }
-step() { printf '\n== %s\n' "$1"; }
+# Each step says how long it took, so that nobody has to guess where the time goes.
+begun=$SECONDS name=""
+step() {
+  [ -z "$name" ] || printf '   %s: %d s\n' "$name" $((SECONDS - begun))
+  begun=$SECONDS name=$1
+  printf '\n== %s\n' "$1"
+}
 
+step "tools"
 need git git
 need valgrind valgrind
 need strace strace
 need dash dash
 need jq jq
 need cc gcc
+need python3 python3
 # The completions are tried in the shells they are for, the pages by the reader they are for.
 need zsh zsh
 need fish fish
@@ -37,53 +55,71 @@ export JQ_LIB_DIR
 for part in clippy rustfmt; do
   cargo "${part/rustfmt/fmt}" --version >/dev/null 2>&1 || rustup component add "$part"
 done
+PATH=$(scripts/nextest.sh):$PATH
+export PATH
 
-step "format"
-cargo fmt --all --check
-step "lints"
-cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
-cargo clippy --quiet --workspace --all-targets --locked --features plimsoll/libjq -- -D warnings
-step "judges"
-scripts/judges.sh
-step "client"
-scripts/client.sh
-step "MCP Inspector"
-scripts/inspector.sh
-step "programs, as users get them"
-PLIMSOLL_BIN_DIR=$(scripts/build.sh)
-export PLIMSOLL_BIN_DIR
-echo "$PLIMSOLL_BIN_DIR"
-step "tests"
+# What is fetched from elsewhere comes while the compiler works.
+fetched=$(mktemp -d)
+trap 'rm -rf "$fetched"' EXIT
+fetch_all() {
+  # The last one is the oldest client that Plimsoll has to do with.
+  for part in client.sh judges.sh inspector.sh "client.sh 1.0.128"; do
+    # shellcheck disable=SC2086  # a name and its argument
+    scripts/$part >>"$fetched/log" 2>&1 || echo "$part" >>"$fetched/failed"
+  done
+}
+fetch_all &
+fetching=$!
+
 # With libjq the table of `plimsoll query` is held against both engines; the programs for users know nothing of it.
 workspace=(--workspace --locked --features plimsoll/libjq)
-TEST_LOGS=$(mktemp -d)
-export TEST_LOGS
-trap 'rm -rf "$TEST_LOGS"' EXIT
-# Most tests wait for a client: programs run side by side. Each one's output is kept apart, and told where it failed.
-run_program() { # folder, tab, executable
-  local folder program name log begun=$SECONDS
-  IFS=$'\t' read -r folder program <<<"$1"
-  name=$(basename "${program%-*}")
-  log=$TEST_LOGS/$(basename "$program")
-  if (cd "$folder" && CARGO_MANIFEST_DIR=$folder "$program" --quiet --test-threads="${TEST_THREADS:-2}") >"$log" 2>&1; then
-    printf '  %4d s  %s\n' $((SECONDS - begun)) "$name"
-  else
-    printf '  %4d s  %s FAILED\n' $((SECONDS - begun)) "$name"
-    echo "$log" >>"$TEST_LOGS/failed"
-  fi
+if [ "$what" != --tests ]; then
+  step "format"
+  cargo fmt --all --check
+  step "lints"
+  cargo clippy --quiet "${workspace[@]}" --all-targets -- -D warnings
+  cargo clippy --quiet --workspace --locked --all-targets -- -D warnings
+fi
+
+step "programs and tests, built"
+cargo build --quiet "${workspace[@]}" --bins
+# Apart, so that nothing that a test builds takes their place while others start them.
+built=${CARGO_TARGET_DIR:-$PWD/target}/debug programs=${CARGO_TARGET_DIR:-$PWD/target}/programs
+mkdir -p "$programs"
+for program in plimsoll plimsoll-{frame,mcp,memory,post-tool,pre-compact,session-end,session-start,statusline,stop-gate} \
+  replayed-client; do
+  ln -f "$built/$program" "$programs/$program"
+done
+cargo nextest run "${workspace[@]}" --no-run --cargo-quiet
+
+step "what is fetched: client, judges, MCP Inspector"
+wait "$fetching"
+cat "$fetched/log"
+[ ! -e "$fetched/failed" ] || { echo "missing: $(paste -sd' ' "$fetched/failed") (why is told above)" >&2; exit 1; }
+
+# Most tests wait for a session: four of them share a core.
+run_tests() { # nextest's profile, folder of the programs under test
+  PLIMSOLL_BIN_DIR=$2 PLIMSOLL_REPLAYED_CLIENT=$programs/replayed-client \
+    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 4))}" \
+    --cargo-quiet --show-progress none
 }
-export -f run_program
-cargo test --quiet "${workspace[@]}" --no-run --message-format=json-render-diagnostics |
-  jq -r 'select(.profile.test and .executable) | [(.manifest_path | rtrimstr("/Cargo.toml")), .executable] | @tsv' |
-  sort -r >"$TEST_LOGS/programs"
-# shellcheck disable=SC2016  # the shell that runs a program reads its word
-xargs -P "${TEST_PROGRAMS:-$(nproc)}" -d '\n' -n 1 bash -c 'run_program "$1"' _ <"$TEST_LOGS/programs"
-cargo test --quiet "${workspace[@]}" --doc
-if [ -e "$TEST_LOGS/failed" ]; then
-  while read -r log; do
-    printf '\n== failed: %s\n' "$(basename "${log%-*}")"
-    cat "$log"
-  done <"$TEST_LOGS/failed"
-  exit 1
+if [ "$what" = --quick ]; then
+  step "the quick tests"
+  run_tests quick "$programs"
+else
+  # What the tests leave of the processors builds the programs as users get them.
+  if [ "$what" = --all ]; then
+    nice -n 19 scripts/build.sh >"$fetched/release" &
+    building=$!
+  fi
+  step "examples in the documentation"
+  cargo test --quiet "${workspace[@]}" --doc
+  step "tests"
+  run_tests default "$programs"
+  if [ "$what" = --all ]; then
+    step "programs, as users get them"
+    wait "$building"
+    run_tests release "$(cat "$fetched/release")"
+  fi
 fi
 step "all checks passed"

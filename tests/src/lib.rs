@@ -51,6 +51,18 @@ pub fn put_run(world: &World, run_id: &str, session_id: &str) {
     state_file::create(&project, &state).expect("a state");
 }
 
+/// Plays the cases of a test side by side: most of their time they wait.
+pub fn side_by_side<T: Sync>(cases: &[T], play: impl Fn(&T) + Sync) {
+    let failed: Vec<_> = std::thread::scope(|scope| {
+        let play = &play;
+        let started: Vec<_> = cases.iter().map(|case| scope.spawn(move || play(case))).collect();
+        started.into_iter().filter_map(|case| case.join().err()).collect()
+    });
+    if let Some(first) = failed.into_iter().next() {
+        std::panic::resume_unwind(first);
+    }
+}
+
 /// The shell loop of scripts/ralph-loop.sh to its end.
 pub fn ralph_loop(world: &World, options: &[&str]) -> Finished {
     let script = workspace_root().join("scripts/ralph-loop.sh");

@@ -1,6 +1,6 @@
 //! The client compacts inside an iteration, and nothing that was recorded is lost.
 
-use plimsoll_tests::{LIFELIKE, events, first_request_of, honest, journal, markers, start, world};
+use plimsoll_tests::{LIFELIKE, events, first_request_of, honest, journal, markers, start_real, world};
 use session::SessionRecord;
 use session::level::Level;
 use std::path::Path;
@@ -81,7 +81,7 @@ fn after_an_automatic_compaction_the_session_is_briefed_and_the_levels_begin_ane
     let mut world = world(PLAN);
     let project = world.project();
     let records = Arc::new(Mutex::new(Vec::new()));
-    let model = start(&mut world, {
+    let model = start_real(&mut world, {
         let records = Arc::clone(&records);
         let mut after = 0;
         move |turn| {
@@ -155,7 +155,7 @@ fn a_compaction_that_nobody_foresaw_loses_nothing_and_forces_no_new_session() {
     let mut world = world(PLAN);
     let project = world.project();
     let records = Arc::new(Mutex::new(Vec::new()));
-    let model = start(&mut world, {
+    let model = start_real(&mut world, {
         let records = Arc::clone(&records);
         let mut after = 0;
         move |turn| {

@@ -1,6 +1,6 @@
 //! What fills a window is left to subagents, and what stayed with them is told from the turn log.
 
-use plimsoll_tests::{LIFELIKE, first_request_of, run, start, world};
+use plimsoll_tests::{LIFELIKE, first_request_of, run, start_real, world};
 use serde_json::{Value, json};
 use testkit::scripted_model::{RequestKind, Step};
 use testkit::story::{Turn, tick};
@@ -24,7 +24,7 @@ fn delegate(prompt: &str) -> Step {
 #[test]
 fn what_stayed_with_subagents_is_told_to_the_next_session_and_to_the_next_run() {
     let mut world = world("- [ ] Item one\n- [ ] Item two\n- [ ] Item three\n");
-    let model = start(&mut world, |turn| {
+    let model = start_real(&mut world, |turn| {
         if turn.request.kind == RequestKind::Subagent {
             return explorer(turn);
         }

@@ -1,7 +1,7 @@
 //! The hook is faster than the client's transcript writer: near a level it waits a little for the message at
 //! hand, far from any it does not, and where it is one request behind it says so.
 
-use plimsoll_tests::{ITEMS, events, journal, run, start, world};
+use plimsoll_tests::{ITEMS, events, journal, run, start_real, world};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -239,7 +239,7 @@ fn a_message_that_is_there_is_not_waited_for() {
 fn in_a_run_every_decision_is_right_or_says_that_it_is_behind_and_the_waits_are_in_the_journal() {
     const LOADS: [u64; 8] = [200_000, 400_000, 550_000, 600_000, 720_000, 780_000, 870_000, 875_000];
     let mut world = world(ITEMS);
-    let _model = start(&mut world, |turn| {
+    let _model = start_real(&mut world, |turn| {
         if turn.iteration > 1 {
             return Step::text(format!("All done.\n\n{}", turn.promise)).usage(30_000);
         }

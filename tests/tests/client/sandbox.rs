@@ -1,7 +1,7 @@
 //! An agent that Claude Code keeps in its sandbox: what it writes into the project brings none of our programs to do
 //! outside what it may not do itself, and the commands that are made for it work inside.
 
-use plimsoll_tests::{journal, play, run, world};
+use plimsoll_tests::{journal, play_real, run, world};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn sandboxed(script: &str) -> (World, ScriptedModel) {
     world.write(world.home().join("secret"), SECRET);
     world.write(world.home().join(".bashrc"), "# mine\n");
     let script = world.write_program("attack.sh", script).display().to_string();
-    let model = play(&mut world, move |turn| match (turn.iteration, turn.step) {
+    let model = play_real(&mut world, move |turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash(format!("sh {script} > attacked.txt 2>&1; rm -f attack.sh")),
         _ => Step::text("Done for now."),
     });

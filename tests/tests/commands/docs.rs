@@ -6,7 +6,7 @@
 //! - `json FILE`: goes into that file of the project, or of the home (`~/`); settings of ours must be taken without a word;
 //! - `text`: for the eye alone.
 
-use plimsoll_tests::start;
+use plimsoll_tests::start_real;
 use std::time::Duration;
 use testkit::scripted_model::Step;
 use testkit::story::{Turn, tick};
@@ -87,7 +87,7 @@ fn bash(world: &World, lines: &str) -> Finished {
 
 fn tell(pages: &[&str]) {
     let mut world = project();
-    let _model = start(&mut world, |turn| agent(turn).delay(Duration::from_millis(30)));
+    let _model = start_real(&mut world, |turn| agent(turn).delay(Duration::from_millis(30)));
     for block in pages.iter().flat_map(|page| blocks(page)) {
         let place = &block.place;
         match block.how.split_once(' ').unwrap_or((&block.how, "")) {

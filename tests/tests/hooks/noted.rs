@@ -1,6 +1,6 @@
 //! What a session notes below its item outlives it, however it ends.
 
-use plimsoll_tests::{LIFELIKE, first_request_of, run, start, world};
+use plimsoll_tests::{LIFELIKE, first_request_of, run, start_real, world};
 use testkit::scripted_model::Step;
 use testkit::story::tick;
 
@@ -9,7 +9,7 @@ const NOTED: &str = "## What earlier sessions noted";
 #[test]
 fn a_session_that_breaks_off_has_noted_what_the_next_ones_are_told() {
     let mut world = world("- [ ] Item one\n- [ ] Item two\n");
-    let model = start(&mut world, |turn| {
+    let model = start_real(&mut world, |turn| {
         let note = |item: &str, note: &str| {
             Step::bash(format!("sed -i '/Item {item}$/a\\  > {note}' fix_plan.md")).delay(LIFELIKE)
         };

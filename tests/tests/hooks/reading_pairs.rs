@@ -46,13 +46,23 @@ fn our_percent_is_the_clients_in_every_recorded_pair() {
         .collect();
     names.sort();
     let (mut compared, mut unknown, mut windows, mut wrong) = (0, 0, Vec::new(), Vec::new());
-    for status_file in names {
+    // Side by side: within a session each waits two seconds for the call that asks.
+    let readings: Vec<Value> = std::thread::scope(|scope| {
+        let transcript = |status: &PathBuf| {
+            PathBuf::from(status.to_string_lossy().replace(".status.json", ".transcript.jsonl"))
+        };
+        let world = &world;
+        let started: Vec<_> = names
+            .iter()
+            .map(transcript)
+            .map(|transcript| scope.spawn(move || from_transcript_alone(world, &transcript)))
+            .collect();
+        started.into_iter().map(|reading| reading.join().expect("a reading")).collect()
+    });
+    for (status_file, ours) in names.into_iter().zip(readings) {
         let status: Value =
             serde_json::from_str(&fs::read_to_string(&status_file).expect("a file")).expect("JSON");
-        let transcript =
-            PathBuf::from(status_file.to_string_lossy().replace(".status.json", ".transcript.jsonl"));
         let theirs = &status["context_window"];
-        let ours = from_transcript_alone(&world, &transcript);
         compared += 1;
         unknown += usize::from(theirs["used_percentage"].is_null());
         windows.push(theirs["context_window_size"].as_u64().expect("a window"));

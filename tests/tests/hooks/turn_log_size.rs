@@ -58,7 +58,7 @@ struct Cost {
 /// This program again: the named test below, which does nothing in an ordinary run.
 fn record_in_another_process(project: &Path) -> Cost {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["as_one_who_records", "--exact", "--nocapture"])
+        .args(["turn_log_size::as_one_who_records", "--exact", "--nocapture"])
         .env("PLIMSOLL_RECORD", project)
         .output()
         .unwrap();

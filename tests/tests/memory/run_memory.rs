@@ -1,6 +1,8 @@
 //! `plimsoll run --memory` with the real client: one memory over all sessions, the root frame is the run.
 
-use plimsoll_tests::{events, first_request_of, journal, last_request_of, markers, play, run, start, world};
+use plimsoll_tests::{
+    events, first_request_of, journal, last_request_of, markers, play_real, run, start_real, world,
+};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use testkit::scripted_model::Step;
@@ -38,7 +40,7 @@ fn completed(world: &World, finished: &Finished) {
 #[test]
 fn the_next_session_has_the_memory_of_the_last_and_the_root_s_pop_is_the_promise() {
     let mut world = world(TWO);
-    let model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
         _ if turn.saw("You work in the frame \"look\"") => match turn.step {
             0 => update(Step::bash("echo looking"), json!({"R6_OPEN_QUESTIONS": "Which calendar?"})),
             1 => pop("The dates are Gregorian."),
@@ -78,7 +80,7 @@ fn the_next_session_has_the_memory_of_the_last_and_the_root_s_pop_is_the_promise
 #[test]
 fn a_pop_of_the_root_with_open_items_or_failing_commands_is_refused_and_the_memory_goes_on() {
     let mut world = world(TWO);
-    let model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
         (1, 0) => finish("Item one"),
         (1, 1) => pop("I think that is all."),
         (1, 2) => update(Step::default(), json!({"R7_STATUS": "after the pop"})),
@@ -101,7 +103,7 @@ fn a_pop_of_the_root_with_open_items_or_failing_commands_is_refused_and_the_memo
 #[test]
 fn a_clean_of_the_project_takes_no_memory_with_it() {
     let mut world = world(TWO);
-    let model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
         (1, 0) => finish("Item one"),
         (1, _) => Step::text("One."),
         (2, 0) => Step::bash("git clean -fdxq"),
@@ -120,7 +122,7 @@ fn a_clean_of_the_project_takes_no_memory_with_it() {
 fn who_writes_after_a_clean_loses_nothing_of_the_memory() {
     let mut world = world(TWO);
     let alloc = json!({"name": "calendar", "content": "Gregorian, UTC", "description": "what dates are"});
-    let model = play(&mut world, move |turn| match (turn.iteration, turn.step) {
+    let model = play_real(&mut world, move |turn| match (turn.iteration, turn.step) {
         (1, 0) => finish("Item one").tool("mcp__plimsoll__heap_alloc", alloc.clone()),
         (1, _) => Step::text("One."),
         (2, 0) => update(Step::default(), json!({"R4_CONSTRAINTS": "before the clean"})),
@@ -144,7 +146,7 @@ fn who_writes_after_a_clean_loses_nothing_of_the_memory() {
 fn frames_of_a_run_nest_five_deep_without_an_init() {
     let mut world = world("# Plan\n\n- [ ] Item one\n");
     let names = ["one", "two", "three", "four", "five"];
-    let model = start(&mut world, move |turn| {
+    let model = start_real(&mut world, move |turn| {
         let depth = names.iter().rposition(|name| turn.saw(&format!("You work in the frame \"{name}\"")));
         match (depth, turn.step) {
             (None, 0) => push("one"),
@@ -164,7 +166,7 @@ fn frames_of_a_run_nest_five_deep_without_an_init() {
 #[test]
 fn a_memory_log_that_was_overwritten_does_not_end_the_run() {
     let mut world = world(TWO);
-    let _model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
         (1, 0) => finish("Item one"),
         (1, 1) => Step::bash(
             "for f in .claude/plimsoll/memory/*; do test -f $f && echo '{}' > $f; done; ls .claude/plimsoll/memory",
@@ -181,7 +183,7 @@ fn a_memory_log_that_was_overwritten_does_not_end_the_run() {
 #[test]
 fn registers_alone_are_no_progress_and_a_chunk_is() {
     let mut world = world("# Plan\n\n- [ ] Item three\n");
-    let _model = play(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = play_real(&mut world, |turn| match (turn.iteration, turn.step) {
         (2, 0) => {
             Step::default().tool("mcp__plimsoll__heap_alloc", json!({"name": "a", "content": "learned"}))
         }
@@ -200,7 +202,7 @@ fn registers_alone_are_no_progress_and_a_chunk_is() {
 fn an_ordinary_session_beside_the_run_pops_no_root() {
     let mut world = world("# Plan\n\n- [ ] Item three\n");
     world.plimsoll(&["init", "--memory"]).run().expect_success();
-    let model = start(&mut world, move |turn| match (turn.saw("I am an ordinary person."), turn.step) {
+    let model = start_real(&mut world, move |turn| match (turn.saw("I am an ordinary person."), turn.step) {
         (true, 0) => pop("I end this."),
         (true, _) => Step::text("Tried."),
         // Long enough for the other session to have its say.
@@ -234,7 +236,7 @@ fn an_ordinary_session_beside_the_run_pops_no_root() {
 #[test]
 fn what_the_memory_needs_is_said_before_anything_is_begun() {
     let mut world = world(TWO);
-    let _model = start(&mut world, |_| Step::text("nobody asks"));
+    let _model = start_real(&mut world, |_| Step::text("nobody asks"));
     let refused = run_with(&world, &["--memory"], &["--agents", "{}"]);
     assert!(refused.stderr.contains("--memory passes --agents to the client itself"), "{refused:?}");
     assert!(refused.stderr.contains("plimsoll init --memory"), "{refused:?}");

@@ -2,8 +2,8 @@
 //! sessions, and how a person closes it.
 
 use plimsoll_tests::{
-    ITEMS, events, first_request_of, honest, journal, markers, play, play_real, resume, run, start_real,
-    world,
+    ITEMS, events, first_request_of, honest, journal, markers, play, play_real, resume, run, side_by_side,
+    start_real, world,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -376,11 +376,12 @@ fn a_tool_that_the_client_refuses_twice_opens_it_and_the_first_time_already_says
 
 #[test]
 fn three_empty_replies_open_it() {
-    for reply in [Step::default(), Step::text(""), Step::default().thinking("Hm.")] {
+    side_by_side(&[Step::default(), Step::text(""), Step::default().thinking("Hm.")], |reply| {
+        let reply = reply.clone();
         let mut world = world(ONE);
         let _model = play_real(&mut world, move |_| reply.clone());
         opened(&world, &run(&world, &[]), "empty_reply", 3, &["3 sessions in a row said and did nothing"]);
-    }
+    });
 }
 
 /// The real client in its first session; from then on it ends before it begins, and says why.

@@ -2,8 +2,8 @@
 //! made anew, a list that is emptied, endings that leave the person's own changes alone.
 
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, first_request_of, honest, journal, last_request_of, markers, run, start,
-    start_real, world,
+    ITEMS, LIFELIKE, events, first_request_of, honest, journal, last_request_of, markers, run, side_by_side,
+    start, start_real, world,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -125,7 +125,7 @@ fn a_session_that_never_began_leaves_the_persons_changes_uncommitted() {
     world.write("notes.txt", "mine\n");
     world.write("src/dates.txt", "mine too\n");
     let before = world.git(&["status", "--porcelain", "--", "notes.txt", "src"]);
-    let _model = start(&mut world, honest);
+    let _model = start_real(&mut world, honest);
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--no-such-option"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(5), "{finished:?}");
@@ -141,7 +141,7 @@ fn without_a_list_a_commit_is_the_item_and_a_limit_of_the_client_is_no_error() {
         ("an error that stays", &[], &[COMMIT, "ls no-such-file"]),
         ("a tool that is denied", &[], &[COMMIT, "DENIED"]),
     ];
-    for (what, arguments, commands) in cases {
+    side_by_side(&cases, |&(what, arguments, commands)| {
         let mut world = World::new();
         world.git(&["init", "-q", "-b", "main"]);
         world.write("a.txt", "a\n");
@@ -159,7 +159,7 @@ fn without_a_list_a_commit_is_the_item_and_a_limit_of_the_client_is_no_error() {
         let finished = world.plimsoll(&line).timeout(Duration::from_secs(60)).run();
         assert_eq!(finished.code, Some(3), "{what}: {finished:?}");
         assert_eq!(world.json(STATE)["no_change_count"], 0, "{what}");
-    }
+    });
 }
 
 #[test]

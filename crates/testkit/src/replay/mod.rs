@@ -20,6 +20,10 @@ mod transcript;
 use arguments::Arguments;
 use std::process::ExitCode;
 
+/// The variable that names the file for what it has no recording of: a run may take its end for a crash and go on, but
+/// the world that it was played in fails its test.
+pub const REFUSALS: &str = "PLIMSOLL_REPLAY_REFUSALS";
+
 /// How it ends when it is asked for what was never recorded: no exit code of the client's.
 pub const NOT_RECORDED: u8 = 70;
 
@@ -45,6 +49,12 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(NotRecorded(what)) => {
             eprintln!("the replayed client has no recording of {what}: this test needs the real one");
+            if let Some(file) = std::env::var_os(REFUSALS) {
+                let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+                let _ = opened.and_then(|mut file| {
+                    std::io::Write::write_all(&mut file, format!("{what}\n").as_bytes())
+                });
+            }
             ExitCode::from(NOT_RECORDED)
         }
     }

@@ -19,6 +19,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// The client compacts above some 967,000 tokens of a window of a million; not so near is asked again here.
+const COMPACTS: u64 = 940_000;
+
 /// More refusals in a row than this end a turn all the same, which was recorded elsewhere.
 const REFUSALS: u32 = 8;
 
@@ -30,6 +33,8 @@ struct Session {
     folder: PathBuf,
     /// The folder that the model was last told of.
     told_folder: PathBuf,
+    /// The tokens of the last request.
+    filled: u64,
     temporary: PathBuf,
     transcript: Transcript,
     prompt_id: Option<String>,
@@ -133,6 +138,7 @@ impl Session {
             place,
             folder: project.clone(),
             told_folder: project.clone(),
+            filled: 0,
             temporary: variable("CLAUDE_CODE_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from),
             transcript: Transcript::at(path),
             prompt_id: None,
@@ -282,6 +288,9 @@ impl Session {
 
     /// Asks the model, again after errors that pass.
     fn ask(&mut self) -> Recorded<Result<Value, End>> {
+        if self.filled > COMPACTS {
+            return not_recorded("a compaction");
+        }
         if self.told_folder != self.folder {
             self.told_folder.clone_from(&self.folder);
             let snapshot = json!({ "workingDirectory": self.folder });
@@ -387,9 +396,7 @@ impl Session {
         if self.arguments.budget.is_some_and(|budget| self.spent.dollars() > budget) {
             return not_recorded("a budget that is used up");
         }
-        if self.spent_tokens(&message) > 900_000 {
-            return not_recorded("a window that is nearly full");
-        }
+        self.filled = tokens(&message["usage"]);
         for block in message["content"].as_array_mut().into_iter().flatten() {
             if block["type"] == "tool_use" {
                 let name = block["name"].as_str().unwrap_or_default().to_owned();
@@ -438,14 +445,6 @@ impl Session {
         }
         self.messages.push(json!({ "role": "assistant", "content": message["content"] }));
         Ok(message)
-    }
-
-    fn spent_tokens(&self, message: &Value) -> u64 {
-        let usage = &message["usage"];
-        ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
-            .iter()
-            .map(|name| usage[*name].as_u64().unwrap_or(0))
-            .sum()
     }
 
     /// The calls of one message, one after another, and what their hooks say.
@@ -1079,6 +1078,12 @@ impl Session {
 fn without(mut value: Value, field: &str) -> Value {
     value.as_object_mut().map(|fields| fields.shift_remove(field));
     value
+}
+
+/// What was sent of a message, in tokens.
+fn tokens(usage: &Value) -> u64 {
+    let kinds = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+    kinds.iter().map(|name| usage[*name].as_u64().unwrap_or(0)).sum()
 }
 
 fn failure(call: &Value, text: &str) -> Value {

@@ -156,7 +156,8 @@ fn edit(input: &Value) -> Recorded<Outcome> {
     })
 }
 
-/// A redirection into these is the one denial that was recorded; whatever else might write there is not known.
+/// `echo WORD > FILE` with a file in one of these folders is the one denial that was recorded: a longer command may be
+/// denied or not.
 fn denied(command: &str, place: &Place<'_>) -> Recorded<Option<String>> {
     let mut words = command.split('>').skip(1).map(|rest| rest.trim_start_matches(['>', '|', ' ']));
     let into = |target: &str| {
@@ -169,6 +170,10 @@ fn denied(command: &str, place: &Place<'_>) -> Recorded<Option<String>> {
         (target.starts_with(".claude/") || target.starts_with(".git/")).then(|| target.to_owned())
     };
     if let Some(target) = words.find_map(into) {
+        if !command.starts_with("echo ") || command.contains([';', '&', '|', '\n', '$', '`', '\'', '"', '('])
+        {
+            return not_recorded(format!("a command that writes into {target}"));
+        }
         let path = place.folder.join(target);
         return Ok(Some(format!(
             "Claude requested permissions to edit {} which is a sensitive file.",

@@ -219,6 +219,7 @@ impl World {
     #[cfg(feature = "replay")]
     pub fn use_replay(&mut self) {
         self.with_client = true;
+        self.set_env(crate::replay::REFUSALS, self.refusals().display().to_string());
         if std::env::var_os("PLIMSOLL_REAL_CLIENT").is_some() {
             return;
         }
@@ -227,6 +228,18 @@ impl World {
             .and_then(|()| std::os::unix::fs::symlink(crate::places::replayed_client(), &program));
         assert!(made.is_ok() || program.exists(), "cannot make {}: {made:?}", program.display());
         self.client = Some(program);
+    }
+
+    /// What the replayed client was asked for that was never recorded; to be looked at once.
+    #[cfg(feature = "replay")]
+    pub fn take_refusals(&self) -> String {
+        let text = fs::read_to_string(self.refusals()).unwrap_or_default();
+        let _ = fs::remove_file(self.refusals());
+        text
+    }
+
+    fn refusals(&self) -> PathBuf {
+        self.root.join("refusals.txt")
     }
 
     fn client(&self) -> PathBuf {
@@ -314,6 +327,17 @@ impl World {
     /// Ends every process that still runs with this world's HOME, wherever its parent went.
     pub fn end_leftovers(&self) {
         self.leftovers.end();
+    }
+}
+
+/// A session that the replay could not play proves nothing, whatever the test made of its end.
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let refused = fs::read_to_string(self.refusals()).unwrap_or_default();
+        assert!(refused.is_empty(), "the replayed client has no recording of {refused}: take the real one");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The plugin beside entries of `plimsoll init` and beside `plimsoll run`: nothing is done twice.
 
 use super::stage::{count, folder, past_the_first_level, session, tools, turn_log, world};
-use plimsoll_tests::{events, honest, journal, play};
+use plimsoll_tests::{events, honest, journal, play_real};
 use session::log_line::Kind;
 use std::time::Duration;
 use testkit::scripted_model::Request;
@@ -58,7 +58,7 @@ fn run(world: &World, more: &[&str]) {
 fn a_run_gives_its_hooks_itself_and_the_plugin_gives_way() {
     for options in [&[][..], &["--memory"]] {
         let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
-        let model = play(&mut world, honest);
+        let model = play_real(&mut world, honest);
         run(&world, options);
         let journal = journal(&world);
         let starts = events(&journal, "session_start").len();

@@ -51,6 +51,8 @@ fn what_was_not_recorded_is_refused_by_name() {
         let refused = world.command(testkit::replayed_client(), &[&["-p", "hi"], arguments].concat()).run();
         assert_eq!(refused.code, Some(i32::from(testkit::replay::NOT_RECORDED)), "{refused:?}");
         assert!(refused.stderr.contains(what), "{refused:?}");
+        // And the world fails its test, unless somebody has looked.
+        assert_eq!(world.take_refusals(), format!("{what}\n"));
     }
 }
 

@@ -164,7 +164,7 @@ fn noted(world: &World) -> Vec<Value> {
             .split('\0')
             .filter_map(|variable| variable.split_once('='))
             // The path has the client's own folder in it; the shell sets the others.
-            .filter(|(name, _)| !["PATH", "_", "OLDPWD", "SHLVL"].contains(name))
+            .filter(|(name, _)| !["PATH", "_", "OLDPWD", "SHLVL", testkit::replay::REFUSALS].contains(name))
             .map(|(name, value)| (name.to_owned(), value.into()))
             .collect();
         json!({ "payload": payload, "environment": sorted(variables) })

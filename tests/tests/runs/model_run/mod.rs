@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: std::env::var("NIGHTS").ok().and_then(|number| number.parse().ok()).unwrap_or(24),
+        cases: std::env::var("NIGHTS").ok().and_then(|number| number.parse().ok()).unwrap_or(8),
         max_shrink_iters: 40, failure_persistence: None, ..ProptestConfig::default()
     })]
 

