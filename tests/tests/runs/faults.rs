@@ -29,11 +29,18 @@ fn honest_after_one(turn: &Turn<'_>) -> Step {
     honest(&Turn { request: turn.request, step: turn.step - 1, item, iteration: turn.iteration, promise })
 }
 
+/// It comes back only when it has been missed.
+const UPDATE: &str = r#"#!/bin/sh
+mv ~/client.sh ~/old.sh
+until grep -q '"event":"fault"' .claude/plimsoll/journal.jsonl; do sleep 0.1; done
+mv ~/old.sh ~/client.sh
+"#;
+
 #[test]
 fn a_client_that_is_gone_for_a_moment_does_not_end_the_night() {
     let mut world = world(ITEMS);
     let client = script(&world, "client.sh", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", claude().display()));
-    script(&world, "update.sh", "#!/bin/sh\nmv ~/client.sh ~/old.sh\nsleep 3\nmv ~/old.sh ~/client.sh\n");
+    script(&world, "update.sh", UPDATE);
     let _model = start(&mut world, |turn| {
         match (turn.iteration, turn.step) {
             (1, 0) => Step::bash("setsid nohup ~/update.sh > /dev/null 2>&1 &"),

@@ -6,6 +6,8 @@
 //! which every full test run plays with the real client, too, and compares). Asked for anything else it ends with
 //! [`NOT_RECORDED`] and says what it was: such a test takes the real client.
 
+#![expect(clippy::disallowed_macros, reason = "its output is a program's own")]
+
 mod arguments;
 mod hooks;
 mod lines;

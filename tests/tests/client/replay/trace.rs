@@ -99,7 +99,7 @@ pub(super) fn play(kind: &Kind, is_replayed: bool) -> Trace {
     let transcript = world.transcripts().first().map(|path| std::fs::read_to_string(path).unwrap());
     let is_compared = |line: &Value| {
         let is = |kind: &&str| line["type"] == **kind || line["attachment"]["type"] == **kind;
-        !BOOK_KEEPING.iter().any(|kind| is(&kind))
+        !BOOK_KEEPING.iter().any(is)
     };
     let transcript =
         lines(&transcript.unwrap_or_default()).into_iter().filter(is_compared).map(outline).collect();

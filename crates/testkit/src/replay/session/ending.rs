@@ -1,0 +1,205 @@
+//! How a turn ends, and the session.
+
+use super::{End, Session, millis};
+use crate::replay::arguments::{Format, MODEL};
+use crate::replay::hooks::Answer;
+use crate::replay::lines::{id, now, rendered};
+use crate::replay::{Recorded, not_recorded};
+use serde_json::{Value, json};
+use signal_hook::consts::SIGINT;
+use std::io::Write;
+use std::sync::atomic::Ordering;
+
+impl Session {
+    /// The end of a turn: the gate's word. None: it goes on.
+    pub(super) fn stop(&mut self, text: &str, is_again: bool) -> Recorded<Option<End>> {
+        self.repeat();
+        let entries = self.settings.of("Stop", "")?;
+        let mut payload = json!({ "stop_hook_active": is_again });
+        if !text.is_empty() {
+            payload["last_assistant_message"] = text.into();
+        }
+        payload["background_tasks"] = json!([]);
+        payload["session_crons"] = json!([]);
+        let payload = self.with_effort(&payload);
+        let answers = self.hook("Stop", &entries, &payload)?;
+        let own = id();
+        let refusals: Vec<(String, String)> =
+            answers.iter().filter_map(|answer| Some((answer.block.clone()?, answer.entry.line()))).collect();
+        if self.is_ending() {
+            return Ok(Some(End::Interrupted("aborted_streaming")));
+        }
+        if let [(reason, command)] = &refusals[..] {
+            let feedback = format!("Stop hook feedback:\n{reason}");
+            let line = self.converse(json!({
+                "promptId": self.prompt_id, "type": "user", "message": { "role": "user", "content": feedback },
+                "isMeta": true,
+            }));
+            self.tell(&json!({
+                "type": "user", "message": { "role": "user", "content": [{ "type": "text", "text": feedback }] },
+                "parent_tool_use_id": null, "session_id": self.place.session, "uuid": line, "timestamp": now(),
+                "isSynthetic": true,
+            }));
+            self.tell(&json!({
+                "type": "system", "subtype": "notification", "key": "stop-hook-error",
+                "text": "stop hook problem · ctrl+o to see", "priority": "immediate",
+                "session_id": self.place.session, "uuid": id(),
+            }));
+            self.messages.push(json!({ "role": "user", "content": feedback }));
+            // Who refuses by its exit code is quoted once, who does it by JSON twice.
+            if !reason.starts_with('[') {
+                let words = format!("Stop hook blocking error from command: \"{command}\": {reason}");
+                self.converse(json!({
+                    "attachment": {
+                        "type": "hook_blocking_error", "hookName": "Stop", "toolUseID": own, "hookEvent": "Stop",
+                        "blockingError": { "blockingError": reason, "command": command },
+                    },
+                    "type": "attachment", "rendered": rendered(&words), "renderedRole": "system",
+                }));
+                self.said.push(words);
+            }
+            self.turns += 1;
+        } else if refusals.len() > 1 {
+            return not_recorded("two refusals at once");
+        }
+        if !entries.is_empty() {
+            let infos: Vec<Value> = answers
+                .iter()
+                .map(|answer| {
+                    let mut info = json!({ "command": answer.entry.line() });
+                    if answer.block.is_none() {
+                        info["durationMs"] = millis(answer.elapsed).into();
+                    }
+                    info
+                })
+                .collect();
+            let stopped = answers.iter().find_map(|answer| answer.stop.clone());
+            if let Some(reason) = &stopped {
+                let words = format!("Stop hook stopped continuation: {reason}");
+                self.converse(json!({
+                    "attachment": {
+                        "type": "hook_stopped_continuation", "message": reason, "hookName": "Stop",
+                        "toolUseID": own, "hookEvent": "Stop",
+                    },
+                    "type": "attachment", "rendered": rendered(&words), "renderedRole": "system",
+                }));
+            }
+            self.keep(&answers, "Stop", "Stop", &own);
+            self.converse(json!({
+                "type": "system", "subtype": "stop_hook_summary", "hookCount": entries.len(), "hookInfos": infos,
+                "hookErrors": refusals.iter().map(|(reason, _)| reason).collect::<Vec<_>>(),
+                "failedHookErrorIndexes": [], "hookAdditionalContext": [],
+                "preventedContinuation": stopped.is_some(), "stopReason": stopped.unwrap_or_default(),
+                "hasOutput": answers.iter().any(Answer::has_output), "level": "suggestion",
+                "toolUseID": own,
+            }));
+        }
+        if answers.iter().any(|answer| answer.stop.is_some()) {
+            return Ok(Some(End::Stopped("stop_hook_prevented", text.to_owned())));
+        }
+        Ok(refusals.is_empty().then(|| End::Completed(text.to_owned())))
+    }
+
+    /// Tells the result, starts the last hooks, and gives the exit code.
+    pub(super) fn conclude(&mut self, end: &End) -> Recorded<u8> {
+        let signal = self.signal.load(Ordering::SeqCst);
+        let is_killed = signal != 0 && i32::try_from(signal).ok() != Some(SIGINT);
+        let mut code = 0;
+        if let End::Failed(failure) = end {
+            code = 1;
+            let entries = self.settings.of("StopFailure", "")?;
+            let payload = json!({
+                "effort": { "level": "medium" }, "error": failure["error"], "last_assistant_message": failure["text"],
+            });
+            self.hook("StopFailure", &entries, &payload)?;
+        }
+        if let End::Interrupted(_) = end
+            && !is_killed
+        {
+            let text = match end {
+                End::Interrupted("aborted_tools") => "[Request interrupted by user for tool use]",
+                _ => "[Request interrupted by user]",
+            };
+            let message = json!({ "role": "user", "content": [{ "type": "text", "text": text }] });
+            let own =
+                self.converse(json!({ "promptId": self.prompt_id, "type": "user", "message": message }));
+            self.tell(&json!({
+                "type": "user", "message": message, "parent_tool_use_id": null,
+                "session_id": self.place.session, "uuid": own, "timestamp": now(),
+            }));
+            self.turns += 1;
+        }
+        if !is_killed {
+            let result = self.outcome(end);
+            match self.arguments.format {
+                Format::Text => println!("{}", result["result"].as_str().unwrap_or_default()),
+                Format::Json => println!("{}", without(result, "model_usage_since_last_result")),
+                Format::Stream => println!("{result}"),
+            }
+            let _ = std::io::stdout().flush();
+        }
+        let entries = self.settings.of("SessionEnd", "other")?;
+        self.hook("SessionEnd", &entries, &json!({ "reason": "other" }))?;
+        if is_killed {
+            code = 128 + u8::try_from(signal).unwrap_or(0);
+        }
+        Ok(code)
+    }
+
+    pub(super) fn outcome(&self, end: &End) -> Value {
+        let mut result =
+            self.place.recorded(if let End::Failed(_) = end { "error_result" } else { "result" });
+        result["duration_api_ms"] = millis(self.waited).into();
+        result["duration_ms"] = millis(self.start.elapsed()).into();
+        result["total_cost_usd"] = self.spent.dollars().into();
+        self.spent.fill(&mut result["usage"]);
+        result["modelUsage"] = self.spent.by_model(MODEL);
+        result["model_usage_since_last_result"] = self.spent.by_model(MODEL);
+        result["permission_denials"] = self.denials.clone().into();
+        result["num_turns"] = self.turns.into();
+        result["uuid"] = id().into();
+        match end {
+            End::Completed(text) => result["result"] = text.clone().into(),
+            End::Stopped(reason, text) => {
+                result["terminal_reason"] = (*reason).into();
+                result["result"] = text.clone().into();
+                if *reason == "hook_stopped" {
+                    result["stop_reason"] = "tool_use".into();
+                }
+            }
+            End::Failed(failure) => {
+                result["result"] = failure["text"].clone();
+                result["api_error_status"] = failure["status"].clone();
+                result["api_error_type"] = failure["kind"].clone();
+            }
+            End::Interrupted(reason) => {
+                let stop = self.reason.clone();
+                let words = format!(
+                    "[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={}",
+                    stop.as_str().unwrap_or("null")
+                );
+                for gone in [
+                    "api_error_status",
+                    "result",
+                    "ttft_ms",
+                    "ttft_stream_ms",
+                    "time_to_request_ms",
+                    "first_content_frame_ms",
+                ] {
+                    result.as_object_mut().map(|result| result.shift_remove(gone));
+                }
+                result["terminal_reason"] = (*reason).into();
+                result["stop_reason"] = stop;
+                result["is_error"] = true.into();
+                result["subtype"] = "error_during_execution".into();
+                result["errors"] = json!([words]);
+            }
+        }
+        result
+    }
+}
+
+fn without(mut value: Value, field: &str) -> Value {
+    value.as_object_mut().map(|fields| fields.shift_remove(field));
+    value
+}
