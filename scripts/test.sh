@@ -97,29 +97,28 @@ wait "$fetching"
 cat "$fetched/log"
 [ ! -e "$fetched/failed" ] || { echo "missing: $(paste -sd' ' "$fetched/failed") (why is told above)" >&2; exit 1; }
 
-# Most tests wait for a session: four of them share a core.
+# Most tests wait for a session: three of them share a core.
 run_tests() { # nextest's profile, folder of the programs under test
   PLIMSOLL_BIN_DIR=$2 PLIMSOLL_REPLAYED_CLIENT=$programs/replayed-client \
-    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 4))}" \
+    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 3))}" \
     --cargo-quiet --show-progress none
 }
 if [ "$what" = --quick ]; then
   step "the quick tests"
   run_tests quick "$programs"
 else
-  # What the tests leave of the processors builds the programs as users get them.
+  # Not beside the tests: some of them hold a program against the clock.
   if [ "$what" = --all ]; then
-    nice -n 19 scripts/build.sh >"$fetched/release" &
-    building=$!
+    step "programs, as users get them"
+    released=$(scripts/build.sh)
   fi
   step "examples in the documentation"
   cargo test --quiet "${workspace[@]}" --doc
   step "tests"
   run_tests default "$programs"
   if [ "$what" = --all ]; then
-    step "programs, as users get them"
-    wait "$building"
-    run_tests release "$(cat "$fetched/release")"
+    step "programs, as users get them: cost, installation, a run"
+    run_tests release "$released"
   fi
 fi
 step "all checks passed"
