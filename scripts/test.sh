@@ -97,10 +97,10 @@ wait "$fetching"
 cat "$fetched/log"
 [ ! -e "$fetched/failed" ] || { echo "missing: $(paste -sd' ' "$fetched/failed") (why is told above)" >&2; exit 1; }
 
-# Most tests wait for a session: three of them share a core.
+# Most tests wait for a session, some for a clock: more than two on a core make the latter late.
 run_tests() { # nextest's profile, folder of the programs under test
   PLIMSOLL_BIN_DIR=$2 PLIMSOLL_REPLAYED_CLIENT=$programs/replayed-client \
-    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 3))}" \
+    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 2))}" \
     --cargo-quiet --show-progress none
 }
 if [ "$what" = --quick ]; then
