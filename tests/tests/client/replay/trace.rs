@@ -157,7 +157,8 @@ fn noted(world: &World) -> Vec<Value> {
     names.retain(|path| path.extension().is_some_and(|extension| extension == "payload"));
     names.sort();
     let hook = |path: &std::path::PathBuf| {
-        let payload: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        // A StopFailure hook may be killed before it has read anything.
+        let payload: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).ok()?;
         let environment =
             String::from_utf8_lossy(&std::fs::read(path.with_extension("env")).unwrap()).into_owned();
         let variables: Map<String, Value> = environment
@@ -167,9 +168,9 @@ fn noted(world: &World) -> Vec<Value> {
             .filter(|(name, _)| !["PATH", "_", "OLDPWD", "SHLVL", testkit::replay::REFUSALS].contains(name))
             .map(|(name, value)| (name.to_owned(), value.into()))
             .collect();
-        json!({ "payload": payload, "environment": sorted(variables) })
+        Some(json!({ "payload": payload, "environment": sorted(variables) }))
     };
-    names.iter().map(hook).collect()
+    names.iter().filter_map(hook).collect()
 }
 
 fn sorted(fields: Map<String, Value>) -> Value {

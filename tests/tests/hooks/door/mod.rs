@@ -130,8 +130,8 @@ fn work(world: &World) -> Vec<(String, Finished)> {
     done
 }
 
-/// So many KB of addresses may a hook have: a file that is read whole does not fit.
-const HOOK_MEMORY: u32 = 90_000;
+/// So many KB of addresses may a hook have, its libraries and threads among them: a file that is read whole does not fit.
+const HOOK_MEMORY: u32 = 130_000;
 const COMMAND_MEMORY: u32 = 1_500_000;
 
 fn limited(world: &World, memory: u32, program: &Path, arguments: &[&str]) -> testkit::world::Launch {
