@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     verbose: bool,
 }
 
-/// The one model whose prices and window were recorded, and its short name.
+/// The one model whose prices and window were recorded; its short name is `opus`.
 pub(super) const MODEL: &str = "claude-opus-5-5";
 
 impl Arguments {

@@ -20,6 +20,7 @@ mod tools;
 mod transcript;
 
 use arguments::Arguments;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The variable that names the file for what it has no recording of: a run may take its end for a crash and go on, but
@@ -38,6 +39,12 @@ type Recorded<T> = Result<T, NotRecorded>;
 
 fn not_recorded<T>(what: impl Into<String>) -> Recorded<T> {
     Err(NotRecorded(what.into()))
+}
+
+/// A folder's path as the client names things after it.
+pub fn dashed(folder: &Path) -> String {
+    let path = folder.display().to_string();
+    path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
 }
 
 /// The program.

@@ -10,7 +10,7 @@ use super::lines::{Place, id, now};
 use super::settings::Settings;
 use super::spent::Spent;
 use super::transcript::Transcript;
-use super::{Recorded, not_recorded};
+use super::{Recorded, dashed, not_recorded};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_usize;
@@ -299,12 +299,6 @@ fn blocks<'a>(message: &'a Value, kind: &'a str) -> impl DoubleEndedIterator<Ite
 
 fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A folder's path as the client names things after it.
-fn dashed(folder: &Path) -> String {
-    let path = folder.display().to_string();
-    path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
 }
 
 /// The branch that HEAD names.

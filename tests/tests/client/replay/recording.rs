@@ -30,10 +30,7 @@ fn plain(world: &World, value: &Value, key: &str) -> Value {
     match value {
         Value::String(text) => {
             let project = world.project().display().to_string();
-            let dashed: String = project
-                .chars()
-                .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
-                .collect();
+            let dashed = testkit::replay::dashed(&world.project());
             let text = text
                 .replace(&project, "<project>")
                 .replace(&dashed, "<dashed>")

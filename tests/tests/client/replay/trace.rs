@@ -249,8 +249,7 @@ const MOVING: [&str; 4] = ["ms", "duration", "retryinms", "starttime"];
 impl Plain {
     fn of(world: &World) -> Plain {
         let project = world.project().display().to_string();
-        let dashed: String =
-            project.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+        let dashed = testkit::replay::dashed(&world.project());
         let port =
             |name: &str| world.env().iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
         let model = port("ANTHROPIC_BASE_URL").unwrap_or_default().replace("http://", "");

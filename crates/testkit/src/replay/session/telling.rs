@@ -1,11 +1,11 @@
 //! Hooks, and the lines of transcript and stream.
 
-use super::{Session, dashed, millis, variable};
+use super::{Session, millis, variable};
 use crate::replay::arguments::Format;
 use crate::replay::hooks::Answer;
 use crate::replay::lines::{id, now, rendered};
 use crate::replay::settings::Entry;
-use crate::replay::{Recorded, hooks};
+use crate::replay::{Recorded, dashed, hooks};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;

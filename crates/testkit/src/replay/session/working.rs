@@ -108,10 +108,6 @@ impl Session {
             return Ok(());
         }
         let mut payload = json!({ "tool_name": name, "tool_input": given });
-        let is_failure = event == "PostToolUseFailure";
-        if is_failure {
-            payload["tool_use_id"] = call["id"].clone();
-        }
         for (key, value) in more.as_object().into_iter().flatten() {
             payload[key] = value.clone();
         }
