@@ -1,7 +1,7 @@
 //! What starts a program, lifts a bound or completes a run is what the user said, never what stands in a file of the
 //! project: an agent or a clone may have written that. It may end a run sooner.
 
-use plimsoll_tests::{events, journal, play, play_real, resume, run, side_by_side, start_real, world};
+use plimsoll_tests::{events, journal, play, resume, run, side_by_side, start, world};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
@@ -15,17 +15,21 @@ const STATE: &str = ".claude/ralph-state.json";
 const COPY: &str = ".git/plimsoll/ralph-state.json";
 const PLAN: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n";
 
-/// A command by which an agent changes the state, and its copy, as it likes.
-fn forge(filter: &str) -> String {
-    let change = |file: &str| format!("jq '{filter}' {file} > /tmp/forged.$$ && cat /tmp/forged.$$ > {file}");
-    format!("{}; {}; rm -f /tmp/forged.$$", change(STATE), change(COPY))
+/// A command by which an agent changes the state, and its copy, as it likes: a script that it wrote before.
+fn forge(world: &World, filter: &str) -> String {
+    let change =
+        |file: &str| format!("jq '{filter}' {file} > $TMPDIR/forged && cat $TMPDIR/forged > {file}\n");
+    let script = world.home().join("forge.sh");
+    std::fs::write(&script, change(STATE) + &change(COPY)).expect("a script");
+    format!("sh {}", script.display())
 }
 
 /// Sessions that forge and then talk.
 fn forging(filter: &'static str) -> (World, ScriptedModel) {
     let mut world = world(PLAN);
-    let model = play_real(&mut world, move |turn| match turn.step {
-        0 => Step::bash(forge(filter)),
+    let forge = forge(&world, filter);
+    let model = play(&mut world, move |turn| match turn.step {
+        0 => Step::bash(&forge),
         _ => Step::text("Done for now."),
     });
     (world, model)
@@ -92,8 +96,9 @@ fn a_pid_that_the_agent_wrote_is_not_ended() {
         .expect("its start")
         .to_owned();
     let filter = format!(".iteration_record.pid = {pid} | .iteration_record.process_started = {started}");
-    let _model = start_real(&mut world, move |turn| match turn.step {
-        0 => Step::bash(format!("{}; touch forged; sleep 60", forge(&filter))),
+    let forge = forge(&world, &filter);
+    let _model = start(&mut world, move |turn| match turn.step {
+        0 => Step::bash(format!("{forge}; touch forged; sleep 60")),
         _ => Step::text("Done."),
     });
     let mut running = world

@@ -154,7 +154,7 @@ fn without_a_list_a_commit_is_the_item_and_a_limit_of_the_client_is_no_error() {
         world.write("a.txt", "a\n");
         world.git(&["add", "-A"]);
         world.git(&["commit", "-qm", "First"]);
-        let _model = start_real(&mut world, move |turn| {
+        let _model = start(&mut world, move |turn| {
             commands
                 .get(turn.step)
                 .map_or_else(|| Step::text("On I go."), |one| Step::bash(*one))

@@ -1,7 +1,7 @@
 //! Limits pause and do not count; money, tokens, time and the user's share of a quota end or hold the run.
 
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, events, honest, journal, markers, quota, resume, run, start_real, subscribed,
+    ITEMS, LIFELIKE, events, honest, journal, markers, quota, resume, run, start, start_real, subscribed,
     usage_limit, world,
 };
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
 fn a_rate_limit_without_a_reset_is_tried_again_within_seconds_and_counts_for_nothing() {
     let mut world = world(ITEMS);
     let left = Arc::new(AtomicUsize::new(4));
-    let _model = start_real(&mut world, {
+    let _model = start(&mut world, {
         let left = Arc::clone(&left);
         move |turn| {
             let refuse = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
@@ -112,7 +112,7 @@ fn a_file_that_speaks_of_a_limit_or_an_error_is_none() {
         "notes.txt",
         "You've hit your 5-hour limit · resets 3am\n\"is_error\": true\nError: usage limit reached|1795270982\nAPI Error: 529\n",
     );
-    let _model = start_real(&mut world, |turn| {
+    let _model = start(&mut world, |turn| {
         let item = turn.item.clone().unwrap_or_default();
         let step = match turn.step {
             0 => Step::bash("cat notes.txt"),
@@ -174,7 +174,7 @@ fn one_session_cannot_spend_more_than_what_is_left() {
 #[test]
 fn tokens_end_the_run() {
     let mut world = world(ITEMS);
-    let _model = start_real(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
     let finished = run(&world, &["--max-tokens", "100k"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let state = world.json(STATE);
@@ -186,7 +186,7 @@ fn tokens_end_the_run() {
 #[test]
 fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
     let mut world = world(ITEMS);
-    let _model = start_real(&mut world, |turn| match (turn.iteration, turn.step) {
+    let _model = start(&mut world, |turn| match (turn.iteration, turn.step) {
         (2, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(30_000).delay(LIFELIKE),
         (2, _) => Step::text("too late").delay(Duration::from_secs(60)),
         _ => honest(turn).delay(LIFELIKE),
@@ -246,7 +246,7 @@ fn a_larger_share_opens_a_run_that_waits_for_its_quota() {
 #[test]
 fn a_quota_figure_without_a_reset_is_forgotten_at_resume() {
     let mut world = world(ITEMS);
-    let _model = start_real(&mut world, |turn| honest(turn).delay(LIFELIKE));
+    let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
     let stopped = run(&world, &["--max-iterations", "1", "--stop-at-limit", "80"]);
     assert_eq!(stopped.code, Some(3), "{stopped:?}");
     // As a run stands whose client told of a share and of no reset; this client tells of none without.

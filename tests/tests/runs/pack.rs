@@ -57,7 +57,7 @@ fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
     const ITEMS: usize = 12;
     let finish = |arguments: &[&str]| {
         let mut world = world(&plan(ITEMS));
-        let model = start_real(&mut world, |turn| packed(turn, 150_000));
+        let model = start(&mut world, |turn| packed(turn, 150_000));
         let finished = run(&world, arguments);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         done_in_order(&world, ITEMS);
@@ -107,7 +107,7 @@ fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
 fn an_item_that_states_a_size_is_not_begun_where_it_would_not_fit() {
     let todo = "- [ ] Item 01\n- [ ] Item 02 (complex)\n- [ ] Item 03\n";
     let mut world = world(todo);
-    let _model = start_real(&mut world, |turn| packed(turn, 250_000));
+    let _model = start(&mut world, |turn| packed(turn, 250_000));
     let finished = run(&world, &["--pack"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);
@@ -127,7 +127,7 @@ fn an_item_that_states_a_size_is_not_begun_where_it_would_not_fit() {
 #[test]
 fn a_session_that_has_not_finished_its_item_is_not_kept_going() {
     let mut world = world(&plan(2));
-    let model = start_real(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
         (1, 0) => Step::bash("echo half >> src/dates.txt").usage(BASE).delay(LIFELIKE),
         (1, _) => Step::text("I am not done.").usage(BASE).delay(LIFELIKE),
         _ => packed(turn, 50_000),

@@ -1,4 +1,4 @@
-//! What our screens, logs and commands say is so: each case was once said wrongly. With the real client.
+//! What our screens, logs and commands say is so: each case was once said wrongly.
 
 use plimsoll_tests::{ITEMS, events, honest, journal, resume, run, start, start_real, world};
 use serde_json::json;
@@ -19,7 +19,7 @@ fn begin(world: &World, ours: &[&str]) -> Running {
 /// A run whose first session sits in a tool.
 fn sitting(steps: impl Fn() -> Step + Send + 'static) -> (World, ScriptedModel) {
     let mut world = world(ITEMS);
-    let model = start_real(&mut world, move |turn| match (turn.iteration, turn.step) {
+    let model = start(&mut world, move |turn| match (turn.iteration, turn.step) {
         (1, 0) => steps(),
         _ => honest(turn),
     });
@@ -119,7 +119,8 @@ fn status_counts_the_session_at_work_and_says_that_its_cost_is_not_known_yet() {
 
 #[test]
 fn status_and_progress_say_since_when_the_api_cannot_be_reached() {
-    let (mut world, _model) = sitting(|| Step::text("never"));
+    let mut world = world(ITEMS);
+    let _model = start_real(&mut world, honest);
     // Nobody listens there.
     world.set_env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "10");

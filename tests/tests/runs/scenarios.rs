@@ -192,7 +192,7 @@ fn a_run_that_is_cancelled_in_a_pause_or_before_its_first_session_is_archived() 
 #[test]
 fn at_an_emergency_nothing_of_ours_keeps_a_session_going() {
     let mut world = world(ITEMS);
-    let model = start_real(&mut world, |turn| match (turn.iteration, turn.step) {
+    let model = start(&mut world, |turn| match (turn.iteration, turn.step) {
         // It finishes its item at 87 %, with the checkpoint on the disk: with --pack it is not offered another.
         (1, 0) => Step::bash("echo work").usage(600_000).delay(LIFELIKE),
         (1, 1) => Step::bash("echo more").usage(870_000).delay(LIFELIKE),

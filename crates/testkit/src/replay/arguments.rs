@@ -25,6 +25,7 @@ pub(super) struct Arguments {
     pub(super) skips_permissions: bool,
     pub(super) system_prompt: Option<String>,
     pub(super) budget: Option<f64>,
+    pub(super) max_turns: Option<u64>,
     print: bool,
     verbose: bool,
 }
@@ -54,6 +55,7 @@ impl Arguments {
                 "--settings" => arguments.settings = Some(value()?),
                 "--append-system-prompt" => arguments.system_prompt = Some(value()?),
                 "--max-budget-usd" => arguments.budget = value()?.parse().ok(),
+                "--max-turns" => arguments.max_turns = value()?.parse().ok(),
                 "--permission-mode" => match value()?.as_str() {
                     "bypassPermissions" => arguments.skips_permissions = true,
                     "default" => {}

@@ -232,8 +232,8 @@ fn obey(event: &str, reply: &Value, answer: &mut Answer) -> Recorded<()> {
             _ => return not_recorded(format!("an end by a hook on {event}")),
         }
     }
-    if event == "Stop" && answer.context.is_some() {
-        return not_recorded("context of a hook on Stop");
+    if event == "Stop" && answer.context.is_some() && (answer.block.is_some() || answer.stop.is_some()) {
+        return not_recorded("context and a decision of a hook on Stop");
     }
     Ok(())
 }

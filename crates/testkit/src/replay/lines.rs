@@ -73,7 +73,12 @@ impl Place {
 
 /// A reminder as the transcript keeps it.
 pub(super) fn rendered(text: &str) -> Value {
-    json!([{ "content": format!("<system-reminder>\n{text}\n</system-reminder>") }])
+    json!([{ "content": reminder(text) }])
+}
+
+/// A reminder as the model reads it.
+pub(super) fn reminder(text: &str) -> String {
+    format!("<system-reminder>\n{text}\n</system-reminder>")
 }
 
 /// The usage of a message as the transcript has it.

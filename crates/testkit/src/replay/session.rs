@@ -26,6 +26,24 @@ const COMPACTS: u64 = 940_000;
 /// More refusals in a row than this end a turn all the same, which was recorded elsewhere.
 const REFUSALS: u32 = 8;
 
+/// The variables that it was recorded with: set as every world of a test sets them.
+const VARIABLES: [&str; 8] = [
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+    "CLAUDE_CODE_MAX_RETRIES",
+    "CLAUDE_CODE_TMPDIR",
+    "DISABLE_AUTOUPDATER",
+    "DISABLE_ERROR_REPORTING",
+    "DISABLE_TELEMETRY",
+];
+
+/// By its name: whatever else such a variable is, it may change what the client does.
+fn is_for_the_client(name: &str) -> bool {
+    let beginnings = ["ANTHROPIC_", "API_", "BASH_", "CLAUDE", "DISABLE_", "ENABLE_", "MAX_", "MCP_"];
+    beginnings.iter().any(|beginning| name.starts_with(beginning))
+}
+
 struct Session {
     arguments: Arguments,
     settings: Settings,
@@ -63,6 +81,8 @@ enum End {
     Completed(String),
     /// A hook ended it, on this event; the last text.
     Stopped(&'static str, String),
+    /// The client's own bound on the model's answers.
+    OutOfTurns(u64),
     /// The API failed.
     Failed(Value),
     /// A signal came, within tools or within an answer.
@@ -99,16 +119,10 @@ fn variable(name: &str) -> Option<String> {
 
 impl Session {
     fn new(arguments: Arguments) -> Recorded<Session> {
-        let unknown = [
-            "CLAUDE_CODE_OAUTH_TOKEN",
-            "CLAUDE_CONFIG_DIR",
-            "ANTHROPIC_MODEL",
-            "CLAUDE_CODE_USE_BEDROCK",
-            "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
-            "DISABLE_AUTO_COMPACT",
-            "MAX_THINKING_TOKENS",
-        ];
-        if let Some(name) = unknown.into_iter().find(|name| variable(name).is_some()) {
+        let is_set = |(name, value): &(String, String)| !value.is_empty() && is_for_the_client(name);
+        if let Some((name, _)) =
+            std::env::vars().filter(is_set).find(|(name, _)| !VARIABLES.contains(&name.as_str()))
+        {
             return not_recorded(format!("the variable {name}"));
         }
         let Ok(project) = std::env::current_dir() else { return not_recorded("a folder that is gone") };
@@ -162,18 +176,22 @@ impl Session {
 
     fn live(&mut self, prompt: &str) -> Recorded<End> {
         self.begin(prompt)?;
-        let mut refusals = 0;
+        let (mut answers, mut refusals) = (0, 0);
         let mut is_again = false;
         loop {
             let message = match self.ask()? {
                 Ok(message) => message,
                 Err(end) => return Ok(end),
             };
+            answers += 1;
             let calls: Vec<Value> = blocks(&message, "tool_use").cloned().collect();
             if !calls.is_empty() {
                 refusals = 0;
                 if let Some(end) = self.work(&calls)? {
                     return Ok(end);
+                }
+                if self.arguments.max_turns == Some(answers) {
+                    return Ok(self.run_out(answers));
                 }
                 continue;
             }

@@ -91,6 +91,8 @@ const TALKS: &str = r#"printf '{"hookSpecificOutput":{"hookEventName":"%s","addi
 /// Refuses the first end.
 const REFUSES: &str =
     r#"[ -e refused ] || { touch refused; echo '{"decision":"block","reason":"not yet"}'; }"#;
+/// Lets the first end go on with a word for the model.
+const TELLS_ONCE: &str = r#"[ -e told ] || { touch told; printf '{"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"for the model"}}'; }"#;
 const STOPS: &str = r#"printf '{"continue":false,"stopReason":"enough","systemMessage":"for the user","hookSpecificOutput":{"hookEventName":"PostToolBatch","additionalContext":"for the model"}}'"#;
 
 pub(super) const KINDS: &[Kind] = &[
@@ -189,6 +191,18 @@ pub(super) const KINDS: &[Kind] = &[
             world.write(".claude/settings.json", &project.to_string());
             world.write(".claude/settings.local.json", &other.to_string());
         },
+        ..USUAL
+    },
+    Kind {
+        name: "told_more_at_the_end",
+        steps: |_| vec![bash("echo hi"), Step::text("done"), Step::text("done again")],
+        answers: &[("Stop", TELLS_ONCE)],
+        ..USUAL
+    },
+    Kind {
+        name: "out_of_turns",
+        arguments: &["--output-format", "stream-json", "--verbose", "--max-turns", "2"],
+        steps: |_| vec![bash("echo hi")],
         ..USUAL
     },
     Kind {

@@ -36,7 +36,7 @@ macro_rules! kinds {
 kinds! {
     tools talk stopped_by_a_batch stopped_at_the_end refused_by_exit_code two_calls_at_once overloaded broken rate_limited
     unauthorized interrupted_in_a_tool killed_in_a_tool interrupted_in_an_answer killed_in_an_answer in_text in_json
-    denied settings_of_all_places plain_words
+    denied settings_of_all_places told_more_at_the_end out_of_turns plain_words
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{End, Session, millis};
 use crate::replay::arguments::{Format, MODEL};
 use crate::replay::hooks::Answer;
-use crate::replay::lines::{id, now, rendered};
+use crate::replay::lines::{id, now, reminder, rendered};
 use crate::replay::{Recorded, not_recorded};
 use serde_json::{Value, json};
 use signal_hook::consts::SIGINT;
@@ -74,6 +74,7 @@ impl Session {
                 })
                 .collect();
             let stopped = answers.iter().find_map(|answer| answer.stop.clone());
+            let told: Vec<_> = answers.iter().filter_map(|answer| answer.context.clone()).collect();
             if let Some(reason) = &stopped {
                 let words = format!("Stop hook stopped continuation: {reason}");
                 self.converse(json!({
@@ -85,10 +86,17 @@ impl Session {
                 }));
             }
             self.keep(&answers, "Stop", "Stop", &own);
+            if !told.is_empty() {
+                // Unlike what other events tell, it is the user's next message.
+                let [words] = &std::mem::take(&mut self.said)[..] else {
+                    return not_recorded("two words for the model at the end of a turn");
+                };
+                self.messages.push(json!({ "role": "user", "content": reminder(words) }));
+            }
             self.converse(json!({
                 "type": "system", "subtype": "stop_hook_summary", "hookCount": entries.len(), "hookInfos": infos,
                 "hookErrors": refusals.iter().map(|(reason, _)| reason).collect::<Vec<_>>(),
-                "failedHookErrorIndexes": [], "hookAdditionalContext": [],
+                "failedHookErrorIndexes": [], "hookAdditionalContext": told,
                 "preventedContinuation": stopped.is_some(), "stopReason": stopped.unwrap_or_default(),
                 "hasOutput": answers.iter().any(Answer::has_output), "level": "suggestion",
                 "toolUseID": own,
@@ -97,7 +105,19 @@ impl Session {
         if answers.iter().any(|answer| answer.stop.is_some()) {
             return Ok(Some(End::Stopped("stop_hook_prevented", text.to_owned())));
         }
-        Ok(refusals.is_empty().then(|| End::Completed(text.to_owned())))
+        let goes_on = !refusals.is_empty() || answers.iter().any(|answer| answer.context.is_some());
+        Ok((!goes_on).then(|| End::Completed(text.to_owned())))
+    }
+
+    /// The end by `--max-turns`, when the tools of the last answer have run.
+    pub(super) fn run_out(&mut self, answers: u64) -> End {
+        self.converse(json!({
+            "attachment": {
+                "type": "max_turns_reached", "maxTurns": answers, "turnCount": answers + 1, "exitCommitted": false,
+            },
+            "type": "attachment",
+        }));
+        End::OutOfTurns(answers)
     }
 
     /// Tells the result, starts the last hooks, and gives the exit code.
@@ -105,6 +125,9 @@ impl Session {
         let signal = self.signal.load(Ordering::SeqCst);
         let is_killed = signal != 0 && i32::try_from(signal).ok() != Some(SIGINT);
         let mut code = 0;
+        if let End::OutOfTurns(_) = end {
+            code = 1;
+        }
         if let End::Failed(failure) = end {
             code = 1;
             let entries = self.settings.of("StopFailure", "")?;
@@ -172,30 +195,37 @@ impl Session {
                 result["api_error_status"] = failure["status"].clone();
                 result["api_error_type"] = failure["kind"].clone();
             }
+            End::OutOfTurns(turns) => {
+                let words = format!("Reached maximum number of turns ({turns})");
+                self.breaks_off(&mut result, "error_max_turns", "max_turns", &words);
+            }
             End::Interrupted(reason) => {
-                let stop = self.reason.clone();
-                let words = format!(
-                    "[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={}",
-                    stop.as_str().unwrap_or("null")
-                );
-                for gone in [
-                    "api_error_status",
-                    "result",
-                    "ttft_ms",
-                    "ttft_stream_ms",
-                    "time_to_request_ms",
-                    "first_content_frame_ms",
-                ] {
-                    result.as_object_mut().map(|result| result.shift_remove(gone));
-                }
-                result["terminal_reason"] = (*reason).into();
-                result["stop_reason"] = stop;
-                result["is_error"] = true.into();
-                result["subtype"] = "error_during_execution".into();
-                result["errors"] = json!([words]);
+                let stop = self.reason.as_str().unwrap_or("null");
+                let words =
+                    format!("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={stop}");
+                self.breaks_off(&mut result, "error_during_execution", reason, &words);
             }
         }
         result
+    }
+
+    /// The result of a session that did not come to its own end.
+    fn breaks_off(&self, result: &mut Value, kind: &str, reason: &str, words: &str) {
+        for gone in [
+            "api_error_status",
+            "result",
+            "ttft_ms",
+            "ttft_stream_ms",
+            "time_to_request_ms",
+            "first_content_frame_ms",
+        ] {
+            result.as_object_mut().map(|result| result.shift_remove(gone));
+        }
+        result["terminal_reason"] = reason.into();
+        result["stop_reason"] = self.reason.clone();
+        result["is_error"] = true.into();
+        result["subtype"] = kind.into();
+        result["errors"] = json!([words]);
     }
 }
 

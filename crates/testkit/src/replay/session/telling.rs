@@ -127,7 +127,8 @@ impl Session {
             };
             let may_talk = matches!(event, "SessionStart" | "UserPromptSubmit");
             let is_silent = matches!(event, "UserPromptSubmit" | "Stop") && answer.plain.is_none();
-            let is_kept = !answer.stdout.trim().is_empty() && (!is_silent || answer.stop.is_some());
+            let says_something = answer.stop.is_some() || event == "Stop" && answer.context.is_some();
+            let is_kept = !answer.stdout.trim().is_empty() && (!is_silent || says_something);
             if is_kept {
                 let mut line = attach(
                     "hook_success",
