@@ -15,15 +15,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The client and its writer say nothing new for this long: what we see is one moment.
 const QUIET: Duration = Duration::from_millis(700);
 
-/// What `plimsoll context --json` says of a session in the world's project.
+/// What `plimsoll context --json` says of a project's session, asked from outside: no answer of the model asks, so
+/// that none is waited for.
 fn context(world: &World, project: &Path, session_id: &str) -> Value {
-    world
-        .command(bin_dir().join("plimsoll"), &["context", "--json"])
-        .cwd(project)
-        .env("CLAUDE_CODE_SESSION_ID", session_id)
-        .run()
-        .expect_success()
-        .json()
+    let command = world.command(bin_dir().join("plimsoll"), &["context", "--json"]).cwd(project);
+    let said = command.run().expect_success().json();
+    assert_eq!(said["session_id"], session_id, "{said}");
+    said
 }
 
 /// Our reading of a transcript alone: no status line ever spoke, nothing was learned.
@@ -46,7 +44,6 @@ fn our_percent_is_the_clients_in_every_recorded_pair() {
         .collect();
     names.sort();
     let (mut compared, mut unknown, mut windows, mut wrong) = (0, 0, Vec::new(), Vec::new());
-    // Side by side: within a session each waits two seconds for the call that asks.
     let readings: Vec<Value> = std::thread::scope(|scope| {
         let transcript = |status: &PathBuf| {
             PathBuf::from(status.to_string_lossy().replace(".status.json", ".transcript.jsonl"))
@@ -278,7 +275,7 @@ fn cut(value: &mut Value, (letters, items): (usize, usize)) {
 fn a_million_token_session_on_screen_reads_the_same_as_the_client_shows() {
     let mut desk = Desk::open("opus");
     desk.compare("million.01_at_start");
-    desk.say("please wait=12 load=50000");
+    desk.say("please wait=3 load=50000");
     desk.world.wait_until(PATIENCE, || !desk.model.main_requests().is_empty(), "a request");
     sleep(QUIET);
     desk.compare("million.02_first_answer_awaited");
