@@ -82,7 +82,10 @@ if [ "$what" != --tests ]; then
 fi
 
 step "programs and tests, built"
-cargo build --quiet "${workspace[@]}" --bins
+# All at once: apart, the programs would be built with fewer features of what they share with the tests, and that twice.
+# What is built once and thrown away need not be ready for the next change.
+[ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
+cargo build --quiet "${workspace[@]}" --all-targets
 # Apart, so that nothing that a test builds takes their place while others start them.
 built=${CARGO_TARGET_DIR:-$PWD/target}/debug programs=${CARGO_TARGET_DIR:-$PWD/target}/programs
 mkdir -p "$programs"
@@ -94,13 +97,16 @@ cargo nextest run "${workspace[@]}" --no-run --cargo-quiet
 
 step "what is fetched: client, judges, MCP Inspector"
 wait "$fetching"
-cat "$fetched/log"
-[ ! -e "$fetched/failed" ] || { echo "missing: $(paste -sd' ' "$fetched/failed") (why is told above)" >&2; exit 1; }
+if [ -e "$fetched/failed" ]; then
+  cat "$fetched/log" >&2
+  echo "missing: $(paste -sd' ' "$fetched/failed") (why is told above)" >&2
+  exit 1
+fi
 
-# Most tests wait for a session, some for a clock: more than two on a core make the latter late.
+# Most tests wait for a session, some for a clock: more than three on a core make the latter late.
 run_tests() { # nextest's profile, folder of the programs under test
   PLIMSOLL_BIN_DIR=$2 PLIMSOLL_REPLAYED_CLIENT=$programs/replayed-client \
-    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 2))}" \
+    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 3))}" \
     --cargo-quiet --show-progress none
 }
 if [ "$what" = --quick ]; then
