@@ -33,7 +33,7 @@ pub(crate) struct Tool {
     /// True for one that may take long: others need not wait for it.
     pub(crate) is_long: bool,
     title: &'static str,
-    about: &'static str,
+    pub(crate) about: &'static str,
     hints: Hints,
 }
 

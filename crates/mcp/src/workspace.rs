@@ -3,6 +3,7 @@
 use crate::tools::{Answer, Call};
 use launcher::Outcome;
 use session::text::clip_middle;
+use std::path::Path;
 use std::time::Duration;
 use store::confined::{Confined, ConfinedError};
 
@@ -65,14 +66,17 @@ pub(crate) fn list_files(call: &Call) -> Answer {
 }
 
 pub(crate) fn run_command(call: &Call) -> Answer {
-    let line = call.given.words("command");
-    let outcome = launcher::shell_unless(&line, call.project.root(), LIMIT, &call.is_given_up);
+    run(&call.given.words("command"), call.project.root(), LIMIT, &call.is_given_up)
+}
+
+fn run(line: &str, folder: &Path, limit: Duration, is_given_up: &dyn Fn() -> bool) -> Answer {
+    let outcome = launcher::shell_unless(line, folder, limit, is_given_up);
     let words = printed(&outcome);
     let ended = match (&outcome.trouble, outcome.code) {
         (Some(trouble), _) => format!("sh cannot be started: {trouble}"),
         _ if outcome.given_up => "ended: nobody waits for it any more".to_owned(),
         _ if outcome.timed_out => {
-            format!("ended after {} seconds, with all that it had started in its group", LIMIT.as_secs())
+            format!("ended after {} seconds, with all that it had started in its group", limit.as_secs())
         }
         (_, Some(code)) => format!("exit {code}"),
         (_, None) => "ended by a signal".to_owned(),
@@ -99,4 +103,36 @@ fn printed(outcome: &Outcome) -> String {
         }
     };
     stream(&outcome.stdout, "stdout") + &stream(&outcome.stderr, "stderr")
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test looks at what a command left behind")]
+mod tests {
+    use super::*;
+    use crate::tools::all;
+    use std::thread::sleep;
+    use std::time::Instant;
+
+    #[test]
+    fn a_command_is_ended_at_the_limit_with_all_that_it_started() {
+        let folder = std::env::temp_dir().join(format!("plimsoll-mcp-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let start = Instant::now();
+        let line = "echo begun; (sleep 3; echo late > late) & sleep 60";
+        let told = run(line, &folder, Duration::from_secs(1), &|| false).unwrap_err();
+        let took = start.elapsed();
+        let expected = "ended after 1 seconds, with all that it had started in its group\nstdout:\nbegun";
+        assert_eq!(told, expected);
+        assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(20), "{took:?}");
+        sleep(Duration::from_secs(4).saturating_sub(start.elapsed()));
+        assert!(!folder.join("late").exists(), "what it had started lives on");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn the_tool_says_its_limit() {
+        let tools = all(true);
+        let tool = tools.iter().find(|tool| tool.name == "run_command").unwrap();
+        assert!(tool.about.contains(&format!("at most {} seconds", LIMIT.as_secs())), "{}", tool.about);
+    }
 }
