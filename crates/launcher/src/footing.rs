@@ -44,13 +44,17 @@ pub struct Footing {
 /// A file over 16 MB that differs from HEAD counts by size and modification time, so committing it does change
 /// the digest.
 pub fn footing(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Footing {
-    let found = by_content(folder, is_ours);
+    footing_within(folder, is_ours, MOST_FILES)
+}
+
+fn footing_within(folder: &Path, is_ours: &dyn Fn(&str) -> bool, most: usize) -> Footing {
+    let found = by_content(folder, is_ours, most);
     Footing { tree: found.tree.or_else(|| coarse::tree(folder, is_ours)), ..found }
 }
 
-fn by_content(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Footing {
+fn by_content(folder: &Path, is_ours: &dyn Fn(&str) -> bool, most: usize) -> Footing {
     let until = Until::within(DEADLINE);
-    let mut content = Content { is_ours, until, most: MOST_FILES, reads: true, files: BTreeMap::new() };
+    let mut content = Content { is_ours, until, most, reads: true, files: BTreeMap::new() };
     match Place::of(folder, until) {
         Ok(Some(place)) => {
             let head = git::head(folder);

@@ -17,8 +17,12 @@ fn repository() -> tempfile::TempDir {
     folder
 }
 
+fn is_ours(path: &str) -> bool {
+    path == "PROMPT.md" || path.starts_with(".claude/")
+}
+
 fn of(folder: &Path) -> Footing {
-    footing(folder, &|path| path == "PROMPT.md" || path.starts_with(".claude/"))
+    footing(folder, &is_ours)
 }
 
 fn tree(folder: &Path) -> String {
@@ -274,9 +278,27 @@ fn a_filter_that_is_not_installed_does_not_hide_the_rest() {
 
 #[test]
 fn more_files_than_we_look_into_count_by_size_and_time() {
+    const MOST: usize = 50;
+    let of = |folder: &Path| footing_within(folder, &is_ours, MOST);
+    let around = |folder: &Path, line: &str| {
+        let before = of(folder).tree.unwrap();
+        sh(folder, line);
+        (before, of(folder).tree.unwrap())
+    };
+    let stays = |folder: &Path, line: &str| {
+        let (before, after) = around(folder, line);
+        assert_eq!(before, after, "changed by {line}");
+    };
+    let changes = |folder: &Path, line: &str| {
+        let (before, after) = around(folder, line);
+        assert_ne!(before, after, "not changed by {line}");
+    };
     let folder = repository();
     let at = folder.path();
-    sh(at, "mkdir many; cd many; seq 50001 | xargs touch; git add -A; git commit -qm many");
+    // Three files are there already.
+    sh(at, "mkdir many; cd many; seq 47 | xargs touch; git add -A; git commit -qm many");
+    assert!(!of(at).tree.unwrap().starts_with("by-time:"), "so many are looked into");
+    sh(at, "touch many/48; git add -A; git commit -qm more");
     let first = of(at);
     assert!(first.head.is_some() && first.tree.as_ref().unwrap().starts_with("by-time:"), "{first:?}");
     stays(at, "sleep 0.01; touch a.txt many/7; echo x > PROMPT.md; echo x > a.log");
@@ -288,7 +310,7 @@ fn more_files_than_we_look_into_count_by_size_and_time() {
     assert_eq!(of(at), first);
     stays(at, "git add -f PROMPT.md; git commit -qm ours");
     sh(at, "rm -rf .git");
-    assert!(tree(at).starts_with("by-time:"));
+    assert!(of(at).tree.unwrap().starts_with("by-time:"));
     stays(at, "true");
     changes(at, "echo 12 >> a.txt");
 }
