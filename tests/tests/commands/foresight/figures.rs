@@ -56,25 +56,26 @@ impl Nearness {
 }
 
 /// Forecasts of the turns to L2, after each response of each session, by the number of responses known.
-pub(crate) fn nearness(kind: Kind, window: u64, samples: (usize, usize)) -> Nearness {
+pub(crate) fn nearness(kind: Kind, window: u64) -> [Nearness; SAMPLES.len()] {
     let marks = line(window);
-    let mut nearness = Nearness::default();
+    let mut found: [Nearness; SAMPLES.len()] = std::array::from_fn(|_| Nearness::default());
     for seed in 1..=SESSIONS {
         let fills = fills(kind, seed, window);
         let end = fills.iter().position(|fill| *fill >= marks.l2).expect("it fills");
         let known: Vec<Fill> = fills[..end].iter().map(|used| Fill { used: *used, at: None }).collect();
         // Every fifth: neighbours say nearly the same; of a long session fewer.
         for now in (0..end).step_by((end / 40).max(5)) {
-            let actual = (end - now) as u64;
             let seen = &known[..=now];
-            let is_meant = (samples.0..samples.1).contains(&forecast::gains(seen).len());
-            let found = forecast::forecast(seen, fills[now], &marks).and_then(|forecast| forecast.l2);
-            if let Some(outlook) = found.filter(|_| is_meant) {
-                nearness.note(outlook.turns, actual);
+            let samples = forecast::gains(seen).len();
+            let Some(class) = SAMPLES.iter().position(|(from, to)| (*from..*to).contains(&samples)) else {
+                continue;
+            };
+            if let Some(outlook) = forecast::forecast(seen, fills[now], &marks).and_then(|told| told.l2) {
+                found[class].note(outlook.turns, (end - now) as u64);
             }
         }
     }
-    nearness
+    found
 }
 
 /// How packed sessions ended.

@@ -32,8 +32,7 @@ fn tables() -> String {
     );
     for (window, name) in WINDOWS {
         for kind in Kind::ALL {
-            for samples in SAMPLES {
-                let found = nearness(kind, window, samples);
+            for (samples, found) in SAMPLES.into_iter().zip(nearness(kind, window)) {
                 if found.number == 0 {
                     continue;
                 }
