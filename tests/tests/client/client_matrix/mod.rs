@@ -1,5 +1,5 @@
 //! Every version of the client: what it gives, what it lacks, and that a lack is handled. `scripts/client-matrix.sh` tries
-//! the whole list; without its variable the pinned version and an old one are tried.
+//! the whole list; without its variable the pinned version is tried.
 
 mod events;
 mod expected;
@@ -12,8 +12,6 @@ mod stage;
 
 use probes::{Findings, PROBES};
 use testkit::client::CLIENT_VERSION;
-
-const OLD: &str = "1.0.128";
 
 fn try_client(version: &str) {
     let mut findings = Findings::default();
@@ -32,13 +30,6 @@ fn try_client(version: &str) {
 fn the_pinned_client_gives_what_is_known_of_it() {
     if asked_for().is_none() {
         try_client(CLIENT_VERSION);
-    }
-}
-
-#[test]
-fn an_old_client_lacks_what_is_known_and_all_of_it_is_handled() {
-    if asked_for().is_none() {
-        try_client(OLD);
     }
 }
 
