@@ -5,13 +5,14 @@
 # Usage: scripts/test.sh            everything
 #        scripts/test.sh --quick    while one works: format, lints, units and tables, the hooks, one whole run
 #        scripts/test.sh --tests    the tests alone: no format, no lints, nothing of what is released
+#        scripts/test.sh --long     the tests that take too long for every change
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 what=${1:---all}
 case "$what" in
-  --all | --quick | --tests) ;;
-  *) echo "Usage: scripts/test.sh [--quick | --tests]" >&2; exit 2 ;;
+  --all | --quick | --tests | --long) ;;
+  *) echo "Usage: scripts/test.sh [--quick | --tests | --long]" >&2; exit 2 ;;
 esac
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
@@ -73,7 +74,7 @@ fetching=$!
 
 # With libjq the table of `plimsoll query` is held against both engines; the programs for users know nothing of it.
 workspace=(--workspace --locked --features plimsoll/libjq)
-if [ "$what" != --tests ]; then
+if [ "$what" = --all ] || [ "$what" = --quick ]; then
   step "format"
   cargo fmt --all --check
   step "lints"
@@ -109,9 +110,9 @@ run_tests() { # nextest's profile, folder of the programs under test
     cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 3))}" \
     --cargo-quiet --show-progress none
 }
-if [ "$what" = --quick ]; then
-  step "the quick tests"
-  run_tests quick "$programs"
+if [ "$what" = --quick ] || [ "$what" = --long ]; then
+  step "the ${what#--} tests"
+  run_tests "${what#--}" "$programs"
 else
   # Not beside the tests: some of them hold a program against the clock.
   if [ "$what" = --all ]; then

@@ -1,12 +1,12 @@
 //! The figures as `docs/memory-worth.md` shows them, and whether it still shows them.
 
+use crate::worth::Measured;
 use crate::worth::figures::Figures;
-use crate::worth::play::{Way, Window};
-use crate::worth::task::{FACTS, PHASES, Size};
-use crate::worth::{Case, Measured};
+use crate::worth::play::Way;
+use crate::worth::task::{FACTS, PHASES};
+use std::fs::{self, File};
 use testkit::workspace_root;
 
-const START: &str = "<!-- measured -->\n";
 const END: &str = "<!-- /measured -->";
 
 /// What may differ from computer to computer: paths and dates stand in every request.
@@ -17,17 +17,43 @@ const LEAST_TOKENS: f64 = 0.5;
 /// is not the same in every run.
 const LEAST_COUNT: f64 = 2.0;
 
-/// Compares the page with what was measured, or renews it where `PLIMSOLL_UPDATE_GOLDEN` is set.
-pub(crate) fn check(measured: &Measured) {
+/// A table of the page, with what is said below it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Table {
+    /// A large task in the large window.
+    Large,
+    /// The same in the small window.
+    SmallWindow,
+    /// A small task in the large window.
+    Small,
+}
+
+impl Table {
+    fn title(self) -> &'static str {
+        match self {
+            Table::Large => "**Large task, window of a million tokens: nothing compacts**\n",
+            Table::SmallWindow => "**Large task, window of 100,000 tokens**\n",
+            Table::Small => "**Small task, window of a million tokens**\n",
+        }
+    }
+}
+
+/// Compares a table of the page with what was measured, or renews it where `PLIMSOLL_UPDATE_GOLDEN` is set.
+pub(crate) fn check(table: Table, measured: &Measured) {
     let path = workspace_root().join("docs/memory-worth.md");
-    let page = std::fs::read_to_string(&path).expect("the page");
-    let (before, rest) = page.split_once(START).expect("the start of the figures");
-    let (old, after) = rest.split_once(END).expect("the end of the figures");
-    let new = figures(measured);
+    // Each table is renewed by a test of its own.
+    let lock = File::open(&path).and_then(|page| page.lock().map(|()| page)).expect("the page");
+    let page = fs::read_to_string(&path).expect("the page");
+    let (before, rest) = page.split_once(table.title()).expect("the table's title");
+    let end = rest.find("\n**").map(|place| place + 1).or(rest.find(END)).expect("the end of the table");
+    let (old, after) = rest.split_at(end);
+    let new = figures(table, measured);
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, format!("{before}{START}{new}{END}{after}")).expect("the page is writable");
+        let page = format!("{before}{}{new}{after}", table.title());
+        fs::write(&path, page).expect("the page is writable");
         return;
     }
+    drop(lock);
     let advice = "is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1, and see that the words of the page still hold";
     assert_eq!(old.lines().count(), new.lines().count(), "{advice}: now it is\n{new}");
     for (old, new) in old.lines().zip(new.lines()) {
@@ -50,26 +76,29 @@ fn is_alike(old: &str, new: &str) -> bool {
     old.len() == new.len() && (0..new.len()).all(same)
 }
 
-/// The tables, and the price of a frame.
-fn figures(measured: &Measured) -> String {
-    let mut lines = Vec::new();
-    for (title, size, window) in [
-        ("Large task, window of a million tokens: nothing compacts", Size::Large, Window::Large),
-        ("Large task, window of 100,000 tokens", Size::Large, Window::Small),
-        ("Small task, window of a million tokens", Size::Small, Window::Large),
-    ] {
-        lines.push(format!("**{title}**\n"));
-        lines.push(
-            "| the agent | requests | sent | price | written | peak of the session | peak of any conversation | \
-             compactions | facts at hand when needed | facts in sight at the end |"
-                .to_owned(),
-        );
-        lines.push("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |".to_owned());
-        let of_table = measured.iter().filter(|(case, _)| (case.0, case.1) == (size, window));
-        lines.extend(of_table.map(|(case, figures)| row(case.2, figures)));
-        lines.push(String::new());
+/// What stands below a title: the rows, and the price of a frame.
+fn figures(table: Table, measured: &Measured) -> String {
+    let mut lines = vec![
+        String::new(),
+        "| the agent | requests | sent | price | written | peak of the session | peak of any conversation | \
+         compactions | facts at hand when needed | facts in sight at the end |"
+            .to_owned(),
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |".to_owned(),
+    ];
+    lines.extend(measured.iter().map(|(way, figures)| row(*way, figures)));
+    lines.push(String::new());
+    match table {
+        Table::Large => lines.extend([of_a_frame(measured, -1.0, "fewer", "less"), String::new()]),
+        Table::SmallWindow => {}
+        Table::Small => {
+            let first = measured[&Way::Frames].first_of_frame.expect("a frame");
+            let first = format!(
+                "A frame's first request is {} tokens before any work is done.",
+                thousands(first as f64)
+            );
+            lines.push(format!("{first} {}", of_a_frame(measured, 1.0, "more", "more")));
+        }
     }
-    lines.push(of_frames(measured));
     lines.join("\n") + "\n"
 }
 
@@ -98,22 +127,14 @@ fn thousands(tokens: f64) -> String {
 }
 
 /// What each frame added or spared, beside the same phase in one session with a memory.
-fn of_frames(measured: &Measured) -> String {
-    let of = |size, way| measured[&(size, Window::Large, way) as &Case];
-    let more = |size, what: fn(&Figures) -> usize| {
-        let (with, without) = (of(size, Way::Frames), of(size, Way::Memory));
-        (what(&with) as f64 - what(&without) as f64) / PHASES as f64
+fn of_a_frame(measured: &Measured, sign: f64, tokens: &str, price: &str) -> String {
+    let more = |what: fn(&Figures) -> usize| {
+        let [with, without] = [Way::Frames, Way::Memory].map(|way| what(&measured[&way]) as f64);
+        thousands(sign * (with - without) / PHASES as f64)
     };
-    let first = of(Size::Small, Way::Frames).first_of_frame.expect("a frame");
+    let [sent, priced] = [more(|figures| figures.sent), more(|figures| figures.priced)];
     format!(
-        "A frame's first request is {} tokens before any work is done. Beside the same phase in one session with a \
-         memory, each frame of the small task sent {} tokens more (price {} more), and each frame of the large task \
-         {} fewer (price {} less).",
-        thousands(first as f64),
-        thousands(more(Size::Small, |figures| figures.sent)),
-        thousands(more(Size::Small, |figures| figures.priced)),
-        thousands(-more(Size::Large, |figures| figures.sent)),
-        thousands(-more(Size::Large, |figures| figures.priced)),
+        "Beside the same phase in one session with a memory, each frame sent {sent} tokens {tokens} (price {priced} {price})."
     )
 }
 
