@@ -104,10 +104,10 @@ if [ -e "$fetched/failed" ]; then
   exit 1
 fi
 
-# Most tests wait for a session, some for a clock: more than three on a core make the latter late.
+# Most tests wait for a session, some for a clock: more than four on a core make the latter late.
 run_tests() { # nextest's profile, folder of the programs under test
   PLIMSOLL_BIN_DIR=$2 PLIMSOLL_REPLAYED_CLIENT=$programs/replayed-client \
-    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 3))}" \
+    cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 4))}" \
     --cargo-quiet --show-progress none
 }
 if [ "$what" = --quick ] || [ "$what" = --long ]; then
