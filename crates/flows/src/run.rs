@@ -235,11 +235,14 @@ impl Runner<'_> {
             stderr: disk::open_to_append(&self.output(state, "err"))?,
         })
         .map_err(RunError::Client)?;
+        let mut spawned = Entry::new("spawned");
+        // None where the client has already ended: it was a session all the same.
         if let Some(identity) = client.identity() {
             self.watchdog.watch(identity, start::settings_of(state));
             self.record_process(identity)?;
-            self.note(state, Entry::new("spawned").fact("pid", identity.pid))?;
+            spawned = spawned.fact("pid", identity.pid);
         }
+        self.note(state, spawned)?;
         Ok(client)
     }
 
