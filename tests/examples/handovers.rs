@@ -18,7 +18,7 @@ fn main() {
     let number = |place: usize| words.get(place).and_then(|word| word.parse().ok());
     let name = words.first().cloned().unwrap_or_else(|| "now".to_owned());
     let (first, last): (u64, u64) = (number(1).unwrap_or(1), number(2).unwrap_or(1));
-    let kept = testkit::target_dir().join("handovers.jsonl");
+    let kept = plimsoll_testkit::target_dir().join("handovers.jsonl");
     let start = Instant::now();
     play_all(&name, first, last, &kept);
     let outcomes = read(&kept);
@@ -27,7 +27,7 @@ fn main() {
     let part = section(&outcomes, &rows);
     println!("{part}");
     if rows.len() == COMPARED.len() {
-        let page = testkit::workspace_root().join("docs/nights.md");
+        let page = plimsoll_testkit::workspace_root().join("docs/nights.md");
         let text = fs::read_to_string(&page).expect("the page is there");
         fs::write(&page, with_section(&text, &part)).expect("docs/ is writable");
     }

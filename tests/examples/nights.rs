@@ -17,7 +17,7 @@ fn main() {
     let (first, last): (u64, u64) = (number(0).unwrap_or(1), number(1).unwrap_or(1));
     let is_wanted = |way: &Way| words.get(2).is_none_or(|wanted| format!("{way:?}") == *wanted);
     let ways: Vec<Way> = Way::ALL.into_iter().filter(is_wanted).collect();
-    let kept = testkit::workspace_root().join("target/nights.jsonl");
+    let kept = plimsoll_testkit::workspace_root().join("target/nights.jsonl");
     let mut outcomes = read(&kept);
     let is_played_again =
         |outcome: &Outcome| (first..=last).contains(&outcome.seed) && ways.contains(&outcome.way);
@@ -33,7 +33,7 @@ fn main() {
     let most = outcomes.iter().map(|outcome| outcome.seed).max().unwrap_or_default();
     let compared: Vec<u64> = (1..=most).filter(in_every_way).collect();
     outcomes.retain(|outcome| compared.contains(&outcome.seed));
-    let path = testkit::workspace_root().join("docs/nights.md");
+    let path = plimsoll_testkit::workspace_root().join("docs/nights.md");
     let before = fs::read_to_string(&path).unwrap_or_default();
     let mut text = page(&outcomes, compared.len() as u64);
     if let Some(harder) = section_of(&before) {

@@ -1,11 +1,11 @@
 //! Draws the README's pictures from what the programs really print: `cargo run -p plimsoll-tests --example picture`.
 
+use plimsoll_testkit::client::claude;
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
-use testkit::client::claude;
-use testkit::workspace_root;
-use testkit::world::World;
 
 const FONT: &str = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 const CELL: f64 = 8.4;

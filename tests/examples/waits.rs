@@ -1,11 +1,11 @@
 //! How often the monitor waits for the client's transcript writer, and how long: two sessions of the real client with a
 //! scripted model, one that stays far from any level and one that rises through two (`scripts/bench.sh`).
 
+use plimsoll_testkit::client;
+use plimsoll_testkit::scripted_model::Step;
 use plimsoll_tests::{ITEMS, play, world};
 use serde_json::Value;
 use std::time::Duration;
-use testkit::client;
-use testkit::scripted_model::Step;
 
 const BATCHES: usize = 30;
 

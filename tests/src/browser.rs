@@ -1,8 +1,8 @@
 //! A browser that looks at our pages.
 
+use plimsoll_testkit::world::{Finished, World};
 use std::path::Path;
 use std::time::Duration;
-use testkit::world::{Finished, World};
 
 /// A browser, headless, at a place of a page; it may not have complained about anything.
 pub fn browser(world: &World, options: &[&str], page: &Path, place: &str) -> Finished {

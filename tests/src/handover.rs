@@ -1,12 +1,12 @@
 //! Harder nights, played with the real client: what each session was told by the one before, scored.
 
+use plimsoll_testkit::handover::{ByPerson, Folder, Handover, Morning, Resume, Style, Work};
+use plimsoll_testkit::night::Dice;
+use plimsoll_testkit::world::{Finished, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
-use testkit::handover::{ByPerson, Folder, Handover, Morning, Resume, Style, Work};
-use testkit::night::Dice;
-use testkit::world::{Finished, World};
 
 /// A window of a million tokens: the usage is scripted, and the client itself never compacts.
 const MODEL: &str = "opus";
@@ -151,7 +151,7 @@ fn somebody(world: &World, handover: &Handover, dice: Dice, session: u32) {
 fn keep_requests(
     seed: u64,
     programs: &str,
-    model: &testkit::scripted_model::ScriptedModel,
+    model: &plimsoll_testkit::scripted_model::ScriptedModel,
     finished: &Finished,
 ) {
     let Some(folder) = std::env::var_os("PLIMSOLL_KEEP_REQUESTS").map(std::path::PathBuf::from) else {

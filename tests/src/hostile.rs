@@ -1,9 +1,9 @@
 //! A project whose every string is hostile: to a terminal, and to the model that reads it.
 
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
-use testkit::world::World;
 
 /// A title, a colour, a cleared screen, a bell, a second control block, letters that run the other way, letters that nobody
 /// sees, ASCII in tag characters; and a tag of the client's, a heading of ours and the end of a block.

@@ -5,15 +5,15 @@ pub mod handover;
 pub mod hostile;
 pub mod night;
 
+use plimsoll_domain::RunState;
+use plimsoll_domain::state::{IterationRecord, Phase};
+use plimsoll_store::{Project, state_file};
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::story::{Turn, story, tick};
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::Value;
-use session::RunState;
-use session::state::{IterationRecord, Phase};
 use std::time::Duration;
-use store::{Project, state_file};
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::story::{Turn, story, tick};
-use testkit::workspace_root;
-use testkit::world::{Finished, World};
 
 /// A real model thinks longer than the client's transcript writer lags (PROTOCOL §1: 106 ms).
 pub const LIFELIKE: Duration = Duration::from_millis(150);

@@ -1,10 +1,10 @@
 //! One simulated night in each way in which people run Claude Code unattended, all with the real client.
 
+use plimsoll_testkit::night::{Dice, Night, Score, Task, Troubles};
+use plimsoll_testkit::world::{Finished, World};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
-use testkit::night::{Dice, Night, Score, Task, Troubles};
-use testkit::world::{Finished, World};
 
 /// A window of 200,000 tokens, which the client compacts at 83.5 %.
 const MODEL: &str = "claude-sonnet-4-6";

@@ -8,9 +8,10 @@ mod painted;
 
 use indicatif::ProgressBar;
 pub(crate) use painted::Painted;
-use session::text::SafeText;
+use plimsoll_domain::text::SafeText;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stderr, Stdout, StdoutLock, Write};
+use std::process::ExitCode;
 
 /// Prints a page of words; a reader that has gone away is a normal end.
 pub(crate) fn say(text: impl Display) {
@@ -144,4 +145,26 @@ fn stdout() -> Stdout {
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 fn stderr() -> Stderr {
     io::stderr()
+}
+
+/// Says what went wrong: exit code 1, or another where a verb has its own.
+pub(crate) fn fail(error: impl Display, code: u8) -> ExitCode {
+    say_error(&error);
+    ExitCode::from(code)
+}
+
+/// Says what the disk refused, and what to do about it.
+pub(crate) fn refused(error: &plimsoll_store::StoreError) -> ExitCode {
+    fail(format!("{error}\nhint: {}", error.hint()), 1)
+}
+
+pub(crate) fn say_error(error: &impl Display) {
+    complain(error);
+}
+
+/// The user's answer to a yes-or-no question: only `y` and `yes` agree.
+pub(crate) fn agrees() -> bool {
+    let mut answer = String::new();
+    let read = io::stdin().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }

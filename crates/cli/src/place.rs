@@ -1,9 +1,10 @@
 //! Before a command looks for its project: a state upwards that is not this project's is named, and one of another
 //! owner where we stand is left alone.
 
-use crate::{Verb, fail, say_error};
+use crate::commands::Verb;
+use crate::console::{fail, say_error};
+use plimsoll_store::{Project, disk};
 use std::process::ExitCode;
-use store::{Project, disk};
 
 /// A fault of our own, for the two commands whose exit code is a verdict.
 const FAULT: u8 = 70;

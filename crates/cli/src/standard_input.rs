@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Stdin};
 use std::time::{Duration, Instant};
 
 /// A pipe's writer starts together with us: it is given this long.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+const TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
 const LONGEST: usize = 64 * 1024 * 1024;
 
 /// A session that says nothing for longer is not coming back; whoever waits is told how long.
@@ -24,7 +24,7 @@ pub(crate) fn to_the_end() -> Option<Vec<u8>> {
             Piece::End => break,
             Piece::Nothing if begun.elapsed() > QUIET && !told => {
                 told = true;
-                crate::say_error(
+                crate::console::say_error(
                     &"waiting for the session's output on standard input, at most 2 h; to judge without it: plimsoll gate < /dev/null",
                 );
             }
@@ -41,11 +41,11 @@ pub(crate) fn document() -> Option<Vec<u8>> {
         return None;
     }
     let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
-    let waiting = poll(&mut ready, Some(&PATIENCE)).unwrap_or(0);
+    let waiting = poll(&mut ready, Some(&TIMEOUT)).unwrap_or(0);
     if waiting == 0 {
         return None;
     }
-    let bytes = store::disk::read_stdin(LONGEST as u64).ok()?;
+    let bytes = plimsoll_store::disk::read_stdin(LONGEST as u64).ok()?;
     if_any(bytes)
 }
 

@@ -1,20 +1,24 @@
 //! The checkpoint: facts gathered without a lock (git takes time), the handoff written, the state committed
 //! under its lock.
 
-use crate::facts::{self, Asked};
-use crate::{handoff, linear};
-use protocol::tool::ToolCall;
-use session::handoff::{Handoff, Notes, RunFacts};
-use session::journal::Entry;
-use session::level::Level;
-use session::memory::render::summary;
-use session::resume::{NOT_BEGUN, UNKNOWN};
-use session::state::{Cause, Checkpoint};
-use session::text::clip;
-use session::{Marks, Reading, RunState, SessionRecord, Settings};
+pub(crate) mod handoff;
+pub(crate) mod work;
+
+use crate::context::facts;
+use crate::context::facts::Asked;
+use crate::run::linear_notes;
+use plimsoll_domain::handoff::{Handoff, Notes, RunFacts};
+use plimsoll_domain::journal::{CheckpointWritten, JournalEntry, JournalEvent};
+use plimsoll_domain::level::Level;
+use plimsoll_domain::memory::render::summary;
+use plimsoll_domain::resume::{NOT_BEGUN, UNKNOWN};
+use plimsoll_domain::state::{Cause, Checkpoint};
+use plimsoll_domain::text::clip;
+use plimsoll_domain::{Marks, Reading, RunState, SessionRecord, Settings};
+use plimsoll_protocol::tool::ToolCall;
+use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
 use std::path::PathBuf;
 use std::time::Duration;
-use store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
 
 /// What to checkpoint, and why.
 #[derive(Debug)]
@@ -47,7 +51,7 @@ pub struct Request<'a> {
 
 /// A lock that a writer of ours holds for a millisecond; after this long something is wrong, and at a
 /// checkpoint we act all the same.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Writes handoff and state; answers with the handoff's path relative to the project.
 pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
@@ -57,7 +61,7 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
     let committed = commit(request, &handoff, &file, &notes);
     // The claim goes last: a kill before that brings a second line into the journal, never none.
     note(request, &handoff, &file, committed.as_ref().err());
-    let _ = sessions::update(request.project, request.session_id, PATIENCE, |record| {
+    let _ = sessions::update(request.project, request.session_id, TIMEOUT, |record| {
         record.handoff = Some(file.clone());
         if committed.is_ok() {
             record.claim = None;
@@ -100,7 +104,7 @@ pub(crate) fn with_run(
         }),
         session_id: session_id.to_owned(),
         written_at: clock::stamp(clock::now()),
-        memory: store::memory::load(project).map(|memory| summary(&memory)).unwrap_or_default(),
+        memory: plimsoll_store::memory::load(project).map(|memory| summary(&memory)).unwrap_or_default(),
         ..found
     }
 }
@@ -135,7 +139,7 @@ fn write_handoff(
 fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -> Result<(), StoreError> {
     let Some(run) = request.run else { return Ok(()) };
     if let Some(state) = commit_state(request, run, handoff, file, notes)? {
-        linear::note_checkpoint(request.project, request.settings, &state);
+        linear_notes::note_checkpoint(request.project, request.settings, &state);
     }
     Ok(())
 }
@@ -148,7 +152,7 @@ fn commit_state(
     file: &str,
     notes: &Notes,
 ) -> Result<Option<RunState>, StoreError> {
-    let lock = state_file::lock(request.project, PATIENCE);
+    let lock = state_file::lock(request.project, TIMEOUT);
     // At L3 it acts even if the lock cannot be had.
     let _lock = if request.level == Level::L3 { lock.ok() } else { Some(lock?) };
     let change = |state: &mut RunState| {
@@ -176,7 +180,8 @@ fn checkpoint(
     run: &RunState,
 ) -> Checkpoint {
     let claimed = |claim: &str| if claim.is_empty() { UNKNOWN.to_owned() } else { claim.to_owned() };
-    let last_words = handoff.last_words.as_deref().map(|words| clip(&session::text::one_line(words), 600));
+    let last_words =
+        handoff.last_words.as_deref().map(|words| clip(&plimsoll_domain::text::one_line(words), 600));
     let summary = match notes.summary.as_str() {
         "" => last_words.unwrap_or_default(),
         summary => summary.to_owned(),
@@ -210,27 +215,22 @@ fn item_of(handoff: &Handoff) -> Option<String> {
 
 fn note(request: &Request<'_>, handoff: &Handoff, file: &str, trouble: Option<&StoreError>) {
     let run = request.run.map(|run| (run.run_id.as_str(), run.iteration));
-    let mut entry = Entry::new("checkpoint")
-        .run(run)
-        .session(Some(request.session_id))
-        .fact("cause", request.cause.word())
-        .fact("level", request.level.to_string())
-        .fact("handoff", file)
-        .fact("files", handoff.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>())
-        .fact("item", item_of(handoff))
-        .fact("finished", handoff.work.finished.clone());
-    if let Some(reading) = request.reading {
-        entry = entry.fact("percent", reading.percent()).fact("percent_used", reading.percent_used());
-        entry = entry.fact("reading", serde_json::to_value(reading).unwrap_or_default());
-    }
-    if let Some(marks) = request.marks {
-        entry = entry.fact("marks", serde_json::to_value(marks).unwrap_or_default());
-    }
-    if let Some(waited) = request.waited {
-        entry = entry.fact("waited_ms", waited.as_millis() as u64);
-    }
-    if let Some(error) = trouble {
-        entry = entry.fact("trouble", error.to_string());
-    }
+    let reading = request.reading;
+    let written = CheckpointWritten {
+        cause: Some(request.cause),
+        level: request.level,
+        percent: reading.and_then(Reading::percent),
+        percent_used: reading.and_then(Reading::percent_used),
+        handoff: file.to_owned(),
+        files: Some(handoff.files.iter().map(|file| file.path.clone()).collect()),
+        item: item_of(handoff),
+        finished: Some(handoff.work.finished.clone()),
+        reading: reading.cloned(),
+        marks: request.marks.copied(),
+        waited_ms: request.waited.map(|waited| waited.as_millis() as u64),
+        trouble: trouble.map(ToString::to_string),
+    };
+    let entry =
+        JournalEntry::new(JournalEvent::Checkpoint(written)).run(run).session(Some(request.session_id));
     let _ = journal::note(request.project, entry);
 }

@@ -1,11 +1,18 @@
 //! What other hooks and scripts are told of the context window.
 
-use crate::call::Call;
-use crate::measure::{self, Question};
-use session::reading::UsedSource;
-use session::{Reading, SessionRecord};
+pub mod facts;
+pub mod forecast;
+pub mod item_cost;
+pub mod measure;
+pub mod spent;
+pub(crate) mod subagent_usage;
+
+use crate::context::measure::Question;
+use crate::hook_invocation::HookInvocation;
+use plimsoll_domain::reading::UsedSource;
+use plimsoll_domain::{Reading, SessionRecord};
+use plimsoll_store::{Project, config, sessions};
 use std::path::Path;
-use store::{Project, config, sessions};
 
 /// A variable with its value; none where it is not known: an inherited value may be another session's, and is then taken
 /// away.
@@ -13,7 +20,7 @@ type Variable = (&'static str, Option<String>);
 
 /// The variables that users of the client ask for, of the session that a hook's payload names.
 pub fn variables(payload: &[u8]) -> Vec<Variable> {
-    let reading = Call::read(payload).ok().and_then(|call| {
+    let reading = HookInvocation::read(payload).ok().and_then(|call| {
         let record = sessions::load(&call.project, &call.session_id);
         measure::of_call(&call, &record).reading
     });

@@ -1,5 +1,5 @@
 //! `plimsoll doctor`: the facts about programs, client, settings, disk, window and run, gathered without writing
-//! anything; `policy::doctor` judges them.
+//! anything; `plimsoll_policy::doctor` judges them.
 
 mod disk;
 mod loops;
@@ -9,13 +9,13 @@ mod programs;
 mod settings;
 mod window;
 
-use policy::doctor::{
+use plimsoll_domain::SessionRecord;
+use plimsoll_policy::doctor::{
     ClientFacts, ClientFault, FaultFacts, LinearFacts, PreferenceFacts, RunFacts, SettingsFile, Work,
 };
-pub use policy::doctor::{Facts, Finding, Section, Severity, examine, has_problem, verdict};
-use session::SessionRecord;
+pub use plimsoll_policy::doctor::{Facts, Finding, Section, Severity, examine, has_problem, verdict};
+use plimsoll_store::{Project, clock, config, environment, faults, lock, outbox, state_file, tail};
 use std::path::{Path, PathBuf};
-use store::{Project, clock, config, environment, faults, lock, spool, state_file, tail};
 
 /// What is to be looked at.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ fn client(named: Option<&Path>) -> ClientFacts {
         None => environment::find_program("claude"),
     };
     ClientFacts {
-        version: program.as_deref().and_then(launcher::client_version),
+        version: program.as_deref().and_then(plimsoll_launcher::client_version),
         path: program.map(|path| path.display().to_string()),
     }
 }
@@ -69,7 +69,8 @@ fn client(named: Option<&Path>) -> ClientFacts {
 fn faults_of(patient: &Patient<'_>) -> FaultFacts {
     let transcript = patient.record.transcript_path.as_ref().map(PathBuf::from);
     let troubles = transcript.map(|path| tail::hook_troubles(&path, TRANSCRIPT_END).unwrap_or_default());
-    let ours = troubles.into_iter().flatten().filter(|one| protocol::settings::starts_ours(&one.command));
+    let ours =
+        troubles.into_iter().flatten().filter(|one| plimsoll_protocol::settings::starts_ours(&one.command));
     FaultFacts {
         own: faults::all(patient.project),
         of_client: ours.map(|one| ClientFault { at: one.at, command: one.command, what: one.what }).collect(),
@@ -83,7 +84,7 @@ fn run(project: &Project) -> RunFacts {
         Work::Run(lock::run_holder(project))
     } else {
         let alive = state.as_ref().ok().and_then(Option::as_ref).filter(|state| !state.status.is_over());
-        match alive.and_then(|state| crate::start::orphan(state)) {
+        match alive.and_then(|state| crate::run::lifecycle::orphan(state)) {
             Some(client) => Work::Client(client.pid),
             None => Work::Nobody,
         }
@@ -101,8 +102,8 @@ fn linear(project: &Project) -> Option<LinearFacts> {
     Some(LinearFacts {
         issue: settings.linear.issue?,
         has_key: settings.linear.key_command.is_some() || environment::variable("LINEAR_API_KEY").is_some(),
-        undelivered: spool::all_undelivered(project),
-        trouble: spool::wait(project).map(|wait| wait.trouble),
+        undelivered: outbox::all_undelivered(project),
+        trouble: outbox::wait(project).map(|wait| wait.trouble),
     })
 }
 

@@ -5,21 +5,23 @@
 
 mod client;
 mod files;
+pub mod git_exclude;
 mod memory;
 pub(crate) mod places;
+pub mod plugin;
 mod removal;
 
-use crate::exclude::Excluded;
+use crate::install::git_exclude::Excluded;
 pub use client::Client;
 pub use files::OwnFile;
 use files::{plan_exclude, write_own};
 pub use memory::{MemoryInstallation, ServerEntry};
 use places::{Places, holds_ours};
-use protocol::settings::{self, Era, Parts, Unreadable};
+use plimsoll_protocol::settings::{self, HookSupport, Parts, Unreadable};
+use plimsoll_store::disk::{self, Durability};
+use plimsoll_store::{StoreError, environment};
 pub use removal::{Removal, Returned, plan_removal};
 use std::path::{Path, PathBuf};
-use store::disk::{self, Durability};
-use store::{StoreError, environment};
 
 /// The slash commands that come along.
 pub const COMMANDS: [(&str, &str); 2] = [
@@ -114,7 +116,7 @@ pub struct Installation {
     /// For which client.
     pub client: Client,
     /// With which template.
-    pub era: Era,
+    pub era: HookSupport,
     /// The events that have an entry of ours.
     pub events: Vec<String>,
     /// How many entries of others stay.
@@ -158,7 +160,7 @@ pub fn plan_installation(
 ) -> Result<Plan<Installation>, InstallError> {
     let Wishes { memory, wrap } = wishes;
     let era = client.era();
-    if memory && era == Era::Classic {
+    if memory && era == HookSupport::Classic {
         return Err(client.too_old());
     }
     let places = Places::of(scope, project)?;

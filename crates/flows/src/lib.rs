@@ -1,49 +1,27 @@
-//! RULE: the use cases, once. What hooks and the command share: look (store, launcher), decide (policy),
-//! write (store), say (protocol's reply). A fault of ours is a line for a person and never the session's end.
+//! RULE: the use cases, once, for the hooks, the command and the server: observe (store, launcher), decide (policy), write
+//! (store), respond (protocol's reply).
+//!
+//! `hooks` has one file per hook program, `run` the life of an unattended run. `context` measures, `checkpoint` writes
+//! handoffs, `turns` records, `memory` shows the working memory, `install` and `doctor` set up and check. Below them stand
+//! the hook's input ([`hook_invocation`]), its answer ([`hook_response`]) and a session's end ([`session_result`]), so that
+//! hooks and runs share them without knowing each other's files.
+//!
+//! A fault of ours is a line on standard error and in the journal, and never the session's end. The order of writes is what
+//! makes a kill harmless: the state is written before what follows from it (journal, archive, copies), and whoever comes
+//! next makes up for what is missing.
 
-mod archive;
-pub mod brief;
-pub mod call;
-pub mod capture;
 pub mod checkpoint;
-pub mod close;
-pub mod compact;
 pub mod context;
-mod delegated;
 pub mod doctor;
-mod ended;
-pub mod exclude;
-pub mod facts;
-pub mod faults;
-pub mod foreign;
-pub mod foresee;
-pub mod frames;
-pub mod gate;
-pub mod growth;
-mod handoff;
+pub mod hook_invocation;
+pub mod hook_response;
+pub mod hooks;
 pub mod install;
-pub mod iteration;
-pub mod keep;
-mod linear;
-pub mod measure;
 pub mod memory;
-pub mod monitor;
-pub mod notify;
-pub mod observe;
-mod pack;
-pub mod plugin;
-pub mod prompt;
 pub mod run;
-mod save;
-pub mod session_end;
-pub mod signal;
-pub mod spent;
-pub mod start;
-pub mod statusline;
+pub mod session_result;
 pub mod turns;
-mod verify;
-mod work;
 
-pub use policy::client;
+pub use plimsoll_policy::client;
 
-pub use signal::Signal;
+pub use hook_response::HookResponse;

@@ -1,25 +1,25 @@
 //! The working memory as conversations see it: told at their start and after a compaction, then only what others
 //! changed. What the model writes itself stands in its own calls.
 
-use crate::call::{Call, RUN_VARIABLE};
-use crate::capture;
-use crate::signal::Signal;
-use launcher::process::{self, Identity};
-use policy::frames::{self, Caller};
-use protocol::Reply;
-use protocol::event::{Event, Source};
-use session::RunState;
-use session::log_line::MAIN;
-use session::memory::{Memory, Op, Owner, render};
-use session::state::Phase;
-use session::text::clip;
+use crate::hook_invocation::{HookInvocation, RUN_VARIABLE};
+use crate::hook_response::HookResponse;
+use crate::turns::capture;
+use plimsoll_domain::RunState;
+use plimsoll_domain::log_line::MAIN;
+use plimsoll_domain::memory::{Memory, Op, Owner, render};
+use plimsoll_domain::state::Phase;
+use plimsoll_domain::text::clip;
+use plimsoll_launcher::process::{self, Identity};
+use plimsoll_policy::frames::{self, Caller};
+use plimsoll_protocol::Reply;
+use plimsoll_protocol::event::{Event, Source};
+use plimsoll_store::memory::{self, Held, Seen, Sight};
+use plimsoll_store::{Project, StoreError, environment, lock, sessions, state_file};
 use std::path::Path;
 use std::time::Duration;
-use store::memory::{self, Held, Seen, Sight};
-use store::{Project, StoreError, environment, lock, sessions, state_file};
 
 /// A lock is held for a few milliseconds.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(3);
 /// What the hooks themselves change is theirs.
 pub(crate) const BY: &str = "hook";
 /// So much of a task's text is the root's objective, as of any frame.
@@ -53,14 +53,14 @@ impl Part {
 }
 
 /// SessionStart (with the part that this entry tells), UserPromptSubmit, PostToolBatch.
-pub fn memory(input: &[u8], part: Option<Part>) -> Signal {
-    let call = match Call::read(input) {
+pub fn memory(input: &[u8], part: Option<Part>) -> HookResponse {
+    let call = match HookInvocation::read(input) {
         Ok(call) => call,
-        Err(complaint) => return Signal::fault(complaint),
+        Err(complaint) => return HookResponse::fault(complaint),
     };
     bring_back(&call);
     if call.session_id.is_empty() || !memory::exists(&call.project) {
-        return Signal::quiet();
+        return HookResponse::quiet();
     }
     let told = match (call.event(), part) {
         (Event::SessionStart(start), Some(part)) => at_start(&call, start.source, part),
@@ -70,15 +70,15 @@ pub fn memory(input: &[u8], part: Option<Part>) -> Signal {
     };
     match told {
         Ok(text) => {
-            Signal::reply(&Reply::default().tell_model(call.event().name(), text.unwrap_or_default()))
+            HookResponse::reply(&Reply::default().tell_model(call.event().name(), text.unwrap_or_default()))
         }
         // Whatever was not told now is told with the next event.
-        Err(error) => Signal::fault(format!("working memory: {error}; {}", error.hint())),
+        Err(error) => HookResponse::fault(format!("working memory: {error}; {}", error.hint())),
     }
 }
 
 /// An agent may have cleaned the memory away in the middle of its session: a run has a copy.
-pub(crate) fn bring_back(call: &Call) {
+pub(crate) fn bring_back(call: &HookInvocation) {
     if environment::variable(RUN_VARIABLE).is_some() {
         // Without it nothing is told now; the next iteration tries again.
         let _ = memory::bring_back(&call.project);
@@ -86,11 +86,11 @@ pub(crate) fn bring_back(call: &Call) {
 }
 
 /// The name under which it is noted what a conversation has been told.
-pub(crate) fn stream(call: &Call) -> &str {
+pub(crate) fn stream(call: &HookInvocation) -> &str {
     call.hook.agent_id.as_deref().unwrap_or(MAIN)
 }
 
-fn at_start(call: &Call, source: Source, part: Part) -> Result<Option<String>, StoreError> {
+fn at_start(call: &HookInvocation, source: Source, part: Part) -> Result<Option<String>, StoreError> {
     let agent = call.hook.agent_id.as_deref();
     if part == Part::Overview && agent.is_none() && source != Source::Compact {
         memory::sweep_seen(&call.project);
@@ -116,8 +116,8 @@ fn at_start(call: &Call, source: Source, part: Part) -> Result<Option<String>, S
 
 /// All entries of a start run at once, in any order: each must see what had been told before, and what the slowest
 /// does not know yet is news.
-fn note_start(call: &Call, part: Part, rev: u64) -> Result<(), StoreError> {
-    let held = memory::hold(&call.project, PATIENCE)?;
+fn note_start(call: &HookInvocation, part: Part, rev: u64) -> Result<(), StoreError> {
+    let held = memory::hold(&call.project, TIMEOUT)?;
     held.note_seen(&call.session_id, |seen| {
         let before = seen.of(stream(call)).unwrap_or_default();
         let least = Some(before.least.unwrap_or(rev).min(rev));
@@ -130,7 +130,7 @@ fn note_start(call: &Call, part: Part, rev: u64) -> Result<(), StoreError> {
 }
 
 /// This session, and its client.
-pub(crate) fn owner(call: &Call) -> Owner {
+pub(crate) fn owner(call: &HookInvocation) -> Owner {
     let pid = environment::number("CLAUDE_PID").map(|pid| pid as u32);
     let process_started = pid.and_then(process::identity).map(|identity| identity.started);
     Owner { session: call.session_id.clone(), pid, process_started }
@@ -138,7 +138,7 @@ pub(crate) fn owner(call: &Call) -> Owner {
 
 /// Gives up the frames of sessions that are no more, and of this one where it begins anew: nobody will return from them.
 /// Answers with the memory as it then is.
-pub(crate) fn recover(call: &Call, begins: bool) -> Result<Memory, StoreError> {
+pub(crate) fn recover(call: &HookInvocation, begins: bool) -> Result<Memory, StoreError> {
     let memory = memory::load(&call.project)?;
     let Some(first) = memory.frames.get(1) else { return Ok(memory) };
     let owner = match &first.started {
@@ -153,14 +153,14 @@ pub(crate) fn recover(call: &Call, begins: bool) -> Result<Memory, StoreError> {
     if !is_over || (first.started.is_none() && first.pushed_by.is_none()) {
         return Ok(memory);
     }
-    let mut held = memory::hold(&call.project, PATIENCE)?;
+    let mut held = memory::hold(&call.project, TIMEOUT)?;
     let left = held.memory().depth();
     abandon(&mut held, left);
     held.close()
 }
 
 /// True for another session that has ended, or whose client has: a client works for one session at a time.
-fn is_gone(call: &Call, owner: &Owner) -> bool {
+fn is_gone(call: &HookInvocation, owner: &Owner) -> bool {
     let record = sessions::load(&call.project, &owner.session);
     let has_ended = record.ended_at.is_some() || (owner.pid.is_some() && owner.pid == self::owner(call).pid);
     has_ended
@@ -177,7 +177,7 @@ pub(crate) fn begin_run(project: &Project, run: &RunState) -> Result<(), StoreEr
         return Ok(());
     }
     memory::forget_copy(project)?;
-    let mut held = memory::hold(project, PATIENCE)?;
+    let mut held = memory::hold(project, TIMEOUT)?;
     // Whoever works in a frame of the project is told that it is over.
     let left = held.memory().depth();
     abandon(&mut held, left);
@@ -206,7 +206,7 @@ pub(crate) fn open_for(project: &Project, run: &RunState) -> Result<(), StoreErr
         return Ok(());
     }
     memory::keep(project)?;
-    let mut held = memory::hold(project, PATIENCE)?;
+    let mut held = memory::hold(project, TIMEOUT)?;
     let left = held.memory().depth();
     abandon(&mut held, left);
     if held.memory().done.is_some() {
@@ -225,7 +225,7 @@ pub fn leave(project: &Project, session_id: &str) -> Result<(), StoreError> {
     if !memory::exists(project) {
         return Ok(());
     }
-    let mut held = memory::hold(project, PATIENCE)?;
+    let mut held = memory::hold(project, TIMEOUT)?;
     held.note_seen(session_id, Seen::end)?;
     abandon_own(&mut held, project, session_id);
     held.close().map(drop)
@@ -249,12 +249,12 @@ pub(crate) fn abandon(held: &mut Held<'_>, count: usize) {
 }
 
 /// The client's own prompts tell of background tasks; a person's makes a memory whose root is done go on.
-fn at_prompt(call: &Call, prompt: &str) -> Result<Option<String>, StoreError> {
+fn at_prompt(call: &HookInvocation, prompt: &str) -> Result<Option<String>, StoreError> {
     if call.hook.in_subagent() {
         return Ok(None);
     }
     let is_persons = !prompt.starts_with("<task-notification>");
-    let mut held = memory::hold(&call.project, PATIENCE)?;
+    let mut held = memory::hold(&call.project, TIMEOUT)?;
     if is_persons {
         abandon_own(&mut held, &call.project, &call.session_id);
         held.note_seen(&call.session_id, |seen| seen.done = false)?;
@@ -269,7 +269,11 @@ fn at_prompt(call: &Call, prompt: &str) -> Result<Option<String>, StoreError> {
 }
 
 /// What others have changed since this conversation was told last; noted as told.
-pub(crate) fn tell(held: &Held<'_>, call: &Call, depth: usize) -> Result<Option<String>, StoreError> {
+pub(crate) fn tell(
+    held: &Held<'_>,
+    call: &HookInvocation,
+    depth: usize,
+) -> Result<Option<String>, StoreError> {
     let (text, sight) = news(held, call, depth, &[])?;
     held.note_seen(&call.session_id, |seen| seen.note(stream(call), sight))?;
     Ok(text)
@@ -278,7 +282,7 @@ pub(crate) fn tell(held: &Held<'_>, call: &Call, depth: usize) -> Result<Option<
 /// What others have changed, and what is to be noted of it. `ids` are the calls of its own that it knows of.
 fn news(
     held: &Held<'_>,
-    call: &Call,
+    call: &HookInvocation,
     depth: usize,
     ids: &[&str],
 ) -> Result<(Option<String>, Sight), StoreError> {
@@ -293,10 +297,10 @@ fn news(
     Ok((delta.text, Sight { rev: delta.told, calls: before.calls, ..Sight::default() }))
 }
 
-fn after_batch(call: &Call) -> Result<Option<String>, StoreError> {
+fn after_batch(call: &HookInvocation) -> Result<Option<String>, StoreError> {
     let ids: Vec<&str> =
         call.event().tool_calls().iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
-    let mut held = memory::hold(&call.project, PATIENCE)?;
+    let mut held = memory::hold(&call.project, TIMEOUT)?;
     let Some(depth) = held.memory().depth_of(call.hook.agent_id.as_deref()) else { return Ok(None) };
     let left = frames::over(held.memory(), &ids);
     abandon(&mut held, left);

@@ -1,37 +1,49 @@
 //! `plimsoll run`: one headless session after another, until the gate says stop. It survives its own death: what is
 //! done stands in the state, and a client that was started and not yet noted there is found by its ids.
 
-mod attend;
-mod follow;
-mod obey;
-mod ready;
+mod apply_verdict;
+pub(crate) mod archive;
+pub mod backup;
+pub mod close;
+pub mod evidence;
+pub mod finish;
+pub mod foreign;
+pub mod lifecycle;
+pub(crate) mod linear_notes;
+pub mod notify;
+mod observer;
+mod preflight;
+pub mod prompt;
 mod retry;
-mod watch;
+pub(crate) mod save_work;
+mod stream_reader;
+mod supervise;
+pub(crate) mod verify;
 mod watchdog;
 
-pub use ready::{Ready, prepare};
-pub use watch::{Interrupts, Progress, Watcher};
+pub use observer::{Interrupts, Progress, RunObserver};
+pub use preflight::{Preflight, prepare};
 
-use crate::call::RUN_VARIABLE;
-use crate::facts;
-use crate::iteration::{self, Ended};
-use crate::plugin;
-use crate::start::{self, StartError};
-use attend::LITTLE_PATIENCE;
-use follow::Follower;
-use launcher::client::{self, Client, Launch};
-use launcher::process;
-use obey::INTERRUPTED;
-use protocol::settings::{Era, Parts, programs_of};
+use crate::context::facts;
+use crate::hook_invocation::RUN_VARIABLE;
+use crate::install::plugin;
+use crate::run::lifecycle::StartError;
+use crate::session_result::SessionResult;
+use apply_verdict::INTERRUPTED;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::state::Phase;
+use plimsoll_domain::status::Status;
+use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::{Ending, RunState, Settings, Verdict};
+use plimsoll_launcher::client::{self, Client, Launch};
+use plimsoll_launcher::process;
+use plimsoll_protocol::settings::{HookSupport, Parts, programs_of};
+use plimsoll_store::{Durability, Project, StoreError, clock, disk, environment, journal, state_file};
 use retry::Faults;
-use session::journal::Entry;
-use session::state::Phase;
-use session::status::Status;
-use session::verdict::PauseKind;
-use session::{Ending, RunState, Settings, Verdict};
 use std::path::PathBuf;
 use std::time::Duration;
-use store::{Durability, Project, StoreError, clock, disk, environment, journal, state_file};
+use stream_reader::StreamReader;
+use supervise::GRACE_PERIOD;
 use watchdog::{Terms, Watchdog};
 
 /// What `plimsoll run` was asked beside the task.
@@ -64,9 +76,12 @@ pub enum RunError {
         "the hook program {0} is neither beside plimsoll nor on the PATH: install all of Plimsoll (scripts/build.sh says where the programs lie)"
     )]
     NoHooks(String),
-    /// The client does not start.
+    /// The client cannot be used: it is none, too old, or does not take what the run needs.
     #[error("{0}")]
     Client(String),
+    /// The client cannot be started.
+    #[error(transparent)]
+    NotStarted(#[from] client::NotStarted),
     /// An argument for the client that we set ourselves.
     #[error("`{0}` is set by plimsoll run itself: leave it out after `--`")]
     Argument(String),
@@ -77,11 +92,11 @@ pub fn run(
     project: &Project,
     settings: &Settings,
     options: &Options,
-    ready: Ready,
+    ready: Preflight,
     run: &RunState,
-    watcher: &mut dyn Watcher,
+    watcher: &mut dyn RunObserver,
 ) -> Result<u8, RunError> {
-    let Ready { hooks, memory_arguments, client_arguments, era, version, _only } = ready;
+    let Preflight { hooks, memory_arguments, client_arguments, era, version, _only } = ready;
     for folder in [project.root(), &project.root().join(".claude"), &project.handoffs(), &project.copies()] {
         disk::sweep_drafts(folder, process::has_pid);
     }
@@ -126,7 +141,7 @@ fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
         deadline: run.limits.deadline.as_deref().and_then(clock::parse),
         after_interrupt: Duration::from_secs(2),
         after_deadline: Duration::from_secs(15),
-        patience: LITTLE_PATIENCE,
+        patience: GRACE_PERIOD,
         to_leave: Duration::from_secs(60),
         // Whatever the loop has not written is made good by the next `--resume`.
         leave: || std::process::exit(INTERRUPTED.into()),
@@ -141,9 +156,9 @@ struct Runner<'a> {
     hooks: String,
     memory_arguments: Vec<String>,
     client_arguments: Vec<String>,
-    era: Era,
+    era: HookSupport,
     version: String,
-    watcher: &'a mut dyn Watcher,
+    watcher: &'a mut dyn RunObserver,
     watchdog: Watchdog,
     faults: Faults,
     /// The state as it was read last: what is known where it cannot be read.
@@ -161,7 +176,7 @@ impl Runner<'_> {
             Some(verdict) => verdict,
             None => self.iterate()?,
         };
-        self.obey(&verdict)
+        self.apply(&verdict)
     }
 
     /// What an earlier `run` left behind: a client that still works is followed to its end, one that has ended
@@ -171,9 +186,9 @@ impl Runner<'_> {
         if record.phase == Phase::Judged {
             return Ok(pause_that_lasts(run));
         }
-        if let Some(orphan) = start::orphan(run) {
-            self.watchdog.watch(orphan, start::settings_of(run));
-            self.note(run, Entry::new("adopted").fact("pid", orphan.pid))?;
+        if let Some(orphan) = lifecycle::orphan(run) {
+            self.watchdog.watch(orphan, lifecycle::settings_of(run));
+            self.note(run, JournalEvent::Adopted { pid: orphan.pid })?;
             self.watcher.tell(&Progress::Note(format!(
                 "adopted the client of iteration {} (pid {})",
                 run.iteration, orphan.pid
@@ -181,19 +196,19 @@ impl Runner<'_> {
             self.record_process(orphan)?;
             return self.follow(run, Client::Adopted(orphan)).map(Some);
         }
-        let mut follower = Follower::new(self.output(run, "jsonl"), &self.version);
+        let mut follower = StreamReader::new(self.output(run, "jsonl"), &self.version);
         follower.read_on();
         if record.phase == Phase::Planned && !record.hooks_seen && !follower.has_spoken() {
             // Planned and never started: it is planned again, under its own number.
             return Ok(None);
         }
-        let ended = follower.ended(session::Exit::default());
+        let ended = follower.ended(plimsoll_domain::Exit::default());
         self.finish(run, &ended).map(Some)
     }
 
     fn iterate(&mut self) -> Result<Verdict, RunError> {
         let session_id = uuid::Uuid::new_v4().to_string();
-        let state = start::plan(self.project, &self.run_id, Some(session_id))?;
+        let state = lifecycle::plan(self.project, &self.run_id, Some(session_id))?;
         if state.status.is_over() {
             return Ok(Verdict::Stop { status: state.status, reason: String::new() });
         }
@@ -206,7 +221,7 @@ impl Runner<'_> {
         let prompt = self.output(state, "prompt.md");
         disk::replace(&prompt, &disk::read(&self.project.prompt())?.unwrap_or_default(), Durability::Lazy)?;
         // Only for order's sake: it must not end the night.
-        let _ = crate::prompt::put_back(self.project, state);
+        let _ = prompt::put_back(self.project, state);
         let session_id = state.session_id.clone().unwrap_or_default();
         let ours = [
             "-p",
@@ -233,16 +248,14 @@ impl Runner<'_> {
             stdin: disk::open(&prompt)?,
             stdout: disk::open_to_append(&self.output(state, "jsonl"))?,
             stderr: disk::open_to_append(&self.output(state, "err"))?,
-        })
-        .map_err(RunError::Client)?;
-        let mut spawned = Entry::new("spawned");
+        })?;
         // None where the client has already ended: it was a session all the same.
-        if let Some(identity) = client.identity() {
-            self.watchdog.watch(identity, start::settings_of(state));
+        let identity = client.identity();
+        if let Some(identity) = identity {
+            self.watchdog.watch(identity, lifecycle::settings_of(state));
             self.record_process(identity)?;
-            spawned = spawned.fact("pid", identity.pid);
         }
-        self.note(state, spawned)?;
+        self.note(state, JournalEvent::Spawned { pid: identity.map(|identity| identity.pid) })?;
         Ok(client)
     }
 
@@ -251,7 +264,7 @@ impl Runner<'_> {
         let parts = Parts { memory: self.options.memory, ..self.era.into() };
         let given = plugin::given(session_id, &programs_of(parts));
         let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.clone()), given];
-        let (name, value) = protocol::settings::memory_variable();
+        let (name, value) = plimsoll_protocol::settings::memory_variable();
         if self.options.memory && environment::variable(&name).is_none() {
             variables.push((name, value));
         }
@@ -264,7 +277,7 @@ impl Runner<'_> {
         const FLAG: &str = "--max-budget-usd";
         let is_set = self.client_arguments.iter().any(|argument| argument.starts_with(FLAG));
         let left = state.limits.max_cost_usd.map(|most| (most - state.cost_usd).max(0.01));
-        match left.filter(|_| !is_set && self.era == Era::Modern) {
+        match left.filter(|_| !is_set && self.era == HookSupport::Modern) {
             Some(left) => vec![FLAG.to_owned(), format!("{left:.2}")],
             None => Vec::new(),
         }
@@ -283,12 +296,12 @@ impl Runner<'_> {
         .map(|_| ())
     }
 
-    fn finish(&mut self, state: &RunState, ended: &Ended) -> Result<Verdict, RunError> {
+    fn finish(&mut self, state: &RunState, ended: &SessionResult) -> Result<Verdict, RunError> {
         if matches!(ended.ending, Ending::Crashed(_)) {
-            start::end_left_behind(state);
+            lifecycle::end_left_behind(state);
         }
         // A hook may have ended it, on its way or at once: it was ended all the same.
-        let cancelled = Ended { ending: Ending::Cancelled, ..ended.clone() };
+        let cancelled = SessionResult { ending: Ending::Cancelled, ..ended.clone() };
         let was_cancelled =
             matches!(ended.ending, Ending::HookStopped | Ending::Crashed(_)) && self.is_cancelled();
         let ended = if was_cancelled { &cancelled } else { ended };
@@ -296,7 +309,7 @@ impl Runner<'_> {
         let item = state.iteration_record.item.as_deref().zip(open.as_ref());
         let item = item.map(|(item, open)| (item, open.iter().any(|text| text == item)));
         self.watcher.tell(&Progress::Ended { iteration: state.iteration, ended, item });
-        let verdict = iteration::finish_unless(self.project, self.settings, &self.run_id, ended, &|| {
+        let verdict = finish::finish_unless(self.project, self.settings, &self.run_id, ended, &|| {
             self.watcher.interrupts().count() >= 2 || self.is_cancelled()
         })?;
         let gone = || StartError::NoRun(self.project.root().display().to_string());
@@ -310,14 +323,17 @@ impl Runner<'_> {
     /// What a session has started and left at work: a server, or a long job whose result the next one wants. It is not
     /// ended, but the person should know of it.
     fn note_left_behind(&self, state: &RunState) {
-        let Some([run, session]) = start::settings_of(state) else { return };
+        let Some([run, session]) = lifecycle::settings_of(state) else { return };
         let name = |left: process::Identity| {
-            let command = session::text::clip(&session::text::one_line(&process::command_of(left.pid)), 80);
+            let command = plimsoll_domain::text::clip(
+                &plimsoll_domain::text::one_line(&process::command_of(left.pid)),
+                80,
+            );
             format!("{} {command}", left.pid)
         };
         let left: Vec<String> = process::left_behind([&run, &session]).into_iter().map(name).collect();
         if !left.is_empty() {
-            let _ = self.note(state, Entry::new("left_behind").fact("processes", left));
+            let _ = self.note(state, JournalEvent::LeftBehind { processes: left });
         }
     }
 
@@ -340,9 +356,8 @@ impl Runner<'_> {
             .join(format!("iteration-{:04}-{session}.{kind}", state.iteration))
     }
 
-    fn note(&self, state: &RunState, entry: Entry) -> Result<(), StoreError> {
-        let entry = entry.run(Some((&self.run_id, state.iteration))).session(state.session_id.as_deref());
-        journal::note(self.project, entry)
+    fn note(&self, state: &RunState, event: JournalEvent) -> Result<(), StoreError> {
+        journal::note(self.project, JournalEntry::of_run_session(state, event))
     }
 }
 
@@ -352,7 +367,7 @@ fn pause_that_lasts(run: &RunState) -> Option<Verdict> {
     let Some(Verdict::Pause { kind, until: Some(until), .. }) = &run.last_verdict else { return None };
     let now = clock::now();
     if *kind == PauseKind::Quota {
-        let bound = policy::bounds::reached(run, &clock::stamp(now));
+        let bound = plimsoll_policy::bounds::reached(run, &clock::stamp(now));
         return bound.filter(|bound| matches!(bound, Verdict::Pause { .. }));
     }
     let lasts = kind.passes() && clock::parse(until).is_some_and(|until| until > now);
@@ -362,7 +377,7 @@ fn pause_that_lasts(run: &RunState) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::limits::{Limits, Quota, QuotaWindow};
+    use plimsoll_domain::limits::{Limits, Quota, QuotaWindow};
 
     #[test]
     fn a_pause_for_the_quota_lasts_as_long_as_the_share_says_so_and_a_limit_until_its_reset() {

@@ -1,5 +1,6 @@
 //! Reading the turn logs of a project: records with their turns put together again.
 
+pub mod capture;
 mod find;
 mod selection;
 pub mod words;
@@ -7,13 +8,13 @@ pub mod words;
 pub use find::find;
 pub use selection::{Selection, files, places};
 
+use plimsoll_domain::Turn;
+use plimsoll_domain::log_line::{Header, Kind, LogLine, MAIN};
+use plimsoll_domain::turn::record::{DecodeError, decode, decode_fields};
+use plimsoll_store::turn_log::RawLine;
+use plimsoll_store::{Project, StoreError, TurnLog};
 use serde_json::{Map, Value};
-use session::Turn;
-use session::log_line::{Header, Kind, LogLine, MAIN};
-use session::turn::record::{Unsound, decode, decode_fields};
 use std::path::PathBuf;
-use store::turn_log::RawLine;
-use store::{Project, StoreError, TurnLog};
 
 /// One record of a session's log.
 #[derive(Debug, Clone)]
@@ -36,7 +37,7 @@ pub enum Body {
     /// It was erased for good.
     Erased,
     /// It cannot be read; why.
-    Unsound(String),
+    DecodeError(String),
 }
 
 impl Recorded {
@@ -83,8 +84,8 @@ pub fn recorded(log: &TurnLog, line: &RawLine) -> Option<Recorded> {
         decode_fields(parsed.content, &fetch).map(Body::Event)
     };
     let body = body.unwrap_or_else(|unsound| match unsound {
-        Unsound::Erased => Body::Erased,
-        unsound => Body::Unsound(unsound.to_string()),
+        DecodeError::Erased => Body::Erased,
+        unsound => Body::DecodeError(unsound.to_string()),
     });
     Some(Recorded { session_id: log.session_id().to_owned(), header: parsed.header, body })
 }

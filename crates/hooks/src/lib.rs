@@ -1,10 +1,14 @@
-//! The hook programs: each reads one JSON document, decides and writes (in `flows`), and signals. No options (but for
-//! the part that an entry of `plimsoll-memory` tells, the word by which a plugin's entry is known, and the word `version`), no
-//! shell, no thread, and never the session's end by a fault of our own.
+//! RULE: the hook programs. Each reads one JSON document from standard input, calls its use case in `plimsoll_flows`, and
+//! writes one answer.
+//!
+//! They take no options, but for the part that an entry of `plimsoll-memory` plays, the word by which a plugin's entry is
+//! known, and `version`. They start no shell and no thread, link nothing that costs start-up, and never end a session by a
+//! fault of their own: then they answer `{}` and say one line on standard error.
 
-use flows::Signal;
-use flows::plugin::{self, Brought};
-use session::text::one_line;
+use plimsoll_domain::text::one_line;
+use plimsoll_flows::HookResponse;
+use plimsoll_flows::install::plugin;
+use plimsoll_flows::install::plugin::Brought;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -19,7 +23,7 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 const VERSION: &str = "version";
 
 /// Runs one hook: standard input in, the signal out.
-pub fn run(flow: impl FnOnce(&[u8]) -> Signal) -> ExitCode {
+pub fn run(flow: impl FnOnce(&[u8]) -> HookResponse) -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
     if std::env::args_os().nth(1).is_some_and(|word| word == VERSION) {
         return tell_version();
@@ -27,19 +31,19 @@ pub fn run(flow: impl FnOnce(&[u8]) -> Signal) -> ExitCode {
     if brought() == Brought::ByPlugin && plugin::gives_way(&own_name()) {
         return ExitCode::SUCCESS;
     }
-    let (input, signal) = match store::disk::read_stdin(LONGEST_INPUT) {
+    let (input, signal) = match plimsoll_store::disk::read_stdin(LONGEST_INPUT) {
         Ok(input) => {
             let signal = flow(&input);
             (input, signal)
         }
         Err(error) => {
             let complaint = format!("cannot read standard input: {error}");
-            (Vec::new(), Signal::default().with_complaint(Some(complaint)))
+            (Vec::new(), HookResponse::default().with_complaint(Some(complaint)))
         }
     };
     emit(&signal);
     if !signal.complaints.is_empty() {
-        flows::faults::note(&input, &own_name(), &signal.complaints);
+        plimsoll_flows::hooks::faults::note(&input, &own_name(), &signal.complaints);
     }
     ExitCode::from(signal.exit)
 }
@@ -56,7 +60,7 @@ fn own_name() -> String {
 
 fn tell_version() -> ExitCode {
     let version = format!("{} {}", own_name(), env!("CARGO_PKG_VERSION"));
-    emit(&Signal::text(Some(version)));
+    emit(&HookResponse::text(Some(version)));
     ExitCode::SUCCESS
 }
 
@@ -64,16 +68,16 @@ fn tell_version() -> ExitCode {
 /// build has no unwinding, so nobody above could catch it.
 #[expect(clippy::exit, reason = "the alternative is an abort, which the client shows as an error")]
 fn give_up(panic: &std::panic::PanicHookInfo<'_>) {
-    let signal = Signal::default().with_complaint(Some(format!("internal error: {panic}")));
+    let signal = HookResponse::default().with_complaint(Some(format!("internal error: {panic}")));
     emit(&signal);
-    flows::faults::note_without_payload(&own_name(), &signal.complaints);
+    plimsoll_flows::hooks::faults::note_without_payload(&own_name(), &signal.complaints);
     std::process::exit(0);
 }
 
 /// A reader that has gone away is a normal end. The client reads the one; people read the other, as words that steer no
 /// terminal.
 #[expect(clippy::disallowed_methods, reason = "a hook answers on its standard output")]
-fn emit(signal: &Signal) {
+fn emit(signal: &HookResponse) {
     if let Some(text) = &signal.stdout {
         let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
     }

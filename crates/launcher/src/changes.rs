@@ -2,6 +2,7 @@
 
 use crate::child::{self, Terms};
 use crate::git;
+use crate::git_error::GitError;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -53,12 +54,12 @@ pub(crate) struct Place {
 
 impl Place {
     /// None outside a working tree.
-    pub(crate) fn of(folder: &Path, until: Until) -> Result<Option<Place>, String> {
+    pub(crate) fn of(folder: &Path, until: Until) -> Result<Option<Place>, GitError> {
         let question = ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--show-prefix"];
         let command = git::asking(folder, &question, until);
         let outcome = command.map_or_else(|outcome| outcome, |command| crate::run(command, until.left()));
         if outcome.timed_out {
-            return Err(TOO_LONG.into());
+            return Err(GitError::TookTooLong);
         }
         Ok(outcome.succeeded().then(|| Place::parse(folder, &outcome.stdout)).flatten())
     }
@@ -88,7 +89,7 @@ pub(crate) fn filters_of(
     folder: &Path,
     paths: &mut dyn Iterator<Item = &[u8]>,
     until: Until,
-) -> Result<Vec<Filtered>, String> {
+) -> Result<Vec<Filtered>, GitError> {
     check_filters(folder, &["check-attr", "-z", "--stdin", "filter"], paths, until)
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn filters_at(
     commit: &str,
     paths: &mut dyn Iterator<Item = &[u8]>,
     until: Until,
-) -> Result<Vec<Filtered>, String> {
+) -> Result<Vec<Filtered>, GitError> {
     let source = format!("--source={commit}");
     check_filters(folder, &["check-attr", &source, "-z", "--stdin", "filter"], paths, until)
 }
@@ -108,7 +109,7 @@ fn check_filters(
     question: &[&str],
     paths: &mut dyn Iterator<Item = &[u8]>,
     until: Until,
-) -> Result<Vec<Filtered>, String> {
+) -> Result<Vec<Filtered>, GitError> {
     let input: Vec<u8> = paths.flat_map(|path| [path, b"\0"].concat()).collect();
     if input.is_empty() {
         return Ok(Vec::new());
@@ -129,7 +130,7 @@ pub(crate) fn since_head(
     head: Option<&str>,
     index: Index,
     until: Until,
-) -> Result<Vec<Change>, String> {
+) -> Result<Vec<Change>, GitError> {
     let mut changes = match head {
         Some(head) => parse_diff(&differences(folder, head, index, until)?),
         None => parse_stage(&answer(folder, &["ls-files", "--stage", "-z", "--", "."], None, until)?),
@@ -144,7 +145,7 @@ pub(crate) fn since_head(
     Ok(changes)
 }
 
-fn differences(folder: &Path, head: &str, index: Index, until: Until) -> Result<Vec<u8>, String> {
+fn differences(folder: &Path, head: &str, index: Index, until: Until) -> Result<Vec<u8>, GitError> {
     let how = ["--raw", "-z", "--no-renames", "--relative", "--ignore-submodules=dirty", head, "--", "."];
     if index == Index::Renewed {
         let terms = Terms { most_output: MOST_LIST, ..Terms::within(until.left()) };
@@ -164,26 +165,24 @@ pub(crate) fn answer(
     arguments: &[&str],
     input: Option<Vec<u8>>,
     until: Until,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, GitError> {
     let command = git::asking(folder, arguments, until);
     let terms = Terms { input, most_output: MOST_LIST, ..Terms::within(until.left()) };
     as_answer(command.map_or_else(|outcome| outcome, |command| child::run(command, terms)))
 }
 
-fn as_answer(outcome: crate::Outcome) -> Result<Vec<u8>, String> {
+fn as_answer(outcome: crate::Outcome) -> Result<Vec<u8>, GitError> {
     if outcome.timed_out {
-        return Err(TOO_LONG.into());
+        return Err(GitError::TookTooLong);
     }
     if !outcome.succeeded() {
-        return Err(last_words(&outcome));
+        return Err(GitError::Failed(last_words(&outcome)));
     }
     if outcome.stdout.len() >= MOST_LIST {
-        return Err("git names too many files".into());
+        return Err(GitError::TooManyFiles);
     }
     Ok(outcome.stdout)
 }
-
-const TOO_LONG: &str = "git took too long";
 
 /// Why a git failed: its own verdict, else the last line that it or a hook printed.
 pub(crate) fn last_words(outcome: &crate::Outcome) -> String {

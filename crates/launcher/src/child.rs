@@ -38,7 +38,7 @@ impl Terms<'_> {
 const LOOKED_EVERY: Duration = Duration::from_millis(2);
 const ASKED_EVERY: Duration = Duration::from_millis(250);
 /// A grandchild may hold the pipe open for ever: what has come so far must do.
-const OUTPUT_PATIENCE: Duration = Duration::from_millis(500);
+const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Runs a command in a process group of its own and collects what it prints.
 pub(crate) fn run(mut command: Command, terms: Terms<'_>) -> Outcome {
@@ -55,7 +55,7 @@ pub(crate) fn run(mut command: Command, terms: Terms<'_>) -> Outcome {
     let mut outcome = wait(&mut child, terms.deadline, terms.patience, terms.give_up);
     // Who waits for both waits once, and not much longer than until the deadline.
     let left = terms.deadline.saturating_sub(started.elapsed()).max(terms.patience);
-    let until = Instant::now() + left.min(OUTPUT_PATIENCE);
+    let until = Instant::now() + left.min(OUTPUT_TIMEOUT);
     outcome.stdout = stdout.so_far(until);
     outcome.stderr = stderr.so_far(until);
     outcome

@@ -1,8 +1,9 @@
 //! Starting the client for one iteration. Its output goes to a file, so that it lives on unharmed when we die.
 
 use crate::process::{self, Identity};
-use session::Exit;
+use plimsoll_domain::Exit;
 use std::fs::File;
+use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -35,8 +36,16 @@ pub enum Client {
     Adopted(Identity),
 }
 
+/// The client could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start {}: {source}", program.display())]
+pub struct NotStarted {
+    program: PathBuf,
+    source: io::Error,
+}
+
 /// Starts the client.
-pub fn start(launch: Launch<'_>) -> Result<Client, String> {
+pub fn start(launch: Launch<'_>) -> Result<Client, NotStarted> {
     let mut command = Command::new(launch.program);
     command
         .args(launch.arguments)
@@ -47,7 +56,7 @@ pub fn start(launch: Launch<'_>) -> Result<Client, String> {
         .stderr(Stdio::from(launch.stderr))
         .process_group(0);
     let child =
-        command.spawn().map_err(|error| format!("cannot start {}: {error}", launch.program.display()))?;
+        command.spawn().map_err(|source| NotStarted { program: launch.program.to_owned(), source })?;
     let known = process::identity(child.id());
     Ok(Client::Started(child, known))
 }
@@ -95,5 +104,5 @@ impl Client {
 
 /// Starts a program for the user (`--client`): where it lies.
 pub fn locate(name: &str) -> Option<PathBuf> {
-    store::environment::find_program(name)
+    plimsoll_store::environment::find_program(name)
 }

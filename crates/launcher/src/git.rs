@@ -11,7 +11,7 @@ pub use work::{ChangedFile, FileCommit, Hunk, Since, Work, history_of, join, wor
 
 use crate::changes::Until;
 use crate::{Outcome, run};
-use session::record::GitCounts;
+use plimsoll_domain::record::GitCounts;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

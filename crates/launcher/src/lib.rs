@@ -12,10 +12,11 @@
 mod changes;
 mod child;
 pub mod client;
-pub mod footing;
 pub mod git;
+mod git_error;
 pub mod process;
 pub mod wip;
+pub mod worktree_fingerprint;
 
 use child::Terms;
 use std::io::Write;

@@ -9,7 +9,9 @@ mod shown;
 use crate::changes::{self, Change, Index, Place, Until};
 use crate::child::{self, Terms};
 use crate::git;
-use session::text;
+use crate::git_error::GitError;
+use plimsoll_domain::text;
+use plimsoll_store::disk;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
@@ -17,16 +19,15 @@ use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use store::disk;
 
 /// Hooks of the user may run his tests; one that hangs must not hang the checkpoint for ever.
 pub const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
 /// Choosing what to commit is git's work of a moment.
 const CHOICE_DEADLINE: Duration = Duration::from_secs(20);
 /// A hook that has put changes aside needs a moment to bring them back when it is ended.
-const HOOK_PATIENCE: Duration = Duration::from_secs(5);
+const HOOK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Another git, often an editor's, holds the index for a moment only.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// A larger new file is hardly work, and a history never forgets it.
 const LARGEST_NEW: u64 = 10 * 1024 * 1024;
 /// So long all files together are searched for secrets; what has not been searched by then is left out.
@@ -88,7 +89,7 @@ fn commit_within(
     deadline: Duration,
 ) -> Wip {
     attempt(folder, message, is_ours, repository, deadline)
-        .unwrap_or_else(|why| Wip::Refused { why: in_one_line(&why) })
+        .unwrap_or_else(|why| Wip::Refused { why: in_one_line(&why.to_string()) })
 }
 
 fn attempt(
@@ -97,7 +98,7 @@ fn attempt(
     is_ours: &dyn Fn(&str) -> bool,
     repository: Repository,
     deadline: Duration,
-) -> Result<Wip, String> {
+) -> Result<Wip, GitError> {
     let until = Until::within(CHOICE_DEADLINE);
     let Some(place) = Place::of(folder, until)? else { return Ok(Wip::Nothing) };
     refuse_if_busy(folder, &place, until)?;
@@ -124,7 +125,7 @@ fn attempt(
 }
 
 /// In the middle of something, a commit would end it or become a part of it.
-fn refuse_if_busy(folder: &Path, place: &Place, until: Until) -> Result<(), String> {
+fn refuse_if_busy(folder: &Path, place: &Place, until: Until) -> Result<(), GitError> {
     const SIGNS: [(&str, &str); 6] = [
         ("rebase-apply/applying", "git am"),
         ("rebase-apply", "a rebase"),
@@ -143,13 +144,13 @@ fn refuse_if_busy(folder: &Path, place: &Place, until: Until) -> Result<(), Stri
     };
     let reference = || REFERENCES.iter().find(|(name, _)| is_there(name));
     if let Some((_, what)) = sign.or_else(reference) {
-        return Err(format!("{what} is under way"));
+        return Err(GitError::Busy(what));
     }
     let unmerged = changes::answer(&place.root, &["ls-files", "--unmerged", "-z"], None, until)?;
-    if unmerged.is_empty() { Ok(()) } else { Err("there are files with conflicts".into()) }
+    if unmerged.is_empty() { Ok(()) } else { Err(GitError::Conflicts) }
 }
 
-fn path_from(folder: &Path, question: &[&str], until: Until) -> Result<PathBuf, String> {
+fn path_from(folder: &Path, question: &[&str], until: Until) -> Result<PathBuf, GitError> {
     let answer = changes::answer(folder, question, None, until)?;
     Ok(folder.join(OsStr::from_bytes(answer.strip_suffix(b"\n").unwrap_or(&answer))))
 }
@@ -185,7 +186,7 @@ impl Choice {
             Ok(found) if found.is_symlink() => self.take_unless_secret(change),
             Ok(found) => {
                 let is_too_big = !change.is_tracked && found.len() > LARGEST_NEW;
-                let is_named = secrets::is_secret_name(&change.name());
+                let is_named = plimsoll_secrets::is_secret_name(&change.name());
                 if is_too_big || is_named || !found.is_file() || !shown::may_be_shown(&path, search_until) {
                     self.left_out.push(change.name());
                 } else {
@@ -203,7 +204,7 @@ impl Choice {
     }
 
     fn take_unless_secret(&mut self, change: Change) {
-        if secrets::is_secret_name(&change.name()) {
+        if plimsoll_secrets::is_secret_name(&change.name()) {
             self.left_out.push(change.name());
             return;
         }
@@ -229,7 +230,7 @@ impl Commit<'_> {
         index: &IndexFile,
         before: Option<&str>,
         deadline: Duration,
-    ) -> Result<String, String> {
+    ) -> Result<String, GitError> {
         let untouched = index.read();
         if !choice.new.is_empty() {
             self.change_index(&["add", "--intent-to-add"], &choice.new)?;
@@ -252,22 +253,22 @@ impl Commit<'_> {
             let _ = self.change_index(&["reset", "--quiet"], &choice.new);
         }
         Err(if outcome.timed_out {
-            format!("the commit took longer than {} seconds", deadline.as_secs())
+            GitError::CommitTookTooLong(deadline)
         } else {
-            changes::last_words(&outcome)
+            GitError::Failed(changes::last_words(&outcome))
         })
     }
 
-    fn change_index(&self, what: &[&str], paths: &[Vec<u8>]) -> Result<(), String> {
+    fn change_index(&self, what: &[&str], paths: &[Vec<u8>]) -> Result<(), GitError> {
         let outcome = self.git(what, paths, CHOICE_DEADLINE);
-        if outcome.succeeded() { Ok(()) } else { Err(changes::last_words(&outcome)) }
+        if outcome.succeeded() { Ok(()) } else { Err(GitError::Failed(changes::last_words(&outcome))) }
     }
 
     fn git(&self, arguments: &[&str], paths: &[Vec<u8>], deadline: Duration) -> crate::Outcome {
         let arguments = [arguments, &["--pathspec-from-file=-", "--pathspec-file-nul"]].concat();
         let command = git::committing(self.folder, &self.settings, &arguments);
         let input = Some(as_pathspecs(paths));
-        child::run(command, Terms { input, patience: HOOK_PATIENCE, ..Terms::within(deadline) })
+        child::run(command, Terms { input, patience: HOOK_TIMEOUT, ..Terms::within(deadline) })
     }
 }
 
@@ -281,7 +282,7 @@ fn as_pathspecs(paths: &[Vec<u8>]) -> Vec<u8> {
 struct IndexFile(PathBuf);
 
 impl IndexFile {
-    fn of(folder: &Path, until: Until) -> Result<IndexFile, String> {
+    fn of(folder: &Path, until: Until) -> Result<IndexFile, GitError> {
         path_from(folder, &["rev-parse", "--git-path", "index"], until).map(IndexFile)
     }
 
@@ -291,11 +292,11 @@ impl IndexFile {
         name.into()
     }
 
-    fn wait_until_free(&self) -> Result<(), String> {
+    fn wait_until_free(&self) -> Result<(), GitError> {
         let started = Instant::now();
         while self.lock().exists() {
-            if started.elapsed() > LOCK_PATIENCE {
-                return Err("index.lock is there: another git is at work, or one has died".into());
+            if started.elapsed() > LOCK_TIMEOUT {
+                return Err(GitError::IndexLocked);
             }
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -1,7 +1,7 @@
 //! What a tool takes: said as a JSON Schema, and checked, from the same list. The client checks nothing.
 
+use plimsoll_domain::memory::Register;
 use serde_json::{Map, Value, json};
-use session::memory::Register;
 
 /// So much of a register that is too long is taken to be cut, and kept whole in the log; more is refused.
 const MOST_TO_CUT: usize = 100_000;

@@ -12,8 +12,8 @@ mod tools;
 mod turns;
 mod workspace;
 
+use plimsoll_domain::text::SafeText;
 use server::Server;
-use session::text::SafeText;
 use std::io::Write;
 use std::process::ExitCode;
 

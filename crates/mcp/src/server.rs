@@ -3,6 +3,7 @@
 use crate::instructions::INSTRUCTIONS;
 use crate::patient::Patient;
 use crate::tools::{self, Answer, Call, Tool};
+use plimsoll_store::Project;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
     Implementation, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
@@ -15,7 +16,6 @@ use std::future::Future;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Project;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, RwLock};
 
@@ -81,7 +81,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let client = &request.client_info;
-        let words = flows::client::runs_no_hooks(&client.name, &client.version);
+        let words = plimsoll_flows::client::runs_no_hooks(&client.name, &client.version);
         let mut answer = self.negotiate_initialize(&request)?;
         if let Some(words) = words {
             answer.instructions = Some(format!("{words}\n\n{INSTRUCTIONS}"));
@@ -121,7 +121,7 @@ impl ServerHandler for Server {
             Ok(words) => CallToolResult::success(vec![ContentBlock::text(words)]),
             // What was given is told again there: nothing in it may look like the client's own words.
             Err(words) => {
-                CallToolResult::error(vec![ContentBlock::text(session::memory::render::safe(&words))])
+                CallToolResult::error(vec![ContentBlock::text(plimsoll_domain::memory::render::safe(&words))])
             }
         };
         Ok(result.into())
@@ -191,6 +191,6 @@ async fn asked_to_end() {
 }
 
 fn failed(why: &str) -> ExitCode {
-    crate::complain(&session::text::clip(why, 300));
+    crate::complain(&plimsoll_domain::text::clip(why, 300));
     ExitCode::FAILURE
 }

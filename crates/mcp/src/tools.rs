@@ -2,10 +2,10 @@
 
 use crate::arguments::{self, Argument, Given};
 use crate::{memory, turns, workspace};
+use plimsoll_domain::memory::{CHUNK_NAME, CHUNK_UNITS, DESCRIPTION, NAME, Register};
+use plimsoll_store::Project;
 use rmcp::model::{MetaObject, Tool as Described, ToolAnnotations};
 use serde_json::{Map, Value, json};
-use session::memory::{CHUNK_NAME, CHUNK_UNITS, DESCRIPTION, NAME, Register};
-use store::Project;
 
 /// What the model is told: `Err` is an error result, from which it can do better.
 pub(crate) type Answer = Result<String, String>;

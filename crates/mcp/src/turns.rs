@@ -1,12 +1,13 @@
 //! The tools of the turn log.
 
 use crate::tools::{Answer, Call};
-use flows::capture::{self, Patience};
-use flows::turns::words::{what, whole};
-use flows::turns::{Body, Recorded, Selection, TurnsError, find};
-use session::memory::render::safe;
-use session::text::{clip, clip_middle, one_line};
-use store::clock;
+use plimsoll_domain::memory::render::safe;
+use plimsoll_domain::text::{clip, clip_middle, one_line};
+use plimsoll_flows::turns::capture;
+use plimsoll_flows::turns::capture::Patience;
+use plimsoll_flows::turns::words::{what, whole};
+use plimsoll_flows::turns::{Body, Recorded, Selection, TurnsError, find};
+use plimsoll_store::clock;
 
 /// So many turns at most are listed.
 pub(crate) const MOST: u64 = 200;
@@ -51,7 +52,7 @@ pub(crate) fn show(call: &Call) -> Answer {
     match &found.body {
         Body::Turn(turn) => Ok(safe(&clip_middle(&whole(&found, turn), WHOLE))),
         Body::Erased => Ok(format!("{} [erased]", found.name())),
-        Body::Unsound(why) => Err(format!("{} cannot be read: {why}", found.name())),
+        Body::DecodeError(why) => Err(format!("{} cannot be read: {why}", found.name())),
         Body::Event(_) => Err(format!("{} is no turn: name one as turns_list does", found.header.seq)),
     }
 }

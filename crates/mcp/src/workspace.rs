@@ -1,11 +1,11 @@
 //! The tools for files and commands of the project, behind `--workspace`.
 
 use crate::tools::{Answer, Call};
-use launcher::Outcome;
-use session::text::clip_middle;
+use plimsoll_domain::text::clip_middle;
+use plimsoll_launcher::Outcome;
+use plimsoll_store::confined::{Confined, ConfinedError};
 use std::path::Path;
 use std::time::Duration;
-use store::confined::{Confined, ConfinedError};
 
 /// So many characters of a file are read.
 const FILE: usize = 10_000;
@@ -70,7 +70,7 @@ pub(crate) fn run_command(call: &Call) -> Answer {
 }
 
 fn run(line: &str, folder: &Path, limit: Duration, is_given_up: &dyn Fn() -> bool) -> Answer {
-    let outcome = launcher::shell_unless(line, folder, limit, is_given_up);
+    let outcome = plimsoll_launcher::shell_unless(line, folder, limit, is_given_up);
     let words = printed(&outcome);
     let ended = match (&outcome.trouble, outcome.code) {
         (Some(trouble), _) => format!("sh cannot be started: {trouble}"),
@@ -115,18 +115,16 @@ mod tests {
 
     #[test]
     fn a_command_is_ended_at_the_limit_with_all_that_it_started() {
-        let folder = std::env::temp_dir().join(format!("plimsoll-mcp-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let start = Instant::now();
         let line = "echo begun; (sleep 3; echo late > late) & sleep 60";
-        let told = run(line, &folder, Duration::from_secs(1), &|| false).unwrap_err();
+        let told = run(line, folder.path(), Duration::from_secs(1), &|| false).unwrap_err();
         let took = start.elapsed();
         let expected = "ended after 1 seconds, with all that it had started in its group\nstdout:\nbegun";
         assert_eq!(told, expected);
         assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(20), "{took:?}");
         sleep(Duration::from_secs(4).saturating_sub(start.elapsed()));
-        assert!(!folder.join("late").exists(), "what it had started lives on");
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(!folder.path().join("late").exists(), "what it had started lives on");
     }
 
     #[test]

@@ -4,16 +4,16 @@
 
 use crate::foreign::PROMISE;
 use crate::todo_list::shell_word;
+use plimsoll_domain::state::{Checkpoint, HistoryEntry, ItemWork};
+use plimsoll_domain::status::Status;
+use plimsoll_domain::text::{clip, counted, for_terminal, one_line};
+use plimsoll_domain::{RunState, TodoList};
 use serde_json::Value;
-use session::state::{Checkpoint, HistoryEntry, ItemWork};
-use session::status::Status;
-use session::text::{clip, counted, for_terminal, one_line};
-use session::{RunState, TodoList};
 use std::path::{Component, Path};
 
 /// What became of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum FieldOutcome {
     /// It is in the run, as shown.
     Taken(String),
     /// It was missing; the run has this.
@@ -30,7 +30,7 @@ pub struct Row {
     /// Its name.
     pub field: String,
     /// What became of it.
-    pub fate: Fate,
+    pub fate: FieldOutcome,
 }
 
 /// What the run would be.
@@ -122,7 +122,7 @@ fn quoted(text: &str) -> String {
 }
 
 impl<'a> Adoption<'a> {
-    fn row(&mut self, field: &'a str, fate: Fate) {
+    fn row(&mut self, field: &'a str, fate: FieldOutcome) {
         self.taken.push(field);
         self.rows.push(Row { field: field.to_owned(), fate });
     }
@@ -158,19 +158,23 @@ impl<'a> Adoption<'a> {
         let fate = match objective {
             Found::Value(text) if !ground.has_task => {
                 self.state.objective.clone_from(&text);
-                Fate::Taken(quoted(&text))
+                FieldOutcome::Taken(quoted(&text))
             }
-            Found::Value(text) if text.trim() == self.state.objective.trim() => Fate::Taken(quoted(&text)),
-            Found::Value(_) => Fate::Ignored(format!("the task is {}", quoted(&self.state.objective))),
-            Found::Wrong(why) => Fate::Ignored(why),
-            Found::Missing => Fate::Filled(quoted(&self.state.objective)),
+            Found::Value(text) if text.trim() == self.state.objective.trim() => {
+                FieldOutcome::Taken(quoted(&text))
+            }
+            Found::Value(_) => {
+                FieldOutcome::Ignored(format!("the task is {}", quoted(&self.state.objective)))
+            }
+            Found::Wrong(why) => FieldOutcome::Ignored(why),
+            Found::Missing => FieldOutcome::Filled(quoted(&self.state.objective)),
         };
         self.row("objective", fate);
         let fate = match self.text("task_name") {
-            Found::Value(_) if ground.named => Fate::Ignored("--name is given".to_owned()),
+            Found::Value(_) if ground.named => FieldOutcome::Ignored("--name is given".to_owned()),
             Found::Value(name) => {
                 self.state.task_name = clip(&one_line(&name), NAME);
-                Fate::Taken(quoted(&name))
+                FieldOutcome::Taken(quoted(&name))
             }
             found => {
                 if self.state.task_name.is_empty() || !ground.has_task {
@@ -188,7 +192,7 @@ impl<'a> Adoption<'a> {
         let fate = match self.number("iteration") {
             Found::Value(number) => {
                 self.state.iteration = number;
-                Fate::Taken(number.to_string())
+                FieldOutcome::Taken(number.to_string())
             }
             found => filled_or_wrong(found, "0".to_owned()),
         };
@@ -196,12 +200,14 @@ impl<'a> Adoption<'a> {
         let usual = ground.usual_iterations;
         self.state.max_iterations = ground.max_iterations.unwrap_or(usual);
         let fate = match (self.number("max_iterations"), ground.max_iterations) {
-            (Found::Value(_), Some(given)) => Fate::Ignored(format!("--max-iterations {given} is given")),
+            (Found::Value(_), Some(given)) => {
+                FieldOutcome::Ignored(format!("--max-iterations {given} is given"))
+            }
             (Found::Value(number), None) if (1..=usual).contains(&number) => {
                 self.state.max_iterations = number;
-                Fate::Taken(number.to_string())
+                FieldOutcome::Taken(number.to_string())
             }
-            (Found::Value(number), None) => Fate::Ignored(format!(
+            (Found::Value(number), None) => FieldOutcome::Ignored(format!(
                 "{number} is not between 1 and {usual}: the run has {usual}, or what --max-iterations says"
             )),
             (found, _) => filled_or_wrong(found, self.state.max_iterations.to_string()),
@@ -211,33 +217,33 @@ impl<'a> Adoption<'a> {
         let fate = match self.text("started_at") {
             Found::Value(text) if is_moment(&text) => {
                 self.state.started_at.clone_from(&text);
-                Fate::Taken(text)
+                FieldOutcome::Taken(text)
             }
-            Found::Value(text) => Fate::Ignored(format!("{} is no time", quoted(&text))),
+            Found::Value(text) => FieldOutcome::Ignored(format!("{} is no time", quoted(&text))),
             found => filled_or_wrong(found, "now".to_owned()),
         };
         self.row("started_at", fate);
         let open = [Status::Running.word(), Status::Paused.word()];
         let fate = match self.text("status") {
             Found::Value(text) if open.contains(&text.as_str()) => {
-                Fate::Taken(quoted(Status::Running.word()))
+                FieldOutcome::Taken(quoted(Status::Running.word()))
             }
             Found::Value(text) => {
-                Fate::Ignored(format!("{}: an adopted run begins as \"running\"", quoted(&text)))
+                FieldOutcome::Ignored(format!("{}: an adopted run begins as \"running\"", quoted(&text)))
             }
             found => filled_or_wrong(found, quoted(Status::Running.word())),
         };
         self.state.status = Status::Running;
         self.row("status", fate);
         let fate = match (self.text("completion_promise"), &ground.promise) {
-            (Found::Value(_), Some(given)) => Fate::Ignored(format!("--promise {given} is given")),
+            (Found::Value(_), Some(given)) => FieldOutcome::Ignored(format!("--promise {given} is given")),
             (Found::Value(word), None) if is_promise_word(&word) => {
                 self.state.completion_promise.clone_from(&word);
-                Fate::Taken(quoted(&word))
+                FieldOutcome::Taken(quoted(&word))
             }
             (Found::Value(word), None) => {
                 self.state.completion_promise = PROMISE.to_owned();
-                Fate::Ignored(format!("{} is no plain word: the run has {PROMISE}", quoted(&word)))
+                FieldOutcome::Ignored(format!("{} is no plain word: the run has {PROMISE}", quoted(&word)))
             }
             (found, _) => filled_or_wrong(found, quoted(&self.state.completion_promise)),
         };
@@ -267,16 +273,16 @@ impl<'a> Adoption<'a> {
                 let lost = list.vanished(items);
                 let words = format!("{} is the list ({})", for_terminal(&file), counted(known.len(), "item"));
                 let fate = match (wrong, lost.first()) {
-                    (Some(why), _) => Fate::Ignored(why),
+                    (Some(why), _) => FieldOutcome::Ignored(why),
                     (None, Some(first)) => {
                         let more = if lost.len() > 1 {
                             format!(" and {} more", lost.len() - 1)
                         } else {
                             String::new()
                         };
-                        Fate::Ignored(format!("{words}, and lacks {}{more}", quoted(first)))
+                        FieldOutcome::Ignored(format!("{words}, and lacks {}{more}", quoted(first)))
                     }
-                    (None, None) => Fate::Ignored(words),
+                    (None, None) => FieldOutcome::Ignored(words),
                 };
                 self.row(field, fate);
             }
@@ -284,9 +290,9 @@ impl<'a> Adoption<'a> {
         }
         for (field, items, wrong) in fields {
             let fate = match wrong {
-                Some(why) => Fate::Ignored(why),
-                None if items.is_empty() => Fate::Filled("none".to_owned()),
-                None => Fate::Taken(counted(items.len(), "item")),
+                Some(why) => FieldOutcome::Ignored(why),
+                None if items.is_empty() => FieldOutcome::Filled("none".to_owned()),
+                None => FieldOutcome::Taken(counted(items.len(), "item")),
             };
             self.row(field, fate);
         }
@@ -300,7 +306,7 @@ impl<'a> Adoption<'a> {
         self.state.take_items(&list);
         self.rows.push(Row {
             field: "the to-do list".to_owned(),
-            fate: Fate::Filled(format!("{}, written from these items", ground.default_list)),
+            fate: FieldOutcome::Filled(format!("{}, written from these items", ground.default_list)),
         });
         Some(list)
     }
@@ -316,7 +322,7 @@ impl<'a> Adoption<'a> {
         let (fate, lacks_handoff) = match self.field(name, "a checkpoint as we know it", read) {
             Found::Value(found) if found.active => {
                 let has_handoff = is_inside(&found.handoff_file) && ground.has_handoff;
-                let fate = Fate::Taken(checkpoint_words(&found, has_handoff));
+                let fate = FieldOutcome::Taken(checkpoint_words(&found, has_handoff));
                 self.state.context_checkpoint = Checkpoint {
                     handoff_file: if has_handoff { found.handoff_file.clone() } else { String::new() },
                     resume_summary: clip(&found.resume_summary, TEXT),
@@ -333,7 +339,7 @@ impl<'a> Adoption<'a> {
                 (fate, !has_handoff)
             }
             Found::Value(_) => {
-                (Fate::Ignored("it is not active: nothing waits for a resume".to_owned()), false)
+                (FieldOutcome::Ignored("it is not active: nothing waits for a resume".to_owned()), false)
             }
             found => (filled_or_wrong(found, "none".to_owned()), false),
         };
@@ -352,8 +358,10 @@ impl<'a> Adoption<'a> {
                 let number =
                     |count: usize| if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
                 match entries.len() - taken {
-                    0 => Fate::Taken(number(taken)),
-                    rest => Fate::Taken(format!("{}; {} not understood", number(taken), number(rest))),
+                    0 => FieldOutcome::Taken(number(taken)),
+                    rest => {
+                        FieldOutcome::Taken(format!("{}; {} not understood", number(taken), number(rest)))
+                    }
                 }
             }
             found => filled_or_wrong(found, "none".to_owned()),
@@ -363,15 +371,15 @@ impl<'a> Adoption<'a> {
 
     /// What a run of ours has and other programs do not write.
     fn ours(&mut self, ground: &Ground<'_>) {
-        self.row("run_id", Fate::Filled("a new one".to_owned()));
-        self.row("nonce", Fate::Filled("a new one".to_owned()));
+        self.row("run_id", FieldOutcome::Filled("a new one".to_owned()));
+        self.row("nonce", FieldOutcome::Filled("a new one".to_owned()));
         let known = counted(self.state.known_items.len(), "item");
-        self.row("known_items", Fate::Filled(known));
+        self.row("known_items", FieldOutcome::Filled(known));
         let new = &ground.new;
         let verify: Vec<String> = new.verify.iter().map(|command| shell_word(command)).collect();
         let verify = if verify.is_empty() { "none: give --verify".to_owned() } else { verify.join(", ") };
         if self.document.get("verify").is_none() {
-            self.row("verify", Fate::Filled(for_terminal(&verify)));
+            self.row("verify", FieldOutcome::Filled(for_terminal(&verify)));
         }
     }
 
@@ -385,28 +393,28 @@ impl<'a> Adoption<'a> {
                 continue;
             }
             let fate = if AUTHORITY.contains(&name) {
-                Fate::Ignored("only the command line says this".to_owned())
+                FieldOutcome::Ignored("only the command line says this".to_owned())
             } else if COUNTERS.contains(&name) {
-                Fate::Ignored("the run counts anew".to_owned())
+                FieldOutcome::Ignored("the run counts anew".to_owned())
             } else if ours.get(name).is_some() {
-                Fate::Ignored("a new run begins without it".to_owned())
+                FieldOutcome::Ignored("a new run begins without it".to_owned())
             } else {
-                Fate::Kept
+                FieldOutcome::Kept
             };
             self.row(name, fate);
         }
     }
 }
 
-fn filled_or_wrong<T>(found: Found<T>, filled: String) -> Fate {
+fn filled_or_wrong<T>(found: Found<T>, filled: String) -> FieldOutcome {
     match found {
-        Found::Wrong(why) => Fate::Ignored(format!("{why}: the run has {filled}")),
-        _ => Fate::Filled(filled),
+        Found::Wrong(why) => FieldOutcome::Ignored(format!("{why}: the run has {filled}")),
+        _ => FieldOutcome::Filled(filled),
     }
 }
 
-fn item(text: &str, done: bool) -> session::todo::Item {
-    session::todo::Item { text: text.to_owned(), done, notes: Vec::new() }
+fn item(text: &str, done: bool) -> plimsoll_domain::todo::Item {
+    plimsoll_domain::todo::Item { text: text.to_owned(), done, notes: Vec::new() }
 }
 
 /// One word of letters, digits, `_` and `-`, other than the agent's honest way out.
@@ -442,10 +450,10 @@ impl Row {
     /// As it is shown, the names in one column.
     pub fn line(&self, width: usize) -> String {
         let fate = match &self.fate {
-            Fate::Taken(what) => format!("taken: {what}"),
-            Fate::Filled(what) => format!("missing, filled with: {what}"),
-            Fate::Ignored(why) => format!("ignored: {why}"),
-            Fate::Kept => "kept in the file as it is".to_owned(),
+            FieldOutcome::Taken(what) => format!("taken: {what}"),
+            FieldOutcome::Filled(what) => format!("missing, filled with: {what}"),
+            FieldOutcome::Ignored(why) => format!("ignored: {why}"),
+            FieldOutcome::Kept => "kept in the file as it is".to_owned(),
         };
         format!("  {:width$}  {fate}", clip(&for_terminal(&self.field), SHOWN))
     }

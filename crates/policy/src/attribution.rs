@@ -1,6 +1,6 @@
 //! Which item does the work of a session belong to, and which one is next?
 
-use session::state::item_in_hand;
+use plimsoll_domain::state::item_in_hand;
 
 /// What the list and the files show at a checkpoint.
 #[derive(Debug, Clone, Default)]

@@ -1,9 +1,9 @@
 //! What the run may use: iterations, money, tokens, time, and the user's share of the client's quotas.
 
-use session::limits::{Limits, QuotaWindow};
-use session::text::{counted, tokens};
-use session::verdict::PauseKind;
-use session::{RunState, Status, Verdict};
+use plimsoll_domain::limits::{Limits, QuotaWindow};
+use plimsoll_domain::text::{counted, tokens};
+use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::{RunState, Status, Verdict};
 
 /// The bound that is reached, if one is. `now` is RFC 3339 UTC in whole seconds, as every moment in the state.
 pub fn reached(state: &RunState, now: &str) -> Option<Verdict> {
@@ -88,7 +88,7 @@ fn quota(state: &RunState, now: &str) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::limits::Quota;
+    use plimsoll_domain::limits::Quota;
 
     const NOW: &str = "2026-01-07T05:00:00Z";
 

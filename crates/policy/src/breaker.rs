@@ -1,11 +1,11 @@
 //! The circuit breaker: a night that gets nowhere ends, with the reason and the evidence. Pure counting; what
 //! counts as progress was found out before.
 
-use crate::fingerprint::fingerprint;
-use session::RunState;
-use session::breaker::{BreakerCause, Opened};
-use session::settings::BreakerLimits;
-use session::text::{clip, counted, one_line};
+use crate::error_fingerprint::fingerprint;
+use plimsoll_domain::RunState;
+use plimsoll_domain::breaker::{BreakerCause, Opened};
+use plimsoll_domain::settings::BreakerLimits;
+use plimsoll_domain::text::{clip, counted, one_line};
 
 /// What one session came to, as far as the breaker asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -176,7 +176,7 @@ pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String>
 /// fingerprint the same error is known again.
 pub fn reset(state: &mut RunState) {
     let trouble = state.breaker.opened.take().map(|opened| opened.cause);
-    state.breaker = session::breaker::Breaker { half_open: trouble, ..Default::default() };
+    state.breaker = plimsoll_domain::breaker::Breaker { half_open: trouble, ..Default::default() };
     state.no_change_count = 0;
     let known = state.error_hashes.pop().filter(|_| trouble == Some(BreakerCause::SameError));
     state.error_hashes = known.into_iter().collect();

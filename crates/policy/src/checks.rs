@@ -1,6 +1,6 @@
 //! Commands that check the work: which ones are, and which lines of their output name what failed.
 
-use session::text::{clip, one_line};
+use plimsoll_domain::text::{clip, one_line};
 
 /// So many lines are kept of one failed check.
 const FAILURES: usize = 8;

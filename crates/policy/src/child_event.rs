@@ -1,6 +1,6 @@
 //! Whose an event is, where the client does not say.
 
-use protocol::transcript::{Block, Line};
+use plimsoll_protocol::transcript::{Block, Line};
 
 /// Whether an event that comes after one tool is a subagent's, by the end of the session's transcript: clients before 2.1
 /// do not say so. It is, when the session's last message has called an agent that has not answered, and another tool

@@ -1,6 +1,6 @@
 //! What a client's version means, in words: the one that is too old, and the one that runs no hooks of ours.
 
-use protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, parse_version};
+use plimsoll_protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, parse_version};
 
 /// Why we do not work with a client, by what `claude --version` prints; none where we do, or where it does not tell.
 pub fn too_old(said: &str) -> Option<String> {

@@ -1,9 +1,9 @@
 //! Is the run done? What the agent claims, and what stands against it.
 
 use crate::gate::Evidence;
-use session::promise::{self, Claim, NearMiss};
-use session::text::{clip, counted};
-use session::{Ending, RunState, TodoList};
+use plimsoll_domain::promise::{self, Claim, NearMiss};
+use plimsoll_domain::text::{clip, counted};
+use plimsoll_domain::{Ending, RunState, TodoList};
 
 /// What one verify command said.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -169,13 +169,13 @@ pub fn verdict(sections: &[Section]) -> String {
         sections.iter().flat_map(|section| &section.findings).filter(|one| one.severity == severity).count()
     };
     let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
-    let counted = session::text::counted;
+    let counted = plimsoll_domain::text::counted;
     match (problems, warnings) {
         (0, 0) => "All is well.".to_owned(),
         (0, _) => format!("It will work, with {}.", counted(warnings, "warning")),
-        (_, 0) => format!("{}: mend this before a night.", counted(problems, "problem")),
+        (_, 0) => format!("{}: fix this before an unattended run.", counted(problems, "problem")),
         _ => format!(
-            "{} and {}: mend the first before a night.",
+            "{} and {}: fix the problems before an unattended run.",
             counted(problems, "problem"),
             counted(warnings, "warning")
         ),
@@ -207,8 +207,12 @@ mod tests {
             (&[][..], "All is well.", false),
             (&[Note], "All is well.", false),
             (&[Warning, Note], "It will work, with 1 warning.", false),
-            (&[Problem], "1 problem: mend this before a night.", true),
-            (&[Problem, Warning, Problem], "2 problems and 1 warning: mend the first before a night.", true),
+            (&[Problem], "1 problem: fix this before an unattended run.", true),
+            (
+                &[Problem, Warning, Problem],
+                "2 problems and 1 warning: fix the problems before an unattended run.",
+                true,
+            ),
         ] {
             let sections = of(severities);
             assert_eq!((verdict(&sections).as_str(), has_problem(&sections)), (words, bad));

@@ -1,8 +1,8 @@
 //! How did the session end? A result's `subtype` and the exit status prove nothing (PROTOCOL §13): decide by
 //! `is_error` and `terminal_reason`.
 
-use protocol::result::RunResult;
-use session::{Ending, Exit};
+use plimsoll_domain::{Ending, Exit};
+use plimsoll_protocol::result::RunResult;
 
 /// The ending that the result and the exit prove together.
 pub fn ending(result: Option<&RunResult>, exit: Exit) -> Ending {

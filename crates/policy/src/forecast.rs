@@ -2,8 +2,8 @@
 //! is drawn again and again until the mark is reached; of the ends so reached the middle one is told, the first, and the
 //! last. No mean: one large result would move it.
 
-use session::forecast::{FARTHEST, Fill, Forecast, Outlook, Span};
-use session::level::Marks;
+use plimsoll_domain::forecast::{FARTHEST, Fill, Forecast, Outlook, Span};
+use plimsoll_domain::level::Marks;
 
 /// Two responses may be chance; three differences are a beginning.
 pub(crate) const FEWEST: usize = 3;

@@ -5,12 +5,13 @@ mod words;
 
 pub use words::{goes_on_from_copy, in_the_way, no_run_to_resume, standing};
 
+use plimsoll_domain::claims::{self, Source};
+use plimsoll_domain::level::Level;
+use plimsoll_domain::status::Status;
+use plimsoll_domain::text::{clip, counted, for_terminal, one_line};
+use plimsoll_domain::verdict::ContinueKind;
+use plimsoll_domain::{Marker, TodoList};
 use serde_json::{Value, json};
-use session::claims::{self, Source};
-use session::level::Level;
-use session::status::Status;
-use session::text::{clip, counted, for_terminal, one_line};
-use session::{Marker, TodoList};
 
 /// What a run of ours always has, and no other program writes.
 pub const MARKS_OF_OURS: [&str; 2] = ["run_id", "nonce"];
@@ -156,9 +157,9 @@ impl Judgement {
                 let field = |text: &str| for_terminal(&text.replace('|', " "));
                 format!("RALPH_STOP|{}|{}", clip(&field(status), WORD_SHOWN), field(reason))
             }
-            Judgement::Checkpoint(handoff) => go_on("checkpoint", handoff),
-            Judgement::Next(reason) => go_on("next", reason),
-            Judgement::Refused(reason) => go_on("refused", reason),
+            Judgement::Checkpoint(handoff) => go_on(ContinueKind::Checkpoint, handoff),
+            Judgement::Next(reason) => go_on(ContinueKind::Next, reason),
+            Judgement::Refused(reason) => go_on(ContinueKind::Refused, reason),
         }
     }
 
@@ -278,7 +279,7 @@ pub fn watch(of: &Loop, level: Level) -> Watch {
 }
 
 /// The level of a percentage that somebody tells, where no window is known.
-pub fn level_of_percent(percent: u64, levels: &session::settings::Levels) -> Level {
+pub fn level_of_percent(percent: u64, levels: &plimsoll_domain::settings::Levels) -> Level {
     let percent = percent as f64;
     let marks = [(levels.l3, Level::L3), (levels.l2, Level::L2), (levels.l1, Level::L1)];
     marks.into_iter().find(|(mark, _)| percent >= *mark).map_or(Level::L0, |(_, level)| level)
@@ -294,7 +295,7 @@ pub struct Found {
     /// The session's last words.
     pub summary: String,
     /// Files with changes.
-    pub files: Vec<session::state::FileInProgress>,
+    pub files: Vec<plimsoll_domain::state::FileInProgress>,
 }
 
 /// The document with a checkpoint in it, in the scripts' own fields.
@@ -317,7 +318,7 @@ pub fn note_checkpoint(document: &mut Value, level: Level, percent: u64, found: 
         "progress_on_item": "unknown",
     });
     match &mut document["context_checkpoint"] {
-        place @ Value::Object(_) => session::state::merge(place, checkpoint),
+        place @ Value::Object(_) => plimsoll_domain::state::merge(place, checkpoint),
         place => *place = checkpoint,
     }
     let entry = json!({ "iteration": of.iteration, "peak_percent": percent, "checkpoint": true });
@@ -326,7 +327,7 @@ pub fn note_checkpoint(document: &mut Value, level: Level, percent: u64, found: 
             let of_now =
                 |entry: &&mut Value| entry.get("iteration").and_then(Value::as_u64) == Some(of.iteration);
             match history.iter_mut().find(of_now) {
-                Some(known) => session::state::merge(known, entry),
+                Some(known) => plimsoll_domain::state::merge(known, entry),
                 None => history.push(entry),
             }
         }

@@ -1,8 +1,8 @@
 //! Who may write the working memory, and which subagent works in which frame. What is refused here is told to the
 //! model, which can do something about it.
 
-use protocol::agent::AgentCall;
-use session::memory::{Closing, Frame, Memory, Op, Returned, render};
+use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Returned, render};
+use plimsoll_protocol::agent::AgentCall;
 
 /// By which name the client knows the subagent that works in frames: that goes by who brings it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,7 @@ fn shown(frame: &Frame) -> String {
 }
 
 fn waits(memory: &Memory, kind: Kind) -> String {
-    let (name, kind, tool) = (shown(memory.top()), kind.name(), protocol::agent::TOOL);
+    let (name, kind, tool) = (shown(memory.top()), kind.name(), plimsoll_protocol::agent::TOOL);
     format!(
         "the frame \"{name}\" is pushed and waits: start it with {tool}(subagent_type \"{kind}\", description \"{name}\")"
     )

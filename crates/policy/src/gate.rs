@@ -7,12 +7,12 @@ use crate::completion::{
     Completion, Unpromised, VerifyOutcome, completed_words, completion, promise_failures, refusal_reasons,
     unpromised,
 };
-use session::breaker::Opened;
-use session::settings::{Settings, Thrash};
-use session::state::Cause;
-use session::text::{clip, counted, one_line};
-use session::verdict::{ContinueKind, PauseKind};
-use session::{Ending, RunState, Status, TodoList, Verdict};
+use plimsoll_domain::breaker::Opened;
+use plimsoll_domain::settings::{Settings, Thrash};
+use plimsoll_domain::state::Cause;
+use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::verdict::{ContinueKind, PauseKind};
+use plimsoll_domain::{Ending, RunState, Status, TodoList, Verdict};
 
 /// What is known when the gate judges.
 #[derive(Debug, Clone, Default)]
@@ -227,7 +227,7 @@ fn next_words(state: &RunState, evidence: &Evidence) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::state::Checkpoint;
+    use plimsoll_domain::state::Checkpoint;
 
     const NOW: &str = "2026-01-07T05:00:00Z";
     const PROMISE: &str = "done\n<promise>COMPLETE n1</promise>";
@@ -444,7 +444,7 @@ mod tests {
     fn a_limit_or_an_overload_waits_only_while_there_is_money_and_time_left() {
         for ending in [Ending::Limit("429".into()), Ending::Overloaded("529".into())] {
             let evidence = Evidence { ending, ..evidence("", "- [ ] one\n") };
-            let limits = session::limits::Limits { max_cost_usd: Some(4.0), ..Default::default() };
+            let limits = plimsoll_domain::limits::Limits { max_cost_usd: Some(4.0), ..Default::default() };
             let mut poor = RunState { limits: limits.clone(), cost_usd: 4.0, ..state() };
             assert_eq!(marker(&mut poor, &evidence), "RALPH_STOP|budget|$4.00 of $4.00 spent");
             let mut last = RunState { iteration: 50, limits, cost_usd: 3.9, ..state() };

@@ -2,13 +2,13 @@
 //! before the client itself acts.
 
 use crate::window::family_name;
-use session::level::{Ceiling, CeilingAction, Marks};
-use session::reading::{percent, tokens_shown_as};
-use session::settings::{Levels, Margins};
+use plimsoll_domain::level::{Ceiling, CeilingAction, Marks};
+use plimsoll_domain::reading::{percent, tokens_shown_as};
+use plimsoll_domain::settings::{Levels, Margins};
 
 /// What moves the ceiling.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Knobs {
+pub struct CompactionConfig {
     /// False with `DISABLE_AUTO_COMPACT`, `DISABLE_COMPACT` or `autoCompactEnabled: false`.
     pub auto_compact: bool,
     /// `CLAUDE_CODE_AUTO_COMPACT_WINDOW` or `autoCompactWindow`.
@@ -19,9 +19,14 @@ pub struct Knobs {
     pub max_output: Option<u64>,
 }
 
-impl Default for Knobs {
+impl Default for CompactionConfig {
     fn default() -> Self {
-        Knobs { auto_compact: true, compact_window: None, percent_override: None, max_output: None }
+        CompactionConfig {
+            auto_compact: true,
+            compact_window: None,
+            percent_override: None,
+            max_output: None,
+        }
     }
 }
 
@@ -42,7 +47,7 @@ const NEVER_BY_THRESHOLD: [&str; 5] = ["haiku-4-5", "sonnet-4-5", "opus-4-5", "s
 const NEVER_WITH_SUFFIX: [&str; 2] = ["opus-4-6", "sonnet-4-6"];
 
 /// The fill at which the client itself acts.
-pub fn ceiling(window: u64, model: Option<&str>, knobs: &Knobs) -> Ceiling {
+pub fn ceiling(window: u64, model: Option<&str>, knobs: &CompactionConfig) -> Ceiling {
     let reserve = knobs.max_output.unwrap_or(ANSWER_RESERVE).min(ANSWER_RESERVE);
     if !knobs.auto_compact {
         let tokens = window.saturating_sub(reserve + REFUSE_BELOW);
@@ -88,8 +93,12 @@ pub fn marks(window: u64, ceiling: Ceiling, levels: &Levels, margins: &Margins) 
 mod tests {
     use super::*;
 
-    fn ceiling_of(window: u64, model: &str, change: impl FnOnce(&mut Knobs)) -> (u64, CeilingAction) {
-        let mut knobs = Knobs::default();
+    fn ceiling_of(
+        window: u64,
+        model: &str,
+        change: impl FnOnce(&mut CompactionConfig),
+    ) -> (u64, CeilingAction) {
+        let mut knobs = CompactionConfig::default();
         change(&mut knobs);
         let ceiling = ceiling(window, Some(model), &knobs);
         (ceiling.tokens, ceiling.action)
@@ -98,7 +107,7 @@ mod tests {
     #[test]
     fn no_window_is_too_large_to_have_levels() {
         for window in [u64::MAX, u64::MAX / 2, 1 << 62, 9_007_199_254_740_993] {
-            let ceiling = ceiling(window, None, &Knobs::default());
+            let ceiling = ceiling(window, None, &CompactionConfig::default());
             let marks = marks(window, ceiling, &Levels::default(), &Margins::default());
             assert!([marks.l1, marks.l2, marks.l3, ceiling.tokens].is_sorted(), "{marks:?}");
         }
@@ -108,12 +117,12 @@ mod tests {
     fn the_ceiling_lies_where_the_client_was_seen_to_act() {
         use CeilingAction::{Compacts, Refuses, Rejected};
         let (million, small) = (1_000_000, 200_000);
-        let none = |_: &mut Knobs| ();
+        let none = |_: &mut CompactionConfig| ();
         assert_eq!(ceiling_of(million, "claude-opus-5-5", none), (967_000, Compacts));
         assert_eq!(ceiling_of(small, "claude-opus-4-6", none), (167_000, Compacts));
         assert_eq!(ceiling_of(small, "claude-haiku-4-5", none), (200_000, Rejected));
         assert_eq!(ceiling_of(million, "claude-sonnet-4-6[1m]", none), (1_000_000, Rejected));
-        let window = |tokens| move |knobs: &mut Knobs| knobs.compact_window = Some(tokens);
+        let window = |tokens| move |knobs: &mut CompactionConfig| knobs.compact_window = Some(tokens);
         assert_eq!(ceiling_of(small, "claude-haiku-4-5", window(200_000)), (167_000, Compacts));
         assert_eq!(ceiling_of(small, "claude-opus-4-6", window(150_000)), (117_000, Compacts));
         assert_eq!(ceiling_of(small, "claude-opus-4-6", window(100_000)), (67_000, Compacts));
@@ -140,7 +149,7 @@ mod tests {
         );
     }
 
-    fn percents(window: u64, model: &str, knobs: Knobs) -> [u64; 3] {
+    fn percents(window: u64, model: &str, knobs: CompactionConfig) -> [u64; 3] {
         let marks =
             marks(window, ceiling(window, Some(model), &knobs), &Levels::default(), &Margins::default());
         [marks.l1, marks.l2, marks.l3].map(|tokens| marks.percent(tokens))
@@ -148,9 +157,9 @@ mod tests {
 
     #[test]
     fn levels_are_clamped_below_the_ceiling_with_room_to_act() {
-        assert_eq!(percents(1_000_000, "claude-opus-5-5", Knobs::default()), [70, 85, 95]);
-        assert_eq!(percents(200_000, "claude-opus-4-6", Knobs::default()), [59, 64, 74]);
-        assert_eq!(percents(200_000, "claude-haiku-4-5", Knobs::default()), [70, 80, 90]);
+        assert_eq!(percents(1_000_000, "claude-opus-5-5", CompactionConfig::default()), [70, 85, 95]);
+        assert_eq!(percents(200_000, "claude-opus-4-6", CompactionConfig::default()), [59, 64, 74]);
+        assert_eq!(percents(200_000, "claude-haiku-4-5", CompactionConfig::default()), [70, 80, 90]);
     }
 
     /// The reading that is announced for a level, and the reading at which it fires, are one: for every level, window and

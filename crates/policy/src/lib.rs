@@ -1,5 +1,13 @@
-//! RULE: verbs. Total, pure functions: no disk, no clock, no environment, no `Result`. Every number of taste
-//! stands here (or in the settings' defaults) with its reason.
+//! RULE: verbs. Total functions of what they are given: no disk, no clock, no environment. Every number of taste stands
+//! here, or in the settings' defaults, with its reason.
+//!
+//! Four things change what they are given, because a decision and its counters belong together: [`gate::gate`],
+//! [`breaker`] and [`resume::for_next`] change the run's state, [`monitor::monitor`] a session's record. The caller passes
+//! a copy, or the one it read under the file's lock, and writes it; nothing here does. `foreign::note_…` changes another
+//! program's document in the same way.
+//!
+//! `Result` stands in two places: [`frames::may`], why a conversation may not change a frame, in words for the model; and
+//! [`statusline`], why a segment is hidden.
 
 pub mod adopt;
 pub mod allow;
@@ -12,8 +20,8 @@ pub mod client;
 pub mod completion;
 pub mod doctor;
 pub mod ending;
+pub mod error_fingerprint;
 pub mod explain;
-pub mod fingerprint;
 pub mod forecast;
 pub mod foreign;
 pub mod frames;

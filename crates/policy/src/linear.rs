@@ -1,9 +1,9 @@
 //! What is told in Linear, and how long after a failure it is tried again. Words of the agent and of the to-do list go
 //! into Markdown as letters: nothing in them becomes a heading, a link, or a picture that somebody's browser fetches.
 
-use session::linear::{Note, folded};
-use session::text::{clip, counted, one_line, tokens};
-use session::{RunState, Verdict};
+use plimsoll_domain::linear::{Note, folded};
+use plimsoll_domain::text::{clip, counted, one_line, tokens};
+use plimsoll_domain::{RunState, Verdict};
 
 /// Longer than this nobody reads a comment; what Linear itself takes is a multiple of it.
 pub const LONGEST_BODY: usize = 20_000;

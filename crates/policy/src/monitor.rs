@@ -4,15 +4,15 @@
 mod tests;
 
 use crate::step::{TooSmall, too_small};
-use session::level::{Level, Marks};
-use session::reading::UsedSource;
-use session::record::Claim;
-use session::settings::Settings;
-use session::{Reading, SessionRecord};
+use plimsoll_domain::level::{Level, Marks};
+use plimsoll_domain::reading::UsedSource;
+use plimsoll_domain::record::Claim;
+use plimsoll_domain::settings::Settings;
+use plimsoll_domain::{Reading, SessionRecord};
 
 /// What the monitor sees.
 #[derive(Debug, Clone)]
-pub struct Sight {
+pub struct MonitorInput {
     /// The reading.
     pub reading: Reading,
     /// Where the levels begin; none while the window is unknown.
@@ -85,7 +85,7 @@ pub enum Action {
 
 /// Decides, and notes in the record what has been decided: under the session's lock each level is announced
 /// once. An estimate may warn and checkpoint; only what was measured ends a session.
-pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -> Action {
+pub fn monitor(record: &mut SessionRecord, sight: &MonitorInput, settings: &Settings) -> Action {
     let Some((marks, percent)) = sight.marks.as_ref().zip(sight.reading.percent()) else {
         return Action::Nothing;
     };
@@ -100,7 +100,7 @@ pub fn monitor(record: &mut SessionRecord, sight: &Sight, settings: &Settings) -
 
 fn decide(
     record: &mut SessionRecord,
-    sight: &Sight,
+    sight: &MonitorInput,
     marks: &Marks,
     settings: &Settings,
     percent: u64,
@@ -151,7 +151,12 @@ fn decide(
 }
 
 /// A step is committed; is there room for the next one? Asked once, and not where the item is done with it.
-fn step(record: &mut SessionRecord, commit: &Commit, sight: &Sight, marks: &Marks) -> Option<TooSmall> {
+fn step(
+    record: &mut SessionRecord,
+    commit: &Commit,
+    sight: &MonitorInput,
+    marks: &Marks,
+) -> Option<TooSmall> {
     let is_new = record.commits.note(&commit.head, commit.fill);
     let may_ask = is_new && commit.fill.is_some() && sight.item_is_open && !record.commits.told;
     too_small(&record.commits.fills, marks.l2).filter(|_| may_ask)
@@ -171,7 +176,7 @@ fn note_reading(record: &mut SessionRecord, reading: &Reading, percent: u64) {
 
 /// In a session of no run people work: they are told, each level once, and nothing is ever ended.
 /// A handoff that a killed hook has not written comes with the next event.
-fn advise(record: &mut SessionRecord, sight: &Sight, level: Level, percent: u64) -> Action {
+fn advise(record: &mut SessionRecord, sight: &MonitorInput, level: Level, percent: u64) -> Action {
     let unfinished = record.claim.is_some() && sight.claim_is_orphaned;
     if level <= record.announced && !unfinished {
         return Action::Nothing;
@@ -186,7 +191,7 @@ fn advise(record: &mut SessionRecord, sight: &Sight, level: Level, percent: u64)
     Action::Warn { level, percent, handoff }
 }
 
-fn emergency(record: &mut SessionRecord, sight: &Sight, percent: u64) -> Action {
+fn emergency(record: &mut SessionRecord, sight: &MonitorInput, percent: u64) -> Action {
     let unfinished = record.claim.is_some() && sight.claim_is_orphaned;
     if record.announced < Level::L3 || unfinished {
         record.announced = Level::L3;
@@ -201,7 +206,7 @@ fn emergency(record: &mut SessionRecord, sight: &Sight, percent: u64) -> Action 
 /// its notes and commit.
 fn wrap_up(
     record: &mut SessionRecord,
-    sight: &Sight,
+    sight: &MonitorInput,
     marks: &Marks,
     settings: &Settings,
     percent: u64,
@@ -224,7 +229,7 @@ fn wrap_up(
 }
 
 /// Parallel tools of one message are one batch, also where the client tells of each tool apart.
-fn count_batch(record: &mut SessionRecord, sight: &Sight) {
+fn count_batch(record: &mut SessionRecord, sight: &MonitorInput) {
     let message = sight.reading.message_id.clone().filter(|_| !sight.is_batch);
     if message.is_none() || message != record.counted_message {
         record.batches_since_checkpoint += 1;
@@ -232,7 +237,7 @@ fn count_batch(record: &mut SessionRecord, sight: &Sight) {
     record.counted_message = message;
 }
 
-fn claim(sight: &Sight, level: Level, percent: u64) -> Claim {
+fn claim(sight: &MonitorInput, level: Level, percent: u64) -> Claim {
     Claim { level, percent, pid: sight.pid, at: sight.now.clone() }
 }
 

@@ -1,6 +1,6 @@
 //! May a session go on with the next item? Only while the load line leaves room for it.
 
-use session::size::{Growth, Size};
+use plimsoll_domain::size::{ItemCost, Size};
 
 /// Of what items took so far, so many percent took no more than the estimate.
 const QUANTILE: usize = 75;
@@ -31,7 +31,7 @@ impl Source {
     /// As a person reads it.
     pub fn words(self) -> String {
         match self {
-            Source::Items(number) => format!("from {}", session::text::counted(number, "item")),
+            Source::Items(number) => format!("from {}", plimsoll_domain::text::counted(number, "item")),
             Source::Stated(size) => format!("a stated size: up to {}% of the window", size.percent()),
             Source::Files(lines) => format!("the files it names: {lines} lines"),
             Source::Nothing => "no item is known yet: taken as a medium one".to_owned(),
@@ -42,10 +42,10 @@ impl Source {
 /// Estimates what an item takes. First by its class: what it states, else the lines of the files that it names, else a
 /// medium one; corrected by how far items of this project were off theirs. Then by items of the same class, among which
 /// that first guess counts as one: a single small item does not make all others small.
-pub fn estimate(item: &str, lines: Option<u64>, growth: &[Growth], window: u64) -> Estimate {
+pub fn estimate(item: &str, lines: Option<u64>, growth: &[ItemCost], window: u64) -> Estimate {
     let stated = Size::stated(item);
     let class = stated.or(lines.map(Size::of_lines));
-    let is_alike = |known: &&Growth| class.is_none() || known.size == class;
+    let is_alike = |known: &&ItemCost| class.is_none() || known.size == class;
     let mut samples: Vec<u64> = growth.iter().filter(is_alike).map(|known| known.tokens).collect();
     let source = match (samples.len(), stated, lines) {
         (0, Some(size), _) => Source::Stated(size),
@@ -58,9 +58,9 @@ pub fn estimate(item: &str, lines: Option<u64>, growth: &[Growth], window: u64) 
 }
 
 /// What the class says, times how far items were off theirs: the middle of that, with one that was as it should be.
-fn first_guess(class: Option<Size>, growth: &[Growth], window: u64) -> u64 {
+fn first_guess(class: Option<Size>, growth: &[ItemCost], window: u64) -> u64 {
     let share = |class: Option<Size>| window.saturating_mul(class.unwrap_or(Size::Medium).percent()) / 100;
-    let off = |known: &Growth| known.tokens as f64 / share(known.size).max(1) as f64;
+    let off = |known: &ItemCost| known.tokens as f64 / share(known.size).max(1) as f64;
     let mut off: Vec<f64> = growth.iter().map(off).chain([1.0]).collect();
     off.sort_by(f64::total_cmp);
     (share(class) as f64 * off[off.len() / 2]).min(window as f64) as u64
@@ -88,8 +88,8 @@ mod tests {
 
     const WINDOW: u64 = 1_000_000;
 
-    fn grew(size: Option<Size>, tokens: &[u64]) -> Vec<Growth> {
-        tokens.iter().map(|tokens| Growth { size, tokens: *tokens }).collect()
+    fn grew(size: Option<Size>, tokens: &[u64]) -> Vec<ItemCost> {
+        tokens.iter().map(|tokens| ItemCost { size, tokens: *tokens }).collect()
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! How long `plimsoll gate` reads a pipe that stays open. In `claude -p … | plimsoll gate` the client's result comes
 //! only when its session ends, which may take hours; a pipe that was merely inherited never ends.
 
-use session::state::Phase;
-use session::{RunState, SessionRecord};
+use plimsoll_domain::state::Phase;
+use plimsoll_domain::{RunState, SessionRecord};
 use std::time::Duration;
 
 /// What the session is doing whose result may come through the pipe.
@@ -97,7 +97,7 @@ impl GivenUp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::Status;
+    use plimsoll_domain::Status;
 
     #[test]
     fn a_session_is_waited_for_only_in_an_open_run_while_it_is_planned_or_at_work() {

@@ -12,7 +12,7 @@ use crate::pack::{Estimate, estimate, is_too_large};
 use after::{after_numbers, renumbered};
 use misspelt::misspelt;
 use order::{Order, best_order, grouped};
-use session::size::{Growth, Size};
+use plimsoll_domain::size::{ItemCost, Size};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An item of the list.
@@ -104,7 +104,7 @@ impl Plan {
 }
 
 /// Plans the open items.
-pub fn plan(items: &[Item], growth: &[Growth], room: Room) -> Plan {
+pub fn plan(items: &[Item], growth: &[ItemCost], room: Room) -> Plan {
     let (planned, complaints) = planned(items, growth, room);
     let users: Order = planned.iter().collect();
     let better = best_order(&planned, room).filter(|order| *order != users);
@@ -124,7 +124,7 @@ pub fn plan(items: &[Item], growth: &[Growth], room: Room) -> Plan {
     }
 }
 
-fn planned(items: &[Item], growth: &[Growth], room: Room) -> (Vec<Planned>, Vec<String>) {
+fn planned(items: &[Item], growth: &[ItemCost], room: Room) -> (Vec<Planned>, Vec<String>) {
     let mut complaints = Vec::new();
     let mut planned = Vec::new();
     for (number, item) in (1..).zip(items).filter(|(_, item)| !item.done) {

@@ -1,9 +1,9 @@
 //! Is there something to resume?
 
-use session::resume::NOT_BEGUN;
-use session::state::{Cause, Checkpoint, ItemWork, item_in_hand};
-use session::text::{clip, one_line};
-use session::{Ending, RunState, TodoList};
+use plimsoll_domain::resume::NOT_BEGUN;
+use plimsoll_domain::state::{Cause, Checkpoint, ItemWork, item_in_hand};
+use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::{Ending, RunState, TodoList};
 
 /// The checkpoint that the next session resumes, if there is one. One that was asked for, or written before a
 /// compaction, never forces a resume: once its item is ticked it is history. What was ticked since the checkpoint is
@@ -95,7 +95,7 @@ pub fn last_action(state: &RunState, ending: &Ending) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::state::{FileInProgress, Place};
+    use plimsoll_domain::state::{FileInProgress, Place};
 
     #[test]
     fn a_checkpoint_on_demand_or_by_compaction_is_history_once_its_item_is_ticked() {

@@ -9,9 +9,9 @@ mod view;
 pub use load::{bar, growths, median};
 pub use view::{CacheView, GitView, LimitView, LoadView, MemoryView, RunView, View};
 
+use plimsoll_domain::level::Level;
+use plimsoll_domain::statusline::{Kind, StatusLine};
 use segments::Piece;
-use session::level::Level;
-use session::statusline::{Kind, StatusLine};
 use std::borrow::Cow;
 
 /// The line, or lines. Never empty: without a line the client would show nothing, and nobody would know why.

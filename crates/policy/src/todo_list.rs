@@ -2,9 +2,9 @@
 //!
 //! A list whose items are all ticked is no error: the objective may be another one, and sessions may add items.
 
-use session::TodoList;
-use session::boxes::{Lookalike, lookalikes};
-use session::text::{clip, counted, for_terminal, one_line};
+use plimsoll_domain::TodoList;
+use plimsoll_domain::boxes::{Lookalike, lookalikes};
+use plimsoll_domain::text::{clip, counted, for_terminal, one_line};
 use std::fmt::Write as _;
 
 /// Why a run cannot begin with a list.

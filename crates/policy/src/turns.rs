@@ -8,16 +8,16 @@ mod within;
 #[cfg(test)]
 mod tests;
 
-use protocol::recording::{Answer, Said, ToolResult, What};
+use plimsoll_domain::Turn;
+use plimsoll_domain::log_line::{Kind, Tokens};
+use plimsoll_domain::turn::{Block, Reason, outline};
+use plimsoll_protocol::recording::{Answer, LineKind, ToolResult, TranscriptLine};
 use serde_json::{Map, Value, json};
-use session::Turn;
-use session::log_line::{Kind, Tokens};
-use session::turn::{Block, Reason, outline};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What was made of some lines.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct AssembledRecord {
     /// When, RFC 3339; empty where no line said so.
     pub at: String,
     /// Up to this byte the transcript has been read.
@@ -51,7 +51,7 @@ pub enum Record {
 
 /// What is known when there are no more lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closing<'a> {
+pub enum EndOfInput<'a> {
     /// More may come.
     Open,
     /// All calls with these ids have returned.
@@ -81,8 +81,8 @@ pub struct Assembler<'a> {
     closed: VecDeque<String>,
     open: Option<OpenTurn>,
     /// Events that came while a turn was open.
-    queue: Vec<Made>,
-    made: Vec<Made>,
+    queue: Vec<AssembledRecord>,
+    made: Vec<AssembledRecord>,
     read: u64,
     /// What goes into every turn's `ext`.
     setting: Map<String, Value>,
@@ -142,7 +142,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// Takes a line that ends at a byte; none is one that tells nothing.
-    pub fn feed(&mut self, said: Option<Said>, to: u64) {
+    pub fn feed(&mut self, said: Option<TranscriptLine>, to: u64) {
         if let Some(said) = said {
             self.take_line(said, to);
         }
@@ -153,39 +153,39 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    fn take_line(&mut self, said: Said, to: u64) {
+    fn take_line(&mut self, said: TranscriptLine, to: u64) {
         let at = said.at.unwrap_or_default();
         match said.what {
-            What::Answer(answer) => self.answer(answer, &at),
-            What::Results(results) => self.results(results, &at),
-            What::Prompt { text, is_meta } => {
+            LineKind::Answer(answer) => self.answer(answer, &at),
+            LineKind::Results(results) => self.results(results, &at),
+            LineKind::Prompt { text, is_meta } => {
                 if text.starts_with("[Request interrupted") {
                     self.open.iter_mut().for_each(|open| open.interrupted = true);
                 }
                 self.event(Kind::Prompt, &at, to, json!({"text": text, "meta": is_meta}));
             }
-            What::Compaction { trigger, before, after } => {
+            LineKind::Compaction { trigger, before, after } => {
                 let fields = json!({"trigger": trigger, "tokens_before": before, "tokens_after": after});
                 self.event(Kind::Compaction, &at, to, fields);
             }
-            What::Context { from, text } => {
+            LineKind::Context { from, text } => {
                 self.event(Kind::Context, &at, to, json!({"from": from, "text": text}));
             }
-            What::Cost(cost) => {
+            LineKind::Cost(cost) => {
                 let by_model: Option<Value> =
                     cost.model_usage.and_then(|raw| serde_json::from_str(raw.get()).ok());
                 self.event(Kind::Cost, &at, to, json!({"usd": cost.total_usd, "models": by_model}));
             }
-            What::Other => self.close_if_complete(),
+            LineKind::Other => self.close_if_complete(),
         }
     }
 
     /// There are no more lines.
-    pub fn settle(&mut self, closing: Closing<'_>) {
+    pub fn settle(&mut self, closing: EndOfInput<'_>) {
         let is_due = |open: &OpenTurn| match closing {
-            Closing::Open => false,
-            Closing::Over => true,
-            Closing::Batch(ids) => {
+            EndOfInput::Open => false,
+            EndOfInput::Over => true,
+            EndOfInput::Batch(ids) => {
                 open.is_complete() && open.calls.iter().any(|(id, ..)| ids.contains(&id.as_str()))
             }
         };
@@ -195,7 +195,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// What has been made since the last time, in order. Everything in it may be forgotten here.
-    pub fn take(&mut self) -> Vec<Made> {
+    pub fn take(&mut self) -> Vec<AssembledRecord> {
         std::mem::take(&mut self.made)
     }
 
@@ -251,7 +251,7 @@ impl<'a> Assembler<'a> {
     fn event(&mut self, kind: Kind, at: &str, read: u64, fields: Value) {
         self.close_if_complete();
         let Value::Object(fields) = fields else { return };
-        let made = Made { at: at.to_owned(), read, what: Record::Event { kind, fields } };
+        let made = AssembledRecord { at: at.to_owned(), read, what: Record::Event { kind, fields } };
         if self.open.is_some() { self.queue.push(made) } else { self.made.push(made) }
     }
 
@@ -269,8 +269,12 @@ impl<'a> Assembler<'a> {
         let read = self.read;
         let at = open.last_at.clone();
         let memory = (self.memory.0)(&at);
-        self.made.push(Made { at, read, what: build::turn(self.number, open, &self.setting, memory) });
-        self.made.extend(self.queue.drain(..).map(|made| Made { read, ..made }));
+        self.made.push(AssembledRecord {
+            at,
+            read,
+            what: build::turn(self.number, open, &self.setting, memory),
+        });
+        self.made.extend(self.queue.drain(..).map(|made| AssembledRecord { read, ..made }));
     }
 }
 

@@ -1,7 +1,7 @@
 //! How large is the window? The first source that speaks wins.
 
-use session::Window;
-use session::reading::WindowSource;
+use plimsoll_domain::Window;
+use plimsoll_domain::reading::WindowSource;
 use std::collections::BTreeMap;
 
 /// What is known about a session's window.

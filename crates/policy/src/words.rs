@@ -2,10 +2,10 @@
 //! because orders made agents save and quit unasked in ordinary sessions.
 
 use crate::step::TooSmall;
-use session::level::{CeilingAction, Level, Marks};
-use session::prompt::BEGUN_BEFORE;
-use session::text::tokens;
-use session::{Marker, Reading};
+use plimsoll_domain::level::{CeilingAction, Level, Marks};
+use plimsoll_domain::prompt::BEGUN_BEFORE;
+use plimsoll_domain::text::tokens;
+use plimsoll_domain::{Marker, Reading};
 
 /// L1, inside a run.
 pub fn warning(percent: u64, marks: &Marks) -> String {
@@ -85,12 +85,12 @@ pub fn advice_for_person(level: Level, percent: u64, marks: &Marks, handoff: Opt
 
 /// At Stop, with `--pack`: the window has room for the next item.
 pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_aside: bool) -> String {
-    let item = session::text::clip(&session::text::one_line(item), 200);
+    let item = plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(item), 200);
     let begun = if was_set_aside { format!("{BEGUN_BEFORE} ") } else { String::new() };
     let then = if open == 1 {
         format!(
             "It is the last one: when everything is done, end your last message with exactly this line, alone:\n{}",
-            session::promise::line(promise, nonce)
+            plimsoll_domain::promise::line(promise, nonce)
         )
     } else {
         "Then end your turn: you will be told whether there is room for another one.".to_owned()

@@ -3,7 +3,7 @@
 use crate::lenient;
 use crate::tool::{Intent, ToolCall};
 use crate::{Malformed, parse};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// One call of a hook: who, where and what.
@@ -91,7 +91,8 @@ pub struct SessionStart {
 }
 
 /// Why a session begins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Source {
     /// A new session; also what an unknown word is taken for.
     #[default]

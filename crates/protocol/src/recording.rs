@@ -7,18 +7,18 @@ use serde_json::value::RawValue;
 
 /// One line: when, and what.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct TranscriptLine {
     /// RFC 3339.
     pub at: Option<String>,
     /// True for a subagent's line: in the session's own transcript only old clients have such.
     pub is_sidechain: bool,
     /// What was said.
-    pub what: What,
+    pub what: LineKind,
 }
 
 /// What a line says.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum LineKind {
     /// One line of a response: mostly one block of it.
     Answer(Answer),
     /// What tools have answered.
@@ -257,9 +257,9 @@ struct Compacted {
     post_tokens: Option<u64>,
 }
 
-impl Said {
+impl TranscriptLine {
     /// Reads one line; none if it is torn or no object. Invalid UTF-8 is replaced.
-    pub fn parse(bytes: &[u8]) -> Option<Said> {
+    pub fn parse(bytes: &[u8]) -> Option<TranscriptLine> {
         let text = std::str::from_utf8(bytes)
             .map_or_else(|_| String::from_utf8_lossy(bytes), std::borrow::Cow::Borrowed);
         if !text.trim_start().starts_with('{') {
@@ -267,22 +267,26 @@ impl Said {
         }
         let bones: Bones<'_> = serde_json::from_str(&text).ok()?;
         let what = match text_of(bones.kind).as_deref() {
-            Some("assistant") => answer(&bones).map(What::Answer),
+            Some("assistant") => answer(&bones).map(LineKind::Answer),
             Some("user") => user(&bones),
             Some("attachment") => context(&bones),
             Some("system") if text_of(bones.subtype).as_deref() == Some("compact_boundary") => {
                 let done: Compacted = bones.compact_metadata.and_then(lenient::read).unwrap_or_default();
-                Some(What::Compaction {
+                Some(LineKind::Compaction {
                     trigger: done.trigger,
                     before: done.pre_tokens,
                     after: done.post_tokens,
                 })
             }
-            Some("cost-state") => serde_json::from_str(&text).ok().map(What::Cost),
+            Some("cost-state") => serde_json::from_str(&text).ok().map(LineKind::Cost),
             _ => None,
         };
         let is_sidechain = is_true(bones.is_sidechain);
-        Some(Said { at: text_of(bones.timestamp), is_sidechain, what: what.unwrap_or(What::Other) })
+        Some(TranscriptLine {
+            at: text_of(bones.timestamp),
+            is_sidechain,
+            what: what.unwrap_or(LineKind::Other),
+        })
     }
 }
 
@@ -328,7 +332,7 @@ fn answer(line: &Bones<'_>) -> Option<Answer> {
     })
 }
 
-fn user(line: &Bones<'_>) -> Option<What> {
+fn user(line: &Bones<'_>) -> Option<LineKind> {
     let message: MessageBones<'_> = bones(line.message);
     let content = message.content?;
     let blocks: Vec<BlockBones<'_>> =
@@ -353,13 +357,13 @@ fn user(line: &Bones<'_>) -> Option<What> {
         })
         .collect();
     if !results.is_empty() {
-        return Some(What::Results(results));
+        return Some(LineKind::Results(results));
     }
     let text = words(content);
     if is_true(line.is_compact_summary) {
-        return Some(What::Context { from: "compact_summary".to_owned(), text });
+        return Some(LineKind::Context { from: "compact_summary".to_owned(), text });
     }
-    Some(What::Prompt { text, is_meta: is_true(line.is_meta) })
+    Some(LineKind::Prompt { text, is_meta: is_true(line.is_meta) })
 }
 
 /// The words of a text or of blocks; what has no words is named by its kind.
@@ -375,14 +379,14 @@ fn words(content: &RawValue) -> String {
 }
 
 /// Only what was rendered reached the model.
-fn context(line: &Bones<'_>) -> Option<What> {
+fn context(line: &Bones<'_>) -> Option<LineKind> {
     let attachment: Attachment = line.attachment.and_then(lenient::read)?;
     let text: Vec<String> = lenient::elements(line.rendered?)
         .into_iter()
         .filter_map(|part| bones::<BlockBones<'_>>(Some(part)).content.map(words))
         .collect();
     let from = [attachment.kind, attachment.hook_name].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    (!text.is_empty()).then(|| What::Context { from, text: text.join("\n") })
+    (!text.is_empty()).then(|| LineKind::Context { from, text: text.join("\n") })
 }
 
 impl ToolResult {

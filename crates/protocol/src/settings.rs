@@ -53,27 +53,27 @@ pub const FIRST_MODERN: (u32, u32, u32) = (2, 1, 207);
 /// Which of the two templates a client understands. Before 2.1 one unknown event name silently switches off
 /// every hook of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Era {
+pub enum HookSupport {
     /// From `FIRST_MODERN` on.
     Modern,
     /// Everything older, and everything that cannot say its version.
     Classic,
 }
 
-impl Era {
+impl HookSupport {
     /// The era of a client by what `claude --version` prints, such as `2.1.329 (Claude Code)`.
-    pub fn of_client(version: &str) -> Era {
+    pub fn of_client(version: &str) -> HookSupport {
         match parse_version(version) {
-            Some(version) if version >= FIRST_MODERN => Era::Modern,
-            _ => Era::Classic,
+            Some(version) if version >= FIRST_MODERN => HookSupport::Modern,
+            _ => HookSupport::Classic,
         }
     }
 
     /// The template's text, with bare program names.
     pub fn template(self) -> &'static str {
         match self {
-            Era::Modern => MODERN,
-            Era::Classic => CLASSIC,
+            HookSupport::Modern => MODERN,
+            HookSupport::Classic => CLASSIC,
         }
     }
 
@@ -87,7 +87,7 @@ impl Era {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     /// Those of the load line, for such a client.
-    pub era: Era,
+    pub era: HookSupport,
     /// Those of the working memory, too. No classic client gets them: it does not know their events.
     pub memory: bool,
     /// Another status line is measured through instead of being left alone.
@@ -96,12 +96,12 @@ pub struct Parts {
 
 impl Parts {
     fn has_memory(self) -> bool {
-        self.memory && self.era == Era::Modern
+        self.memory && self.era == HookSupport::Modern
     }
 }
 
-impl From<Era> for Parts {
-    fn from(era: Era) -> Parts {
+impl From<HookSupport> for Parts {
+    fn from(era: HookSupport) -> Parts {
         Parts { era, memory: false, wrap: false }
     }
 }
@@ -289,7 +289,7 @@ pub fn is_untouched_since(before: &str, current: &str) -> bool {
         let found = found.or_else(|| status.clone().filter(|command| program_of(command, false) == program));
         found.map_or_else(|| program.to_owned(), |command| first_word_or_whole(&command))
     };
-    [Era::Modern.into(), Era::Classic.into(), Era::Modern.with_memory()]
+    [HookSupport::Modern.into(), HookSupport::Classic.into(), HookSupport::Modern.with_memory()]
         .into_iter()
         .flat_map(|parts: Parts| [parts, Parts { wrap: true, ..parts }])
         .any(|parts| install(before, parts, &spelled).is_ok_and(|merged| merged.text == current))

@@ -1,7 +1,9 @@
 //! The working memory's entries, its server and its agent: in, again, and out.
 
-use protocol::settings::servers::{self, Entry};
-use protocol::settings::{self, Era, Variable, agent, install, is_untouched_since, uninstall};
+use plimsoll_protocol::settings::servers::{self, Entry};
+use plimsoll_protocol::settings::{
+    self, HookSupport, Variable, agent, install, is_untouched_since, uninstall,
+};
 use serde_json::{Value, json};
 
 const DEPTH: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
@@ -19,7 +21,7 @@ fn with_memory(text: &str) -> String {
 }
 
 fn with_memory_spelled(text: &str, spell: &dyn Fn(&str) -> String) -> String {
-    install(text, Era::Modern.with_memory(), spell).map(|merged| merged.text).unwrap_or_default()
+    install(text, HookSupport::Modern.with_memory(), spell).map(|merged| merged.text).unwrap_or_default()
 }
 
 fn value(text: &str) -> Value {
@@ -65,23 +67,23 @@ fn entries_from_before_the_plugin_learn_its_names() {
     let now = with_memory("{}");
     let before = now.replace("^(plimsoll:)?frame$", "frame").replace("(plugin_plimsoll_)?", "");
     assert_ne!(before, now);
-    assert_eq!(install(&before, Era::Modern, &bare).unwrap().text, now);
+    assert_eq!(install(&before, HookSupport::Modern, &bare).unwrap().text, now);
 }
 
 #[test]
 fn the_memory_goes_in_once_and_comes_out_byte_for_byte() {
     for text in TEXTS {
         for spell in [bare, spaced] {
-            let once = install(text, Era::Modern.with_memory(), &spell).unwrap();
+            let once = install(text, HookSupport::Modern.with_memory(), &spell).unwrap();
             assert!(once.memory && once.variable == Some(Variable::Set(DEPTH.to_owned())));
             let once = once.text;
             assert_eq!(value(&once)["env"][DEPTH], "5");
-            assert_eq!(install(&once, Era::Modern.with_memory(), &spell).unwrap().text, once);
-            assert_eq!(install(&once, Era::Modern, &spell).unwrap().text, once, "it stays unasked");
+            assert_eq!(install(&once, HookSupport::Modern.with_memory(), &spell).unwrap().text, once);
+            assert_eq!(install(&once, HookSupport::Modern, &spell).unwrap().text, once, "it stays unasked");
             let out = uninstall(&once, None).unwrap();
             assert_eq!((out.text.as_str(), out.variable), (*text, true), "{once}");
             assert!(is_untouched_since(text, &once), "{once}");
-            let later = install(text, Era::Modern, &spell).unwrap().text;
+            let later = install(text, HookSupport::Modern, &spell).unwrap().text;
             assert_eq!(with_memory_spelled(&later, &spell), once, "first without, then with");
         }
     }
@@ -113,21 +115,21 @@ fn entries_that_no_template_asks_for_go_and_another_path_renews_all() {
 #[test]
 fn a_users_own_depth_stays_and_is_named() {
     let text = "{\n  \"env\": {\"CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH\": \"2\"}\n}\n";
-    let merged = install(text, Era::Modern.with_memory(), &bare).unwrap();
+    let merged = install(text, HookSupport::Modern.with_memory(), &bare).unwrap();
     assert_eq!(merged.variable, Some(Variable::Users(DEPTH.to_owned(), "\"2\"".to_owned())));
     let out = uninstall(&merged.text, None).unwrap();
     assert_eq!((out.text.as_str(), out.variable), (text, false));
     let same = text.replace("\"2\"", "\"5\"");
     let out = uninstall(&with_memory(&same), Some(&same)).unwrap();
     assert_eq!(out.text, same, "the text from before had it");
-    let refusal = install("{\"env\": []}", Era::Modern.with_memory(), &bare).unwrap_err();
+    let refusal = install("{\"env\": []}", HookSupport::Modern.with_memory(), &bare).unwrap_err();
     assert!(refusal.why.contains("`env` is not an object"), "{refusal}");
 }
 
 #[test]
 fn a_classic_client_gets_no_entry_of_the_memory_and_an_installed_one_goes() {
-    assert_eq!(install("", Era::Classic.with_memory(), &bare).unwrap().text, settings::CLASSIC);
-    let merged = install(&with_memory("{}"), Era::Classic, &bare).unwrap();
+    assert_eq!(install("", HookSupport::Classic.with_memory(), &bare).unwrap().text, settings::CLASSIC);
+    let merged = install(&with_memory("{}"), HookSupport::Classic, &bare).unwrap();
     let programs = settings::our_hooks(&merged.text).unwrap();
     assert!(!merged.memory && programs.iter().all(|hook| !hook.is_memorys()), "{programs:?}");
 }
@@ -141,9 +143,9 @@ fn every_entry_of_the_memory_is_one_command_of_ours_with_a_timeout() {
             assert!(entry["args"].is_array() && entry["timeout"].is_u64(), "{event}");
         }
     }
-    let passed = settings::hooks_only(Era::Modern.with_memory(), &bare);
+    let passed = settings::hooks_only(HookSupport::Modern.with_memory(), &bare);
     assert_eq!(passed["hooks"], value(&with_memory("{}"))["hooks"]);
-    assert!(settings::programs_of(Era::Modern.with_memory()).contains(&"plimsoll-frame".to_owned()));
+    assert!(settings::programs_of(HookSupport::Modern.with_memory()).contains(&"plimsoll-frame".to_owned()));
 }
 
 #[test]

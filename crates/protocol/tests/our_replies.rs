@@ -3,8 +3,8 @@
 mod oracle;
 
 use oracle::{Effect, Output, what_the_client_does};
-use protocol::Reply;
-use protocol::foreign_words::{for_model, visible};
+use plimsoll_protocol::Reply;
+use plimsoll_protocol::foreign_words::{for_model, visible};
 use serde_json::Value;
 
 /// What a model, a person and an ended session are told in these tests; each must be found again.

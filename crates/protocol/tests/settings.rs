@@ -1,6 +1,8 @@
 //! Our entries go in and out of a settings file; what belongs to others keeps its bytes.
 
-use protocol::settings::{self, Era, Parts, install, is_untouched_since, our_hooks, uninstall};
+use plimsoll_protocol::settings::{
+    self, HookSupport, Parts, install, is_untouched_since, our_hooks, uninstall,
+};
 use serde_json::{Value, json};
 
 fn bare(program: &str) -> String {
@@ -16,7 +18,7 @@ fn spaced(program: &str) -> String {
 }
 
 fn installed(text: &str) -> String {
-    install(text, Era::Modern, &bare).map(|merged| merged.text).unwrap_or_default()
+    install(text, HookSupport::Modern, &bare).map(|merged| merged.text).unwrap_or_default()
 }
 
 /// Every text here comes back byte for byte.
@@ -38,7 +40,7 @@ const TEXTS: &[&str] = &[
 #[test]
 fn what_went_in_comes_out_byte_for_byte() {
     for text in TEXTS {
-        for era in [Era::Modern, Era::Classic] {
+        for era in [HookSupport::Modern, HookSupport::Classic] {
             for spell in [bare, absolute, spaced] {
                 let merged = install(text, era, &spell).unwrap().text;
                 assert_eq!(uninstall(&merged, None).unwrap().text, *text, "{merged}");
@@ -81,23 +83,23 @@ fn a_missing_or_blank_file_becomes_the_template() {
         assert_eq!(merged, settings::MODERN);
         assert!(uninstall(&merged, None).unwrap().empty);
     }
-    assert_eq!(install("", Era::Classic, &bare).unwrap().text, settings::CLASSIC);
+    assert_eq!(install("", HookSupport::Classic, &bare).unwrap().text, settings::CLASSIC);
 }
 
 #[test]
 fn the_era_follows_the_client() {
     for (version, era) in [
-        ("2.1.329 (Claude Code)", Era::Modern),
-        ("2.1.207 (Claude Code)\n", Era::Modern),
-        ("3.0.0", Era::Modern),
-        ("v2.2.0-beta.1", Era::Modern),
-        ("2.1.206 (Claude Code)", Era::Classic),
-        ("2.0.77 (Claude Code)", Era::Classic),
-        ("1.0.128 (Claude Code)", Era::Classic),
-        ("claude: not found", Era::Classic),
-        ("", Era::Classic),
+        ("2.1.329 (Claude Code)", HookSupport::Modern),
+        ("2.1.207 (Claude Code)\n", HookSupport::Modern),
+        ("3.0.0", HookSupport::Modern),
+        ("v2.2.0-beta.1", HookSupport::Modern),
+        ("2.1.206 (Claude Code)", HookSupport::Classic),
+        ("2.0.77 (Claude Code)", HookSupport::Classic),
+        ("1.0.128 (Claude Code)", HookSupport::Classic),
+        ("claude: not found", HookSupport::Classic),
+        ("", HookSupport::Classic),
     ] {
-        assert_eq!(Era::of_client(version), era, "{version}");
+        assert_eq!(HookSupport::of_client(version), era, "{version}");
     }
 }
 
@@ -105,13 +107,13 @@ fn the_era_follows_the_client() {
 fn the_classic_template_has_only_events_that_every_client_knows() {
     let known =
         ["SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "Stop", "SubagentStop", "PreCompact"];
-    let merged = install("", Era::Classic, &bare).unwrap();
+    let merged = install("", HookSupport::Classic, &bare).unwrap();
     assert!(merged.events.iter().all(|event| known.contains(&event.as_str())), "{:?}", merged.events);
 }
 
 #[test]
 fn every_entry_of_a_template_is_one_command_of_ours_with_a_timeout() {
-    for era in [Era::Modern, Era::Classic] {
+    for era in [HookSupport::Modern, HookSupport::Classic] {
         let template: Value = serde_json::from_str(era.template()).unwrap();
         for (event, groups) in template["hooks"].as_object().unwrap() {
             for group in groups.as_array().unwrap() {
@@ -128,7 +130,8 @@ fn every_entry_of_a_template_is_one_command_of_ours_with_a_timeout() {
 #[test]
 fn an_upgrade_replaces_our_entries_in_place() {
     let text = "{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": [\n          {\n            \"type\": \"command\",\n            \"command\": \"/old/plimsoll-stop-gate\"\n          },\n          {\n            \"type\": \"command\",\n            \"command\": \"other\"\n          }\n        ]\n      }\n    ]\n  },\n  \"after\": 1\n}\n";
-    let merged: Value = serde_json::from_str(&install(text, Era::Modern, &absolute).unwrap().text).unwrap();
+    let merged: Value =
+        serde_json::from_str(&install(text, HookSupport::Modern, &absolute).unwrap().text).unwrap();
     let entries = &merged["hooks"]["Stop"][0]["hooks"];
     assert_eq!(entries[0]["command"], "/opt/plimsoll/bin/plimsoll-stop-gate");
     assert_eq!(entries[0]["args"], json!([]));
@@ -140,20 +143,20 @@ fn an_upgrade_replaces_our_entries_in_place() {
 #[test]
 fn another_spelling_of_the_path_changes_the_path_alone() {
     let (old, new) =
-        (installed(TEXTS[3]), install(&installed(TEXTS[3]), Era::Modern, &absolute).unwrap().text);
+        (installed(TEXTS[3]), install(&installed(TEXTS[3]), HookSupport::Modern, &absolute).unwrap().text);
     assert_eq!(new, old.replace("\"plimsoll-", "\"/opt/plimsoll/bin/plimsoll-"));
 }
 
 #[test]
 fn another_era_takes_the_entries_of_the_first_away() {
-    let classic = install("{}", Era::Classic, &bare).unwrap().text;
+    let classic = install("{}", HookSupport::Classic, &bare).unwrap().text;
     let events = |text: &str| {
         our_hooks(text).unwrap().into_iter().map(|hook| hook.event).collect::<std::collections::BTreeSet<_>>()
     };
     assert!(events(&classic).contains("PostToolUse"));
-    let modern = install(&classic, Era::Modern, &bare).unwrap().text;
+    let modern = install(&classic, HookSupport::Modern, &bare).unwrap().text;
     assert_eq!(events(&modern), events(settings::MODERN));
-    let back = install(&modern, Era::Classic, &bare).unwrap().text;
+    let back = install(&modern, HookSupport::Classic, &bare).unwrap().text;
     assert_eq!(events(&back), events(settings::CLASSIC));
 }
 
@@ -179,11 +182,13 @@ fn ours_is_what_runs_our_program_not_what_mentions_it() {
 
 #[test]
 fn a_path_that_needs_quotes_is_quoted_where_a_shell_reads_it() {
-    let modern: Value = serde_json::from_str(&install("", Era::Modern, &spaced).unwrap().text).unwrap();
+    let modern: Value =
+        serde_json::from_str(&install("", HookSupport::Modern, &spaced).unwrap().text).unwrap();
     let stop = &modern["hooks"]["Stop"][0]["hooks"][0];
     assert_eq!((&stop["command"], &stop["args"]), (&json!("/home/a b/it's/plimsoll-stop-gate"), &json!([])));
     assert_eq!(modern["statusLine"]["command"], r"'/home/a b/it'\''s/plimsoll-statusline'");
-    let classic: Value = serde_json::from_str(&install("", Era::Classic, &spaced).unwrap().text).unwrap();
+    let classic: Value =
+        serde_json::from_str(&install("", HookSupport::Classic, &spaced).unwrap().text).unwrap();
     let stop = &classic["hooks"]["Stop"][0]["hooks"][0];
     assert_eq!(
         (&stop["command"], stop.get("args")),
@@ -193,14 +198,14 @@ fn a_path_that_needs_quotes_is_quoted_where_a_shell_reads_it() {
 
 #[test]
 fn a_foreign_status_line_stays_and_is_named() {
-    let merged = install(TEXTS[11], Era::Modern, &bare).unwrap();
+    let merged = install(TEXTS[11], HookSupport::Modern, &bare).unwrap();
     assert_eq!(merged.foreign_status_line.as_deref(), Some("starship prompt"));
     assert!(merged.text.contains("starship prompt") && !merged.text.contains("plimsoll-statusline"));
 }
 
 #[test]
 fn a_status_line_that_is_measured_through_goes_on_and_comes_back_as_it_was() {
-    let wrapping = Parts { wrap: true, ..Era::Modern.into() };
+    let wrapping = Parts { wrap: true, ..HookSupport::Modern.into() };
     for theirs in ["starship prompt", "line", "/opt/a line --x 'y z'", "it's \"odd\" $(date) \\ $HOME"] {
         let before =
             json!({"a": 1, "statusLine": {"type": "command", "command": theirs, "padding": 2}, "z": 2});
@@ -215,7 +220,7 @@ fn a_status_line_that_is_measured_through_goes_on_and_comes_back_as_it_was() {
         assert_eq!(words[1..], ["--wrap", theirs], "{command}");
         assert!(words[0].ends_with("/plimsoll-statusline"));
         // A later `init` knows it and moves with our programs.
-        let moved = install(&merged.text, Era::Modern, &bare).unwrap();
+        let moved = install(&merged.text, HookSupport::Modern, &bare).unwrap();
         let moved: Value = serde_json::from_str(&moved.text).unwrap();
         let moved = moved["statusLine"]["command"].as_str().unwrap();
         assert_eq!(shlex::split(moved).unwrap(), ["plimsoll-statusline", "--wrap", theirs]);
@@ -227,19 +232,19 @@ fn a_status_line_that_is_measured_through_goes_on_and_comes_back_as_it_was() {
     // Several words are a program and its arguments.
     let by_hand =
         r#"{"statusLine": {"type": "command", "command": "plimsoll-statusline --wrap npx ccstatusline"}}"#;
-    assert!(install(by_hand, Era::Modern, &bare).unwrap().text.contains("--wrap npx ccstatusline\""));
+    assert!(install(by_hand, HookSupport::Modern, &bare).unwrap().text.contains("--wrap npx ccstatusline\""));
     let cleared = uninstall(by_hand, None).unwrap().text;
     assert_eq!(cleared, r#"{"statusLine": {"type": "command", "command": "npx ccstatusline"}}"#);
 }
 
 #[test]
 fn what_the_user_had_and_what_stops_us_is_reported() {
-    let merged = install(TEXTS[9], Era::Modern, &bare).unwrap();
+    let merged = install(TEXTS[9], HookSupport::Modern, &bare).unwrap();
     assert_eq!(
         (merged.foreign_hooks, merged.hooks_switched_off, merged.foreign_status_line),
         (1, false, None)
     );
-    assert!(install("{\"disableAllHooks\": true}", Era::Modern, &bare).unwrap().hooks_switched_off);
+    assert!(install("{\"disableAllHooks\": true}", HookSupport::Modern, &bare).unwrap().hooks_switched_off);
 }
 
 #[test]
@@ -284,7 +289,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ("{\"hooks\": {},\n \"hooks\": {}}", 2, 11, "\"hooks\" stands here a second time"),
         ("{\"hooks\": {\"Stop\": [], \"Stop\": []}}", 1, 32, "\"Stop\" stands here a second time"),
     ] {
-        let refusal = install(text, Era::Modern, &bare).unwrap_err();
+        let refusal = install(text, HookSupport::Modern, &bare).unwrap_err();
         assert!(refusal.why.contains(why), "{text}: {refusal}");
         assert_eq!((refusal.line, refusal.column), (line, column), "{text}: {refusal}");
     }

@@ -1,6 +1,6 @@
 //! What is read out of settings files to find what is wrong with them.
 
-use protocol::settings::{Difference, Era, differences, install, plugins, survey};
+use plimsoll_protocol::settings::{Difference, HookSupport, differences, install, plugins, survey};
 use serde_json::json;
 
 fn absolute(program: &str) -> String {
@@ -23,7 +23,7 @@ fn ours_and_what_others_run_at_stop_are_told_apart() {
         "env": { "A": 1, "B": "two" },
         "model": "opus",
     });
-    let text = install(&theirs.to_string(), Era::Modern, &absolute).unwrap().text;
+    let text = install(&theirs.to_string(), HookSupport::Modern, &absolute).unwrap().text;
     let found = survey(&text).unwrap();
     assert_eq!(found.foreign_stop, ["/x/ralph/stop-hook.sh", "(prompt) Is it done?", "a b"]);
     assert_eq!(found.ours.len(), 8);
@@ -49,24 +49,25 @@ fn ours_and_what_others_run_at_stop_are_told_apart() {
 
 #[test]
 fn what_a_hand_changed_in_our_entries_is_found() {
-    for parts in [Era::Modern.into(), Era::Classic.into(), Era::Modern.with_memory()] {
+    for parts in [HookSupport::Modern.into(), HookSupport::Classic.into(), HookSupport::Modern.with_memory()]
+    {
         let text = install("{}", parts, &absolute).unwrap().text;
         assert_eq!(differences(&text, parts).unwrap(), [], "{text}");
     }
-    assert_eq!(differences("{}", Era::Modern).unwrap(), [], "nothing of ours, nothing to compare");
-    let text = install("{}", Era::Modern, &absolute).unwrap().text;
+    assert_eq!(differences("{}", HookSupport::Modern).unwrap(), [], "nothing of ours, nothing to compare");
+    let text = install("{}", HookSupport::Modern, &absolute).unwrap().text;
     let stop = |text: String| (text, "Stop".to_owned(), "plimsoll-stop-gate".to_owned());
     let (edited, event, program) = stop(text.replacen("\"timeout\": 20", "\"timeout\": 1", 4));
-    let found = differences(&edited, Era::Modern).unwrap();
+    let found = differences(&edited, HookSupport::Modern).unwrap();
     assert!(
         found.contains(&Difference::Edited { event: event.clone(), program: program.clone() }),
         "{found:?}"
     );
     let (renamed, event, program) = stop(text.replace("\"Stop\"", "\"Stopp\""));
-    let found = differences(&renamed, Era::Modern).unwrap();
+    let found = differences(&renamed, HookSupport::Modern).unwrap();
     let unasked = Difference::Unasked { event: "Stopp".to_owned(), program: program.clone() };
     assert_eq!(found, [Difference::Missing { event, program }, unasked]);
-    let of_another_era = differences(&text, Era::Classic).unwrap();
+    let of_another_era = differences(&text, HookSupport::Classic).unwrap();
     assert!(
         of_another_era
             .iter()

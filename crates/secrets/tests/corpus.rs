@@ -1,6 +1,6 @@
 //! The corpus: what is one, and what is none.
 
-use secrets::{find, keyed};
+use plimsoll_secrets::{find, keyed};
 
 const SECRETS: &str = include_str!("../../../tests/fixtures/secrets/secrets.txt");
 const FRIENDS: &str = include_str!("../../../tests/fixtures/secrets/friends.txt");

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a corpus that cannot be read fails the test")]
 
-use secrets::{find, kind_in};
+use plimsoll_secrets::{find, kind_in};
 use std::collections::BTreeMap;
 
 const KINDS: &str = include_str!("../../../tests/fixtures/secrets/kinds.txt");
@@ -109,7 +109,7 @@ fn planted() -> Vec<Planted> {
 
 /// Found, and no longer readable: no longer piece of what was drawn is left.
 fn is_found(planted: &Planted) -> bool {
-    let cleaned = secrets::without(&planted.text);
+    let cleaned = plimsoll_secrets::without(&planted.text);
     assert!(!planted.pieces.is_empty(), "{}", planted.name);
     !find(&planted.text).is_empty() && !planted.pieces.iter().any(|piece| cleaned.contains(piece.as_str()))
 }

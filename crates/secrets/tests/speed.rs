@@ -1,6 +1,6 @@
 //! No text takes long: neither an ordinary one nor one that was written against a rule.
 
-use secrets::{Search, find};
+use plimsoll_secrets::{Search, find};
 use std::time::{Duration, Instant};
 
 const TABLES: [&str; 3] = [

@@ -1,6 +1,6 @@
 //! Tokens in the shapes in which commits have always been searched for them, and what has always been committed.
 
-use secrets::{find, kind_in};
+use plimsoll_secrets::{find, kind_in};
 
 fn is_found(line: &str) -> bool {
     assert_eq!(find(line).is_empty(), kind_in(line.as_bytes()).is_none(), "{line}");

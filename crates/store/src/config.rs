@@ -1,12 +1,12 @@
 //! Settings: the project's over the user's over the defaults; and the client's own keys that move the ceiling.
 
 use crate::{Project, StoreError, disk, environment, ledger, sessions};
-use protocol::client_settings::CompactionKeys;
+use plimsoll_domain::Settings;
+use plimsoll_domain::record::ClientSettings;
+use plimsoll_domain::settings::authority::{self, Ignored};
+use plimsoll_protocol::client_settings::CompactionKeys;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use session::Settings;
-use session::record::ClientSettings;
-use session::settings::authority::{self, Ignored};
 use std::path::{Path, PathBuf};
 
 /// The settings in force, and what of the files is not.
@@ -120,7 +120,7 @@ fn of_user(path: &Path, root: &Path) -> Result<Option<Value>, StoreError> {
         };
         for (_, mut own) in projects.into_iter().filter(|(folder, _)| here(folder)) {
             let _ = own.as_object_mut().and_then(|keys| keys.remove("projects"));
-            session::state::merge(&mut value, own);
+            plimsoll_domain::state::merge(&mut value, own);
         }
     }
     match sense(&value, path)?.problem() {
@@ -133,7 +133,7 @@ fn of_user(path: &Path, root: &Path) -> Result<Option<Value>, StoreError> {
 fn with_project(user: &Value, own: Value, path: &Path) -> Result<(Value, Vec<Ignored>), StoreError> {
     let together = |own: Value| {
         let mut together = user.clone();
-        session::state::merge(&mut together, own);
+        plimsoll_domain::state::merge(&mut together, own);
         together
     };
     if let Some(why) = sense(&together(own.clone()), path)?.problem() {

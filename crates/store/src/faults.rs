@@ -1,8 +1,8 @@
 //! The last faults of our own hooks, in one small file of the project. Only a hook that has failed writes it.
 
 use crate::{Durability, Project, StoreError, clock, disk};
-use session::Fault;
-use session::text::clip;
+use plimsoll_domain::Fault;
+use plimsoll_domain::text::clip;
 
 /// Nobody reads more than the last few.
 const MOST_BYTES: u64 = 16 * 1024;

@@ -198,7 +198,7 @@ impl Project {
     pub fn run_lock(&self) -> PathBuf {
         let Some(home) = environment::state_home() else { return self.copies().join("run.lock") };
         let root = disk::canonical(&self.root);
-        let name = session::digest::sha256(&[root.as_os_str().as_encoded_bytes()]);
+        let name = plimsoll_domain::digest::sha256(&[root.as_os_str().as_encoded_bytes()]);
         home.join("plimsoll/locks").join(format!("{}.lock", &name[..16]))
     }
 

@@ -1,8 +1,9 @@
-//! RULE: the only crate that touches disk, lock, environment and clock.
+//! RULE: the only crate that touches disk, locks, environment and clock.
 //!
-//! What it promises: a reader sees an old file or a new one, never half of one; nothing that does not parse
-//! is ever overwritten; a lock is waited for a bounded time; a copy of the run's state lies where
-//! `git clean -fdx` does not reach. What it does not promise: order between two files.
+//! What it promises: a reader sees an old file or a new one, never half of one; a file that does not parse is set aside and
+//! never overwritten; a lock is waited for only for a bounded time; no link in a project leads out of it; a copy of the
+//! run's state lies where `git clean -fdx` does not reach. What it does not promise: an order between two files. Whoever
+//! writes two of them chooses the order so that a kill between them is harmless, and says so there.
 
 pub mod clock;
 pub mod config;
@@ -17,8 +18,8 @@ pub mod layout;
 pub mod ledger;
 pub mod lock;
 pub mod memory;
+pub mod outbox;
 pub mod sessions;
-pub mod spool;
 pub mod state_file;
 pub mod tail;
 pub mod turn_log;

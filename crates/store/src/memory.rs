@@ -12,16 +12,16 @@ pub use seen::{Pushed, Seen, Sight, pusher, seen, sweep_seen};
 
 use crate::turn_log::{Entry, RawLine, Writer};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
+use plimsoll_domain::log_line::{Kind, LogLine};
+use plimsoll_domain::memory::{Frame, Memory, Op, Refusal, Report};
+use plimsoll_domain::turn::record::decode_fields;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use session::log_line::{Kind, LogLine};
-use session::memory::{Frame, Memory, Op, Refusal, Report};
-use session::turn::record::decode_fields;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Two servers and a command at once take milliseconds.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
@@ -155,7 +155,7 @@ fn parsed(log: &TurnLog, line: &RawLine) -> Option<Change> {
 /// Makes changes, all or none.
 pub fn change<'a>(project: &Project, by: impl Into<By<'a>>, ops: &[Op]) -> Result<Report, MemoryError> {
     let by = by.into();
-    let mut held = hold(project, PATIENCE)?;
+    let mut held = hold(project, TIMEOUT)?;
     let mut reports = Report::default();
     for op in ops {
         reports = reports.and(held.change(by, op)?);
@@ -270,7 +270,7 @@ fn entry(memory: &Memory, by: By<'_>, op: &Op) -> Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use session::memory::Register;
+    use plimsoll_domain::memory::Register;
 
     fn alloc(name: &str) -> Op {
         Op::HeapAlloc { name: name.into(), content: "x".repeat(5_000), description: String::new() }
@@ -284,7 +284,7 @@ mod tests {
         let values = [(Register::Goal, "g".to_owned())].into();
         change(&project, "command", &[Op::UpdateRegisters { values, strict: false, everywhere: false }])
             .unwrap();
-        let mut held = hold(&project, PATIENCE).unwrap();
+        let mut held = hold(&project, TIMEOUT).unwrap();
         held.step();
         held.close().unwrap();
         let by = By { who: "mcp", call: Some("toolu_1") };

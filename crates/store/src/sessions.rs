@@ -2,10 +2,10 @@
 
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, clock, disk};
+use plimsoll_domain::SessionRecord;
+use plimsoll_domain::record::{ClientSettings, StatusRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use session::SessionRecord;
-use session::record::{ClientSettings, StatusRecord};
 use std::path::Path;
 use std::time::Duration;
 

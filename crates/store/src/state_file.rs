@@ -3,13 +3,14 @@
 
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, disk, ledger, sessions};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::{RunState, authority};
 use serde_json::{Map, Value};
-use session::{RunState, authority};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Long enough for any honest writer: they hold it for about a millisecond.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 const OF_ANOTHER_RUN: &str = "the state was not this run's";
 
@@ -67,7 +68,7 @@ pub fn update_foreign(
     project: &Project,
     change: impl FnOnce(&mut Value) -> bool,
 ) -> Result<bool, StoreError> {
-    let _lock = lock(project, PATIENCE)?;
+    let _lock = lock(project, TIMEOUT)?;
     let Some(mut document) = foreign(project)? else { return Ok(false) };
     if !change(&mut document) {
         return Ok(false);
@@ -80,7 +81,7 @@ pub fn update_foreign(
 #[derive(Debug, serde::Deserialize)]
 pub struct Glance {
     /// Where the run stands.
-    pub status: session::Status,
+    pub status: plimsoll_domain::Status,
     /// The present session's number.
     pub iteration: u32,
     /// The last one allowed.
@@ -123,7 +124,7 @@ pub fn update<T>(
     durability: Durability,
     change: impl FnOnce(&mut RunState) -> T,
 ) -> Result<Option<T>, StoreError> {
-    let _lock = lock(project, PATIENCE)?;
+    let _lock = lock(project, TIMEOUT)?;
     update_locked(project, run_id, durability, change)
 }
 
@@ -143,8 +144,8 @@ pub fn update_locked<T>(
         write_copy(project, &bytes_of(&loaded), durability);
     }
     if let Some(words) = loaded.mended {
-        let entry = session::journal::Entry::new("state_mended").fact("what", words);
-        crate::journal::note(project, entry)?;
+        let event = JournalEvent::StateMended { what: words };
+        crate::journal::note(project, JournalEntry::new(event))?;
     }
     Ok(Some(answer))
 }

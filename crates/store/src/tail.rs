@@ -6,9 +6,9 @@
 use crate::turn_log::{Forwards, Place};
 use crate::{StoreError, clock, disk, io};
 use memchr::{memmem, memrchr};
-use protocol::hook_trouble::HookTrouble;
-use protocol::transcript::{CompactMetadata, Line};
-use session::forecast::Fill;
+use plimsoll_domain::forecast::Fill;
+use plimsoll_protocol::hook_trouble::HookTrouble;
+use plimsoll_protocol::transcript::{CompactMetadata, Line};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};

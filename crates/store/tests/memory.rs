@@ -2,11 +2,11 @@
 
 #![expect(clippy::expect_used, reason = "helpers of tests")]
 
-use session::memory::{Memory, Op, Register};
+use plimsoll_domain::memory::{Memory, Op, Register};
+use plimsoll_store::memory::{change, forget_copy, history, hold, keep, load};
+use plimsoll_store::{Durability, Project, disk};
 use std::path::Path;
 use std::time::Duration;
-use store::memory::{change, forget_copy, history, hold, keep, load};
-use store::{Durability, Project, disk};
 
 fn project(folder: &Path) -> Project {
     disk::create_folder(&folder.join(".git")).expect("a folder");

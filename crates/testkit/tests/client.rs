@@ -1,8 +1,8 @@
 //! The real client against the scripted model.
+use plimsoll_testkit::scripted_model::{RequestKind, ScriptedModel, Step};
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::json;
 use std::time::Duration;
-use testkit::scripted_model::{RequestKind, ScriptedModel, Step};
-use testkit::world::{Finished, World};
 
 fn ask(model: &ScriptedModel, args: &[&str]) -> Finished {
     let mut world = World::new().without_plimsoll();

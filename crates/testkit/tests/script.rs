@@ -4,13 +4,13 @@
     clippy::expect_used,
     reason = "a test of the test bench talks to the model over a plain socket"
 )]
+use plimsoll_testkit::scripted_model::{Request, RequestKind, Script, ScriptedModel, Step};
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use testkit::scripted_model::{Request, RequestKind, Script, ScriptedModel, Step};
-use testkit::world::World;
 
 fn serve(script: &Value) -> ScriptedModel {
     let script = Script::from_json(&script.to_string()).expect("the script is well formed");

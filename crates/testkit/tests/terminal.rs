@@ -1,9 +1,9 @@
 //! The real client on a real screen.
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::time::Duration;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::terminal::Terminal;
-use testkit::world::World;
 
 const SOON: Duration = Duration::from_secs(10);
 

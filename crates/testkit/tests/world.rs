@@ -1,9 +1,9 @@
 //! Worlds and the programs in them, without the client.
 #![expect(clippy::disallowed_methods, reason = "a test of the test bench looks at real files and processes")]
+use plimsoll_testkit::scripted_model::ScriptedModel;
+use plimsoll_testkit::world::{Launch, World};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use testkit::scripted_model::ScriptedModel;
-use testkit::world::{Launch, World};
 
 fn shell(world: &World, line: &str) -> Launch {
     world.command("sh", &["-c", line])

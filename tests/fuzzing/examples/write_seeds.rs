@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 fn main() -> std::io::Result<()> {
     let folder = PathBuf::from(std::env::args_os().nth(1).unwrap_or_else(|| "fuzz/seeds".into()));
-    for target in fuzzing::TARGETS {
+    for target in plimsoll_fuzzing::TARGETS {
         let place = folder.join(target.name);
         std::fs::create_dir_all(&place)?;
         let all: Vec<Vec<u8>> =
-            (target.seeds)().into_iter().chain(fuzzing::seeds::found(target.name)).collect();
+            (target.seeds)().into_iter().chain(plimsoll_fuzzing::seeds::found(target.name)).collect();
         let words: BTreeSet<String> = all.iter().flat_map(|bytes| quoted_words(bytes)).collect();
         let dictionary: String = words.iter().map(|word| format!("\"\\\"{word}\\\"\"\n")).collect();
         std::fs::write(folder.join(format!("{}.dict", target.name)), dictionary)?;

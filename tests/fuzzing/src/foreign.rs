@@ -1,6 +1,6 @@
 //! What must hold of foreign words wherever they are shown or sent.
 
-use protocol::foreign_words::{is_hidden, without_tags};
+use plimsoll_protocol::foreign_words::{is_hidden, without_tags};
 
 /// Only a joiner or a selector may be left, and none beside a letter of ASCII, where it would hide. Line ends and tabs are
 /// ours.

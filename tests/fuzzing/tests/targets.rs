@@ -1,8 +1,8 @@
 //! Every target with its seeds, with what was once found, and with some thousand changed inputs: the same ones on
 //! every machine. `scripts/fuzz.sh` runs the same targets under libFuzzer.
 
-use fuzzing::mutation::Mutator;
-use fuzzing::{TARGETS, named, seeds};
+use plimsoll_fuzzing::mutation::Mutator;
+use plimsoll_fuzzing::{TARGETS, named, seeds};
 
 /// Says which input broke the target.
 struct Input<'a>(&'a str, &'a [u8]);

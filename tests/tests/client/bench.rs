@@ -1,7 +1,7 @@
 //! `scripts/bench.sh` works: all its parts, in a few rounds. What it says of milliseconds is nobody's verdict.
 
+use plimsoll_testkit::{bin_dir, workspace_root};
 use std::process::Command;
-use testkit::{bin_dir, workspace_root};
 
 /// The first cells of a page's tables.
 fn rows(page: &str) -> Vec<&str> {

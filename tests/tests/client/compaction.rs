@@ -1,15 +1,15 @@
 //! The client compacts inside an iteration, and nothing that was recorded is lost.
 
+use plimsoll_domain::SessionRecord;
+use plimsoll_domain::level::Level;
+use plimsoll_store::{Project, sessions, state_file};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
+use plimsoll_testkit::story::tick;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{LIFELIKE, events, first_request_of, honest, journal, markers, start_real, world};
-use session::SessionRecord;
-use session::level::Level;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::{Project, sessions, state_file};
-use testkit::scripted_model::{Request, RequestKind, Step};
-use testkit::story::tick;
-use testkit::world::{Finished, World};
 
 const PLAN: &str = "# Plan\n\n- [ ] Item two\n- [ ] Item three\n";
 const COMPACTED: &str = "The conversation has just been compacted.";

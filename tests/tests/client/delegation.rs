@@ -1,9 +1,9 @@
 //! What fills a window is left to subagents, and what stayed with them is told from the turn log.
 
+use plimsoll_testkit::scripted_model::{RequestKind, Step};
+use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_tests::{LIFELIKE, first_request_of, run, start_real, world};
 use serde_json::{Value, json};
-use testkit::scripted_model::{RequestKind, Step};
-use testkit::story::{Turn, tick};
 
 const KEPT: &str = "In this project so far, ";
 

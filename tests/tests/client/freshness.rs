@@ -1,6 +1,8 @@
 //! The hook is faster than the client's transcript writer: near a level it waits a little for the message at
 //! hand, far from any it does not, and where it is one request behind it says so.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{ITEMS, events, journal, run, start_real, world};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
@@ -8,8 +10,6 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
-use testkit::scripted_model::Step;
-use testkit::world::{Finished, World};
 
 const SESSION: &str = "22222222-aaaa-4bbb-8ccc-000000000001";
 /// A hook needs a few milliseconds; a busy computer takes its time to start one.

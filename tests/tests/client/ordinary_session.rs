@@ -1,14 +1,14 @@
 //! The hooks in a session where a person works and no run goes on: they advise, end nothing, write no state of a
 //! run, and the status line shows how full it is.
 
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE, events, journal};
 use std::fs;
 use std::time::Duration;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::terminal::Terminal;
-use testkit::world::World;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const LAST_WORDS: &str = "My own last words: the work is finished.";
 
 fn installed(model: &ScriptedModel) -> World {
@@ -190,7 +190,7 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
     world.set_env("DISABLE_AUTO_COMPACT", "1");
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::claude(&world, &arguments, 130, 40);
-    let screen = terminal.wait_for("▏ ?", PATIENCE);
+    let screen = terminal.wait_for("▏ ?", TIMEOUT);
     let first = load_line(&screen);
     for part in ["Opus", "project", "⎇ main", "▕", "┆", "┃", "▏ ?"] {
         assert!(first.contains(part), "{part} in {first}");
@@ -200,7 +200,7 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
     for (load, percent) in [(50_000, "5%"), (424_999, "42%"), (720_000, "72%")] {
         terminal.type_text(&format!("please load={load} "));
         terminal.press_enter();
-        let screen = terminal.wait_for(&format!("▏ {percent}"), PATIENCE);
+        let screen = terminal.wait_for(&format!("▏ {percent}"), TIMEOUT);
         let line = load_line(&screen);
         let cells = line.matches('█').count();
         assert!(cells > last_cells && line.contains('┃'), "{line}");
@@ -210,8 +210,8 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
     // A turn with a tool at 97 %: advice for the model, a marker for the person, and the turn goes to its own end.
     terminal.type_text("please work with a tool load=970000 ");
     terminal.press_enter();
-    terminal.wait_for(LAST_WORDS, PATIENCE);
-    let screen = terminal.wait_for("▏ 98%", PATIENCE);
+    terminal.wait_for(LAST_WORDS, TIMEOUT);
+    let screen = terminal.wait_for("▏ 98%", TIMEOUT);
     assert!(screen.contains("CCS_WARNING|L3|97|"), "the person is told:\n{screen}");
     let told = model.main_requests().last().expect("requests").text();
     assert_eq!(told.matches("CCS_WARNING|L3|97|").count(), 1, "{told}");
@@ -219,13 +219,13 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
     // The session goes on working for its person.
     terminal.type_text("please load=971000 ");
     terminal.press_enter();
-    terminal.wait_for("Answered with 971000.", PATIENCE);
-    terminal.wait_for("▏ 97%", PATIENCE);
+    terminal.wait_for("Answered with 971000.", TIMEOUT);
+    terminal.wait_for("▏ 97%", TIMEOUT);
     assert_no_run(&world);
     assert_eq!(handoffs(&world).len(), 1);
     terminal.type_text("/exit");
     terminal.press_enter();
-    let status = terminal.wait_exit(PATIENCE);
+    let status = terminal.wait_exit(TIMEOUT);
     assert!(status.success(), "{status:?}");
     let ends = journal(&world);
     assert_eq!(events(&ends, "session_end").len(), 1, "{ends:#?}");

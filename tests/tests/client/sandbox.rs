@@ -1,12 +1,12 @@
 //! An agent that Claude Code keeps in its sandbox: what it writes into the project brings none of our programs to do
 //! outside what it may not do itself, and the commands that are made for it work inside.
 
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{journal, play_real, run, world};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::World;
 
 /// Stands in a file that no prompt, page or record may hold.
 const SECRET: &str = "SECRET-OUTSIDE-THE-PROJECT";

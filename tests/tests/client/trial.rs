@@ -1,9 +1,9 @@
 //! What a new user does first: install the hooks, work with the line before one's eyes until it fills, ask, leave.
 
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::World;
 use std::time::Duration;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::terminal::Terminal;
-use testkit::world::World;
 
 const SOON: Duration = Duration::from_secs(30);
 /// Of the user's own making, and laid out in their own way.

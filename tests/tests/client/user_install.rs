@@ -1,11 +1,11 @@
 //! An installation for the user alone (`init --user`) writes nothing into a project that has not asked for it: what
 //! is noted about its sessions lies among the user's state.
 
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::reply;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::{Finished, World};
 
 const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
 

@@ -1,8 +1,8 @@
 //! `plimsoll with-context`: another's hook, told how full the window is; by itself, and with the real client.
 
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::World;
 use serde_json::json;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::World;
 
 const SHOW: &str = "#!/bin/sh\ncat >/dev/null\necho \"${CLAUDE_CONTEXT_PERCENT-?} ${CLAUDE_CONTEXT_TOKENS_USED-?} ${CLAUDE_CONTEXT_TOKENS_MAX-?}\"\n";
 

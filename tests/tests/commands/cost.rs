@@ -1,7 +1,7 @@
 //! What a hook costs, counted in instructions and bytes: the same on every computer, unlike milliseconds.
 
+use plimsoll_testkit::workspace_root;
 use std::process::Command;
-use testkit::workspace_root;
 
 /// `scripts/cost.sh` ends so when valgrind cannot be had.
 const NOTHING_MEASURED: i32 = 75;
@@ -9,16 +9,9 @@ const NOTHING_MEASURED: i32 = 75;
 #[test]
 fn no_program_costs_more_than_its_limits() {
     let script = workspace_root().join("scripts/cost.sh");
-    // The programs must be those that users get: nextest's profile "release" names them; without it they are built here,
-    // and once more if a build script sees a variable of this test's.
-    let mut command = Command::new(&script);
-    for (name, _) in std::env::vars_os() {
-        let of_cargo = name.to_string_lossy().starts_with("CARGO_");
-        if of_cargo && name != "CARGO_HOME" && name != "CARGO_TARGET_DIR" {
-            command.env_remove(name);
-        }
-    }
-    let output = command.output().unwrap();
+    // The programs must be those that users get: `scripts/test.sh` names them for the profile "release"; else they are built
+    // here, and a build script that watches the variable would have them built once more.
+    let output = Command::new(&script).env_remove("CARGO_MANIFEST_DIR").output().unwrap();
     let (table, complaints) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.code() == Some(NOTHING_MEASURED) {

@@ -6,12 +6,12 @@
 //! - `json FILE`: goes into that file of the project, or of the home (`~/`); settings of ours must be taken without a word;
 //! - `text`: for the eye alone.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::start_real;
 use std::time::Duration;
-use testkit::scripted_model::Step;
-use testkit::story::{Turn, tick};
-use testkit::workspace_root;
-use testkit::world::{Finished, World};
 
 struct Block {
     place: String,
@@ -201,7 +201,7 @@ fn anchor(heading: &str) -> String {
 #[test]
 fn the_demo_of_the_readme_ends_well() {
     let world = World::without_git();
-    let client = testkit::client::claude();
+    let client = plimsoll_testkit::client::claude();
     let finished = world.plimsoll(&["demo", "--client", &client.display().to_string()]);
     let finished = finished.timeout(Duration::from_secs(120)).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");

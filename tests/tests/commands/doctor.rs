@@ -1,11 +1,11 @@
 //! `plimsoll doctor`: each thing that is wrong is named, with what to do; and where nothing is, it says so.
 
+use plimsoll_protocol::settings::{self, HookSupport};
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{honest, start};
-use protocol::settings::{self, Era};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use testkit::bin_dir;
-use testkit::world::{Finished, World};
 
 const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
 const MODERN: &str = "2.1.329 (Claude Code)";
@@ -63,7 +63,7 @@ fn user_settings(world: &World, text: &str) {
 
 fn elsewhere(folder: &str) -> String {
     let command = |program: &str| format!("{folder}/{program}");
-    settings::install("{}", Era::Modern, &command).unwrap().text
+    settings::install("{}", HookSupport::Modern, &command).unwrap().text
 }
 
 fn stop_hook(command: &str) -> Value {
@@ -214,7 +214,7 @@ fn list_plugin(world: &World, name: &str, folder: &Path) {
 /// As it comes.
 fn plugin_alone() -> World {
     let world = with_client(MODERN);
-    list_plugin(&world, "plimsoll@plimsoll", &testkit::workspace_root().join("hooks-config/plugin"));
+    list_plugin(&world, "plimsoll@plimsoll", &plimsoll_testkit::workspace_root().join("hooks-config/plugin"));
     user_settings(&world, r#"{"enabledPlugins": {"plimsoll@plimsoll": true}}"#);
     world
 }
@@ -222,7 +222,7 @@ fn plugin_alone() -> World {
 fn plugin_astray() -> World {
     let world = with_client(MODERN);
     let folder = world.home().join("plugin");
-    let came = testkit::workspace_root().join("hooks-config/plugin/hooks/hooks.json");
+    let came = plimsoll_testkit::workspace_root().join("hooks-config/plugin/hooks/hooks.json");
     world.write(folder.join("hooks/hooks.json"), &std::fs::read_to_string(came).unwrap());
     world.write(folder.join(".claude-plugin/plugin.json"), r#"{"name": "plimsoll", "version": "0.0.1"}"#);
     list_plugin(&world, "plimsoll@plimsoll", &folder);
@@ -361,7 +361,7 @@ fn what_the_client_says_of_our_hooks_is_found_in_its_transcript() {
 fn a_lock_that_somebody_holds_is_named_with_the_process() {
     let world = installed(MODERN);
     let path = world.path(".claude/ralph-state.json.lock");
-    let _held = store::lock::acquire(&path, std::time::Duration::ZERO).unwrap();
+    let _held = plimsoll_store::lock::acquire(&path, std::time::Duration::ZERO).unwrap();
     let visit = visit(&world);
     assert_eq!(visit.troubles(), ["disk.locked"], "{:#?}", visit.findings());
     let what = visit.finding("disk.locked")["what"].as_str().unwrap();

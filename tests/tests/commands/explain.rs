@@ -1,10 +1,10 @@
 //! `plimsoll explain`: after a real run it tells from the journal why it acted.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::Turn;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE, honest, run, start, world};
 use serde_json::Value;
-use testkit::scripted_model::Step;
-use testkit::story::Turn;
-use testkit::world::World;
 
 /// The first session fills its window; the second does the item.
 fn full_at_first(turn: &Turn<'_>) -> Step {

@@ -1,9 +1,9 @@
 //! The gates depend on nothing but the programs: not on where the checkout lies, nor on whose it is.
 
+use plimsoll_testkit::{bin_dir, workspace_root};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use testkit::{bin_dir, workspace_root};
 
 /// `scripts/cost.sh` ends so when it cannot measure here.
 const NOTHING_MEASURED: i32 = 75;

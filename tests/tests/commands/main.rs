@@ -14,3 +14,13 @@ mod settings_schema;
 mod soak;
 mod terminal_words;
 mod walls;
+
+/// The commands that a page of help lists, under whatever headings: between its usage and its options.
+fn commands_in(help: &str) -> Vec<String> {
+    let behind_usage = help.split_once("Usage:").map(|(_, rest)| rest).unwrap_or_default();
+    let lists = behind_usage.split_once("\nOptions:").map_or(behind_usage, |(lists, _)| lists);
+    let rows = lists.lines().filter_map(|line| line.strip_prefix("  "));
+    let rows = rows.filter(|row| row.starts_with(|letter: char| letter.is_ascii_lowercase()));
+    let names = rows.filter_map(|row| row.split(' ').next());
+    names.filter(|name| *name != "help").map(str::to_owned).collect()
+}

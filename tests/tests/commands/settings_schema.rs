@@ -1,10 +1,10 @@
 //! The published schema of the settings and the settings themselves name the same keys with the same defaults; the page
 //! about them is made of it.
 
+use plimsoll_domain::Settings;
+use plimsoll_domain::settings::authority::{self, May};
+use plimsoll_testkit::workspace_root;
 use serde_json::{Map, Value};
-use session::Settings;
-use session::settings::authority::{self, May};
-use testkit::workspace_root;
 
 fn schema() -> Value {
     let path = workspace_root().join("hooks-config/plimsoll.schema.json");
@@ -33,7 +33,7 @@ fn the_schema_and_the_settings_name_the_same_keys_and_defaults() {
 
 #[test]
 fn the_command_prints_the_schema() {
-    let world = testkit::world::World::new();
+    let world = plimsoll_testkit::world::World::new();
     assert_eq!(world.plimsoll(&["schema"]).run().expect_success().json(), schema());
 }
 

@@ -1,10 +1,10 @@
 //! `scripts/soak.sh` counts the rounds of one commit over several sittings, and none that was not played to its end.
 
+use plimsoll_testkit::workspace_root;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
-use testkit::workspace_root;
 
 /// Writes a report of two tests, as nextest does.
 const GREEN: &str = r#"mkdir -p "${SOAK_JUNIT%/*}"; echo '<testsuites><testsuite name="suite"><testcase name="one"/><testcase name="two"/></testsuite></testsuites>' >"$SOAK_JUNIT""#;

@@ -1,11 +1,12 @@
 //! Whatever stands in a project's files: what our commands print never steers the terminal. Every command is run, with and
 //! without a terminal, over a project whose every string is hostile.
 
+use crate::commands_in;
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::hostile::{HOSTILE, SESSION, project, spoil_settings, steers};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use testkit::terminal::Terminal;
-use testkit::world::World;
 
 /// Each command with the ways in which it is run; a new one must be named here.
 const COMMANDS: &[(&str, &[&str])] = &[
@@ -97,18 +98,11 @@ const SOON: Duration = Duration::from_secs(30);
 /// The commands that have no commands of their own, from our own help.
 fn commands_of_help(world: &World, of: &[&str]) -> BTreeSet<String> {
     let help = world.plimsoll(&[&["help"], of].concat()).run().expect_success().stdout;
-    let listed = help.split("Commands:\n").nth(1).unwrap_or_default();
-    let names: Vec<&str> = listed
-        .lines()
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')))
-        .filter_map(|line| line.split(' ').next())
-        .filter(|name| *name != "help")
-        .collect();
+    let names = commands_in(&help);
     if names.is_empty() {
         return BTreeSet::from([of.join(" ")]);
     }
-    names.iter().flat_map(|name| commands_of_help(world, &[of, &[*name]].concat())).collect()
+    names.iter().flat_map(|name| commands_of_help(world, &[of, &[name.as_str()]].concat())).collect()
 }
 
 fn arguments<'a>(command: &'a str, how: &'a str) -> Vec<String> {
@@ -221,7 +215,7 @@ fn no_command_hands_foreign_control_characters_to_a_terminal() {
         if is_spoilt {
             spoil_settings(&world);
         }
-        let program = testkit::bin_dir().join("plimsoll");
+        let program = plimsoll_testkit::bin_dir().join("plimsoll");
         for (_, words) in
             calls(&world).into_iter().filter(|(command, _)| !matches!(*command, "gate" | "monitor"))
         {
@@ -248,7 +242,7 @@ fn foreign_on_screen(bytes: &[u8]) -> Option<String> {
 fn no_whole_screen_shows_them() {
     let mut world = project();
     world.set_env("TERM", "xterm-256color");
-    let program = testkit::bin_dir().join("plimsoll");
+    let program = plimsoll_testkit::bin_dir().join("plimsoll");
     for (words, shows) in [(&["status", "--watch"][..], "owned"), (&["statusline", "edit"], "model")] {
         let mut terminal = Terminal::start(&world, &program, words, 120, 40);
         terminal.wait_for(shows, SOON);

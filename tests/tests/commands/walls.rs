@@ -1,10 +1,10 @@
 //! The walls of ARCHITECTURE.md: what the hook programs link is a short committed list, imports go one way, and
 //! nothing ends a program by surprise.
 
+use plimsoll_testkit::world::World;
+use plimsoll_testkit::{fixtures, workspace_root};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use testkit::world::World;
-use testkit::{fixtures, workspace_root};
 
 /// The packages that the hook programs link, as cargo sees them.
 fn linked() -> BTreeSet<String> {
@@ -60,7 +60,7 @@ fn the_hook_programs_link_a_short_committed_list() {
         "rmcp",
         "ureq",
         "rustls",
-        "plimsoll-courier",
+        "plimsoll-linear-client",
         "tempfile",
         "indicatif",
         "plimsoll-testkit",
@@ -69,21 +69,18 @@ fn the_hook_programs_link_a_short_committed_list() {
     }
 }
 
-/// The crates of the workspace that a manifest names under one of these headings.
+/// The crates of the workspace that a manifest names under one of these headings, by their folders.
 fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
-    const CRATES: [&str; 12] = [
-        "protocol", "session", "policy", "store", "secrets", "launcher", "courier", "flows", "hooks", "cli",
-        "mcp", "testkit",
-    ];
     let mut named = BTreeSet::new();
     let mut inside = false;
     for line in manifest.lines() {
         if line.starts_with('[') {
             inside = headings.contains(&line.trim());
         } else if inside
-            && let Some(name) = line.split(['.', ' ', '=']).next().filter(|name| CRATES.contains(name))
+            && let Some(folder) =
+                line.split(['.', ' ', '=']).next().and_then(|name| name.strip_prefix("plimsoll-"))
         {
-            named.insert(name.to_owned());
+            named.insert(folder.to_owned());
         }
     }
     named
@@ -93,21 +90,31 @@ fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
 fn imports_go_one_way() {
     let allowed: [(&str, &[&str]); 12] = [
         ("protocol", &[]),
-        ("session", &["protocol"]),
-        ("policy", &["protocol", "session"]),
-        ("store", &["protocol", "session"]),
+        ("domain", &["protocol"]),
+        ("policy", &["protocol", "domain"]),
+        ("store", &["protocol", "domain"]),
         // Text in, findings out.
         ("secrets", &[]),
-        ("launcher", &["protocol", "session", "store", "secrets"]),
+        ("launcher", &["protocol", "domain", "store", "secrets"]),
         // It knows nothing of ours: what it carries is given to it. Nothing that a hook links may lean on it.
-        ("courier", &[]),
-        ("flows", &["protocol", "session", "policy", "store", "secrets", "launcher"]),
-        ("hooks", &["protocol", "session", "policy", "store", "launcher", "flows"]),
+        ("linear-client", &[]),
+        ("flows", &["protocol", "domain", "policy", "store", "secrets", "launcher"]),
+        ("hooks", &["protocol", "domain", "policy", "store", "launcher", "flows"]),
         (
             "cli",
-            &["protocol", "session", "policy", "store", "secrets", "launcher", "courier", "flows", "testkit"],
+            &[
+                "protocol",
+                "domain",
+                "policy",
+                "store",
+                "secrets",
+                "launcher",
+                "linear-client",
+                "flows",
+                "testkit",
+            ],
         ),
-        ("mcp", &["session", "store", "launcher", "flows"]),
+        ("mcp", &["domain", "store", "launcher", "flows"]),
         ("testkit", &[]),
     ];
     let crates = workspace_root().join("crates");
@@ -117,12 +124,15 @@ fn imports_go_one_way() {
         .collect();
     let known: BTreeSet<String> = allowed.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(folders, known, "a new crate needs a new rule, here too");
+    let mut seen = 0;
     for (name, may) in allowed {
         let manifest = std::fs::read_to_string(crates.join(name).join("Cargo.toml")).unwrap();
         let named = ours(&manifest, &["[dependencies]", "[build-dependencies]"]);
+        seen += named.len();
         let wrong: Vec<_> = named.iter().filter(|name| !may.contains(&name.as_str())).collect();
         assert!(wrong.is_empty(), "{name} may not depend on {wrong:?}");
     }
+    assert!(seen >= 30, "the scan has lost the manifests: {seen} imports");
 }
 
 /// Source files below a folder, without the tests of a module.
@@ -238,7 +248,7 @@ fn only_the_console_prints() {
     ];
     // The console and the whole screen; a hook's answer to the client; the server's help and complaints.
     const MAY: [&str; 4] =
-        ["cli/src/console.rs", "cli/src/whole_screen.rs", "hooks/src/lib.rs", "mcp/src/main.rs"];
+        ["cli/src/console.rs", "cli/src/full_screen.rs", "hooks/src/lib.rs", "mcp/src/main.rs"];
     let found = files_with(&PRINTING);
     let may: BTreeSet<String> = MAY.iter().map(|path| (*path).to_owned()).collect();
     assert_eq!(found, may);
@@ -252,7 +262,7 @@ fn the_installer_knows_every_hook_program() {
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
     let installed: BTreeSet<String> =
-        protocol::settings::PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
+        plimsoll_protocol::settings::PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
     let unknown: Vec<_> = programs.difference(&installed).collect();
     assert!(unknown.is_empty() && programs.len() >= 6, "{unknown:?} of {programs:?}");
 }
@@ -276,4 +286,33 @@ fn every_git_is_made_in_one_place() {
     };
     let found: Vec<_> = files.into_iter().filter(makes_one).collect();
     assert_eq!(found, [workspace_root().join("crates/launcher/src/git/command.rs")]);
+}
+
+/// A path in backticks, such as `flows::run::close`, names a crate's folder and a module in it, perhaps one of its items.
+#[test]
+fn the_modules_that_the_documents_name_are_there() {
+    let is_path = |text: &&str| {
+        let is_plain = |letter: char| letter.is_ascii_lowercase() || letter == '_' || letter == ':';
+        text.contains("::") && text.chars().all(is_plain)
+    };
+    let mut seen = 0;
+    for document in ["ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(workspace_root().join(document)).unwrap();
+        for path in text.split('`').filter(is_path) {
+            let (folder, names) = path.split_once("::").unwrap();
+            let sources = workspace_root().join("crates").join(folder.replace('_', "-")).join("src");
+            let (above, last) = names.rsplit_once("::").unwrap_or(("", names));
+            let folder = sources.join(above.replace("::", "/"));
+            let is_module = ["rs", "/mod.rs"].map(|end| format!("{last}.{end}").replace("./", "/"));
+            let is_module = is_module.iter().any(|file| folder.join(file).is_file());
+            let holder = if above.is_empty() { sources.join("lib.rs") } else { folder.with_extension("rs") };
+            let is_item = || {
+                let source = std::fs::read_to_string(holder).unwrap_or_default();
+                source.contains(&format!("fn {last}("))
+            };
+            assert!(is_module || is_item(), "{document} names {path}, which is not there");
+            seen += 1;
+        }
+    }
+    assert!(seen > 60, "the documents name {seen} modules");
 }

@@ -1,12 +1,12 @@
 //! Whatever the hook programs are given: a JSON object or nothing on standard output (the status line a line with
 //! `?`), exit 0, at most one clear line on standard error, within a second, and nothing lost.
 
+use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::{bin_dir, fixtures};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use testkit::world::{Finished, World};
-use testkit::{bin_dir, fixtures};
 
 const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
 const RUN: &str = "20260107-090000-dates";
@@ -35,11 +35,18 @@ fn feed(world: &World, program: &str, input: impl Into<Vec<u8>>) -> Finished {
         .run()
 }
 
+/// So long may one event take. What is promised holds of the programs as users get them (nextest's profile `release`);
+/// others are built to compile fast, and run beside much else.
+fn bound() -> Duration {
+    let are_released = std::env::var("NEXTEST_PROFILE").is_ok_and(|profile| profile == "release");
+    Duration::from_secs(if are_released { 1 } else { 10 })
+}
+
 /// The answer that changes nothing, with so many lines for a person.
 fn check(program: &str, finished: &Finished, complaints: usize, what: &str) {
     let scene = format!("{program}, {what}: {finished:?}");
     assert_eq!(finished.code, Some(0), "{scene}");
-    assert!(finished.elapsed < Duration::from_secs(1), "{scene}");
+    assert!(finished.elapsed < bound(), "{scene}");
     match program {
         "plimsoll-pre-compact" => assert_eq!(finished.stdout, "", "{scene}"),
         STATUS_LINE => {
@@ -200,7 +207,7 @@ fn five_megabytes_of_tool_output_are_measured_within_a_second() {
     batch["unheard_of"] = "y".repeat(5_000_000).into();
     let finished = feed(&world, "plimsoll-post-tool", batch.to_string());
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.elapsed < Duration::from_secs(1), "{:?}", finished.elapsed);
+    assert!(finished.elapsed < bound(), "{:?}", finished.elapsed);
     assert!(finished.json()["systemMessage"].as_str().unwrap().starts_with("CCS_WARNING|"), "{finished:?}");
     for program in programs().filter(|program| *program != "plimsoll-post-tool") {
         check(program, &feed(&world, program, batch.to_string()), 0, "5 MB");

@@ -1,11 +1,11 @@
 //! Many hooks at once: each level is announced exactly once, record, state and journal stay whole, and what a
 //! killed hook left is finished by the next event.
 
+use plimsoll_testkit::world::{Finished, Launch, Running, World};
 use plimsoll_tests::{events, journal, put_run};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
-use testkit::world::{Finished, Launch, Running, World};
 
 const RUN: &str = "20260107-090000-dates";
 const AT_ONCE: usize = 20;

@@ -1,14 +1,14 @@
 //! `plimsoll turns erase --secrets`: what older logs hold is found, named by kind and place, and gone from the log, its
 //! large pieces, its torn end and what waits; the chain holds, and nothing else is lost.
 
+use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::turn::record::encode_fields;
+use plimsoll_store::turn_log::Entry;
+use plimsoll_store::{Project, TurnLog};
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
-use session::log_line::Kind;
-use session::turn::record::encode_fields;
 use std::path::Path;
 use std::time::Duration;
-use store::turn_log::Entry;
-use store::{Project, TurnLog};
-use testkit::world::{Finished, World};
 
 const SESSION: &str = "leaky";
 const TURNS: &str = ".claude/plimsoll/turns";

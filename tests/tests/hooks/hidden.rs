@@ -1,11 +1,11 @@
 //! Nothing that we record is committed by accident: not in a clone in which `init` never ran, and not by an agent's
 //! `git add -A` in a run, which leaves no file dirty that was clean.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::tick;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{ITEMS, start};
 use serde_json::{Value, json};
-use testkit::scripted_model::Step;
-use testkit::story::tick;
-use testkit::world::World;
 
 const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
 

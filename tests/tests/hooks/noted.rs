@@ -1,8 +1,8 @@
 //! What a session notes below its item outlives it, however it ends.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::tick;
 use plimsoll_tests::{LIFELIKE, first_request_of, run, start_real, world};
-use testkit::scripted_model::Step;
-use testkit::story::tick;
 
 const NOTED: &str = "## What earlier sessions noted";
 

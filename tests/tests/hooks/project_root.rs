@@ -1,24 +1,24 @@
 //! The project of a command is the repository's root at most: a state further up is named, and not used.
 
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{ITEMS, world};
-use testkit::world::World;
 
 const STATE: &str = ".claude/ralph-state.json";
 
 /// A paused run of the project, and a clone of something else in a folder of it.
 fn with_a_repository_inside() -> World {
     let world = world(ITEMS);
-    let state = session::RunState {
+    let state = plimsoll_domain::RunState {
         run_id: "20260107-090000-dates".to_owned(),
         task_name: "Dates".to_owned(),
-        status: session::Status::Paused,
+        status: plimsoll_domain::Status::Paused,
         iteration: 1,
         max_iterations: 5,
         todo_file: Some("fix_plan.md".to_owned()),
-        ..session::RunState::default()
+        ..plimsoll_domain::RunState::default()
     };
-    let project = store::Project::at(&world.project()).with_runs_in(&world.runs());
-    store::state_file::create(&project, &state).unwrap();
+    let project = plimsoll_store::Project::at(&world.project()).with_runs_in(&world.runs());
+    plimsoll_store::state_file::create(&project, &state).unwrap();
     world.command("git", &["init", "-q", "vendor/lib"]).run().expect_success();
     world.write("vendor/lib/src/lib.rs", "");
     world
@@ -46,7 +46,7 @@ fn a_state_in_the_repository_is_found_from_every_folder_of_it() {
     assert_eq!(world.json(STATE)["status"], "cancelled", "{finished:?}");
 }
 
-/// Only root can give a folder away; what everybody can see is in the table of `store::layout`.
+/// Only root can give a folder away; what everybody can see is in the table of `plimsoll_store::layout`.
 #[test]
 fn a_state_of_another_owner_is_named_and_not_used_unless_git_is_told_that_it_is_safe() {
     let world = with_a_repository_inside();

@@ -1,6 +1,9 @@
 //! How full is it? The transcript's tail whatever lies in it, and every source by its rank; unknown rather than
 //! guessed.
 
+use plimsoll_store::tail::{self, Tail};
+use plimsoll_testkit::fixtures;
+use plimsoll_testkit::world::{Finished, World};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -9,9 +12,6 @@ use std::io::{Seek, SeekFrom, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use store::tail::{self, Tail};
-use testkit::fixtures;
-use testkit::world::{Finished, World};
 
 const OPUS: &str = "claude-opus-5-5";
 const SESSION: &str = "11111111-aaaa-4bbb-8ccc-000000000001";

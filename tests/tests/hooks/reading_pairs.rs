@@ -1,17 +1,18 @@
 //! Our percent is the client's own: pairs of what it told its status line and what its transcript held at that
 //! moment, recorded from the real client in a terminal (`PLIMSOLL_RECORD=1` records them anew).
 
+use plimsoll_testkit::replay::dashed;
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::World;
+use plimsoll_testkit::{bin_dir, fixtures};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::terminal::Terminal;
-use testkit::world::World;
-use testkit::{bin_dir, fixtures};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The client and its writer say nothing new for this long: what we see is one moment.
 const QUIET: Duration = Duration::from_millis(700);
 
@@ -162,7 +163,7 @@ impl Desk {
             if !status.is_null() && is_so(&status) && since.elapsed() > QUIET {
                 return status;
             }
-            assert!(start.elapsed() < PATIENCE, "no {what}: {status:#}\n{}", self.terminal.screen());
+            assert!(start.elapsed() < TIMEOUT, "no {what}: {status:#}\n{}", self.terminal.screen());
             sleep(Duration::from_millis(20));
         }
     }
@@ -183,7 +184,7 @@ impl Desk {
         self.say("/compact");
         let has_boundary =
             || fs::read_to_string(self.transcript()).is_ok_and(|text| text.contains("compact_boundary"));
-        self.world.wait_until(PATIENCE, has_boundary, "the compaction");
+        self.world.wait_until(TIMEOUT, has_boundary, "the compaction");
         self.wait("an empty window", |status| status["context_window"]["total_input_tokens"] == 0);
     }
 
@@ -240,11 +241,10 @@ impl Desk {
 
     /// Nothing of this computer's paths and ports.
     fn anonymous(&self, text: &str) -> String {
-        let root = self.world.home().parent().expect("the world's folder").display().to_string();
-        let slug: String =
-            root.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
-        text.replace(&root, "/home/dev")
-            .replace(&slug, "-home-dev")
+        let home = self.world.home();
+        let root = home.parent().expect("the world's folder");
+        text.replace(&root.display().to_string(), "/home/dev")
+            .replace(&dashed(root), "-home-dev")
             .replace(&self.model.url(), "http://127.0.0.1")
     }
 }
@@ -276,7 +276,7 @@ fn a_million_token_session_on_screen_reads_the_same_as_the_client_shows() {
     let mut desk = Desk::open("opus");
     desk.compare("million.01_at_start");
     desk.say("please wait=3 load=50000");
-    desk.world.wait_until(PATIENCE, || !desk.model.main_requests().is_empty(), "a request");
+    desk.world.wait_until(TIMEOUT, || !desk.model.main_requests().is_empty(), "a request");
     sleep(QUIET);
     desk.compare("million.02_first_answer_awaited");
     desk.wait_used(50_000);
@@ -314,21 +314,21 @@ fn a_small_session_and_a_switch_of_models_read_the_same_as_the_client_shows() {
     desk.load(170_000);
     desk.compare("small.04_eighty_five");
     desk.say("please fail=400");
-    desk.terminal.wait_for("scripted failure", PATIENCE);
+    desk.terminal.wait_for("scripted failure", TIMEOUT);
     desk.wait("quiet", |_| true);
     desk.compare("small.05_after_an_api_error");
     desk.load(194_000);
     desk.compare("small.06_ninety_seven");
     desk.load(100_000);
     desk.say("/model opus");
-    desk.terminal.wait_for("Yes, switch to", PATIENCE);
+    desk.terminal.wait_for("Yes, switch to", TIMEOUT);
     desk.terminal.press_enter();
     desk.wait("the other model", |status| status["context_window"]["context_window_size"] == 1_000_000);
     desk.compare_live("small.07_switched");
     desk.load(120_000);
     desk.compare("small.08_after_the_switch");
     desk.say("/model claude-haiku-4-5");
-    desk.terminal.wait_for("Yes, switch to Haiku", PATIENCE);
+    desk.terminal.wait_for("Yes, switch to Haiku", TIMEOUT);
     desk.terminal.press_enter();
     desk.wait("the first model", |status| status["context_window"]["context_window_size"] == 200_000);
     desk.compare_live("small.09_switched_back");

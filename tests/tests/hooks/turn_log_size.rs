@@ -1,14 +1,14 @@
 //! A session of 500 MB is recorded at the memory of a small one.
 
-use flows::capture::{Patience, sync};
+use plimsoll_domain::SessionRecord;
+use plimsoll_flows::turns::capture::{Patience, sync};
+use plimsoll_store::{Durability, Project, TurnLog, sessions};
 use serde_json::json;
-use session::SessionRecord;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
-use store::{Durability, Project, TurnLog, sessions};
 
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 const MB: u64 = 1024 * 1024;
@@ -111,7 +111,7 @@ fn record(size: u64) -> (Cost, f64) {
     assert_eq!(cost.turns, turns, "every turn");
     let log = TurnLog::of(&project, ID).unwrap();
     let last = log.backwards().unwrap().next().unwrap().unwrap();
-    let last = session::log_line::LogLine::parse(&last.bytes).unwrap().header;
+    let last = plimsoll_domain::log_line::LogLine::parse(&last.bytes).unwrap().header;
     assert_eq!((last.number, last.message), (Some(turns), Some(format!("msg_{turns}"))));
     let again = record_in_another_process(&folder);
     assert_eq!(again.turns, 0, "nothing is read twice");

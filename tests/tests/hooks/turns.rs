@@ -1,9 +1,9 @@
 //! `plimsoll turns` over the recorded transcripts: what each command says, after the transcripts are gone too.
 
+use plimsoll_testkit::fixtures;
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use testkit::fixtures;
-use testkit::world::{Finished, World};
 
 const RECORDED: [&str; 8] = [
     "api_error.529_after_tool",

@@ -1,9 +1,9 @@
 //! `plimsoll memory` and `plimsoll frame`, and what the hooks and the status line make of what a person writes.
 
+use plimsoll_domain::memory::Op;
+use plimsoll_store::Project;
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
-use session::memory::Op;
-use store::Project;
-use testkit::world::{Finished, World};
 
 const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
 
@@ -113,7 +113,7 @@ fn the_stack_is_listed_and_each_frame_shown() {
         return_spec: "Passed and failed".into(),
         call: None,
     };
-    store::memory::change(&Project::at(&world.project()), "test", &[push]).expect("a frame");
+    plimsoll_store::memory::change(&Project::at(&world.project()), "test", &[push]).expect("a frame");
     let listed = world.plimsoll(&["frame"]).run().expect_success().stdout;
     assert_eq!(listed, "0  root: Build calc\n1    tests: Write test_calc.py\n");
     let shown = world.plimsoll(&["frame", "show"]).run().expect_success().stdout;

@@ -1,13 +1,13 @@
 //! `plimsoll run --memory` with the real client: one memory over all sessions, the root frame is the run.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::tick;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
     events, first_request_of, journal, last_request_of, markers, play_real, run, start_real, world,
 };
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use testkit::scripted_model::Step;
-use testkit::story::tick;
-use testkit::world::{Finished, World};
 
 const TWO: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n";
 

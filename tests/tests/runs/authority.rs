@@ -1,15 +1,15 @@
 //! What starts a program, lifts a bound or completes a run is what the user said, never what stands in a file of the
 //! project: an agent or a clone may have written that. It may end a run sooner.
 
+use plimsoll_testkit::client::claude;
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::{Launch, World};
 use plimsoll_tests::{events, journal, play, resume, run, side_by_side, start, world};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
-use testkit::client::claude;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::{Launch, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 const COPY: &str = ".git/plimsoll/ralph-state.json";

@@ -1,6 +1,10 @@
 //! The circuit breaker with the real client: what counts as progress, which trouble opens it after how many
 //! sessions, and how a person closes it.
 
+use plimsoll_testkit::client::claude;
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
     ITEMS, events, first_request_of, honest, journal, markers, play, play_real, resume, run, side_by_side,
     start_real, world,
@@ -8,10 +12,6 @@ use plimsoll_tests::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use testkit::client::claude;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::story::{Turn, tick};
-use testkit::world::{Finished, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 const SETTINGS: &str = ".claude/plimsoll.json";
@@ -364,7 +364,7 @@ fn a_tool_that_the_client_refuses_twice_opens_it_and_the_first_time_already_says
     let mut world = world(ONE);
     let _model = working(&mut world, &[&["touch work.txt"], &["touch work.txt"]]);
     // What it refuses, and how, is the client's own.
-    world.use_client(testkit::client::CLIENT_VERSION);
+    world.use_client(plimsoll_testkit::client::CLIENT_VERSION);
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus"];
     let finished = world.plimsoll(&arguments).run();
     opened(&world, &finished, "permission_denied", 2, &["refused the tool Bash", "--allowedTools Bash"]);

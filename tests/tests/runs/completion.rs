@@ -1,5 +1,8 @@
 //! When a run is done, when it only says so, and the other ways in which it ends.
 
+use plimsoll_testkit::scripted_model::{Request, Step};
+use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
     ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
 };
@@ -7,9 +10,6 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use testkit::scripted_model::{Request, Step};
-use testkit::story::{Turn, tick};
-use testkit::world::{Finished, World};
 
 /// One item; `honest` does it in its first session and promises.
 const ONE: &str = "# Plan\n\n- [ ] Item three\n";

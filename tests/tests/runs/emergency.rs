@@ -1,13 +1,13 @@
 //! Sessions that go on when they were asked to wrap up, and windows that fill up in one message.
 
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
     ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, reply, run, start_real, world,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::story::{Turn, tick};
-use testkit::world::{Finished, World};
 
 /// The first half of item two, left uncommitted.
 const FIRST_HALF: &str = "sed -i '45,80s/$/ changed/' src/dates.txt";

@@ -1,16 +1,16 @@
 //! Every way in which `claude -p` ends (PROTOCOL §13), and where the run goes from there.
 
+use plimsoll_domain::Exit;
+use plimsoll_policy::ending::ending;
+use plimsoll_protocol::result::RunResult;
+use plimsoll_testkit::fixtures;
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::world::{Finished, Running, World};
 use plimsoll_tests::{LIFELIKE, events, honest, journal, start_real, world};
-use policy::ending::ending;
-use protocol::result::RunResult;
 use serde_json::{Value, json};
-use session::Exit;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use testkit::fixtures;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::story::{Turn, tick};
-use testkit::world::{Finished, Running, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 const PLAN: &str = "# Plan\n\n- [ ] Item three\n";

@@ -1,16 +1,16 @@
 //! What a night meets beside the work itself: a client that is being updated, a lock that is held, a repository
 //! made anew, a list that is emptied, endings that leave the person's own changes alone.
 
+use plimsoll_testkit::client::claude;
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::Turn;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     ITEMS, LIFELIKE, events, first_request_of, honest, journal, last_request_of, markers, run, side_by_side,
     start, start_real, world,
 };
 use serde_json::json;
 use std::time::Duration;
-use testkit::client::claude;
-use testkit::scripted_model::Step;
-use testkit::story::Turn;
-use testkit::world::World;
 
 const STATE: &str = ".claude/ralph-state.json";
 const COMMIT: &str = "date +%N >> work.txt && git add -A && git commit -qm Work";

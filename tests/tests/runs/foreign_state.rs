@@ -1,14 +1,14 @@
 //! A `ralph-state.json` that no run of ours wrote: never half taken for a run, taken over only when asked, and judged for
 //! its own loop by `plimsoll gate` and `plimsoll monitor`.
 
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::story::tick;
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{LIFELIKE, honest, journal, markers, ralph_loop, start, world};
 use serde_json::{Value, json};
 use std::time::Duration;
-use testkit::bin_dir;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::story::tick;
-use testkit::terminal::Terminal;
-use testkit::world::{Finished, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 const SOON: Duration = Duration::from_secs(20);
@@ -53,7 +53,7 @@ fn seed() -> Value {
 
 fn seed_with(changes: &Value) -> Value {
     let mut state = seed();
-    session::state::merge(&mut state, changes.clone());
+    plimsoll_domain::state::merge(&mut state, changes.clone());
     state
 }
 

@@ -1,11 +1,11 @@
 //! An unguarded night must not begin, and a start that fails leaves nothing behind.
 
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{ITEMS, events, honest, journal, run, start, start_real, world};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::{Finished, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 
@@ -119,9 +119,9 @@ fn missing_hook_programs_are_named_before_anything_starts() {
     let model = start(&mut world, honest);
     let alone = world.home().join("alone");
     std::fs::create_dir_all(&alone).expect("a folder");
-    std::fs::copy(testkit::bin_dir().join("plimsoll"), alone.join("plimsoll")).expect("a copy");
+    std::fs::copy(plimsoll_testkit::bin_dir().join("plimsoll"), alone.join("plimsoll")).expect("a copy");
     let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
-    let hooks = testkit::bin_dir();
+    let hooks = plimsoll_testkit::bin_dir();
     let without: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| *folder != hooks).collect();
     let path = std::env::join_paths(without).expect("a PATH").to_string_lossy().into_owned();
     let all = ["run", "--objective", "Do the plan.", "--", "--model", "opus"];
@@ -295,7 +295,7 @@ fn a_run_that_is_open_is_in_the_way_of_a_new_one() {
 fn a_client_of_the_classic_era_works_in_the_loop() {
     let mut world = world(ITEMS);
     let model = start(&mut world, honest);
-    let client = testkit::client::claude_version("2.0.77");
+    let client = plimsoll_testkit::client::claude_version("2.0.77");
     let finished = with_client(&world, &client);
     assert_eq!(finished.code, Some(0), "{finished:#?}, {} requests", model.main_requests().len());
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");

@@ -1,8 +1,8 @@
 //! What the next session is told, held against what the simulator knows to have been done: a few short nights of the
 //! measure of docs/nights.md (`scripts/nights.sh --harder`).
 
+use plimsoll_testkit::handover::Resume;
 use plimsoll_tests::handover::{Outcome, play};
-use testkit::handover::Resume;
 
 /// A night of so many sessions has one resume less.
 const SESSIONS: u32 = 4;

@@ -1,14 +1,14 @@
 //! An agent that commits, resets, stashes, cleans, deletes and overwrites in the middle of its run. Each item
 //! is done once all the same, the hooks stay on duty, and the person in the morning finds the whole story.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::Turn;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
     ITEMS, LIFELIKE, events, first_request_of, journal, last_request_of, markers, start, world,
 };
 use serde_json::Value;
 use std::time::Duration;
-use testkit::scripted_model::Step;
-use testkit::story::Turn;
-use testkit::world::{Finished, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 const CLEAN: &str = "git clean -ffdxq";

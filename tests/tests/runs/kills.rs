@@ -1,6 +1,9 @@
 //! `kill -9` at every moment of a run: nothing is torn, nothing is done twice, no two clients work at once.
 //! And the polite ends: Ctrl-C, SIGTERM, `plimsoll stop`.
 
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::world::{Finished, Running, World};
 use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, start, world};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -9,9 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::story::{Turn, tick};
-use testkit::world::{Finished, Running, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 const PLAN: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item three\n";

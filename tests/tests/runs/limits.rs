@@ -1,5 +1,7 @@
 //! Limits pause and do not count; money, tokens, time and the user's share of a quota end or hold the run.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     ITEMS, LIFELIKE, events, honest, journal, markers, quota, resume, run, start, start_real, subscribed,
     usage_limit, world,
@@ -8,8 +10,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use testkit::scripted_model::Step;
-use testkit::world::World;
 
 const STATE: &str = ".claude/ralph-state.json";
 
@@ -116,7 +116,7 @@ fn a_file_that_speaks_of_a_limit_or_an_error_is_none() {
         let item = turn.item.clone().unwrap_or_default();
         let step = match turn.step {
             0 => Step::bash("cat notes.txt"),
-            1 => Step::bash(format!("echo '{item}' >> work.txt && {}", testkit::story::tick(&item))),
+            1 => Step::bash(format!("echo '{item}' >> work.txt && {}", plimsoll_testkit::story::tick(&item))),
             _ if item == "Item three" => {
                 Step::text(format!("5-hour limit reached, resets 3am. error\n\n{}", turn.promise))
             }

@@ -1,12 +1,12 @@
 //! A run does not begin with a to-do list that has no item, and `plimsoll plan --fix` puts boxes before the lines
 //! that were meant.
 
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{honest, start};
 use std::time::Duration;
-use testkit::bin_dir;
-use testkit::terminal::Terminal;
-use testkit::workspace_root;
-use testkit::world::{Finished, World};
 
 const SOON: Duration = Duration::from_secs(20);
 

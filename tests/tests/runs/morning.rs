@@ -1,12 +1,12 @@
 //! The morning after: what `plimsoll status` and `plimsoll log` say about a night with a pause and a checkpoint.
 
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::story::Turn;
+use plimsoll_testkit::world::{Finished, Running, World};
 use plimsoll_tests::{ITEMS, LIFELIKE, honest, run, start, world};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::story::Turn;
-use testkit::world::{Finished, Running, World};
 
 /// Three items; the service is overloaded in the second session, which reaches its checkpoint when it is had again.
 struct Night {

@@ -1,12 +1,12 @@
 //! A promise that was meant and does not count: it is refused with the reason, and a run of which only the promise is
 //! missing never ends by the circuit breaker.
 
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{events, first_request_of, honest, journal, markers, resume, run, start, world};
 use serde_json::json;
 use std::time::Duration;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::story::{Turn, tick};
-use testkit::world::World;
 
 /// One item; `honest` does it in its first session and promises.
 const ONE: &str = "# Plan\n\n- [ ] Item three\n";

@@ -1,13 +1,13 @@
 //! A night alone: nine items, and everything that goes wrong in a night. In the morning all is done but
 //! the one item that nobody could do; nothing twice, nothing lost.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_tests::night::{Way, play};
 use plimsoll_tests::{LIFELIKE, events, journal, markers, start_real, world};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use testkit::scripted_model::Step;
-use testkit::story::{Turn, tick};
 
 const ITEMS: u32 = 9;
 /// Nobody gets anywhere with this one.

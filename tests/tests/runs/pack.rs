@@ -1,11 +1,11 @@
 //! `--pack`: a session goes on with the next item while its window has room for it, and no further.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, markers, run, start, start_real, world};
 use serde_json::{Value, json};
 use std::time::Duration;
-use testkit::scripted_model::Step;
-use testkit::story::{Turn, tick};
-use testkit::world::World;
 
 const STATE: &str = ".claude/ralph-state.json";
 /// What the scripted sessions stand at before any work.

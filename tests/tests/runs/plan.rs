@@ -1,10 +1,10 @@
 //! `plimsoll plan`: what is ahead, from what the list says and what items took.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::tick;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE, run, start, world};
 use serde_json::{Value, json};
-use testkit::scripted_model::Step;
-use testkit::story::tick;
-use testkit::world::World;
 
 fn plan(world: &World, arguments: &[&str]) -> String {
     let finished = world.plimsoll(&[&["plan"], arguments].concat()).run();

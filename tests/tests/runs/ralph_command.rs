@@ -1,10 +1,10 @@
 //! `/ralph context` and `/ralph checkpoint` in the real client: what a person sees of them.
 
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::World;
 use serde_json::Value;
 use std::time::Duration;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::terminal::Terminal;
-use testkit::world::World;
 
 const SOON: Duration = Duration::from_secs(20);
 

@@ -1,11 +1,11 @@
 //! Whole runs with the real client, our real hooks and a scripted model.
 
+use plimsoll_testkit::scripted_model::{Request, Step};
+use plimsoll_testkit::world::Finished;
 use plimsoll_tests::{
     ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, world,
 };
 use serde_json::{Value, json};
-use testkit::scripted_model::{Request, Step};
-use testkit::world::Finished;
 
 #[test]
 fn three_items_take_three_sessions_and_end_with_the_promise() {

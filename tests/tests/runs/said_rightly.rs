@@ -1,11 +1,11 @@
 //! What our screens, logs and commands say is so: each case was once said wrongly.
 
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::story::tick;
+use plimsoll_testkit::world::{Running, World};
 use plimsoll_tests::{ITEMS, events, honest, journal, resume, run, start, start_real, world};
 use serde_json::json;
 use std::time::Duration;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::story::tick;
-use testkit::world::{Running, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 const SOON: Duration = Duration::from_secs(30);
@@ -264,7 +264,7 @@ fn plan_says_that_nothing_fits_where_a_session_begins_above_its_checkpoint() {
 }
 
 /// The agent that the first example of the help stands for: it edits, tests, ticks and commits.
-fn worker(turn: &testkit::story::Turn<'_>) -> Step {
+fn worker(turn: &plimsoll_testkit::story::Turn<'_>) -> Step {
     let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
     match turn.step {
         0 => Step::default().tool("Read", json!({"file_path": "src/dates.txt"})),

@@ -1,14 +1,14 @@
 //! Ways in which other loops failed their users, where no other file has them: who owns a run, races at its
 //! end, hostile texts.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::tick;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, run, start, start_real, world,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
-use testkit::scripted_model::Step;
-use testkit::story::tick;
-use testkit::world::World;
 
 const STATE: &str = ".claude/ralph-state.json";
 const SESSION: &str = "11111111-2222-4333-8444-555555555555";
@@ -29,7 +29,7 @@ fn claimed_run(todo: &str) -> (World, String) {
     (world, run_id)
 }
 
-fn hook(world: &World, run_id: &str, program: &str, event: &Value) -> testkit::world::Finished {
+fn hook(world: &World, run_id: &str, program: &str, event: &Value) -> plimsoll_testkit::world::Finished {
     let mut event = event.clone();
     event["session_id"] = json!(SESSION);
     event["cwd"] = json!(world.project());
@@ -140,7 +140,8 @@ fn a_run_whose_owner_crashed_traps_no_new_session_and_is_offered_for_resume() {
     });
     let objective = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"];
     let mut owner = world.plimsoll(&objective).spawn();
-    let is_at_work = || world.exists(STATE) && world.json(STATE)["iteration_record"]["phase"] == "spawned";
+    // Until its SessionStart hook has written, which the kill of its client does not stop.
+    let is_at_work = || world.exists(STATE) && world.json(STATE)["iteration_record"]["hooks_seen"] == true;
     world.wait_until(Duration::from_secs(20), is_at_work, "the session begins");
     let pid = world.json(STATE)["iteration_record"]["pid"].as_u64().expect("a pid").to_string();
     owner.kill();

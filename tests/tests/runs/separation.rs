@@ -1,14 +1,14 @@
 //! Runs and sessions that have nothing to do with each other, side by side.
 
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::story::{Turn, story, tick};
+use plimsoll_testkit::world::{Running, World};
 use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, markers, run, start_real, world};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::story::{Turn, story, tick};
-use testkit::world::{Running, World};
 
 /// Waits, but not for ever: who does not come is missed by the assertions.
 fn meet(limit: Duration, is_so: impl Fn() -> bool) {

@@ -1,9 +1,9 @@
 //! A project's settings file is nobody's authority: the author of a clone or an agent may have written it. It starts no
 //! program, sends nothing out and lifts no bound; what is ignored is named.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
-use testkit::scripted_model::Step;
-use testkit::world::World;
 
 const SETTINGS: &str = ".claude/plimsoll.json";
 

@@ -1,13 +1,13 @@
 //! The loop as a shell script: the same hooks, judged by `plimsoll gate`, with the real client.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{
     ITEMS, LIFELIKE, events, first_request_of, honest, journal, markers, ralph_loop, start, start_real,
     subscribed, usage_limit, world,
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use testkit::scripted_model::Step;
-use testkit::workspace_root;
-use testkit::world::{Finished, World};
 
 #[test]
 fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {
@@ -258,7 +258,7 @@ fn a_usage_limit_pauses_a_loop_until_its_reset_and_says_why() {
     let pause = finished.stdout.lines().find(|line| line.starts_with("RALPH_PAUSE|")).expect("a pause");
     let parts: Vec<&str> = pause.splitn(3, '|').collect();
     assert_eq!(world.json(".claude/ralph-state.json")["paused_until"], parts[1], "{pause}");
-    let until = store::clock::parse(parts[1]).expect(pause);
+    let until = plimsoll_store::clock::parse(parts[1]).expect(pause);
     assert_eq!(until.timestamp().unsigned_abs(), resets_at, "{pause}");
     assert!(parts[2].starts_with("usage limit: ") && parts[2].contains("resets"), "{pause}");
 }

@@ -1,10 +1,10 @@
 //! A checkpoint at a commit, before L2, where the next step will probably not fit.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE, events, first_request_of, journal, run, start, start_real, world};
 use serde_json::json;
-use testkit::scripted_model::Step;
-use testkit::story::{Turn, tick};
-use testkit::world::World;
 
 const STATE: &str = ".claude/ralph-state.json";
 const STOP: &str = "this commit is a good place to stop";

@@ -1,13 +1,13 @@
 //! A run that is held up: a fault at the end of the first session is waited out, and whatever holds the run up, a second
 //! Ctrl-C and the deadline end its client.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::world::{Running, World};
 use plimsoll_tests::{ITEMS, LIFELIKE, events, honest, journal, start, world};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
-use testkit::scripted_model::Step;
-use testkit::world::{Running, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 const O_NONBLOCK: i32 = 0o4000;
@@ -165,7 +165,7 @@ fn a_folder_that_the_client_cannot_be_told_is_refused_before_anything_is_written
     let folder = world.home().join(std::ffi::OsString::from_vec(b"no\xff".to_vec()));
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("fix_plan.md"), "- [ ] Item one\n").unwrap();
-    let client = testkit::client::claude().display().to_string();
+    let client = plimsoll_testkit::client::claude().display().to_string();
     let task = ["--objective", "Do the plan."];
     for arguments in [[&["run", "--client", &client], &task[..]].concat(), [&["start"], &task[..]].concat()] {
         let finished = world.plimsoll(&arguments).cwd(&folder).run();

@@ -1,14 +1,14 @@
 //! At a checkpoint the uncommitted work is committed, and nothing that could hurt; checkpoints without any
 //! finished item pause the run; and `--notify` tells a program of ends and pauses.
 
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::story::Turn;
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{ITEMS, LIFELIKE, events, first_request_of, honest, journal, resume, run, start, world};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::story::Turn;
-use testkit::world::{Finished, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 /// One item, which `honest` does and promises.

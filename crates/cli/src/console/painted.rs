@@ -1,6 +1,6 @@
 //! A line in colours: these are ours alone, for words are cleaned before they are painted.
 
-use session::text::SafeText;
+use plimsoll_domain::text::SafeText;
 
 /// One line, piece by piece.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What the command makes of the answers: output, exit codes, messages.
 
 use super::{JOURNAL, query, world};
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::Value;
-use testkit::world::{Finished, World};
 
 fn empty() -> World {
     World::untouched().without_plimsoll()

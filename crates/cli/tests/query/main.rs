@@ -5,9 +5,9 @@ mod behaviour;
 mod paragraphs;
 
 use paragraphs::{Paragraph, read};
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::world::{Finished, World};
 use std::path::PathBuf;
-use testkit::bin_dir;
-use testkit::world::{Finished, World};
 
 const STATE: &str = include_str!("state.json");
 const JOURNAL: &str = include_str!("journal.jsonl");
@@ -37,7 +37,7 @@ fn world() -> World {
 /// The program that users get, where there is one; the second engine is only in the program that is built with
 /// these tests.
 fn program(engine: Engine) -> PathBuf {
-    let has_release = store::environment::variable("PLIMSOLL_BIN_DIR").is_some();
+    let has_release = plimsoll_store::environment::variable("PLIMSOLL_BIN_DIR").is_some();
     match engine {
         Engine::Jaq if has_release => bin_dir().join("plimsoll"),
         _ => PathBuf::from(env!("CARGO_BIN_EXE_plimsoll")),

@@ -1,14 +1,14 @@
 //! Rights, locks and room.
 
 use super::Files;
-use crate::exclude;
-use policy::doctor::{DiskFacts, FileSystem, Folder, Lock, Scope, SettingsFile};
+use crate::install::git_exclude;
+use plimsoll_policy::doctor::{DiskFacts, FileSystem, Folder, Lock, Scope, SettingsFile};
+use plimsoll_store::{Project, StoreError, disk, lock, volume};
 use std::path::Path;
 use std::time::Duration;
-use store::{Project, StoreError, disk, lock, volume};
 
 /// An honest writer holds the state's lock for about a millisecond.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 
 pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
     let root = project.root();
@@ -29,7 +29,7 @@ pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
         state_lock: state_lock(project),
         file_system: file_system(root),
         free: volume::free_space(root),
-        repository: store::layout::git_folder_of(root).is_some(),
+        repository: plimsoll_store::layout::git_folder_of(root).is_some(),
         not_excluded: not_excluded(project, found),
         tracked: tracked(project),
     }
@@ -40,7 +40,7 @@ fn state_lock(project: &Project) -> Lock {
     if !disk::exists(&path) {
         return Lock::Free;
     }
-    match lock::acquire(&path, PATIENCE) {
+    match lock::acquire(&path, TIMEOUT) {
         Err(StoreError::Busy { .. }) => Lock::Held(lock::holder(&path)),
         _ => Lock::Free,
     }
@@ -59,11 +59,12 @@ fn file_system(path: &Path) -> FileSystem {
 
 /// What git tracks of what we recorded. (Names with a `*` are of backups and drafts.)
 fn tracked(project: &Project) -> Vec<String> {
-    if store::layout::git_folder_of(project.root()).is_none() {
+    if plimsoll_store::layout::git_folder_of(project.root()).is_none() {
         return Vec::new();
     }
-    let recorded: Vec<&str> = exclude::RUN_FILES.iter().filter(|name| !name.contains('*')).copied().collect();
-    launcher::git::tracked(project.root(), &recorded)
+    let recorded: Vec<&str> =
+        git_exclude::RUN_FILES.iter().filter(|name| !name.contains('*')).copied().collect();
+    plimsoll_launcher::git::tracked(project.root(), &recorded)
 }
 
 /// The exclude file, where our entries are the project's and it does not list our run files.
@@ -72,7 +73,7 @@ fn not_excluded(project: &Project, found: &Files) -> Option<String> {
         let of_project = matches!(one.scope, Scope::Project | Scope::Local);
         of_project && one.said().is_some_and(|survey| !survey.ours.is_empty())
     };
-    let place = exclude::place_of(project.root()).filter(|_| found.iter().any(ours))?;
+    let place = git_exclude::place_of(project.root()).filter(|_| found.iter().any(ours))?;
     let now = disk::read(&place.file).ok()?.unwrap_or_default();
     (place.with_ours(&now, &[]) != now).then(|| super::shown(project, &place.file))
 }

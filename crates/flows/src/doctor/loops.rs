@@ -2,8 +2,8 @@
 
 use super::Files;
 use super::plugins::{self, Plugin};
-use policy::doctor::{KNOWN_STATE_FILES, LoopFacts, StopHook};
-use store::{Project, disk};
+use plimsoll_policy::doctor::{KNOWN_STATE_FILES, LoopFacts, StopHook};
+use plimsoll_store::{Project, disk};
 
 pub(super) fn facts(project: &Project, found: &Files, all: &[Plugin]) -> LoopFacts {
     let mut hooks = Vec::new();

@@ -1,14 +1,14 @@
 //! What the working memory needs beside its hooks.
 
 use super::{Files, shown};
-use policy::doctor::{MemoryFacts, Scope, Server, SettingsFile};
-use protocol::settings::servers::{self, Entry};
-use protocol::settings::{Era, agent, memory_variable, programs_of};
-use store::{Project, config, disk, environment};
+use plimsoll_policy::doctor::{MemoryFacts, Scope, Server, SettingsFile};
+use plimsoll_protocol::settings::servers::{self, Entry};
+use plimsoll_protocol::settings::{HookSupport, agent, memory_variable, programs_of};
+use plimsoll_store::{Project, config, disk, environment};
 
 /// None where it is not installed.
 pub(super) fn facts(project: &Project, found: &Files) -> Option<MemoryFacts> {
-    let without = programs_of(Era::Modern);
+    let without = programs_of(HookSupport::Modern);
     let has_memory = |one: &&SettingsFile| {
         let ours = one.said().map(|survey| survey.ours.as_slice()).unwrap_or_default();
         ours.iter().any(|entry| !without.contains(&entry.program))

@@ -1,11 +1,11 @@
 //! The plugins that are switched on: ours, and what the others do at Stop.
 
 use super::{Files, shown};
-use policy::doctor::{PluginFacts, StopHook};
-use protocol::settings::{plugins, servers};
+use plimsoll_policy::doctor::{PluginFacts, StopHook};
+use plimsoll_protocol::settings::{plugins, servers};
+use plimsoll_store::{Project, config, disk};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use store::{Project, config, disk};
 
 /// A plugin where it lies.
 pub(super) struct Plugin {

@@ -1,10 +1,10 @@
 //! Our programs: those beside us, and those that the settings name.
 
 use super::Files;
-use policy::doctor::{Named, ProgramFacts, Standing};
-use protocol::settings::{PROGRAMS, servers};
+use plimsoll_policy::doctor::{Named, ProgramFacts, Standing};
+use plimsoll_protocol::settings::{PROGRAMS, servers};
+use plimsoll_store::{Project, disk, environment, volume};
 use std::path::{Path, PathBuf};
-use store::{Project, disk, environment, volume};
 
 pub(super) fn facts(project: &Project, found: &Files) -> ProgramFacts {
     let folder = environment::own_directory().unwrap_or_default();
@@ -61,7 +61,7 @@ fn standing(path: &Path) -> Standing {
         return Standing::NotExecutable;
     }
     let word = if path.ends_with(servers::PROGRAM) { "--version" } else { "version" };
-    launcher::own_version(path, word).map_or(Standing::Silent, Standing::Version)
+    plimsoll_launcher::own_version(path, word).map_or(Standing::Silent, Standing::Version)
 }
 
 /// A program that somebody's settings name is never started to ask it: the project may be a stranger's.
@@ -111,7 +111,7 @@ mod tests {
         };
         for (bytes, expected) in [(elf(1), Some(true)), (elf(3), Some(false)), (b"#!/bin/sh".to_vec(), None)]
         {
-            disk::replace(&path, &bytes, store::Durability::Lazy).unwrap();
+            disk::replace(&path, &bytes, plimsoll_store::Durability::Lazy).unwrap();
             assert_eq!(needs_no_loader(&path), expected);
         }
         assert_eq!(needs_no_loader(&folder.path().join("none")), None);

@@ -1,13 +1,13 @@
 //! The settings files that the client reads here, the one that rules first.
 
 use super::{Files, shown};
-use policy::doctor::{ClientFacts, Scope, SettingsFacts, SettingsFile};
-use protocol::settings::{self, Era};
+use plimsoll_policy::doctor::{ClientFacts, Scope, SettingsFacts, SettingsFile};
+use plimsoll_protocol::settings::{self, HookSupport};
+use plimsoll_store::{Project, config, disk};
 use std::path::{Path, PathBuf};
-use store::{Project, config, disk};
 
 /// The files that are there.
-pub(super) fn find(project: &Project, era: Era) -> Vec<SettingsFile> {
+pub(super) fn find(project: &Project, era: HookSupport) -> Vec<SettingsFile> {
     let mut seen: Vec<PathBuf> = Vec::new();
     let mut found = Vec::new();
     for (scope, path) in places(project) {
@@ -37,7 +37,7 @@ fn places(project: &Project) -> Vec<(Scope, PathBuf)> {
     places
 }
 
-fn read(project: &Project, scope: Scope, path: &Path, era: Era) -> Option<SettingsFile> {
+fn read(project: &Project, scope: Scope, path: &Path, era: HookSupport) -> Option<SettingsFile> {
     let bytes = match disk::read(path) {
         Ok(bytes) => bytes?,
         Err(error) => return Some(unreadable(project, scope, path, error.to_string())),

@@ -1,13 +1,13 @@
 //! The window of the present session, or of the one that would begin now.
 
 use super::{Files, Patient};
-use crate::measure::{Question, marks, measure, with_evidence};
-use policy::doctor::WindowFacts;
-use policy::window;
-use session::reading::Window;
+use crate::context::measure::{Question, marks, measure, with_evidence};
+use plimsoll_domain::reading::Window;
+use plimsoll_policy::doctor::WindowFacts;
+use plimsoll_policy::window;
+use plimsoll_store::config::{self, Loaded};
+use plimsoll_store::{environment, sessions};
 use std::path::PathBuf;
-use store::config::{self, Loaded};
-use store::{environment, sessions};
 
 /// What moves window, ceiling or reading, where it is set.
 const VARIABLES: [&str; 8] = [

@@ -1,9 +1,9 @@
 //! The client that an installation is for.
 
 use super::InstallError;
-use protocol::settings::{Era, FIRST_MODERN};
+use plimsoll_protocol::settings::{FIRST_MODERN, HookSupport};
+use plimsoll_store::environment;
 use std::path::PathBuf;
-use store::environment;
 
 /// The client that the settings are written for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,18 +22,18 @@ impl Client {
         match environment::find_program("claude") {
             None => Client::Missing,
             Some(program) => {
-                launcher::client_version(&program).map_or(Client::Silent(program), Client::Version)
+                plimsoll_launcher::client_version(&program).map_or(Client::Silent(program), Client::Version)
             }
         }
     }
 
     /// Without a client the modern template is written, for the one that will come; a silent one gets the
     /// template that every client understands.
-    pub fn era(&self) -> Era {
+    pub fn era(&self) -> HookSupport {
         match self {
-            Client::Missing => Era::Modern,
-            Client::Silent(_) => Era::Classic,
-            Client::Version(version) => Era::of_client(version),
+            Client::Missing => HookSupport::Modern,
+            Client::Silent(_) => HookSupport::Classic,
+            Client::Version(version) => HookSupport::of_client(version),
         }
     }
 
@@ -46,6 +46,6 @@ impl Client {
                 format!("this one is {}", version.split_whitespace().next().unwrap_or("?"))
             }
         };
-        InstallError::OldClient { first: policy::client::dotted(FIRST_MODERN), client }
+        InstallError::OldClient { first: plimsoll_policy::client::dotted(FIRST_MODERN), client }
     }
 }

@@ -1,9 +1,10 @@
 //! Files of our own beside the settings: slash commands, the agent, git's exclude file.
 
 use super::{Change, InstallError};
-use crate::exclude::{self, Excluded};
+use crate::install::git_exclude;
+use crate::install::git_exclude::Excluded;
+use plimsoll_store::disk;
 use std::path::{Path, PathBuf};
-use store::disk;
 
 /// Whoever deletes this line from a file of ours keeps that file: it is then the user's own.
 const MARKER: &str = "# plimsoll: written by `plimsoll init`";
@@ -58,7 +59,7 @@ pub(super) fn remove_own(
 }
 
 pub(super) fn plan_exclude(project: &Path, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
-    let Some(place) = exclude::place_of(project) else { return Ok(Excluded::NoRepository) };
+    let Some(place) = git_exclude::place_of(project) else { return Ok(Excluded::NoRepository) };
     let before = disk::read(&place.file)?;
     let now = before.clone().unwrap_or_default();
     let after = place.with_ours(&now, &[]);
@@ -73,7 +74,7 @@ pub(super) fn plan_include(
     project: &Path,
     changes: &mut Vec<Change>,
 ) -> Result<Option<PathBuf>, InstallError> {
-    let Some(place) = exclude::place_of(project) else { return Ok(None) };
+    let Some(place) = git_exclude::place_of(project) else { return Ok(None) };
     let Some(now) = disk::read(&place.file)? else { return Ok(None) };
     let after = place.without_ours(&now);
     if after == now {

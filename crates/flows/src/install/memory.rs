@@ -4,10 +4,10 @@ use super::files::{OwnFile, write_own};
 use super::places::Places;
 use super::removal::{Returned, drop_left_over};
 use super::{Change, InstallError, backup_of, command_for, decoded};
-use protocol::settings::servers::{self, Entry};
-use protocol::settings::{Variable, agent, quoted};
+use plimsoll_protocol::settings::servers::{self, Entry};
+use plimsoll_protocol::settings::{Variable, agent, quoted};
+use plimsoll_store::disk;
 use std::path::{Path, PathBuf};
-use store::disk;
 
 /// What an installation found and decided about the working memory.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ pub(super) fn plan_server_removal(
         return Ok(None);
     }
     let text = decoded(list, &now)?;
-    let before = kept.as_deref().and_then(|bytes| protocol::settings::decode(bytes).ok());
+    let before = kept.as_deref().and_then(|bytes| plimsoll_protocol::settings::decode(bytes).ok());
     let parted = servers::uninstall(text, before).map_err(unreadable(list))?;
     if !parted.removed {
         return Ok(None);
@@ -117,10 +117,10 @@ pub(super) fn plan_server_removal(
 }
 
 fn ours_in(bytes: &[u8]) -> bool {
-    let text = protocol::settings::decode(bytes).unwrap_or_default();
+    let text = plimsoll_protocol::settings::decode(bytes).unwrap_or_default();
     matches!(servers::entry(text), Ok(Some(Entry::Ours)))
 }
 
-fn unreadable(path: &Path) -> impl Fn(protocol::settings::Unreadable) -> InstallError + '_ {
+fn unreadable(path: &Path) -> impl Fn(plimsoll_protocol::settings::Unreadable) -> InstallError + '_ {
     |place| InstallError::Unreadable { path: path.to_owned(), place }
 }

@@ -1,9 +1,9 @@
 //! Where an installation's files lie.
 
 use super::{InstallError, Scope};
-use protocol::settings::{self, OurHook};
+use plimsoll_protocol::settings::{self, OurHook};
+use plimsoll_store::{config, disk};
 use std::path::{Path, PathBuf};
-use store::{config, disk};
 
 /// A project's list of MCP servers, in the project's own folder.
 pub(super) const SERVERS: &str = ".mcp.json";

@@ -4,9 +4,9 @@ use super::files::{OwnFile, plan_include, remove_own};
 use super::memory::plan_server_removal;
 use super::places::{Places, holds_memory, holds_ours};
 use super::{COMMANDS, Change, InstallError, Plan, Scope, decoded};
-use protocol::settings::{self, OurHook};
+use plimsoll_protocol::settings::{self, OurHook};
+use plimsoll_store::disk;
 use std::path::{Path, PathBuf};
-use store::disk;
 
 /// A file that was ours in parts, without them.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, Insta
 
 /// What lies in a project of sessions and runs. (Names with a `*` are of files that go by themselves.)
 fn recorded(project: &Path) -> Vec<PathBuf> {
-    let names = crate::exclude::RUN_FILES.iter().filter(|name| !name.contains('*'));
+    let names = crate::install::git_exclude::RUN_FILES.iter().filter(|name| !name.contains('*'));
     names.map(|name| project.join(name.trim_end_matches('/'))).filter(|path| disk::exists(path)).collect()
 }
 

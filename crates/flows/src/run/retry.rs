@@ -1,15 +1,15 @@
 //! Faults of the surroundings: a client that is being updated, a lock that is held, a disk that is full. One that
 //! passes must not end the night; one that lasts leaves the run paused, with the reason, and no client at work.
 
-use super::obey::INTERRUPTED;
 use super::{Progress, RunError, Runner};
-use crate::notify::notify;
-use crate::start::StartError;
-use session::journal::Entry;
-use session::verdict::PauseKind;
-use session::{RunState, Status, Verdict};
+use crate::run::apply_verdict::INTERRUPTED;
+use crate::run::lifecycle::StartError;
+use crate::run::notify::notify;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_store::{Durability, StoreError, journal, state_file};
 use std::time::{Duration, Instant};
-use store::{Durability, StoreError, journal, state_file};
 
 /// With the backoff of a pause these are about six minutes.
 const MOST_TRIES: u32 = 7;
@@ -23,7 +23,7 @@ impl RunError {
     /// True for what may be better in a minute.
     fn may_pass(&self) -> bool {
         match self {
-            RunError::Client(_) => true,
+            RunError::Client(_) | RunError::NotStarted(_) => true,
             RunError::Store(error) | RunError::Start(StartError::Store(error)) => {
                 matches!(error, StoreError::Io { .. } | StoreError::Busy { .. })
             }
@@ -73,7 +73,7 @@ impl Runner<'_> {
             self.watcher.tell(&Progress::Failed { error: error.to_string() });
             return Err(error);
         }
-        let patience = Duration::from_millis(policy::pause::backoff_ms(tries, 0.5));
+        let patience = Duration::from_millis(plimsoll_policy::pause::backoff_ms(tries, 0.5));
         self.watcher.tell(&Progress::Fault { error: error.to_string(), seconds: patience.as_secs() });
         self.note_fault(&error, "tries again");
         let begun = Instant::now();
@@ -106,7 +106,7 @@ impl Runner<'_> {
 
     /// Leaves the run paused, as far as that can be written.
     fn pause_for(&mut self, error: &RunError, then: &str) -> Verdict {
-        let reason = session::text::clip(&error.to_string(), 300);
+        let reason = plimsoll_domain::text::clip(&error.to_string(), 300);
         let verdict = Verdict::Pause { kind: PauseKind::Fault, until: None, reason };
         self.note_fault(error, then);
         let paused = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
@@ -121,8 +121,8 @@ impl Runner<'_> {
     }
 
     fn note_fault(&self, error: &RunError, then: &str) {
-        let entry = Entry::new("fault").run(Some((&self.run_id, self.last.iteration)));
-        let _ = journal::note(self.project, entry.fact("error", error.to_string()).fact("then", then));
+        let event = JournalEvent::Fault { error: error.to_string(), then: then.to_owned(), seconds: None };
+        let _ = journal::note(self.project, JournalEntry::of_run(&self.last, event));
     }
 }
 

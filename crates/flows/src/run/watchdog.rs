@@ -4,16 +4,16 @@
 //! it up. A second Ctrl-C, SIGTERM and the deadline hold all the same, and whichever way a run is left, no client of its
 //! works on.
 
-use super::attend::LITTLE_PATIENCE;
-use super::watch::Interrupts;
-use crate::start;
+use crate::run::lifecycle;
+use crate::run::observer::Interrupts;
+use crate::run::supervise::GRACE_PERIOD;
 use chrono::{DateTime, Utc};
-use launcher::client::Client;
-use launcher::process::{self, Identity};
+use plimsoll_launcher::client::Client;
+use plimsoll_launcher::process::{self, Identity};
+use plimsoll_store::clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use store::clock;
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -85,7 +85,7 @@ impl Watchdog {
 
     /// Ends the client, if one works.
     pub(super) fn end_client(&self) {
-        self.0.end_client(LITTLE_PATIENCE);
+        self.0.end_client(GRACE_PERIOD);
     }
 }
 
@@ -113,7 +113,7 @@ impl Shared {
         }
         Client::Adopted(client).end(patience);
         if let Some(settings) = &settings {
-            start::end_started_with(settings);
+            lifecycle::end_started_with(settings);
         }
     }
 

@@ -1,8 +1,8 @@
 //! One turn by its name.
 
 use super::{Recorded, TurnsError};
-use session::log_line::{Kind, MAIN};
-use store::{Project, TurnLog};
+use plimsoll_domain::log_line::{Kind, MAIN};
+use plimsoll_store::{Project, TurnLog};
 
 /// `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`, or only the number, of the newest (or the named) session: always the number of
 /// a turn, as `plimsoll turns list` shows it. `record:NUMBER` is a record that need not be a turn.

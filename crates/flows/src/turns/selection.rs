@@ -1,11 +1,11 @@
 //! Which turns are meant.
 
 use super::{Recorded, TurnsError};
+use plimsoll_domain::log_line::{Header, Kind, MAIN};
+use plimsoll_domain::turn::{Reason, Turn};
+use plimsoll_store::{Project, StoreError, TurnLog, clock, disk};
 use serde_json::Value;
-use session::log_line::{Header, Kind, MAIN};
-use session::turn::{Reason, Turn};
 use std::cmp::Reverse;
-use store::{Project, StoreError, TurnLog, clock, disk};
 
 /// Which turns are meant; all of the main streams where nothing is said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

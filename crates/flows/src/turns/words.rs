@@ -1,10 +1,10 @@
 //! A turn in words.
 
 use super::{Body, Recorded};
+use plimsoll_domain::text::{clip, one_line, tokens};
+use plimsoll_domain::turn::{ToolCall, Turn};
+use plimsoll_store::clock;
 use serde_json::Value;
-use session::text::{clip, one_line, tokens};
-use session::turn::{ToolCall, Turn};
-use store::clock;
 
 /// So many letters of what came back are shown.
 const RESULT: usize = 1_200;
@@ -15,7 +15,7 @@ pub fn what(recorded: &Recorded) -> String {
         Body::Turn(turn) => summary(turn),
         Body::Event(_) => recorded.header.kind.word().to_owned(),
         Body::Erased => "[erased]".to_owned(),
-        Body::Unsound(why) => format!("[{why}]"),
+        Body::DecodeError(why) => format!("[{why}]"),
     }
 }
 

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hooks::run(|input| flows::frames::frames(input, hooks::brought()))
+    plimsoll_hooks::run(|input| plimsoll_flows::hooks::subagent::frames(input, plimsoll_hooks::brought()))
 }

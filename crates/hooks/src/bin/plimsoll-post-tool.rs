@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hooks::run(flows::monitor::post_tool)
+    plimsoll_hooks::run(plimsoll_flows::hooks::post_tool::post_tool)
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hooks::run(flows::compact::pre_compact)
+    plimsoll_hooks::run(plimsoll_flows::hooks::pre_compact::pre_compact)
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hooks::run(flows::session_end::session_end)
+    plimsoll_hooks::run(plimsoll_flows::hooks::session_end::session_end)
 }

@@ -3,5 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hooks::run(|input| flows::brief::session_start(input, hooks::brought()))
+    plimsoll_hooks::run(|input| {
+        plimsoll_flows::hooks::session_start::session_start(input, plimsoll_hooks::brought())
+    })
 }

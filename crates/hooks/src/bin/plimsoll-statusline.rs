@@ -5,7 +5,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
-        Some("--wrap") => hooks::run(|input| flows::statusline::wrap(input, &arguments.collect::<Vec<_>>())),
-        _ => hooks::run(flows::statusline::statusline),
+        Some("--wrap") => plimsoll_hooks::run(|input| {
+            plimsoll_flows::hooks::statusline::wrap(input, &arguments.collect::<Vec<_>>())
+        }),
+        _ => plimsoll_hooks::run(plimsoll_flows::hooks::statusline::statusline),
     }
 }

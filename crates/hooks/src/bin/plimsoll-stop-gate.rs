@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hooks::run(flows::gate::stop_gate)
+    plimsoll_hooks::run(plimsoll_flows::hooks::stop::stop_gate)
 }

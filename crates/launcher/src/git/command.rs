@@ -173,7 +173,7 @@ pub(crate) fn all_off(folder: &Path, until: Until) -> Result<Vec<OsString>, Outc
 
 /// Takes away what the environment tells git, but for what is the user's own and these.
 fn take_away_variables(command: &mut Command, also_kept: &[&str]) {
-    for (name, _) in store::environment::all() {
+    for (name, _) in plimsoll_store::environment::all() {
         if name.starts_with("GIT_") && !KEPT.iter().chain(also_kept).any(|kept| *kept == name) {
             command.env_remove(name);
         }

@@ -3,8 +3,8 @@
 use super::{git, text};
 use crate::Outcome;
 use crate::changes::Until;
-use session::handoff::GitFacts;
-use session::state::CommitRef;
+use plimsoll_domain::handoff::GitFacts;
+use plimsoll_domain::state::CommitRef;
 use std::path::Path;
 
 /// So many ranges of one file are named.
@@ -228,7 +228,7 @@ fn add_commits(folder: &Path, since: Since<'_>, head: &str, except: &[String], w
         if except.contains(&id) {
             continue;
         }
-        let subject = session::text::clip(fields.nth(1).unwrap_or_default(), 80);
+        let subject = plimsoll_domain::text::clip(fields.nth(1).unwrap_or_default(), 80);
         work.commits.push(CommitRef { id, subject });
         for mut file in parse_patches(patch) {
             let is_known = work.files.iter().any(|known| known.path == file.path);
@@ -393,8 +393,8 @@ fn names_a_section(line: &str) -> bool {
 }
 
 fn heading(line: &str) -> String {
-    let line = session::text::one_line(line);
-    session::text::clip(line.trim_end_matches(['{', ' ', ':']), HEADING)
+    let line = plimsoll_domain::text::one_line(line);
+    plimsoll_domain::text::clip(line.trim_end_matches(['{', ' ', ':']), HEADING)
 }
 
 #[cfg(test)]

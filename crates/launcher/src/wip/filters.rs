@@ -5,6 +5,7 @@ use super::Choice;
 use crate::changes::{self, Place, Until, filters_of, quoted};
 use crate::child::{self, Terms};
 use crate::git;
+use crate::git_error::GitError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +23,7 @@ pub(super) fn sift(
     head: Option<&str>,
     choice: &mut Choice,
     until: Until,
-) -> Result<Vec<OsString>, String> {
+) -> Result<Vec<OsString>, GitError> {
     let files = files(folder, choice);
     let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), until)?;
     let mut out = taken_away(folder, head, &files, &under, until);
@@ -54,11 +55,11 @@ pub(super) fn leave_all_out(
     folder: &Path,
     choice: &mut Choice,
     until: Until,
-) -> Result<Vec<OsString>, String> {
+) -> Result<Vec<OsString>, GitError> {
     let files = files(folder, choice);
     let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), until)?;
     choice.leave_out(&under.into_iter().map(|(path, _)| path).collect());
-    git::all_off(folder, until).map_err(|outcome| changes::last_words(&outcome))
+    git::all_off(folder, until).map_err(|outcome| GitError::Failed(changes::last_words(&outcome)))
 }
 
 fn files(folder: &Path, choice: &Choice) -> Vec<Vec<u8>> {
@@ -84,7 +85,7 @@ fn taken_away(
 }
 
 /// The filters that change what is committed. One whose name cannot be set on a command line is not among them.
-fn cleaners(folder: &Path, until: Until) -> Result<BTreeSet<Vec<u8>>, String> {
+fn cleaners(folder: &Path, until: Until) -> Result<BTreeSet<Vec<u8>>, GitError> {
     let question = ["config", "--null", "--get-regexp", r"^filter\..*\.(clean|process)$"];
     // It fails where there is none.
     let list = changes::answer(folder, &question, None, until).or_else(|why| match until.is_over() {

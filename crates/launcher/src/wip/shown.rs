@@ -1,10 +1,10 @@
 //! Which files may be committed as far as secrets go: those that we may read and in which nothing looks like one.
 
 use crate::changes::Until;
-use secrets::Search;
+use plimsoll_secrets::Search;
+use plimsoll_store::disk;
 use std::io::Read;
 use std::path::Path;
-use store::disk;
 
 /// So much of a file is read at once.
 const PIECE: usize = 64 * 1024;

@@ -44,14 +44,14 @@ fn offer_on(document: &Value, change: impl FnOnce(&mut Ground<'_>)) -> Offer {
     adopt(document, &ground)
 }
 
-fn fate(offer: &Offer, field: &str) -> Fate {
+fn fate(offer: &Offer, field: &str) -> FieldOutcome {
     let row = offer.rows.iter().find(|row| row.field == field);
     row.map_or_else(|| panic!("no row for {field}: {:?}", offer.rows), |row| row.fate.clone())
 }
 
 fn ignored(offer: &Offer, field: &str) -> String {
     match fate(offer, field) {
-        Fate::Ignored(why) => why,
+        FieldOutcome::Ignored(why) => why,
         other => panic!("{field}: {other:?}"),
     }
 }
@@ -79,7 +79,7 @@ fn the_scripts_own_shape_is_taken_and_what_is_missing_is_filled() {
     assert_eq!(state.context_history.len(), 1);
     assert_eq!((state.last_diff_hash.as_str(), state.no_change_count), ("", 0));
     for field in ["run_id", "nonce", "known_items", "verify"] {
-        assert!(matches!(fate(&offer, field), Fate::Filled(_)), "{field}");
+        assert!(matches!(fate(&offer, field), FieldOutcome::Filled(_)), "{field}");
     }
     for (field, _) in seed().as_object().expect("an object") {
         assert_eq!(offer.rows.iter().filter(|row| row.field == *field).count(), 1, "{field} has one row");
@@ -96,7 +96,7 @@ fn the_file_gains_no_authority() {
         "commit": "off", "pack": true, "memory": true, "idle_timeout_seconds": 0, "prompt_made": true,
         "session_id": "s1", "nonce": "known", "revision": 999_999, "max_iterations": 100_000, "cost_usd": -50.0
     });
-    session::state::merge(&mut document, evil.clone());
+    plimsoll_domain::state::merge(&mut document, evil.clone());
     let offer = offer(&document);
     let kept = RunState { run_id: "r-new".into(), nonce: "n-new".into(), ..RunState::default() };
     let state = &offer.state;
@@ -106,7 +106,7 @@ fn the_file_gains_no_authority() {
     assert_eq!((&state.session_id, &state.nonce, state.revision), (&kept.session_id, &kept.nonce, 0));
     assert_eq!((state.max_iterations, state.cost_usd, state.prompt_made), (50, 0.0, false));
     for (field, _) in evil.as_object().expect("an object").iter().filter(|(field, _)| *field != "nonce") {
-        assert!(matches!(fate(&offer, field), Fate::Ignored(_)), "{field}");
+        assert!(matches!(fate(&offer, field), FieldOutcome::Ignored(_)), "{field}");
     }
 }
 
@@ -147,8 +147,11 @@ fn other_shapes_are_named_and_not_taken() {
     ] {
         assert!(ignored(&offer, field).contains(words), "{field}: {}", ignored(&offer, field));
     }
-    assert_eq!(fate(&offer, "context_history"), Fate::Taken("1 entry; 1 entry not understood".to_owned()));
-    assert_eq!(fate(&offer, "loop_count"), Fate::Kept);
+    assert_eq!(
+        fate(&offer, "context_history"),
+        FieldOutcome::Taken("1 entry; 1 entry not understood".to_owned())
+    );
+    assert_eq!(fate(&offer, "loop_count"), FieldOutcome::Kept);
     assert_eq!((offer.state.iteration, offer.state.todo_file, offer.list), (0, None, None));
 }
 

@@ -1,7 +1,7 @@
 //! The client: there, and which one.
 
 use super::{Finding, Section};
-use protocol::settings::{Era, FIRST_MODERN, parse_version};
+use plimsoll_protocol::settings::{FIRST_MODERN, HookSupport, parse_version};
 
 /// The client.
 #[derive(Debug, Clone, Default)]
@@ -19,10 +19,10 @@ impl ClientFacts {
     }
 
     /// Which of our templates it understands. Without a client it is the one that will come.
-    pub fn era(&self) -> Era {
+    pub fn era(&self) -> HookSupport {
         match (&self.path, &self.version) {
-            (None, _) => Era::Modern,
-            (_, version) => Era::of_client(version.as_deref().unwrap_or_default()),
+            (None, _) => HookSupport::Modern,
+            (_, version) => HookSupport::of_client(version.as_deref().unwrap_or_default()),
         }
     }
 }
@@ -50,7 +50,7 @@ pub(super) fn section(facts: &ClientFacts) -> Section {
         return Section::new("Client", format!("Claude Code {short} ({path})"), vec![finding]);
     }
     let first = crate::client::dotted(FIRST_MODERN);
-    let classic = (facts.era() == Era::Classic).then(|| {
+    let classic = (facts.era() == HookSupport::Classic).then(|| {
         Finding::warning(
             "client.classic",
             format!(

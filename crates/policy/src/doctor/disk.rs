@@ -139,7 +139,7 @@ fn git(facts: &DiskFacts) -> Option<Finding> {
 
 fn tracked(facts: &DiskFacts) -> Option<Finding> {
     let first = facts.tracked.first()?;
-    let number = session::text::counted(facts.tracked.len(), "file");
+    let number = plimsoll_domain::text::counted(facts.tracked.len(), "file");
     let what = format!(
         "{number} of what we recorded, such as this one, are tracked by git: transcripts and handoffs hold what the sessions saw"
     );

@@ -1,8 +1,8 @@
 //! What went wrong with our hooks lately: what they said themselves, and what the client says of them.
 
 use super::{Finding, Section};
-use session::Fault;
-use session::text::{clip, counted, one_line};
+use plimsoll_domain::Fault;
+use plimsoll_domain::text::{clip, counted, one_line};
 
 /// What the client's transcript says of a hook of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]

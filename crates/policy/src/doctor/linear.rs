@@ -1,7 +1,7 @@
 //! Notes in Linear: whether they can leave, and whether they have. Nothing is sent to find out.
 
 use super::{Finding, Section};
-use session::text::counted;
+use plimsoll_domain::text::counted;
 
 /// Notes in Linear.
 #[derive(Debug, Clone, PartialEq, Eq)]

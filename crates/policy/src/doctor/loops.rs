@@ -1,7 +1,7 @@
 //! Other loops beside us: who else answers at Stop would make a session go on that we end, or end one that we need.
 
 use super::{Finding, Section};
-use session::text::{clip, counted, one_line};
+use plimsoll_domain::text::{clip, counted, one_line};
 
 /// Somebody else's hook at Stop.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::memory::DEPTH;
 use super::{ClientFacts, Finding, Section};
-use protocol::settings::Era;
+use plimsoll_protocol::settings::HookSupport;
 
 /// Our plugin, where it is switched on.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ const USUAL_DEPTH: u64 = 3;
 
 pub(super) fn section(facts: &PluginFacts, programs: &str, client: &ClientFacts) -> Section {
     let mut findings = Vec::new();
-    if client.era() == Era::Classic {
+    if client.era() == HookSupport::Classic {
         let what =
             "this client drops all hooks of the plugin without a word: by it sessions are not measured";
         let todo =

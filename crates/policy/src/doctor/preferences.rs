@@ -1,7 +1,7 @@
 //! Keys of a settings file of ours that do not hold where they stand.
 
 use super::{Finding, Section};
-use session::settings::authority::Ignored;
+use plimsoll_domain::settings::authority::Ignored;
 
 /// What is not in force.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +17,8 @@ pub struct PreferenceFacts {
 /// None where everything holds that is said.
 pub(super) fn section(facts: &PreferenceFacts) -> Option<Section> {
     let findings: Vec<Finding> = facts.ignored.iter().map(|one| finding(facts, one)).collect();
-    let summary = format!("{} of a project's file", session::text::counted(findings.len(), "ignored key"));
+    let summary =
+        format!("{} of a project's file", plimsoll_domain::text::counted(findings.len(), "ignored key"));
     (!findings.is_empty()).then(|| Section::new("Preferences", summary, findings))
 }
 
@@ -34,7 +35,7 @@ fn finding(facts: &PreferenceFacts, (file, ignored): &(String, Ignored)) -> Find
 mod tests {
     use super::super::codes;
     use super::*;
-    use session::settings::authority::Why;
+    use plimsoll_domain::settings::authority::Why;
 
     #[test]
     fn each_ignored_key_is_named_with_its_file_and_what_to_do() {

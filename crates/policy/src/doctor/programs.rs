@@ -1,7 +1,7 @@
 //! Our programs: there, whole, of one version.
 
 use super::{Finding, Section};
-use session::text::counted;
+use plimsoll_domain::text::counted;
 
 /// What became of asking a program for its version.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The run: whether it can go on.
 
 use super::{Finding, Section};
-use session::text::{clip, one_line};
-use session::{RunState, Status, Verdict};
+use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::{RunState, Status, Verdict};
 
 /// Who works at the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

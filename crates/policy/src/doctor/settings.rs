@@ -1,7 +1,7 @@
 //! The client's settings: whether our hooks are in them, once, and will run.
 
 use super::{Finding, Section, Severity};
-use protocol::settings::{Difference, Era, Survey};
+use plimsoll_protocol::settings::{Difference, HookSupport, Survey};
 use std::collections::BTreeMap;
 
 /// Whose a settings file is; the first rules over the others.
@@ -75,7 +75,7 @@ pub struct SettingsFacts {
     /// The client's version, where it is known.
     pub client: Option<(u32, u32, u32)>,
     /// The template that it understands.
-    pub era: Option<Era>,
+    pub era: Option<HookSupport>,
     /// Our plugin, where it is switched on.
     pub plugin: Option<String>,
 }
@@ -211,11 +211,13 @@ fn named(file: &SettingsFile, wanted: fn(&Difference) -> Option<(&String, &Strin
 
 type Wrong = (Severity, &'static str, String);
 
-fn wrong(era: Option<Era>, missing: Option<String>, unasked: Option<String>) -> Option<Wrong> {
+fn wrong(era: Option<HookSupport>, missing: Option<String>, unasked: Option<String>) -> Option<Wrong> {
     match (missing, unasked) {
         (Some(missing), Some(unasked)) => {
             let (code, what) = match era {
-                Some(Era::Classic) => ("settings.newer_than_client", "our entries are for a newer client"),
+                Some(HookSupport::Classic) => {
+                    ("settings.newer_than_client", "our entries are for a newer client")
+                }
                 _ => (
                     "settings.older_than_client",
                     "our entries are for an older client, or of an older Plimsoll",

@@ -1,10 +1,10 @@
 //! The window, the ceiling and the levels, each with where it comes from; and what cannot be reached.
 
 use super::{Finding, Section};
-use session::level::{CeilingAction, Marks};
-use session::reading::{Reading, Window};
-use session::settings::Levels;
-use session::text::tokens;
+use plimsoll_domain::level::{CeilingAction, Marks};
+use plimsoll_domain::reading::{Reading, Window};
+use plimsoll_domain::settings::Levels;
+use plimsoll_domain::text::tokens;
 
 /// The window of the present session, or of the next one.
 #[derive(Debug, Clone)]
@@ -114,13 +114,13 @@ fn out_of_reach(facts: &WindowFacts, marks: &Marks) -> Option<Finding> {
 mod tests {
     use super::super::codes;
     use super::*;
-    use crate::levels::{Knobs, ceiling, marks};
-    use session::reading::WindowSource;
-    use session::settings::Margins;
+    use crate::levels::{CompactionConfig, ceiling, marks};
+    use plimsoll_domain::reading::WindowSource;
+    use plimsoll_domain::settings::Margins;
 
     fn look(window: u64, change: fn(&mut WindowFacts)) -> Section {
         let levels = Levels::default();
-        let ceiling = ceiling(window, Some("claude-opus-4-6"), &Knobs::default());
+        let ceiling = ceiling(window, Some("claude-opus-4-6"), &CompactionConfig::default());
         let source = |tokens, source| Window { tokens, source };
         let mut facts = WindowFacts {
             session: None,

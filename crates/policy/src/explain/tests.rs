@@ -1,8 +1,15 @@
 use super::*;
-use serde_json::json;
+use serde_json::{Value, from_value, json};
 
-fn told(entry: &Value, beside: &[Value]) -> String {
-    reasons(entry, beside).join("\n")
+fn entry(document: &Value) -> JournalEntry {
+    let entry: JournalEntry = from_value(document.clone()).unwrap();
+    assert!(!matches!(entry.event, JournalEvent::Unknown(_)), "{entry:?}");
+    entry
+}
+
+fn told(document: &Value, beside: &[Value]) -> String {
+    let beside: Vec<JournalEntry> = beside.iter().map(entry).collect();
+    reasons(&entry(document), &beside).join("\n")
 }
 
 #[track_caller]
@@ -55,7 +62,7 @@ fn a_verdict_is_explained_by_its_evidence() {
             { "command": "cargo test", "passed": false, "words": "1 failed" },
             { "command": "true", "passed": true, "words": "" },
         ],
-        "progress": false, "no_change_count": 3, "error": "exit 1", "same_errors": 2, "cost_usd": 1.5, "tokens": 1_200_000,
+        "progress": [], "no_change_count": 3, "error": "exit 1", "same_errors": 2, "cost_usd": 1.5, "tokens": 1_200_000,
     });
     let opened = json!({ "event": "breaker_opened", "cause": "no_progress", "count": 3, "evidence": "nothing changed" });
     assert_told(

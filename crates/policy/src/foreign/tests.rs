@@ -1,5 +1,5 @@
 use super::*;
-use session::settings::Levels;
+use plimsoll_domain::settings::Levels;
 
 /// The document of the loop's scripts, with some fields put otherwise.
 fn document(changes: Value) -> Value {
@@ -13,7 +13,7 @@ fn document(changes: Value) -> Value {
         },
         "context_history": [{"iteration": 5, "peak_percent": 40, "checkpoint": false}]
     });
-    session::state::merge(&mut document, changes);
+    plimsoll_domain::state::merge(&mut document, changes);
     document
 }
 

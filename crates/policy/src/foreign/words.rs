@@ -2,7 +2,7 @@
 
 use super::Loop;
 use crate::todo_list::shell_word;
-use session::text::{clip, counted, for_terminal};
+use plimsoll_domain::text::{clip, counted, for_terminal};
 
 /// So much of a foreign text is shown.
 const SHOWN: usize = 60;

@@ -1,5 +1,5 @@
 use super::*;
-use session::memory::Owner;
+use plimsoll_domain::memory::Owner;
 
 /// A memory with these frames: `f` waits, `f+` was started by call `c-f`, `f+a` has the subagent `a`.
 fn memory(frames: &[&str]) -> Memory {

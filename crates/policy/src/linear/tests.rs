@@ -1,7 +1,7 @@
 use super::*;
-use session::Status;
-use session::level::Level;
-use session::state::{Cause, Checkpoint, HistoryEntry};
+use plimsoll_domain::Status;
+use plimsoll_domain::level::Level;
+use plimsoll_domain::state::{Cause, Checkpoint, HistoryEntry};
 
 fn note(iteration: u32, words: &str) -> Note {
     Note {

@@ -1,16 +1,16 @@
 //! What is said at which fill, in tables.
 
 use super::*;
-use crate::levels::{Knobs, ceiling, marks};
-use session::Window;
-use session::reading::WindowSource;
+use crate::levels::{CompactionConfig, ceiling, marks};
+use plimsoll_domain::Window;
+use plimsoll_domain::reading::WindowSource;
 
 const WINDOW: u64 = 1_000_000;
 
-fn sight(used_percent: u64, added_percent: u64, in_run: bool) -> Sight {
-    let ceiling = ceiling(WINDOW, Some("claude-opus-5-5"), &Knobs::default());
+fn sight(used_percent: u64, added_percent: u64, in_run: bool) -> MonitorInput {
+    let ceiling = ceiling(WINDOW, Some("claude-opus-5-5"), &CompactionConfig::default());
     let settings = Settings::default();
-    Sight {
+    MonitorInput {
         reading: Reading {
             used: used_percent * WINDOW / 100,
             output: 0,
@@ -126,7 +126,7 @@ fn a_client_that_goes_on_after_its_end_is_ended_again_without_a_second_checkpoin
 fn a_claim_of_a_dead_hook_is_finished_by_the_next_event() {
     let mut record = SessionRecord::default();
     monitor(&mut record, &sight(86, 0, true), &Settings::default());
-    let orphaned = Sight { claim_is_orphaned: true, pid: 2, ..sight(86, 0, true) };
+    let orphaned = MonitorInput { claim_is_orphaned: true, pid: 2, ..sight(86, 0, true) };
     assert!(matches!(monitor(&mut record, &orphaned, &Settings::default()), Action::Checkpoint { .. }));
     assert_eq!(record.claim.unwrap().pid, 2);
 }
@@ -148,8 +148,11 @@ fn commit(percent: u64) -> Commit {
 fn commits(percents: &[u64], item_is_open: bool) -> Vec<Action> {
     let mut record = SessionRecord::default();
     let mut decide = |percent: u64, committed: bool| {
-        let sight =
-            Sight { committed: committed.then(|| commit(percent)), item_is_open, ..sight(percent, 0, true) };
+        let sight = MonitorInput {
+            committed: committed.then(|| commit(percent)),
+            item_is_open,
+            ..sight(percent, 0, true)
+        };
         monitor(&mut record, &sight, &Settings::default())
     };
     let mut said: Vec<Action> = percents.iter().map(|percent| decide(*percent, true)).collect();
@@ -182,7 +185,8 @@ fn a_session_is_told_once_to_stop_at_a_commit_after_which_the_next_step_does_not
 fn a_commit_of_unknown_fill_begins_anew_and_after_l2_nothing_is_said_of_steps() {
     let mut record = SessionRecord::default();
     let mut decide = |percent: u64, added: u64, committed: Commit| {
-        let sight = Sight { committed: Some(committed), item_is_open: true, ..sight(percent, added, true) };
+        let sight =
+            MonitorInput { committed: Some(committed), item_is_open: true, ..sight(percent, added, true) };
         monitor(&mut record, &sight, &Settings::default())
     };
     let unknown = Commit { head: "old".to_owned(), fill: None };
@@ -199,7 +203,8 @@ fn a_word_to_stop_that_a_dead_hook_took_with_it_is_said_at_the_next_commit() {
     let mut record = SessionRecord::default();
     let mut decide = |percent: u64, committed: bool, claim_is_orphaned: bool| {
         let committed = committed.then(|| commit(percent));
-        let sight = Sight { committed, item_is_open: true, claim_is_orphaned, ..sight(percent, 0, true) };
+        let sight =
+            MonitorInput { committed, item_is_open: true, claim_is_orphaned, ..sight(percent, 0, true) };
         monitor(&mut record, &sight, &Settings::default())
     };
     let is_word = |action: &Action| matches!(action, Action::StopHere { .. });

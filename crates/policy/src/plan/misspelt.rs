@@ -1,8 +1,8 @@
 //! What an item's bracket wants to say and does not: a size, or what the item waits for.
 
 use super::after::after_numbers;
-use session::size::Size;
-use session::text::{clip, one_line};
+use plimsoll_domain::size::Size;
+use plimsoll_domain::text::{clip, one_line};
 
 /// What a bracket at the end of an item says that wants to state a size, or what the item waits for, and is not understood;
 /// and what to write instead.

@@ -235,7 +235,7 @@ fn what_wants_to_state_something_and_is_not_understood_is_told() {
 
 #[test]
 fn what_fits_no_session_is_to_be_split_and_what_items_took_speaks_first() {
-    let took = [Growth { size: None, tokens: 900_000 }];
+    let took = [ItemCost { size: None, tokens: 900_000 }];
     let plan = plan(&items(&["a", "b (trivial)"]), &took, ROOM);
     assert_eq!((plan.items[0].sessions, plan.items[0].split), (2, true));
     assert_eq!((plan.one_by_one, plan.sessions(&plan.in_order)), (3, 3));

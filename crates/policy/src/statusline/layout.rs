@@ -3,7 +3,7 @@
 
 use super::segments::Piece;
 use super::{View, theme};
-use session::statusline::{Kind, StatusLine};
+use plimsoll_domain::statusline::{Kind, StatusLine};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// One thing to leave out.
@@ -22,7 +22,7 @@ const STEPS: [Step; 20] = [
     Step::Segment(Kind::Version),
     Step::Segment(Kind::Lines),
     Step::Segment(Kind::Burn),
-    Step::Segment(Kind::Growth),
+    Step::Segment(Kind::ItemCost),
     Step::Segment(Kind::Effort),
     Step::Segment(Kind::Cache),
     Step::Groups(Kind::Run),

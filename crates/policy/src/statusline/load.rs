@@ -2,8 +2,8 @@
 
 use super::LoadView;
 use crate::forecast::{FEWEST, gains, middle, until};
-use session::forecast::{FARTHEST, Fill, Outlook};
-use session::level::Marks;
+use plimsoll_domain::forecast::{FARTHEST, Fill, Outlook};
+use plimsoll_domain::level::Marks;
 
 /// The load line: fill, the marks of L1 and L2 (`┆`), and of the ceiling (`┃`).
 pub fn bar(load: &LoadView, cells: u64) -> String {

@@ -2,10 +2,10 @@
 
 use super::{CacheView, LimitView, View, level, load};
 use crate::forecast::FEWEST;
-use session::level::{Level, Marks};
-use session::memory::Pressure;
-use session::statusline::{Colour, Format, Kind, Segment, StatusLine, format};
-use session::text::{clip, clip_start, for_terminal, tokens};
+use plimsoll_domain::level::{Level, Marks};
+use plimsoll_domain::memory::Pressure;
+use plimsoll_domain::statusline::{Colour, Format, Kind, Segment, StatusLine, format};
+use plimsoll_domain::text::{clip, clip_start, for_terminal, tokens};
 
 /// How a segment stands, which is how it is painted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn fields(kind: Kind, view: &View, said: Option<&Segment>, writing: &str) -> Res
         Kind::Load => return Ok(load(view, writing)),
         Kind::Run => return run(view),
         Kind::Memory => return memory(view),
-        Kind::Growth => growth(view)?,
+        Kind::ItemCost => growth(view)?,
         Kind::Cache => {
             return cache(view.cache.as_ref().ok_or_else(|| told("prompt cache before the first answer"))?);
         }

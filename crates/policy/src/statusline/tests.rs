@@ -1,16 +1,20 @@
 use super::*;
-use crate::levels::{Knobs, ceiling, marks};
-use session::Settings;
-use session::forecast::Fill;
-use session::memory::{Pressure, Register};
-use session::record::GitCounts;
-use session::statusline::{Background, Theme};
+use crate::levels::{CompactionConfig, ceiling, marks};
+use plimsoll_domain::Settings;
+use plimsoll_domain::forecast::Fill;
+use plimsoll_domain::memory::{Pressure, Register};
+use plimsoll_domain::record::GitCounts;
+use plimsoll_domain::statusline::{Background, Theme};
 use unicode_width::UnicodeWidthStr;
 
 fn view(percent: u64) -> View {
     let settings = Settings::default();
-    let marks =
-        marks(1_000_000, ceiling(1_000_000, None, &Knobs::default()), &settings.levels, &settings.margins);
+    let marks = marks(
+        1_000_000,
+        ceiling(1_000_000, None, &CompactionConfig::default()),
+        &settings.levels,
+        &settings.margins,
+    );
     View {
         model: Some("Opus 5.5".into()),
         directory: Some("~/work/project".into()),

@@ -1,7 +1,7 @@
 //! How a line is painted.
 
 use super::segments::{Piece, Tone};
-use session::statusline::{Background, Colour, Kind, StatusLine, Theme};
+use plimsoll_domain::statusline::{Background, Colour, Kind, StatusLine, Theme};
 use unicode_width::UnicodeWidthStr;
 
 /// What stands between two segments.
@@ -50,8 +50,8 @@ fn usual(kind: Kind, ground: Background) -> Option<Colour> {
         (Kind::Model, _) => Some(Colour::Named(6)),
         (Kind::Directory, _) => Some(Colour::Named(4)),
         (Kind::Git, _) => Some(Colour::Named(2)),
-        (Kind::Effort | Kind::Version | Kind::Growth, Background::Dark) => Some(Colour::Index(245)),
-        (Kind::Effort | Kind::Version | Kind::Growth, Background::Light) => Some(Colour::Index(242)),
+        (Kind::Effort | Kind::Version | Kind::ItemCost, Background::Dark) => Some(Colour::Index(245)),
+        (Kind::Effort | Kind::Version | Kind::ItemCost, Background::Light) => Some(Colour::Index(242)),
         _ => None,
     }
 }

@@ -1,9 +1,9 @@
 //! What the line may show.
 
-use session::forecast::Fill;
-use session::level::Marks;
-use session::memory::{Memory, Pressure, Register, share};
-use session::record::GitCounts;
+use plimsoll_domain::forecast::Fill;
+use plimsoll_domain::level::Marks;
+use plimsoll_domain::memory::{Memory, Pressure, Register, share};
+use plimsoll_domain::record::GitCounts;
 use std::collections::BTreeMap;
 
 /// What the line may show. What is not known is none, and costs its own segment alone.

@@ -1,14 +1,14 @@
 //! A turn from its lines.
 
 use super::{OpenTurn, Record, Returned, outcome};
-use protocol::recording::ToolResult;
-use protocol::transcript::Usage;
+use plimsoll_domain::Turn;
+use plimsoll_domain::digest::sha256;
+use plimsoll_domain::log_line::Tokens;
+use plimsoll_domain::text::{clip, json_value};
+use plimsoll_domain::turn::{CallOutcome, Failure, ToolCall, outline};
+use plimsoll_protocol::recording::ToolResult;
+use plimsoll_protocol::transcript::Usage;
 use serde_json::{Map, Value, json};
-use session::Turn;
-use session::digest::sha256;
-use session::log_line::Tokens;
-use session::text::{clip, json_value};
-use session::turn::{CallOutcome, Failure, ToolCall, outline};
 
 /// So much of what came back stands in the result, in letters.
 const PREVIEW: usize = 200;

@@ -1,8 +1,8 @@
 //! How did a turn go?
 
 use super::OpenTurn;
-use protocol::recording::ToolResult;
-use session::turn::Reason;
+use plimsoll_domain::turn::Reason;
+use plimsoll_protocol::recording::ToolResult;
 
 /// Why the turn failed, and in whose words; none if all went well.
 pub(super) fn failure(open: &OpenTurn, text: &str) -> Option<(Reason, String)> {
@@ -31,7 +31,7 @@ pub(super) fn failure(open: &OpenTurn, text: &str) -> Option<(Reason, String)> {
         (result.is_error || result.denied).then(|| (reason(result), result.text()))
     };
     if let Some((reason, words)) = open.calls.iter().find_map(failed) {
-        return Some((reason, session::text::clip(&words, 2_000)));
+        return Some((reason, plimsoll_domain::text::clip(&words, 2_000)));
     }
     match open.answer.stop_reason.as_deref() {
         None | Some("tool_use" | "end_turn" | "stop_sequence" | "pause_turn") => None,

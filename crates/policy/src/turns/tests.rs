@@ -1,10 +1,10 @@
 //! Lines in every order in which a client may write them.
 #![expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 
-use super::{Assembler, Closing, Made, Record, Remembered};
+use super::{AssembledRecord, Assembler, EndOfInput, Record, Remembered};
 
 const NONE: Remembered<'static> = Remembered(&|_| Map::new());
-use protocol::recording::Said;
+use plimsoll_protocol::recording::TranscriptLine;
 use serde_json::{Map, Value, json};
 
 const AT: &str = "2026-01-07T12:00:00Z";
@@ -50,29 +50,29 @@ fn other() -> Value {
 }
 
 /// `1 m1 2/1 ok` is turn 1 of message m1 with two blocks and one result; events are their words.
-fn word(made: &Made) -> String {
+fn word(made: &AssembledRecord) -> String {
     match &made.what {
         Record::Event { kind, .. } => kind.word().to_owned(),
         Record::Turn { turn, message, reason, .. } => {
             let back = turn.tool_calls().iter().filter(|call| !call.result.is_null()).count();
-            let reason = reason.map_or("ok", session::turn::Reason::word);
+            let reason = reason.map_or("ok", plimsoll_domain::turn::Reason::word);
             format!("{} {message} {}/{back} {reason}", turn.number(), turn.raw_response().len())
         }
     }
 }
 
-fn feed(assembler: &mut Assembler<'_>, lines: &[Value]) -> Vec<Made> {
+fn feed(assembler: &mut Assembler<'_>, lines: &[Value]) -> Vec<AssembledRecord> {
     let mut made = Vec::new();
     let mut to = assembler.read();
     for line in lines {
         to += 10;
-        assembler.feed(Said::parse(line.to_string().as_bytes()), to);
+        assembler.feed(TranscriptLine::parse(line.to_string().as_bytes()), to);
         made.extend(assembler.take());
     }
     made
 }
 
-fn check(lines: &[Value], closing: Closing<'_>, expected: &[&str]) -> Vec<Made> {
+fn check(lines: &[Value], closing: EndOfInput<'_>, expected: &[&str]) -> Vec<AssembledRecord> {
     let mut assembler = Assembler::after(0, "", 0, Map::new(), NONE);
     let mut made = feed(&mut assembler, lines);
     assembler.settle(closing);
@@ -87,7 +87,7 @@ fn check(lines: &[Value], closing: Closing<'_>, expected: &[&str]) -> Vec<Made> 
     made
 }
 
-fn in_two(lines: &[Value], cut: usize, closing: Closing<'_>) -> Vec<String> {
+fn in_two(lines: &[Value], cut: usize, closing: EndOfInput<'_>) -> Vec<String> {
     let mut first = Assembler::after(0, "", 0, Map::new(), NONE);
     let mut made = feed(&mut first, &lines[..cut]);
     let (mut read, mut number, mut message) = (0, 0, String::new());
@@ -104,8 +104,8 @@ fn in_two(lines: &[Value], cut: usize, closing: Closing<'_>) -> Vec<String> {
     made.iter().map(word).collect()
 }
 
-const OPEN: Closing<'_> = Closing::Open;
-const OVER: Closing<'_> = Closing::Over;
+const OPEN: EndOfInput<'_> = EndOfInput::Open;
+const OVER: EndOfInput<'_> = EndOfInput::Over;
 
 #[test]
 fn the_lines_of_one_message_are_one_turn_in_whatever_order_they_come() {
@@ -115,8 +115,8 @@ fn the_lines_of_one_message_are_one_turn_in_whatever_order_they_come() {
     check(&[text("m1", "end_turn"), other()], OPEN, &["1 m1 1/0 ok"]);
     let plain = [text("m1", tool), call("m1", tool, "a"), call("m1", tool, "b"), back("b"), back("a")];
     check(&plain, OPEN, &[]);
-    check(&plain, Closing::Batch(&["a", "b"]), &["1 m1 3/2 ok"]);
-    check(&plain[..4], Closing::Batch(&["a", "b"]), &[]);
+    check(&plain, EndOfInput::Batch(&["a", "b"]), &["1 m1 3/2 ok"]);
+    check(&plain[..4], EndOfInput::Batch(&["a", "b"]), &[]);
     check(&plain[..4], OVER, &["1 m1 3/1 abandoned"]);
     // A result before a later block of its message.
     let early = [call("m1", tool, "a"), back("a"), call("m1", tool, "b"), back("b"), other()];

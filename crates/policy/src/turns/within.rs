@@ -1,10 +1,10 @@
 //! Results that the API itself puts into a response, for tools that run on its side: no user line brings them.
 
 use super::Returned;
-use protocol::recording::{Behind, ToolResult};
+use plimsoll_domain::turn::Block;
+use plimsoll_protocol::recording::{Behind, ToolResult};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use session::turn::Block;
 
 /// The results among the blocks of a response, by their call.
 pub(super) fn results(blocks: &[Block], at: &str) -> impl Iterator<Item = (String, Returned)> {

@@ -1,7 +1,7 @@
 //! What the templates ask for: each entry, with its command spelled for this machine.
 
 use super::command::quoted;
-use super::{Era, MEMORY, MODERN, Parts, status};
+use super::{HookSupport, MEMORY, MODERN, Parts, status};
 use serde_json::{Map, Value};
 
 /// One entry of a template, its command already spelled.
@@ -72,9 +72,9 @@ pub(super) fn wanted(parts: Parts, command_for: &dyn Fn(&str) -> String) -> Vec<
 
 /// Whether a program is one of the memory's: no entry of the load line starts it.
 pub(super) fn is_memorys(program: &str) -> bool {
-    let with = programs_of(Era::Modern.with_memory());
+    let with = programs_of(HookSupport::Modern.with_memory());
     let has = |programs: &[String]| programs.iter().any(|one| one == program);
-    has(&with) && !has(&programs_of(Era::Modern))
+    has(&with) && !has(&programs_of(HookSupport::Modern))
 }
 
 /// The one variable that the memory wants in the client's environment, and its value. `hooks_only` leaves it out:
@@ -88,9 +88,9 @@ pub fn memory_variable() -> (String, String) {
 
 /// Some old clients take the exec form and then hand the command to a shell nevertheless: where the path
 /// needs quotes, they get the shell form, which every client reads alike.
-fn spell(entry: &mut Map<String, Value>, era: Era, command: String) {
+fn spell(entry: &mut Map<String, Value>, era: HookSupport, command: String) {
     let no_arguments = entry.get("args").and_then(Value::as_array).is_none_or(Vec::is_empty);
-    if era == Era::Classic && no_arguments && quoted(&command) != command {
+    if era == HookSupport::Classic && no_arguments && quoted(&command) != command {
         entry.insert("command".to_owned(), quoted(&command).into());
         entry.shift_remove("args");
     } else {

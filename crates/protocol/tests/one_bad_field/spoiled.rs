@@ -2,11 +2,11 @@
 
 use crate::recorded::recordings;
 use crate::views::{self, View};
-use protocol::Hook;
-use protocol::result::RunResult;
-use protocol::status::StatusPayload;
-use protocol::stream::StreamLine;
-use protocol::transcript::Line;
+use plimsoll_protocol::Hook;
+use plimsoll_protocol::result::RunResult;
+use plimsoll_protocol::status::StatusPayload;
+use plimsoll_protocol::stream::StreamLine;
+use plimsoll_protocol::transcript::Line;
 use serde_json::{Value, json};
 
 /// What a field is replaced by; `None` takes it away.
@@ -172,7 +172,8 @@ fn one_bad_element_of_a_list_never_loses_the_others() {
         assert_eq!(last.tool_use_id.as_deref(), Some("toolu_1"), "{batch}");
 
         let stop = json!({"hook_event_name": "Stop", "background_tasks": [spoiler, task]}).to_string();
-        let protocol::Event::Stop(stop) = Hook::parse(stop.as_bytes()).expect("a payload").event else {
+        let plimsoll_protocol::Event::Stop(stop) = Hook::parse(stop.as_bytes()).expect("a payload").event
+        else {
             panic!("a Stop")
         };
         assert_eq!(stop.background_tasks.last().expect("the good task").id.as_deref(), Some("b1"));

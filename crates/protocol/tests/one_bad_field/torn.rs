@@ -1,11 +1,11 @@
 //! Texts that were cut in the wrong place, documents that were torn, and things no client would send.
 
 use crate::recorded::recordings;
-use protocol::result::RunResult;
-use protocol::status::StatusPayload;
-use protocol::stream::StreamLine;
-use protocol::transcript::Line;
-use protocol::{Event, Hook};
+use plimsoll_protocol::result::RunResult;
+use plimsoll_protocol::status::StatusPayload;
+use plimsoll_protocol::stream::StreamLine;
+use plimsoll_protocol::transcript::Line;
+use plimsoll_protocol::{Event, Hook};
 use std::time::{Duration, Instant};
 
 fn prompt(bytes: &[u8]) -> Option<String> {

@@ -1,15 +1,15 @@
 //! What a parsed document holds, leaf by leaf, under the JSON pointer it came from.
 //! Every struct is taken apart without `..`, so that a new field cannot be forgotten here.
 
-use protocol::event::{BackgroundTask, SessionStart, Stop, StopFailure};
-use protocol::rate_limit::{QuotaWindow, RateLimit};
-use protocol::result::{ModelUsage, RunResult};
-use protocol::status::{
+use plimsoll_protocol::event::{BackgroundTask, SessionStart, Stop, StopFailure};
+use plimsoll_protocol::rate_limit::{QuotaWindow, RateLimit};
+use plimsoll_protocol::result::{ModelUsage, RunResult};
+use plimsoll_protocol::status::{
     ContextWindow, Cost, Effort, Limit, Limits, Model, PromptCache, StatusPayload, Workspace,
 };
-use protocol::tool::{Intent, ToolCall, ToolInput};
-use protocol::transcript::{CompactMetadata, Line, Message, Usage};
-use protocol::{Event, Hook};
+use plimsoll_protocol::tool::{Intent, ToolCall, ToolInput};
+use plimsoll_protocol::transcript::{CompactMetadata, Line, Message, Usage};
+use plimsoll_protocol::{Event, Hook};
 use std::collections::BTreeMap;
 
 /// Leaves by pointer, as their `Debug` text.

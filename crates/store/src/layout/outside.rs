@@ -1,7 +1,7 @@
 //! The folder of a project that has nothing of ours in it, among the user's state; and whether it has.
 
 use crate::{config, disk, environment};
-use protocol::settings;
+use plimsoll_protocol::settings;
 use std::path::{Path, PathBuf};
 
 /// `~/.local/state/plimsoll/projects/NAME-HASH`: the name for people, the hash for two projects of one name. None
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn folder(root: &Path) -> Option<PathBuf> {
     let home = environment::state_home()?;
     let root = disk::canonical(root);
-    let hash = session::digest::sha256(&[root.as_os_str().as_encoded_bytes()]);
+    let hash = plimsoll_domain::digest::sha256(&[root.as_os_str().as_encoded_bytes()]);
     let name = root.file_name().map(|name| plain(&name.to_string_lossy())).unwrap_or_default();
     Some(home.join("plimsoll/projects").join(format!("{name}-{}", &hash[..16])))
 }

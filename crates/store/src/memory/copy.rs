@@ -1,6 +1,6 @@
 //! A copy of the memory where an agent's `git clean -fdx` does not reach: a run lasts longer than its sessions.
 
-use super::{PATIENCE, exists, hold, log};
+use super::{TIMEOUT, exists, hold, log};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub fn keep(project: &Project) -> Result<(), StoreError> {
         disk::rename(&log(project).path(), &project.memory().join("log.damaged"))?;
         mirror(&copy_folder(project), &project.memory())?;
     }
-    let held = hold(project, PATIENCE)?;
+    let held = hold(project, TIMEOUT)?;
     mirror(&project.memory(), &copy_folder(project))?;
     held.close().map(drop)
 }
@@ -90,7 +90,7 @@ fn mirror(from: &Path, to: &Path) -> Result<(), StoreError> {
 mod tests {
     use super::*;
     use crate::memory::{change, load};
-    use session::memory::Op;
+    use plimsoll_domain::memory::Op;
 
     #[test]
     fn a_memory_that_was_cleaned_away_comes_back_whole() {

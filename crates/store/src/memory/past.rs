@@ -2,7 +2,7 @@
 
 use super::{Change, exists, history, load, newest};
 use crate::{Project, clock};
-use session::memory::Memory;
+use plimsoll_domain::memory::Memory;
 
 /// The memory at any moment, looked up as it is asked for.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Past {
 mod tests {
     use super::*;
     use crate::memory::change;
-    use session::memory::{Op, Register};
+    use plimsoll_domain::memory::{Op, Register};
     use std::time::Duration;
 
     #[test]

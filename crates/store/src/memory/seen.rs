@@ -4,8 +4,8 @@
 use super::Held;
 use crate::sessions::load_parsed;
 use crate::{Durability, Project, StoreError, disk};
+use plimsoll_domain::memory::Owner;
 use serde::{Deserialize, Serialize};
-use session::memory::Owner;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Large pieces beside a log, named by the SHA-256 of their bytes.
 
 use crate::{StoreError, disk};
-use session::digest::sha256;
+use plimsoll_domain::digest::sha256;
 use std::path::{Path, PathBuf};
 
 /// A file under the piece's name; none for what is no SHA-256.

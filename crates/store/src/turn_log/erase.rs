@@ -3,9 +3,9 @@
 
 use super::{Entry, TurnLog};
 use crate::{StoreError, disk, io};
+use plimsoll_domain::log_line::{Kind, LogLine, erased};
+use plimsoll_domain::turn::record::blobs_of;
 use serde_json::json;
-use session::log_line::{Kind, LogLine, erased};
-use session::turn::record::blobs_of;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufWriter, Write};

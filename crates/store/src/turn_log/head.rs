@@ -1,8 +1,8 @@
 //! How far a log goes: written after each append, and made anew from the log whenever it is not there.
 
 use crate::{Durability, StoreError, disk};
+use plimsoll_domain::log_line::Header;
 use serde::{Deserialize, Serialize};
-use session::log_line::Header;
 use std::collections::BTreeMap;
 use std::path::Path;
 

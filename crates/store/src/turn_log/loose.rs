@@ -2,8 +2,8 @@
 
 use super::{TurnLog, pending};
 use crate::{Project, StoreError, disk};
-use session::log_line::LogLine;
-use session::turn::record::blobs_of;
+use plimsoll_domain::log_line::LogLine;
+use plimsoll_domain::turn::record::blobs_of;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use super::{Entry, Forwards, Head, Place, RawLine, TurnLog};
 use crate::{StoreError, disk};
+use plimsoll_domain::log_line::{Kind, LogLine};
 use serde_json::json;
-use session::log_line::{Kind, LogLine};
 use std::path::Path;
 use std::time::Duration;
 

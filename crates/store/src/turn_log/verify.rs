@@ -2,9 +2,9 @@
 
 use super::{Head, TurnLog};
 use crate::StoreError;
-use session::digest::sha256;
-use session::log_line::{Kind, LogLine, NO_LINK};
-use session::turn::record::blobs_of;
+use plimsoll_domain::digest::sha256;
+use plimsoll_domain::log_line::{Kind, LogLine, NO_LINK};
+use plimsoll_domain::turn::record::blobs_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was found at one place.

@@ -5,10 +5,10 @@ use super::head::MERGED;
 use super::{Head, TurnLog, blobs, pending, repair};
 use crate::lock::Lock;
 use crate::{StoreError, clock, disk, io};
+use plimsoll_domain::log_line::{Header, Kind, MAIN, line};
+use plimsoll_domain::turn::record::{Encoded, encode_fields};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use session::log_line::{Header, Kind, MAIN, line};
-use session::turn::record::{Encoded, encode_fields};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 

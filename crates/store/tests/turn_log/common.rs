@@ -1,16 +1,16 @@
 //! Logs in folders of their own.
 
+use plimsoll_domain::log_line::{Kind, LogLine};
+use plimsoll_domain::turn::record::encode_fields;
+use plimsoll_store::turn_log::{Entry, Report};
+use plimsoll_store::{Project, TurnLog};
 use serde_json::{Map, json};
-use session::log_line::{Kind, LogLine};
-use session::turn::record::encode_fields;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::turn_log::{Entry, Report};
-use store::{Project, TurnLog};
 use tempfile::TempDir;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const ID: &str = "11111111-1111-4111-8111-111111111111";
 
 /// A folder with a log in it.
@@ -44,7 +44,7 @@ impl Place {
     }
 
     pub(crate) fn append(&self, entries: &[Entry]) {
-        let mut writer = self.log.write(PATIENCE).unwrap();
+        let mut writer = self.log.write(TIMEOUT).unwrap();
         writer.append(entries).unwrap();
         writer.close().unwrap();
     }
@@ -96,10 +96,10 @@ pub(crate) fn large(word: &str) -> String {
 /// The texts of the prompts, in order.
 pub(crate) fn texts(log: &TurnLog) -> Vec<String> {
     let lines = log.forwards().unwrap().map(Result::unwrap);
-    let text = |line: store::turn_log::RawLine| {
+    let text = |line: plimsoll_store::turn_log::RawLine| {
         let parsed = LogLine::parse(&line.bytes).filter(|_| line.is_ended)?;
         let fetch = |hash: &str| log.blob(hash);
-        let fields = session::turn::record::decode_fields(parsed.content, &fetch).ok()?;
+        let fields = plimsoll_domain::turn::record::decode_fields(parsed.content, &fetch).ok()?;
         Some(fields.get("text")?.as_str()?.to_owned())
     };
     lines.filter_map(text).collect()

@@ -1,6 +1,6 @@
 //! Sixteen processes write one log and are killed at random: what was acknowledged is there, once.
 
-use crate::common::{ID, PATIENCE, Place, log_at, prompt, said};
+use crate::common::{ID, Place, TIMEOUT, log_at, prompt, said};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -127,7 +127,7 @@ fn sixteen_processes_under_a_lock_held_for_seconds_lose_and_double_nothing() {
     let folder = place.folder.path().to_owned();
     let holder = std::thread::spawn(move || {
         for _ in 0..4 {
-            let held = store::lock::acquire(&lock, PATIENCE).unwrap();
+            let held = plimsoll_store::lock::acquire(&lock, TIMEOUT).unwrap();
             std::thread::sleep(Duration::from_millis(700));
             drop(held);
             std::thread::sleep(Duration::from_millis(50));

@@ -1,7 +1,7 @@
 //! What a kill or a hand may do to the log's bytes is mended or named; nothing that was acknowledged is lost.
 
 use crate::common::{Place, contains, large, log_at, prompt, said};
-use session::log_line::{Header, LogLine, NO_LINK, line};
+use plimsoll_domain::log_line::{Header, LogLine, NO_LINK, line};
 use std::fs;
 
 fn numbers(count: usize) -> Vec<String> {

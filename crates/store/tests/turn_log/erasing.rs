@@ -1,16 +1,16 @@
 //! What was erased is nowhere any more, the chain holds, and a kill on the way is seen and can be finished.
 
-use crate::common::{PATIENCE, Place, files, large, prompt, said};
+use crate::common::{Place, TIMEOUT, files, large, prompt, said};
+use plimsoll_domain::log_line::{Kind, LogLine, erased};
+use plimsoll_domain::turn::record::encode_fields;
+use plimsoll_store::turn_log::Entry;
 use serde_json::{Map, json};
-use session::log_line::{Kind, LogLine, erased};
-use session::turn::record::encode_fields;
 use std::fs;
-use store::turn_log::Entry;
 
 const SECRET: &str = "sk-very-secret";
 
 fn erase(place: &Place, seqs: &[u64]) -> usize {
-    place.log.erase(&seqs.iter().copied().collect(), PATIENCE).unwrap()
+    place.log.erase(&seqs.iter().copied().collect(), TIMEOUT).unwrap()
 }
 
 fn with_secrets() -> Place {

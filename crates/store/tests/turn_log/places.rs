@@ -1,12 +1,12 @@
 //! Disks that are full, folders that cannot be written, links, and folders that vanish.
 
-use crate::common::{PATIENCE, Place, files, large, log_at, prompt, said, texts};
+use crate::common::{Place, TIMEOUT, files, large, log_at, prompt, said, texts};
+use plimsoll_store::StoreError;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use store::StoreError;
 
 /// A small file system of its own; unmounted when dropped.
 struct SmallDisk {
@@ -72,7 +72,7 @@ fn fill(folder: &Path) {
         let mut failures = 0;
         for n in 0..2_000 {
             let text = if with_blobs { large(&format!("word{n}")) } else { format!("text {n} {with_blobs}") };
-            let added = log.write(PATIENCE).and_then(|mut writer| {
+            let added = log.write(TIMEOUT).and_then(|mut writer| {
                 writer.append(&[prompt(&text)])?;
                 writer.close()
             });
@@ -94,7 +94,7 @@ fn fill(folder: &Path) {
         assert!(missing.is_empty(), "{missing:?}");
         assert!(log.verify().unwrap().is_whole(), "{}", said(&log.verify().unwrap()));
         fs::remove_file(&ballast).unwrap();
-        log.note(&prompt("room again"), PATIENCE).unwrap();
+        log.note(&prompt("room again"), TIMEOUT).unwrap();
         let found = texts(&log);
         assert_eq!(found.last().map(String::as_str), Some("room again"));
         let times = found.iter().filter(|text| *text == "noted on a full disk").count();
@@ -111,7 +111,7 @@ fn a_folder_that_cannot_be_written_is_an_error_and_loses_nothing() {
     let folder = place.turns();
     fs::set_permissions(&folder, Permissions::from_mode(0o500)).unwrap();
     let is_powerless = fs::write(folder.join("probe"), "x").is_err();
-    let added = place.log.note(&prompt("three"), PATIENCE);
+    let added = place.log.note(&prompt("three"), TIMEOUT);
     fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
     // Root writes everywhere. Anybody else adds to the log and cannot save its head: that is told, and comes once.
     assert!(is_powerless || added.is_ok());
@@ -129,7 +129,7 @@ fn a_folder_that_is_a_file_is_an_error() {
     let place = Place::new();
     fs::create_dir_all(place.turns().parent().unwrap()).unwrap();
     fs::write(place.turns(), "not a folder").unwrap();
-    assert!(place.log.note(&prompt("one"), PATIENCE).is_err());
+    assert!(place.log.note(&prompt("one"), TIMEOUT).is_err());
     assert!(place.texts().is_empty() && place.verify().is_whole());
     assert_eq!(fs::read(place.turns()).unwrap(), b"not a folder");
 }
@@ -140,7 +140,7 @@ fn a_linked_folder_is_refused_by_name_and_nothing_is_put_where_it_leads() {
     let elsewhere = tempfile::tempdir().unwrap();
     fs::create_dir_all(place.turns().parent().unwrap()).unwrap();
     symlink(elsewhere.path(), place.turns()).unwrap();
-    let error = place.log.write(PATIENCE).map(|_| ()).unwrap_err().to_string();
+    let error = place.log.write(TIMEOUT).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("turns"), "{error}");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
@@ -154,11 +154,11 @@ fn a_linked_log_is_refused_and_its_target_is_left_alone() {
         fs::write(&victim, "mine").unwrap();
         fs::create_dir_all(place.turns()).unwrap();
         symlink(&victim, place.log.path().with_extension(extension)).unwrap();
-        let error = place.log.write(PATIENCE).map(|_| ()).unwrap_err();
+        let error = place.log.write(TIMEOUT).map(|_| ()).unwrap_err();
         assert!(matches!(error, StoreError::NotAFile { .. }), "{extension}: {error}");
         // What no transcript holds waits for better times.
-        place.log.note(&prompt("waits"), PATIENCE).unwrap();
-        assert!(place.log.erase(&[1].into(), PATIENCE).is_err());
+        place.log.note(&prompt("waits"), TIMEOUT).unwrap();
+        assert!(place.log.erase(&[1].into(), TIMEOUT).is_err());
         assert_eq!(fs::read(&victim).unwrap(), b"mine", "{extension}");
         fs::remove_file(place.log.path().with_extension(extension)).unwrap();
         place.append(&[prompt("last")]);
@@ -175,7 +175,7 @@ fn a_folder_that_vanishes_between_two_records_is_made_again() {
     assert!(place.verify().is_whole());
 
     // Also while somebody has the log open: what he adds then is not acknowledged as if it were there.
-    let mut writer = place.log.write(PATIENCE).unwrap();
+    let mut writer = place.log.write(TIMEOUT).unwrap();
     writer.append(&[prompt("one")]).unwrap();
     fs::remove_dir_all(place.turns()).unwrap();
     let closed = writer.append(&[prompt("two")]).and_then(|()| writer.close());

@@ -1,11 +1,11 @@
 //! What could not be written at once waits in files of its own, and comes into the log once.
 
-use crate::common::{PATIENCE, Place, files, log_at, prompt, said};
+use crate::common::{Place, TIMEOUT, files, log_at, prompt, said};
+use plimsoll_store::{Project, TurnLog, lock};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use store::{Project, TurnLog, lock};
 
 fn held(place: &Place) -> lock::Lock {
     lock::acquire(&place.log.path().with_extension("lock"), Duration::ZERO).unwrap()
@@ -46,7 +46,7 @@ fn merge_in_another_process(folder: &Path) -> Child {
 #[test]
 fn as_one_who_merges() {
     if let Some(folder) = std::env::var_os("PLIMSOLL_MERGE") {
-        log_at(Path::new(&folder)).write(PATIENCE).unwrap().close().unwrap();
+        log_at(Path::new(&folder)).write(TIMEOUT).unwrap().close().unwrap();
     }
 }
 
@@ -87,12 +87,12 @@ fn a_session_takes_no_other_session_s_waiting_records() {
     let folder = tempfile::tempdir().unwrap();
     let project = Project::at(folder.path());
     let [short, long] = ["abc", "abc.def"].map(|id| TurnLog::of(&project, id).unwrap());
-    store::disk::create_folder(long.path().parent().unwrap()).unwrap();
+    plimsoll_store::disk::create_folder(long.path().parent().unwrap()).unwrap();
     let held = lock::acquire(&long.path().with_file_name("abc.def.lock"), Duration::ZERO).unwrap();
     long.note(&prompt("of the long one"), Duration::ZERO).unwrap();
     drop(held);
-    short.note(&prompt("of the short one"), PATIENCE).unwrap();
-    long.note(&prompt("again"), PATIENCE).unwrap();
+    short.note(&prompt("of the short one"), TIMEOUT).unwrap();
+    long.note(&prompt("again"), TIMEOUT).unwrap();
     assert_eq!(crate::common::texts(&short), ["of the short one"]);
     assert_eq!(crate::common::texts(&long), ["of the long one", "again"]);
 }

@@ -1,5 +1,5 @@
-//! The replayed client: see `testkit::replay`.
+//! The replayed client: see `plimsoll_testkit::replay`.
 
 fn main() -> std::process::ExitCode {
-    testkit::replay::main()
+    plimsoll_testkit::replay::main()
 }

@@ -5,9 +5,9 @@
     reason = "the test bench is the outside world: it reads the script file, and prints"
 )]
 
+use plimsoll_testkit::scripted_model::{Script, ScriptedModel};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use testkit::scripted_model::{Script, ScriptedModel};
 
 const USAGE: &str = "usage: scripted-model SCRIPT.json [--port N] [--log LOG.jsonl]";
 

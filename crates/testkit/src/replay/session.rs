@@ -26,7 +26,7 @@ const COMPACTS: u64 = 940_000;
 /// More refusals in a row than this end a turn all the same, which was recorded elsewhere.
 const REFUSALS: u32 = 8;
 
-/// The variables that it was recorded with: set as every world of a test sets them.
+/// The variables that it was recorded with: every world of a test sets them.
 const VARIABLES: [&str; 8] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL",
@@ -119,9 +119,8 @@ fn variable(name: &str) -> Option<String> {
 
 impl Session {
     fn new(arguments: Arguments) -> Recorded<Session> {
-        let is_set = |(name, value): &(String, String)| !value.is_empty() && is_for_the_client(name);
-        if let Some((name, _)) =
-            std::env::vars().filter(is_set).find(|(name, _)| !VARIABLES.contains(&name.as_str()))
+        let is_unknown = |name: &str| is_for_the_client(name) && !VARIABLES.contains(&name);
+        if let Some((name, _)) = std::env::vars().find(|(name, value)| !value.is_empty() && is_unknown(name))
         {
             return not_recorded(format!("the variable {name}"));
         }

@@ -2,9 +2,9 @@
 
 use super::Target;
 use crate::seeds::texts;
+use plimsoll_domain::limits::Limits;
+use plimsoll_domain::{RunState, Status, authority};
 use serde_json::{Map, Value, json};
-use session::limits::Limits;
-use session::{RunState, Status, authority};
 
 pub(super) const TARGET: Target = Target { name: "authority", body, seeds, inputs: 10_000 };
 

@@ -3,8 +3,9 @@
 use super::Target;
 use crate::draw::{Draw, parts};
 use crate::seeds::texts;
-use session::promise::{Claim, blocked_line, claim, line, near_miss};
-use session::{Level, Marker, Status};
+use plimsoll_domain::promise::{Claim, blocked_line, claim, line, near_miss};
+use plimsoll_domain::verdict::ContinueKind;
+use plimsoll_domain::{Level, Marker, Status};
 
 pub(super) const TARGET: Target = Target { name: "claims", body, seeds, inputs: 20_000 };
 
@@ -61,7 +62,7 @@ fn markers(words: &str, draw: &mut Draw<'_>) {
         (Marker::Warning { level, percent: percent.unwrap_or(0) }, 4),
         (Marker::Checkpoint { level, percent, handoff: reason.clone() }, 4),
         (Marker::Stop { status: Status::Blocked, reason: reason.clone() }, 3),
-        (Marker::Continue { kind: "next", reason: reason.clone() }, 3),
+        (Marker::Continue { kind: ContinueKind::Next, reason: reason.clone() }, 3),
         (Marker::Pause { until, reason }, 3),
     ];
     for (marker, fields) in all {

@@ -2,9 +2,9 @@
 
 use super::Target;
 use crate::seeds::texts;
-use protocol::client_settings::CompactionKeys;
-use protocol::hook_trouble::HookTrouble;
-use protocol::settings::{Era, FIRST_MODERN, parse_version, plugins, quoted, starts_ours};
+use plimsoll_protocol::client_settings::CompactionKeys;
+use plimsoll_protocol::hook_trouble::HookTrouble;
+use plimsoll_protocol::settings::{FIRST_MODERN, HookSupport, parse_version, plugins, quoted, starts_ours};
 
 pub(super) const TARGET: Target = Target { name: "client_files", body, seeds, inputs: 20_000 };
 
@@ -34,8 +34,10 @@ fn body(bytes: &[u8]) {
         assert!(!hook.is_empty() || text.contains("hooks"));
     }
     match parse_version(&text) {
-        Some(version) => assert_eq!(Era::of_client(&text) == Era::Modern, version >= FIRST_MODERN),
-        None => assert_eq!(Era::of_client(&text), Era::Classic),
+        Some(version) => {
+            assert_eq!(HookSupport::of_client(&text) == HookSupport::Modern, version >= FIRST_MODERN)
+        }
+        None => assert_eq!(HookSupport::of_client(&text), HookSupport::Classic),
     }
     let _ = starts_ours(&text);
     // A shell reads back what it was given.

@@ -4,8 +4,8 @@ use super::Target;
 use crate::draw::{Draw, parts};
 use crate::foreign::may_be_sent;
 use crate::seeds::texts;
-use session::handoff::{CommandFact, GitFacts, Handoff, Notes, RunFacts};
-use session::state::FileInProgress;
+use plimsoll_domain::handoff::{CommandFact, GitFacts, Handoff, Notes, RunFacts};
+use plimsoll_domain::state::FileInProgress;
 
 pub(super) const TARGET: Target = Target { name: "handoff", body, seeds, inputs: 5_000 };
 

@@ -3,9 +3,9 @@
 use super::Target;
 use crate::seeds::{files, texts};
 use crate::spoil::{behind_a_mark, spoil};
-use protocol::agent::{AgentCall, answer_telling};
-use protocol::event::{Event, Hook};
-use protocol::tool::ToolCall;
+use plimsoll_protocol::agent::{AgentCall, answer_telling};
+use plimsoll_protocol::event::{Event, Hook};
+use plimsoll_protocol::tool::ToolCall;
 
 pub(super) const TARGET: Target = Target { name: "hook_event", body, seeds, inputs: 20_000 };
 

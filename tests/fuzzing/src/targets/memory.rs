@@ -4,8 +4,10 @@ use super::Target;
 use crate::draw::Draw;
 use crate::foreign::may_be_sent;
 use crate::seeds::texts;
-use session::memory::render::{ENTRIES, ENTRY_UNITS, brief, delta, entries, overview, summary, task};
-use session::memory::{Closing, DEEPEST, HARD_CEILING, MOST_CHUNKS, Memory, Op, Owner, Register, Values};
+use plimsoll_domain::memory::render::{ENTRIES, ENTRY_UNITS, brief, delta, entries, overview, summary, task};
+use plimsoll_domain::memory::{
+    Closing, DEEPEST, HARD_CEILING, MOST_CHUNKS, Memory, Op, Owner, Register, Values,
+};
 
 pub(super) const TARGET: Target = Target { name: "memory", body, seeds, inputs: 2_000 };
 

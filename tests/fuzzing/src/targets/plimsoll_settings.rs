@@ -3,11 +3,11 @@
 use super::Target;
 use crate::draw::{Draw, parts};
 use crate::seeds::texts;
-use policy::levels::{Knobs, ceiling, marks};
+use plimsoll_domain::Settings;
+use plimsoll_domain::state::merge;
+use plimsoll_domain::statusline::{Colour, Format};
+use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
 use serde_json::Value;
-use session::Settings;
-use session::state::merge;
-use session::statusline::{Colour, Format};
 
 pub(super) const TARGET: Target = Target { name: "plimsoll_settings", body, seeds, inputs: 20_000 };
 
@@ -62,7 +62,7 @@ fn read(bytes: &[u8]) -> Option<Settings> {
 
 fn levels(settings: &Settings, draw: &mut Draw<'_>) {
     for window in [draw.number(), 200_000, 1_000_000].into_iter().chain(settings.windows.values().copied()) {
-        let ceiling = ceiling(window, None, &Knobs::default());
+        let ceiling = ceiling(window, None, &CompactionConfig::default());
         let marks = marks(window, ceiling, &settings.levels, &settings.margins);
         assert!([marks.l1, marks.l2, marks.l3, ceiling.tokens].is_sorted(), "{marks:?}");
     }
@@ -74,8 +74,8 @@ fn format(text: String) {
     assert!(!source.contains(char::is_control), "{source:?}");
     let empty = |_: &str| None;
     let full = |_: &str| Some("v");
-    assert_eq!(session::statusline::format::write(source, true, &empty), None, "nothing but text");
-    let written = session::statusline::format::write(source, true, &full).unwrap_or_default();
-    let shorter = session::statusline::format::write(source, false, &full).unwrap_or_default();
+    assert_eq!(plimsoll_domain::statusline::format::write(source, true, &empty), None, "nothing but text");
+    let written = plimsoll_domain::statusline::format::write(source, true, &full).unwrap_or_default();
+    let shorter = plimsoll_domain::statusline::format::write(source, false, &full).unwrap_or_default();
     assert!(shorter.len() <= written.len() && written.len() <= source.len());
 }

@@ -2,9 +2,11 @@
 
 use super::Target;
 use crate::seeds::texts;
+use plimsoll_store::memory::seen;
+use plimsoll_store::{
+    Project, TurnLog, config, faults, journal, layout, outbox, sessions, state_file, windows,
+};
 use std::path::Path;
-use store::memory::seen;
-use store::{Project, TurnLog, config, faults, journal, layout, sessions, spool, state_file, windows};
 
 pub(super) const TARGET: Target = Target { name: "project_files", body, seeds, inputs: 300 };
 
@@ -54,8 +56,8 @@ fn body(bytes: &[u8]) {
     let record = sessions::load(&project, SESSION);
     assert!(record.session_id.is_empty() || record.session_id == SESSION, "{record:?}");
     let _ = (sessions::load_status(&project, SESSION), sessions::client_settings(&project, SESSION));
-    let _ = (windows::load(&project), faults::all(&project), spool::all_undelivered(&project));
-    let _ = (seen(&project, SESSION), store::memory::load(&project), config::load(&project));
+    let _ = (windows::load(&project), faults::all(&project), outbox::all_undelivered(&project));
+    let _ = (seen(&project, SESSION), plimsoll_store::memory::load(&project), config::load(&project));
     let _ = (state_file::load(&project, None), journal::read(&project));
     if let Some(log) = TurnLog::of(&project, SESSION) {
         assert_eq!(log.head(), None, "a head of another length is no head");

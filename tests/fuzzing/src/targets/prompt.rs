@@ -4,13 +4,13 @@ use super::Target;
 use crate::draw::{Draw, parts};
 use crate::foreign::may_be_sent;
 use crate::seeds::texts;
-use protocol::foreign_words::for_model;
-use session::RunState;
-use session::noted::Noted;
-use session::promise;
-use session::prompt::{BEGIN, END, Surroundings, assemble, block, task_text};
-use session::resume::{Staleness, section};
-use session::state::{Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place};
+use plimsoll_domain::RunState;
+use plimsoll_domain::item_notes::ItemNotes;
+use plimsoll_domain::promise;
+use plimsoll_domain::prompt::{BEGIN, END, Surroundings, assemble, block, task_text};
+use plimsoll_domain::resume::{Staleness, section};
+use plimsoll_domain::state::{Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place};
+use plimsoll_protocol::foreign_words::for_model;
 
 pub(super) const TARGET: Target = Target { name: "prompt", body, seeds, inputs: 20_000 };
 
@@ -29,7 +29,7 @@ fn body(bytes: &[u8]) {
     let state = state(&mut draw);
     let resume = draw.some(|draw| (checkpoint(draw), staleness(draw)));
     let progress = draw.list(2, Draw::text);
-    let noted = Noted { own: draw.list(9, Draw::text), others: draw.list(9, Draw::text) };
+    let noted = ItemNotes { own: draw.list(9, Draw::text), others: draw.list(9, Draw::text) };
     let around = Surroundings { resume, progress, noted };
     let block_of_prompt = block(&state, &around);
     let text = block_of_prompt.text();

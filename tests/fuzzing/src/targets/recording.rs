@@ -2,11 +2,11 @@
 
 use super::Target;
 use crate::seeds::{beginnings, texts};
-use policy::turns::{Assembler, Closing, Made, Record, Remembered};
-use protocol::recording::{AgentNote, Said, What};
-use protocol::transcript::Line;
+use plimsoll_domain::turn::record::{blobs_of, decode, decode_fields, encode, encode_fields};
+use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered};
+use plimsoll_protocol::recording::{AgentNote, LineKind, TranscriptLine};
+use plimsoll_protocol::transcript::Line;
 use serde_json::{Map, Value, json};
-use session::turn::record::{blobs_of, decode, decode_fields, encode, encode_fields};
 
 pub(super) const TARGET: Target = Target { name: "recording", body, seeds, inputs: 2_000 };
 
@@ -56,7 +56,7 @@ fn body(bytes: &[u8]) {
 }
 
 /// Whenever it is taken, the same is made; only what is taken late may know that more has been read.
-fn same_records(whole: &[Made], in_steps: &[Made]) {
+fn same_records(whole: &[AssembledRecord], in_steps: &[AssembledRecord]) {
     assert_eq!(whole.len(), in_steps.len());
     for (one, other) in whole.iter().zip(in_steps) {
         assert!(one.read >= other.read && one.at == other.at);
@@ -65,14 +65,14 @@ fn same_records(whole: &[Made], in_steps: &[Made]) {
 }
 
 /// What is made of all lines, and how many blocks the answers among them had.
-fn assembled(bytes: &[u8], take_often: bool) -> (Vec<Made>, usize) {
+fn assembled(bytes: &[u8], take_often: bool) -> (Vec<AssembledRecord>, usize) {
     let memory = |at: &str| Map::from_iter([("at".to_owned(), json!(at))]);
     let mut assembler = Assembler::after(0, "", 0, Map::new(), Remembered(&memory));
     let (mut made, mut blocks, mut at) = (Vec::new(), 0, 0);
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         at += line.len() as u64;
-        let said = Said::parse(line);
-        if let Some(What::Answer(answer)) = said.as_ref().map(|said| &said.what) {
+        let said = TranscriptLine::parse(line);
+        if let Some(LineKind::Answer(answer)) = said.as_ref().map(|said| &said.what) {
             blocks += answer.blocks.len();
             check_blocks(line, answer);
         }
@@ -82,13 +82,13 @@ fn assembled(bytes: &[u8], take_often: bool) -> (Vec<Made>, usize) {
             made.extend(assembler.take());
         }
     }
-    assembler.settle(Closing::Over);
+    assembler.settle(EndOfInput::Over);
     made.extend(assembler.take());
     (made, blocks)
 }
 
 /// The raw response is what stands there, byte for byte.
-fn check_blocks(line: &[u8], answer: &protocol::recording::Answer) {
+fn check_blocks(line: &[u8], answer: &plimsoll_protocol::recording::Answer) {
     let Ok(line) = std::str::from_utf8(line) else { return };
     for block in &answer.blocks {
         let is_of_a_text = block.get().starts_with(r#"{"type":"text","text":"#);
@@ -106,5 +106,5 @@ fn quick_and_patient(line: &[u8]) {
     assert_eq!(quick.message.usage, patient.message.usage);
     assert_eq!(quick.requested_model, patient.requested_model);
     assert_eq!((&quick.message.id, &quick.timestamp), (&patient.message.id, &patient.timestamp));
-    let _ = (patient.file_change(), patient.tool_use_result.as_deref().map(protocol::tool::visible));
+    let _ = (patient.file_change(), patient.tool_use_result.as_deref().map(plimsoll_protocol::tool::visible));
 }

@@ -3,7 +3,7 @@
 use super::Target;
 use crate::seeds::texts;
 use crate::spoil::tight;
-use protocol::settings::{decode, servers};
+use plimsoll_protocol::settings::{decode, servers};
 use serde_json::Value;
 
 pub(super) const TARGET: Target = Target { name: "server_file", body, seeds, inputs: 10_000 };

@@ -4,7 +4,7 @@ use super::Target;
 use crate::draw::dice;
 use crate::seeds::texts;
 use crate::spoil::tight;
-use protocol::settings::{self, Era, Parts, Unreadable};
+use plimsoll_protocol::settings::{self, HookSupport, Parts, Unreadable};
 use serde_json::Value;
 
 pub(super) const TARGET: Target = Target { name: "settings_file", body, seeds, inputs: 1_500 };
@@ -29,9 +29,9 @@ fn body(bytes: &[u8]) {
     let Ok(text) = settings::decode(bytes) else { return };
     let choice = dice(bytes);
     let parts: Parts = match choice % 3 {
-        0 => Era::Modern.into(),
-        1 => Era::Classic.into(),
-        _ => Era::Modern.with_memory(),
+        0 => HookSupport::Modern.into(),
+        1 => HookSupport::Classic.into(),
+        _ => HookSupport::Modern.with_memory(),
     };
     let parts = Parts { wrap: choice / 3 % 2 == 1, ..parts };
     let folder = ["/opt/bin/", "/o pt/b'in/", ""][choice / 6 % 3];

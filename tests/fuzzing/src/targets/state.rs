@@ -2,9 +2,9 @@
 
 use super::Target;
 use crate::seeds::texts;
+use plimsoll_domain::RunState;
+use plimsoll_domain::state::{Checkpoint, FileInProgress, merge};
 use serde_json::{Map, Value};
-use session::RunState;
-use session::state::{Checkpoint, FileInProgress, merge};
 
 pub(super) const TARGET: Target = Target { name: "state", body, seeds, inputs: 10_000 };
 

@@ -4,15 +4,15 @@ use super::Target;
 use crate::draw::{Draw, parts};
 use crate::foreign::nothing_hides;
 use crate::seeds::texts;
-use policy::levels::{Knobs, ceiling, marks};
-use policy::statusline::{
+use plimsoll_domain::Settings;
+use plimsoll_domain::forecast::Fill;
+use plimsoll_domain::memory::{Pressure, Register};
+use plimsoll_domain::record::GitCounts;
+use plimsoll_domain::statusline::{Kind, StatusLine, Theme};
+use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
+use plimsoll_policy::statusline::{
     CacheView, GitView, LimitView, LoadView, MemoryView, RunView, View, explain, load_line, render,
 };
-use session::Settings;
-use session::forecast::Fill;
-use session::memory::{Pressure, Register};
-use session::record::GitCounts;
-use session::statusline::{Kind, StatusLine, Theme};
 use unicode_width::UnicodeWidthStr;
 
 pub(super) const TARGET: Target = Target { name: "status_line", body, seeds, inputs: 5_000 };
@@ -167,7 +167,12 @@ fn load(draw: &mut Draw<'_>) -> LoadView {
     let settings = Settings::default();
     let marks = draw.some(|draw| {
         let window = draw.number() % 9_007_199_254_740_992;
-        marks(window, ceiling(window, None, &Knobs::default()), &settings.levels, &settings.margins)
+        marks(
+            window,
+            ceiling(window, None, &CompactionConfig::default()),
+            &settings.levels,
+            &settings.margins,
+        )
     });
     LoadView {
         percent: draw.some(|draw| u64::from(draw.byte())),

@@ -3,9 +3,9 @@
 use super::Target;
 use crate::seeds::files;
 use crate::spoil::{behind_a_mark, spoil};
-use policy::levels::{Knobs, ceiling, marks};
-use protocol::status::StatusPayload;
-use session::Settings;
+use plimsoll_domain::Settings;
+use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
+use plimsoll_protocol::status::StatusPayload;
 
 pub(super) const TARGET: Target = Target { name: "status_payload", body, seeds, inputs: 20_000 };
 
@@ -53,8 +53,9 @@ fn body(bytes: &[u8]) {
 fn levels(payload: &StatusPayload) {
     let Some(window) = payload.context_window.context_window_size else { return };
     let settings = Settings::default();
-    let knobs = Knobs { compact_window: payload.context_window.used(), ..Knobs::default() };
-    for knobs in [Knobs::default(), knobs] {
+    let knobs =
+        CompactionConfig { compact_window: payload.context_window.used(), ..CompactionConfig::default() };
+    for knobs in [CompactionConfig::default(), knobs] {
         let ceiling = ceiling(window, payload.model.id.as_deref(), &knobs);
         let marks = marks(window, ceiling, &settings.levels, &settings.margins);
         let rising = [marks.l1, marks.l2, marks.l3, ceiling.tokens];
@@ -62,6 +63,6 @@ fn levels(payload: &StatusPayload) {
         assert!(
             payload.context_window.used().is_none_or(|used| marks.percent(used) <= u64::MAX / window.max(1))
         );
-        let _ = session::reading::percent(payload.context_window.used().unwrap_or(0), window);
+        let _ = plimsoll_domain::reading::percent(payload.context_window.used().unwrap_or(0), window);
     }
 }

@@ -3,10 +3,10 @@
 use super::Target;
 use crate::seeds::{files, lines};
 use crate::spoil::spoil;
-use policy::ending::ending;
-use protocol::result::RunResult;
-use protocol::stream::StreamLine;
-use session::Exit;
+use plimsoll_domain::Exit;
+use plimsoll_policy::ending::ending;
+use plimsoll_protocol::result::RunResult;
+use plimsoll_protocol::stream::StreamLine;
 
 pub(super) const TARGET: Target = Target { name: "stream", body, seeds, inputs: 20_000 };
 
@@ -64,5 +64,5 @@ fn check(result: &RunResult) {
         let _ = ending(Some(result), Exit { code, signal });
     }
     let words = result.result.as_deref().unwrap_or_default();
-    let _ = policy::reset_clock::find(words);
+    let _ = plimsoll_policy::reset_clock::find(words);
 }

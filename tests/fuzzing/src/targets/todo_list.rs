@@ -2,8 +2,8 @@
 
 use super::Target;
 use crate::seeds::texts;
-use session::TodoList;
-use session::size::Size;
+use plimsoll_domain::TodoList;
+use plimsoll_domain::size::Size;
 
 pub(super) const TARGET: Target = Target { name: "todo_list", body, seeds, inputs: 20_000 };
 

@@ -3,11 +3,11 @@
 use super::Target;
 use crate::draw::Draw;
 use crate::seeds::texts;
-use protocol::transcript::Line;
+use plimsoll_protocol::transcript::Line;
+use plimsoll_store::tail::{self, Answer, Compaction, Tail};
 use std::cell::RefCell;
 use std::io::{Seek, Write};
 use std::path::Path;
-use store::tail::{self, Answer, Compaction, Tail};
 
 pub(super) const TARGET: Target = Target { name: "transcript_tail", body, seeds, inputs: 1_500 };
 

@@ -2,9 +2,9 @@
 
 use super::Target;
 use crate::draw::{dice, parts};
+use plimsoll_domain::log_line::{Header, Kind, LogLine, MAIN, NO_LINK, Tokens, erased, line};
+use plimsoll_domain::turn::record::{DecodeError, blobs_of, decode, decode_fields, encode, encode_fields};
 use serde_json::{Map, Value};
-use session::log_line::{Header, Kind, LogLine, MAIN, NO_LINK, Tokens, erased, line};
-use session::turn::record::{Unsound, blobs_of, decode, decode_fields, encode, encode_fields};
 
 pub(super) const TARGET: Target = Target { name: "turn_log", body, seeds, inputs: 10_000 };
 
@@ -82,7 +82,7 @@ fn content(text: &str) {
         let fetch = |hash: &str| encoded.blobs.get(hash).map(|text| text.as_bytes().to_vec());
         assert_eq!(decode(1, success, &encoded.content, &fetch), Ok(turn), "written and read");
         assert_eq!(
-            decode(0, success, text, &none).err().map(|fault| matches!(fault, Unsound::Shape(_))),
+            decode(0, success, text, &none).err().map(|fault| matches!(fault, DecodeError::Shape(_))),
             Some(true)
         );
     }

@@ -3,13 +3,13 @@
 use super::Target;
 use crate::foreign::{may_be_sent, nothing_hides};
 use crate::seeds::{files, texts};
-use policy::fingerprint::{fingerprint, skeleton};
-use policy::reset_clock::{ResetClock, find};
-use protocol::foreign_words::{for_model, is_hidden};
-use session::claims::{Source, block, fence};
-use session::memory::fit;
-use session::memory::render::{indented, safe};
-use session::text::{SafeText, clip, clip_middle, clip_start, for_terminal, json_value, one_line};
+use plimsoll_domain::claims::{Source, block, fence};
+use plimsoll_domain::memory::fit;
+use plimsoll_domain::memory::render::{indented, safe};
+use plimsoll_domain::text::{SafeText, clip, clip_middle, clip_start, for_terminal, json_value, one_line};
+use plimsoll_policy::error_fingerprint::{fingerprint, skeleton};
+use plimsoll_policy::reset_clock::{ResetClock, find};
+use plimsoll_protocol::foreign_words::{for_model, is_hidden};
 
 pub(super) const TARGET: Target = Target { name: "words", body, seeds, inputs: 5_000 };
 
@@ -52,14 +52,14 @@ fn body(bytes: &[u8]) {
         assert!(month_day.is_none_or(|(month, day)| (1..=12).contains(&month) && (1..=31).contains(&day)));
     }
     let mut end = 0;
-    for found in secrets::find(text) {
+    for found in plimsoll_secrets::find(text) {
         assert!(
             found.range.start >= end && text.get(found.range.clone()).is_some_and(|token| !token.is_empty())
         );
         end = found.range.end;
     }
     assert!(
-        end == 0 || secrets::kind_in(text.as_bytes()).is_some(),
+        end == 0 || plimsoll_secrets::kind_in(text.as_bytes()).is_some(),
         "what stands in a text stands in its bytes"
     );
 }

@@ -1,8 +1,8 @@
 //! Several calls in one message.
 
 use crate::agent_facts::bench::{Bench, NOTE, frame};
+use plimsoll_testkit::scripted_model::{RequestKind, Step};
 use serde_json::json;
-use testkit::scripted_model::{RequestKind, Step};
 
 /// A session whose first message makes these calls; a frame takes half a second, a hook before a call a tenth.
 fn batch(calls: &'static [&str]) -> Bench {

@@ -1,11 +1,11 @@
 //! A project whose hooks note everything, an agent named `frame`, and the story that a model plays.
 
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
+use plimsoll_testkit::world::{Finished, Launch, World};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::PathBuf;
-use testkit::bin_dir;
-use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
-use testkit::world::{Finished, Launch, World};
 
 const EVENTS: [&str; 13] = [
     "SessionStart",

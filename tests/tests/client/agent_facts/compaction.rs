@@ -1,8 +1,8 @@
 //! A subagent whose own context fills up.
 
 use crate::agent_facts::bench::{Bench, push};
+use plimsoll_testkit::scripted_model::{RequestKind, Step};
 use serde_json::json;
-use testkit::scripted_model::{RequestKind, Step};
 
 fn full() -> Bench {
     let bench = Bench::new(|request| {

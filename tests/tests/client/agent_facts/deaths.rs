@@ -1,8 +1,8 @@
 //! A subagent that dies.
 
 use crate::agent_facts::bench::{Bench, push};
+use plimsoll_testkit::scripted_model::{RequestKind, Step};
 use serde_json::Value;
-use testkit::scripted_model::{RequestKind, Step};
 
 /// A session whose frame says something and runs something, then gets this from the model again and again.
 fn dying(end: Step) -> Bench {

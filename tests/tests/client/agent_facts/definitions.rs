@@ -1,8 +1,8 @@
 //! How an agent is defined, and what its first request holds.
 
 use crate::agent_facts::bench::{Bench, NOTE, push, tools};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use serde_json::json;
-use testkit::scripted_model::{Request, RequestKind, Step};
 
 fn one_push(request: &Request) -> Step {
     match request.kind {

@@ -1,8 +1,8 @@
 //! Subagents of subagents.
 
 use crate::agent_facts::bench::{Bench, push, tools};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use serde_json::json;
-use testkit::scripted_model::{Request, RequestKind, Step};
 
 const LIMIT: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
 

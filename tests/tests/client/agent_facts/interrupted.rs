@@ -1,10 +1,10 @@
 //! A subagent that is stopped from outside.
 
 use crate::agent_facts::bench::{Bench, push};
+use plimsoll_testkit::scripted_model::{RequestKind, Step};
+use plimsoll_testkit::world::Running;
 use serde_json::Value;
 use std::time::Duration;
-use testkit::scripted_model::{RequestKind, Step};
-use testkit::world::Running;
 
 /// A session whose frame runs a long command, stopped in the middle of it.
 fn stopped(stop: fn(&mut Running)) -> Bench {

@@ -1,9 +1,9 @@
 //! What may run, and which hooks run for it.
 
 use crate::agent_facts::bench::{Bench, NOTE, note, push, tools};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
-use testkit::scripted_model::{Request, RequestKind, Step};
 
 /// The session writes to its memory, then pushes a frame that does.
 fn both_write(request: &Request) -> Step {

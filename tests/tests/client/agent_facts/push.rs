@@ -1,8 +1,8 @@
 //! The call of the Agent tool, before it runs.
 
 use crate::agent_facts::bench::{Bench, frame, push};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use serde_json::json;
-use testkit::scripted_model::{Request, RequestKind, Step};
 
 pub(crate) const OF_AGENT: &str = r#""tool_name":"Agent""#;
 

@@ -1,8 +1,8 @@
 //! Where a subagent begins, ends, and begins again.
 
 use crate::agent_facts::bench::{Bench, frame, push};
+use plimsoll_testkit::scripted_model::{RequestKind, Step};
 use serde_json::{Value, json};
-use testkit::scripted_model::{RequestKind, Step};
 
 const REMINDER: &str =
     "<system-reminder>\nSubagentStop hook additional context: REMINDER\n</system-reminder>";

@@ -3,9 +3,9 @@
 
 use super::probes::Findings;
 use super::stage::{Record, Recorders, agent, session, settings, transcript_lines, world};
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::world::World;
 
 const PROMPT: &str = "Try everything.";
 const BRIEF: &str = "Look into it.";

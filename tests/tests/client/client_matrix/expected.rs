@@ -2,9 +2,9 @@
 //! never lack, it does not let pass even so.
 
 use super::probes::{Findings, Lack, PROBES};
-use protocol::settings::{FIRST_CLASSIC, parse_version};
+use plimsoll_protocol::settings::{FIRST_CLASSIC, parse_version};
+use plimsoll_testkit::workspace_root;
 use std::path::PathBuf;
-use testkit::workspace_root;
 
 fn folder() -> PathBuf {
     workspace_root().join("tests/tests/client/client_matrix/expected")

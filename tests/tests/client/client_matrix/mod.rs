@@ -10,8 +10,8 @@ mod probes;
 mod run;
 mod stage;
 
+use plimsoll_testkit::client::CLIENT_VERSION;
 use probes::{Findings, PROBES};
-use testkit::client::CLIENT_VERSION;
 
 fn try_client(version: &str) {
     let mut findings = Findings::default();

@@ -2,14 +2,14 @@
 //! the tools of the MCP server.
 
 use super::probes::Findings;
-use super::stage::{ID, PATIENCE, agent, session, transcript_lines, world};
-use flows::turns::forwards;
-use protocol::settings::servers;
+use super::stage::{ID, TIMEOUT, agent, session, transcript_lines, world};
+use plimsoll_domain::log_line::MAIN;
+use plimsoll_flows::turns::forwards;
+use plimsoll_protocol::settings::servers;
+use plimsoll_store::{Project, TurnLog};
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
-use session::log_line::MAIN;
-use store::{Project, TurnLog};
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::world::{Finished, World};
 
 const PROMPT: &str = "Work on the dates.";
 const BRIEF: &str = "Count the dates.";
@@ -53,7 +53,7 @@ fn install(world: &World, version: &str, findings: &mut Findings) -> bool {
     if memory.code != Some(0) {
         refused(&memory, version);
         let run = ["run", "--memory", "--objective", "Do it."];
-        refused(&world.plimsoll(&run).timeout(PATIENCE).run(), version);
+        refused(&world.plimsoll(&run).timeout(TIMEOUT).run(), version);
     } else {
         world.plimsoll(&["memory", "set", "R4", WORD]).run().expect_success();
     }
@@ -70,7 +70,7 @@ fn install(world: &World, version: &str, findings: &mut Findings) -> bool {
 /// It is said which client is needed, and which one is there.
 fn refused(finished: &Finished, version: &str) {
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    let (major, minor, patch) = protocol::settings::FIRST_MODERN;
+    let (major, minor, patch) = plimsoll_protocol::settings::FIRST_MODERN;
     for words in [version, &format!("{major}.{minor}.{patch}")] {
         assert!(finished.stderr.contains(words), "{words}: {finished:?}");
     }

@@ -2,9 +2,9 @@
 
 use super::expected::{all, is_borne};
 use super::probes::{Findings, Lack, PROBES};
-use protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, parse_version};
+use plimsoll_protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, parse_version};
+use plimsoll_testkit::workspace_root;
 use std::fmt::Write as _;
-use testkit::workspace_root;
 
 const HEAD: &str = include_str!("head.md");
 const NEWEST: &str = "Newest at the last refresh: ";

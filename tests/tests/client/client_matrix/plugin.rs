@@ -2,8 +2,8 @@
 
 use super::probes::Findings;
 use super::stage::{session, world};
-use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
-use testkit::workspace_root;
+use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
+use plimsoll_testkit::workspace_root;
 
 const PROMPT: &str = "Work with the plugin.";
 const WORD: &str = "Keep the public API as it is.";

@@ -1,11 +1,11 @@
 //! A run: a checkpoint, a resume, an emergency, an end; and what becomes of errors of the API.
 
 use super::probes::Findings;
-use super::stage::{MODEL, PATIENCE, world};
+use super::stage::{MODEL, TIMEOUT, world};
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::story::{Turn, story};
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{LIFELIKE, events, first_request_of, honest, journal, last_request_of};
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::story::{Turn, story};
-use testkit::world::{Finished, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 
@@ -27,7 +27,7 @@ pub(crate) fn is_refused(version: &str, findings: &mut Findings) {
     let model = story(honest);
     let world = world(version, &model);
     let finished = run(&world, &[]);
-    let (major, minor, patch) = protocol::settings::FIRST_CLASSIC;
+    let (major, minor, patch) = plimsoll_protocol::settings::FIRST_CLASSIC;
     let first = format!("{major}.{minor}.{patch}");
     let says = |text: &str| text.contains(version) && text.contains(&first);
     assert!(finished.code == Some(1) && says(&finished.stderr), "{finished:?}");
@@ -44,7 +44,7 @@ pub(crate) fn is_refused(version: &str, findings: &mut Findings) {
 fn run(world: &World, ours: &[&str]) -> Finished {
     let client = ["--", "--model", MODEL, "--allowedTools", "Bash"];
     let all = [&["run", "--objective", "Do the plan.", "--name", "Dates"], ours, &client].concat();
-    world.plimsoll(&all).timeout(PATIENCE).run()
+    world.plimsoll(&all).timeout(TIMEOUT).run()
 }
 
 /// The first session is asked to wrap up, the second is ended, the third finishes.

@@ -1,16 +1,16 @@
 //! A world with one version of the client, and hooks that only write down what they are told.
 
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::world::{Launch, World};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::world::{Launch, World};
 
 /// A window of 200,000 tokens for every client and for us: L1 at 59 %, L2 at 64 %, L3 at 74 %.
 pub(crate) const MODEL: &str = "claude-sonnet-4-6";
 pub(crate) const ID: &str = "11111111-1111-4111-8111-111111111111";
 /// The computer may be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A project with a plan and a file to work on, and this version of the client on the PATH.
 pub(crate) fn world(version: &str, model: &ScriptedModel) -> World {
@@ -23,7 +23,7 @@ pub(crate) fn world(version: &str, model: &ScriptedModel) -> World {
 /// A headless session that prints its result.
 pub(crate) fn session(world: &World, prompt: &str, more: &[&str]) -> Launch {
     let usual = ["-p", prompt, "--output-format", "json", "--model", MODEL, "--session-id", ID];
-    world.claude(&[&usual[..], more].concat()).timeout(PATIENCE)
+    world.claude(&[&usual[..], more].concat()).timeout(TIMEOUT)
 }
 
 /// Sends a subagent; its tool had another name once.

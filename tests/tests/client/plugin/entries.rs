@@ -1,9 +1,9 @@
 //! The lines of `hooks.json`, each given to a shell as the client gives it.
 
 use super::stage::folder;
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::Value;
 use std::path::Path;
-use testkit::world::{Finished, World};
 
 /// The event, the program and the line of each entry.
 fn entries() -> Vec<(String, String, String)> {

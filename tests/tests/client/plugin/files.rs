@@ -1,11 +1,11 @@
 //! The plugin's files are made from those that `plimsoll init` writes. `PLIMSOLL_UPDATE_GOLDEN=1` makes them anew.
 
 use super::stage::folder;
-use protocol::settings::{self, Era, agent, servers};
+use plimsoll_protocol::settings::{self, HookSupport, agent, servers};
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use testkit::workspace_root;
-use testkit::world::World;
 
 /// Where a client that was not started in a terminal has no PATH to.
 const FOLDERS: &str = "$HOME/.local/bin:$HOME/.cargo/bin";
@@ -29,7 +29,7 @@ fn entry(entry: &Value) -> Value {
 }
 
 fn hooks() -> String {
-    let mut hooks = settings::hooks_only(Era::Modern.with_memory(), &str::to_owned);
+    let mut hooks = settings::hooks_only(HookSupport::Modern.with_memory(), &str::to_owned);
     for groups in hooks["hooks"].as_object_mut().expect("events").values_mut() {
         for group in groups.as_array_mut().expect("groups") {
             group["hooks"] = json!([entry(&group["hooks"][0])]);
@@ -65,7 +65,7 @@ fn the_plugin_has_what_init_writes() {
         (".mcp.json".to_owned(), server()),
         ("agents/frame.md".to_owned(), under_its_name(agent::FILE)),
     ];
-    for (name, text) in flows::install::COMMANDS {
+    for (name, text) in plimsoll_flows::install::COMMANDS {
         files.push((format!("commands/{name}"), under_its_name(text)));
     }
     for (name, text) in files {
@@ -83,7 +83,7 @@ fn every_hook_program_but_the_status_line_is_in_the_plugin() {
     let hooks = hooks();
     let named = |program: &&&str| hooks.contains(&format!("; exec {program} "));
     let named: BTreeSet<&str> = settings::PROGRAMS.iter().filter(named).copied().collect();
-    let built = store::disk::names(&workspace_root().join("crates/hooks/src/bin"));
+    let built = plimsoll_store::disk::names(&workspace_root().join("crates/hooks/src/bin"));
     let built: BTreeSet<&str> = built.iter().map(|name| name.trim_end_matches(".rs")).collect();
     // A plugin cannot bring one.
     let missing: Vec<_> = built.difference(&named).collect();

@@ -1,8 +1,8 @@
 //! Frames under the plugin: its tools have other names than `init`'s, and so has its agent.
 
 use super::stage::{session, world};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use serde_json::json;
-use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 
 const SERVER: &str = "mcp__plugin_plimsoll_plimsoll__";
 

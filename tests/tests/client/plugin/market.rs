@@ -1,10 +1,10 @@
 //! The plugin installed from a checkout, as a marketplace of one.
 
 use super::stage::{count, tools, turn_log};
-use session::log_line::Kind;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::World;
-use testkit::{bin_dir, workspace_root};
+use plimsoll_domain::log_line::Kind;
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::World;
+use plimsoll_testkit::{bin_dir, workspace_root};
 
 #[test]
 fn a_checkout_is_a_marketplace_from_which_the_plugin_is_installed_for_all_sessions() {

@@ -1,11 +1,11 @@
 //! The plugin without the programs.
 
 use super::stage::{folder, session};
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::World;
 use serde_json::Value;
 use std::time::Duration;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::terminal::Terminal;
-use testkit::world::World;
 
 const WORDS: &str = "programs are not installed";
 

@@ -1,8 +1,8 @@
 //! One session with the plugin alone.
 
 use super::stage::{count, past_the_first_level, session, tools, turn_log, world};
-use session::log_line::Kind;
-use testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_domain::log_line::Kind;
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 
 const WORD: &str = "Keep the public API as it is.";
 
@@ -69,7 +69,7 @@ fn a_client_without_batches_of_tools_takes_no_hook_of_the_plugin_and_works() {
     let model = ScriptedModel::steps(vec![Step::bash("echo hi"), Step::text("done")]);
     let world = world(&model);
     let folder = super::stage::folder().display().to_string();
-    let client = testkit::client::claude_version("2.0.77");
+    let client = plimsoll_testkit::client::claude_version("2.0.77");
     let arguments =
         ["-p", "hi", "--plugin-dir", &folder, "--output-format", "json", "--allowedTools", "Bash"];
     let finished = world.command(client, &arguments).run().expect_success();

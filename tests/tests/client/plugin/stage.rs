@@ -1,12 +1,12 @@
 //! A session of the real client with the plugin.
 
-use flows::turns::forwards;
-use session::log_line::Kind;
+use plimsoll_domain::log_line::Kind;
+use plimsoll_flows::turns::forwards;
+use plimsoll_store::{Project, TurnLog};
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::{Finished, World};
 use std::path::PathBuf;
-use store::{Project, TurnLog};
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::workspace_root;
-use testkit::world::{Finished, World};
 
 /// The plugin's folder.
 pub(crate) fn folder() -> PathBuf {
@@ -46,7 +46,7 @@ pub(crate) fn tools(request: &Request) -> Vec<&str> {
 /// What each record of the project's turn logs is.
 pub(crate) fn turn_log(world: &World) -> Vec<Kind> {
     let project = Project::at(&world.project());
-    let names = store::disk::names(&project.turns());
+    let names = plimsoll_store::disk::names(&project.turns());
     let sessions = names.iter().filter_map(|name| name.strip_suffix(".jsonl"));
     let mut kinds = Vec::new();
     for session in sessions {

@@ -1,11 +1,11 @@
 //! The plugin beside entries of `plimsoll init` and beside `plimsoll run`: nothing is done twice.
 
 use super::stage::{count, folder, past_the_first_level, session, tools, turn_log, world};
+use plimsoll_domain::log_line::Kind;
+use plimsoll_testkit::scripted_model::Request;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{events, honest, journal, play_real};
-use session::log_line::Kind;
 use std::time::Duration;
-use testkit::scripted_model::Request;
-use testkit::world::World;
 
 const WORD: &str = "Keep the public API as it is.";
 

@@ -1,8 +1,8 @@
 //! The kinds of session that the replay knows.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
-use testkit::scripted_model::Step;
-use testkit::world::World;
 
 /// How a session is played.
 pub(super) struct Kind {

@@ -46,10 +46,11 @@ fn what_was_not_recorded_is_refused_by_name() {
         (&["--model", "haiku"], "the model haiku"),
         (&["--permission-mode", "plan"], "the permission mode plan"),
     ] {
-        let mut world = testkit::world::World::new();
+        let mut world = plimsoll_testkit::world::World::new();
         world.use_replay();
-        let refused = world.command(testkit::replayed_client(), &[&["-p", "hi"], arguments].concat()).run();
-        assert_eq!(refused.code, Some(i32::from(testkit::replay::NOT_RECORDED)), "{refused:?}");
+        let refused =
+            world.command(plimsoll_testkit::replayed_client(), &[&["-p", "hi"], arguments].concat()).run();
+        assert_eq!(refused.code, Some(i32::from(plimsoll_testkit::replay::NOT_RECORDED)), "{refused:?}");
         assert!(refused.stderr.contains(what), "{refused:?}");
         // And the world fails its test, unless somebody has looked.
         assert_eq!(world.take_refusals(), format!("{what}\n"));

@@ -1,10 +1,10 @@
 //! What the replay says in the client's own words, recorded anew in each full run: `PLIMSOLL_UPDATE_GOLDEN=1` writes it.
 
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::time::Duration;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::workspace_root;
-use testkit::world::World;
 
 const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 /// Longer texts are the client's own prompts: that there was one is enough.
@@ -30,7 +30,7 @@ fn plain(world: &World, value: &Value, key: &str) -> Value {
     match value {
         Value::String(text) => {
             let project = world.project().display().to_string();
-            let dashed = testkit::replay::dashed(&world.project());
+            let dashed = plimsoll_testkit::replay::dashed(&world.project());
             let text = text
                 .replace(&project, "<project>")
                 .replace(&dashed, "<dashed>")

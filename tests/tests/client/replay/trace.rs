@@ -1,12 +1,12 @@
 //! What can be seen of a session, with everything taken out that no two sessions share.
 
 use super::kinds::{Kind, Signal};
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel};
+use plimsoll_testkit::world::World;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::time::Duration;
-use testkit::scripted_model::{Request, ScriptedModel};
-use testkit::world::World;
 
 const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 
@@ -168,7 +168,9 @@ fn noted(world: &World) -> Vec<Value> {
             .split('\0')
             .filter_map(|variable| variable.split_once('='))
             // The path has the client's own folder in it; the shell sets the others.
-            .filter(|(name, _)| !["PATH", "_", "OLDPWD", "SHLVL", testkit::replay::REFUSALS].contains(name))
+            .filter(|(name, _)| {
+                !["PATH", "_", "OLDPWD", "SHLVL", plimsoll_testkit::replay::REFUSALS].contains(name)
+            })
             .map(|(name, value)| (name.to_owned(), value.into()))
             .collect();
         Some(json!({ "payload": payload, "environment": sorted(variables) }))
@@ -252,7 +254,7 @@ const MOVING: [&str; 4] = ["ms", "duration", "retryinms", "starttime"];
 impl Plain {
     fn of(world: &World) -> Plain {
         let project = world.project().display().to_string();
-        let dashed = testkit::replay::dashed(&world.project());
+        let dashed = plimsoll_testkit::replay::dashed(&world.project());
         let port =
             |name: &str| world.env().iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
         let model = port("ANTHROPIC_BASE_URL").unwrap_or_default().replace("http://", "");

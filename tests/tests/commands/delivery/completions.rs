@@ -1,9 +1,9 @@
 use crate::delivery::{found, shell};
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::World;
 use std::time::Duration;
-use testkit::terminal::Terminal;
-use testkit::world::World;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn with_script(shell: &str, file: &str) -> World {
     let mut world = World::without_git();
@@ -16,15 +16,15 @@ fn with_script(shell: &str, file: &str) -> World {
 /// Starts a shell, loads the completions, and types up to a tab; what then stands there is the shell's work.
 fn at_a_tab(world: &World, program: &str, arguments: &[&str], load: &str) {
     let mut terminal = Terminal::start(world, program, arguments, 100, 30);
-    terminal.wait_for("prompt$", PATIENCE);
+    terminal.wait_for("prompt$", TIMEOUT);
     // As it is typed the word is in two pieces.
     terminal.type_text(&format!("{load}; echo load''ed"));
     terminal.press_enter();
-    terminal.wait_for("loaded", PATIENCE);
+    terminal.wait_for("loaded", TIMEOUT);
     terminal.type_text("plimsoll ru\t");
-    terminal.wait_for("plimsoll run", PATIENCE);
+    terminal.wait_for("plimsoll run", TIMEOUT);
     terminal.type_text("--resu\t");
-    terminal.wait_for("plimsoll run --resume", PATIENCE);
+    terminal.wait_for("plimsoll run --resume", TIMEOUT);
     terminal.close();
 }
 

@@ -1,12 +1,5 @@
-use testkit::world::World;
-
-/// The commands that a page of help lists.
-fn commands(help: &str) -> Vec<String> {
-    let section = help.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
-    let names = section.unwrap_or_default().lines().filter_map(|line| line.strip_prefix("  "));
-    let names = names.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split(' ').next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
-}
+use crate::commands_in;
+use plimsoll_testkit::world::World;
 
 fn visit(world: &World, words: &[&str], seen: &mut Vec<String>) {
     let mut arguments = words.to_vec();
@@ -16,7 +9,7 @@ fn visit(world: &World, words: &[&str], seen: &mut Vec<String>) {
     let usage = format!("Usage: {}", name.join(" "));
     assert!(finished.stdout.contains(&usage) && finished.stderr.is_empty(), "{usage}: {finished:?}");
     seen.push(name.join("-"));
-    for below in commands(&finished.stdout) {
+    for below in commands_in(&finished.stdout) {
         visit(world, &[words, &[below.as_str()]].concat(), seen);
     }
 }

@@ -1,5 +1,5 @@
 use crate::delivery::{LONG, found, script, shell, tree};
-use testkit::world::World;
+use plimsoll_testkit::world::World;
 
 /// A folder of this world, outside its project.
 fn beside(world: &World, name: &str) -> String {
@@ -28,7 +28,7 @@ fn install_again_and_uninstall_leave_the_tree_as_it_was() {
     assert!(said.trim_end().ends_with("plimsoll init"), "{said}");
     let version = world.command(at("bin/plimsoll"), &["--version"]).run().expect_success().stdout;
     assert!(version.starts_with("plimsoll "), "{version}");
-    for hook in protocol::settings::PROGRAMS {
+    for hook in plimsoll_protocol::settings::PROGRAMS {
         let finished = world.command(at(&format!("bin/{hook}")), &[]).stdin("{}").run();
         assert_eq!((finished.code, finished.signal), (Some(0), None), "{hook}: {finished:?}");
     }
@@ -70,8 +70,8 @@ fn an_empty_home_is_enough_and_shells_and_man_find_what_is_installed() {
     assert_eq!(added("command -v plimsoll"), format!("{home}/.local/bin/plimsoll\n"));
     let mut again = added(&format!(
         "PLIMSOLL_BIN_DIR='{}' '{}'",
-        testkit::bin_dir().display(),
-        testkit::workspace_root().join("scripts/install.sh").display()
+        plimsoll_testkit::bin_dir().display(),
+        plimsoll_testkit::workspace_root().join("scripts/install.sh").display()
     ));
     assert!(!again.contains("PATH"), "{again}");
     if found("man").is_some() {
@@ -134,7 +134,8 @@ fn wrong_usage_and_missing_programs_change_nothing() {
 fn the_command_without_its_hooks_says_how_to_get_them() {
     let world = World::new();
     let alone = beside(&world, "alone");
-    shell(&world, &format!("cp '{}/plimsoll' '{alone}'", testkit::bin_dir().display())).expect_success();
+    shell(&world, &format!("cp '{}/plimsoll' '{alone}'", plimsoll_testkit::bin_dir().display()))
+        .expect_success();
     let said = world.command(format!("{alone}/plimsoll"), &["init"]).run().expect_success().stdout;
     let careful = said.lines().find(|line| line.starts_with("Careful")).unwrap_or(&said);
     for words in [alone.as_str(), "plimsoll-post-tool", "scripts/install.sh", "cargo install"] {

@@ -1,5 +1,5 @@
 use crate::delivery::{found, shell};
-use testkit::world::World;
+use plimsoll_testkit::world::World;
 
 #[test]
 fn every_page_is_set_without_a_warning() {

@@ -6,17 +6,17 @@ mod installer;
 mod manual;
 mod release;
 
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::{Finished, Launch, World};
 use std::path::PathBuf;
 use std::time::Duration;
-use testkit::workspace_root;
-use testkit::world::{Finished, Launch, World};
 
 /// Copying the programs of a debug build, on a busy disk.
 const LONG: Duration = Duration::from_secs(120);
 
 /// One of our scripts, with programs that are already built.
 fn script(world: &World, name: &str, arguments: &[&str]) -> Launch {
-    let programs = testkit::bin_dir().display().to_string();
+    let programs = plimsoll_testkit::bin_dir().display().to_string();
     let script = workspace_root().join("scripts").join(name);
     world.command(script, arguments).env("PLIMSOLL_BIN_DIR", programs).timeout(LONG)
 }

@@ -1,13 +1,13 @@
 use crate::delivery::{LONG, script, shell};
-use testkit::world::{Finished, World};
+use plimsoll_testkit::world::{Finished, World};
 
 /// The real command, without what a debug build carries along; the others are not started here and need no size.
 fn small_programs(world: &World) -> String {
     let folder = world.path("programs").display().to_string();
-    for program in protocol::settings::PROGRAMS.iter().chain(&["plimsoll-mcp"]) {
+    for program in plimsoll_protocol::settings::PROGRAMS.iter().chain(&["plimsoll-mcp"]) {
         world.write(format!("programs/{program}"), "#!/bin/sh\n");
     }
-    let bin = testkit::bin_dir().display().to_string();
+    let bin = plimsoll_testkit::bin_dir().display().to_string();
     let line = format!("strip -o programs/plimsoll '{bin}/plimsoll' && chmod 755 programs/* && ls programs");
     let names = shell(world, &line).expect_success().stdout;
     assert!(names.contains("plimsoll\n") && names.contains("plimsoll-mcp\n"), "{names}");
@@ -27,7 +27,7 @@ fn an_archive_is_the_same_bytes_every_time_and_installs_itself() {
     assert!(name.starts_with("plimsoll-") && name.ends_with("-unknown-linux-musl.tar.gz"), "{name}");
     // Another hour, other modes of the files, another mask.
     shell(&world, "touch -d 2001-01-01 programs/* && chmod 700 programs/*").expect_success();
-    let release = testkit::workspace_root().join("scripts/release.sh").display().to_string();
+    let release = plimsoll_testkit::workspace_root().join("scripts/release.sh").display().to_string();
     let again = format!("umask 077; PLIMSOLL_BIN_DIR='{programs}' '{release}' --out 'the other'");
     shell(&world, &again).expect_success();
     shell(&world, &format!("cmp one/{name} 'the other/{name}'")).expect_success();

@@ -1,11 +1,11 @@
 //! What is gone is said to be gone, in every format.
 
 use crate::export::{Transcript, export, judged, record};
+use plimsoll_store::{Project, TurnLog};
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use store::{Project, TurnLog};
-use testkit::world::World;
 
 const FORMATS: [&str; 5] = ["atif", "otel", "markdown", "html", "jsonl"];
 

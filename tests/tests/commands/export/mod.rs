@@ -7,10 +7,10 @@ mod secrets;
 mod trajectory;
 mod words;
 
+use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::{fixtures, target_dir, workspace_root};
 use plimsoll_tests::browser::browser;
 use serde_json::{Value, json};
-use testkit::world::{Finished, World};
-use testkit::{fixtures, target_dir, workspace_root};
 
 /// The recorded transcripts, and under which name each becomes a session.
 const RECORDED: [&str; 9] = [

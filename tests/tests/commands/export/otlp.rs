@@ -1,9 +1,9 @@
 //! OTLP/JSON, judged by the `opentelemetry-proto` package.
 
 use crate::export::{RECORDED, export, judged, record_fixture, record_subagent};
+use plimsoll_testkit::world::World;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use testkit::world::World;
 
 fn spans(world: &World, session: &str) -> Vec<Value> {
     let document = export(world, session, "otel");

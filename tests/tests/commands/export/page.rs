@@ -1,10 +1,10 @@
 //! The page, in a browser.
 
 use crate::export::{Transcript, browser, export, record, record_fixture, record_subagent};
+use plimsoll_testkit::target_dir;
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use testkit::target_dir;
-use testkit::world::World;
 
 /// A page beside its pictures, kept for people to look at.
 fn page(world: &World, session: &str) -> PathBuf {

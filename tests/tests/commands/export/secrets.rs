@@ -1,9 +1,9 @@
 //! Secrets are taken out of every format, and false friends stay.
 
 use crate::export::{Transcript, export, record, run_export};
+use plimsoll_testkit::fixtures;
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
-use testkit::fixtures;
-use testkit::world::World;
 
 const FORMATS: [&str; 5] = ["atif", "otel", "markdown", "html", "jsonl"];
 

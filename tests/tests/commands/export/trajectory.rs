@@ -1,8 +1,8 @@
 //! ATIF, judged by the `atif` package.
 
 use crate::export::{RECORDED, export, judged, record_fixture, record_nested, record_subagent};
+use plimsoll_testkit::world::World;
 use serde_json::Value;
-use testkit::world::World;
 
 fn trajectory(world: &World, session: &str) -> Value {
     judged(world, "trajectory.py", &export(world, session, "atif"))

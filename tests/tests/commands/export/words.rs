@@ -1,8 +1,8 @@
 //! Markdown: nothing in a session leaves its place.
 
 use crate::export::{RECORDED, Transcript, export, record, record_fixture, record_subagent};
+use plimsoll_testkit::world::World;
 use serde_json::json;
-use testkit::world::World;
 
 #[test]
 fn every_turn_has_a_heading() {

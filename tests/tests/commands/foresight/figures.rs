@@ -1,12 +1,12 @@
 //! What was foretold beside what came.
 
 use crate::foresight::sessions::{Kind, fills, items, steps};
-use policy::levels::{Knobs, ceiling, marks};
-use policy::{forecast, pack, step};
-use session::Settings;
-use session::forecast::{FARTHEST, Fill};
-use session::level::Marks;
-use session::size::Growth;
+use plimsoll_domain::Settings;
+use plimsoll_domain::forecast::{FARTHEST, Fill};
+use plimsoll_domain::level::Marks;
+use plimsoll_domain::size::ItemCost;
+use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
+use plimsoll_policy::{forecast, pack, step};
 
 /// Sessions of each kind.
 pub(crate) const SESSIONS: u64 = 200;
@@ -19,7 +19,7 @@ pub(crate) const SAMPLES: [(usize, usize); 4] = [(3, 6), (6, 12), (12, 24), (24,
 
 pub(crate) fn line(window: u64) -> Marks {
     let settings = Settings::default();
-    let ceiling = ceiling(window, Some("claude-sonnet-4-6"), &Knobs::default());
+    let ceiling = ceiling(window, Some("claude-sonnet-4-6"), &CompactionConfig::default());
     marks(window, ceiling, &settings.levels, &settings.margins)
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Nearness {
 }
 
 impl Nearness {
-    fn note(&mut self, foretold: session::forecast::Span, actual: u64) {
+    fn note(&mut self, foretold: plimsoll_domain::forecast::Span, actual: u64) {
         let actual = actual.min(FARTHEST);
         self.number += 1;
         self.within += usize::from((foretold.soonest..=foretold.latest).contains(&actual));
@@ -92,7 +92,7 @@ pub(crate) fn packed(window: u64, looks_ahead: bool) -> Packed {
     let marks = line(window);
     let mut packed = Packed::default();
     for seed in 1..=RUNS {
-        let mut growth: Vec<Growth> = Vec::new();
+        let mut growth: Vec<ItemCost> = Vec::new();
         let mut fill = BASE;
         packed.sessions += 1;
         for tokens in items(seed, ITEMS) {
@@ -110,7 +110,7 @@ pub(crate) fn packed(window: u64, looks_ahead: bool) -> Packed {
                 fill = BASE;
             }
             fill += left;
-            growth.push(Growth { size: None, tokens });
+            growth.push(ItemCost { size: None, tokens });
         }
     }
     packed

@@ -2,8 +2,8 @@
 
 use crate::foresight::figures::{Ahead, ITEMS, RUNS, SAMPLES, SESSIONS, STEPS, nearness, packed, stepped};
 use crate::foresight::sessions::{Kind, UNEVEN};
+use plimsoll_testkit::workspace_root;
 use std::fmt::Write as _;
-use testkit::workspace_root;
 
 const WINDOWS: [(u64, &str); 2] = [(200_000, "200k"), (1_000_000, "1M")];
 

@@ -1,7 +1,7 @@
 //! Simulated sessions: what each response adds, drawn from a seed. Real tool results are small mostly and huge now and
 //! then, and work goes in phases: reading, changing, testing.
 
-use testkit::night::Dice;
+use plimsoll_testkit::night::Dice;
 
 /// How a session's window grows.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Generated settings and lists of servers, as people have them.
 
+use plimsoll_protocol::settings::{self, HookSupport, Parts, servers};
 use proptest::prelude::*;
-use protocol::settings::{self, Era, Parts, servers};
 use serde_json::{Map, Value, json};
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -50,7 +50,7 @@ fn any_group() -> impl Strategy<Value = Value> {
 }
 
 fn any_parts() -> impl Strategy<Value = Parts> {
-    let parts = [Era::Modern.into(), Era::Classic.into(), Era::Modern.with_memory()];
+    let parts = [HookSupport::Modern.into(), HookSupport::Classic.into(), HookSupport::Modern.with_memory()];
     prop::sample::select(parts.to_vec())
 }
 
@@ -106,7 +106,7 @@ proptest! {
         prop_assert_eq!(&settings::install(&other, then, &spell).unwrap().text, &other);
         // A change of era removes a list that it empties, even one that the user had left empty; and it leaves
         // the memory's variable, which may be the user's.
-        let leaves_a_trace = text.contains("[]") || parts.memory && then.era == Era::Classic;
+        let leaves_a_trace = text.contains("[]") || parts.memory && then.era == HookSupport::Classic;
         if !leaves_a_trace {
             prop_assert_eq!(&settings::uninstall(&other, Some(&text)).unwrap().text, &text);
         }

@@ -1,10 +1,10 @@
 //! What the real client makes of the entries.
 
 use super::stage::{Stage, events_of};
-use protocol::settings;
+use plimsoll_protocol::settings;
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::terminal::Terminal;
 use std::time::Duration;
-use testkit::scripted_model::{Request, ScriptedModel, Step};
-use testkit::terminal::Terminal;
 
 const SONNET: &[&str] = &["--model", "claude-sonnet-4-6", "--allowedTools", "Bash"];
 
@@ -57,7 +57,7 @@ fn the_oldest_client_takes_every_entry_of_the_classic_template() {
         let model = ScriptedModel::steps(vec![Step::bash("echo one").usage(5_000), Step::text("done")]);
         stage.world.use_model(&model);
         let args = ["-p", "hi", "--allowedTools", "Bash"];
-        let finished = stage.world.command(testkit::client::claude_version("1.0.128"), &args).run();
+        let finished = stage.world.command(plimsoll_testkit::client::claude_version("1.0.128"), &args).run();
         let mut expected = events_of(settings::CLASSIC);
         expected.retain(|(event, _)| event != "PreCompact");
         assert_eq!(stage.recorded(), expected, "{finished:?}");

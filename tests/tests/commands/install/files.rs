@@ -1,7 +1,7 @@
 //! In, again and out: every byte of every file.
 
 use super::stage::{BACKUP, FOREIGN, SETTINGS, Stage, events_of};
-use protocol::settings;
+use plimsoll_protocol::settings;
 
 #[test]
 fn in_and_out_again_leaves_every_file_as_it_was() {

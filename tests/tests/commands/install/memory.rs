@@ -1,7 +1,7 @@
 //! `plimsoll init --memory`: everything in, nothing of the user's touched, everything out.
 
 use super::stage::{BACKUP, FOREIGN, SETTINGS, Stage, events_of};
-use protocol::settings::{self, agent, servers};
+use plimsoll_protocol::settings::{self, agent, servers};
 use serde_json::{Value, json};
 
 const SERVERS: &str = ".mcp.json";
@@ -238,5 +238,5 @@ fn a_project_with_nothing_else_in_it_keeps_its_folder() {
     for arguments in [INIT, &["uninstall"]] {
         stage.world.command(stage.bin.join("plimsoll"), arguments).cwd(&empty).run().expect_success();
     }
-    assert!(empty.is_dir() && store::disk::names(&empty).is_empty());
+    assert!(empty.is_dir() && plimsoll_store::disk::names(&empty).is_empty());
 }

@@ -1,11 +1,11 @@
 //! What the real client makes of an installed memory.
 
 use super::stage::{SETTINGS, Stage, events_of};
-use protocol::settings::{self, agent, servers};
+use plimsoll_protocol::settings::{self, agent, servers};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
+use plimsoll_testkit::terminal::Terminal;
 use serde_json::json;
 use std::time::Duration;
-use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
-use testkit::terminal::Terminal;
 
 const SONNET: &[&str] = &["--output-format", "json", "--model", "claude-sonnet-4-6"];
 
@@ -60,8 +60,10 @@ fn the_client_takes_every_entry_of_the_memory_and_runs_the_agent() {
     let recorded = stage.recorded();
     let missing: Vec<_> = events_of(settings::MEMORY).difference(&recorded).cloned().collect();
     assert!(missing.is_empty(), "{missing:?}");
-    let log =
-        store::disk::read_text(&stage.world.home().join("hooks.log")).ok().flatten().unwrap_or_default();
+    let log = plimsoll_store::disk::read_text(&stage.world.home().join("hooks.log"))
+        .ok()
+        .flatten()
+        .unwrap_or_default();
     let starts = log.lines().filter(|line| {
         line.starts_with("plimsoll-memory ") && line.contains("\"hook_event_name\":\"SessionStart\"")
     });

@@ -8,17 +8,17 @@ mod memory_client;
 mod stage;
 mod users;
 
-use protocol::settings::{self, Era};
+use plimsoll_protocol::settings::{self, HookSupport};
+use plimsoll_testkit::workspace_root;
 use std::collections::BTreeSet;
 use std::path::Path;
-use testkit::workspace_root;
 
 #[test]
 fn the_templates_and_the_hook_programs_have_the_same_names() {
     let with_memory: BTreeSet<String> =
-        settings::programs_of(Era::Modern.with_memory()).into_iter().collect();
-    let old: BTreeSet<String> = settings::programs_of(Era::Classic).into_iter().collect();
-    let sources = store::disk::names(&workspace_root().join("crates/hooks/src/bin"));
+        settings::programs_of(HookSupport::Modern.with_memory()).into_iter().collect();
+    let old: BTreeSet<String> = settings::programs_of(HookSupport::Classic).into_iter().collect();
+    let sources = plimsoll_store::disk::names(&workspace_root().join("crates/hooks/src/bin"));
     let built: BTreeSet<String> =
         sources.iter().map(|name| name.trim_end_matches(".rs").to_owned()).collect();
     assert_eq!(with_memory, built);
@@ -37,6 +37,6 @@ fn the_templates_lie_where_people_look_for_them() {
         ("agents/frame.md", settings::agent::FILE),
     ] {
         let path = workspace_root().join("hooks-config").join(Path::new(name));
-        assert_eq!(store::disk::read_text(&path).unwrap().unwrap(), text);
+        assert_eq!(plimsoll_store::disk::read_text(&path).unwrap().unwrap(), text);
     }
 }

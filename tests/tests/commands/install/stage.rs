@@ -1,11 +1,11 @@
 //! A project, a home and our programs, and what became of their files.
 
-use protocol::settings;
+use plimsoll_protocol::settings;
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use testkit::bin_dir;
-use testkit::world::{Finished, World};
 
 pub(crate) const SETTINGS: &str = ".claude/settings.json";
 pub(crate) const BACKUP: &str = ".claude/settings.json.plimsoll-backup";
@@ -82,7 +82,7 @@ impl Stage {
 
     /// The events each recorder was started for.
     pub(crate) fn recorded(&self) -> BTreeSet<(String, String)> {
-        let log = store::disk::read_text(&self.world.home().join("hooks.log")).unwrap_or_default();
+        let log = plimsoll_store::disk::read_text(&self.world.home().join("hooks.log")).unwrap_or_default();
         let pair = |line: &str| {
             let (program, payload) = line.split_once(' ')?;
             let payload: Value = serde_json::from_str(payload).ok()?;

@@ -1,9 +1,9 @@
 //! What the user has: another client, commands, links, worktrees, no git.
 
 use super::stage::{FOREIGN, SETTINGS, Stage, events_of};
-use protocol::settings;
+use plimsoll_protocol::settings;
+use plimsoll_testkit::world::World;
 use serde_json::json;
-use testkit::world::World;
 
 #[test]
 fn wrong_usage_is_told_from_failure() {
@@ -95,7 +95,7 @@ fn another_status_line_is_measured_through_where_that_is_asked_for() {
 }
 
 fn real(program: &str) -> String {
-    testkit::bin_dir().join(program).display().to_string()
+    plimsoll_testkit::bin_dir().join(program).display().to_string()
 }
 
 #[test]

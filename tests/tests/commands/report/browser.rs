@@ -1,11 +1,11 @@
 //! The page as a browser shows it: on a telephone and a desk, by day and by night, with scripts off.
 
 use crate::report::night::{page, stage};
+use plimsoll_testkit::target_dir;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::browser::browser;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use testkit::target_dir;
-use testkit::world::World;
 
 /// A page around ours, of a given width, in which ours may run no script; it measures what is to be seen.
 fn framed(world: &World, html: &str, width: u32) -> PathBuf {

@@ -1,10 +1,10 @@
 //! A long night: many sessions, a large journal; the page stays small and is made at once.
 
 use crate::report::night::{RUN, page, put, state};
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
-use testkit::world::World;
 
 const SESSIONS: u64 = 500;
 const LINES: u64 = 100;

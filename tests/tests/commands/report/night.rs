@@ -1,8 +1,8 @@
 //! A night made by hand: what the state, the journal, the turn logs and the handoffs of one would hold. It has everything
 //! that can befall a run in a few lines, so that the page has something to tell; the real ones are in `real.rs`.
 
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
-use testkit::world::{Finished, World};
 
 pub const RUN: &str = "4f2a91bc-0000-4000-8000-000000000001";
 const JOURNAL: &str = ".claude/plimsoll/journal.jsonl";

@@ -1,10 +1,10 @@
 //! What the page says.
 
 use crate::report::night::{CALENDAR, Journal, RUN, Transcript, page, put, report, session, stage, state};
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::path::Path;
-use testkit::workspace_root;
-use testkit::world::World;
 
 /// The words of a page, tags left out.
 fn words(html: &str) -> String {

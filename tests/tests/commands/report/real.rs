@@ -1,9 +1,9 @@
 //! The page of a run that was one: the real client, its hooks, a checkpoint, commits.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::story::Turn;
 use plimsoll_tests::{ITEMS, LIFELIKE, honest, run, start, world};
 use serde_json::Value;
-use testkit::scripted_model::Step;
-use testkit::story::Turn;
 
 /// The second item does not get done before the window is nearly full.
 fn tell(turn: &Turn<'_>) -> Step {

@@ -4,10 +4,10 @@ use crate::crash_points::scenario::{Kind, Scenario};
 use crate::crash_points::scenes::{RUN, SESSION, Scene, state, transcript};
 use crate::crash_points::stage::Play;
 use crate::crash_points::{remains, trace};
+use plimsoll_domain::RunState;
+use plimsoll_domain::state::{IterationRecord, Phase};
+use plimsoll_testkit::world::Finished;
 use serde_json::json;
-use session::RunState;
-use session::state::{IterationRecord, Phase};
-use testkit::world::Finished;
 
 fn scenario(name: &'static str, scene: Scene, arguments: &[&str]) -> Scenario {
     Scenario::new(name, Kind::Command, scene.stage, Play::command(arguments))

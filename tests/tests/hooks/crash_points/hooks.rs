@@ -163,8 +163,8 @@ fn a_frame_begins_and_ends() {
 #[test]
 fn the_status_line_publishes() {
     let scene = Scene::in_run();
-    let text =
-        std::fs::read_to_string(testkit::fixtures().join("statusline/usage.1m.json")).expect("a fixture");
+    let text = std::fs::read_to_string(plimsoll_testkit::fixtures().join("statusline/usage.1m.json"))
+        .expect("a fixture");
     let mut status: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     status["session_id"] = crate::crash_points::scenes::SESSION.into();
     status["workspace"] = json!({"project_dir": scene.stage.world.project()});

@@ -2,7 +2,7 @@
 
 use crate::crash_points::scenario::{Kind, Scenario};
 use crate::crash_points::stage::{Play, Stage};
-use testkit::world::World;
+use plimsoll_testkit::world::World;
 
 const USERS: &[&str] = &[".claude/settings.json", ".mcp.json"];
 const FOREIGN: &str = "{\n    \"zeta\": {\"b\": 1.50, \"a\": null},\n    \"hooks\": {\n        \"Stop\": [\n            { \"hooks\": [ { \"type\": \"command\", \"command\": \"say done\" } ] }\n        ]\n    },\n    \"alpha\": \"\\u00e9\"\n}";

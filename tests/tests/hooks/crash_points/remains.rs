@@ -2,10 +2,10 @@
 //! numbers of chance apart.
 
 use crate::crash_points::stage::Stage;
+use plimsoll_store::{Project, TurnLog};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use store::{Project, TurnLog};
 
 /// Faults of the files as they lie there; with `mended` also those that the next writer mends.
 pub fn faults(stage: &Stage, mended: bool) -> Vec<String> {
@@ -36,9 +36,9 @@ pub fn faults(stage: &Stage, mended: bool) -> Vec<String> {
         }));
         faults.extend(unnamed_handoff(stage));
     }
-    match (store::memory::load(&project), store::memory::history(&project)) {
+    match (plimsoll_store::memory::load(&project), plimsoll_store::memory::history(&project)) {
         (Ok(memory), Ok(changes)) => {
-            let mut folded = session::memory::Memory::default();
+            let mut folded = plimsoll_domain::memory::Memory::default();
             for change in &changes {
                 folded.step = folded.step.max(change.step);
                 faults

@@ -3,7 +3,7 @@
 use crate::crash_points::remains::{self, Words};
 use crate::crash_points::stage::{Play, Stage};
 use crate::crash_points::trace::{self, Point};
-use testkit::world::Finished;
+use plimsoll_testkit::world::Finished;
 
 /// Whose program it is: that says how it may fail.
 #[derive(Clone, Copy, PartialEq, Eq)]

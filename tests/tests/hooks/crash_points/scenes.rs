@@ -1,13 +1,13 @@
 //! Projects with a session in them, in a run or without one, and what the client tells of it.
 
 use crate::crash_points::stage::{Play, Stage};
+use plimsoll_domain::RunState;
+use plimsoll_domain::memory::Op;
+use plimsoll_domain::state::{IterationRecord, Phase};
+use plimsoll_store::Project;
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
-use session::RunState;
-use session::memory::Op;
-use session::state::{IterationRecord, Phase};
 use std::path::PathBuf;
-use store::Project;
-use testkit::world::World;
 
 pub const RUN: &str = "20260107-090000-dates";
 pub const SESSION: &str = "session-one";
@@ -20,7 +20,7 @@ pub struct Scene {
 
 /// A recorded transcript.
 pub fn transcript(name: &str) -> String {
-    let path = testkit::fixtures().join(format!("transcripts/{name}.jsonl"));
+    let path = plimsoll_testkit::fixtures().join(format!("transcripts/{name}.jsonl"));
     std::fs::read_to_string(path).expect("a fixture")
 }
 
@@ -29,7 +29,7 @@ impl Scene {
     pub fn ordinary() -> Scene {
         let world = World::new();
         world.write("fix_plan.md", FILES);
-        flows::exclude::exclude_run_files(&world.project(), &[]).expect("a repository");
+        plimsoll_flows::install::git_exclude::exclude_run_files(&world.project(), &[]).expect("a repository");
         Scene { stage: Stage::new(world), in_run: false }
     }
 
@@ -52,7 +52,7 @@ impl Scene {
     }
 
     pub fn create(&self, state: &RunState) {
-        store::state_file::create(&self.project(), state).expect("the state");
+        plimsoll_store::state_file::create(&self.project(), state).expect("the state");
     }
 
     pub fn project(&self) -> Project {
@@ -137,7 +137,7 @@ impl Scene {
     }
 
     fn change(&self, op: Op) {
-        store::memory::change(&self.project(), "test", &[op]).expect("the memory");
+        plimsoll_store::memory::change(&self.project(), "test", &[op]).expect("the memory");
     }
 }
 

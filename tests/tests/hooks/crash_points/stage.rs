@@ -1,9 +1,9 @@
 //! A world that is prepared once and put back, byte for byte and at the same paths, before each try.
 
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::world::{Finished, Launch, World};
 use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
-use testkit::bin_dir;
-use testkit::world::{Finished, Launch, World};
 
 /// A program with everything it is given.
 #[derive(Clone)]

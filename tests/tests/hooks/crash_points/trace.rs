@@ -1,7 +1,7 @@
 //! Which system calls a program makes, and making one of them the last, or a failing one.
 
 use crate::crash_points::stage::{Play, Stage};
-use testkit::world::Finished;
+use plimsoll_testkit::world::Finished;
 
 /// Everything that changes what is on a disk or who holds a lock; a name that this processor lacks is passed over.
 const CHANGING: &str = "trace=?write,?pwrite64,?writev,?fsync,?fdatasync,?rename,?renameat,?renameat2,?flock,?unlink,?unlinkat,?ftruncate,?mkdir,?mkdirat,?link,?linkat,?symlinkat";

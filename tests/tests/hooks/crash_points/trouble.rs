@@ -5,10 +5,10 @@ use crate::crash_points::remains;
 use crate::crash_points::scenes::{SESSION, Scene};
 use crate::crash_points::stage::{Play, Stage};
 use fs2::FileExt;
+use plimsoll_testkit::bin_dir;
 use serde_json::{Value, json};
 use std::fs::{File, FileTimes};
 use std::time::{Duration, SystemTime};
-use testkit::bin_dir;
 
 const RECORD: &str = ".claude/plimsoll/sessions/session-one.json";
 const STATE: &str = ".claude/ralph-state.json";
@@ -46,7 +46,7 @@ fn our_folder_vanishes_between_two_events() {
         scene.stage.run(&scene.event("plimsoll-session-end", "SessionEnd", json!({"reason": "other"})));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     sound(&scene.stage);
-    let state = store::state_file::load(&scene.project(), Some(crate::crash_points::scenes::RUN))
+    let state = plimsoll_store::state_file::load(&scene.project(), Some(crate::crash_points::scenes::RUN))
         .expect("it can be read");
     assert!(state.is_some(), "the run is known by its copy");
 }
@@ -158,8 +158,8 @@ fn a_disk_that_takes_half_a_line_loses_that_line_alone() {
     assert_eq!(scene.stage.world.read(".claude/plimsoll/journal.jsonl").len(), LIMIT, "half of a line");
     scene.answers(870_000);
     scene.stage.run(&scene.batch()).expect_success();
-    let journal = store::journal::read(&scene.project()).expect("it can be read");
-    let events = journal.iter().filter_map(|line| line["event"].as_str());
+    let journal = plimsoll_store::journal::read(&scene.project()).expect("it can be read");
+    let events = journal.iter().map(|entry| entry.event.name());
     let told: Vec<&str> = events.filter(|event| !event.starts_with('x')).collect();
     assert_eq!(told, ["checkpoint"], "of {SESSION}");
 }

@@ -3,12 +3,12 @@
 
 mod traps;
 
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::json;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use testkit::bin_dir;
-use testkit::world::{Finished, World};
 use traps::{SECRET, Trap, outside, sights};
 
 const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
@@ -134,7 +134,12 @@ fn work(world: &World) -> Vec<(String, Finished)> {
 const HOOK_MEMORY: u32 = 130_000;
 const COMMAND_MEMORY: u32 = 1_500_000;
 
-fn limited(world: &World, memory: u32, program: &Path, arguments: &[&str]) -> testkit::world::Launch {
+fn limited(
+    world: &World,
+    memory: u32,
+    program: &Path,
+    arguments: &[&str],
+) -> plimsoll_testkit::world::Launch {
     let script = format!("ulimit -v {memory}; exec \"$0\" \"$@\"");
     let program = program.display().to_string();
     let all: Vec<&str> = ["-c", &script, &program].iter().chain(arguments).copied().collect();

@@ -1,11 +1,11 @@
 //! What is put in the place of a file, and what can be seen of a folder afterwards.
 
+use plimsoll_testkit::world::World;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testkit::world::World;
 
 /// Stands in every file outside.
 pub(crate) const SECRET: &str = "SECRET-OUTSIDE-THE-PROJECT";

@@ -1,9 +1,9 @@
 //! The work-in-progress commit runs what is set up in this repository, and nothing of one inside it.
 
 use super::traps::{command, git, lay_inside, sprung, stir, world};
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE, events, honest, journal, run, start};
-use testkit::scripted_model::Step;
-use testkit::world::World;
 
 /// One session that stands at L2: its work is committed.
 fn one_checkpoint(world: &mut World) {

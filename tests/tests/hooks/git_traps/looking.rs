@@ -1,10 +1,10 @@
 //! Nothing that only looks springs a trap.
 
 use super::traps::{command, git, lay, sprung, stir, world};
+use plimsoll_testkit::world::{Launch, World};
 use plimsoll_tests::put_run;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use testkit::world::{Launch, World};
 
 /// As an older version of git, or a plain one, is asked.
 #[test]

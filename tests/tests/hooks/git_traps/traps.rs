@@ -1,7 +1,7 @@
 //! The traps, each with a name; one that is sprung leaves a file of that name outside the project.
 
+use plimsoll_testkit::world::World;
 use std::path::Path;
-use testkit::world::World;
 
 /// What git offers a repository, and what it runs when somebody looks or commits.
 const HOOKS: [&str; 12] = [

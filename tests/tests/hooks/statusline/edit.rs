@@ -1,10 +1,10 @@
 //! `plimsoll statusline edit` on a real terminal.
 
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::terminal::Terminal;
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::time::Duration;
-use testkit::bin_dir;
-use testkit::terminal::Terminal;
-use testkit::world::World;
 
 const SOON: Duration = Duration::from_secs(20);
 

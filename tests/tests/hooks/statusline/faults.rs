@@ -65,7 +65,8 @@ fn touches(pointer: &str, stands_on: &str) -> bool {
 }
 
 fn shown(payload: &Value) -> BTreeMap<String, Result<String, String>> {
-    let (line, segments, _) = flows::statusline::explain(payload.to_string().as_bytes(), None);
+    let (line, segments, _) =
+        plimsoll_flows::hooks::statusline::explain(payload.to_string().as_bytes(), None);
     assert!(line.contains('▏'), "the load line is always there: {line:?}");
     segments.into_iter().map(|segment| (segment.name, segment.shown)).collect()
 }
@@ -125,7 +126,7 @@ fn one_wrong_field_or_two_cost_only_the_segments_that_stand_on_them() {
         return loop_through_all();
     }
     // The flow looks at its environment: so it gets one of its own, in a process of its own.
-    let world = testkit::world::World::new();
+    let world = plimsoll_testkit::world::World::new();
     let names: Vec<&str> = STANDS_ON.iter().map(|(name, _)| *name).collect();
     let look = json!({
         "lines": [names],

@@ -2,9 +2,9 @@
 //! twice.
 
 use super::{line, payload};
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::path::Path;
-use testkit::world::World;
 
 fn git_alone(world: &World) -> String {
     line(world, &json!({"lines": [["git"]]})).run().expect_success().stdout.trim().to_owned()

@@ -7,8 +7,8 @@ mod own;
 mod page;
 mod wrap;
 
+use plimsoll_testkit::world::{Launch, World};
 use serde_json::{Value, json};
-use testkit::world::{Launch, World};
 
 /// A payload with something of everything, of a session in this project.
 fn payload(world: &World) -> Value {
@@ -16,7 +16,7 @@ fn payload(world: &World) -> Value {
 }
 
 fn payload_in(place: &str) -> Value {
-    let fixture = testkit::fixtures().join("statusline/usage.rate_limits.json");
+    let fixture = plimsoll_testkit::fixtures().join("statusline/usage.rate_limits.json");
     let text = std::fs::read_to_string(fixture).expect("a fixture").replace("/home/dev/project", place);
     let mut payload: Value = serde_json::from_str(&text).expect("a payload");
     payload["effort"] = json!({"level": "high"});

@@ -1,10 +1,10 @@
 //! Segments of the user's own, and what a status line may not do.
 
 use super::{line, own_line, payload};
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
-use testkit::world::World;
 
 #[test]
 fn a_value_is_taken_from_the_payload_or_from_a_program_in_time() {

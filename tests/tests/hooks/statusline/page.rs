@@ -1,11 +1,11 @@
 //! `docs/statusline.md`: its table is what the program has, its example is one that works.
 
 use super::payload;
+use plimsoll_domain::statusline::{Kind, StatusLine};
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::World;
 use serde_json::Value;
-use session::statusline::{Kind, StatusLine};
 use std::fmt::Write;
-use testkit::workspace_root;
-use testkit::world::World;
 
 const BEGIN: &str = "PLIMSOLL_UPDATE_GOLDEN=1 makes them anew -->\n";
 const END: &str = "<!-- /segments -->";

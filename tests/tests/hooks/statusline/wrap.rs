@@ -1,12 +1,12 @@
 //! `plimsoll-statusline --wrap COMMAND`: measure and publish, and show another status line.
 
 use super::payload;
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
-use testkit::world::World;
 
-fn wrapped(world: &World, command: &[&str]) -> testkit::world::Finished {
+fn wrapped(world: &World, command: &[&str]) -> plimsoll_testkit::world::Finished {
     let arguments: Vec<&str> = ["--wrap"].iter().chain(command).copied().collect();
-    let program = testkit::bin_dir().join("plimsoll-statusline");
+    let program = plimsoll_testkit::bin_dir().join("plimsoll-statusline");
     world.command(program, &arguments).stdin(payload(world).to_string()).env("NO_COLOR", "1").run()
 }
 

@@ -1,15 +1,15 @@
 //! A project with our hooks, sessions in it, and the check that every log must stand.
 
-use flows::turns::{Recorded, forwards};
+use plimsoll_domain::log_line::{Kind, MAIN};
+use plimsoll_flows::turns::{Recorded, forwards};
+use plimsoll_store::{Project, TurnLog};
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::{Launch, World};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use session::log_line::{Kind, MAIN};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use store::{Project, TurnLog};
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::{Launch, World};
 
 pub(crate) const FIRST: &str = "11111111-1111-4111-8111-111111111111";
 pub(crate) const SECOND: &str = "22222222-2222-4222-8222-222222222222";
@@ -69,7 +69,7 @@ pub(crate) fn outcomes(records: &[Recorded]) -> Vec<&'static str> {
 }
 
 pub(crate) fn outcomes_of(records: &[Recorded], stream: &str) -> Vec<&'static str> {
-    let word = |record: &&Recorded| record.header.reason.map_or("ok", session::turn::Reason::word);
+    let word = |record: &&Recorded| record.header.reason.map_or("ok", plimsoll_domain::turn::Reason::word);
     turns(records, stream).iter().map(word).collect()
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn check(world: &World, id: &str) -> Vec<Recorded> {
     assert!(report.is_whole(), "{:?}", report.findings);
     let records = records(world, id);
     let main = transcript(world, id);
-    for source in flows::capture::Source::all(&main) {
+    for source in plimsoll_flows::turns::capture::Source::all(&main) {
         let said = messages(&source.path);
         let turns = turns(&records, &source.stream);
         let of_turns: Vec<&str> =
@@ -138,7 +138,8 @@ pub(crate) fn check(world: &World, id: &str) -> Vec<Recorded> {
         for ((record, message), number) in turns.iter().zip(&said).zip(1..) {
             let turn = record.turn().unwrap_or_else(|| panic!("{:?}", record.body));
             assert_eq!((turn.number(), record.header.number), (number, Some(number)));
-            let blocks: Vec<&str> = turn.raw_response().iter().map(session::turn::Block::json).collect();
+            let blocks: Vec<&str> =
+                turn.raw_response().iter().map(plimsoll_domain::turn::Block::json).collect();
             assert_eq!(blocks, message.blocks, "byte for byte");
             assert_eq!(turn.ext()["usage"], message.usage, "the last line's");
         }

@@ -4,18 +4,18 @@ use crate::turn_log::common::{
     FIRST, SECOND, ask, check, cost, installed, kinds, log, model, outcomes, price, project, records,
     transcript, turns,
 };
-use flows::capture::{Patience, sync};
-use session::log_line::{Kind, MAIN};
+use plimsoll_domain::log_line::{Kind, MAIN};
+use plimsoll_flows::turns::capture::{Patience, sync};
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::World;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::World;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn wait_for_file(world: &World, name: &str) {
-    world.wait_until(PATIENCE, || world.exists(name), name);
+    world.wait_until(TIMEOUT, || world.exists(name), name);
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_session_that_a_person_stopped_in_a_tool_is_interrupted() {
     let mut client = ask(&world, FIRST, "Work.").spawn();
     wait_for_file(&world, "started");
     client.interrupt();
-    client.wait(PATIENCE);
+    client.wait(TIMEOUT);
     let records = check(&world, FIRST);
     assert_eq!(outcomes(&records), ["interrupted"], "{records:#?}");
     assert!(turns(&records, MAIN)[0].turn().unwrap().prints().is_empty(), "the client's words are no output");
@@ -39,10 +39,10 @@ fn a_session_that_a_person_stopped_in_the_middle_of_a_response_says_what_the_cli
     let world = installed(&model);
     let mut client = ask(&world, FIRST, "Work.").spawn();
     wait_for_file(&world, "started");
-    world.wait_until(PATIENCE, || model.main_requests().len() == 2, "the second response");
+    world.wait_until(TIMEOUT, || model.main_requests().len() == 2, "the second response");
     std::thread::sleep(Duration::from_millis(1_500));
     client.interrupt();
-    client.wait(PATIENCE);
+    client.wait(TIMEOUT);
     let records = check(&world, FIRST);
     let words = outcomes(&records);
     // Where the client has kept the beginning of the response, that is no success.
@@ -79,11 +79,11 @@ fn killed() -> (World, PathBuf, ScriptedModel) {
     // The client's writer has put the call into the transcript.
     let path = transcript(&world, FIRST);
     let written = || fs::read_to_string(&path).is_ok_and(|text| text.contains("Now a long one."));
-    world.wait_until(PATIENCE, written, "the call in the transcript");
+    world.wait_until(TIMEOUT, written, "the call in the transcript");
     // While it works its turn stays open, also for somebody who asks.
     sync(&project(&world), Patience::PERSON).unwrap();
     client.kill();
-    client.wait(PATIENCE);
+    client.wait(TIMEOUT);
     world.end_leftovers();
     // The second turn is open, and at the only batch the first one's result may not have been written yet.
     assert!(outcomes(&records(&world, FIRST)).len() < 2);
@@ -163,7 +163,9 @@ fn prompts_starts_and_ends_are_events_and_the_client_s_transcript_is_left_alone(
     let seen = kinds(&records);
     assert_eq!((seen.first(), seen.last()), (Some(&Kind::SessionStart), Some(&Kind::SessionEnd)), "{seen:?}");
     let prompt = records.iter().find_map(|record| match &record.body {
-        flows::turns::Body::Event(fields) if record.header.kind == Kind::Prompt => fields["text"].as_str(),
+        plimsoll_flows::turns::Body::Event(fields) if record.header.kind == Kind::Prompt => {
+            fields["text"].as_str()
+        }
         _ => None,
     });
     assert_eq!(prompt, Some("A prompt of mine."));

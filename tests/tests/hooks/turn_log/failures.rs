@@ -1,9 +1,9 @@
 //! How turns fail, in the real client's own words.
 
 use crate::turn_log::common::{FIRST, ask, check, cost, installed, model, outcomes, price, turns};
+use plimsoll_domain::log_line::MAIN;
+use plimsoll_testkit::scripted_model::Step;
 use serde_json::json;
-use session::log_line::MAIN;
-use testkit::scripted_model::Step;
 
 /// The user's own hook: no command with this word.
 const OWN_HOOK: &str = r#"{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"grep -q forbidden && { echo 'not on my watch' >&2; exit 2; }; exit 0"}]}]}}"#;
@@ -33,7 +33,7 @@ fn arc_010_dbg_002_each_way_a_call_can_fail_is_told_apart() {
     let turns = turns(&records, MAIN);
     let first = turns[0].turn().unwrap();
     assert_eq!(first.program().unwrap().lines().count(), 2, "{:?}", first.program());
-    let went: Vec<bool> = first.tool_calls().iter().map(session::turn::ToolCall::is_ok).collect();
+    let went: Vec<bool> = first.tool_calls().iter().map(plimsoll_domain::turn::ToolCall::is_ok).collect();
     assert_eq!(went, [true, false], "in the order of the calls");
     assert_eq!(first.prints(), ["fine\ntrouble", "half"]);
     let failure = first.failure_of().unwrap();

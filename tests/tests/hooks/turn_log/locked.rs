@@ -3,16 +3,16 @@
 use crate::turn_log::common::{
     FIRST, SECOND, ask, check, cost, installed, kinds, log, model, outcomes, price, project, records,
 };
-use flows::capture::{Patience, sync};
 use fs2::FileExt;
+use plimsoll_domain::SessionRecord;
+use plimsoll_domain::log_line::Kind;
+use plimsoll_flows::turns::capture::{Patience, sync};
+use plimsoll_store::{Durability, sessions};
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::world::World;
 use serde_json::json;
-use session::SessionRecord;
-use session::log_line::Kind;
 use std::fs::{self, File};
 use std::time::Duration;
-use store::{Durability, sessions};
-use testkit::scripted_model::Step;
-use testkit::world::World;
 
 #[test]
 fn a_lock_that_is_held_through_a_whole_session_delays_nothing_and_loses_nothing() {

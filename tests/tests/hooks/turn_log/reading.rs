@@ -1,17 +1,17 @@
 //! Transcripts and logs that change under the reader: crowds, cut ends, files written anew.
 
 use crate::turn_log::common::{FIRST, SECOND, kinds};
-use flows::capture::{Patience, Setting, Source, capture};
-use flows::turns::{Recorded, forwards};
-use policy::turns::Closing;
+use plimsoll_domain::log_line::Kind;
+use plimsoll_flows::turns::capture::{Patience, Setting, Source, capture};
+use plimsoll_flows::turns::{Recorded, forwards};
+use plimsoll_policy::turns::EndOfInput;
+use plimsoll_store::{Project, TurnLog};
 use serde_json::{Value, json};
-use session::log_line::Kind;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::{Project, TurnLog};
 use tempfile::TempDir;
 
 struct Place {
@@ -28,12 +28,16 @@ impl Place {
         Place { folder, log, transcript }
     }
 
-    fn capture(&self, closing: Closing<'_>, patience: Patience) -> Result<u64, store::StoreError> {
+    fn capture(
+        &self,
+        closing: EndOfInput<'_>,
+        patience: Patience,
+    ) -> Result<u64, plimsoll_store::StoreError> {
         capture(&self.log, &Source::main(&self.transcript), Setting::default, closing, patience)
     }
 
     fn read_all(&self) -> Vec<Recorded> {
-        self.capture(Closing::Over, Patience::PERSON).unwrap();
+        self.capture(EndOfInput::Over, Patience::PERSON).unwrap();
         let report = self.log.verify().unwrap();
         assert!(report.is_whole(), "{:?}", report.findings);
         forwards(&self.log).unwrap().map(Result::unwrap).collect()
@@ -79,8 +83,8 @@ fn many_readers_of_a_growing_transcript_record_each_turn_once() {
         for _ in 0..6 {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
-                    match place.capture(Closing::Open, Patience::HOOK) {
-                        Ok(_) | Err(store::StoreError::Busy { .. }) => {}
+                    match place.capture(EndOfInput::Open, Patience::HOOK) {
+                        Ok(_) | Err(plimsoll_store::StoreError::Busy { .. }) => {}
                         Err(error) => panic!("{error}"),
                     }
                 }
@@ -152,6 +156,6 @@ fn two_sessions_of_one_project_have_each_their_own_log() {
     let other = TurnLog::of(&Project::at(place.folder.path()), SECOND).unwrap();
     place.read_all();
     let source = Source::main(&place.transcript);
-    capture(&other, &source, Setting::default, Closing::Over, Patience::PERSON).unwrap();
+    capture(&other, &source, Setting::default, EndOfInput::Over, Patience::PERSON).unwrap();
     assert_eq!(forwards(&other).unwrap().count(), forwards(&place.log).unwrap().count());
 }

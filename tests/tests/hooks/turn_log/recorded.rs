@@ -1,15 +1,15 @@
 //! The recorded transcripts of the real client, read at once and as they grew.
 
 use crate::turn_log::common::{FIRST, messages};
-use flows::capture::{Patience, Setting, Source, capture};
-use flows::turns::{Recorded, forwards};
-use policy::turns::Closing;
+use plimsoll_flows::turns::capture::{Patience, Setting, Source, capture};
+use plimsoll_flows::turns::{Recorded, forwards};
+use plimsoll_policy::turns::EndOfInput;
+use plimsoll_store::{Project, TurnLog};
 use std::fs;
 use std::path::{Path, PathBuf};
-use store::{Project, TurnLog};
 
 fn recordings() -> Vec<PathBuf> {
-    let folder = testkit::fixtures().join("transcripts");
+    let folder = plimsoll_testkit::fixtures().join("transcripts");
     let mut found: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.sort();
     assert!(found.len() > 8, "{found:?}");
@@ -26,8 +26,8 @@ fn record(bytes: &[u8], is_main: bool, steps: impl Iterator<Item = usize>) -> Ve
         fs::write(&path, &bytes[..upto]).unwrap();
         capture(&log, &source, Setting::default, closing, Patience::PERSON).unwrap();
     };
-    steps.for_each(|upto| read(upto, Closing::Open));
-    read(bytes.len(), Closing::Over);
+    steps.for_each(|upto| read(upto, EndOfInput::Open));
+    read(bytes.len(), EndOfInput::Over);
     let report = log.verify().unwrap();
     assert!(report.is_whole(), "{:?}", report.findings);
     forwards(&log).unwrap().map(Result::unwrap).collect()
@@ -52,7 +52,7 @@ fn check(path: &Path) {
     for (turn, message) in turns.iter().zip(&said) {
         assert_eq!(turn.header.message.as_deref(), Some(message.id.as_str()));
         let turn = turn.turn().unwrap();
-        let blocks: Vec<&str> = turn.raw_response().iter().map(session::turn::Block::json).collect();
+        let blocks: Vec<&str> = turn.raw_response().iter().map(plimsoll_domain::turn::Block::json).collect();
         assert_eq!(blocks, message.blocks);
     }
     // After each line, and in the middle of some.

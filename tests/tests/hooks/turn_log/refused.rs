@@ -1,11 +1,11 @@
 //! A person at the screen: a call that was refused, and one that was let go and then stopped.
 
 use crate::turn_log::common::{FIRST, check, installed, model, outcomes};
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::terminal::Terminal;
 use std::time::Duration;
-use testkit::scripted_model::Step;
-use testkit::terminal::Terminal;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn on_screen(permitted: &str, word: &str) -> Vec<&'static str> {
     let model = model(vec![Step::bash("touch made-by-it; sleep 30"), Step::text("I see.")]);
@@ -21,18 +21,18 @@ fn on_screen(permitted: &str, word: &str) -> Vec<&'static str> {
         permitted,
     ];
     let mut terminal = Terminal::claude(&world, &arguments, 130, 40);
-    terminal.wait_for("❯", PATIENCE);
+    terminal.wait_for("❯", TIMEOUT);
     terminal.type_text("please work");
     terminal.press_enter();
-    terminal.wait_for(word, PATIENCE);
+    terminal.wait_for(word, TIMEOUT);
     if permitted == "Bash" {
-        world.wait_until(PATIENCE, || world.exists("made-by-it"), "the command");
+        world.wait_until(TIMEOUT, || world.exists("made-by-it"), "the command");
     }
     terminal.type_text("\x1b");
-    terminal.wait_for("Interrupted", PATIENCE);
+    terminal.wait_for("Interrupted", TIMEOUT);
     terminal.type_text("/exit");
     terminal.press_enter();
-    terminal.wait_exit(PATIENCE);
+    terminal.wait_exit(TIMEOUT);
     let records = check(&world, FIRST);
     outcomes(&records)
 }

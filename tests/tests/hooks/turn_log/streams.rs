@@ -3,10 +3,10 @@
 use crate::turn_log::common::{
     FIRST, ask, check, cost, installed, kinds, model, outcomes, outcomes_of, price, priced, transcript, turns,
 };
+use plimsoll_domain::log_line::{Kind, MAIN};
+use plimsoll_testkit::scripted_model::{RequestKind, ScriptedModel, Step};
 use serde_json::json;
-use session::log_line::{Kind, MAIN};
 use std::time::Duration;
-use testkit::scripted_model::{RequestKind, ScriptedModel, Step};
 
 #[test]
 fn a_subagent_is_a_stream_of_its_own_linked_to_the_call_that_started_it() {
@@ -78,7 +78,7 @@ fn the_turns_of_a_run_name_their_run_and_iteration() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let state = world.json(".claude/ralph-state.json");
     let mut iterations = Vec::new();
-    for log in store::TurnLog::all(&crate::turn_log::common::project(&world)) {
+    for log in plimsoll_store::TurnLog::all(&crate::turn_log::common::project(&world)) {
         let records = check(&world, log.session_id());
         for turn in turns(&records, MAIN) {
             let ext = turn.turn().unwrap().ext();

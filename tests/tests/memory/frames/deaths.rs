@@ -1,8 +1,8 @@
 //! Children that do not return.
 
 use crate::frames::stage::{delegate, done, note, play, pop, registers};
+use plimsoll_testkit::scripted_model::Step;
 use serde_json::json;
-use testkit::scripted_model::Step;
 
 #[test]
 fn who_ends_without_a_report_is_reminded_once_and_then_has_returned() {

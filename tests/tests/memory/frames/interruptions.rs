@@ -1,10 +1,10 @@
 //! Compactions, kills, prompts and other sessions in the middle of a frame.
 
 use crate::frames::stage::{delegate, done, note, play, pop, push, who, world};
+use plimsoll_testkit::scripted_model::{RequestKind, ScriptedModel, Step};
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
 use std::time::Duration;
-use testkit::scripted_model::{RequestKind, ScriptedModel, Step};
-use testkit::world::{Finished, World};
 
 #[test]
 fn a_compaction_in_a_frame_leaves_the_stack_alone_and_the_brief_comes_again() {

@@ -1,7 +1,7 @@
 //! Frames in frames.
 
 use crate::frames::stage::{delegate, done, play, pop, push};
-use testkit::scripted_model::Step;
+use plimsoll_testkit::scripted_model::Step;
 
 #[test]
 fn five_lie_on_the_root_and_the_sixth_is_refused() {

@@ -1,12 +1,12 @@
 //! What a child knows, and what of it comes back.
 
 use crate::frames::stage::{delegate, done, note, play, pop, push, registers};
-use flows::turns::Recorded;
+use plimsoll_flows::turns::Recorded;
+use plimsoll_store::{Project, TurnLog};
+use plimsoll_testkit::scripted_model::Step;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use store::{Project, TurnLog};
-use testkit::scripted_model::Step;
 
 #[test]
 fn a_child_begins_clean_and_only_what_it_reports_comes_back() {
@@ -162,10 +162,10 @@ fn streams_of_calls(project: &Path) -> BTreeMap<String, String> {
 /// The turn log of the project's one session.
 fn turns(project: &Path) -> Vec<Recorded> {
     let project = Project::at(project);
-    let session = &store::sessions::ids(&project)[0];
+    let session = &plimsoll_store::sessions::ids(&project)[0];
     let log = TurnLog::of(&project, session).expect("a plain id");
     let lines = log.forwards().expect("a log").map(|line| line.expect("a line"));
-    lines.filter_map(|line| flows::turns::recorded(&log, &line)).filter(Recorded::is_turn).collect()
+    lines.filter_map(|line| plimsoll_flows::turns::recorded(&log, &line)).filter(Recorded::is_turn).collect()
 }
 
 #[test]

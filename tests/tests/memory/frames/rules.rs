@@ -1,8 +1,8 @@
 //! Who may not.
 
 use crate::frames::stage::{begin, delegate, done, note, play, pop, push};
+use plimsoll_testkit::scripted_model::Step;
 use serde_json::json;
-use testkit::scripted_model::Step;
 
 #[test]
 fn one_frame_is_pushed_at_a_time_and_started_once_by_its_name() {

@@ -1,7 +1,7 @@
 //! Several sessions in one project, by the hooks alone: events as the client sends them.
 
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
-use testkit::world::World;
 
 /// A project whose events come from here.
 struct Stage {

@@ -1,10 +1,10 @@
 //! A project with the working memory in it, and a model that knows which conversation it plays.
 
+use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
-use testkit::world::{Finished, World};
 
 /// What came of a play.
 pub(crate) struct Played {

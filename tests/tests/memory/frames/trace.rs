@@ -1,8 +1,8 @@
 //! The example trace of the document that the memory grew from, step by step, with the tools that it names.
 
 use crate::frames::stage::{Played, begin, done, play_with, registers};
+use plimsoll_testkit::scripted_model::Step;
 use serde_json::{Value, json};
-use testkit::scripted_model::Step;
 
 fn write(step: Step, path: &str, content: &str) -> Step {
     step.tool("mcp__plimsoll__write_file", json!({"path": path, "content": content}))

@@ -1,17 +1,17 @@
 //! A plain JSON-RPC client over standard input and output, that knows nothing but lines.
 
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use testkit::bin_dir;
-use testkit::world::World;
 
 /// The revision without a handshake.
 pub const MODERN: &str = "2026-07-28";
 /// Longer than the longest command may run.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Client {
     child: Child,
@@ -92,7 +92,7 @@ impl Client {
 
     /// The next message, whatever it answers.
     pub fn next(&mut self) -> Value {
-        self.lines.recv_timeout(PATIENCE).expect("a message")
+        self.lines.recv_timeout(TIMEOUT).expect("a message")
     }
 
     /// Sends a request and does not wait.

@@ -1,9 +1,9 @@
 //! Two servers and the command on one project lose nothing of each other.
 
 use crate::mcp::client::Client;
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::collections::BTreeSet;
-use testkit::world::World;
 
 #[test]
 fn of_sixty_writes_by_three_all_are_kept() {

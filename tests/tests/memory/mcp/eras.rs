@@ -1,10 +1,10 @@
 //! Both eras of the protocol, and how a server begins and ends.
 
 use crate::mcp::client::{Client, MODERN};
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use testkit::world::World;
 
 #[test]
 fn each_revision_with_a_handshake_is_spoken() {
@@ -110,7 +110,7 @@ fn lives(pid: &str) -> bool {
 #[test]
 fn it_says_what_it_takes() {
     let world = World::without_git();
-    let program = testkit::bin_dir().join("plimsoll-mcp");
+    let program = plimsoll_testkit::bin_dir().join("plimsoll-mcp");
     let help = world.command(&program, &["--help"]).run().expect_success().stdout;
     assert!(help.contains("--workspace") && help.contains("not confined"), "{help}");
     assert!(

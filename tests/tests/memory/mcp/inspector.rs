@@ -1,8 +1,8 @@
 //! A client of other people: the MCP Inspector, in the old era, the new one, and left to itself.
 
+use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::{bin_dir, target_dir};
 use serde_json::Value;
-use testkit::world::{Finished, World};
-use testkit::{bin_dir, target_dir};
 
 const VERSION: &str = "2.12.0";
 

@@ -1,9 +1,9 @@
 //! The client checks nothing: every limit is the server's, and a call that is refused changes nothing.
 
 use crate::mcp::client::Client;
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::time::Duration;
-use testkit::world::World;
 
 fn long(length: usize) -> String {
     "ä".repeat(length)

@@ -1,10 +1,10 @@
-//! Paths that lead out of the project are refused; the races are tried in `store::confined`.
+//! Paths that lead out of the project are refused; the races are tried in `plimsoll_store::confined`.
 
 use crate::mcp::client::Client;
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::os::unix::fs::symlink;
 use std::process::Command;
-use testkit::world::World;
 
 #[test]
 fn no_path_leads_out_of_the_project() {

@@ -1,9 +1,9 @@
 //! The real client: the tools are there without a search, and the model sees what we said and nothing else.
 
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
-use testkit::bin_dir;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::World;
 
 #[test]
 fn the_model_writes_its_memory_and_sees_the_answers() {

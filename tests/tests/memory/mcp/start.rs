@@ -1,8 +1,8 @@
 //! How long a client waits for the first answer.
 
 use crate::mcp::client::Client;
+use plimsoll_testkit::world::World;
 use std::time::{Duration, Instant};
-use testkit::world::World;
 
 #[test]
 fn the_first_answer_comes_within_20_milliseconds() {

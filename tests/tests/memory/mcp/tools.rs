@@ -1,10 +1,10 @@
 //! What each tool says of itself, and does.
 
 use crate::mcp::client::Client;
+use plimsoll_testkit::fixtures;
+use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use testkit::fixtures;
-use testkit::world::World;
 
 fn history(world: &World) -> Vec<Value> {
     let told = world.plimsoll(&["memory", "history", "--json", "-n", "100"]).run().expect_success();

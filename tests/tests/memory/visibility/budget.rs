@@ -13,9 +13,9 @@
 //! frame. A frame that returns is a foreign change of its parent's four registers R2, R3, R6 and R7.
 
 use crate::visibility::stage::{Seen, Stage};
-use session::memory::{Memory, Register};
+use plimsoll_domain::memory::{Memory, Register};
+use plimsoll_testkit::scripted_model::Request;
 use std::collections::BTreeMap;
-use testkit::scripted_model::Request;
 
 /// The line that begins a block, the line that ends it, a label or the tags of a chunk: for each foreign change.
 const WRAP: usize = 160;

@@ -1,8 +1,8 @@
 //! Text that pretends: no value of the memory can end or make a tag of ours or of the client's.
 
 use crate::visibility::stage::{Act, Stage, begin, done, look, noting, pop};
+use plimsoll_testkit::scripted_model::{Request, Step};
 use serde_json::{Value, json};
-use testkit::scripted_model::{Request, Step};
 
 /// Tags that a value must not make, each before the word that tells where it comes from.
 const TAGS: [&str; 6] = [

@@ -4,7 +4,7 @@ use crate::visibility::budget::Budget;
 use crate::visibility::stage::{
     Act, FULL, Stage, alloc, begin, delegate, done, free, look, note, noting, pop, push, rewrite,
 };
-use testkit::scripted_model::{RequestKind, Step};
+use plimsoll_testkit::scripted_model::{RequestKind, Step};
 
 /// All eight registers, each with these words.
 fn all(words: &str) -> Act {

@@ -1,10 +1,10 @@
 //! A reader who knows nothing but one request: what he must take for the memory. He shares no code with the product's
 //! renderer; he does what the blocks tell a model to do ("of several blocks of one frame the highest rev is true").
 
+use plimsoll_domain::memory::{Memory, Register};
+use plimsoll_testkit::scripted_model::Request;
 use serde_json::Value;
-use session::memory::{Memory, Register};
 use std::collections::BTreeMap;
-use testkit::scripted_model::Request;
 
 /// What a reader knows.
 #[derive(Default)]

@@ -1,9 +1,9 @@
 //! Sessions that begin, go on, and begin anew.
 
 use crate::visibility::stage::{Stage, alloc, done, look, note};
+use plimsoll_testkit::scripted_model::{Request, Step};
+use plimsoll_testkit::terminal::Terminal;
 use std::time::Duration;
-use testkit::scripted_model::{Request, Step};
-use testkit::terminal::Terminal;
 
 /// How often hooks have told something of the memory.
 fn blocks(request: &Request) -> usize {

@@ -2,8 +2,8 @@
 
 use crate::visibility::reader::Mind;
 use crate::visibility::stage::{Stage, alloc, done, free, look, note, noting};
+use plimsoll_testkit::scripted_model::Step;
 use serde_json::{Value, json};
-use testkit::scripted_model::Step;
 
 #[test]
 fn two_sessions_at_once_each_know_what_the_other_writes() {
@@ -51,7 +51,7 @@ fn two_sessions_at_once_each_know_what_the_other_writes() {
 
 /// What a hook program tells the model.
 fn told(stage: &Stage, part: &[&str], payload: &Value) -> String {
-    let program = testkit::bin_dir().join("plimsoll-memory");
+    let program = plimsoll_testkit::bin_dir().join("plimsoll-memory");
     let finished = stage.world.command(program, part).stdin(payload.to_string()).run().expect_success();
     if finished.stdout.is_empty() {
         return String::new();

@@ -1,9 +1,9 @@
 //! The client shows a preview of what a hook says where it is too long: nothing of ours ever is.
 
 use crate::visibility::stage::{Act, FULL, Stage, alloc, delegate, done, look, note, pop, rewrite};
+use plimsoll_domain::memory::{HARD_CEILING, Register};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use serde_json::json;
-use session::memory::{HARD_CEILING, Register};
-use testkit::scripted_model::{Request, RequestKind, Step};
 
 /// 2 UTF-16 units each: the largest that a register of so many characters can be.
 fn wide(count: usize) -> String {

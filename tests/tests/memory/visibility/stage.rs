@@ -1,14 +1,14 @@
 //! A session with the real client in which every request is read when it arrives, and held against the store.
 
 use crate::visibility::reader::{Mind, plain};
+use plimsoll_domain::memory::{Memory, Op};
+use plimsoll_store::{Project, memory};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
+use plimsoll_testkit::world::{Finished, Launch, World};
 use serde_json::{Value, json};
-use session::memory::{Memory, Op};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::{Project, memory};
-use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
-use testkit::world::{Finished, Launch, World};
 
 /// What the client reports of a window that is full: it compacts before the next request.
 pub(crate) const FULL: u64 = 968_000;

@@ -2,9 +2,9 @@
 
 use crate::worth::play::who;
 use crate::worth::task::FACTS;
+use plimsoll_testkit::scripted_model::{Request, RequestKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use testkit::scripted_model::{Request, RequestKind};
 
 /// A token is taken for four bytes of a request's body, here and in the usage that the client was told.
 const BYTES_PER_TOKEN: usize = 4;

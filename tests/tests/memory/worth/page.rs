@@ -4,8 +4,8 @@ use crate::worth::Measured;
 use crate::worth::figures::Figures;
 use crate::worth::play::Way;
 use crate::worth::task::{FACTS, PHASES};
+use plimsoll_testkit::workspace_root;
 use std::fs::{self, File};
-use testkit::workspace_root;
 
 const END: &str = "<!-- /measured -->";
 

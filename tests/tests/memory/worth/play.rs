@@ -2,13 +2,13 @@
 
 use crate::worth::figures::Figures;
 use crate::worth::task::{self, Call, PHASES, Size, found_in, read};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
+use plimsoll_testkit::world::World;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
-use testkit::world::World;
 
 /// How the agent works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

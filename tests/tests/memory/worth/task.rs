@@ -1,11 +1,11 @@
 //! The task: six phases, each of the same tool calls whoever makes them, and two facts found in each.
 
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use testkit::scripted_model::Step;
-use testkit::world::World;
 
 pub(crate) const PHASES: usize = 6;
 

@@ -1,9 +1,9 @@
 //! `plimsoll linear check`: each part of the way, and what to do where it ends.
 
 use crate::linear::stage::{note, set_issue, world};
+use plimsoll_testkit::linear::{Fault, KEY, LinearServer};
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::json;
-use testkit::linear::{Fault, KEY, LinearServer};
-use testkit::world::{Finished, World};
 
 fn check(world: &World) -> Finished {
     world.plimsoll(&["linear", "check"]).run()

@@ -1,10 +1,10 @@
 //! What can go wrong on the way, and that nothing is lost and nothing told twice.
 
 use crate::linear::stage::{LIMIT, note, project, set_issue, sync, told, undelivered, world};
+use plimsoll_store::outbox;
+use plimsoll_testkit::linear::{Asked, Fault, LinearServer};
+use plimsoll_testkit::world::World;
 use std::time::Duration;
-use store::spool;
-use testkit::linear::{Asked, Fault, LinearServer};
-use testkit::world::World;
 
 /// A server whose first requests have these faults, one after another, and a project with one note.
 fn with(faults: Vec<Fault>) -> (LinearServer, World) {
@@ -59,8 +59,9 @@ fn an_issue_that_is_not_there_is_named() {
     let server = LinearServer::new();
     let world = world(&server);
     set_issue(&world, "ENG-999");
-    let note = session::linear::Note { run_id: "r1".into(), issue: "ENG-999".into(), ..Default::default() };
-    spool::add(&project(&world), &note).expect("the spool is writable");
+    let note =
+        plimsoll_domain::linear::Note { run_id: "r1".into(), issue: "ENG-999".into(), ..Default::default() };
+    outbox::add(&project(&world), &note).expect("the spool is writable");
     let finished = sync(&world);
     assert_eq!(finished.code, Some(1));
     assert!(finished.stderr.contains("Entity not found: Issue"), "{finished:?}");
@@ -70,8 +71,9 @@ fn an_issue_that_is_not_there_is_named() {
 #[test]
 fn notes_for_an_issue_that_the_user_does_not_name_are_left() {
     let (server, world) = with(vec![]);
-    let note = session::linear::Note { run_id: "r2".into(), issue: "ENG-999".into(), ..Default::default() };
-    spool::add(&project(&world), &note).expect("the spool is writable");
+    let note =
+        plimsoll_domain::linear::Note { run_id: "r2".into(), issue: "ENG-999".into(), ..Default::default() };
+    outbox::add(&project(&world), &note).expect("the spool is writable");
     let finished = sync(&world);
     assert!(finished.stderr.contains("notes of run r2 are for ENG-999"), "{finished:?}");
     assert_eq!((server.comments().len(), undelivered(&world)), (1, 1));
@@ -83,14 +85,14 @@ fn notes_for_an_issue_that_the_user_does_not_name_are_left() {
 fn a_record_that_names_another_comment_changes_none_but_our_own() {
     let (server, world) = with(vec![]);
     assert_eq!(sync(&world).code, Some(0));
-    let ours = spool::comment(&project(&world), "r1").expect("a record");
+    let ours = outbox::comment(&project(&world), "r1").expect("a record");
     note(&world, "r2", 2, "a lie");
-    let forged = session::linear::Comment { delivered: 0, ..ours.clone() };
-    spool::save_comment(&project(&world), "r2", &forged).expect("the spool is writable");
+    let forged = plimsoll_domain::linear::Comment { delivered: 0, ..ours.clone() };
+    outbox::save_comment(&project(&world), "r2", &forged).expect("the spool is writable");
     let before = server.comments()[0].body.clone();
     sync(&world);
     assert!(server.comments().iter().any(|comment| comment.body == before), "{:#?}", server.comments());
-    assert_eq!(spool::comment(&project(&world), "r1"), Some(ours));
+    assert_eq!(outbox::comment(&project(&world), "r1"), Some(ours));
 }
 
 #[test]
@@ -117,10 +119,10 @@ fn a_limit_is_honoured_until_its_moment() {
         assert_eq!(again.code, Some(1));
         assert!(again.stderr.contains("Linear has asked us to wait until"), "{again:?}");
         assert_eq!(server.asked().len(), 1, "before that time nobody is asked");
-        let wait = spool::wait(&project(&world)).expect("it is remembered");
-        let moment = store::clock::parse(&wait.until).expect("a moment").timestamp_millis();
+        let wait = outbox::wait(&project(&world)).expect("it is remembered");
+        let moment = plimsoll_store::clock::parse(&wait.until).expect("a moment").timestamp_millis();
         assert!((0..=1_000).contains(&(moment - i64::try_from(until).expect("it fits"))), "{wait:?}");
-        spool::save_wait(&project(&world), None).expect("the hour is over");
+        outbox::save_wait(&project(&world), None).expect("the hour is over");
         assert_eq!(sync(&world).code, Some(0));
         assert_told_once(&server, &world);
     }
@@ -158,7 +160,7 @@ fn a_trouble_that_lasts_is_told_and_noted_once() {
         assert!(finished.stderr.contains("1 note still to be delivered"), "{finished:?}");
     }
     assert_eq!(told(&world).len(), 1);
-    assert_eq!(spool::wait(&project(&world)).expect("it is remembered").failures, 2);
+    assert_eq!(outbox::wait(&project(&world)).expect("it is remembered").failures, 2);
 }
 
 #[test]
@@ -225,7 +227,7 @@ fn a_comment_that_somebody_has_deleted_is_made_anew_with_all_its_notes() {
 fn what_is_known_of_the_comment_may_be_lost_and_it_is_still_one() {
     let (server, world) = with(vec![]);
     assert_eq!(sync(&world).code, Some(0));
-    let known = spool::folder(&project(&world)).join("r1.comment.json");
+    let known = outbox::folder(&project(&world)).join("r1.comment.json");
     std::fs::remove_file(known).expect("it was there");
     note(&world, "r1", 2, "another one");
     assert_eq!(sync(&world).code, Some(0));

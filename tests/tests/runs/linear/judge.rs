@@ -2,9 +2,9 @@
 //! taken as Linear would take it. So server and operations are held to the same measure.
 
 use crate::linear::stage::{note, sync, world};
+use plimsoll_testkit::linear::{ISSUE, KEY, LinearServer};
+use plimsoll_testkit::{target_dir, workspace_root};
 use serde_json::Value;
-use testkit::linear::{ISSUE, KEY, LinearServer};
-use testkit::{target_dir, workspace_root};
 
 #[test]
 fn linears_own_package_reads_what_we_wrote_and_writes_as_we_do() {

@@ -1,10 +1,10 @@
 //! Nights: one comment each, whatever the network does.
 
 use crate::linear::stage::{CHECKPOINTS, FINISHES, PROMISES, project, run, sync, told, undelivered, world};
+use plimsoll_store::outbox;
+use plimsoll_testkit::linear::{KEY, LinearServer};
 use plimsoll_tests::{honest, start};
 use std::net::TcpListener;
-use store::spool;
-use testkit::linear::{KEY, LinearServer};
 
 /// An address where nobody listens.
 fn nowhere() -> String {
@@ -113,7 +113,7 @@ fn without_an_issue_nothing_is_noted_and_nobody_is_asked() {
     let finished = run(&world, &[CHECKPOINTS, FINISHES, PROMISES]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(server.asked().is_empty());
-    assert!(!store::disk::exists(&spool::folder(&project(&world))));
+    assert!(!plimsoll_store::disk::exists(&outbox::folder(&project(&world))));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What must not leave this computer, and what must not lie on it.
 
 use crate::linear::stage::{PROMISES, note, run, sync, undelivered, world};
+use plimsoll_testkit::linear::{Fault, KEY, LinearServer};
 use std::path::Path;
-use testkit::linear::{Fault, KEY, LinearServer};
 
 /// The files below a folder that hold the word.
 fn holders(folder: &Path, word: &[u8], found: &mut Vec<String>) {

@@ -1,11 +1,11 @@
 //! What the tests share: a project with the setting, a run whose sessions a stand-in plays, notes in the spool.
 
+use plimsoll_store::{Project, outbox};
+use plimsoll_testkit::linear::{ISSUE, KEY, LinearServer};
+use plimsoll_testkit::workspace_root;
+use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::{Project, spool};
-use testkit::linear::{ISSUE, KEY, LinearServer};
-use testkit::workspace_root;
-use testkit::world::{Finished, World};
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
@@ -24,16 +24,16 @@ pub(crate) fn set_issue(world: &World, issue: &str) {
 
 /// Notes of a run, as hooks leave them.
 pub(crate) fn note(world: &World, run_id: &str, iteration: u32, words: &str) {
-    let note = session::linear::Note {
+    let note = plimsoll_domain::linear::Note {
         at: format!("2026-01-07T0{iteration}:45:00Z"),
         run_id: run_id.into(),
         task: "Dates".into(),
         issue: ISSUE.into(),
         iteration,
         words: words.into(),
-        ..session::linear::Note::default()
+        ..plimsoll_domain::linear::Note::default()
     };
-    spool::add(&project(world), &note).expect("the spool is writable");
+    outbox::add(&project(world), &note).expect("the spool is writable");
 }
 
 pub(crate) fn project(world: &World) -> Project {
@@ -41,7 +41,7 @@ pub(crate) fn project(world: &World) -> Project {
 }
 
 pub(crate) fn undelivered(world: &World) -> usize {
-    spool::all_undelivered(&project(world))
+    outbox::all_undelivered(&project(world))
 }
 
 pub(crate) fn sync(world: &World) -> Finished {

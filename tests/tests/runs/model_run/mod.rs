@@ -6,13 +6,13 @@ mod night;
 mod simple;
 
 use night::{Accident, End, Fill, Night, Session, Work, any_night};
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{events, journal};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use serde_json::{Value, json};
 use simple::{BORNE, Simple};
 use std::time::Duration;
-use testkit::world::{Finished, World};
 
 const STATE: &str = ".claude/ralph-state.json";
 const LIMIT: Duration = Duration::from_secs(60);

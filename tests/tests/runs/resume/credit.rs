@@ -1,10 +1,10 @@
 //! A checkpoint is credited to the item that its session was about: in Linear, in the journal and in the report.
 
 use crate::resume::stage::{TWO, full, low, make, play, run, said, save, tick, world};
+use plimsoll_testkit::linear::{ISSUE, KEY, LinearServer};
+use plimsoll_testkit::scripted_model::Step;
 use plimsoll_tests::{events, journal};
 use serde_json::json;
-use testkit::linear::{ISSUE, KEY, LinearServer};
-use testkit::scripted_model::Step;
 
 /// The parser is finished before L2; nobody has begun the printer.
 fn finishes_the_parser() -> Vec<Step> {

@@ -4,7 +4,7 @@ use crate::resume::stage::{
     L2, OAUTH, TWO, Told, edit, full, low, make, next_is_told, next_is_told_with, read, said, save, sed,
     stops, world, world_without_git,
 };
-use testkit::scripted_model::Step;
+use plimsoll_testkit::scripted_model::Step;
 
 fn said_91() -> Step {
     said("the callback is checked", "70%", "oauth.ts line 91")

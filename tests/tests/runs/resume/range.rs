@@ -3,7 +3,7 @@
 use crate::resume::stage::{
     OAUTH, TWO, full, low, make, next_is_told, said, save, sed, subjects, tick, world,
 };
-use testkit::scripted_model::Step;
+use plimsoll_testkit::scripted_model::Step;
 
 fn part(lines: &str, subject: &str) -> Step {
     low(format!("{}; {}", sed(lines, OAUTH), save(subject)))

@@ -1,9 +1,9 @@
 //! What the tests share: a project with code in it, sessions as lists of answers, and the resume block taken apart.
 
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::{LIFELIKE, events, journal};
 use serde_json::json;
-use testkit::scripted_model::{ScriptedModel, Step};
-use testkit::world::{Finished, World};
 
 /// Tokens of the first answer of a session, which only looks: one that stands at L2 at once has done no work.
 const BEGUN: u64 = 550_000;
@@ -153,7 +153,7 @@ pub(crate) fn next_is_told_with(world: &mut World, sessions: Vec<Vec<Step>>, arg
     let model = play(world, sessions);
     if arguments.contains(&"--pack") {
         // What its gate says at the end of an item was not recorded.
-        world.use_client(testkit::client::CLIENT_VERSION);
+        world.use_client(plimsoll_testkit::client::CLIENT_VERSION);
     }
     let finished = run(world, played as u32 + 1, arguments);
     let checkpoints = events(&journal(world), "checkpoint").len();

@@ -4,8 +4,8 @@
 use crate::resume::stage::{
     HEADING, LOW, OAUTH, TWO, Told, commit, full, low, play, resume, run, said, save, sed, tick, told, world,
 };
-use testkit::scripted_model::Step;
-use testkit::world::World;
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::world::World;
 
 /// A session works on a file up to this line and is stopped; a person does something; the next session is told.
 fn resumed_after(file: &str, work: &str, next: &str, person: impl FnOnce(&World)) -> Told {

@@ -4,8 +4,8 @@ use crate::resume::stage::{
     LOW, OAUTH, TWO, Told, commit, full, low, make, next_is_told, next_is_told_with, play, resume, run, said,
     save, sed, stops, subjects, tick, told, world,
 };
+use plimsoll_testkit::scripted_model::Step;
 use plimsoll_tests::{events, journal};
-use testkit::scripted_model::Step;
 
 const THREE: &str = "- [ ] Write the parser\n- [ ] Write the printer\n- [ ] Write the reader\n";
 

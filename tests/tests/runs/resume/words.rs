@@ -3,7 +3,7 @@
 use crate::resume::stage::{
     HEADING, LOW, OAUTH, TWO, Told, full, low, next_is_told, play, run, said, sed, stops, told, world,
 };
-use testkit::scripted_model::Step;
+use plimsoll_testkit::scripted_model::Step;
 
 const SUMMARY: &str = "naive input counts as UTC, and dateutil is not to be added";
 const NEXT: &str = "give the old format its zone in the first branch of parse_date";

@@ -1,6 +1,6 @@
 use super::super::codes;
 use super::*;
-use protocol::settings::{differences, install, survey};
+use plimsoll_protocol::settings::{differences, install, survey};
 
 const MODERN: (u32, u32, u32) = (2, 1, 329);
 
@@ -8,12 +8,12 @@ fn bare(program: &str) -> String {
     program.to_owned()
 }
 
-fn ours(with: &str, era: Era) -> String {
+fn ours(with: &str, era: HookSupport) -> String {
     install(with, era, &bare).map(|merged| merged.text).unwrap_or_default()
 }
 
 fn look(client: (u32, u32, u32), files: &[(Scope, &str)]) -> Section {
-    let era = Era::of_client(&format!("{}.{}.{}", client.0, client.1, client.2));
+    let era = HookSupport::of_client(&format!("{}.{}.{}", client.0, client.1, client.2));
     let file = |(scope, text): &(Scope, &str)| SettingsFile {
         path: format!("{}.json", scope.words()),
         scope: *scope,
@@ -30,10 +30,11 @@ fn look(client: (u32, u32, u32), files: &[(Scope, &str)]) -> Section {
 
 #[test]
 fn each_trouble_of_the_settings_has_its_finding() {
-    let modern = ours("{}", Era::Modern);
-    let classic = ours("{}", Era::Classic);
-    let absolute =
-        install("{}", Era::Modern, &|program| format!("/opt/{program}")).map(|merged| merged.text).unwrap();
+    let modern = ours("{}", HookSupport::Modern);
+    let classic = ours("{}", HookSupport::Classic);
+    let absolute = install("{}", HookSupport::Modern, &|program| format!("/opt/{program}"))
+        .map(|merged| merged.text)
+        .unwrap();
     let without_stop = modern.replace("\"Stop\"", "\"Notification\"");
     let slower = modern.replacen("\"timeout\": 20", "\"timeout\": 60", 1);
     let off = r#"{"disableAllHooks": true}"#;
@@ -71,7 +72,7 @@ fn each_trouble_of_the_settings_has_its_finding() {
 
 #[test]
 fn a_missing_entry_is_named_with_its_event_and_its_file() {
-    let text = ours("{}", Era::Modern);
+    let text = ours("{}", HookSupport::Modern);
     let start = text.find("\"PreCompact\"").unwrap();
     let end = text.find("\"PostCompact\"").unwrap();
     let section = look(MODERN, &[(Scope::Local, &format!("{}{}", &text[..start], &text[end..]))]);

@@ -74,7 +74,7 @@ impl Session {
                 })
                 .collect();
             let stopped = answers.iter().find_map(|answer| answer.stop.clone());
-            let told: Vec<_> = answers.iter().filter_map(|answer| answer.context.clone()).collect();
+            let told: Vec<_> = answers.iter().filter_map(|answer| answer.context.as_ref()).collect();
             if let Some(reason) = &stopped {
                 let words = format!("Stop hook stopped continuation: {reason}");
                 self.converse(json!({
@@ -124,12 +124,8 @@ impl Session {
     pub(super) fn conclude(&mut self, end: &End) -> Recorded<u8> {
         let signal = self.signal.load(Ordering::SeqCst);
         let is_killed = signal != 0 && i32::try_from(signal).ok() != Some(SIGINT);
-        let mut code = 0;
-        if let End::OutOfTurns(_) = end {
-            code = 1;
-        }
+        let mut code = u8::from(matches!(end, End::Failed(_) | End::OutOfTurns(_)));
         if let End::Failed(failure) = end {
-            code = 1;
             let entries = self.settings.of("StopFailure", "")?;
             let payload = json!({
                 "effort": { "level": "medium" }, "error": failure["error"], "last_assistant_message": failure["text"],

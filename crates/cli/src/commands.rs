@@ -1,0 +1,261 @@
+//! The command line: every subcommand with its help, and the file that carries it out.
+
+mod checkpoint;
+mod completions;
+mod context;
+mod demo;
+mod doctor;
+mod explain;
+mod export;
+mod gate;
+mod init;
+mod linear;
+mod log;
+mod manual;
+mod memory;
+mod monitor;
+mod plan;
+mod prompt;
+mod query;
+mod report;
+mod run;
+mod schema;
+mod start;
+mod status;
+mod statusline;
+mod stop;
+mod turns;
+mod with_context;
+
+use crate::console;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use plimsoll_protocol::foreign_words::visible;
+use std::process::ExitCode;
+
+/// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
+/// without losing work.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, propagate_version = true, max_term_width = 100, after_help = FIRST_STEPS)]
+pub(crate) struct Command {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+const FIRST_STEPS: &str = "\
+First steps:
+  plimsoll init                                set up the hooks in this project
+  plimsoll run --objective 'Do fix_plan.md.' -- --allowedTools Bash Edit Write
+  plimsoll status                              where the run stands
+  plimsoll run --help                          every command has such a page";
+
+const UNINSTALL: &str = "\
+Examples:
+  plimsoll uninstall --dry-run    show what would change
+  plimsoll uninstall              after `plimsoll init`; after `init --user` or `--local` with that option
+
+Recorded files (.claude/plimsoll/, .claude/handoffs/, …) stay; the command lists them.";
+
+const SCHEMA: &str = "\
+Examples:
+  plimsoll schema > plimsoll.schema.json    for an editor that checks .claude/plimsoll.json";
+
+const PROMPT: &str = "\
+Regenerates the block above your text from the run's state; your text stays as it is, byte for byte. `plimsoll run` does
+this before each session; in a loop of your own, call it yourself.";
+
+const MONITOR: &str = "\
+With a hook's JSON on standard input: decides for that session, announces the decision and records it. Without: looks
+at the run's session and writes nothing. Prints nothing if there is nothing to say.
+
+Exit codes:
+  0   no run, or below L3
+  1   L3 in a run: end the session
+  70  an internal error";
+
+const STOP: &str = "\
+To pause a run that you can resume, press Ctrl-C in the terminal of `plimsoll run`.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Work through a plan unattended, one fresh session after another
+    Run(run::RunArguments),
+    /// Prepare a run for a shell loop and print its environment for `eval`
+    Start(start::StartArguments),
+    /// For shell loops: judge the session that ended (exit 0 stop, 1 continue, 75 pause)
+    Gate(gate::GateArguments),
+    /// Cancel the run; it cannot be resumed
+    #[command(after_help = STOP)]
+    Stop,
+    /// Show where the run stands
+    Status(status::StatusArguments),
+    /// Show what happened, one line per event
+    Log(log::LogArguments),
+    /// Write a report of the run: what was done, the load line, its cost, what to do next
+    Report(report::ReportArguments),
+    /// Explain the last decision, with the figures behind it
+    Explain(explain::ExplainArguments),
+    /// Show how full the session's context window is
+    Context(context::ContextArguments),
+    /// Estimate what the open items will take, and suggest an order that saves a session
+    Plan(plan::PlanArguments),
+    /// Read the turn log: every response of the model with its tool calls and results
+    Turns(turns::TurnsArguments),
+    /// Set up the hooks, for this project or for you
+    Init(init::InitArguments),
+    /// Remove the hooks, and nothing else
+    #[command(after_help = UNINSTALL)]
+    Uninstall(init::PlaceArguments),
+    /// Check the installation: programs, client, settings, loops, disk, hooks, the run
+    Doctor(doctor::DoctorArguments),
+    /// Configure the status line, or see why it shows what it shows
+    #[command(name = "statusline")]
+    StatusLine(statusline::StatusLineArguments),
+    /// Write a checkpoint now
+    Checkpoint(checkpoint::CheckpointArguments),
+    /// Read and write the agent's working memory: registers and heap
+    Memory(memory::MemoryArguments),
+    /// Show the frames of the working memory
+    Frame(memory::FrameArguments),
+    /// For shell loops: print the monitor's decision as a marker line
+    #[command(after_help = MONITOR)]
+    Monitor,
+    /// Write PROMPT.md again for the current iteration
+    #[command(after_help = PROMPT)]
+    Prompt,
+    /// Run another hook or script with the context usage in its environment
+    WithContext(with_context::WithContextArguments),
+    /// Query state, journal, turns or memory with a jq program
+    Query(query::QueryArguments),
+    /// Deliver a run's notes to Linear, or check whether they would arrive
+    Linear(linear::LinearArguments),
+    /// Watch a whole run with the real client and a scripted model: no key, no network
+    Demo(demo::DemoArguments),
+    /// Print the JSON Schema of the settings
+    #[command(after_help = SCHEMA)]
+    Schema,
+    /// Print the completion script for a shell
+    Completions(completions::CompletionsArguments),
+    /// Print a manual page
+    Manual(manual::ManualArguments),
+}
+
+/// What the commands are for, as the help lists them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Run", &["run", "start", "gate", "stop"]),
+    ("See", &["status", "log", "report", "explain", "context", "plan", "turns"]),
+    ("Set up", &["init", "uninstall", "doctor", "statusline"]),
+    (
+        "For the agent and for scripts",
+        &["checkpoint", "memory", "frame", "monitor", "prompt", "with-context"],
+    ),
+    ("Data", &["query"]),
+    ("Also", &["linear", "demo", "schema", "completions", "manual", "help"]),
+];
+
+impl Command {
+    /// Reads the command line that this process was started with.
+    pub(crate) fn of_process() -> Result<Command, clap::Error> {
+        let mut line = grouped(<Command as CommandFactory>::command());
+        let matches = line.try_get_matches_from_mut(std::env::args_os())?;
+        Command::from_arg_matches(&matches).map_err(|error| error.format(&mut line))
+    }
+}
+
+/// clap knows headings for options alone: the list of commands is ours, its words are clap's.
+fn grouped(mut line: clap::Command) -> clap::Command {
+    line.build();
+    let about = |name: &str| {
+        let command = line.find_subcommand(name);
+        command.and_then(|command| command.get_about()).map(ToString::to_string).unwrap_or_default()
+    };
+    let row = |name: &&str| format!("  {name:<12}  {}\n", about(name));
+    let group = |(heading, names): &(&str, &[&str])| {
+        format!("{heading}:\n{}\n", names.iter().map(row).collect::<String>())
+    };
+    let groups: String = GROUPS.iter().map(group).collect();
+    line.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
+    ))
+}
+
+impl Verb {
+    /// Does what was asked; the exit code is the command's own.
+    pub(crate) fn run(self) -> ExitCode {
+        match self {
+            Verb::Doctor(arguments) => doctor::doctor(&arguments),
+            Verb::Explain(arguments) => explain::explain(&arguments),
+            Verb::Init(arguments) => init::init(&arguments),
+            Verb::Uninstall(arguments) => init::uninstall(&arguments),
+            Verb::Run(arguments) => run::run(&arguments),
+            Verb::Start(arguments) => start::start(&arguments),
+            Verb::Status(arguments) => status::status(&arguments),
+            Verb::StatusLine(arguments) => statusline::statusline(&arguments),
+            Verb::Schema => schema::schema(),
+            Verb::Plan(arguments) => plan::show(&arguments),
+            Verb::Linear(arguments) => linear::linear(&arguments),
+            Verb::Log(arguments) => log::log(&arguments),
+            Verb::Report(arguments) => report::report(&arguments),
+            Verb::Query(arguments) => query::query(&arguments),
+            Verb::Turns(arguments) => turns::turns(&arguments),
+            Verb::Memory(arguments) => memory::memory(&arguments),
+            Verb::Frame(arguments) => memory::frame(&arguments),
+            Verb::Context(arguments) => context::context(&arguments),
+            Verb::WithContext(arguments) => with_context::with_context(&arguments),
+            Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
+            Verb::Prompt => prompt::prompt(),
+            Verb::Monitor => monitor::monitor(),
+            Verb::Gate(arguments) => gate::gate(&arguments),
+            Verb::Stop => stop::stop(),
+            Verb::Demo(arguments) => demo::demo(&arguments),
+            Verb::Completions(arguments) => completions::completions(&arguments),
+            Verb::Manual(arguments) => manual::manual(&arguments),
+        }
+    }
+}
+
+/// Prints the help that was asked for, or what is wrong with a command line. clap paints both, and lets the escape
+/// characters of an argument pass (a shell completes the name of a file): then it is told without colours.
+pub(crate) fn misread(error: &clap::Error) -> ExitCode {
+    let is_plain = |word: std::ffi::OsString| {
+        let word = word.to_string_lossy();
+        visible(&word) == word
+    };
+    if std::env::args_os().all(is_plain) {
+        // A reader that has gone away is a normal end.
+        let _ = error.print();
+    } else {
+        console::note(error.render().to_string().trim_end());
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_stands_in_one_group_of_the_help() {
+        let mut line = <Command as CommandFactory>::command();
+        line.build();
+        let shown = line.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut shown: Vec<&str> = shown.map(clap::Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        shown.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, shown);
+    }
+
+    #[test]
+    fn the_help_says_of_each_command_what_it_does() {
+        let help = grouped(<Command as CommandFactory>::command()).render_help().to_string();
+        for words in [
+            "Run:\n  run           Work through",
+            "  with-context  Run another hook",
+            "Options:",
+            "First steps:",
+        ] {
+            assert!(help.contains(words), "{words}\n{help}");
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    }
+}

@@ -1,0 +1,225 @@
+//! The table that `plimsoll context` prints, and `/ralph context` shows: Markdown that is also read easily in a
+//! terminal. A pure function.
+
+use plimsoll_domain::forecast::Outlook;
+use plimsoll_domain::level::{CeilingAction, Level, Marks};
+use plimsoll_domain::size::Size;
+use plimsoll_domain::text::{clip, counted, one_line, tokens};
+use plimsoll_domain::{Reading, RunState, Settings};
+use plimsoll_flows::context::forecast::Foresight;
+use plimsoll_policy::pack::{Estimate, Source, estimate, fits, is_too_large};
+
+/// What the table is made from.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    /// The session.
+    pub(super) session_id: &'a str,
+    /// The measurement; none while nothing is known.
+    pub(super) reading: Option<&'a Reading>,
+    /// How old it is.
+    pub(super) age_seconds: Option<i64>,
+    /// Where the levels begin; none while the window is unknown.
+    pub(super) marks: Option<&'a Marks>,
+    /// When they will be reached.
+    pub(super) foresight: &'a Foresight,
+    /// Why the transcript could not be read.
+    pub(super) trouble: Option<String>,
+    /// The run that the session belongs to.
+    pub(super) run: Option<&'a RunState>,
+    /// The lines of the files that the item in hand names.
+    pub(super) lines: Option<u64>,
+    /// The handoff that this session has already.
+    pub(super) handoff: Option<&'a str>,
+    /// The settings in force.
+    pub(super) settings: &'a Settings,
+}
+
+type Row = (&'static str, String);
+
+impl View<'_> {
+    /// The lines.
+    pub(super) fn text(&self) -> String {
+        let title = if self.run.is_some() { "## Ralph Context Status" } else { "## Context Status" };
+        let rows = [self.load(), self.work(), self.sources()].concat();
+        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+        let row = |name: &str, value: &str| format!("| {name:<width$} | {value} |\n");
+        let table: String = rows.iter().map(|(name, value)| row(name, &cell(value))).collect();
+        let head = format!("{}|{}|-------|\n", row("Metric", "Value"), "-".repeat(width + 2));
+        format!("{title}\n\n{head}{table}\n**Recommendation**: {}", self.advice())
+    }
+
+    fn load(&self) -> Vec<Row> {
+        let Some(reading) = self.reading else {
+            let why = "? (nothing has been answered yet, or the transcript cannot be read)";
+            return vec![("Current Context", why.to_owned())];
+        };
+        let mut rows = vec![("Current Context", plimsoll_policy::words::figure(reading))];
+        if let Some(marks) = self.marks {
+            let level = marks.level(reading.projected());
+            rows.push(("Level", format!("{level} ({})", capital(level.word()))));
+            rows.push(("Estimated Remaining", remaining(reading, marks)));
+            rows.extend(self.ahead(reading, marks));
+        }
+        rows
+    }
+
+    /// A row for each mark that is ahead, and one that says how far they can be trusted.
+    fn ahead(&self, reading: &Reading, marks: &Marks) -> Vec<Row> {
+        let Some(forecast) = &self.foresight.forecast else {
+            let is_past =
+                [marks.l1, marks.l2, marks.ceiling.tokens].iter().all(|mark| reading.projected() >= *mark);
+            let words =
+                format!("too little is known yet ({})", counted(self.foresight.responses, "response"));
+            return if is_past { Vec::new() } else { vec![("Forecast", words)] };
+        };
+        let marks = [("To L1", &forecast.l1), ("To L2", &forecast.l2), ("To the ceiling", &forecast.ceiling)];
+        let row = |(name, outlook): (&'static str, &Option<Outlook>)| {
+            let words = outlook.as_ref()?.words();
+            // The row above says that it is no more than that; 80 columns are few.
+            Some((name, words.strip_prefix("about ").unwrap_or(&words).to_owned()))
+        };
+        let by = counted(forecast.samples, "response");
+        let mut rows = vec![("Forecast", format!("by {by}; the brackets hold 8 of 10 cases"))];
+        rows.extend(marks.into_iter().filter_map(row));
+        rows
+    }
+
+    fn work(&self) -> Vec<Row> {
+        let Some(run) = self.run else { return Vec::new() };
+        let item = run.item_in_hand();
+        let named = item.map_or("none open".to_owned(), |item| format!("\"{}\"", clip(item, 120)));
+        let mut rows = vec![("Current Item", named)];
+        rows.extend(item.and_then(|item| self.complexity(item)).map(|words| ("Item Complexity", words)));
+        let name = clip(&one_line(&run.task_name), 60);
+        rows.push(("Iteration", format!("{} of {} (\"{name}\")", run.iteration, run.max_iterations)));
+        rows
+    }
+
+    /// What the item states, and what items of this project have taken (a run knows those of the runs before it); none
+    /// where nothing is known.
+    fn complexity(&self, item: &str) -> Option<String> {
+        let size = Size::stated(item);
+        let (Estimate { source, .. }, percent) = self.estimate(item);
+        let stated = size.map_or("Not stated".to_owned(), |size| capital(size.word()));
+        match source {
+            _ if is_too_large(item) => Some(format!("{stated} (fits no window: split it)")),
+            Source::Items(number) => {
+                let known = counted(number, "item");
+                Some(format!("{stated} (est. {percent}% of the window, by {known} of this project)"))
+            }
+            Source::Stated(_) => Some(format!("{stated} (est. {percent}% of the window)")),
+            Source::Files(_) => {
+                Some(format!("{stated} (est. {percent}% of the window, by the files it names)"))
+            }
+            Source::Nothing => None,
+        }
+    }
+
+    /// In tokens and in percent of the window. Where the window is not known, only what the item states counts,
+    /// which is a share of any window.
+    fn estimate(&self, item: &str) -> (Estimate, u64) {
+        let growth = self.run.zip(self.marks).map(|(run, _)| run.growth.as_slice()).unwrap_or_default();
+        let window = self.marks.map_or(100, |marks| marks.window.max(1));
+        let estimate = estimate(item, self.lines, growth, window);
+        let percent = estimate.tokens.saturating_mul(100) / window;
+        (estimate, percent)
+    }
+
+    /// Who says so, how old it is, and where the levels lie.
+    fn sources(&self) -> Vec<Row> {
+        let mut rows = vec![("Session", self.session_id.to_owned())];
+        rows.extend(self.trouble.iter().map(|trouble| ("Trouble", trouble.clone())));
+        if let Some(reading) = self.reading {
+            rows.extend(self.measured(reading));
+        }
+        rows.extend(self.marks.map(|marks| ("Marks", self.line(marks))));
+        rows
+    }
+
+    fn measured(&self, reading: &Reading) -> Vec<Row> {
+        let age = self.age_seconds.map_or("age unknown".to_owned(), |age| format!("{age} s old"));
+        let model = reading.model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
+        let window = reading.window.as_ref().map_or("unknown (no model seen)".to_owned(), |window| {
+            format!("{} tokens ({})", tokens(window.tokens), window.source.words())
+        });
+        let next = tokens(reading.projected());
+        vec![
+            ("Next Request", format!("about {next} tokens, with the answer and what was added since")),
+            ("Source", format!("{}, {age}", reading.source.words())),
+            ("Window", format!("{window}{model}")),
+        ]
+    }
+
+    fn line(&self, marks: &Marks) -> String {
+        let [l1, l2, l3] = [marks.l1, marks.l2, marks.l3].map(|mark| marks.percent(mark));
+        let wished = &self.settings.levels;
+        let moved = if marks.clamped {
+            format!(" (moved down from {}/{}/{}%, below the ceiling)", wished.l1, wished.l2, wished.l3)
+        } else {
+            String::new()
+        };
+        format!("L1 {l1}%, L2 {l2}%, L3 {l3}%{moved}")
+    }
+
+    /// What to do, and when a checkpoint comes by itself.
+    fn advice(&self) -> String {
+        let Some((reading, marks)) = self.reading.zip(self.marks) else {
+            return "none; how full the window is will be known with the next answer.".to_owned();
+        };
+        let level = marks.level(reading.projected());
+        let advice = match level {
+            Level::L0 if self.may_not_fit(reading, marks) => {
+                "Go on with what is begun. An item of this size will probably not fit before the checkpoint: if it is not begun yet, leave it to a fresh session."
+            }
+            Level::L0 => "Safe to continue.",
+            Level::L1 => "Go on with the item in hand; start nothing large.",
+            Level::L2 if self.run.is_some() => "Finish the edit in hand, commit, and end the turn.",
+            Level::L2 => "Finish the edit in hand and start a fresh session.",
+            Level::L3 => "Stop now: the next large result may not fit.",
+        };
+        let handoff = self.handoff.filter(|_| level >= Level::L2);
+        let handoff = handoff.map(|file| format!(" The handoff is {file}.")).unwrap_or_default();
+        let mark = marks.percent(marks.l2);
+        let then = match (level < Level::L2, self.run.is_some()) {
+            (true, true) => format!("Checkpoint will trigger automatically at {mark}%."),
+            (true, false) => {
+                format!("A handoff will be written automatically at {mark}%; the session goes on.")
+            }
+            (false, _) => format!("The checkpoint was due at {mark}%.{handoff}"),
+        };
+        format!("{advice}\n\n{then}")
+    }
+
+    /// By what the item states or others took; a mere guess frightens nobody.
+    fn may_not_fit(&self, reading: &Reading, marks: &Marks) -> bool {
+        self.run.and_then(RunState::item_in_hand).is_some_and(|item| {
+            let (estimate, _) = self.estimate(item);
+            estimate.source != Source::Nothing && !fits(&estimate, reading.projected(), marks.l2)
+        })
+    }
+}
+
+fn remaining(reading: &Reading, marks: &Marks) -> String {
+    let left = |mark: u64| tokens(mark.saturating_sub(reading.projected()));
+    let action = match marks.ceiling.action {
+        CeilingAction::Compacts => "the client compacts",
+        CeilingAction::Refuses => "the client refuses to go on",
+        CeilingAction::Rejected => "the API refuses the prompt",
+    };
+    format!(
+        "~{} tokens to the checkpoint, ~{} to the ceiling ({}%: {action})",
+        left(marks.l2),
+        left(marks.ceiling.tokens),
+        marks.percent(marks.ceiling.tokens)
+    )
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// One cell of a table: on one line, with no bar that would end it.
+fn cell(text: &str) -> String {
+    one_line(text).replace('|', "\\|")
+}

@@ -1,0 +1,189 @@
+//! The table, state by state.
+
+use super::table::View;
+use plimsoll_domain::forecast::{Forecast, Outlook, Span};
+use plimsoll_domain::level::{Ceiling, CeilingAction, Marks};
+use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
+use plimsoll_domain::size::ItemCost;
+use plimsoll_domain::{Reading, RunState, Settings};
+use plimsoll_flows::context::forecast::Foresight;
+
+const MILLION: u64 = 1_000_000;
+
+fn reading(used: u64) -> Reading {
+    Reading {
+        used,
+        output: 1_000,
+        added: 0,
+        window: Some(Window { tokens: MILLION, source: WindowSource::Assumed }),
+        model: Some("claude-opus-5".into()),
+        source: UsedSource::Transcript,
+        message_id: None,
+        at: None,
+        behind: false,
+    }
+}
+
+fn marks(l2: u64) -> Marks {
+    let ceiling = Ceiling { tokens: 967_000, action: CeilingAction::Compacts };
+    Marks { window: MILLION, l1: l2 - 150_000, l2, l3: l2 + 100_000, ceiling, clamped: l2 != 850_000 }
+}
+
+fn run(item: &str) -> RunState {
+    RunState {
+        task_name: "Auth".into(),
+        iteration: 5,
+        max_iterations: 50,
+        todo_items: vec![item.to_owned()],
+        ..RunState::default()
+    }
+}
+
+fn table(used: Option<u64>, l2: u64, run: Option<&RunState>) -> String {
+    foreseen(used, l2, run, &TOO_LITTLE)
+}
+
+/// One response is too few for a forecast.
+const TOO_LITTLE: Foresight = Foresight { forecast: None, responses: 1 };
+
+fn foreseen(used: Option<u64>, l2: u64, run: Option<&RunState>, foresight: &Foresight) -> String {
+    let (reading, marks) = (used.map(reading), marks(l2));
+    let view = View {
+        session_id: "4f2a91bc",
+        reading: reading.as_ref(),
+        age_seconds: Some(3),
+        marks: used.map(|_| &marks),
+        foresight,
+        trouble: None,
+        run,
+        lines: None,
+        handoff: Some(".claude/handoffs/a.md"),
+        settings: &Settings::default(),
+    };
+    view.text()
+}
+
+#[test]
+fn in_a_run_it_shows_what_the_originals_example_shows() {
+    let text = table(Some(669_000), 850_000, Some(&run("Implement OAuth callback (simple)")));
+    let start = "## Ralph Context Status\n
+| Metric              | Value |
+|---------------------|-------|
+| Current Context     | 67% (669k of 1M tokens) |
+| Level               | L0 (Normal) |
+| Estimated Remaining | ~180k tokens to the checkpoint, ~297k to the ceiling (97%: the client compacts) |
+| Forecast            | too little is known yet (1 response) |
+| Current Item        | \"Implement OAuth callback (simple)\" |
+| Item Complexity     | Simple (est. 20% of the window) |
+| Iteration           | 5 of 50 (\"Auth\") |
+";
+    assert!(text.starts_with(start), "{text}");
+    let end = "fresh session.\n\nCheckpoint will trigger automatically at 85%.";
+    assert!(text.contains("**Recommendation**: Go on with what is begun.") && text.ends_with(end), "{text}");
+}
+
+/// As it is shown in 80 columns, in a terminal and in the client's table.
+#[test]
+fn each_mark_that_is_ahead_has_a_row_and_the_brackets_are_explained_once() {
+    let span = |soonest, likely, latest| Span { soonest, likely, latest };
+    let far = Outlook { turns: span(84, 130, 200), minutes: Some(span(28, 43, 68)) };
+    let near = Outlook { turns: span(9, 14, 22), minutes: None };
+    let forecast = Forecast { samples: 120, l1: None, l2: Some(near), ceiling: Some(far) };
+    let foresight = Foresight { forecast: Some(forecast), responses: 121 };
+    let text = foreseen(Some(720_000), 850_000, Some(&run("Parse dates")), &foresight);
+    let rows = "\
+| Forecast            | by 120 responses; the brackets hold 8 of 10 cases |
+| To L2               | 14 turns (9 to 22) |
+| To the ceiling      | 130 turns (84 to over 200), 43 min (28 to over 68) |
+| Current Item";
+    assert!(text.contains(rows), "{text}");
+    assert!(!text.contains("To L1"), "it is past: {text}");
+    assert!(rows.lines().all(|row| row.len() <= 80), "{rows}");
+}
+
+#[test]
+fn where_nothing_is_ahead_nothing_is_said_of_a_forecast() {
+    let text = foreseen(Some(980_000), 850_000, None, &TOO_LITTLE);
+    assert!(text.contains("| Current Context     | 98%") && !text.contains("Forecast"), "{text}");
+}
+
+#[test]
+fn the_complexity_is_what_the_item_states_or_what_items_took() {
+    let grown = |item: &str, tokens: &[u64]| {
+        let growth = tokens.iter().map(|tokens| ItemCost { size: None, tokens: *tokens }).collect();
+        RunState { growth, ..run(item) }
+    };
+    for (state, row) in [
+        (run("Parse dates (medium)"), Some("Medium (est. 40% of the window) |")),
+        (run("All of it (very complex)"), Some("Very complex (fits no window: split it) |")),
+        (
+            grown("Parse dates", &[120_000; 4]),
+            Some("Not stated (est. 12% of the window, by 4 items of this project) |"),
+        ),
+        (run("Parse dates"), None),
+    ] {
+        let text = table(Some(100_000), 850_000, Some(&state));
+        let found = text.lines().find_map(|line| line.strip_prefix("| Item Complexity     | "));
+        assert_eq!(found, row, "{text}");
+    }
+}
+
+#[test]
+fn the_advice_follows_the_level_and_names_the_mark_as_it_is() {
+    let state = run("Parse dates");
+    for (used, l2, run, words) in [
+        (
+            100_000,
+            850_000,
+            Some(&state),
+            "Safe to continue.\n\nCheckpoint will trigger automatically at 85%.",
+        ),
+        (
+            100_000,
+            730_000,
+            Some(&state),
+            "Safe to continue.\n\nCheckpoint will trigger automatically at 73%.",
+        ),
+        (
+            710_000,
+            850_000,
+            Some(&state),
+            "start nothing large.\n\nCheckpoint will trigger automatically at 85%.",
+        ),
+        (
+            860_000,
+            850_000,
+            Some(&state),
+            "and end the turn.\n\nThe checkpoint was due at 85%. The handoff is .claude/handoffs/a.md.",
+        ),
+        (960_000, 850_000, Some(&state), "Stop now: the next large result may not fit."),
+        (
+            100_000,
+            850_000,
+            None,
+            "Safe to continue.\n\nA handoff will be written automatically at 85%; the session goes on.",
+        ),
+        (860_000, 850_000, None, "and start a fresh session."),
+    ] {
+        let text = table(Some(used), l2, run);
+        assert!(text.contains(words), "{words}\n{text}");
+        assert_eq!(text.contains("moved down from 70/85/95%"), l2 != 850_000, "{text}");
+    }
+}
+
+#[test]
+fn outside_of_a_run_its_rows_are_left_out_and_what_is_unknown_says_so() {
+    let text = table(Some(100_000), 850_000, None);
+    assert!(text.starts_with("## Context Status\n"), "{text}");
+    assert!(!text.contains("Item") && !text.contains("Iteration"), "{text}");
+    let text = table(None, 850_000, Some(&run("Parse dates (medium)")));
+    assert!(text.contains("| Current Context | ? (nothing has been answered yet"), "{text}");
+    assert!(text.contains("Medium (est. 40% of the window)"), "{text}");
+    assert!(!text.contains("| Level") && text.contains("**Recommendation**: none;"), "{text}");
+}
+
+#[test]
+fn an_item_breaks_no_table() {
+    let text = table(Some(100_000), 850_000, Some(&run("a | b\nc\u{1b}[31m")));
+    assert!(text.contains("| Current Item        | \"a \\| b c\\u{1b}[31m\" |"), "{text}");
+}

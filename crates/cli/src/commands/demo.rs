@@ -1,0 +1,200 @@
+//! `plimsoll demo`: a whole run before your eyes. The client is real, the hooks are real, the project is a
+//! throw-away one; only the model is scripted, on this machine, so that no key and no network are needed.
+
+use crate::console::{fail, say};
+use clap::Args;
+use plimsoll_store::disk::{self, Durability};
+use plimsoll_store::{Project, environment};
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::story::{Turn, story, tick};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Which client.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// The client
+    #[arg(long, default_value = "claude", value_name = "PATH")]
+    client: String,
+    /// Keep the project for a look
+    #[arg(long)]
+    keep: bool,
+}
+
+const PLAN: &str = "# Plan\n\n- [ ] Parse dates\n- [ ] Convert the table\n- [ ] Write the summary\n";
+/// A pace that a person can follow.
+const PACE: Duration = Duration::from_millis(350);
+
+/// Plays it; exit code 0 if the run did what this page promises.
+pub(crate) fn demo(arguments: &DemoArguments) -> ExitCode {
+    let Some(client) = plimsoll_launcher::client::locate(&arguments.client) else {
+        return fail(
+            format!(
+                "there is no client `{}`: install it (`npm install -g @anthropic-ai/claude-code`), name it with --client PATH, or run scripts/demo.sh, which installs it",
+                arguments.client
+            ),
+            1,
+        );
+    };
+    match play(&environment::current_dir().join(client), arguments.keep) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => fail(error, 1),
+    }
+}
+
+fn play(client: &Path, keep: bool) -> Result<bool, String> {
+    let mut folder = tempfile::Builder::new()
+        .prefix("plimsoll-demo-")
+        .tempdir()
+        .map_err(|error| format!("cannot make a folder: {error}"))?;
+    folder.disable_cleanup(keep);
+    let stage = Stage { home: folder.path().join("home"), project: folder.path().join("project") };
+    stage.set()?;
+    let model = story(|turn| agent(turn).delay(PACE));
+    say(
+        "A to-do list of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid.",
+    );
+    say("In iteration 2 the window fills: 20 → 55 → 72 → 87 %. Watch the checkpoint and the resume.\n");
+    let code = stage.run(client, &model.url())?;
+    let passed = stage.report(code, &model);
+    if keep {
+        say(format!("\nThe project is kept in {}", stage.project.display()));
+    }
+    Ok(passed)
+}
+
+/// The agent of the play: it works item by item, and stops at the checkpoint when it is told.
+fn agent(turn: &Turn<'_>) -> Step {
+    let edit = |lines: &str| Step::bash(format!("sed -i '{lines}s/$/ ✓/' table.txt"));
+    match (turn.iteration, turn.step) {
+        (2, 0) => edit("1,20").usage(200_000),
+        (2, 1) => edit("21,40").usage(550_000),
+        (2, 2) => edit("41,60").usage(720_000),
+        (2, 3) => edit("61,80").usage(870_000),
+        (2, _) => Step::text("I stop at the checkpoint.\n\nSummary: lines 1-80 of table.txt are converted\nProgress on the item: 80 of 120 lines\nNext step: line 81").usage(874_000),
+        (3, 0) => Step::bash(format!("sed -i '81,120s/$/ ✓/' table.txt && {}", tick("Convert the table"))).usage(40_000),
+        (_, 0) => match &turn.item {
+            Some(item) => Step::bash(format!("echo '{item}' >> done.txt && {}", tick(item))).usage(30_000),
+            None => Step::text(turn.promise.clone()),
+        },
+        _ if turn.item.as_deref() == Some("Write the summary") => Step::text(format!("Everything is done.\n\n{}", turn.promise)),
+        _ => Step::text("The item is done."),
+    }
+}
+
+struct Stage {
+    home: PathBuf,
+    project: PathBuf,
+}
+
+impl Stage {
+    fn set(&self) -> Result<(), String> {
+        let write = |name: &str, text: &str| {
+            disk::replace(&self.project.join(name), text.as_bytes(), Durability::Lazy)
+        };
+        let table: String = (1..=120).map(|line| format!("row {line}\n")).collect();
+        disk::create_folder(&self.home)
+            .and_then(|()| write("fix_plan.md", PLAN))
+            .and_then(|()| write("table.txt", &table))
+            .map_err(|error| error.to_string())?;
+        let begin = "git init -q -b main && git config user.name Demo && git config user.email demo@example.invalid && git add -A && git commit -qm 'The plan'";
+        let outcome = plimsoll_launcher::shell(begin, &self.project, Duration::from_secs(20));
+        if outcome.succeeded() {
+            Ok(())
+        } else {
+            Err(format!("git is needed: {}", String::from_utf8_lossy(&outcome.stderr).trim()))
+        }
+    }
+
+    fn run(&self, client: &Path, model: &str) -> Result<Option<i32>, String> {
+        let own = environment::own_directory().ok_or("this program does not know where it lies")?;
+        let objective = "Work through fix_plan.md.";
+        let arguments = [
+            "run",
+            "--objective",
+            objective,
+            "--name",
+            "Demo",
+            "--client",
+            &client.to_string_lossy(),
+            "--",
+            "--model",
+            "opus",
+            "--allowedTools",
+            "Bash",
+        ]
+        .map(str::to_owned);
+        plimsoll_launcher::stand_in(
+            &own.join("plimsoll"),
+            &arguments,
+            &self.project,
+            &self.environment(&own, model),
+        )
+        .map_err(|error| format!("cannot start {}: {error}", own.join("plimsoll").display()))
+    }
+
+    /// Nothing of the user's own: no key, no settings, no network but this machine's loopback.
+    fn environment(&self, own: &Path, model: &str) -> Vec<(String, String)> {
+        let path = format!("{}:{}", own.display(), environment::variable("PATH").unwrap_or_default());
+        let term = environment::variable("TERM").unwrap_or_else(|| "dumb".to_owned());
+        let home = self.home.to_string_lossy().into_owned();
+        [
+            ("HOME", home.as_str()),
+            ("PATH", &path),
+            ("TERM", &term),
+            ("LANG", "C.UTF-8"),
+            ("ANTHROPIC_BASE_URL", model),
+            ("ANTHROPIC_API_KEY", "sk-ant-scripted-model-only"),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("DISABLE_AUTOUPDATER", "1"),
+            ("DISABLE_TELEMETRY", "1"),
+            ("DISABLE_ERROR_REPORTING", "1"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+    }
+
+    /// What came of it, and whether it is what the page promises.
+    fn report(&self, code: Option<i32>, model: &ScriptedModel) -> bool {
+        let project = Project::at(&self.project);
+        let state: Value = disk::read(project.state())
+            .ok()
+            .flatten()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default();
+        let handoff = state["context_checkpoint"]["handoff_file"].as_str().unwrap_or("(none)").to_owned();
+        let text = disk::read_text(&self.project.join(&handoff)).ok().flatten().unwrap_or_default();
+        say(format!("\n── the handoff, {handoff}\n\n{}", text.trim_end()));
+        say("\n── checks");
+        let requests: Vec<String> = model.main_requests().iter().map(Request::text).collect();
+        let resumed = |words: &str| {
+            requests.iter().any(|text| text.contains("**Iteration**: 3 of") && text.contains(words))
+        };
+        let checks = [
+            ("the run completed with exit code 0", code == Some(0) && state["status"] == "completed"),
+            ("a checkpoint was written at 87 %", state["context_checkpoint"]["percent_at_checkpoint"] == 87),
+            ("the next session was sent the handoff's path", resumed(&handoff)),
+            ("… the item with its progress", resumed("Convert the table") && resumed("80 of 120 lines")),
+            ("… the file with its lines", resumed("| table.txt | 1-80 | modified")),
+            ("… and \"Do not start over\"", resumed("Do not start over")),
+            ("every line was converted once", self.converted_once()),
+            ("three items are ticked", self.read("fix_plan.md").matches("- [x]").count() == 3),
+        ];
+        for (words, holds) in checks {
+            say(format!("{} {words}", if holds { "✓" } else { "✗" }));
+        }
+        checks.iter().all(|(_, holds)| *holds)
+    }
+
+    fn read(&self, name: &str) -> String {
+        disk::read_text(&self.project.join(name)).ok().flatten().unwrap_or_default()
+    }
+
+    fn converted_once(&self) -> bool {
+        let table = self.read("table.txt");
+        table.lines().count() == 120 && table.lines().all(|line| line.matches('✓').count() == 1)
+    }
+}

@@ -1,0 +1,91 @@
+//! `plimsoll doctor`: is all well? One screen, with what to do about each finding.
+
+mod page;
+
+use crate::commands::log::has_colours;
+use crate::console;
+use crate::target_session::TargetSession;
+use clap::Args;
+use page::Page;
+use plimsoll_flows::doctor::{Facts, Finding, Patient, Section, examine, gather, has_problem};
+use plimsoll_store::Project;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// How to look, and how to show it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DoctorArguments {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// The client, where it is not `claude` on the PATH
+    #[arg(long, value_name = "PATH")]
+    client: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll doctor
+  plimsoll doctor --client ~/bin/claude
+  plimsoll doctor --json | jq -r '.findings[].code'
+
+Exit codes:
+  0  all will work; there may be warnings
+  1  something will not work";
+
+/// Looks: exit code 0 where all will work, 1 where something will not.
+pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
+    let project = Project::of_command();
+    // A state that cannot be read is a finding, and no reason not to look at the rest.
+    let whose = TargetSession::find(&project).ok().flatten();
+    let record = whose.map(|whose| whose.record).unwrap_or_default();
+    let client = arguments.client.as_deref();
+    let facts = gather(&Patient { project: &project, client, record: &record });
+    let sections = examine(&facts);
+    if arguments.json {
+        console::json(document(&project, &facts, &sections));
+    } else {
+        let page = Page { colours: has_colours(), width: crate::commands::status::width() };
+        // A reader that has gone away is a normal end.
+        let _ = console::paint(&page.lines(&sections));
+    }
+    ExitCode::from(u8::from(has_problem(&sections)))
+}
+
+fn document(project: &Project, facts: &Facts, sections: &[Section]) -> Value {
+    let window = &facts.window;
+    json!({
+        "project": project.root(),
+        "verdict": plimsoll_flows::doctor::verdict(sections),
+        "findings": sections.iter().flat_map(|section| section.findings.iter().map(|one| finding(section, one))).collect::<Vec<_>>(),
+        "programs": { "version": facts.programs.version, "folder": facts.programs.folder },
+        "client": { "path": facts.client.path, "version": facts.client.version },
+        "settings": facts.settings.files.iter().map(|file| json!({
+            "path": file.path,
+            "scope": file.scope.words(),
+            "hooks": file.survey.as_ref().map_or(0, |survey| survey.ours.len()),
+        })).collect::<Vec<_>>(),
+        "window": {
+            "session_id": window.session,
+            "model": window.model.as_ref().map(|(model, _)| model),
+            "window": window.window,
+            "sources": window.sources,
+            "reading": window.reading,
+            "marks": window.marks,
+            "in_force": window.knobs,
+        },
+    })
+}
+
+fn finding(section: &Section, one: &Finding) -> Value {
+    json!({
+        "code": one.code,
+        "severity": one.severity.word(),
+        "check": section.name,
+        "what": one.what,
+        "where": one.place,
+        "todo": one.todo,
+    })
+}

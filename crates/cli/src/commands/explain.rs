@@ -1,0 +1,221 @@
+//! `plimsoll explain`: why it last acted, from the journal.
+
+use crate::commands::log::{BEGINS, EventPrinter};
+use crate::console;
+use crate::console::{fail, refused, say};
+use clap::Args;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::state::Cause;
+use plimsoll_domain::{Level, Marker};
+use plimsoll_store::{Project, journal};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// What to explain.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExplainArguments {
+    /// `level` (or L1, L2, L3), `verdict` (or what it said: completed, refused, circuit_breaker, paused, …),
+    /// any event of the journal, or `last`: whatever came last
+    #[arg(value_name = "LEVEL|VERDICT|LAST", default_value = "last")]
+    what: String,
+    /// Print the entries of the journal behind it, as one JSON list
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll explain            whatever came last
+  plimsoll explain L2         the last checkpoint, with the figures
+  plimsoll explain refused    why a promise was not believed";
+
+/// Explains it: exit code 0, or 1 where the journal has nothing of the kind.
+pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
+    let project = Project::of_command();
+    let entries = match journal::read(&project) {
+        Ok(entries) => entries,
+        Err(error) => return refused(&error),
+    };
+    if entries.is_empty() {
+        let journal = project.journal();
+        let words = format!("nothing has been written to {} yet: nothing was done", journal.display());
+        return fail(format!("{words}\nhint: {BEGINS}"), 1);
+    }
+    let wanted = Wanted::named(&arguments.what);
+    let Some(at) = entries.iter().rposition(|entry| wanted.is(&entry.event)) else {
+        let what = &arguments.what;
+        return fail(format!("the journal has no {what}\nhint: it has {}", kinds(&entries)), 1);
+    };
+    let beside = beside(&entries, at);
+    if arguments.json {
+        let found: Vec<&JournalEntry> = std::iter::once(&entries[at]).chain(&beside).collect();
+        console::json(json!(found));
+    } else {
+        say(words(&entries[at], &beside));
+    }
+    ExitCode::SUCCESS
+}
+
+/// Which entry is meant.
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    Last,
+    Level(Option<Level>),
+    Verdict,
+    /// What a verdict said, or an event's name.
+    Word(String),
+}
+
+impl Wanted {
+    fn named(word: &str) -> Wanted {
+        let word = word.to_lowercase();
+        match word.as_str() {
+            "last" => Wanted::Last,
+            "level" => Wanted::Level(None),
+            "l1" => Wanted::Level(Some(Level::L1)),
+            "l2" => Wanted::Level(Some(Level::L2)),
+            "l3" => Wanted::Level(Some(Level::L3)),
+            "verdict" => Wanted::Verdict,
+            _ => Wanted::Word(word),
+        }
+    }
+
+    fn is(&self, event: &JournalEvent) -> bool {
+        match self {
+            Wanted::Last => !is_mere_record(event),
+            Wanted::Level(None) => level(event).is_some(),
+            Wanted::Level(wanted) => level(event) == *wanted,
+            Wanted::Verdict => verdict(event).is_some(),
+            Wanted::Word(word) => {
+                event.name() == word || verdict(event).is_some_and(|marker| says(marker, word))
+            }
+        }
+    }
+}
+
+/// The level that made a session be warned, checkpointed or ended.
+fn level(event: &JournalEvent) -> Option<Level> {
+    match event {
+        JournalEvent::Warning(reached) | JournalEvent::Ended(reached) => Some(reached.level),
+        JournalEvent::Checkpoint(written)
+            if matches!(written.cause, None | Some(Cause::Level | Cause::Step)) =>
+        {
+            Some(written.level)
+        }
+        _ => None,
+    }
+}
+
+fn verdict(event: &JournalEvent) -> Option<&Marker> {
+    match event {
+        JournalEvent::Verdict(reached) => Some(&reached.marker),
+        JournalEvent::ProvisionalVerdict { marker } => Some(marker),
+        _ => None,
+    }
+}
+
+/// Events that only keep a record, and decide nothing.
+fn is_mere_record(event: &JournalEvent) -> bool {
+    matches!(
+        event,
+        JournalEvent::SessionStart { .. }
+            | JournalEvent::SessionEnd(_)
+            | JournalEvent::IterationClosed(_)
+            | JournalEvent::Planned(_)
+            | JournalEvent::Spawned { .. }
+            | JournalEvent::Notified { .. }
+            | JournalEvent::BreakerOpened(_)
+    )
+}
+
+/// Whether a verdict's marker says this: a status, what makes it go on, or `paused`.
+fn says(marker: &Marker, word: &str) -> bool {
+    match marker {
+        Marker::Pause { .. } => matches!(word, "pause" | "paused"),
+        Marker::Stop { status, .. } => status.word() == word || word == "stop",
+        Marker::Continue { kind, .. } => kind.word() == word || word == "continue",
+        Marker::Warning { .. } | Marker::Checkpoint { .. } => false,
+    }
+}
+
+/// What was decided with a verdict stands right behind it.
+fn beside(entries: &[JournalEntry], at: usize) -> Vec<JournalEntry> {
+    let same = |entry: &&JournalEntry| {
+        let belongs = matches!(entry.event, JournalEvent::BreakerOpened(_) | JournalEvent::SetAside { .. });
+        belongs && entry.run_id == entries[at].run_id && entry.iteration == entries[at].iteration
+    };
+    let is_verdict = matches!(entries[at].event, JournalEvent::Verdict(_));
+    entries[at + 1..].iter().take(3).filter(same).filter(|_| is_verdict).cloned().collect()
+}
+
+/// The line of the log, then the reasons beneath it.
+fn words(entry: &JournalEntry, beside: &[JournalEntry]) -> String {
+    let told = EventPrinter::default().entry(entry);
+    let at = plimsoll_store::clock::parse(&entry.at).map(plimsoll_store::clock::for_people);
+    let iteration = entry.iteration.map(|number| format!(", session {number} of the run"));
+    let session = entry.session_id.as_ref().filter(|_| iteration.is_none());
+    let whose = iteration.or_else(|| session.map(|id| format!(", session {id}"))).unwrap_or_default();
+    let head = told.map_or_else(|| entry.event.name().replace('_', " "), |told| told.words);
+    let reasons = plimsoll_policy::explain::reasons(entry, beside);
+    let mut lines = vec![format!("{}{whose}", at.unwrap_or_else(|| "?".to_owned())), head];
+    lines.extend(reasons.iter().map(|reason| format!("  {reason}")));
+    lines.join("\n")
+}
+
+/// The names that would find something.
+fn kinds(entries: &[JournalEntry]) -> String {
+    let events = || entries.iter().map(|entry| &entry.event);
+    let mut kinds: Vec<&str> =
+        events().filter(|event| verdict(event).is_none()).map(JournalEvent::name).collect();
+    if events().any(|event| verdict(event).is_some()) {
+        kinds.push("verdict");
+    }
+    if events().any(|event| level(event).is_some()) {
+        kinds.push("level");
+    }
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_the_kind_that_was_asked_for_is_found() {
+        let entries = [
+            json!({ "event": "warning", "level": "L1" }),
+            json!({ "event": "checkpoint", "cause": "level", "level": "L2" }),
+            json!({ "event": "checkpoint", "cause": "compact", "level": "L1" }),
+            json!({ "event": "ended", "level": "L3" }),
+            json!({ "event": "provisional_verdict", "marker": "RALPH_CONTINUE|refused|x" }),
+            json!({ "event": "verdict", "marker": "RALPH_PAUSE|-|thrash", "run_id": "r", "iteration": 2 }),
+            json!({ "event": "verdict", "marker": "RALPH_STOP|circuit_breaker|x", "run_id": "r", "iteration": 3 }),
+            json!({ "event": "breaker_opened", "cause": "no_progress", "run_id": "r", "iteration": 3 }),
+            json!({ "event": "session_end" }),
+        ]
+        .map(|line| serde_json::from_value::<JournalEntry>(line).unwrap());
+        for (word, expected) in [
+            ("level", Some(3)),
+            ("L1", Some(0)),
+            ("l2", Some(1)),
+            ("L3", Some(3)),
+            ("verdict", Some(6)),
+            ("refused", Some(4)),
+            ("paused", Some(5)),
+            ("circuit_breaker", Some(6)),
+            ("checkpoint", Some(2)),
+            ("LAST", Some(6)),
+            ("session_end", Some(8)),
+            ("completed", None),
+        ] {
+            let wanted = Wanted::named(word);
+            assert_eq!(entries.iter().rposition(|entry| wanted.is(&entry.event)), expected, "{word}");
+        }
+        assert_eq!(beside(&entries, 6).len(), 1);
+        assert_eq!(beside(&entries, 5).len(), 0, "another iteration's");
+        assert!(kinds(&entries).contains("ended, level"), "{}", kinds(&entries));
+    }
+}

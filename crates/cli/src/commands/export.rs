@@ -1,0 +1,144 @@
+//! `plimsoll turns export`: a session as others read it. Everything comes from our own log, so it works when the
+//! client's transcript is gone.
+
+mod atif;
+mod exported;
+mod html;
+mod jsonl;
+mod markdown;
+mod otel;
+mod redact;
+
+use crate::console;
+use crate::console::{fail, say_error};
+pub(crate) use crate::render::visible::asked;
+use clap::{Args, ValueEnum};
+use exported::Exported;
+use plimsoll_flows::turns;
+use plimsoll_flows::turns::capture;
+use plimsoll_flows::turns::capture::Patience;
+use plimsoll_store::{Durability, Project, StoreError, TurnLog, disk};
+pub(crate) use redact::{Place, Redactor};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What to export, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// The format
+    #[arg(long, value_enum)]
+    format: Format,
+    /// The session, by the beginning of its id [default: the newest]
+    #[arg(long, value_name = "ID-PREFIX")]
+    session: Option<String>,
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace what looks like a key, a token or a password by [redacted:KIND]
+    #[arg(long)]
+    redact: bool,
+    /// If there is something that --redact would replace: write nothing, name each place, exit 1
+    #[arg(long)]
+    fail_on_secret: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// Agent Trajectory Interchange Format 1.8, one JSON document
+    Atif,
+    /// OpenTelemetry spans with GenAI names, OTLP/JSON
+    Otel,
+    /// For a review
+    Markdown,
+    /// One page that needs nothing else
+    Html,
+    /// One record a line, everything the log has
+    Jsonl,
+}
+
+impl Format {
+    fn is_json(self) -> bool {
+        matches!(self, Format::Atif | Format::Otel | Format::Jsonl)
+    }
+}
+
+/// Exports a session; exit code 1 where there is none, or a secret that must not be.
+pub(crate) fn run(arguments: &Export) -> ExitCode {
+    let project = Project::of_command();
+    if let Err(error) = capture::sync(&project, Patience::PERSON) {
+        say_error(&format!("not everything could be read from the transcripts: {error}"));
+    }
+    let Some(log) = chosen(&project, arguments.session.as_deref()) else {
+        return fail(no_session(&project, arguments.session.as_deref()), 1);
+    };
+    match export(&project, &log, arguments) {
+        Ok(places) if places.is_empty() => ExitCode::SUCCESS,
+        Ok(places) => found(&places),
+        Err(error) => fail(format!("{error}\nhint: {}", error.hint()), 1),
+    }
+}
+
+fn chosen(project: &Project, beginning: Option<&str>) -> Option<TurnLog> {
+    match beginning {
+        Some(beginning) => turns::log_of(project, beginning),
+        None => TurnLog::all(project).pop(),
+    }
+}
+
+fn no_session(project: &Project, beginning: Option<&str>) -> String {
+    let folder = project.turns();
+    match beginning {
+        Some(beginning) => format!("no session begins with `{beginning}` in {}", folder.display()),
+        None => format!(
+            "no session has been recorded in {}\nhint: `plimsoll init` puts the hooks in that record them",
+            folder.display()
+        ),
+    }
+}
+
+/// Answers the places of secrets that forbid it.
+fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<Place>, StoreError> {
+    let mut exported = Exported::load(project, log)?;
+    if exported.unread > 0 {
+        let lines = plimsoll_domain::text::counted(exported.unread, "line");
+        say_error(&format!(
+            "{lines} of the log cannot be read and are left out: `plimsoll turns verify` names them"
+        ));
+    }
+    if arguments.redact || arguments.fail_on_secret {
+        let mut redactor = Redactor::default();
+        let cleaned = exported.records.iter().map(|record| redactor.record(record)).collect();
+        if arguments.fail_on_secret && !redactor.places().is_empty() {
+            return Ok(redactor.places().to_vec());
+        }
+        if arguments.redact {
+            exported.records = cleaned;
+        }
+    }
+    let text = match arguments.format {
+        Format::Atif => atif::render(&exported),
+        Format::Otel => otel::render(&exported),
+        Format::Markdown => markdown::render(&exported),
+        Format::Html => html::render(&exported),
+        Format::Jsonl => jsonl::render(&exported),
+    };
+    match &arguments.output {
+        Some(path) => disk::replace(path, text.as_bytes(), Durability::Lazy)?,
+        None if arguments.format.is_json() => console::json_data(&text),
+        None => console::data(&text),
+    }
+    Ok(Vec::new())
+}
+
+fn found(places: &[Place]) -> ExitCode {
+    for Place { record, field, kind } in places {
+        say_error(&format!("{record}, {field}: looks like {kind}"));
+    }
+    let count = plimsoll_domain::text::counted(places.len(), "place");
+    fail(
+        format!(
+            "{count} with what looks like a secret: nothing was written\nhint: --redact replaces them; `plimsoll turns erase` removes a record's content for good"
+        ),
+        1,
+    )
+}

@@ -1,0 +1,240 @@
+//! `plimsoll gate`: the judgement for shell loops. After the session it judges finally and plans the next one.
+
+mod input;
+
+use crate::console::{fail, say, say_error};
+use crate::target_session::marker_of;
+use crate::{console, foreign_state, standard_input};
+use clap::Args;
+use plimsoll_domain::state::Phase;
+use plimsoll_domain::text::for_terminal;
+use plimsoll_domain::verdict::ContinueKind;
+use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Verdict};
+use plimsoll_flows::context::spent;
+use plimsoll_flows::run::finish;
+use plimsoll_flows::run::lifecycle;
+use plimsoll_flows::session_result::SessionResult;
+use plimsoll_policy::pause;
+use plimsoll_protocol::result::RunResult;
+use plimsoll_store::{Project, clock, config, environment, lock, sessions, state_file};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Whether to sit through a pause.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GateArguments {
+    /// Sleep through a pause, then exit with 1 (continue)
+    #[arg(long)]
+    wait: bool,
+}
+
+const FAULT: u8 = 70;
+/// `plimsoll status` looks at the same lock for a moment.
+const GLANCE: Duration = Duration::from_millis(200);
+/// A shell loop is one run: it need not spread its tries.
+const MIDDLE: f64 = 0.5;
+
+/// `plimsoll start` says it beforehand.
+pub(crate) const PIPE_THE_RESULT: &str =
+    "claude -p --output-format json --allowedTools Bash < PROMPT.md | plimsoll gate --wait";
+const COST_UNKNOWN: &str = "the cost of this session is unknown, so --max-cost cannot end the run by it: pipe the result object to the gate (`claude -p --output-format json … | plimsoll gate`)";
+
+const EXAMPLES: &str = "\
+Example, a loop of your own:
+  eval \"$(plimsoll start --objective 'Migrate to Vitest')\"
+  while true; do
+    claude -p --output-format json --allowedTools Bash < PROMPT.md | plimsoll gate --wait
+    [ $? -eq 1 ] || break
+  done
+
+The result object on standard input is the best evidence, and the only one of the cost (--max-cost); without it the hooks'
+records are, and the tokens are summed up from the transcript. One marker line is printed; the session's answer goes to
+standard error.
+
+A pipe is read to its end while the session that was planned is unfinished, however long that takes. It is given up 5 minutes
+after the gate began if no session begins, after 3 hours without a sign of the session, and 5 seconds after the session has
+ended. Without an open run nothing is waited for.
+
+Exit codes:
+  0   stop the loop: the run is over, or there is none
+  1   go on with a fresh session
+  75  paused: try again later
+  70  a fault of our own";
+
+/// Judges: 0 stop the loop, 1 continue, 75 pause; 0 where there is no run; 70 for a fault of our own.
+pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
+    let project = Project::of_command();
+    if let Some(code) = foreign_state::gate(&project) {
+        return code;
+    }
+    let somebody_else = somebody_else(&project);
+    let document = match somebody_else {
+        Some(_) => standard_input::document(),
+        None => input::document(&project),
+    };
+    if let Some(hook) = document.as_deref().filter(|document| is_hook(document)) {
+        return as_hook(hook);
+    }
+    if let Some(who) = somebody_else {
+        return fail(who, FAULT);
+    }
+    match judge(&project, document.as_deref()) {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(verdict)) => {
+            say(verdict.marker());
+            apply(&project, &verdict, arguments.wait)
+        }
+        Err(error) => fail(error, FAULT),
+    }
+}
+
+/// A session that is still at work is not judged from inside it, nor one that `plimsoll run` judges itself.
+fn somebody_else(project: &Project) -> Option<&'static str> {
+    if environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).is_some() {
+        return Some("this is inside a session: the gate is for the loop around it, after it has ended");
+    }
+    let has_run = state_file::load(project, None).ok().flatten().is_some();
+    let busy = has_run && lock::acquire_run(project, GLANCE).is_err();
+    busy.then_some("a `plimsoll run` is at work in this project, and judges its sessions itself")
+}
+
+fn is_hook(document: &[u8]) -> bool {
+    plimsoll_protocol::Hook::parse(document).is_ok_and(|hook| !hook.event.name().is_empty())
+}
+
+fn as_hook(document: &[u8]) -> ExitCode {
+    let signal = plimsoll_flows::hooks::stop::stop_gate(document);
+    if let Some(marker) = signal.stdout.as_deref().and_then(marker_of) {
+        say(marker);
+    }
+    match signal.complaints.first() {
+        Some(complaint) => fail(complaint, FAULT),
+        None => ExitCode::from(signal.exit),
+    }
+}
+
+/// The final verdict on the present iteration. A result object of `claude -p --output-format json` on standard
+/// input is the best evidence; else the hooks' records are.
+fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, plimsoll_store::StoreError> {
+    let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
+    let Some(state) = state_file::load(project, run_id.as_deref())? else { return Ok(None) };
+    if let Some(verdict) = waited_for(&state) {
+        return Ok(Some(verdict));
+    }
+    let (settings, _) = config::load(project);
+    let ours = |result: &RunResult| result.session_id == state.session_id;
+    let result = result.and_then(RunResult::find).filter(ours);
+    if let Some(words) = result.as_ref().and_then(|result| result.result.as_deref()) {
+        say_last_words(words);
+    }
+    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    let ended = match result.filter(|_| state.iteration_record.phase != Phase::Planned) {
+        Some(result) => {
+            let at = record.ended_at.as_deref().and_then(clock::parse);
+            SessionResult::of_result(Some(&result), Exit::default(), at)
+        }
+        None => by_record(&state, &settled(project, record)),
+    };
+    let verdict = finish::finish(project, &settings, &state.run_id, &ended)?;
+    let judged = state_file::load(project, Some(&state.run_id))?;
+    if judged.is_some_and(|state| state.cost_is_unknown()) {
+        say_error(&COST_UNKNOWN);
+    }
+    Ok(verdict)
+}
+
+/// In a pipe the gate takes what the client printed: it shows the session's answer in its place.
+fn say_last_words(words: &str) {
+    for line in words.lines() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        console::note(format!("{indent}{}", for_terminal(line)));
+    }
+}
+
+/// A pause that was judged before: the loop has waited by itself, or has to wait on.
+fn waited_for(state: &RunState) -> Option<Verdict> {
+    let is_judged = state.iteration_record.phase == Phase::Judged;
+    let Some(Verdict::Pause { kind, until, .. }) = state.last_verdict.as_ref().filter(|_| is_judged) else {
+        return None;
+    };
+    let has_passed = until.as_deref().and_then(clock::parse).is_none_or(|until| until <= clock::now());
+    let goes_on = Verdict::Continue { kind: ContinueKind::Next, reason: "the pause is over".to_owned() };
+    (kind.passes() && has_passed).then_some(goes_on)
+}
+
+/// A headless client does not wait for its StopFailure hook (PROTOCOL §13): a session that has told nothing of its
+/// end is given a moment, or a limit would look like a session that simply ended.
+fn settled(project: &Project, mut record: SessionRecord) -> SessionRecord {
+    const MOMENT: Duration = Duration::from_secs(2);
+    const LOOK: Duration = Duration::from_millis(20);
+    let tells = |record: &SessionRecord| {
+        record.stop.is_some() || record.failure.is_some() || record.ended_by_us.is_some()
+    };
+    let begun = Instant::now();
+    while !tells(&record) && !record.session_id.is_empty() && begun.elapsed() < MOMENT {
+        std::thread::sleep(LOOK);
+        record = sessions::load(project, &record.session_id);
+    }
+    record
+}
+
+fn by_record(state: &RunState, record: &SessionRecord) -> SessionResult {
+    if state.iteration_record.phase == Phase::Planned {
+        let words = "our hooks did not run in this session: is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
+        return SessionResult { ending: Ending::Fatal(words.to_owned()), ..SessionResult::default() };
+    }
+    let transcript = record.transcript_path.as_deref().map(Path::new);
+    SessionResult { tokens: transcript.map_or(0, spent::in_session), ..SessionResult::by_record(record) }
+}
+
+fn apply(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
+    match verdict {
+        Verdict::Stop { .. } => ExitCode::from(verdict.gate_exit_code()),
+        Verdict::Pause { kind, .. } if !wait || !kind.passes() => {
+            put_prompt_back(project);
+            ExitCode::from(verdict.gate_exit_code())
+        }
+        Verdict::Pause { until, .. } => {
+            sleep_through(project, until.as_deref());
+            plan_next(project)
+        }
+        Verdict::Continue { .. } => plan_next(project),
+    }
+}
+
+/// The loop ends here; the next plan writes our block again.
+fn put_prompt_back(project: &Project) {
+    let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
+    if let Ok(Some(state)) = state_file::load(project, run_id.as_deref()) {
+        let _ = plimsoll_flows::run::prompt::put_back(project, &state);
+    }
+}
+
+fn plan_next(project: &Project) -> ExitCode {
+    let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
+    let planned = match state_file::load(project, run_id.as_deref()) {
+        Ok(Some(state)) => lifecycle::plan(project, &state.run_id, None),
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(error) => return fail(error, FAULT),
+    };
+    match planned {
+        // A run that was cancelled while we waited.
+        Ok(state) if state.status.is_over() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(1),
+        Err(error) => fail(error, FAULT),
+    }
+}
+
+/// Until the known time; without one, a few seconds more at each pause in a row.
+fn sleep_through(project: &Project, until: Option<&str>) {
+    let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
+    let state = state_file::load(project, run_id.as_deref()).ok().flatten();
+    let tries = state.map_or(1, |state| state.pauses_in_a_row);
+    let milliseconds = match until.and_then(clock::parse) {
+        Some(reset) => pause::until_reset_ms((reset - clock::now()).num_seconds(), MIDDLE),
+        None => pause::backoff_ms(tries, MIDDLE),
+    };
+    std::thread::sleep(Duration::from_millis(milliseconds));
+}

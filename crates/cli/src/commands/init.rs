@@ -1,0 +1,118 @@
+//! `plimsoll init` and `plimsoll uninstall`: set up the hooks in a settings file, or remove them.
+
+mod lines;
+
+use crate::console::{fail, say};
+use clap::Args;
+use plimsoll_flows::install::{self, Change, Client, InstallError, Plan, Scope, Wishes, carry_out};
+use plimsoll_store::environment;
+use similar::TextDiff;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// What to install.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct InitArguments {
+    /// The agent's working memory, too: its hooks, the MCP server and the agent for frames
+    #[arg(long)]
+    memory: bool,
+    /// Measure through the status line that is already there, and go on showing it
+    #[arg(long)]
+    wrap: bool,
+    #[command(flatten)]
+    place: PlaceArguments,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll init --dry-run           what would change
+  plimsoll init                     .claude/settings.json of this project
+  plimsoll init --local --memory    your own settings of this project, with the working memory
+  plimsoll init --user              your own settings of all projects
+
+`plimsoll uninstall` with the same option removes them, and nothing else.";
+
+/// Which settings file, and whether to write it.
+#[derive(Debug, Args)]
+pub(crate) struct PlaceArguments {
+    /// Your own settings, for every project (~/.claude/settings.json)
+    #[arg(long, conflicts_with = "local")]
+    user: bool,
+    /// Your own settings for this project (.claude/settings.local.json) instead of the team's
+    #[arg(long)]
+    local: bool,
+    /// Show what would change, as a diff, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl PlaceArguments {
+    fn scope(&self) -> Scope {
+        match (self.user, self.local) {
+            (true, _) => Scope::User,
+            (_, true) => Scope::Local,
+            _ => Scope::Project,
+        }
+    }
+}
+
+/// Installs our hooks: exit code 0 done, 1 failed.
+pub(crate) fn init(arguments: &InitArguments) -> ExitCode {
+    let project = environment::current_dir();
+    let place = &arguments.place;
+    let wishes = Wishes { memory: arguments.memory, wrap: arguments.wrap };
+    let plan = install::plan_installation(place.scope(), &project, Client::installed(), wishes);
+    finish(place, plan, |plan| lines::installation(plan, &project))
+}
+
+/// Removes them: exit code 0 done or nothing to do, 1 failed.
+pub(crate) fn uninstall(arguments: &PlaceArguments) -> ExitCode {
+    let project = environment::current_dir();
+    let plan = install::plan_removal(arguments.scope(), &project);
+    finish(arguments, plan, |plan| lines::removal(plan, &project))
+}
+
+fn finish<Report>(
+    arguments: &PlaceArguments,
+    plan: Result<Plan<Report>, InstallError>,
+    lines: impl Fn(&Plan<Report>) -> String,
+) -> ExitCode {
+    let done = plan.and_then(|plan| {
+        if arguments.dry_run {
+            return Ok(format!("{}{}", diffs(&plan.changes), lines(&plan)));
+        }
+        carry_out(&plan.changes)?;
+        Ok(lines(&plan))
+    });
+    match done {
+        Ok(text) => {
+            let last = if arguments.dry_run { "Dry run: nothing was written.\n" } else { "" };
+            say(format!("{text}{last}").trim_end_matches('\n'));
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(format!("{error}\nhint: {}", error.hint()), 1),
+    }
+}
+
+/// Unified diffs of every file; a backup, being a copy, takes one line.
+fn diffs(changes: &[Change]) -> String {
+    let mut all = String::new();
+    for change in changes {
+        let path = change.path.display().to_string();
+        if path.ends_with(".plimsoll-backup") {
+            let what = if change.after.is_some() { "copy of the file as it is" } else { "removed" };
+            let _ = writeln!(all, "# {path}: {what}\n");
+            continue;
+        }
+        let text = |bytes: &Option<Vec<u8>>| {
+            String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
+        };
+        let name =
+            |bytes: &Option<Vec<u8>>| if bytes.is_some() { path.clone() } else { "/dev/null".to_owned() };
+        let (before, after) = (text(&change.before), text(&change.after));
+        let diff = TextDiff::from_lines(&before, &after);
+        let _ = writeln!(all, "{}", diff.unified_diff().header(&name(&change.before), &name(&change.after)));
+    }
+    all
+}

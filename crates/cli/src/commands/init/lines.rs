@@ -1,0 +1,230 @@
+//! What `init` and `uninstall` say of their plans.
+
+use plimsoll_flows::install::git_exclude::Excluded;
+use plimsoll_flows::install::{
+    Client, Installation, MemoryInstallation, OwnFile, Plan, Removal, Returned, ServerEntry,
+};
+use plimsoll_protocol::settings::{HookSupport, Variable, servers};
+use std::path::Path;
+
+/// A person with `cargo install` easily has the command without the hooks.
+const HOW_TO_INSTALL: &str = "`scripts/install.sh` in a checkout brings them, or there `cargo install --locked --path crates/hooks` (and crates/cli, crates/mcp)";
+
+pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String {
+    let report = &plan.report;
+    let shown = |path: &Path| shown(path, project);
+    let written = plan.changes.iter().any(|change| change.path == report.settings);
+    let line = if report.foreign_status_line.is_none() { ", and the status line" } else { "" };
+    let mut lines = vec![
+        if written {
+            format!("{}: hooks for {}{line}", shown(&report.settings), report.events.join(", "))
+        } else {
+            format!("{}: our hooks are already there, as they should be", shown(&report.settings))
+        },
+        template_line(report),
+    ];
+    if let Client::Version(version) = &report.client {
+        let careful = |words| format!("Careful: {words}: {}.", plimsoll_policy::client::UPDATE);
+        lines.extend(plimsoll_policy::client::too_old(version).map(careful));
+    }
+    lines.extend(report.backup.iter().map(|path| format!("Backup of the file as it was: {}", shown(path))));
+    if report.foreign_hooks > 0 {
+        lines.push(format!("Kept: {} of others", counted(report.foreign_hooks, "hook", "hooks")));
+    }
+    lines.extend(report.foreign_status_line.iter().map(|command| {
+        format!("Kept: your status line `{command}`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`."
+        )
+    }));
+    if report.hooks_switched_off {
+        lines.push("Careful: this file says \"disableAllHooks\": true, so no hook will run.".to_owned());
+    }
+    lines.extend(report.also_in.iter().map(|path| {
+        format!("Careful: {} has our hooks, too; where the commands differ, both run.", shown(path))
+    }));
+    if let Some(folder) = report.missing_programs.first().and_then(|path| path.parent()) {
+        let names: Vec<_> =
+            report.missing_programs.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+        lines.push(format!(
+            "Careful: {} lacks {}, and what is missing cannot run. All programs belong together: {}.",
+            folder.display(),
+            names.join(", "),
+            HOW_TO_INSTALL
+        ));
+    }
+    lines.extend(report.commands.iter().filter_map(|(path, outcome)| match outcome {
+        OwnFile::Written => Some(format!("{}: {}", shown(path), slash_command(path))),
+        OwnFile::Kept => {
+            Some(format!("Kept: {} is your own; {} is not installed.", shown(path), slash_command(path)))
+        }
+        OwnFile::Already | OwnFile::Removed | OwnFile::Absent => None,
+    }));
+    lines.extend(report.memory.iter().flat_map(|memory| memory_lines(memory, report, project)));
+    if report.memory_dropped {
+        lines.push("Careful: the working memory's hooks are taken out; this client does not know their events. Then, with a newer one: `plimsoll init --memory`.".to_owned());
+    }
+    lines.extend(report.excluded.iter().filter_map(|excluded| match excluded {
+        Excluded::Written(path) => Some(format!("{}: git overlooks our run files", shown(path))),
+        Excluded::NoRepository => Some("Not a git repository: no exclude file to write.".to_owned()),
+        Excluded::Already(_) => None,
+    }));
+    if report.excluded.is_none() {
+        lines.push("What is noted of sessions and their handoffs lies in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.".to_owned());
+    }
+    lines.push("Sessions that are already open keep their old hooks.".to_owned());
+    lines.push("Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.".to_owned());
+    joined(&lines)
+}
+
+/// What belongs to the working memory, a line each; without being asked for it, only what changes.
+fn memory_lines(memory: &MemoryInstallation, report: &Installation, project: &Path) -> Vec<String> {
+    let shown = |path: &Path| shown(path, project);
+    let settings = shown(&report.settings);
+    let asked = memory.variable.is_some();
+    let mut lines = Vec::new();
+    lines.extend(memory.variable.iter().map(|variable| match variable {
+        Variable::Set(name) => format!("{settings}: the working memory's hooks, and {name} for frames in frames"),
+        Variable::Users(name, value) => format!(
+            "{settings}: the working memory's hooks. Kept: your {name} = {value}; frames nest as deep as that, and no deeper than five."
+        ),
+    }));
+    let name = servers::NAME;
+    lines.extend(memory.server.iter().filter_map(|(list, entry)| {
+        let list = shown(list);
+        match entry {
+            ServerEntry::Written => {
+                Some(format!("{list}: the server {name}; a client with a screen asks once: choose \"Use this MCP server\", Enter alone goes without"))
+            }
+            ServerEntry::Already => asked.then(|| format!("{list}: the server {name} is already there")),
+            ServerEntry::OwnWay => {
+                Some(format!("Kept: your own entry for the server {name} in {list}, which starts our program"))
+            }
+            ServerEntry::Foreign => Some(format!(
+                "Careful: {list} has another server named {name}, which stays. Our tools are not there until it has another name and you run `plimsoll init --memory` again."
+            )),
+            ServerEntry::Absent => None,
+        }
+    }));
+    lines.extend(memory.by_hand.iter().map(|command| {
+        format!("Left to you, because the client itself keeps the list of your own servers: {command}")
+    }));
+    let (path, outcome) = &memory.agent;
+    match outcome {
+        OwnFile::Written => lines.push(format!("{}: the agent that works in a frame", shown(path))),
+        OwnFile::Kept => {
+            lines.push(format!("Kept: {} is your own; frames run in it as it is.", shown(path)));
+        }
+        OwnFile::Already => {
+            lines.extend(asked.then(|| format!("{}: already there", shown(path))));
+        }
+        OwnFile::Removed | OwnFile::Absent => {}
+    }
+    if asked {
+        lines.push(format!("Headless sessions need leave for the tools: --allowedTools mcp__{name}"));
+    }
+    lines
+}
+
+fn template_line(report: &Installation) -> String {
+    let first = plimsoll_policy::client::dotted(plimsoll_protocol::settings::FIRST_MODERN);
+    let template = match report.era {
+        HookSupport::Modern => "modern",
+        HookSupport::Classic => "classic",
+    };
+    let why = match &report.client {
+        Client::Missing => format!(
+            "there is no `claude` on the PATH; with a client before {first} run `plimsoll init` again"
+        ),
+        Client::Silent(path) => {
+            format!("{} does not tell its version, and every client knows these events", path.display())
+        }
+        Client::Version(version) => {
+            let version = version.split_whitespace().next().unwrap_or("?");
+            match report.era {
+                HookSupport::Modern => format!("the client is {version}"),
+                HookSupport::Classic => {
+                    format!("the client is {version}; from {first} on run `plimsoll init` again")
+                }
+            }
+        }
+    };
+    format!("Template: {template} ({why})")
+}
+
+pub(super) fn removal(plan: &Plan<Removal>, project: &Path) -> String {
+    let report = &plan.report;
+    let shown = |path: &Path| shown(path, project);
+    let settings = shown(&report.settings);
+    let mut lines = Vec::new();
+    if report.removed.is_empty() && !report.status_line {
+        lines.push(format!("{settings}: nothing of ours in it"));
+    } else {
+        let line = if report.status_line { " and our status line" } else { "" };
+        lines.push(format!("{settings}: removed {}{line}", counted(report.removed.len(), "hook", "hooks")));
+    }
+    if report.variable {
+        lines.push(format!("{settings}: removed the depth of frames from env"));
+    }
+    lines.extend(report.returned.iter().flat_map(|file| returned(file, project)));
+    if let Some(file) = &report.servers {
+        lines.push(format!("{}: removed the server {}", shown(&file.path), servers::NAME));
+        lines.extend(returned(file, project));
+    }
+    let files = report.commands.iter().chain(&report.agent);
+    lines.extend(files.filter_map(|(path, outcome)| match outcome {
+        OwnFile::Removed => Some(format!("{}: removed", shown(path))),
+        OwnFile::Kept => Some(format!("Kept: {}, because it is not as we wrote it", shown(path))),
+        OwnFile::Written | OwnFile::Already | OwnFile::Absent => None,
+    }));
+    lines.extend(report.exclude.iter().map(|path| format!("{}: our lines are removed", shown(path))));
+    lines.extend(report.still_in.iter().map(|path| {
+        format!("Kept: the slash commands and git's exclude lines, for our hooks in {}", shown(path))
+    }));
+    lines.extend(report.memory_still_in.iter().map(|path| {
+        format!("Kept: server and agent of the working memory, for our hooks in {}", shown(path))
+    }));
+    if !report.left.is_empty() {
+        let left: Vec<String> = report.left.iter().map(|path| shown(path)).collect();
+        lines.push(format!(
+            "Left, what was recorded here (git sees it now; delete it when you like): {}",
+            left.join(" ")
+        ));
+    }
+    if report.by_hand {
+        lines.push(format!("If you added the server: claude mcp remove --scope user {}", servers::NAME));
+    }
+    joined(&lines)
+}
+
+/// What becomes of a file without our parts.
+fn returned(file: &Returned, project: &Path) -> Vec<String> {
+    let shown = |path: &Path| shown(path, project);
+    let mut lines = Vec::new();
+    if file.file_removed {
+        lines.push(format!("{}: removed, nothing else was in it", shown(&file.path)));
+    }
+    if file.restored {
+        lines.push(format!("{}: byte for byte as before; the backup is removed", shown(&file.path)));
+    }
+    lines.extend(file.backup_kept.iter().map(|backup| {
+        let file = shown(&file.path);
+        format!("Kept: {}, because {file} was changed since; delete it when you like", shown(backup))
+    }));
+    lines
+}
+
+fn slash_command(path: &Path) -> String {
+    format!("/{}", path.file_stem().unwrap_or_default().to_string_lossy())
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// A path as short as it can be said here.
+fn shown(path: &Path, project: &Path) -> String {
+    path.strip_prefix(project).unwrap_or(path).display().to_string()
+}
+
+fn joined(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}

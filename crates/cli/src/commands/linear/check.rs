@@ -1,0 +1,192 @@
+//! `plimsoll linear check`: each part of the way, in the order in which a note takes it, with what to do where it ends.
+
+use super::{endpoint, key};
+use crate::console::say;
+use plimsoll_domain::Settings;
+use plimsoll_domain::text::{counted, for_terminal};
+use plimsoll_linear_client::{CourierError, Linear, Patience, Viewer};
+use plimsoll_store::{Project, clock, config, outbox};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// A person waits so long for all of it.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const TRIES: u32 = 2;
+
+/// Looks: exit code 0 where notes reach Linear, 1 where they do not.
+pub(crate) fn check(project: &Project, settings: &Settings) -> ExitCode {
+    let mut page = Page::default();
+    let reached = parts(project, settings, &mut page);
+    if reached.is_none() && page.is_sound {
+        page.is_sound = false;
+    }
+    outbox_of(project, &mut page);
+    say(page.lines.join("\n"));
+    ExitCode::from(u8::from(!page.is_sound))
+}
+
+/// What was found, a line each.
+struct Page {
+    lines: Vec<String>,
+    is_sound: bool,
+}
+
+impl Default for Page {
+    fn default() -> Page {
+        Page { lines: Vec::new(), is_sound: true }
+    }
+}
+
+impl Page {
+    fn good(&mut self, part: &str, words: impl std::fmt::Display) {
+        self.line("ok", part, &words.to_string());
+    }
+
+    fn unsure(&mut self, part: &str, words: &str, todo: Option<&str>) {
+        self.line("warning", part, words);
+        self.lines.extend(todo.map(|todo| format!("    → {todo}")));
+    }
+
+    /// The way ends here.
+    fn bad<T>(&mut self, part: &str, words: impl std::fmt::Display, todo: &str) -> Option<T> {
+        self.is_sound = false;
+        self.line("PROBLEM", part, &words.to_string());
+        self.lines.push(format!("    → {todo}"));
+        None
+    }
+
+    fn line(&mut self, mark: &str, part: &str, words: &str) {
+        self.lines.push(format!("{mark:8} {part:8} {}", for_terminal(words)));
+    }
+
+    fn courier<T>(&mut self, part: &str, error: &CourierError) -> Option<T> {
+        let todo = match error {
+            // The courier's hint is to call this very command.
+            CourierError::Refused { .. } => {
+                "its own words are above: look at linear.issue and LINEAR_API_URL, try again later, or with a new key"
+            }
+            error => error.hint(),
+        };
+        self.bad(part, error, todo)
+    }
+}
+
+fn parts(project: &Project, settings: &Settings, page: &mut Page) -> Option<()> {
+    let Some(issue) = settings.linear.issue.as_deref() else {
+        return no_issue(project, page);
+    };
+    page.good("Setting", format!("notes go to {issue}"));
+    let key = match key::find(project, settings) {
+        Ok((key, place)) => {
+            let kind = key.kind().unwrap_or("which does not look like one of Linear's");
+            page.good("Key", format!("from {place}: {kind}"));
+            key
+        }
+        Err(error) => return page.bad("Key", &error, error.hint()),
+    };
+    let linear = match endpoint().and_then(|endpoint| Linear::new(endpoint, key)) {
+        Ok(linear) => linear,
+        Err(error) => return page.courier("Network", &error),
+    };
+    let patience = Patience::of(TIMEOUT, TRIES);
+    account(&linear, patience, page)?;
+    issue_of(&linear, issue, patience, page)?;
+    rights(&linear, patience, page)
+}
+
+/// A project's file may not name one: who wrote it would choose where words of the session are sent.
+fn no_issue(project: &Project, page: &mut Page) -> Option<()> {
+    let user =
+        config::user_file().map_or("your own settings file".to_owned(), |file| file.display().to_string());
+    let todo = format!("put {{\"linear\": {{\"issue\": \"ENG-123\"}}}} into {user}");
+    let ignored = config::load_telling(project).ignored;
+    match ignored.iter().find(|(_, one)| one.key == "linear.issue") {
+        Some((file, one)) => {
+            let words = format!("{}: {}", project.relative(file), one.words());
+            page.bad("Setting", words, &format!("if it is meant so, {todo}"))
+        }
+        None => page.bad("Setting", "no issue is set: nothing is noted, nothing is sent", &todo),
+    }
+}
+
+/// Whoever is told that the key is wrong has at least been reached.
+fn account(linear: &Linear, patience: Patience, page: &mut Page) -> Option<()> {
+    let told = match linear.viewer(patience) {
+        Ok(told) => told,
+        Err(error) => {
+            use CourierError::{Forbidden, Limited, Refused, Unauthorized};
+            let is_reached =
+                matches!(error, Forbidden { .. } | Limited { .. } | Refused { .. } | Unauthorized { .. });
+            if is_reached {
+                page.good("Network", "Linear answers");
+            }
+            return page.courier(if is_reached { "Account" } else { "Network" }, &error);
+        }
+    };
+    page.good("Network", "Linear answers");
+    let Viewer { name, organization } = told.what;
+    page.good("Account", format!("{name}, in the workspace {organization}"));
+    Some(())
+}
+
+fn issue_of(linear: &Linear, id: &str, patience: Patience, page: &mut Page) -> Option<()> {
+    let issue = match linear.issue(id, patience) {
+        Ok(told) => told.what,
+        Err(error) if error.is_not_found() => {
+            let todo = "look at the identifier, and whether the owner of the key sees its team";
+            return page.bad("Issue", format!("there is no issue {id} for this key ({error})"), todo);
+        }
+        Err(error) => return page.courier("Issue", &error),
+    };
+    let words = format!("{} “{}”, team {}", issue.identifier, issue.title, issue.team);
+    if issue.is_archived {
+        page.unsure("Issue", &format!("{words}: it is archived"), Some("name an issue that somebody reads"));
+    } else {
+        page.good("Issue", words);
+    }
+    Some(())
+}
+
+/// Nothing tells what a key may do, except to try: a change of a comment that cannot be there is refused, either because
+/// it is not there or because the key may not write.
+fn rights(linear: &Linear, patience: Patience, page: &mut Page) -> Option<()> {
+    let nobody = uuid_of_nobody();
+    match linear.update(&nobody, "", patience) {
+        Err(error) if error.is_not_found() => page.good("Rights", "the key may write comments"),
+        Ok(_) => page.good("Rights", "the key may write comments"),
+        Err(CourierError::Refused { errors }) => {
+            let said = errors.first().map(ToString::to_string).unwrap_or_default();
+            let todo = "if notes do not arrive, use a key that may read and write";
+            page.unsure(
+                "Rights",
+                &format!("it cannot be told whether the key may write: {said}"),
+                Some(todo),
+            );
+        }
+        Err(error) => return page.courier("Rights", &error),
+    }
+    Some(())
+}
+
+/// An id that no comment has.
+fn uuid_of_nobody() -> String {
+    plimsoll_domain::linear::Comment::of("nobody", "nothing", 0).id
+}
+
+fn outbox_of(project: &Project, page: &mut Page) {
+    let notes = outbox::all_undelivered(project);
+    let wait = outbox::wait(project);
+    let tried = wait.map(|wait| {
+        let until = clock::parse(&wait.until).map_or_else(|| wait.until.clone(), clock::for_people);
+        format!(" (last time: {}; not before {until})", wait.trouble)
+    });
+    match notes {
+        0 => page.good("Spool", "nothing waits to be delivered"),
+        notes => page.unsure(
+            "Spool",
+            &format!("{} to be delivered{}", counted(notes, "note"), tried.unwrap_or_default()),
+            // Not before what is wrong above is mended.
+            page.is_sound.then_some("`plimsoll linear sync` delivers"),
+        ),
+    }
+}

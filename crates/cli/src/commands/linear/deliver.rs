@@ -1,0 +1,245 @@
+//! Delivering: one comment a run, written whole each time, so that twice is once. Its id is known and on the disk before
+//! anything is sent: after a crash between sending and hearing the answer, the next try finds the comment there.
+
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, LinearDelivered};
+use plimsoll_domain::linear::{Comment, Note, Wait};
+use plimsoll_linear_client::{CourierError, Linear, Patience, Posted, Told, Wait as Asks};
+use plimsoll_store::{Project, StoreError, clock, journal, outbox};
+use std::time::Duration;
+
+/// Who wants it: a person waits for the answer, and is refused only what Linear itself has asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    ByRun,
+    ByPerson,
+}
+
+/// What has been delivered of one run.
+#[derive(Debug)]
+pub(crate) struct Delivered {
+    pub(crate) task: String,
+    pub(crate) issue: String,
+    pub(crate) notes: usize,
+    pub(crate) url: String,
+    /// What Linear complained of beside it.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) delivered: Vec<Delivered>,
+    /// Why the rest was not; nothing is tried after it.
+    pub(crate) trouble: Option<CourierError>,
+    /// True when it was not the same trouble before.
+    pub(crate) is_new_trouble: bool,
+    /// Nothing was tried, because it is not the time.
+    pub(crate) wait: Option<Wait>,
+    /// Runs whose notes are for an issue that the user's settings do not name, and that issue.
+    pub(crate) elsewhere: Vec<(String, String)>,
+    /// Somebody else is at it.
+    pub(crate) is_busy: bool,
+}
+
+/// A person may wait for another delivery to end; a run has better things to do.
+const USERS_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Delivers what waits for an issue, run by run, oldest first. The notes lie where an agent can write: what they name
+/// as their issue must be what the user's settings name.
+pub(crate) fn deliver(
+    project: &Project,
+    linear: &Linear,
+    issue: &str,
+    patience: Patience,
+    asked: Asked,
+) -> Result<Report, StoreError> {
+    let mut report = Report::default();
+    let others = if asked == Asked::ByPerson { USERS_TIMEOUT } else { Duration::ZERO };
+    let _lock = match outbox::lock_delivery(project, others) {
+        Ok(lock) => lock,
+        Err(StoreError::Busy { .. }) => return Ok(Report { is_busy: true, ..report }),
+        Err(error) => return Err(error),
+    };
+    let before = outbox::wait(project);
+    let lasts = |wait: &&Wait| clock::parse(&wait.until).is_some_and(|until| until > clock::now());
+    if let Some(wait) = before.as_ref().filter(lasts).filter(|wait| wait.is_limit || asked == Asked::ByRun) {
+        return Ok(Report { wait: Some(wait.clone()), ..report });
+    }
+    for run_id in outbox::runs(project) {
+        if outbox::undelivered(project, &run_id) == 0 {
+            continue;
+        }
+        if let Some(other) = issue_of(project, &run_id)?.filter(|other| !other.eq_ignore_ascii_case(issue)) {
+            report.elsewhere.push((run_id, other));
+            continue;
+        }
+        match deliver_run(project, linear, patience, &run_id)? {
+            Ok(delivered) => report.delivered.extend(delivered),
+            Err(trouble) => {
+                report.is_new_trouble = note_trouble(project, &run_id, before.as_ref(), &trouble)?;
+                report.trouble = Some(trouble);
+                return Ok(report);
+            }
+        }
+    }
+    if before.is_some() {
+        outbox::save_wait(project, None)?;
+    }
+    Ok(report)
+}
+
+/// The issue of a run's comment, or of the one that it will have.
+fn issue_of(project: &Project, run_id: &str) -> Result<Option<String>, StoreError> {
+    if let Some(comment) = outbox::comment(project, run_id) {
+        return Ok(Some(comment.issue));
+    }
+    Ok(outbox::notes(project, run_id)?.into_iter().next().map(|note| note.issue))
+}
+
+/// One run: its comment is made, or gets its new text.
+fn deliver_run(
+    project: &Project,
+    linear: &Linear,
+    patience: Patience,
+    run_id: &str,
+) -> Result<Result<Option<Delivered>, CourierError>, StoreError> {
+    let notes = outbox::notes(project, run_id)?;
+    let Some((first, last)) = notes.first().zip(notes.last()) else { return Ok(Ok(None)) };
+    let known = outbox::comment(project, run_id);
+    let mut comment = known.unwrap_or_else(|| Comment::of(run_id, &first.issue, 0));
+    // The id follows from the run. What the record says in its place could be anybody's comment.
+    comment.id = Comment::of(run_id, &comment.issue, comment.generation).id;
+    let new = notes.len().saturating_sub(comment.delivered);
+    if new == 0 {
+        return Ok(Ok(None));
+    }
+    let body = linear.key().taken_out_of(&body_of(&notes));
+    let mut posted = post(project, linear, patience, run_id, &comment, &body)?;
+    if comment.is_there && posted.as_ref().is_err_and(CourierError::is_not_found) {
+        // Somebody has deleted it; the night is told all the same.
+        comment = Comment::of(run_id, &comment.issue, comment.generation + 1);
+        posted = post(project, linear, patience, run_id, &comment, &body)?;
+    }
+    let told = match posted {
+        Ok(told) => told,
+        Err(trouble) => return Ok(Err(trouble)),
+    };
+    comment.is_there = true;
+    comment.delivered = notes.len();
+    comment.url = Some(told.what.url.clone()).filter(|url| !url.is_empty());
+    outbox::save_comment(project, run_id, &comment)?;
+    let delivered = Delivered {
+        task: last.task.clone(),
+        issue: comment.issue.clone(),
+        notes: new,
+        url: told.what.url,
+        warnings: told.warnings.iter().map(ToString::to_string).collect(),
+    };
+    note_delivery(project, last, &delivered)?;
+    Ok(Ok(Some(delivered)))
+}
+
+type Answered = Result<Told<Posted>, CourierError>;
+
+fn post(
+    project: &Project,
+    linear: &Linear,
+    patience: Patience,
+    run_id: &str,
+    comment: &Comment,
+    body: &str,
+) -> Result<Answered, StoreError> {
+    if comment.is_there {
+        return Ok(linear.update(&comment.id, body, patience));
+    }
+    // Before it is sent: who comes after a crash must know what to look for.
+    outbox::save_comment(project, run_id, comment)?;
+    Ok(match linear.create(&comment.id, &comment.issue, body, patience) {
+        // It may have been refused because an earlier try came through, whose answer did not.
+        Err(refusal @ CourierError::Refused { .. }) => match linear.comment(&comment.id, patience) {
+            Ok(_) => linear.update(&comment.id, body, patience),
+            Err(CourierError::Refused { .. } | CourierError::Strange { .. }) => Err(refusal),
+            Err(trouble) => Err(trouble),
+        },
+        answered => answered,
+    })
+}
+
+/// The comment as it is sent. The notes lie where an agent can write: they are searched for secrets once more.
+pub(crate) fn body_of(notes: &[Note]) -> String {
+    let clean = plimsoll_secrets::without;
+    let notes: Vec<Note> = notes
+        .iter()
+        .map(|note| Note { words: clean(&note.words), task: clean(&note.task), ..note.clone() })
+        .collect();
+    plimsoll_policy::linear::body(&notes, plimsoll_policy::linear::LONGEST_BODY)
+}
+
+fn note_delivery(project: &Project, last: &Note, delivered: &Delivered) -> Result<(), StoreError> {
+    let told = LinearDelivered {
+        issue: delivered.issue.clone(),
+        notes: delivered.notes,
+        url: delivered.url.clone(),
+        warnings: delivered.warnings.clone(),
+    };
+    let entry = JournalEntry::new(JournalEvent::LinearDelivered(told));
+    journal::note(project, entry.run(Some((&last.run_id, last.iteration))))
+}
+
+/// Remembers when it may be tried again; the journal hears of each trouble once. True where it is a new one.
+fn note_trouble(
+    project: &Project,
+    run_id: &str,
+    before: Option<&Wait>,
+    trouble: &CourierError,
+) -> Result<bool, StoreError> {
+    let failures = before.map_or(0, |wait| wait.failures) + 1;
+    let words = trouble.to_string();
+    let is_new = before.is_none_or(|wait| wait.trouble != words);
+    let (until, is_limit) = until(trouble, failures);
+    let wait = Wait { until: clock::stamp(until), is_limit, failures, trouble: words.clone() };
+    outbox::save_wait(project, Some(&wait))?;
+    if is_new {
+        let iteration = outbox::notes(project, run_id)?.last().map_or(0, |note| note.iteration);
+        let event = JournalEvent::LinearFailed { trouble: words, until: Some(wait.until) };
+        journal::note(project, JournalEntry::new(event).run(Some((run_id, iteration))))?;
+    }
+    Ok(is_new)
+}
+
+/// When it is tried again, and whether Linear has said so.
+fn until(trouble: &CourierError, failures: u32) -> (chrono::DateTime<chrono::Utc>, bool) {
+    let own = clock::now() + Duration::from_secs(plimsoll_policy::linear::backoff_seconds(failures));
+    match trouble {
+        CourierError::Limited { wait: Asks::Until(milliseconds) } => {
+            // Stamps have whole seconds: rather one too late.
+            (clock::at(milliseconds.div_ceil(1_000)).unwrap_or(own), true)
+        }
+        CourierError::Limited { wait: Asks::For(time) } => {
+            (clock::now() + *time + Duration::from_secs(1), true)
+        }
+        CourierError::Limited { wait: Asks::Unknown } => (own, true),
+        _ => (own, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_password_is_left_out_of_the_body() {
+        let note = |words: &str| Note { words: words.into(), task: "T".into(), ..Note::default() };
+        let body = body_of(&[note("logged in with postgres://me:hunter2hunter2@db/x, all is well")]);
+        assert!(!body.contains("hunter2") && body.contains("all is well"), "{body}");
+    }
+
+    #[test]
+    fn a_limit_is_kept_to_the_second_and_a_failure_is_tried_again_by_itself() {
+        let limited = CourierError::Limited { wait: Asks::Until(1_767_786_300_001) };
+        assert_eq!(until(&limited, 1), (clock::at(1_767_786_301).unwrap(), true));
+        let silent = CourierError::Silent { host: "x".into(), limit: Duration::from_secs(1) };
+        let (first, is_limit) = until(&silent, 1);
+        assert!(!is_limit && first > clock::now() + Duration::from_secs(50));
+    }
+}

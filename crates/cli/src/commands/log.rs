@@ -1,0 +1,141 @@
+//! `plimsoll log`: the journal for people, one line for each thing that happened.
+
+mod follow;
+mod journal;
+mod page;
+mod sentence;
+mod tell;
+mod verdict;
+
+use crate::console::refused;
+use clap::Args;
+use journal::Journal;
+use page::Page;
+use plimsoll_domain::journal::Line;
+use plimsoll_store::{Project, environment, state_file};
+pub(crate) use sentence::Tone;
+use std::process::ExitCode;
+pub(crate) use tell::EventPrinter;
+use tell::LogLine;
+
+/// How much of it, and for how long.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LogArguments {
+    /// Go on as lines come, until the run is over
+    #[arg(short, long)]
+    follow: bool,
+    /// Only so many lines, the newest [default: all since the present run began, else 50]
+    #[arg(short = 'n', long, value_name = "N")]
+    lines: Option<usize>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll log            since the present run began
+  plimsoll log -n 20
+  plimsoll log --follow   as it happens; ends with the run";
+
+/// What makes a journal begin.
+pub(crate) const BEGINS: &str =
+    "it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`)";
+
+/// Without a run so many lines are shown.
+const USUAL: usize = 50;
+
+/// Shows it; exit code 0, also where nothing has been written yet.
+pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
+    let project = Project::of_command();
+    let mut journal = Journal::new(project.journal());
+    let lines = match if arguments.follow { journal.news() } else { journal.all() } {
+        Ok(lines) => lines,
+        Err(error) => return refused(&error),
+    };
+    let (mut page, mut teller) = (Page::new(has_colours()), EventPrinter::default());
+    let told = chosen(&mut teller, &lines, present_run(&project).as_deref(), arguments.lines);
+    let read_on = told.iter().all(|told| page.print(told));
+    if arguments.follow && read_on {
+        return follow::follow(&project, journal, teller, page);
+    }
+    if let Some(words) = crate::foreign_state::words(&project) {
+        crate::console::say_error(&words);
+    }
+    if told.is_empty() && read_on {
+        let journal = project.journal();
+        crate::console::say_error(&format!(
+            "nothing has been written to {} yet\nhint: {BEGINS}",
+            journal.display()
+        ));
+    }
+    ExitCode::SUCCESS
+}
+
+fn present_run(project: &Project) -> Option<String> {
+    state_file::load(project, None).ok().flatten().map(|state| state.run_id).filter(|id| !id.is_empty())
+}
+
+/// What is shown at first. Since the present run began everything is: what happened beside it may be the reason
+/// for what happened in it.
+fn chosen(
+    teller: &mut EventPrinter,
+    lines: &[Line],
+    run_id: Option<&str>,
+    most: Option<usize>,
+) -> Vec<LogLine> {
+    let of_run = |line: &Line| matches!(line, Line::Entry(entry) if entry.run_id.as_deref() == run_id);
+    let beginning = run_id.and_then(|_| lines.iter().position(of_run));
+    let (first, most) = match (most, beginning) {
+        (Some(most), _) => (0, most),
+        (None, Some(beginning)) => (beginning, usize::MAX),
+        (None, None) => (0, USUAL),
+    };
+    let told: Vec<LogLine> = lines[first..].iter().filter_map(|line| teller.tell(line)).collect();
+    let too_many = told.len().saturating_sub(most);
+    told.into_iter().skip(too_many).collect()
+}
+
+/// The journal of a run in words, as it grows.
+#[derive(Debug)]
+pub(crate) struct JournalTail {
+    journal: Journal,
+    teller: EventPrinter,
+    page: Page,
+    run_id: Option<String>,
+    has_begun: bool,
+}
+
+impl JournalTail {
+    /// Nothing has been read yet.
+    pub(crate) fn of(project: &Project) -> JournalTail {
+        JournalTail {
+            journal: Journal::new(project.journal()),
+            teller: EventPrinter::default(),
+            page: Page::new(false),
+            run_id: present_run(project),
+            has_begun: false,
+        }
+    }
+
+    /// The lines that have come since the last time: at first all since the present run began. A journal that
+    /// cannot be read just now may be readable again later.
+    pub(crate) fn news(&mut self) -> Vec<(String, Tone)> {
+        let lines = self.journal.news().unwrap_or_default();
+        let told = if std::mem::replace(&mut self.has_begun, true) {
+            lines.iter().filter_map(|line| self.teller.tell(line)).collect()
+        } else {
+            chosen(&mut self.teller, &lines, self.run_id.as_deref(), None)
+        };
+        let page = &mut self.page;
+        told.iter()
+            .flat_map(|told| page.lines(told).into_iter().map(|line| (line.to_terminal(), told.tone)))
+            .collect()
+    }
+}
+
+/// True on a terminal, unless the person wants none.
+pub(crate) fn has_colours() -> bool {
+    crate::console::is_terminal() && environment::variable("NO_COLOR").is_none()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! The page: time, iteration, sentence; the date where it changes; colours where they are wanted.
+
+use super::sentence::Tone;
+use super::tell::LogLine;
+use crate::console::{Painted, paint};
+use chrono::{DateTime, Local, NaiveDate, Utc};
+
+/// A page that is written from above.
+#[derive(Debug)]
+pub(super) struct Page {
+    colours: bool,
+    day: Option<NaiveDate>,
+}
+
+impl Page {
+    /// An empty page.
+    pub(super) fn new(colours: bool) -> Page {
+        Page { colours, day: None }
+    }
+
+    /// Prints a line at once; false when nobody reads any more.
+    pub(super) fn print(&mut self, told: &LogLine) -> bool {
+        paint(&self.lines(told)).is_ok()
+    }
+
+    /// The line, with the date above it where it is another day's.
+    pub(super) fn lines(&mut self, told: &LogLine) -> Vec<Painted> {
+        let at = told.at.map(|at| at.with_timezone(&Local));
+        let day = at.map(|at| at.date_naive()).filter(|day| self.day != Some(*day));
+        let heading = day.map(|day| day.format("── %A, %-d %B %Y").to_string());
+        self.day = day.or(self.day);
+        let time = told.at.map_or("--:--:--".to_owned(), wall_clock);
+        let iteration = told.iteration.map_or("-".to_owned(), |iteration| iteration.to_string());
+        let line = Painted::plain(&format!("{time} {iteration:>3}  ")).then(self.colour(told), &told.words);
+        heading.map(|heading| Painted::plain(&heading)).into_iter().chain([line]).collect()
+    }
+
+    fn colour(&self, told: &LogLine) -> Option<&'static str> {
+        match told.tone {
+            _ if !self.colours => None,
+            Tone::Plain => None,
+            Tone::Bold => Some("1"),
+            Tone::Good => Some("1;32"),
+            Tone::Bad => Some("1;31"),
+        }
+    }
+}
+
+fn wall_clock(at: DateTime<Utc>) -> String {
+    at.with_timezone(&Local).format("%H:%M:%S").to_string()
+}

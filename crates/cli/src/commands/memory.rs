@@ -1,0 +1,315 @@
+//! `plimsoll memory` and `plimsoll frame`: the agent's working memory, for a person.
+
+use crate::console;
+use crate::console::{fail, refused, say, say_error};
+use clap::{Args, Subcommand};
+use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Register, Report, Values, render};
+use plimsoll_domain::text::{clip, one_line};
+use plimsoll_store::memory::{Change, MemoryError};
+use plimsoll_store::{Project, clock, memory};
+use serde_json::{Map, Value, json};
+use std::process::ExitCode;
+
+/// What is asked of the memory.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct MemoryArguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+const EXAMPLES: &str = "Examples:
+  plimsoll memory                                  what the agent has in mind
+  plimsoll memory set R4 'Keep the public API.'    a word to the agent: it sees it at its next step
+  plimsoll memory alloc api-spec - < spec.md       a chunk that every frame sees
+  plimsoll memory free api-spec
+  plimsoll memory history                          who wrote what, and when";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Registers of the present frame, heap with its contents
+    Show(ShowArguments),
+    /// Write a register
+    Set {
+        /// R0 … R7, R0_GOAL … R7_STATUS, or goal … status
+        #[arg(value_parser = register)]
+        register: Register,
+        /// The value; `-` reads standard input; an empty one clears it
+        text: String,
+    },
+    /// Put a new chunk on the heap
+    Alloc {
+        /// Its name
+        name: String,
+        /// What it holds; `-` reads standard input
+        content: String,
+        /// What it is for
+        #[arg(long, default_value = "")]
+        description: String,
+    },
+    /// Write a chunk anew
+    Write {
+        /// Its name
+        name: String,
+        /// What it holds from now on; `-` reads standard input
+        content: String,
+    },
+    /// Take a chunk off the heap
+    Free {
+        /// Its name
+        name: String,
+    },
+    /// Every change, newest at the end
+    History {
+        /// The last N of them
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+        last: usize,
+        /// Print one JSON array
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// How to show it.
+#[derive(Debug, Default, Args)]
+struct ShowArguments {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn register(word: &str) -> Result<Register, String> {
+    let keys = || Register::ALL.map(Register::key).join(", ");
+    Register::named(word).ok_or_else(|| format!("one of {}", keys()))
+}
+
+/// Does what is asked.
+pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
+    let project = Project::of_command();
+    let op =
+        match &arguments.verb {
+            None => return show(&project, false),
+            Some(Verb::Show(how)) => return show(&project, how.json),
+            Some(Verb::History { last, json }) => return history(&project, *last, *json),
+            Some(Verb::Set { register, text }) => text_of(text).map(|text| Op::UpdateRegisters {
+                values: Values::from([(*register, text)]),
+                // A person sees what does not fit, and shortens it.
+                strict: true,
+                everywhere: true,
+            }),
+            Some(Verb::Alloc { name, content, description }) => text_of(content).map(|content| {
+                Op::HeapAlloc { name: name.clone(), content, description: description.clone() }
+            }),
+            Some(Verb::Write { name, content }) => {
+                text_of(content).map(|content| Op::HeapWrite { name: name.clone(), content })
+            }
+            Some(Verb::Free { name }) => Ok(Op::HeapFree { name: name.clone() }),
+        };
+    match op {
+        Ok(op) => change(&project, &op),
+        Err(error) => fail(error, 1),
+    }
+}
+
+/// The text itself, or all of standard input for `-`.
+fn text_of(text: &str) -> Result<String, String> {
+    const MOST: u64 = 1024 * 1024;
+    if text != "-" {
+        return Ok(text.to_owned());
+    }
+    let bytes = plimsoll_store::disk::read_stdin(MOST)
+        .map_err(|error| format!("cannot read standard input: {error}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| "standard input is no UTF-8 text".to_owned())?;
+    Ok(text.trim_end_matches('\n').to_owned())
+}
+
+fn change(project: &Project, op: &Op) -> ExitCode {
+    match with_a_persons_word(project, op) {
+        Ok(report) => {
+            say(done(&report));
+            ExitCode::SUCCESS
+        }
+        Err(MemoryError::Refused(refusal)) => fail(refusal, 1),
+        Err(MemoryError::Store(error)) => refused(&error),
+    }
+}
+
+/// A person speaks: a memory whose root is done goes on, unless somebody works for the run that it is of.
+fn with_a_persons_word(project: &Project, op: &Op) -> Result<Report, MemoryError> {
+    let is_done = memory::load(project)?.done.is_some();
+    if is_done && plimsoll_flows::memory::run_at_work(project)?.is_none() {
+        return memory::change(project, "command", &[Op::Reopen, op.clone()]);
+    }
+    memory::change(project, "command", std::slice::from_ref(op))
+}
+
+/// `ok r41`, and what is to be known.
+fn done(report: &Report) -> String {
+    let notes: String = report.notes.iter().map(|note| format!("\n{note}")).collect();
+    format!("ok r{}{notes}", report.rev)
+}
+
+fn show(project: &Project, as_json: bool) -> ExitCode {
+    let memory = match memory::load(project) {
+        Ok(memory) => memory,
+        Err(error) => return refused(&error),
+    };
+    if as_json {
+        console::json(in_json(&memory));
+    } else if memory.is_empty() {
+        say_error(
+            &"nothing has been written to the working memory yet\nhint: the agent does, in sessions after `plimsoll init --memory` and in `plimsoll run --memory`",
+        );
+    } else {
+        let parts = [vec![render::overview(&memory, memory.depth())], render::entries(&memory)].concat();
+        say(parts.join("\n"));
+    }
+    ExitCode::SUCCESS
+}
+
+/// The memory for programs: `memory show --json`, and what `plimsoll query --on memory` is asked about.
+pub(crate) fn in_json(memory: &Memory) -> Value {
+    json!({
+        "rev": memory.rev, "step": memory.step, "depth": memory.depth(), "frame": memory.top().name,
+        "registers": registers(memory.top()), "frames": memory.frames.iter().map(frame_in_json).collect::<Vec<_>>(),
+        "heap": memory.heap, "heap_chars": memory.heap_size(), "pressure": memory.pressure(),
+        "stale": memory.stale(), "done": memory.done,
+    })
+}
+
+/// By their names.
+fn registers(frame: &Frame) -> Map<String, Value> {
+    let value =
+        |register: Register| (register.key().to_owned(), json!(frame.registers[register.index()].text));
+    Register::ALL.into_iter().map(value).collect()
+}
+
+fn frame_in_json(frame: &Frame) -> Value {
+    json!({
+        "name": frame.name, "objective": frame.objective, "context": frame.context,
+        "return_spec": frame.return_spec, "registers": registers(frame), "agent": frame.agent,
+    })
+}
+
+fn history(project: &Project, last: usize, as_json: bool) -> ExitCode {
+    let changes = match memory::history(project) {
+        Ok(changes) => changes,
+        Err(error) => return refused(&error),
+    };
+    let newest = &changes[changes.len().saturating_sub(last)..];
+    if as_json {
+        console::json(json!(newest));
+    } else {
+        newest.iter().for_each(|change| say(line(change)));
+    }
+    ExitCode::SUCCESS
+}
+
+fn line(change: &Change) -> String {
+    let at = clock::parse(&change.at).map(clock::for_people).unwrap_or_default();
+    let what = match &change.change {
+        Op::UpdateRegisters { values, .. } => {
+            let told = |(register, text): (&Register, &String)| {
+                format!("{} = {}", register.key(), clip(&one_line(text), 60))
+            };
+            values.iter().map(told).collect::<Vec<_>>().join("; ")
+        }
+        Op::PushFrame { name, objective, .. } => format!("push {name}: {}", clip(&one_line(objective), 60)),
+        Op::BeginRun { objective } => format!("a run begins: {}", clip(&one_line(objective), 60)),
+        Op::StartFrame { owner, .. } => format!("the frame is started in session {}", owner.session),
+        Op::EnterFrame { agent } => format!("subagent {agent} works in the frame"),
+        Op::PopFrame { result } => format!("pop: {}", clip(&one_line(result), 60)),
+        Op::CloseFrame { how, .. } => format!("frame closed ({how:?})").to_lowercase(),
+        Op::HeapAlloc { name, content, .. } => format!("alloc {name} ({} chars)", content.chars().count()),
+        Op::HeapWrite { name, content } => format!("write {name} ({} chars)", content.chars().count()),
+        Op::HeapFree { name } => format!("free {name}"),
+        Op::Step => "step".to_owned(),
+        Op::Reopen => "a person has spoken again".to_owned(),
+    };
+    let frame = if change.frame.is_empty() { "root" } else { &change.frame };
+    format!(
+        "r{:<4} {at}  step {:<4} {:<8} {:<12} {what}",
+        change.rev,
+        change.step,
+        change.by,
+        clip(frame, 12)
+    )
+}
+
+/// What is asked of the frames.
+#[derive(Debug, Args)]
+pub(crate) struct FrameArguments {
+    #[command(subcommand)]
+    verb: Option<FrameVerb>,
+}
+
+#[derive(Debug, Subcommand)]
+enum FrameVerb {
+    /// The stack, the root first
+    List(ShowArguments),
+    /// End the present frame, if nobody will return from it: its status, questions and plan go to its parent
+    Close,
+    /// One frame: objective, context, what it is to report, registers
+    Show {
+        /// How deep it lies: 0 is the root [default: the present one]
+        depth: Option<usize>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Shows the stack or a frame of it, or ends the present one.
+pub(crate) fn frame(arguments: &FrameArguments) -> ExitCode {
+    let project = Project::of_command();
+    let memory = match memory::load(&project) {
+        Ok(memory) => memory,
+        Err(error) => return refused(&error),
+    };
+    match &arguments.verb {
+        Some(FrameVerb::Close) => {
+            let words = "a person has closed it".to_owned();
+            change(&project, &Op::CloseFrame { how: Closing::Abandoned, words })
+        }
+        Some(FrameVerb::Show { depth, json }) => show_frame(&memory, depth.unwrap_or(memory.depth()), *json),
+        Some(FrameVerb::List(how)) if how.json => {
+            console::json(in_json(&memory)["frames"].clone());
+            ExitCode::SUCCESS
+        }
+        _ => list_frames(&memory),
+    }
+}
+
+fn list_frames(memory: &Memory) -> ExitCode {
+    for (depth, frame) in memory.frames.iter().enumerate() {
+        let name = if frame.name.is_empty() { "root" } else { &frame.name };
+        let goal = &frame.registers[Register::Goal.index()].text;
+        let words = if frame.objective.is_empty() { goal } else { &frame.objective };
+        say(format!("{depth}  {}{name}: {}", "  ".repeat(depth), clip(&one_line(words), 80)));
+    }
+    ExitCode::SUCCESS
+}
+
+/// Further lines are set in, so that none looks like a label.
+fn labelled(label: &str, text: &str) -> String {
+    format!("{label}: {}", text.replace('\n', "\n "))
+}
+
+fn show_frame(memory: &Memory, depth: usize, as_json: bool) -> ExitCode {
+    let Some(frame) = memory.frames.get(depth) else {
+        return fail(format!("there is no frame {depth}: the present one is {}", memory.depth()), 1);
+    };
+    if as_json {
+        console::json(frame_in_json(frame));
+        return ExitCode::SUCCESS;
+    }
+    let named =
+        [("Objective", &frame.objective), ("Context", &frame.context), ("Return", &frame.return_spec)];
+    let told =
+        named.into_iter().filter(|(_, text)| !text.is_empty()).map(|(label, text)| labelled(label, text));
+    let slots = Register::ALL.into_iter().map(|register| (register, &frame.registers[register.index()].text));
+    let slots =
+        slots.filter(|(_, text)| !text.is_empty()).map(|(register, text)| labelled(register.label(), text));
+    say(told.chain(slots).collect::<Vec<_>>().join("\n"));
+    ExitCode::SUCCESS
+}

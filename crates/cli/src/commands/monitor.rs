@@ -1,0 +1,57 @@
+//! `plimsoll monitor`: the monitor's decision for shell glue.
+
+use crate::console::{fail, say};
+use crate::target_session::{TargetSession, marker_of};
+use crate::{foreign_state, standard_input};
+use plimsoll_domain::level::Level;
+use plimsoll_domain::{Marker, Reading};
+use plimsoll_flows::context::measure::{Question, measure};
+use plimsoll_flows::hooks::post_tool::post_tool;
+use plimsoll_store::{Project, config};
+use std::process::ExitCode;
+
+/// Our own fault, for a script: sysexits' EX_SOFTWARE.
+const FAULT: u8 = 70;
+
+/// With a hook's JSON on standard input: its decision as a bare marker line, and its exit code. Without: a look
+/// at the session found from the state, which announces nothing and writes nothing.
+pub(crate) fn monitor() -> ExitCode {
+    let document = standard_input::document();
+    if let Some(code) = foreign_state::monitor(&Project::of_command(), document.as_deref()) {
+        return code;
+    }
+    match document {
+        Some(document) => as_hook(&document),
+        None => look(&Project::of_command()),
+    }
+}
+
+fn as_hook(document: &[u8]) -> ExitCode {
+    let signal = post_tool(document);
+    if let Some(marker) = signal.stdout.as_deref().and_then(marker_of) {
+        say(marker);
+    }
+    match signal.complaints.first() {
+        Some(complaint) => fail(complaint, FAULT),
+        None => ExitCode::from(signal.exit),
+    }
+}
+
+fn look(project: &Project) -> ExitCode {
+    let whose = match TargetSession::find(project) {
+        Ok(Some(whose)) => whose,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(error) => return fail(error, FAULT),
+    };
+    let (settings, _) = config::load(project);
+    let transcript = whose.transcript();
+    let transcript = transcript.as_deref();
+    let measurement =
+        measure(&Question { project, settings: &settings, record: &whose.record, transcript, calls: &[] });
+    let level = measurement.level().unwrap_or_default();
+    let percent = measurement.reading.as_ref().and_then(Reading::percent);
+    if let Some(percent) = percent.filter(|_| level > Level::L0) {
+        say(Marker::Warning { level, percent });
+    }
+    ExitCode::from(u8::from(level == Level::L3 && whose.run.is_some()))
+}

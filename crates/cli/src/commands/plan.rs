@@ -1,0 +1,165 @@
+//! `plimsoll plan`: what the open items will probably take, and an order that saves a session or puts what waits behind.
+
+mod fix;
+mod table;
+
+use crate::console;
+use crate::console::{fail, say};
+use crate::target_session::TargetSession;
+use clap::Args;
+use plimsoll_domain::TodoList;
+use plimsoll_flows::context::item_cost::lines_named;
+use plimsoll_flows::context::measure::{Question, measure};
+use plimsoll_policy::plan::{Item, Plan, Room, plan};
+use plimsoll_policy::todo_list::{Unfit, unfit, words};
+use plimsoll_store::{Project, config, disk, environment, state_file, tail};
+use std::process::ExitCode;
+use table::View;
+
+/// How to show it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PlanArguments {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Another to-do list than the run's [default: fix_plan.md]
+    #[arg(long, value_name = "FILE")]
+    todo: Option<String>,
+    /// Show how the lines that look like items would get boxes (`1. x` becomes `- [ ] x`), and ask before writing
+    #[arg(long, conflicts_with = "json")]
+    fix: bool,
+    /// With --fix: write without asking
+    #[arg(long, requires = "fix")]
+    yes: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll plan
+  plimsoll plan --json | jq .better
+  plimsoll plan --fix                     boxes for a list of `1. …` or `* …` lines
+
+In the to-do list:
+  - [ ] Parse the dates (medium)            trivial, simple, medium, complex, very complex
+  - [ ] Convert the files (after: 1)        waits for the first item of the list";
+
+/// The to-do list where none is named.
+const DEFAULT: &str = "fix_plan.md";
+/// A window of which nobody has said anything, as the client assumes it.
+const ASSUMED_WINDOW: u64 = 1_000_000;
+/// What a fresh session holds before any work (observed: 17k to 30k with the usual tools), where none has been seen.
+const ASSUMED_BASE: u64 = 25_000;
+
+/// Shows it.
+pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
+    if arguments.fix {
+        return fix_list(arguments);
+    }
+    let project = Project::of_command();
+    let state = match state_file::load(&project, None) {
+        Ok(state) => state,
+        Err(error) => return fail(error, 1),
+    };
+    let of_run = || state.as_ref().and_then(|state| state.todo_file.clone());
+    let file = arguments.todo.clone().or_else(of_run).unwrap_or(DEFAULT.to_owned());
+    let todo = match disk::read_text(&project.root().join(&file)) {
+        Ok(Some(text)) => match unfit(&text) {
+            Some(unfit @ (Unfit::Empty | Unfit::NoItems(_))) => {
+                return fail(words(&unfit, &file, file != DEFAULT), 1);
+            }
+            _ => TodoList::parse(&text),
+        },
+        Ok(None) => return fail(no_list(&file), 1),
+        Err(error) => return fail(error, 1),
+    };
+    let items: Vec<Item> = todo
+        .items
+        .iter()
+        .map(|item| Item {
+            text: item.text.clone(),
+            done: item.done,
+            lines: lines_named(&project, &item.text),
+        })
+        .collect();
+    let growth = state.map(|state| state.growth).unwrap_or_default();
+    let (room, is_assumed) = room(&project);
+    let plan = plan(&items, &growth, room);
+    if arguments.json {
+        console::json(json(&plan, room));
+    } else {
+        say(View { plan: &plan, room, is_assumed, file: &file, done: todo.done().len() }.text());
+    }
+    ExitCode::SUCCESS
+}
+
+/// Which file is changed, only the command line says: a state in the project may have been written by anybody.
+fn fix_list(arguments: &PlanArguments) -> ExitCode {
+    let file = arguments.todo.as_deref().unwrap_or(DEFAULT);
+    // A run is started where one stands, in a project the list may lie further up.
+    let here = environment::current_dir().join(file);
+    let path = if disk::exists(&here) { here } else { Project::of_command().root().join(file) };
+    fix::fix(&path, file, arguments.todo.is_some(), arguments.yes)
+}
+
+fn no_list(file: &str) -> String {
+    format!("there is no to-do list: {file} (`- [ ] …` lines, one item each)")
+}
+
+/// By the newest session's window and beginning, where one is known; and whether the window is only assumed.
+fn room(project: &Project) -> (Room, bool) {
+    let (settings, complaint) = config::load(project);
+    if let Some(complaint) = complaint {
+        console::say_error(&complaint);
+    }
+    let whose = TargetSession::find(project).ok().flatten();
+    let record = whose.as_ref().map(|whose| whose.record.clone()).unwrap_or_default();
+    let transcript = whose.as_ref().and_then(TargetSession::transcript);
+    let transcript = transcript.as_deref();
+    let question = Question { project, settings: &settings, record: &record, transcript, calls: &[] };
+    let measured = measure(&question).marks;
+    let assumed = || {
+        let window = plimsoll_domain::Window {
+            tokens: ASSUMED_WINDOW,
+            source: plimsoll_domain::reading::WindowSource::Assumed,
+        };
+        plimsoll_flows::context::measure::marks(&question, &window, None)
+    };
+    let marks = measured.unwrap_or_else(assumed);
+    let base = transcript.and_then(tail::first_fill).unwrap_or(ASSUMED_BASE);
+    (Room { window: marks.window, base, l2: marks.l2 }, measured.is_none())
+}
+
+fn json(plan: &Plan, room: Room) -> String {
+    // Where nothing fits, no number of sessions is true.
+    let known = |sessions: u64| (!room.is_full_at_start()).then_some(sessions);
+    let item = |item: &plimsoll_policy::plan::Planned| {
+        serde_json::json!({
+            "number": item.number,
+            "item": item.text,
+            "size": item.size.map(plimsoll_domain::size::Size::word),
+            "estimate_tokens": item.estimate.tokens,
+            "estimate_source": item.estimate.source.words(),
+            "sessions": known(item.sessions),
+            "after": item.after,
+            "split": item.split,
+        })
+    };
+    serde_json::json!({
+        "items": plan.items.iter().map(item).collect::<Vec<_>>(),
+        "window": room.window,
+        "room_tokens": room.tokens(),
+        "one_by_one": known(plan.one_by_one),
+        "packed": { "sessions": known(plan.sessions(&plan.in_order)), "groups": plan.in_order },
+        "better": plan.better.as_ref().map(|groups| {
+            let lines: Vec<_> = plan
+                .lines
+                .iter()
+                .map(|(number, line)| serde_json::json!({ "number": number, "line": line }))
+                .collect();
+            serde_json::json!({ "sessions": known(plan.sessions(groups)), "groups": groups, "lines": lines })
+        }),
+        "complaints": plan.complaints,
+    })
+    .to_string()
+}

@@ -1,0 +1,76 @@
+//! `plimsoll plan --fix`: boxes before the lines of a to-do list that look like items, after showing the change.
+
+use crate::console;
+use crate::console::{fail, refused, say};
+use plimsoll_domain::TodoList;
+use plimsoll_domain::boxes::with_boxes;
+use plimsoll_domain::text::{counted, for_terminal};
+use plimsoll_policy::todo_list::{shell_word, unfit, words};
+use plimsoll_store::{Durability, disk};
+use similar::TextDiff;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Shows the change and writes it: exit code 0 written or nothing to fix, 1 nothing was written.
+pub(super) fn fix(path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
+    let bytes = match disk::read(path) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return fail(super::no_list(file), 1),
+        Err(error) => return refused(&error),
+    };
+    // Read with replacement characters, the file would be written back with them.
+    let Ok(before) = std::str::from_utf8(&bytes) else {
+        return fail(
+            format!("{} is not UTF-8: save it as UTF-8, then run this again", for_terminal(file)),
+            1,
+        );
+    };
+    let after = with_boxes(before);
+    if after == before {
+        return nothing_to_fix(before, file, named);
+    }
+    let diff = TextDiff::from_lines(before, after.as_str());
+    say(diff.unified_diff().header(file, file).to_string().trim_end());
+    if !yes && !std::io::stdin().is_terminal() {
+        let named = if named { format!(" --todo {}", shell_word(file)) } else { String::new() };
+        let command = format!("plimsoll plan --fix --yes{named}");
+        return fail(format!("nothing was written, because there is no terminal to ask on: {command}"), 1);
+    }
+    if !yes && !agrees(file) {
+        return fail("nothing was written", 1);
+    }
+    // Somebody may have edited it while the question stood there.
+    match disk::read(path) {
+        Ok(now) if now.as_deref() == Some(&bytes) => {}
+        Ok(_) => {
+            return fail(format!("{} has changed meanwhile: nothing was written", for_terminal(file)), 1);
+        }
+        Err(error) => return refused(&error),
+    }
+    match disk::replace(path, after.as_bytes(), Durability::Durable) {
+        Ok(()) => {
+            let items = counted(TodoList::parse(&after).items.len(), "item");
+            say(format!("{}: {items}", for_terminal(file)));
+            ExitCode::SUCCESS
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+fn nothing_to_fix(text: &str, file: &str, named: bool) -> ExitCode {
+    let items = TodoList::parse(text).items.len();
+    match unfit(text).filter(|_| items == 0) {
+        Some(unfit) => fail(words(&unfit, file, named), 1),
+        None => {
+            let items = counted(items, "item");
+            say(format!("{} has {items} with boxes: nothing to fix", for_terminal(file)));
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn agrees(file: &str) -> bool {
+    console::ask(format!("Write this to {}? [y/N] ", for_terminal(file)));
+    console::agrees()
+}

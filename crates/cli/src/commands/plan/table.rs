@@ -1,0 +1,175 @@
+//! What `plimsoll plan` prints: Markdown that is also read easily in a terminal. A pure function.
+
+use plimsoll_domain::size::Size;
+use plimsoll_domain::text::{clip, counted, one_line, tokens};
+use plimsoll_policy::pack::Source;
+use plimsoll_policy::plan::{Plan, Planned, Room};
+
+/// What it is made from.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    /// The plan.
+    pub(super) plan: &'a Plan,
+    /// Where the work happens.
+    pub(super) room: Room,
+    /// True when nobody has said how large the window is.
+    pub(super) is_assumed: bool,
+    /// The to-do list.
+    pub(super) file: &'a str,
+    /// How many items are ticked.
+    pub(super) done: usize,
+}
+
+impl View<'_> {
+    /// The lines.
+    pub(super) fn text(&self) -> String {
+        let items = &self.plan.items;
+        if items.is_empty() {
+            return format!(
+                "## Plan\n\nNothing is open in {} ({} done).",
+                self.file,
+                counted(self.done, "item")
+            );
+        }
+        if self.room.is_full_at_start() {
+            return format!("{}\n\n{}", self.title(), self.nothing_fits());
+        }
+        let parts = [
+            self.title(),
+            self.table(),
+            self.sessions(),
+            self.recommendation(),
+            self.lines(),
+            self.split(),
+            self.complaints(),
+        ];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("\n\n")
+    }
+
+    /// Instead of a number of sessions, where there is none.
+    fn nothing_fits(&self) -> String {
+        format!(
+            "No item fits into a session: a new one already holds about {} tokens with its first answer, and the checkpoint (L2) comes at {}.\n\nLook at what is loaded at the start (`/context` in Claude Code shows it): CLAUDE.md files, MCP servers, a resumed conversation; or choose a model with a larger window.",
+            tokens(self.room.base),
+            tokens(self.room.l2),
+        )
+    }
+
+    fn title(&self) -> String {
+        let assumed = if self.is_assumed { ", assumed: no session is known here yet" } else { "" };
+        format!(
+            "## Plan\n\n{} open in {}, {} done. A session has room for about {} tokens before L2 (window {}{assumed}).",
+            counted(self.plan.items.len(), "item"),
+            self.file,
+            self.done,
+            tokens(self.room.tokens()),
+            tokens(self.room.window),
+        )
+    }
+
+    fn table(&self) -> String {
+        let rows: String = self.plan.items.iter().map(|item| self.row(item)).collect();
+        format!(
+            "| # | Item | Size | Share of a window | Sessions | By |\n|---|------|------|------|------|------|\n{}",
+            rows.trim_end()
+        )
+    }
+
+    fn row(&self, item: &Planned) -> String {
+        let share = match item.estimate.tokens.saturating_mul(100) / self.room.window.max(1) {
+            0 => "<1%".to_owned(),
+            percent => format!("{percent}%"),
+        };
+        format!(
+            "| {} | {} | {} | {share} | {} | {} |\n",
+            item.number,
+            clip(&one_line(&item.text), 60).replace('|', "\\|"),
+            item.size.map_or("-", Size::word),
+            item.sessions,
+            by(item.estimate.source),
+        )
+    }
+
+    fn sessions(&self) -> String {
+        let plan = self.plan;
+        format!(
+            "One item a session: {}. With `--pack`, in your order: {} ({}).",
+            counted(plan.one_by_one as usize, "session"),
+            counted(plan.sessions(&plan.in_order) as usize, "session"),
+            self.groups(&plan.in_order),
+        )
+    }
+
+    fn recommendation(&self) -> String {
+        let plan = self.plan;
+        let Some(better) = &plan.better else { return String::new() };
+        let (packed, sessions) = (plan.sessions(&plan.in_order), plan.sessions(better));
+        let saved = counted(packed.saturating_sub(sessions) as usize, "session");
+        let why = match (plan.is_out_of_turn(), packed > sessions) {
+            (false, _) => format!("with `--pack`, this order saves {saved}"),
+            (true, true) => {
+                format!(
+                    "in this order no item comes before what it waits for, and with `--pack` it saves {saved}"
+                )
+            }
+            (true, false) => format!(
+                "in this order no item comes before what it waits for (with `--pack`: {})",
+                counted(sessions as usize, "session")
+            ),
+        };
+        format!(
+            "**Recommendation**: {why}: {}. Reorder {} so if you want it; a run follows your order.",
+            self.groups(better),
+            self.file,
+        )
+    }
+
+    /// To paste, for a number behind `after:` is a place in the list.
+    fn lines(&self) -> String {
+        let lines = &self.plan.lines;
+        let (Some((first, _)), Some((last, _))) = (lines.first(), lines.last()) else { return String::new() };
+        let words: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+        format!(
+            "Items {first} to {last} are then these, with the new numbers behind `after:` (notes below an item move with it):\n\n```\n{words}```"
+        )
+    }
+
+    fn split(&self) -> String {
+        let large: Vec<String> =
+            self.plan.items.iter().filter(|item| item.split).map(|item| item.number.to_string()).collect();
+        if large.is_empty() {
+            return String::new();
+        }
+        format!(
+            "Split: {}. No session has room for such an item, and a checkpoint would fall into its middle: add its parts as `- [ ]` lines below it.",
+            large.join(", ")
+        )
+    }
+
+    fn complaints(&self) -> String {
+        let lines: Vec<String> =
+            self.plan.complaints.iter().map(|words| format!("- In {}, {words}.", self.file)).collect();
+        lines.join("\n")
+    }
+
+    /// `1+2 · 3 (2 sessions)`: what a session does, session after session.
+    fn groups(&self, groups: &[Vec<usize>]) -> String {
+        let group = |group: &Vec<usize>| {
+            let numbers = group.iter().map(usize::to_string).collect::<Vec<_>>().join("+");
+            match self.plan.sessions(std::slice::from_ref(group)) {
+                0 | 1 => numbers,
+                sessions => format!("{numbers} ({sessions} sessions)"),
+            }
+        };
+        groups.iter().map(group).collect::<Vec<_>>().join(" · ")
+    }
+}
+
+/// Where a figure comes from. A stated size and its share stand in the columns beside it.
+fn by(source: Source) -> String {
+    match source {
+        Source::Stated(_) => "its stated size".to_owned(),
+        _ => source.words(),
+    }
+}

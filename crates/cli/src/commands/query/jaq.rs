@@ -1,0 +1,137 @@
+//! The engine in Rust.
+
+use super::complaint::{of_loading, of_names};
+use super::engine::{Answer, Engine, Take};
+use super::inputs::Inputs;
+use super::interpolation::with_formats;
+use super::plain;
+use super::program::Program;
+use jaq_core::load::{Arena, File, Loader, parse};
+use jaq_core::native::{Fun, bome, run, v};
+use jaq_core::{Compiler, Ctx, DataT, Exn, Filter, Lut, RunPtr, ValX, Vars, data, native};
+use jaq_json::{Map, Val, read};
+use jaq_std::input::{self, RcIter};
+use plimsoll_store::environment;
+use std::ops::ControlFlow;
+
+/// What jq has and jaq has not, or has otherwise.
+const PRELUDE: &str = include_str!("prelude.jq");
+
+/// A filter that jaq has compiled.
+pub(super) struct Jaq {
+    filter: Filter<Kind>,
+    variables: Vec<Val>,
+}
+
+impl Jaq {
+    /// Compiles it, or says where it is wrong.
+    pub(super) fn compile(program: &Program) -> Result<Jaq, String> {
+        let mut names = vec!["$ENV".to_owned()];
+        let mut variables = vec![environment()];
+        for (name, json) in &program.variables {
+            names.push(format!("${name}"));
+            variables.push(value(json).map_err(|why| format!("${name}: {why}"))?);
+        }
+        // What is wrong is told of the filter as it was written.
+        let filter =
+            compile(&with_formats(&program.filter), &names).or_else(|_| compile(&program.filter, &names))?;
+        Ok(Jaq { filter, variables })
+    }
+}
+
+impl Engine for Jaq {
+    fn run(&mut self, inputs: Inputs, null_input: bool, take: Take<'_>) {
+        let inputs = RcIter::new(inputs.map(|text| value(&text)));
+        let inputs: input::Inputs<'_, Val> = &inputs;
+        let data = Data { table: &self.filter.lut, inputs };
+        let context = Ctx::<Kind>::new(data, Vars::new(self.variables.iter().cloned()));
+        let mut ask = |input: Result<Val, String>| match input {
+            Ok(value) => to_first_error(self.filter.id.run((context.clone(), value)).map(answer), take),
+            Err(words) => take(Answer::Error(words)),
+        };
+        // The filter may read on: between two inputs nobody holds the iterator.
+        let mut to_ask = inputs;
+        let _ = if null_input { ask(Ok(Val::Null)) } else { to_ask.try_for_each(ask) };
+    }
+}
+
+/// With jaq a filter goes on after an error, with jq it does not.
+fn to_first_error(answers: impl Iterator<Item = Answer>, take: Take<'_>) -> ControlFlow<()> {
+    for answer in answers {
+        let is_error = matches!(answer, Answer::Error(_));
+        take(answer)?;
+        if is_error {
+            break;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn compile(code: &str, variables: &[String]) -> Result<Filter<Kind>, String> {
+    let arena = Arena::default();
+    let file = File { code, path: () };
+    let modules = Loader::new(definitions()).load(&arena, file).map_err(|errors| of_loading(code, errors))?;
+    let compiler = Compiler::default().with_funs(functions());
+    let compiler = compiler.with_global_vars(variables.iter().map(String::as_str));
+    compiler.compile(modules).map_err(|errors| of_names(code, &errors))
+}
+
+fn value(text: &str) -> Result<Val, String> {
+    read::parse_single(text.as_bytes()).map_err(|error| error.to_string())
+}
+
+fn answer(outcome: ValX<'_, Val>) -> Answer {
+    let error = match outcome.map(plain::json) {
+        Ok(Some(value)) => return Answer::Value(value),
+        Ok(None) => return Answer::Error("object keys must be strings".to_owned()),
+        Err(error) => error,
+    };
+    match error.get_err().map_err(Exn::get_halt) {
+        Ok(error) => Answer::of_error(error.into_val()),
+        Err(Ok(code)) => Answer::Halt(code),
+        Err(Err(_)) => Answer::Error("break".to_owned()),
+    }
+}
+
+fn environment() -> Val {
+    let text = |text: String| Val::utf8_str(text);
+    Val::obj(environment::all().map(|(name, value)| (text(name), text(value))).collect::<Map>())
+}
+
+fn definitions() -> impl Iterator<Item = parse::Def<&'static str>> {
+    let ours = parse(PRELUDE, |parser| parser.defs()).unwrap_or_default();
+    jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(ours)
+}
+
+fn functions() -> impl Iterator<Item = Fun<Kind>> {
+    let plain: native::Filter<RunPtr<Kind>> =
+        ("plain", v(0), |(_, value)| bome(Ok(plain::json(value.clone()).unwrap_or(value))));
+    let ours = input::funs::<Kind>().into_vec().into_iter().chain([plain]).map(run::<Kind>);
+    jaq_core::funs::<Kind>().chain(jaq_std::funs::<Kind>()).chain(jaq_json::funs()).chain(ours)
+}
+
+/// The kind of data that our filters work on.
+struct Kind;
+
+impl DataT for Kind {
+    type V<'a> = Val;
+    type Data<'a> = Data<'a>;
+}
+
+#[derive(Clone)]
+struct Data<'a> {
+    table: &'a Lut<Kind>,
+    inputs: input::Inputs<'a, Val>,
+}
+
+impl<'a> data::HasLut<'a, Kind> for Data<'a> {
+    fn lut(&self) -> &'a Lut<Kind> {
+        self.table
+    }
+}
+
+impl<'a> input::HasInputs<'a, Val> for Data<'a> {
+    fn inputs(&self) -> input::Inputs<'a, Val> {
+        self.inputs
+    }
+}

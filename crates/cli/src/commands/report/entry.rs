@@ -1,0 +1,46 @@
+//! A line of the journal, as the report asks it.
+
+use super::contents::At;
+use crate::render::redact::{RedactedText, Redactor};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_store::clock;
+
+/// A line of the run, with what makes its words harmless.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'a> {
+    pub(super) line: &'a JournalEntry,
+    pub(super) at: At,
+    pub(super) cleaner: &'a Redactor,
+}
+
+/// So much of one fact is shown.
+pub(super) const FACT: usize = 300;
+
+impl<'a> Entry<'a> {
+    /// Of a run's entries those that say when.
+    pub(super) fn of_run(entries: &'a [JournalEntry], run_id: &str, cleaner: &'a Redactor) -> Vec<Entry<'a>> {
+        let of_it = entries.iter().filter(|entry| entry.run_id.as_deref() == Some(run_id));
+        of_it.filter_map(|line| Some(Entry { line, at: clock::parse(&line.at)?, cleaner })).collect()
+    }
+
+    pub(super) fn event(&self) -> &'a JournalEvent {
+        &self.line.event
+    }
+
+    /// Its session's number in the run; none outside of one.
+    pub(super) fn iteration(&self) -> Option<u32> {
+        self.line.session_number()
+    }
+
+    pub(super) fn session_id(&self) -> Option<&'a str> {
+        self.line.session_id.as_deref().filter(|id| !id.is_empty())
+    }
+
+    pub(super) fn words(&self, text: &str) -> RedactedText {
+        self.cleaner.line(text, FACT)
+    }
+
+    pub(super) fn list(&self, texts: &[String]) -> Vec<RedactedText> {
+        texts.iter().map(|text| self.words(text)).collect()
+    }
+}

@@ -1,0 +1,250 @@
+//! From the files to the report.
+
+use super::contents::{At, Commit, Cost, Filling, Line, Moment, Report, RunSession};
+use super::entry::Entry;
+use super::filling::{Fill, POINTS, Session};
+use super::next::{Scene, steps, with_handoff};
+use super::standing::standing;
+use super::which::Chosen;
+use super::{handoffs, items, moments, pauses, run_sessions, troubles};
+use crate::commands::log::EventPrinter;
+use crate::commands::status::{is_at_work, living_client};
+use crate::render::redact::Redactor;
+use plimsoll_domain::journal::JournalEvent;
+use plimsoll_domain::{RunState, Status};
+use plimsoll_flows::context::measure::{Question, marks};
+use plimsoll_flows::turns;
+use plimsoll_flows::turns::capture;
+use plimsoll_flows::turns::capture::Patience;
+use plimsoll_store::{Project, StoreError, TurnLog, clock, config, journal, sessions};
+use std::path::Path;
+
+/// Everything that is known of a run. The page will lie in this folder; none where that is not known.
+pub(super) fn gather(
+    project: &Project,
+    chosen: &Chosen,
+    cleaner: &Redactor,
+    folder: Option<&Path>,
+) -> Result<Report, StoreError> {
+    let state = &chosen.state;
+    let mut gaps = Vec::new();
+    if let Err(error) = capture::sync(project, Patience::PERSON) {
+        gaps.push(format!("The newest turns may be missing: {error}"));
+    }
+    let journal = journal::read(project)?;
+    let entries = Entry::of_run(&journal, &state.run_id, cleaner);
+    if entries.is_empty() {
+        gaps.push(
+            "The journal has nothing of this run: sessions, pauses and troubles are not known.".to_owned(),
+        );
+    }
+    let told = Gathered::of(project, state, &entries, cleaner)?;
+    let mut report = Report {
+        gaps: gaps.iter().map(|gap| cleaner.line(gap, 300)).collect(),
+        items: items::items(state, &told.sittings, cleaner),
+        pauses: pauses::pauses(&entries, state.status == Status::Paused),
+        troubles: troubles::troubles(&entries),
+        levels: moments::levels(&entries).or_else(|| reckoned_levels(project, &told.sittings)),
+        handoffs: handoffs::handoffs(project, state, &entries, folder),
+        steps: steps(&scene(project, chosen), cleaner),
+        ..bare(project, chosen, told, lines(&entries), cleaner)
+    };
+    if chosen.is_present {
+        with_handoff(&mut report, cleaner);
+    }
+    Ok(report)
+}
+
+/// What the state alone tells, with the sessions and the log.
+fn bare(
+    project: &Project,
+    chosen: &Chosen,
+    told: Gathered,
+    (lines, lines_left_out): (Vec<Line>, usize),
+    cleaner: &Redactor,
+) -> Report {
+    let state = &chosen.state;
+    let moment = |stamp: Option<&str>| stamp.and_then(clock::parse);
+    Report {
+        name: cleaner.line(&state.task_name, 80),
+        objective: cleaner.line(&state.objective, 400),
+        run_id: cleaner.line(&state.run_id, 60),
+        status: state.status,
+        standing: standing(
+            state,
+            chosen.is_present,
+            &crate::commands::status::standing(project, state),
+            cleaner,
+        ),
+        started: moment(Some(&state.started_at)),
+        ended: moment(state.ended_at.as_deref()).filter(|_| state.status.is_over()),
+        is_live: chosen.is_present && (is_at_work(project) || living_client(state).is_some()),
+        looked: clock::now(),
+        counted: state.iteration,
+        max_sessions: state.max_iterations,
+        cost: cost(state),
+        sittings: told.sittings,
+        moments: told.moments,
+        filling: Filling { delegated: state.delegated_now(), ..told.filling },
+        lines,
+        lines_left_out,
+        items: Vec::new(),
+        pauses: Vec::new(),
+        troubles: Vec::new(),
+        levels: None,
+        handoffs: Vec::new(),
+        steps: Vec::new(),
+        gaps: Vec::new(),
+    }
+}
+
+/// The sessions, what is marked on their load lines, and what filled their windows.
+struct Gathered {
+    sittings: Vec<RunSession>,
+    moments: Vec<Moment>,
+    filling: Filling,
+}
+
+impl Gathered {
+    fn of(
+        project: &Project,
+        state: &RunState,
+        entries: &[Entry<'_>],
+        cleaner: &Redactor,
+    ) -> Result<Gathered, StoreError> {
+        let mut sittings = run_sessions::sittings(entries);
+        let mut moments = moments::moments(entries);
+        let filling = read_turns(project, &mut sittings, &mut moments, cleaner)?;
+        moments.extend(sittings.iter().filter_map(|sitting| moments::end(sitting, cleaner)));
+        moments.sort_by_key(|moment| moment.at);
+        place(&mut moments, &sittings);
+        assign(&mut sittings, commits(project, state, cleaner));
+        Ok(Gathered { sittings, moments, filling })
+    }
+}
+
+fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {
+    let until = chosen.state.paused_until.as_deref().and_then(clock::parse);
+    Scene {
+        state: &chosen.state,
+        at_work: chosen.is_present && is_at_work(project),
+        is_present: chosen.is_present,
+        until: until.map(clock::for_people),
+    }
+}
+
+fn cost(state: &RunState) -> Cost {
+    Cost {
+        usd: state.cost_usd,
+        is_reckoned: state.cost_is_reckoned,
+        max_usd: state.limits.max_cost_usd,
+        tokens: state.tokens,
+        max_tokens: state.limits.max_tokens,
+    }
+}
+
+/// Reads the turn logs of the sessions: their load lines, their compactions, what filled their windows.
+fn read_turns(
+    project: &Project,
+    sittings: &mut [RunSession],
+    moments: &mut Vec<Moment>,
+    cleaner: &Redactor,
+) -> Result<Filling, StoreError> {
+    let mut fill = Fill::new(cleaner);
+    let points = POINTS / sittings.len().max(1);
+    for sitting in sittings {
+        let Some(id) = sitting.session_id.clone() else { continue };
+        let record = sessions::load(project, &id);
+        sitting.head = record.head_at_start;
+        sitting.window = record.reading.and_then(|reading| reading.window).map(|window| window.tokens);
+        let Some(log) = TurnLog::of(project, &id).filter(TurnLog::exists) else { continue };
+        let mut session = Session::default();
+        for record in turns::forwards(&log)? {
+            fill.take(&mut session, &record?);
+        }
+        if let Some(window) = sitting.window {
+            sitting.trace = session.trace(window, points);
+        }
+        moments.extend(session.compactions(sitting.window, cleaner));
+        fill.end(session);
+    }
+    Ok(fill.filling())
+}
+
+/// Puts each mark that has no figure of its own where the load line was then.
+fn place(moments: &mut [Moment], sittings: &[RunSession]) {
+    for moment in moments.iter_mut().filter(|moment| moment.percent.is_none()) {
+        let then = |sitting: &&RunSession| sitting.began.is_some_and(|began| began <= moment.at);
+        let sitting = sittings.iter().rfind(then);
+        let before = |sitting: &RunSession| {
+            let mut points = sitting.trace.iter().flatten();
+            points.rfind(|point| point.at <= moment.at).map(|point| point.percent)
+        };
+        moment.percent =
+            sitting.and_then(|sitting| before(sitting).or_else(|| sitting.peak.map(|peak| peak as f64)));
+    }
+}
+
+fn commits(project: &Project, state: &RunState, cleaner: &Redactor) -> Vec<Commit> {
+    let commit = |commit: plimsoll_launcher::git::Logged| {
+        let at = u64::try_from(commit.at).ok().and_then(clock::at)?;
+        Some(Commit { id: commit.id, subject: cleaner.line(&commit.subject, 120), at })
+    };
+    plimsoll_launcher::git::log_since(project.root(), &state.started_at)
+        .into_iter()
+        .filter_map(commit)
+        .collect()
+}
+
+/// A commit is of the session in whose time it lies: git counts whole seconds, and ours come before the verdict.
+fn assign(sittings: &mut [RunSession], commits: Vec<Commit>) {
+    for commit in commits {
+        let second = |at: Option<At>| at.map(|at| at.timestamp());
+        let at = commit.at.timestamp();
+        let is_within = |sitting: &&mut RunSession| {
+            let end = second(sitting.judged.or(sitting.ended)).unwrap_or(i64::MAX);
+            let was_there = sitting.head.as_ref() == Some(&commit.id);
+            second(sitting.began).is_some_and(|began| began <= at) && at <= end && !was_there
+        };
+        if let Some(sitting) = sittings.iter_mut().find(is_within) {
+            sitting.commits.push(commit);
+        }
+    }
+}
+
+/// Where no decision has told them: as they would lie in the last session's window.
+fn reckoned_levels(project: &Project, sittings: &[RunSession]) -> Option<super::contents::Levels> {
+    let id = sittings.iter().rev().find_map(|sitting| sitting.window.and(sitting.session_id.as_ref()))?;
+    let record = sessions::load(project, id);
+    let reading = record.reading.as_ref()?;
+    let (settings, _) = config::load(project);
+    let question = Question { project, settings: &settings, record: &record, transcript: None, calls: &[] };
+    Some(moments::of_marks(&marks(&question, reading.window.as_ref()?, reading.model.as_deref())))
+}
+
+/// So many lines of the log are shown, the newest.
+const LINES: usize = 400;
+/// What the table of sessions tells.
+fn is_told_by_table(event: &JournalEvent) -> bool {
+    matches!(
+        event,
+        JournalEvent::Planned(_)
+            | JournalEvent::Spawned { .. }
+            | JournalEvent::SessionStart { .. }
+            | JournalEvent::SessionEnd(_)
+            | JournalEvent::IterationClosed(_)
+            | JournalEvent::ProvisionalVerdict { .. }
+    )
+}
+
+/// The log in words; how many earlier lines are left out.
+fn lines(entries: &[Entry<'_>]) -> (Vec<Line>, usize) {
+    let shown: Vec<&Entry<'_>> = entries.iter().filter(|entry| !is_told_by_table(entry.event())).collect();
+    let left_out = shown.len().saturating_sub(LINES);
+    let mut teller = EventPrinter::default();
+    let line = |entry: &&Entry<'_>| {
+        let told = teller.entry(entry.line)?;
+        Some(Line { at: Some(entry.at), iteration: entry.iteration(), words: entry.words(&told.words) })
+    };
+    (shown[left_out..].iter().filter_map(line).collect(), left_out)
+}

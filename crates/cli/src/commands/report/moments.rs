@@ -1,0 +1,89 @@
+//! From the journal to what is marked on the load line.
+
+use super::contents::{Levels, Mark, Moment, RunSession};
+use super::entry::{Entry, FACT};
+use super::troubles::is_broken;
+use crate::render::redact::Redactor;
+use plimsoll_domain::Marker;
+use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
+use plimsoll_domain::level::{CeilingAction, Marks};
+use plimsoll_domain::state::Cause;
+use plimsoll_domain::verdict::ContinueKind;
+
+/// The marks of the journal: checkpoints, refusals, the breaker. Compactions are the turn log's.
+pub(super) fn moments(entries: &[Entry<'_>]) -> Vec<Moment> {
+    entries.iter().filter_map(moment).collect()
+}
+
+fn moment(entry: &Entry<'_>) -> Option<Moment> {
+    let of = entry.iteration().map(|number| format!("session {number}: ")).unwrap_or_default();
+    let (what, percent, words) = match entry.event() {
+        JournalEvent::Checkpoint(written) => {
+            let at = written.percent.map(|percent| format!(" at {percent} %")).unwrap_or_default();
+            (Mark::Checkpoint, written.percent, format!("{of}checkpoint {}{at}", why(written)))
+        }
+        JournalEvent::BreakerOpened(opened) => {
+            let cause = opened.cause.word().replace('_', " ");
+            (Mark::Breaker, None, format!("{of}circuit breaker opened: {cause}"))
+        }
+        JournalEvent::Verdict(reached) => match &reached.marker {
+            Marker::Continue { kind: ContinueKind::Refused, reason } => {
+                (Mark::Refused, None, format!("{of}promise refused: {reason}"))
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let percent = percent.map(|percent| percent as f64);
+    Some(Moment { at: entry.at, what, percent, words: entry.words(&words) })
+}
+
+/// Why a checkpoint was written, in a word: its level, or what else it was.
+pub(super) fn why(written: &CheckpointWritten) -> String {
+    match written.cause {
+        None | Some(Cause::Level) => written.level.to_string(),
+        Some(cause) => cause.word().to_owned(),
+    }
+}
+
+/// The end of a session, where its load line ends.
+pub(super) fn end(sitting: &RunSession, cleaner: &Redactor) -> Option<Moment> {
+    let ending = sitting.ending.as_ref()?;
+    let words = format!("session {} ended ({})", sitting.iteration, ending.word().replace('_', " "));
+    Some(Moment {
+        at: sitting.ended.or(sitting.judged)?,
+        what: if is_broken(ending) { Mark::BadEnd } else { Mark::End },
+        percent: None,
+        words: cleaner.line(&words, FACT),
+    })
+}
+
+/// Where the levels lay at last, as far as a decision has written them down.
+pub(super) fn levels(entries: &[Entry<'_>]) -> Option<Levels> {
+    let of = |entry: &Entry<'_>| match entry.event() {
+        JournalEvent::Checkpoint(written) => written.marks,
+        JournalEvent::Warning(reached) | JournalEvent::Ended(reached) => reached.marks,
+        _ => None,
+    };
+    let all: Vec<Marks> = entries.iter().filter_map(of).collect();
+    let last = all.last()?;
+    Some(Levels { moved: all.iter().any(|marks| marks != last), ..of_marks(last) })
+}
+
+/// The levels of computed marks.
+pub(super) fn of_marks(marks: &Marks) -> Levels {
+    let share = |tokens: u64| tokens as f64 * 100.0 / marks.window.max(1) as f64;
+    Levels {
+        l1: share(marks.l1),
+        l2: share(marks.l2),
+        l3: share(marks.l3),
+        ceiling: share(marks.ceiling.tokens),
+        ceiling_does: match marks.ceiling.action {
+            CeilingAction::Compacts => "the client compacts",
+            CeilingAction::Refuses => "the client refuses to go on",
+            CeilingAction::Rejected => "the API refuses the prompt",
+        },
+        window: marks.window,
+        moved: false,
+    }
+}

@@ -1,0 +1,103 @@
+//! Where the run stands and why, beside the heading that says it in a word.
+
+use crate::commands::status::Standing;
+use crate::render::redact::{RedactedText, Redactor};
+use plimsoll_domain::breaker::BreakerCause;
+use plimsoll_domain::{RunState, Status};
+
+/// So much of it is shown.
+const MOST: usize = 600;
+
+/// What `plimsoll status` says, without the words that the heading has already.
+pub(super) fn standing(
+    state: &RunState,
+    is_present: bool,
+    told: &Standing,
+    cleaner: &Redactor,
+) -> Vec<RedactedText> {
+    let (ours, foreign) = (|text: &str| cleaner.ours(text, MOST), |text: &str| cleaner.line(text, MOST));
+    let reason = told.reason.as_deref().unwrap_or_default();
+    match state.status {
+        // What is at work now is at work at another one.
+        Status::Running if !is_present => vec![ours("another run has begun since")],
+        Status::Running => vec![ours(told.activity.as_deref().unwrap_or_default())],
+        Status::Cancelled => vec![ours(&told.heading)],
+        Status::CircuitBreaker if let Some(opened) = &state.breaker.opened => {
+            vec![foreign(&of_breaker(opened.cause, &opened.evidence))]
+        }
+        Status::Paused if reason.is_empty() => vec![ours(&told.heading)],
+        Status::Paused => vec![ours(&format!("{}:", told.heading)), foreign(reason)],
+        Status::Completed
+        | Status::Blocked
+        | Status::MaxIterations
+        | Status::Budget
+        | Status::Deadline
+        | Status::CircuitBreaker
+        | Status::FatalError => vec![foreign(if reason.is_empty() { &told.heading } else { reason })],
+    }
+}
+
+/// What the circuit breaker says, without the code word of its cause.
+pub(super) fn of_breaker(cause: BreakerCause, evidence: &str) -> String {
+    let cause = match cause {
+        BreakerCause::NoProgress => "nothing changed any more",
+        BreakerCause::QuickFailure => "its sessions failed at once",
+        BreakerCause::PermissionDenied => "the client refused a tool again and again",
+        BreakerCause::EmptyReply => "its sessions said and did nothing",
+        BreakerCause::Refused => "it promised to be done and was not",
+        BreakerCause::SameError => "the same error came again and again",
+    };
+    if evidence.is_empty() { cause.to_owned() } else { format!("{cause}: {evidence}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::breaker::{Breaker, Opened};
+
+    fn said(state: &RunState, is_present: bool, told: &Standing) -> String {
+        let parts = standing(state, is_present, told, &Redactor);
+        parts.iter().map(RedactedText::text).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_the_heading_says_is_not_said_again() {
+        let of = |status: Status| RunState { status, ..RunState::default() };
+        let running = Standing {
+            heading: "running".to_owned(),
+            activity: Some("a `plimsoll run` is at work".to_owned()),
+            reason: None,
+        };
+        assert_eq!(said(&of(Status::Running), true, &running), "a `plimsoll run` is at work");
+        assert_eq!(said(&of(Status::Running), false, &running), "another run has begun since");
+        for (status, heading, reason, shown) in [
+            (Status::Budget, "out of money or tokens (budget)", "$2.00: spent", "$2.00: spent"),
+            (Status::Paused, "paused", "usage limit", "paused: usage limit"),
+            (Status::Paused, "paused: interrupted by a person", "", "paused: interrupted by a person"),
+            (Status::Cancelled, "cancelled with `plimsoll stop`", "", "cancelled with `plimsoll stop`"),
+        ] {
+            let reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
+            let told = Standing { heading: heading.to_owned(), activity: None, reason };
+            assert_eq!(said(&of(status), true, &told), shown);
+        }
+    }
+
+    #[test]
+    fn no_code_word_of_the_breaker_is_shown() {
+        let told = Standing {
+            heading: "stuck (circuit_breaker)".to_owned(),
+            activity: None,
+            reason: Some("no_progress: HEAD".to_owned()),
+        };
+        for (cause, evidence, shown) in [
+            (BreakerCause::NoProgress, "HEAD", "nothing changed any more: HEAD"),
+            (BreakerCause::Refused, "", "it promised to be done and was not"),
+        ] {
+            let opened =
+                Opened { cause, count: 3, evidence: evidence.into(), iteration: 3, at: String::new() };
+            let breaker = Breaker { opened: Some(opened), ..Breaker::default() };
+            let state = RunState { status: Status::CircuitBreaker, breaker, ..RunState::default() };
+            assert_eq!(said(&state, true, &told), shown);
+        }
+    }
+}

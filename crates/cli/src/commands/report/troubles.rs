@@ -1,0 +1,142 @@
+//! From the journal to what went wrong, each thing once, with its evidence and how often it was so.
+
+use super::contents::Trouble;
+use super::entry::Entry;
+use crate::render::redact::RedactedText;
+use plimsoll_domain::journal::{JournalEvent, VerdictReached, WipCommit};
+use plimsoll_domain::verdict::ContinueKind;
+use plimsoll_domain::{Ending, Marker};
+
+/// The troubles, in the order in which each came first.
+pub(super) fn troubles(entries: &[Entry<'_>]) -> Vec<Trouble> {
+    let mut troubles: Vec<Trouble> = Vec::new();
+    for entry in entries {
+        for (kind, words, evidence) in of(entry) {
+            let time = (entry.at, entry.iteration());
+            match troubles.iter_mut().find(|known| known.kind == kind && known.words == words) {
+                Some(known) => {
+                    known.times.push(time);
+                    // The newest evidence is what a person can still look at.
+                    known.evidence = evidence;
+                }
+                None => troubles.push(Trouble { kind, words, evidence, times: vec![time] }),
+            }
+        }
+    }
+    troubles
+}
+
+type TroubleParts = (&'static str, RedactedText, Vec<RedactedText>);
+
+/// Endings of sessions that the user should know of.
+pub(super) fn is_broken(ending: &Ending) -> bool {
+    match ending {
+        Ending::WindowFull(_)
+        | Ending::ClientLimit(_)
+        | Ending::Silent(_)
+        | Ending::Crashed(_)
+        | Ending::Failed(_)
+        | Ending::Fatal(_) => true,
+        Ending::Completed
+        | Ending::HookStopped
+        | Ending::Limit(_)
+        | Ending::Overloaded(_)
+        | Ending::OutOfTime
+        | Ending::Interrupted
+        | Ending::Cancelled
+        | Ending::Unknown => false,
+    }
+}
+
+fn of(entry: &Entry<'_>) -> Vec<TroubleParts> {
+    let words = |text: &str| entry.words(if text.is_empty() { "?" } else { text });
+    match entry.event() {
+        JournalEvent::Verdict(reached) => verdict(entry, reached),
+        JournalEvent::BreakerOpened(opened) => {
+            let cause = format!("{}, {} in a row", opened.cause.word().replace('_', " "), opened.count);
+            vec![("Circuit breaker", words(&cause), vec![words(&opened.evidence)])]
+        }
+        JournalEvent::SetAside { item } => {
+            vec![("Set aside", words(item), vec![words("nobody got anywhere with it")])]
+        }
+        JournalEvent::Fault { error, then, .. } => vec![("Fault", words(error), vec![words(then)])],
+        JournalEvent::Unguarded { client_version } => {
+            let told = format!("our hooks did not run (client {client_version})");
+            vec![("Unguarded", words(&told), Vec::new())]
+        }
+        JournalEvent::WipCommit(WipCommit { trouble: Some(trouble), .. }) => {
+            vec![("Not committed", words(trouble), Vec::new())]
+        }
+        JournalEvent::ClientEnded { reason } => vec![("Session ended by us", words(reason), Vec::new())],
+        JournalEvent::LeftBehind { processes } => {
+            vec![("Left at work", words("processes that a session started"), entry.list(processes))]
+        }
+        JournalEvent::Notified { program, trouble: Some(trouble), .. } => {
+            let program = program.iter().take(1).map(|program| words(program));
+            vec![("Notification", words(trouble), program.collect())]
+        }
+        // Nothing went wrong.
+        JournalEvent::RunStarted(_)
+        | JournalEvent::Resumed(_)
+        | JournalEvent::Planned(_)
+        | JournalEvent::Spawned { .. }
+        | JournalEvent::Adopted { .. }
+        | JournalEvent::SessionStart { .. }
+        | JournalEvent::Warning(_)
+        | JournalEvent::Checkpoint(_)
+        | JournalEvent::Ended(_)
+        | JournalEvent::Packed(_)
+        | JournalEvent::NotPacked(_)
+        | JournalEvent::NoRoomForStep(_)
+        | JournalEvent::CutOffByClient { .. }
+        | JournalEvent::ProvisionalVerdict { .. }
+        | JournalEvent::IterationClosed(_)
+        | JournalEvent::SessionEnd(_)
+        | JournalEvent::WipCommit(_)
+        | JournalEvent::Cancelled
+        | JournalEvent::Notified { .. }
+        | JournalEvent::PromptMended { .. }
+        | JournalEvent::TodoMended { .. }
+        | JournalEvent::StateMended { .. }
+        | JournalEvent::LinearDelivered(_)
+        | JournalEvent::LinearFailed { .. }
+        | JournalEvent::Client { .. }
+        | JournalEvent::Tool { .. }
+        | JournalEvent::Retry { .. }
+        | JournalEvent::StopRequested
+        | JournalEvent::ToolsDenied { .. }
+        | JournalEvent::Compacted
+        | JournalEvent::Reading(_)
+        | JournalEvent::Pause { .. }
+        | JournalEvent::PauseOver
+        | JournalEvent::Note { .. }
+        | JournalEvent::RunEnded(_)
+        | JournalEvent::Unknown(_) => Vec::new(),
+    }
+}
+
+fn verdict(entry: &Entry<'_>, reached: &VerdictReached) -> Vec<TroubleParts> {
+    let mut told = Vec::new();
+    if let Marker::Continue { kind: ContinueKind::Refused, reason } = &reached.marker {
+        told.push(("Promise refused", entry.words(reason), failing(entry, reached)));
+    }
+    if let Some(ending) = reached.ending.as_ref().filter(|ending| is_broken(ending)) {
+        let detail = ending.detail().filter(|detail| !detail.is_empty()).unwrap_or("no more is known");
+        let words = format!("{}: {detail}", ending.word().replace('_', " "));
+        told.push(("Session broke off", entry.words(&words), Vec::new()));
+    } else if let Some(error) = &reached.error {
+        told.push(("Error", entry.words(error), Vec::new()));
+    }
+    told
+}
+
+/// The verify commands that did not pass, and what they said.
+fn failing(entry: &Entry<'_>, reached: &VerdictReached) -> Vec<RedactedText> {
+    let failed = reached.verify.iter().flatten().filter(|outcome| !outcome.passed);
+    failed
+        .map(|outcome| match outcome.words.as_str() {
+            "" => entry.words(&format!("{} failed", outcome.command)),
+            words => entry.words(&format!("{} failed: {words}", outcome.command)),
+        })
+        .collect()
+}

@@ -1,0 +1,285 @@
+//! `plimsoll run`: works through a task unattended.
+
+pub(crate) mod progress;
+
+use crate::commands::linear;
+use crate::commands::run::progress::Style;
+use crate::commands::start::TaskArguments;
+use crate::console;
+use crate::console::{fail, say, say_error};
+use crate::value_parsers;
+use clap::Args;
+use plimsoll_domain::breaker::BreakerCause;
+use plimsoll_domain::text::for_terminal;
+use plimsoll_domain::{Marker, RunState, Status, Verdict};
+use plimsoll_flows::run::lifecycle;
+use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed};
+use plimsoll_flows::run::{Options, prepare, run as run_flow};
+use plimsoll_store::{Project, config, environment, state_file};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A run.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    task: TaskArguments,
+    /// The client [default: claude; with --resume the one the run was started with]
+    #[arg(long, value_name = "PATH")]
+    client: Option<String>,
+    /// Go on with the run of this project
+    #[arg(long)]
+    resume: bool,
+    /// With --resume: close the circuit breaker; the next session is a trial
+    #[arg(long, requires = "resume")]
+    reset_breaker: bool,
+    /// End a client that says nothing for so long (30m, 90s; 0 for never) [default: 30m]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
+    idle_timeout: Option<u64>,
+    /// The same while a tool runs, whose silence is no idleness (3h; 0 for never) [default: 2h]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
+    tool_timeout: Option<u64>,
+    /// A program told of the end and of pauses, with JSON on its standard input; no shell reads it
+    #[arg(long, value_name = "CMD")]
+    notify: Option<String>,
+    /// Do not sit through pauses: exit with 6 instead
+    #[arg(long)]
+    no_wait: bool,
+    /// Print one JSON object a line: each step as it is taken, in the journal's words
+    #[arg(long)]
+    json: bool,
+    /// Arguments passed on to the client (with --resume, none means those of before), such as `--model opus --allowedTools Bash Edit Write`
+    #[arg(last = true, value_name = "CLIENT ARGS")]
+    client_arguments: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll run --verify 'cargo test' -- --model opus --permission-mode acceptEdits --allowedTools Bash
+  plimsoll run --objective 'Translate docs/ into German.' --todo pages.md --deadline 07:00 --max-cost 20
+  plimsoll run --resume                        go on after Ctrl-C, a crash, a reboot
+  plimsoll run --resume --reset-breaker        go on after you have fixed what was stuck
+
+Exit codes:
+  0    completed
+  1    could not run
+  2    wrong usage
+  3    a limit: iterations, cost, tokens, deadline
+  4    the circuit breaker is open
+  5    a fatal error
+  6    paused
+  7    blocked: the agent says that it cannot go on, or only its promise is missing
+  9    cancelled by `plimsoll stop`
+  130  ended by you; --resume goes on";
+
+/// Runs; the exit code tells how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
+/// 9 cancelled, 130 interrupted, 1 could not run).
+pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
+    let project =
+        if arguments.resume { Project::of_command() } else { Project::at(&environment::current_dir()) };
+    match prepare_and_run(&project, arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fail(error, 1),
+    }
+}
+
+fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, String> {
+    let config::Loaded { fault, ignored, .. } = config::load_telling(project);
+    if let Some(fault) = fault {
+        return Err(format!("{fault}; {}", fault.hint()));
+    }
+    for (file, ignored) in &ignored {
+        let words = for_terminal(&format!("{}: {}", project.relative(file), ignored.words()));
+        say_error(&format!("{words} (`plimsoll doctor` says what to do)"));
+    }
+    // Before anything is written: without a client there is nothing to run.
+    let notify = arguments.notify.as_deref().map(value_parsers::words).transpose();
+    let notify = notify.map_err(|error| format!("--notify takes {error}"))?;
+    let before = match arguments.resume {
+        true => lifecycle::remembered(project).map_err(|error| error.to_string())?,
+        false => Remembered::default(),
+    };
+    let client_named = arguments.client.clone().or(before.client);
+    let same = arguments.client_arguments.is_empty();
+    let client_arguments = if same { before.client_arguments } else { arguments.client_arguments.clone() };
+    let name = client_named.clone().unwrap_or_else(|| "claude".to_owned());
+    let client = plimsoll_launcher::client::locate(&name).ok_or_else(|| missing_client(&name))?;
+    let options = Options {
+        client: absolute(client),
+        client_arguments: client_arguments.clone(),
+        memory: arguments.task.memory() || before.memory,
+        wait: !arguments.no_wait,
+    };
+    let state = if arguments.resume {
+        let changes = Changes {
+            client: client_named,
+            client_arguments,
+            idle_timeout_seconds: arguments.idle_timeout,
+            tool_timeout_seconds: arguments.tool_timeout,
+            notify,
+            reset_breaker: arguments.reset_breaker,
+            ..arguments.task.changes()?
+        };
+        let ready = prepare(project, &options).map_err(|error| error.to_string())?;
+        match lifecycle::resume(project, &changes).map_err(|error| error.to_string())? {
+            Resumed::Open(state) => (ready, *state),
+            Resumed::Over(state) => return Ok(over(&state, arguments.json)),
+        }
+    } else {
+        let new = NewRun {
+            client: client_named,
+            client_arguments,
+            idle_timeout_seconds: arguments.idle_timeout,
+            tool_timeout_seconds: arguments.tool_timeout,
+            notify: notify.unwrap_or_default(),
+            ..arguments.task.new_run()?
+        };
+        let ready = prepare(project, &options).map_err(|error| error.to_string())?;
+        let state = lifecycle::create(project, &new).map_err(|error| error.to_string())?;
+        lifecycle::nothing_open(&state).iter().for_each(say_error);
+        (ready, state)
+    };
+    let (ready, state) = state;
+    // The user's own settings are those of now; the project's are those of the run's beginning.
+    let settings = config::load_of_run(project, &state.run_id);
+    let style = if arguments.json { Style::Json } else { Style::fitting() };
+    let watcher = progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
+    let mut watcher = linear::reporting(project, &settings, watcher);
+    let ended = run_flow(project, &settings, &options, ready, &state, watcher.as_mut());
+    drop(watcher);
+    let code = ended.map_err(|error| error.to_string())?;
+    if style != Style::Json {
+        say_what_now(project);
+    }
+    Ok(code)
+}
+
+/// How to go on, where that can be, and where to see what happened.
+fn say_what_now(project: &Project) {
+    let Some(state) = state_file::load(project, None).ok().flatten() else { return };
+    if !matches!(state.status, Status::Completed | Status::Cancelled) {
+        say_error(&format!("to go on: {}", way_on(&state)));
+        if let Some(words) = beside_way_on(&state) {
+            say_error(&words);
+        }
+    }
+    if !state.context_history.is_empty() {
+        say_error(&"what happened: plimsoll report --open, or plimsoll log");
+    }
+}
+
+/// A run that was completed or cancelled stays so: 0. One that a person can open again says how, with the exit
+/// code of its end.
+fn over(state: &RunState, json: bool) -> u8 {
+    let for_good = matches!(state.status, Status::Completed | Status::Cancelled);
+    let reason = match &state.last_verdict {
+        Some(Verdict::Stop { reason, .. }) if !for_good => reason.clone(),
+        _ => "this run is over".to_owned(),
+    };
+    let code = if for_good { 0 } else { state.status.exit_code() };
+    let marker = Marker::Stop { status: state.status, reason };
+    if json {
+        console::json(progress::over(state, &marker, code));
+    } else {
+        say(marker);
+    }
+    let then = if for_good { "there is nothing to resume".to_owned() } else { way_on(state) };
+    say_error(&format!(
+        "the run \"{}\" is over ({}): {then}",
+        plimsoll_domain::text::one_line(&state.task_name),
+        state.status
+    ));
+    code
+}
+
+/// The whole command that goes on with a run and allows its sessions these tools, quoted for a shell. None where there is
+/// none, or where allowing would not help: the user's own arguments forbid one of them.
+pub(crate) fn allowing(state: &RunState, tools: &[String], options: &str) -> Option<String> {
+    let arguments = plimsoll_policy::allow::allowing(&state.client_arguments, tools)?;
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let arguments = shlex::try_join(words).ok()?;
+    Some(format!("plimsoll run {options} -- {arguments}"))
+}
+
+/// The same where refused tools are not what stopped it: what the user has not allowed stays so unless they say otherwise.
+fn beside_way_on(state: &RunState) -> Option<String> {
+    let options = match state.status {
+        Status::CircuitBreaker if is_stopped_by_refusals(state) => return None,
+        Status::CircuitBreaker => "--resume --reset-breaker".to_owned(),
+        Status::MaxIterations => {
+            format!("--resume --max-iterations {}", state.max_iterations.saturating_add(10))
+        }
+        // More of what, only the user can say.
+        Status::Budget | Status::Deadline => return None,
+        _ => "--resume".to_owned(),
+    };
+    let command = allowing(state, &state.denied_tools, &options)?;
+    let tools = plimsoll_domain::text::one_line(&state.denied_tools.join(", "));
+    Some(format!("to go on and allow what the client refused ({tools}): {command}"))
+}
+
+/// True where the circuit breaker opened because the client refused tools.
+fn is_stopped_by_refusals(state: &RunState) -> bool {
+    let opened = state.breaker.opened.as_ref().map(|opened| opened.cause);
+    state.status == Status::CircuitBreaker && opened == Some(BreakerCause::PermissionDenied)
+}
+
+/// What opens a run again, with the whole command where refused tools have stopped it.
+pub(crate) fn way_on(state: &RunState) -> String {
+    let with_tools = is_stopped_by_refusals(state)
+        .then(|| allowing(state, &state.denied_tools, "--resume --reset-breaker"));
+    with_tools.flatten().unwrap_or_else(|| usual_way_on(state).to_owned())
+}
+
+/// What opens a run again, beside `plimsoll run --resume`.
+fn usual_way_on(state: &RunState) -> &'static str {
+    match state.status {
+        Status::CircuitBreaker => "fix what stopped it, then: plimsoll run --resume --reset-breaker",
+        Status::MaxIterations => "plimsoll run --resume --max-iterations N, with a larger N",
+        Status::Budget if plimsoll_policy::bounds::stops_for_quota(state) => {
+            "plimsoll run --resume, when the quota has room again (or with a larger --stop-at-limit PERCENT)"
+        }
+        Status::Budget => "plimsoll run --resume --max-cost USD (or --max-tokens N), with more",
+        Status::Deadline => "plimsoll run --resume --deadline TIME, with a later one",
+        _ => "plimsoll run --resume",
+    }
+}
+
+fn absolute(path: PathBuf) -> PathBuf {
+    environment::current_dir().join(path)
+}
+
+fn missing_client(name: &str) -> String {
+    format!(
+        "there is no client `{name}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_is_allowed_by_a_command_that_goes_on() {
+        let of = |status: Status| RunState {
+            status,
+            max_iterations: 1,
+            denied_tools: vec!["Bash".into(), "Read".into()],
+            client_arguments: vec!["--allowedTools".into(), "Read".into()],
+            ..RunState::default()
+        };
+        let start = "to go on and allow what the client refused (Bash, Read): plimsoll run --resume";
+        for (status, options) in [
+            (Status::Paused, ""),
+            (Status::MaxIterations, " --max-iterations 11"),
+            (Status::CircuitBreaker, " --reset-breaker"),
+        ] {
+            let expected = format!("{start}{options} -- --allowedTools Read Bash");
+            assert_eq!(beside_way_on(&of(status)), Some(expected));
+        }
+        assert_eq!(beside_way_on(&of(Status::Budget)), None);
+        let allowed = RunState { denied_tools: vec!["Read".into()], ..of(Status::Paused) };
+        assert_eq!(beside_way_on(&allowed), None, "it is allowed by now");
+    }
+}

@@ -1,0 +1,342 @@
+//! What a person sees of a run: a bar on a terminal, plain lines elsewhere, JSON for scripts.
+
+mod json;
+
+use super::allowing;
+use crate::console;
+use indicatif::{ProgressBar, ProgressStyle};
+use json::Json;
+pub(crate) use json::over;
+use plimsoll_domain::level::Level;
+use plimsoll_domain::text::{clip, counted, one_line, tokens};
+use plimsoll_domain::{Ending, RunState, SessionRecord};
+use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
+use plimsoll_policy::statusline::{LoadView, View, load_line};
+use plimsoll_store::clock;
+use std::time::Duration;
+
+/// How to show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// A live bar under the lines.
+    Bar,
+    /// Lines.
+    Plain,
+    /// One JSON object per event.
+    Json,
+}
+
+impl Style {
+    /// A bar for people, lines for files.
+    pub(crate) fn fitting() -> Style {
+        let both = console::is_error_terminal() && console::is_terminal();
+        if both { Style::Bar } else { Style::Plain }
+    }
+}
+
+/// A watcher that also counts Ctrl-C (and takes SIGTERM and SIGHUP for a request to end now).
+pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn RunObserver>> {
+    let interrupts = Interrupts::default();
+    let ignored = ignored_signals();
+    let bar = (style == Style::Bar).then(bar);
+    // What was ignored when we were started (SIGHUP under nohup) stays ignored.
+    for (signal, weight) in
+        [(2, 1), (15, 2), (1, 2)].into_iter().filter(|(signal, _)| ignored & (1 << (signal - 1)) == 0)
+    {
+        let counter = interrupts.clone();
+        // At once, not when the client says something next: who hears nothing presses it again.
+        let answer: Box<dyn Fn(usize) + Send> = match (&bar, style) {
+            (_, Style::Json) => Box::new(|_| ()),
+            (bar, _) => {
+                let bar = bar.clone();
+                Box::new(move |so_far| print(bar.as_ref(), &format!("   {}", understood(so_far))))
+            }
+        };
+        listen(signal, move || counter.add(weight), answer)?;
+    }
+    Ok(match style {
+        Style::Json => Box::new(Json::new(interrupts)),
+        Style::Plain | Style::Bar => Box::new(Lines { interrupts, bar, announced: Level::L0 }),
+    })
+}
+
+/// The signals that were ignored when we were started, one bit each; none where the system does not tell.
+fn ignored_signals() -> u64 {
+    let status = plimsoll_store::disk::read_text(std::path::Path::new("/proc/self/status"))
+        .ok()
+        .flatten()
+        .unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Counts a signal wherever the program is, and answers it: from another thread, for a reader who takes none of our output
+/// must not keep the second signal from being heard.
+fn listen(
+    signal: i32,
+    count: impl Fn() -> usize + Send + 'static,
+    answer: impl Fn(usize) + Send + 'static,
+) -> std::io::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([signal])?;
+    let (sender, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        signals.forever().for_each(|_| {
+            let _ = sender.send(count());
+        });
+    });
+    std::thread::spawn(move || heard.iter().for_each(answer));
+    Ok(())
+}
+
+/// What follows from having been interrupted so often.
+fn understood(interrupts: usize) -> &'static str {
+    match interrupts {
+        ..=1 => "stopping: a session at work may finish (Ctrl-C again ends it now); --resume goes on",
+        _ => "ending the session now",
+    }
+}
+
+/// A line, above the bar where there is one.
+fn print(bar: Option<&ProgressBar>, line: &str) {
+    match bar {
+        Some(bar) => console::say_above(bar, line),
+        None => console::say(line),
+    }
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed_precise}");
+    let bar =
+        ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+struct Lines {
+    interrupts: Interrupts,
+    bar: Option<ProgressBar>,
+    /// The highest level that has been shown of the present session.
+    announced: Level,
+}
+
+impl RunObserver for Lines {
+    fn interrupts(&self) -> &Interrupts {
+        &self.interrupts
+    }
+
+    fn tell(&mut self, progress: &Progress<'_>) {
+        match progress {
+            Progress::Load { state, record } => self.load(state, record),
+            Progress::Iteration { .. } => self.announced = Level::L0,
+            Progress::Waiting { until } => {
+                if let Some(bar) = &self.bar {
+                    let left = (*until - clock::now()).num_seconds().max(0);
+                    let until = clock::for_people(*until);
+                    console::set_message(bar, &format!("paused until {until}, {} left", for_people(left)));
+                }
+            }
+            _ => {}
+        }
+        if let Some(line) = line(progress) {
+            self.print(&line);
+        }
+    }
+}
+
+impl Lines {
+    fn load(&mut self, state: &RunState, record: &SessionRecord) {
+        if record.announced > self.announced {
+            self.announced = record.announced;
+            self.print(&announced(record));
+        }
+        if let Some(bar) = &self.bar {
+            console::set_message(bar, &summary(state, record));
+        }
+    }
+
+    fn print(&self, line: &str) {
+        print(self.bar.as_ref(), line);
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The level at which a session is, with the percent at which it was announced: it may be fuller by now.
+fn announced(record: &SessionRecord) -> String {
+    let handoff = record.handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
+    let percent = record.announced_percent.or(record.percent).unwrap_or(0);
+    format!("   {} ({}) at {percent}%{handoff}", record.announced, record.announced.word())
+}
+
+/// Items, load line, cost: what a glance wants to know.
+fn summary(state: &RunState, record: &SessionRecord) -> String {
+    let done = state.completed_items.len();
+    let total = done + state.todo_items.len();
+    let items = if total > 0 {
+        format!("[{}{}] {done}/{total} items", "■".repeat(done.min(20)), "·".repeat((total - done).min(20)))
+    } else {
+        String::new()
+    };
+    let reading = record.reading.as_ref();
+    let used = reading.map(|reading| reading.used);
+    let load = LoadView { percent: record.percent_used, used, ..LoadView::default() };
+    let size = reading.map(|reading| format!(" {}", tokens(reading.used))).unwrap_or_default();
+    let stops = if state.iteration_record.stops_after { " stops after this session" } else { "" };
+    let trouble = state.iteration_record.api_trouble.as_ref();
+    let trouble =
+        trouble.map(|known| format!(" {}", api_trouble(known.status, &known.since))).unwrap_or_default();
+    format!(
+        "iteration {}/{} {items} {}{size} ${:.2}{stops}{trouble}",
+        state.iteration,
+        state.max_iterations,
+        load_line(&View { load, ..View::default() }, 20),
+        state.cost_usd
+    )
+}
+
+fn line(progress: &Progress<'_>) -> Option<String> {
+    Some(match progress {
+        Progress::Run { state } => {
+            let todo = state
+                .todo_file
+                .as_ref()
+                .map(|file| format!(", {} in {file}", counted(state.todo_items.len(), "open item")))
+                .unwrap_or_default();
+            format!(
+                "run \"{}\" ({}), at most {} sessions{todo}",
+                one_line(&state.task_name),
+                state.run_id,
+                state.max_iterations
+            )
+        }
+        Progress::Iteration { state } => {
+            let item = state.item_in_hand().map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();
+            let resuming =
+                if state.iteration_record.resuming { " (resuming from the checkpoint)" } else { "" };
+            format!("── iteration {}{item}{resuming}", state.iteration)
+        }
+        Progress::Client { model, version } => format!("   client {version}, {model}"),
+        Progress::Tool { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
+        Progress::Retry { status, since } => format!("   {}", api_trouble(*status, since)),
+        Progress::Compacted => "   the client has compacted".to_owned(),
+        Progress::Ended { iteration, ended, item } => {
+            format!("   iteration {iteration} {}{}", ending(&ended.ending), still_open(*item))
+        }
+        Progress::Denied { state, tools } => format!("   {}", denied(state, tools)),
+        Progress::Judged { state, verdict } => {
+            format!("   {}   (${:.2})", verdict.marker(), state.cost_usd)
+        }
+        Progress::Pause { until, seconds, reason } => format!(
+            "   paused until {} ({}): {}",
+            clock::for_people(*until),
+            for_people(*seconds as i64),
+            one_line(reason)
+        ),
+        Progress::Note(words) => format!("   {words}"),
+        Progress::Fault { error, seconds } => format!("   {error}; trying again in {seconds} s"),
+        // The exit code and standard error tell it.
+        Progress::Over { .. } | Progress::Failed { .. } => return None,
+        // What Ctrl-C means was said when it was pressed.
+        Progress::Load { .. } | Progress::Waiting { .. } | Progress::StopRequested => return None,
+    })
+}
+
+/// `45 s`, `12 min`, `3 h 5 min`.
+pub(crate) fn for_people(seconds: i64) -> String {
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..3_600 => format!("{} min", seconds / 60),
+        _ if seconds % 3_600 < 60 => format!("{} h", seconds / 3_600),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
+/// How a session ended, and who ended it: what follows "iteration 3".
+fn ending(ending: &Ending) -> String {
+    let words = |words: &str| clip(&one_line(words), 120);
+    match ending {
+        Ending::Completed => "ended its turn".to_owned(),
+        Ending::HookStopped => "was ended by plimsoll at its checkpoint".to_owned(),
+        Ending::WindowFull(why) => format!("ended: the context window was full ({})", words(why)),
+        Ending::ClientLimit(which) => format!("was ended by the client's {}", words(which)),
+        Ending::Fatal(why) => format!("failed: {}", words(why)),
+        Ending::Limit(why) => format!("met a usage limit: {}", words(why)),
+        Ending::Overloaded(why) => format!("ended: the API failed ({})", words(why)),
+        Ending::Silent(why) => format!("was ended by plimsoll: {}", words(why)),
+        Ending::OutOfTime => "was ended by plimsoll: the deadline has come".to_owned(),
+        Ending::Interrupted => "was ended by you (Ctrl-C, or a signal)".to_owned(),
+        Ending::Cancelled => "was ended by `plimsoll stop`".to_owned(),
+        Ending::Crashed(how) => format!("crashed: the client {}", words(how)),
+        Ending::Failed(why) => format!("failed: {}", words(why)),
+        Ending::Unknown => "ended".to_owned(),
+    }
+}
+
+/// A session that has ended has not finished its item for that.
+fn still_open(item: Option<(&str, bool)>) -> String {
+    let Some((item, is_open)) = item else { return String::new() };
+    let stands = if is_open { "is still open" } else { "is ticked" };
+    format!("; \"{}\" {stands}", clip(&one_line(item), 80))
+}
+
+/// That the API does not answer, since when, and who retries.
+pub(crate) fn api_trouble(status: u64, since: &str) -> String {
+    let what = match status {
+        0 => "cannot be reached".to_owned(),
+        status => format!("has answered with {status}"),
+    };
+    let since = clock::parse(since).map_or_else(|| since.to_owned(), clock::for_people);
+    format!("the API {what} since {since}; the client retries by itself")
+}
+
+fn denied(state: &RunState, tools: &[String]) -> String {
+    let named = one_line(&tools.join(", "));
+    let (tool, it) = if tools.len() == 1 { ("tool", "it") } else { ("tools", "them") };
+    match allowing(state, tools, "--resume") {
+        Some(command) => {
+            format!("the client refused the {tool} {named}: allow {it}, after Ctrl-C, with: {command}")
+        }
+        None => format!("the client refused the {tool} {named}: your settings or arguments decide that"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_ended_a_session_is_said_and_what_of_its_item_is_open() {
+        for (of, words) in [
+            (Ending::Interrupted, "was ended by you (Ctrl-C, or a signal)"),
+            (Ending::Cancelled, "was ended by `plimsoll stop`"),
+            (Ending::Silent("no output for 30 min".into()), "was ended by plimsoll: no output for 30 min"),
+            (Ending::OutOfTime, "was ended by plimsoll: the deadline has come"),
+            (Ending::Crashed("ended by signal 9".into()), "crashed: the client ended by signal 9"),
+            (Ending::Completed, "ended its turn"),
+        ] {
+            assert_eq!(ending(&of), words);
+        }
+        assert_eq!(still_open(Some(("Item\ntwo", true))), "; \"Item two\" is still open");
+        assert_eq!(still_open(Some(("Item two", false))), "; \"Item two\" is ticked");
+        assert_eq!(still_open(None), "");
+    }
+
+    #[test]
+    fn a_level_is_shown_with_the_percent_at_which_it_was_announced() {
+        let record = SessionRecord {
+            announced: Level::L1,
+            announced_percent: Some(71),
+            percent: Some(73),
+            ..SessionRecord::default()
+        };
+        assert_eq!(announced(&record), "   L1 (warn) at 71%");
+        let old = SessionRecord { announced_percent: None, ..record };
+        assert_eq!(announced(&old), "   L1 (warn) at 73%", "a record of an earlier version");
+    }
+}

@@ -1,0 +1,299 @@
+//! `plimsoll run --json`: one object a line, each step as it is taken. An event that the journal has too bears the
+//! same name; so one program reads both.
+
+use crate::console;
+use plimsoll_domain::journal::{
+    CheckpointWritten, IterationClosed, JournalEntry, JournalEvent, Planned, ReadingChanged, RunBegun,
+    RunEnded, SessionEnded, VerdictReached,
+};
+use plimsoll_domain::{Marker, RunState, SessionRecord, Verdict};
+use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
+use plimsoll_flows::session_result::SessionResult;
+use plimsoll_store::clock;
+
+pub(super) struct Json {
+    interrupts: Interrupts,
+    teller: StreamPrinter,
+}
+
+impl Json {
+    pub(super) fn new(interrupts: Interrupts) -> Json {
+        Json { interrupts, teller: StreamPrinter::default() }
+    }
+}
+
+impl RunObserver for Json {
+    fn interrupts(&self) -> &Interrupts {
+        &self.interrupts
+    }
+
+    fn tell(&mut self, progress: &Progress<'_>) {
+        for entry in self.teller.tell(progress) {
+            console::json(stamped(entry).to_line());
+        }
+    }
+}
+
+/// The one line of a run that was over before anything began.
+pub(crate) fn over(state: &RunState, marker: &Marker, code: u8) -> String {
+    let ended = RunEnded { marker: Some(marker.clone()), ..ended(Some(state), code) };
+    stamped(JournalEntry::of_run_session(state, JournalEvent::RunEnded(ended))).to_line()
+}
+
+fn stamped(entry: JournalEntry) -> JournalEntry {
+    JournalEntry { at: clock::fine_stamp(clock::now()), ..entry }
+}
+
+/// What has been told so far: what comes again and again is told once.
+#[derive(Debug, Default)]
+struct StreamPrinter {
+    /// The run, the iteration and the session at hand.
+    run_id: String,
+    iteration: u32,
+    session_id: Option<String>,
+    /// The last reading.
+    reading: Option<ReadingChanged>,
+    /// The handoff of the session at hand.
+    handoff: Option<String>,
+    is_paused: bool,
+}
+
+impl StreamPrinter {
+    fn tell(&mut self, progress: &Progress<'_>) -> Vec<JournalEntry> {
+        let events = self.events(progress);
+        let run = Some((self.run_id.as_str(), self.iteration));
+        let signed = |event| JournalEntry::new(event).run(run).session(self.session_id.as_deref());
+        events.into_iter().map(signed).collect()
+    }
+
+    fn events(&mut self, progress: &Progress<'_>) -> Vec<JournalEvent> {
+        match progress {
+            Progress::Run { state } => {
+                self.stand_at(state);
+                vec![begun(state)]
+            }
+            Progress::Iteration { state } => self.begin(state),
+            Progress::Client { model, version } => {
+                vec![JournalEvent::Client { model: model.clone(), version: version.clone() }]
+            }
+            Progress::Tool { name, detail } => {
+                vec![JournalEvent::Tool { name: name.clone(), detail: detail.clone() }]
+            }
+            Progress::Retry { status, since } => {
+                vec![JournalEvent::Retry { status: *status, since: since.clone() }]
+            }
+            Progress::StopRequested => vec![JournalEvent::StopRequested],
+            Progress::Denied { state, tools } => vec![JournalEvent::ToolsDenied {
+                tools: tools.to_vec(),
+                command: crate::commands::run::allowing(state, tools, "--resume"),
+            }],
+            Progress::Compacted => vec![JournalEvent::Compacted],
+            Progress::Load { record, .. } => self.load(record),
+            Progress::Ended { ended, .. } => vec![session_end(ended)],
+            Progress::Judged { state, verdict } => self.judged(state, verdict),
+            Progress::Pause { until, seconds, reason } => {
+                self.is_paused = true;
+                let (until, reason) = (clock::stamp(*until), (*reason).to_owned());
+                vec![JournalEvent::Pause { until, seconds: *seconds, reason }]
+            }
+            Progress::Waiting { .. } => Vec::new(),
+            Progress::Fault { error, seconds } => vec![JournalEvent::Fault {
+                error: error.clone(),
+                then: "tries again".to_owned(),
+                seconds: Some(*seconds),
+            }],
+            Progress::Note(words) => vec![JournalEvent::Note { words: words.clone() }],
+            Progress::Over { state, code } => vec![JournalEvent::RunEnded(ended(*state, *code))],
+            Progress::Failed { error } => {
+                vec![JournalEvent::RunEnded(RunEnded { error: Some(error.clone()), ..ended(None, 1) })]
+            }
+        }
+    }
+
+    fn stand_at(&mut self, state: &RunState) {
+        self.run_id.clone_from(&state.run_id);
+        self.iteration = state.iteration;
+        self.session_id.clone_from(&state.session_id);
+    }
+
+    fn begin(&mut self, state: &RunState) -> Vec<JournalEvent> {
+        self.stand_at(state);
+        (self.reading, self.handoff) = (None, None);
+        let planned = JournalEvent::Planned(Planned {
+            resuming: state.iteration_record.resuming,
+            item: state.item_in_hand().cloned(),
+            open: Some(state.todo_items.len()),
+            done: Some(state.completed_items.len()),
+        });
+        let goes_on = std::mem::take(&mut self.is_paused).then_some(JournalEvent::PauseOver);
+        goes_on.into_iter().chain([planned]).collect()
+    }
+
+    /// Only what has changed: this is looked at a few times a second.
+    fn load(&mut self, record: &SessionRecord) -> Vec<JournalEvent> {
+        let reading = ReadingChanged {
+            percent: record.percent,
+            percent_used: record.percent_used,
+            level: record.announced,
+        };
+        let mut events = Vec::new();
+        if record.percent.is_some() && self.reading != Some(reading) {
+            events.push(JournalEvent::Reading(reading));
+            self.reading = Some(reading);
+        }
+        if let Some(handoff) = record.handoff.as_ref().filter(|file| self.handoff.as_ref() != Some(file)) {
+            events.push(JournalEvent::Checkpoint(CheckpointWritten {
+                level: record.announced,
+                percent: record.announced_percent.or(record.percent),
+                handoff: handoff.clone(),
+                ..CheckpointWritten::default()
+            }));
+            self.handoff = Some(handoff.clone());
+        }
+        events
+    }
+
+    /// A short session may have come and gone between two looks: its checkpoint is told here then.
+    fn judged(&mut self, state: &RunState, verdict: &Verdict) -> Vec<JournalEvent> {
+        let last = &state.context_checkpoint;
+        let is_fresh = last.iteration == self.iteration && !last.handoff_file.is_empty();
+        let untold = is_fresh && self.handoff.as_ref() != Some(&last.handoff_file);
+        let checkpoint = untold.then(|| {
+            self.handoff = Some(last.handoff_file.clone());
+            JournalEvent::Checkpoint(CheckpointWritten {
+                level: last.level,
+                percent: last.percent_at_checkpoint,
+                handoff: last.handoff_file.clone(),
+                ..CheckpointWritten::default()
+            })
+        });
+        let history = state.context_history.iter().find(|entry| entry.iteration == self.iteration);
+        let closed = history.map(|known| {
+            JournalEvent::IterationClosed(IterationClosed {
+                peak_percent: known.peak_percent,
+                notes: None,
+                ending: Some(known.ending.clone()),
+                cost_usd: Some(known.cost_usd),
+                tokens: Some(state.iteration_record.tokens),
+                seconds: Some(known.seconds),
+                ticked: Some(known.items),
+            })
+        });
+        let verdict = JournalEvent::Verdict(Box::new(VerdictReached {
+            status: Some(state.status),
+            open: Some(state.todo_items.len()),
+            done: Some(state.completed_items.len()),
+            cost_usd: Some(state.cost_usd),
+            tokens: Some(state.tokens),
+            ..VerdictReached::of(verdict)
+        }));
+        checkpoint.into_iter().chain(closed).chain([verdict]).collect()
+    }
+}
+
+fn begun(state: &RunState) -> JournalEvent {
+    let begun = RunBegun {
+        task_name: Some(state.task_name.clone()),
+        max_iterations: Some(state.max_iterations),
+        todo_items: Some(state.todo_items.clone()),
+        completed_items: Some(state.completed_items.clone()),
+        ..RunBegun::default()
+    };
+    if state.iteration == 0 { JournalEvent::RunStarted(begun) } else { JournalEvent::Resumed(begun) }
+}
+
+fn session_end(ended: &SessionResult) -> JournalEvent {
+    JournalEvent::SessionEnd(SessionEnded {
+        ending: Some(ended.ending.clone()),
+        cost_usd: Some(ended.cost_usd),
+        tokens: Some(ended.tokens),
+        ..SessionEnded::default()
+    })
+}
+
+fn ended(state: Option<&RunState>, exit_code: u8) -> RunEnded {
+    let Some(state) = state else { return RunEnded { exit_code, ..RunEnded::default() } };
+    RunEnded {
+        status: Some(state.status),
+        open: Some(state.todo_items.len()),
+        done: Some(state.completed_items.len()),
+        cost_usd: Some(state.cost_usd),
+        tokens: Some(state.tokens),
+        marker: state.last_verdict.as_ref().map(Verdict::marker),
+        error: None,
+        exit_code,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::level::Level;
+    use plimsoll_domain::state::HistoryEntry;
+    use plimsoll_domain::{Status, verdict::PauseKind};
+
+    fn events(teller: &mut StreamPrinter, progress: &Progress<'_>) -> Vec<String> {
+        let entries = teller.tell(progress).into_iter().map(|entry| {
+            assert_eq!((entry.run_id.as_deref(), entry.iteration), (Some("r1"), Some(2)), "{entry:?}");
+            entry.event.name().to_owned()
+        });
+        entries.collect()
+    }
+
+    fn state() -> RunState {
+        RunState {
+            run_id: "r1".into(),
+            iteration: 2,
+            session_id: Some("s".into()),
+            context_history: vec![HistoryEntry { iteration: 2, peak_percent: 87, ..HistoryEntry::default() }],
+            ..RunState::default()
+        }
+    }
+
+    #[test]
+    fn a_reading_and_a_handoff_are_told_once() {
+        let (mut teller, state) = (StreamPrinter::default(), state());
+        assert_eq!(events(&mut teller, &Progress::Iteration { state: &state }), ["planned"]);
+        let mut record = SessionRecord::default();
+        let mut look =
+            |record: &SessionRecord| events(&mut teller, &Progress::Load { state: &state, record });
+        assert!(look(&record).is_empty(), "nothing is known yet");
+        record.percent = Some(40);
+        assert_eq!(look(&record), ["reading"]);
+        assert!(look(&record).is_empty());
+        record.announced = Level::L2;
+        record.handoff = Some("a.md".into());
+        assert_eq!(look(&record), ["reading", "checkpoint"]);
+        assert!(look(&record).is_empty());
+    }
+
+    #[test]
+    fn a_checkpoint_between_two_looks_is_told_with_the_verdict() {
+        let (mut teller, mut state) = (StreamPrinter::default(), state());
+        teller.tell(&Progress::Iteration { state: &state });
+        state.context_checkpoint.iteration = 2;
+        state.context_checkpoint.handoff_file = "a.md".into();
+        let verdict = Verdict::Stop { status: Status::Completed, reason: String::new() };
+        let judged = Progress::Judged { state: &state, verdict: &verdict };
+        assert_eq!(events(&mut teller, &judged), ["checkpoint", "iteration_closed", "verdict"]);
+        assert_eq!(events(&mut teller, &judged), ["iteration_closed", "verdict"]);
+    }
+
+    #[test]
+    fn a_pause_is_over_when_the_next_session_begins_and_the_end_tells_the_exit_code() {
+        let (mut teller, mut state) = (StreamPrinter::default(), state());
+        assert_eq!(events(&mut teller, &Progress::Run { state: &state }), ["resumed"]);
+        let pause = Progress::Pause { until: clock::now(), seconds: 3, reason: "overloaded" };
+        assert_eq!(events(&mut teller, &pause), ["pause"]);
+        assert_eq!(events(&mut teller, &Progress::Iteration { state: &state }), ["pause_over", "planned"]);
+        assert_eq!(events(&mut teller, &Progress::Iteration { state: &state }), ["planned"]);
+        state.status = Status::Paused;
+        state.last_verdict =
+            Some(Verdict::Pause { kind: PauseKind::Limit, until: None, reason: "limit".into() });
+        let last = teller.tell(&Progress::Over { state: Some(&state), code: 6 }).remove(0);
+        let facts = last.event.facts();
+        assert_eq!((&facts["exit_code"], &facts["marker"]), (&6.into(), &"RALPH_PAUSE|-|limit".into()));
+        let failed = teller.tell(&Progress::Failed { error: "no disk".into() }).remove(0);
+        assert_eq!((failed.event.name(), &failed.event.facts()["exit_code"]), ("run_ended", &1.into()));
+    }
+}

@@ -1,0 +1,263 @@
+//! `plimsoll start`: prepares a run for a shell loop, and the options that `run` shares with it.
+
+mod adopt;
+mod inside;
+
+use crate::commands::gate::PIPE_THE_RESULT;
+use crate::console;
+use crate::console::{fail, say_error};
+use crate::target_session::TargetSession;
+use crate::value_parsers;
+use clap::Args;
+use plimsoll_domain::RunState;
+use plimsoll_domain::limits::Limits;
+use plimsoll_domain::state::Commit;
+use plimsoll_flows::hook_invocation::RUN_VARIABLE;
+use plimsoll_flows::run::lifecycle;
+use plimsoll_flows::run::lifecycle::adopt::Given;
+use plimsoll_flows::run::lifecycle::{Changes, NewRun};
+use plimsoll_policy::adopt::is_promise_word;
+use plimsoll_policy::foreign::PROMISE;
+use plimsoll_store::ledger::{self, RECORD_VARIABLE};
+use plimsoll_store::{Project, disk, environment};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What the run is about.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TaskArguments {
+    /// The task; without it PROMPT.md is the task
+    #[arg(long, value_name = "TEXT", conflicts_with = "objective_file")]
+    objective: Option<String>,
+    /// A file with the task
+    #[arg(long, value_name = "FILE")]
+    objective_file: Option<PathBuf>,
+    /// A short name for the run
+    #[arg(long)]
+    name: Option<String>,
+    /// The to-do list, with `- [ ]` lines [default: fix_plan.md, if there is one]
+    #[arg(long, value_name = "FILE")]
+    todo: Option<String>,
+    /// End after so many sessions [default: 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_iterations: Option<u32>,
+    /// The word of the promise
+    #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = promise_word)]
+    promise: String,
+    /// A command line that must pass before completion is believed; may be given several times
+    #[arg(long, value_name = "CMD")]
+    verify: Vec<String>,
+    /// Complete only with the exact promise line. Without this, when every item is ticked and the promise was not
+    /// given as asked twice, passing --verify commands complete the run [with --resume: =false switches it off]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    strict_promise: Option<bool>,
+    /// End when so many US dollars are spent, as the client reckons them
+    #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
+    max_cost: Option<f64>,
+    /// End when so many tokens are used, all kinds together: 500k, 5M
+    #[arg(long, value_name = "TOKENS", value_parser = value_parsers::tokens)]
+    max_tokens: Option<u64>,
+    /// End at a time (07:00, "2026-01-07 07:00") or after a duration (8h, 90m)
+    #[arg(long, value_name = "TIME|DURATION", value_parser = value_parsers::deadline)]
+    deadline: Option<String>,
+    /// Wait for the reset once so much of the five-hour or weekly quota is used (where the client reports it)
+    #[arg(long, value_name = "PERCENT", value_parser = value_parsers::percent)]
+    stop_at_limit: Option<u8>,
+    /// What becomes of uncommitted work at a checkpoint [default: wip]
+    #[arg(long, value_name = "MODE")]
+    commit: Option<CommitMode>,
+    /// Let a session go on with the next item while its window has room for it
+    #[arg(long)]
+    pack: bool,
+    /// Give the run's sessions the working memory: registers, frames and a heap that last from one to the next
+    #[arg(long)]
+    memory: bool,
+}
+
+/// What becomes of uncommitted work at a checkpoint.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum CommitMode {
+    /// Commit it on the current branch as `ralph: checkpoint …`
+    Wip,
+    /// Leave it as it is
+    Off,
+}
+
+/// Unlimited loops are not a default.
+const MAX_ITERATIONS: u32 = 50;
+
+fn promise_word(word: &str) -> Result<String, String> {
+    match is_promise_word(word) {
+        true => Ok(word.to_owned()),
+        false => Err("one word of letters, digits, `_` and `-`, other than BLOCKED".to_owned()),
+    }
+}
+
+impl TaskArguments {
+    /// As the flows want it; fails where a file cannot be read.
+    pub(crate) fn new_run(&self) -> Result<NewRun, String> {
+        let objective = match &self.objective_file {
+            Some(file) => Some(read(file)?),
+            None => self.objective.clone(),
+        };
+        Ok(NewRun {
+            objective,
+            name: self.name.clone(),
+            todo: self.todo.clone(),
+            max_iterations: self.max_iterations.unwrap_or(MAX_ITERATIONS),
+            promise: self.promise.clone(),
+            verify: self.verify.clone(),
+            strict_promise: self.strict_promise.unwrap_or(false),
+            limits: self.limits(),
+            commit: self.commit().unwrap_or_default(),
+            pack: self.pack,
+            memory: self.memory,
+            ..NewRun::default()
+        })
+    }
+
+    /// What a resume changes.
+    pub(crate) fn changes(&self) -> Result<Changes, String> {
+        let about_the_task = [
+            (self.objective.is_some(), "--objective"),
+            (self.objective_file.is_some(), "--objective-file"),
+            (self.name.is_some(), "--name"),
+            (self.todo.is_some(), "--todo"),
+        ];
+        if let Some((_, option)) = about_the_task.iter().find(|(given, _)| *given) {
+            return Err(format!("{option} belongs to a new run: with --resume the task stays as it was"));
+        }
+        Ok(Changes {
+            max_iterations: self.max_iterations,
+            verify: Some(self.verify.clone()).filter(|verify| !verify.is_empty()),
+            strict_promise: self.strict_promise,
+            limits: self.limits(),
+            commit: self.commit(),
+            pack: self.pack,
+            memory: self.memory,
+            ..Changes::default()
+        })
+    }
+
+    /// What was given of what a state could say, too.
+    fn given(&self) -> Given {
+        let promise = Some(self.promise.clone()).filter(|word| word != PROMISE);
+        Given { max_iterations: self.max_iterations, promise }
+    }
+
+    /// True with `--memory`.
+    pub(crate) fn memory(&self) -> bool {
+        self.memory
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            max_cost_usd: self.max_cost,
+            max_tokens: self.max_tokens,
+            deadline: self.deadline.clone(),
+            stop_at_limit_percent: self.stop_at_limit,
+        }
+    }
+
+    fn commit(&self) -> Option<Commit> {
+        self.commit.map(|mode| match mode {
+            CommitMode::Wip => Commit::Wip,
+            CommitMode::Off => Commit::Off,
+        })
+    }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    let path = environment::current_dir().join(file);
+    let text = disk::read_text(&path).map_err(|error| error.to_string())?;
+    text.ok_or_else(|| format!("the objective file {} is missing", path.display()))
+}
+
+/// A run for a shell loop.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StartArguments {
+    #[command(flatten)]
+    task: TaskArguments,
+    /// Take over the state that another program wrote: shows what would be taken, and asks
+    #[arg(long)]
+    adopt: bool,
+    /// With --adopt: take it without asking
+    #[arg(long, requires = "adopt")]
+    yes: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  eval \"$(plimsoll start --objective 'Migrate to Vitest')\"
+  plimsoll start --adopt                   a ralph-state.json that another program wrote
+
+`scripts/ralph-loop.sh` is the loop around it. Without one: `plimsoll run`.";
+
+/// Creates the run, plans its first iteration and prints its environment for `eval`.
+pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
+    let project = Project::at(&environment::current_dir());
+    let new = match arguments.task.new_run() {
+        Ok(new) => new,
+        Err(error) => return fail(error, 1),
+    };
+    if TargetSession::is_inside() {
+        return inside::refuse(&project, &new, arguments.adopt);
+    }
+    let created = if arguments.adopt {
+        adopt::adopt(&project, &new, &arguments.task.given(), arguments.yes)
+    } else {
+        let created = lifecycle::create(&project, &new).map_err(|error| error.to_string());
+        created.inspect(|state| lifecycle::nothing_open(state).iter().for_each(say_error))
+    };
+    let plan =
+        |state: RunState| lifecycle::plan(&project, &state.run_id, None).map_err(|error| error.to_string());
+    match created.and_then(plan) {
+        Ok(state) => {
+            console::data(&format!("export {RUN_VARIABLE}={}\n", state.run_id));
+            console::data(&format!(
+                "export RALPH_STATE_FILE={}\n",
+                quoted(&project.state().to_string_lossy())
+            ));
+            if let Some(record) = ledger::record_path(&project, &state.run_id) {
+                console::data(&format!("export {RECORD_VARIABLE}={}\n", quoted(&record.to_string_lossy())));
+            }
+            say_error(&format!(
+                "run \"{}\" is ready: PROMPT.md is written, iteration {} of {}",
+                plimsoll_domain::text::one_line(&state.task_name),
+                state.iteration,
+                state.max_iterations
+            ));
+            if state.limits.max_cost_usd.is_some() {
+                say_error(&format!(
+                    "--max-cost is measured only when the result object is piped to plimsoll gate: {PIPE_THE_RESULT}"
+                ));
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(error, 1),
+    }
+}
+
+/// Safe inside single quotes for `eval`.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_through_eval_stays_one_word() {
+        assert_eq!(quoted("/it's $HOME/`x`"), r"'/it'\''s $HOME/`x`'");
+    }
+
+    #[test]
+    fn a_promise_is_one_plain_word() {
+        for word in ["", "BLOCKED", "a b", "<x>", "a\nb"] {
+            assert!(promise_word(word).is_err(), "{word:?}");
+        }
+        assert!(promise_word("ALL_DONE-2").is_ok());
+    }
+}

@@ -1,0 +1,45 @@
+//! `plimsoll start --adopt`: shows what would be taken of a state that another program wrote, asks, and takes it.
+
+use crate::console;
+use crate::console::say_error;
+use plimsoll_domain::RunState;
+use plimsoll_domain::text::for_terminal;
+use plimsoll_flows::run::lifecycle::NewRun;
+use plimsoll_flows::run::lifecycle::adopt::{Given, Offer, carry_out, kept_at, look};
+use plimsoll_store::Project;
+use std::io::IsTerminal;
+
+/// Shows, asks (unless `yes`) and takes; the error says why nothing was taken.
+pub(super) fn adopt(project: &Project, new: &NewRun, given: &Given, yes: bool) -> Result<RunState, String> {
+    let offer = look(project, new, given).map_err(|error| error.to_string())?;
+    // Standard output is for `eval`.
+    console::note(shown(&offer));
+    if !yes {
+        if !std::io::stdin().is_terminal() {
+            let why = "nothing was taken, because there is no terminal to ask on";
+            return Err(format!("{why}; with what is listed above: plimsoll start --adopt --yes"));
+        }
+        console::ask_aside("Take this over? [y/N] ");
+        if !console::agrees() {
+            return Err("nothing was taken".to_owned());
+        }
+    }
+    let state = carry_out(project, offer).map_err(|error| error.to_string())?;
+    say_error(&format!("the file as it was is kept in {}", project.relative(&kept_at(project))));
+    Ok(state)
+}
+
+fn shown(offer: &Offer) -> String {
+    let width = offer.rows.iter().map(|row| row.field.chars().count()).max().unwrap_or(0).min(30);
+    let mut lines = vec![format!(
+        "Plimsoll did not write {} (it has no {}). A run made of it would have:",
+        for_terminal(&offer.file),
+        offer.missing.join(" and no ")
+    )];
+    lines.extend(offer.rows.iter().map(|row| row.line(width)));
+    lines.push(
+        "Commands (verify, notify, the client) and limits come from this command line alone.".to_owned(),
+    );
+    lines.extend(offer.careful.iter().map(|words| format!("Careful: {words}.")));
+    lines.join("\n")
+}

@@ -1,0 +1,47 @@
+//! `plimsoll start` in a session's own shell. A run works in fresh sessions: what this one exports they never see, and
+//! nobody would start them. So nothing is prepared here, and the user is given the command for a terminal.
+
+use crate::console::fail;
+use plimsoll_flows::run::lifecycle;
+use plimsoll_flows::run::lifecycle::NewRun;
+use plimsoll_policy::todo_list::shell_word;
+use plimsoll_store::Project;
+use std::process::ExitCode;
+
+/// What the client may do unattended; without it, it refuses the tools that it would ask for.
+const CLIENT_ARGUMENTS: &str = "-- --permission-mode acceptEdits --allowedTools Bash";
+
+/// Says what is in the way of such a run, else the command that starts it.
+pub(super) fn refuse(project: &Project, new: &NewRun, adopts: bool) -> ExitCode {
+    if !adopts && let Err(error) = lifecycle::check(project, new) {
+        return fail(error, 1);
+    }
+    let given: Vec<String> = std::env::args().skip(2).collect();
+    let folder = shell_word(&project.root().to_string_lossy());
+    let words = "a run works in sessions of its own, and this is inside one: nothing was started. The user can start it with this command in a terminal";
+    fail(format!("{words}:\ncd {folder} && {}", command(&given, adopts)), 1)
+}
+
+fn command(given: &[String], adopts: bool) -> String {
+    let given: String = given.iter().map(|word| format!(" {}", shell_word(word))).collect();
+    match adopts {
+        true => format!("plimsoll start{given} && plimsoll run --resume {CLIENT_ARGUMENTS}"),
+        false => format!("plimsoll run{given} {CLIENT_ARGUMENTS}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_has_every_option_as_one_word() {
+        let given = ["--objective", "It's a $task", "--name", "x"].map(str::to_owned);
+        assert_eq!(
+            command(&given, false),
+            r"plimsoll run --objective 'It'\''s a $task' --name x -- --permission-mode acceptEdits --allowedTools Bash"
+        );
+        let adopt = command(&["--adopt".to_owned()], true);
+        assert!(adopt.starts_with("plimsoll start --adopt && plimsoll run --resume -- "), "{adopt}");
+    }
+}

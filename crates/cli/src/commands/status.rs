@@ -1,0 +1,150 @@
+//! `plimsoll status`: where the run stands, on one screen.
+
+pub(crate) mod columns;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod words;
+
+pub(crate) use words::Standing;
+
+use crate::console::{refused, say};
+use crate::{console, foreign_state};
+use clap::Args;
+use plimsoll_domain::forecast::Outlook;
+use plimsoll_domain::state::Phase;
+use plimsoll_domain::{RunState, SessionRecord};
+use plimsoll_flows::context::forecast::foresee;
+use plimsoll_flows::context::measure::{Question, measure};
+use plimsoll_launcher::process::{Identity, is_alive};
+use plimsoll_store::{Project, clock, config, disk, environment, lock, sessions, state_file};
+use screen::View;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// How to show it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct StatusArguments {
+    /// Print the state as it stands in the file, with the session's record and whether a run is at work
+    #[arg(long)]
+    json: bool,
+    /// Show it on the whole screen, and stay with the run until you press q
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll status
+  plimsoll status --json    for scripts; null where there is no run";
+
+/// So wide is a screen of which nobody knows anything, and so wide is a line that is still read easily.
+const USUAL_WIDTH: usize = 100;
+/// Narrower than this nothing can be said.
+const LEAST_WIDTH: usize = 40;
+
+/// Shows it: exit code 0, also where there is no run.
+pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
+    let project = Project::of_command();
+    if arguments.watch {
+        return watch::watch(&project);
+    }
+    let state = match state_file::load(&project, None) {
+        Ok(state) => state,
+        Err(error) => return refused(&error),
+    };
+    let record =
+        state.as_ref().and_then(|state| state.session_id.as_ref()).map(|id| sessions::load(&project, id));
+    match (&state, arguments.json) {
+        (None, true) => say("null"),
+        (None, false) if foreign_state::words(&project).is_some() => {
+            foreign_state::words(&project).iter().for_each(say);
+        }
+        (None, false) => {
+            say(format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display()));
+        }
+        (Some(_), true) => console::json(json(&project, record.as_ref())),
+        (Some(state), false) => say(screen(&project, state, record.as_ref())),
+    }
+    ExitCode::SUCCESS
+}
+
+/// True while a `plimsoll run` works in this project or waits there. Where none ever has, nothing is written to
+/// find out.
+pub(crate) fn is_at_work(project: &Project) -> bool {
+    lock::is_run_held(project)
+}
+
+fn json(project: &Project, record: Option<&SessionRecord>) -> String {
+    let bytes = disk::read(project.state()).ok().flatten().unwrap_or_default();
+    let mut document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    document["session"] = serde_json::to_value(record).unwrap_or_default();
+    document["at_work"] = is_at_work(project).into();
+    document.to_string()
+}
+
+fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -> String {
+    view(project, state, record).lines().join("\n")
+}
+
+/// Where a run stands, and why, in one sentence.
+pub(crate) fn standing(project: &Project, state: &RunState) -> Standing {
+    words::standing(&view(project, state, None))
+}
+
+fn view<'a>(project: &Project, state: &'a RunState, record: Option<&SessionRecord>) -> View<'a> {
+    let client = living_client(state);
+    View {
+        state,
+        percent: record.and_then(|record| record.percent),
+        checkpoint_in: client.and(record).and_then(|record| checkpoint_in(project, record)),
+        present_tokens: record.and_then(|record| present_tokens(state, record)),
+        at_work: is_at_work(project),
+        client,
+        journal: project.relative(&project.journal()),
+        now: clock::now(),
+        width: width(),
+    }
+}
+
+/// When the present session's checkpoint is due.
+fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
+    let (settings, _) = config::load(project);
+    let transcript = record.transcript_path.as_ref().map(PathBuf::from);
+    let transcript = transcript.as_deref();
+    let measurement = measure(&Question { project, settings: &settings, record, transcript, calls: &[] });
+    foresee(transcript, &measurement).forecast?.l2
+}
+
+/// What the session at work has used so far; none where none is, or nothing has been answered yet.
+fn present_tokens(state: &RunState, record: &SessionRecord) -> Option<u64> {
+    let is_at_work = !state.status.is_over() && state.iteration_record.phase == Phase::Spawned;
+    let transcript = record.transcript_path.as_ref().filter(|_| is_at_work)?;
+    plimsoll_store::tail::spent(Path::new(transcript)).ok().filter(|tokens| *tokens > 0)
+}
+
+/// The client of the present session, where it lives: also one whose `plimsoll run` has died.
+pub(crate) fn living_client(state: &RunState) -> Option<u32> {
+    let record = &state.iteration_record;
+    let known = record.pid.zip(record.process_started).map(|(pid, started)| Identity { pid, started });
+    known.filter(|known| is_alive(*known)).map(|known| known.pid)
+}
+
+/// As the person says, else as the terminal is, else as usual.
+pub(crate) fn width() -> usize {
+    let said = environment::number("COLUMNS").filter(|columns| *columns >= 1.0);
+    let width = said.map_or_else(
+        || terminal_columns().unwrap_or(USUAL_WIDTH).min(USUAL_WIDTH),
+        |columns| columns as usize,
+    );
+    width.max(LEAST_WIDTH)
+}
+
+/// How wide the terminal is that we print to.
+pub(crate) fn terminal_columns() -> Option<usize> {
+    let size = console::is_terminal().then(|| rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok());
+    let size = size.flatten();
+    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}

@@ -1,0 +1,270 @@
+//! The screen: a pure function from what is known to at most 24 lines, whatever the run's size.
+
+use super::columns;
+use super::words::{next, standing, troubles};
+use crate::commands::run::progress::for_people as duration;
+use chrono::{DateTime, Utc};
+use plimsoll_domain::RunState;
+use plimsoll_domain::forecast::Outlook;
+use plimsoll_domain::limits::QuotaWindow;
+use plimsoll_domain::state::{Cause, HistoryEntry};
+use plimsoll_domain::text::{clip, counted, one_line, tokens};
+use plimsoll_store::clock;
+
+/// What the screen is made from.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    /// The run.
+    pub(super) state: &'a RunState,
+    /// How full the present session is.
+    pub(super) percent: Option<u64>,
+    /// When its checkpoint is due, while that is ahead and can be foreseen.
+    pub(super) checkpoint_in: Option<Outlook>,
+    /// Tokens of the session at work, which the run's own sum does not hold yet; none where there is no such session.
+    pub(super) present_tokens: Option<u64>,
+    /// True while a `plimsoll run` works or waits.
+    pub(super) at_work: bool,
+    /// The client of the present session, while it lives.
+    pub(super) client: Option<u32>,
+    /// Where the journal lies.
+    pub(super) journal: String,
+    /// Now.
+    pub(super) now: DateTime<Utc>,
+    /// No line is longer.
+    pub(super) width: usize,
+}
+
+/// So many done items and so many open ones are named.
+const NAMED: usize = 3;
+/// Where the words begin behind a title.
+pub(super) const INDENT: usize = 13;
+
+impl View<'_> {
+    /// The lines. What has nothing to say is left out; what says much is cut.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let state = self.state;
+        let mut lines =
+            vec![columns::clip(&format!("{} ({})", plain(&state.task_name), state.run_id), self.width)];
+        lines.extend(self.wrapped("Status", &standing(self).to_string()));
+        lines.extend(self.in_hand().map(|words| self.line("In hand", &words)));
+        lines.extend(self.items());
+        lines.push(self.line("Sessions", &self.sessions()));
+        lines.extend(self.peaks().map(|words| self.line("Peaks", &words)));
+        lines.extend(self.checkpoints().map(|words| self.line("Checkpoints", &words)));
+        lines.push(self.line("Cost", &self.cost()));
+        lines.extend(self.quota().map(|words| self.line("Quota", &words)));
+        lines.push(self.line("Time", &self.time()));
+        lines.extend(self.refused().map(|words| self.line("Refused", &words)));
+        lines.extend(troubles(state).map(|words| self.line("Trouble", &words)));
+        lines.extend(self.next());
+        lines.push(self.line("More", &format!("plimsoll report, plimsoll log, or {}", self.journal)));
+        lines
+    }
+
+    fn line(&self, title: &str, words: &str) -> String {
+        columns::clip(format!("{title:<INDENT$}{}", one_line(words)).trim_end(), self.width)
+    }
+
+    /// The same on two lines, where one is too short.
+    fn wrapped(&self, title: &str, words: &str) -> Vec<String> {
+        let words = one_line(words);
+        let (first, rest) = columns::broken(&words, self.width.saturating_sub(INDENT));
+        let second = (!rest.is_empty()).then(|| self.line("", rest));
+        [self.line(title, first)].into_iter().chain(second).collect()
+    }
+
+    /// A whole command that is longer than the line is not cut: it is there to be copied.
+    fn next(&self) -> Vec<String> {
+        let words = one_line(&next(self));
+        let (_, rest) = columns::broken(&words, self.width.saturating_sub(INDENT));
+        match words.contains(" -- ") && !rest.is_empty() {
+            true => vec![format!("{:<INDENT$}{words}", "Next")],
+            false => self.wrapped("Next", &words),
+        }
+    }
+
+    pub(super) fn in_hand(&self) -> Option<String> {
+        if self.state.status.is_over() || self.state.iteration == 0 {
+            return None;
+        }
+        let item = self.state.item_in_hand().map(|item| format!("\"{}\", ", clip(item, 60)));
+        let percent = self.percent.map(|percent| format!(", {percent}% full"));
+        let ahead = self.checkpoint_in.map(|ahead| format!(", L2 in {}", ahead.words()));
+        let session = format!("session {}", self.state.iteration);
+        let words = [percent, ahead].into_iter().flatten().collect::<String>();
+        Some(format!("{}{session}{words}", item.unwrap_or_default()))
+    }
+
+    pub(super) fn items(&self) -> Vec<String> {
+        let (done, open) = (self.state.completed_items.len(), self.state.todo_items.len());
+        if done + open == 0 {
+            return vec![self.line("Items", "none: promise and verify commands decide")];
+        }
+        let aside = self.state.set_aside.len();
+        let aside = if aside > 0 { format!(", {aside} of them set aside") } else { String::new() };
+        let open = if open > 0 { format!(", {open} open{aside}") } else { String::new() };
+        let total = done + self.state.todo_items.len();
+        let mut lines = vec![self.line("Items", &format!("{done} of {total} done{open}"))];
+        let row = |mark: char, words: String| {
+            columns::clip(&format!("  [{mark}] {}", one_line(&words)), self.width)
+        };
+        let (done, open) = (self.last_done(), self.next_open());
+        let more = |all: usize, named: usize| (all > named).then(|| format!("      … {} more", all - named));
+        lines.extend(more(self.state.completed_items.len(), done.len()));
+        lines.extend(done.into_iter().map(|item| row('x', item)));
+        let more_open = more(self.state.todo_items.len(), open.len());
+        lines.extend(open.into_iter().map(|item| row(' ', item)));
+        lines.extend(more_open);
+        lines
+    }
+
+    /// In the order in which they were ticked, as far as that was seen.
+    fn last_done(&self) -> Vec<String> {
+        let state = self.state;
+        let seen = |item: &&String| state.ever_done.contains(item);
+        let unseen = state.completed_items.iter().filter(|item| !seen(item));
+        let in_order = state.ever_done.iter().filter(|item| state.completed_items.contains(item));
+        let all: Vec<&String> = unseen.chain(in_order).collect();
+        all.iter().skip(all.len().saturating_sub(NAMED)).map(|item| (*item).clone()).collect()
+    }
+
+    /// The next ones; one that is set aside is named whatever lies before it.
+    fn next_open(&self) -> Vec<String> {
+        let aside = |item: &&String| self.state.set_aside.contains(item);
+        let all = &self.state.todo_items;
+        let (set_aside, ahead): (Vec<&String>, Vec<&String>) = all.iter().partition(aside);
+        let room = if set_aside.is_empty() || all.len() <= NAMED { NAMED } else { NAMED - 1 };
+        let ahead = ahead.into_iter().take(room).cloned();
+        let set_aside = set_aside.iter().map(|item| format!("{} (set aside)", clip(&one_line(item), 80)));
+        ahead.chain(set_aside).take(NAMED).collect()
+    }
+
+    fn sessions(&self) -> String {
+        let state = self.state;
+        let pauses = match state.pauses {
+            0 => String::new(),
+            number => format!(", {}", counted(number as usize, "pause")),
+        };
+        format!("{} of at most {}{pauses}", state.iteration, state.max_iterations)
+    }
+
+    fn peaks(&self) -> Option<String> {
+        let history = &self.state.context_history;
+        let legend = if history.iter().any(|entry| entry.checkpoint) { " (* checkpoint)" } else { "" };
+        let room = self.width.saturating_sub(INDENT + legend.chars().count() + 2);
+        let peaks = newest(history, room);
+        (!peaks.is_empty()).then(|| format!("{peaks}{legend}"))
+    }
+
+    pub(super) fn checkpoints(&self) -> Option<String> {
+        let last = &self.state.context_checkpoint;
+        if last.handoff_file.is_empty() {
+            return None;
+        }
+        let number = self.state.context_history.iter().filter(|entry| entry.checkpoint).count();
+        let percent = last.percent_at_checkpoint.map(|percent| format!(" at {percent}%")).unwrap_or_default();
+        let cause = match last.cause {
+            Cause::Level => last.level.to_string(),
+            cause => cause.word().to_owned(),
+        };
+        let of = format!("({cause}{percent}, session {})", last.iteration);
+        Some(format!("{}the last: {} {of}", with_one(number), last.handoff_file))
+    }
+
+    pub(super) fn cost(&self) -> String {
+        let (state, limits) = (self.state, &self.state.limits);
+        let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
+        let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
+        let about = if state.cost_is_reckoned { "about " } else { "" };
+        let Some(present) = self.present_tokens else {
+            return format!("{about}${:.2}{money}, {}{most} tokens", state.cost_usd, tokens(state.tokens));
+        };
+        // Its price comes with its end.
+        let cost = if state.cost_usd > 0.0 {
+            format!("{about}${:.2}{money} before this session, whose cost is not known yet", state.cost_usd)
+        } else {
+            "not known yet for this session".to_owned()
+        };
+        format!("{cost}, {}{most} tokens", tokens(state.tokens.saturating_add(present)))
+    }
+
+    pub(super) fn quota(&self) -> Option<String> {
+        let quota = &self.state.quota;
+        let windows = [("five-hour", &quota.five_hour), ("weekly", &quota.seven_day)];
+        let known: Vec<String> = windows
+            .into_iter()
+            .filter_map(|(name, window)| window.as_ref().map(|window| quota_words(name, window)))
+            .collect();
+        let stop = self.state.limits.stop_at_limit_percent;
+        let stop = stop.map(|percent| format!("; waits at {percent}%")).unwrap_or_default();
+        (!known.is_empty()).then(|| format!("{}{stop}", known.join(", ")))
+    }
+
+    pub(super) fn time(&self) -> String {
+        let state = self.state;
+        let started = clock::parse(&state.started_at);
+        let ended = state.ended_at.as_deref().and_then(clock::parse);
+        let took =
+            started.map(|started| duration((ended.unwrap_or(self.now) - started).num_seconds().max(0)));
+        let took = took.unwrap_or_else(|| "?".to_owned());
+        let started = started.map_or("?".to_owned(), clock::for_people);
+        let so_far = match ended {
+            Some(ended) => format!(", ended {}, took {took}", clock::for_people(ended)),
+            None => format!(", {took} ago"),
+        };
+        let deadline = state.limits.deadline.as_deref().and_then(clock::parse).map(clock::for_people);
+        let deadline = deadline.map(|deadline| format!(", deadline {deadline}")).unwrap_or_default();
+        format!("started {started}{so_far}{deadline}")
+    }
+
+    fn refused(&self) -> Option<String> {
+        let reasons = &self.state.refusals;
+        let first = reasons.first()?.lines().next()?;
+        let more =
+            if reasons.len() > 1 { format!(" (and {} more)", reasons.len() - 1) } else { String::new() };
+        let room = self.width.saturating_sub(INDENT + more.chars().count());
+        Some(format!("{}{more}", columns::clip(&one_line(first), room)))
+    }
+}
+
+fn plain(name: &str) -> String {
+    clip(&one_line(name), 60)
+}
+
+/// A session has one handoff: so many of them ended at theirs.
+fn with_one(sessions: usize) -> String {
+    match sessions {
+        0 => String::new(),
+        number => format!("{}, ", counted(number, "session")),
+    }
+}
+
+fn quota_words(name: &str, window: &QuotaWindow) -> String {
+    let resets = window.resets_at.as_deref().and_then(clock::parse).map(clock::for_people);
+    let resets = resets.map(|at| format!(" (resets {at})")).unwrap_or_default();
+    format!("{name} {:.0}%{resets}", window.percent)
+}
+
+/// The newest peaks that fit, oldest of them first; `…` where older ones are left out.
+fn newest(history: &[HistoryEntry], room: usize) -> String {
+    let mut shown: Vec<String> = Vec::new();
+    let mut length = 0;
+    for peak in history.iter().rev().map(peak) {
+        length += peak.chars().count() + 1;
+        if length > room {
+            shown.push("…".to_owned());
+            break;
+        }
+        shown.push(peak);
+    }
+    shown.reverse();
+    shown.join(" ")
+}
+
+fn peak(entry: &HistoryEntry) -> String {
+    let star = if entry.checkpoint { "*" } else { "" };
+    match entry.peak_percent {
+        0 => format!("?{star}"),
+        percent => format!("{percent}%{star}"),
+    }
+}

@@ -1,0 +1,391 @@
+use super::screen::View;
+use plimsoll_domain::breaker::{Breaker, BreakerCause, Opened};
+use plimsoll_domain::level::Level;
+use plimsoll_domain::limits::{Limits, Quota, QuotaWindow};
+use plimsoll_domain::state::{ApiTrouble, Checkpoint, HistoryEntry, IterationRecord, WorktreeFingerprint};
+use plimsoll_domain::text::one_line;
+use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_store::clock;
+use unicode_width::UnicodeWidthStr;
+
+const STARTED: &str = "2026-01-06T21:04:11Z";
+const UNTIL: &str = "2026-01-07T05:00:02Z";
+
+fn items(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|number| format!("Item {number}")).collect()
+}
+
+fn state(status: Status) -> RunState {
+    RunState {
+        task_name: "Dates".into(),
+        run_id: "r1".into(),
+        status,
+        iteration: 3,
+        max_iterations: 50,
+        started_at: STARTED.into(),
+        completed_items: items(1..3),
+        todo_items: items(3..6),
+        ..RunState::default()
+    }
+}
+
+fn stopped(status: Status, reason: &str) -> RunState {
+    let verdict = Verdict::Stop { status, reason: reason.into() };
+    RunState { last_verdict: Some(verdict), ended_at: Some("2026-01-07T01:00:00Z".into()), ..state(status) }
+}
+
+fn paused(kind: PauseKind) -> RunState {
+    let reason = "usage limit: You've hit your 5-hour limit".to_owned();
+    RunState {
+        last_verdict: Some(Verdict::Pause { kind, until: Some(UNTIL.into()), reason }),
+        paused_until: Some(UNTIL.into()),
+        pauses: 2,
+        ..state(Status::Paused)
+    }
+}
+
+fn view(state: &RunState, at_work: bool) -> View<'_> {
+    View {
+        state,
+        percent: Some(43),
+        checkpoint_in: None,
+        present_tokens: None,
+        at_work,
+        client: None,
+        journal: ".claude/plimsoll/journal.jsonl".into(),
+        now: clock::parse("2026-01-07T07:00:00Z").unwrap(),
+        width: 100,
+    }
+}
+
+fn screen(state: &RunState, at_work: bool) -> String {
+    view(state, at_work).lines().join("\n")
+}
+
+/// The words of one line.
+fn said(screen: &str, title: &str) -> String {
+    let found = screen.lines().find(|line| line.starts_with(title));
+    found.unwrap_or_else(|| panic!("no {title} in\n{screen}"))[title.len()..].trim().to_owned()
+}
+
+#[test]
+fn a_fresh_run_says_what_lies_before_it_and_nothing_that_it_does_not_know() {
+    let fresh = RunState { iteration: 0, completed_items: Vec::new(), ..state(Status::Running) };
+    let screen = screen(&fresh, true);
+    assert!(screen.starts_with("Dates (r1)\n"), "{screen}");
+    assert_eq!(said(&screen, "Status"), "running: a `plimsoll run` is at work");
+    assert_eq!(said(&screen, "Items"), "0 of 3 done, 3 open");
+    assert_eq!(said(&screen, "Sessions"), "0 of at most 50");
+    for absent in ["Peaks", "Checkpoints", "Refused", "Trouble", "Quota", "In hand", "pause"] {
+        assert!(!screen.contains(absent), "{absent} in\n{screen}");
+    }
+}
+
+#[test]
+fn a_running_run_names_its_item_and_whether_anybody_is_at_work() {
+    let state = state(Status::Running);
+    let with = screen(&state, true);
+    assert_eq!(said(&with, "In hand"), "\"Item 3\", session 3, 43% full");
+    assert!(said(&with, "Next").contains("plimsoll log --follow"), "{with}");
+    let without = screen(&state, false);
+    assert!(said(&without, "Status").contains("no `plimsoll run` is at work"), "{without}");
+    assert_eq!(said(&without, "Next"), "plimsoll run --resume");
+    let orphaned = View { client: Some(4711), ..view(&state, false) }.lines().join("\n");
+    assert!(said(&orphaned, "Status").contains("its client (process 4711) still works"), "{orphaned}");
+}
+
+#[test]
+fn a_list_that_is_whole_counts_nothing_more() {
+    let text = screen(&state(Status::Running), true);
+    assert!(!text.contains(" more"), "two done and three open are all named: {text}");
+    let longer = RunState { todo_items: items(3..7), ..state(Status::Running) };
+    assert!(screen(&longer, true).contains("\n      … 1 more\n"), "{}", screen(&longer, true));
+}
+
+#[test]
+fn the_cost_counts_the_session_at_work_as_far_as_it_is_known() {
+    let of = |cost_usd: f64, present_tokens: Option<u64>| {
+        let state = RunState { cost_usd, tokens: (cost_usd * 1e6) as u64, ..state(Status::Running) };
+        said(&View { present_tokens, ..view(&state, true) }.lines().join("\n"), "Cost")
+    };
+    assert_eq!(of(0.0, None), "$0.00, 0 tokens");
+    assert_eq!(of(0.0, Some(910_000)), "not known yet for this session, 910k tokens");
+    assert_eq!(of(2.0, None), "$2.00, 2M tokens");
+    assert_eq!(of(2.0, Some(910_000)), "$2.00 before this session, whose cost is not known yet, 2.9M tokens");
+}
+
+#[test]
+fn what_holds_a_running_run_up_or_ends_it_soon_is_said() {
+    let with = |record: IterationRecord| {
+        screen(&RunState { iteration_record: record, ..state(Status::Running) }, true)
+    };
+    let trouble = ApiTrouble { since: STARTED.into(), status: 0 };
+    let away = with(IterationRecord { api_trouble: Some(trouble), ..IterationRecord::default() });
+    let status = away.lines().skip_while(|line| !line.starts_with("Status")).take(2).collect::<String>();
+    assert!(status.contains("the API cannot be reached since "), "{away}");
+    assert!(status.contains("the client retries by itself"), "{away}");
+    assert!(!away.contains("it goes on by itself"), "{away}");
+    let stops = with(IterationRecord { stops_after: true, ..IterationRecord::default() });
+    assert!(said(&stops, "Status").contains("stops after this session (Ctrl-C)"), "{stops}");
+    assert!(said(&stops, "Next").starts_with("nothing: it stops after this session"), "{stops}");
+}
+
+#[test]
+fn a_refused_tool_is_allowed_by_a_whole_command_that_no_width_cuts() {
+    let (evidence, at) = (String::new(), STARTED.to_owned());
+    let opened = Opened { cause: BreakerCause::PermissionDenied, count: 2, evidence, iteration: 2, at };
+    let state = RunState {
+        breaker: Breaker { opened: Some(opened), ..Breaker::default() },
+        denied_tools: vec!["Bash".into()],
+        client_arguments: ["--model", "opus", "--append-system-prompt", "Say 'it'."].map(Into::into).into(),
+        ..stopped(Status::CircuitBreaker, "permission_denied: x")
+    };
+    let lines = View { width: 40, ..view(&state, false) }.lines().join("\n");
+    let command = said(&lines, "Next");
+    let words = shlex::split(&command).expect("a line for a shell");
+    let expected = "plimsoll run --resume --reset-breaker -- --model opus --append-system-prompt";
+    assert_eq!(words.join(" "), format!("{expected} Say 'it'. --allowedTools Bash"));
+    let forbidden = RunState { client_arguments: vec!["--allowedTools".into(), "Bash".into()], ..state };
+    let next = said(&screen(&forbidden, false), "Next");
+    assert!(next.starts_with("fix what stopped it, then"), "it is allowed already: {next}");
+}
+
+#[test]
+fn a_paused_run_says_until_when_and_why() {
+    let state = paused(PauseKind::Limit);
+    let until = clock::for_people(clock::parse(UNTIL).unwrap());
+    let waiting = screen(&state, true);
+    let expected = format!("paused until {until}: usage limit: You've hit your 5-hour limit");
+    assert_eq!(said(&waiting, "Status"), one_line(&expected));
+    assert!(said(&waiting, "Next").starts_with("nothing: it goes on by itself"), "{waiting}");
+    assert_eq!(said(&waiting, "Sessions"), "3 of at most 50, 2 pauses");
+    let left = screen(&state, false);
+    assert!(said(&left, "Status").contains("no `plimsoll run` is waiting"), "{left}");
+    assert_eq!(said(&left, "Next"), "plimsoll run --resume");
+    let thrash = screen(&paused(PauseKind::Thrash), false);
+    assert!(said(&thrash, "Next").starts_with("give it more room"), "{thrash}");
+    let by_hand = RunState { last_verdict: None, paused_until: None, ..paused(PauseKind::Limit) };
+    assert_eq!(said(&screen(&by_hand, false), "Status"), "paused: interrupted by a person");
+}
+
+#[test]
+fn a_run_that_is_over_says_why_and_what_opens_it_again() {
+    for (status, reason, standing, next) in [
+        (Status::Completed, "3 items", "completed: 3 items", "nothing: it is done"),
+        (Status::Blocked, "no key", "blocked: the agent found no way on: no key", "answer what blocks it"),
+        (
+            Status::MaxIterations,
+            "50 iterations done",
+            "out of sessions (max_iterations): 50",
+            "plimsoll run --resume --max-iterations N",
+        ),
+        (
+            Status::Budget,
+            "$5.00 of $5.00 spent",
+            "out of money or tokens (budget): $5.00",
+            "plimsoll run --resume --max-cost USD",
+        ),
+        (
+            Status::Deadline,
+            "the deadline was x",
+            "out of time (deadline): the",
+            "plimsoll run --resume --deadline TIME",
+        ),
+        (
+            Status::FatalError,
+            "authentication failed",
+            "it cannot go on like this (fatal_error): auth",
+            "fix the cause",
+        ),
+        (Status::Cancelled, "", "cancelled with `plimsoll stop`", "start a new run"),
+    ] {
+        let screen = screen(&stopped(status, reason), false);
+        assert!(said(&screen, "Status").starts_with(standing), "{screen}");
+        assert!(said(&screen, "Next").starts_with(next), "{screen}");
+        assert!(said(&screen, "Time").contains("took 3 h 55 min"), "{screen}");
+        assert!(!screen.contains("In hand"), "{screen}");
+    }
+}
+
+#[test]
+fn an_open_breaker_shows_its_cause_its_evidence_and_the_counters() {
+    let evidence =
+        "3 sessions in a row changed nothing: no commit, no file, no item; the item in hand is \"Item 3\"";
+    let opened = Opened {
+        cause: BreakerCause::NoProgress,
+        count: 3,
+        evidence: evidence.into(),
+        iteration: 3,
+        at: STARTED.into(),
+    };
+    let state = RunState {
+        no_change_count: 3,
+        error_hashes: vec!["a".into()],
+        breaker: Breaker {
+            refused: 1,
+            opened: Some(opened),
+            last_error: "E0308\nhere".into(),
+            ..Breaker::default()
+        },
+        ..stopped(Status::CircuitBreaker, "no_progress: short")
+    };
+    let screen = screen(&state, false);
+    assert!(
+        said(&screen, "Status").starts_with("stuck (circuit_breaker): no_progress: 3 sessions"),
+        "{screen}"
+    );
+    assert!(screen.contains("the item in hand is \"Item 3\""), "it goes on on a second line: {screen}");
+    assert_eq!(
+        said(&screen, "Trouble"),
+        "3 sessions without progress, 1 session with an error (E0308 here), 1 promise refused"
+    );
+    assert!(said(&screen, "Next").ends_with("plimsoll run --resume --reset-breaker"), "{screen}");
+}
+
+/// As much as a run can come to, in a project whose texts are long and hostile.
+fn the_longest() -> RunState {
+    let long = "many words \u{1b}[31m\r\n of a model ".repeat(40);
+    let history = (1..=40).map(|iteration| HistoryEntry {
+        iteration,
+        peak_percent: u64::from(iteration) + 50,
+        checkpoint: iteration % 4 == 0,
+        ..HistoryEntry::default()
+    });
+    let window = |percent| Some(QuotaWindow { percent, resets_at: Some(UNTIL.into()) });
+    RunState {
+        task_name: long.clone(),
+        iteration: 40,
+        completed_items: items(1..13),
+        ever_done: items(3..13).into_iter().rev().collect(),
+        todo_items: (13..26).map(|number| format!("Item {number} {long}")).collect(),
+        set_aside: vec![format!("Item 20 {long}")],
+        context_history: history.collect(),
+        context_checkpoint: Checkpoint {
+            handoff_file: ".claude/handoffs/2026-01-07-0219.md".into(),
+            level: Level::L2,
+            percent_at_checkpoint: Some(87),
+            iteration: 40,
+            ..Checkpoint::default()
+        },
+        refusals: vec![format!("{}\nsecond line", one_line(&long)), "another".into()],
+        cost_usd: 4.1,
+        tokens: 3_200_000,
+        limits: Limits {
+            max_cost_usd: Some(10.0),
+            max_tokens: Some(5_000_000),
+            deadline: Some("2026-01-07T08:00:00Z".into()),
+            stop_at_limit_percent: Some(80),
+        },
+        quota: Quota { five_hour: window(81.4), seven_day: window(40.0) },
+        no_change_count: 2,
+        breaker: Breaker { refused: 1, last_error: long.clone(), ..Breaker::default() },
+        last_verdict: Some(Verdict::Pause { kind: PauseKind::Thrash, until: None, reason: long }),
+        ..paused(PauseKind::Limit)
+    }
+}
+
+#[test]
+fn the_longest_run_fits_a_screen_of_any_width_and_nothing_in_it_moves_the_cursor() {
+    let state = the_longest();
+    for width in [40, 80, 100, 200] {
+        for at_work in [true, false] {
+            let lines = View { width, ..view(&state, at_work) }.lines();
+            assert!(lines.len() <= 24, "{} lines:\n{}", lines.len(), lines.join("\n"));
+            for line in &lines {
+                assert!(line.chars().count() <= width, "{line}");
+                assert!(!line.chars().any(char::is_control), "{line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn forty_sessions_show_their_newest_peaks_their_checkpoints_and_what_they_cost() {
+    let screen = screen(&the_longest(), false);
+    let peaks = said(&screen, "Peaks");
+    assert!(peaks.starts_with("… ") && peaks.ends_with("89% 90%* (* checkpoint)"), "{peaks}");
+    assert_eq!(
+        said(&screen, "Checkpoints"),
+        "10 sessions, the last: .claude/handoffs/2026-01-07-0219.md (L2 at 87%, session 40)"
+    );
+    assert_eq!(said(&screen, "Cost"), "$4.10 of $10.00, 3.2M of 5M tokens");
+    assert!(said(&screen, "Quota").starts_with("five-hour 81% (resets "), "{screen}");
+    assert!(said(&screen, "Refused").ends_with("… (and 1 more)"), "{screen}");
+    assert_eq!(said(&screen, "Trouble"), "2 sessions without progress, 1 promise refused");
+    assert!(said(&screen, "Time").contains("deadline"), "{screen}");
+}
+
+#[test]
+fn the_last_done_items_the_next_open_ones_and_those_set_aside_are_named() {
+    let screen = screen(&the_longest(), false);
+    assert_eq!(said(&screen, "Items"), "12 of 25 done, 13 open, 1 of them set aside");
+    let all: Vec<&str> =
+        screen.lines().skip_while(|line| !line.starts_with("Items")).skip(1).take(8).collect();
+    assert_eq!(
+        (all[0].trim(), all[7].trim()),
+        ("… 9 more", "… 10 more"),
+        "what is not listed is counted: {all:?}"
+    );
+    let rows: Vec<&str> = screen.lines().filter(|line| line.starts_with("  [")).collect();
+    assert_eq!(rows[..3], ["  [x] Item 5", "  [x] Item 4", "  [x] Item 3"], "as they were ticked");
+    assert!(rows[3].starts_with("  [ ] Item 13 ") && rows[4].starts_with("  [ ] Item 14 "), "{rows:?}");
+    assert!(rows[5].starts_with("  [ ] Item 20 ") && rows[5].ends_with("(set aside)"), "{rows:?}");
+}
+
+#[test]
+fn a_run_without_a_to_do_list_says_what_decides() {
+    let state = RunState { completed_items: Vec::new(), todo_items: Vec::new(), ..state(Status::Running) };
+    let screen = screen(&state, true);
+    assert_eq!(said(&screen, "Items"), "none: promise and verify commands decide");
+    assert_eq!(said(&screen, "In hand"), "session 3, 43% full");
+}
+
+#[test]
+fn words_of_every_script_fit_every_width_by_the_columns_that_they_take() {
+    let scripts = [
+        "Für die Prüfung fehlt der Schlüssel: »Zugangsdaten für die Testumgebung«, größere Änderungen nötig",
+        "認証に失敗しました。鍵を確認してから、もう一度お試しください。",
+        "ошибка: нет доступа 🚢 к тестовой среде",
+    ];
+    for text in scripts.map(|text| format!("{text} ").repeat(4)) {
+        let state = RunState {
+            task_name: text.clone(),
+            todo_items: vec![text.clone()],
+            refusals: vec![text.clone()],
+            ..stopped(Status::Blocked, &text)
+        };
+        for width in 40..130 {
+            for line in (View { width, ..view(&state, false) }).lines() {
+                assert!(line.width() <= width, "{} of {width} columns: {line}", line.width());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_share_of_a_quota_without_a_reset_is_no_matter_of_money() {
+    let window =
+        |resets_at: Option<&str>| Some(QuotaWindow { percent: 85.0, resets_at: resets_at.map(Into::into) });
+    let out = RunState {
+        limits: Limits { max_cost_usd: Some(10.0), stop_at_limit_percent: Some(80), ..Limits::default() },
+        quota: Quota { five_hour: None, seven_day: window(None) },
+        ..stopped(Status::Budget, "85% of the weekly quota is used")
+    };
+    let words = screen(&out, false);
+    assert!(said(&words, "Status").starts_with("out of quota (budget): 85% of the weekly"), "{words}");
+    assert!(said(&words, "Next").contains("--stop-at-limit") && !words.contains("--max-cost"), "{words}");
+    let of_money = screen(&RunState { cost_usd: 10.0, ..out }, false);
+    assert!(said(&of_money, "Next").contains("--max-cost"), "{of_money}");
+}
+
+#[test]
+fn where_progress_cannot_be_seen_it_says_so() {
+    let on = |tree: Option<&str>| {
+        let footing = WorktreeFingerprint { tree: tree.map(Into::into), ..WorktreeFingerprint::default() };
+        let record = IterationRecord { footing: Some(footing), ..IterationRecord::default() };
+        screen(&RunState { iteration_record: record, ..state(Status::Running) }, true)
+    };
+    assert!(said(&on(None), "Trouble").starts_with("progress in the files cannot be seen"));
+    assert!(!on(Some("by-time:1")).contains("Trouble"));
+}

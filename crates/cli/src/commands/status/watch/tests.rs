@@ -1,0 +1,215 @@
+use super::draw::draw;
+use super::keys::Look;
+use super::scene::Scene;
+use crate::commands::log::Tone;
+use plimsoll_domain::level::{Ceiling, CeilingAction, Marks};
+use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
+use plimsoll_domain::state::{Checkpoint, IterationRecord};
+use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::{Reading, RunState, Status, Verdict};
+use plimsoll_store::clock;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
+
+const MILLION: u64 = 1_000_000;
+
+fn state() -> RunState {
+    RunState {
+        task_name: "Dates".into(),
+        run_id: "r1".into(),
+        iteration: 3,
+        max_iterations: 50,
+        started_at: "2026-01-07T05:00:00Z".into(),
+        completed_items: vec!["Item one".into()],
+        todo_items: vec!["Item two".into(), "Item three".into()],
+        cost_usd: 1.5,
+        context_checkpoint: Checkpoint {
+            handoff_file: ".claude/handoffs/a.md".into(),
+            iteration: 2,
+            percent_at_checkpoint: Some(87),
+            ..Checkpoint::default()
+        },
+        iteration_record: IterationRecord::default(),
+        ..RunState::default()
+    }
+}
+
+fn scene(state: RunState) -> Scene {
+    let window = Window { tokens: MILLION, source: WindowSource::Assumed };
+    Scene {
+        root: "/p".into(),
+        state: Some(state),
+        trouble: None,
+        checkpoint_in: None,
+        present_tokens: None,
+        reading: Some(Reading {
+            used: 430_000,
+            output: 0,
+            added: 0,
+            window: Some(window),
+            model: None,
+            source: UsedSource::Transcript,
+            message_id: None,
+            at: None,
+            behind: false,
+        }),
+        marks: Some(Marks {
+            window: MILLION,
+            l1: 700_000,
+            l2: 850_000,
+            l3: 947_000,
+            ceiling: Ceiling { tokens: 967_000, action: CeilingAction::Compacts },
+            clamped: false,
+        }),
+        at_work: true,
+        client: None,
+        journal: "journal.jsonl".into(),
+        now: clock::parse("2026-01-07T07:00:00Z").unwrap(),
+        log: (1..=40).map(|number| (format!("line {number} of the log"), Tone::Plain)).collect(),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this terminal is a test's")]
+fn terminal(scene: &Scene, look: &Look, columns: u16, rows: u16) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+    terminal.draw(|frame| draw(scene, look, frame.area(), frame.buffer_mut())).unwrap();
+    terminal
+}
+
+fn shown(scene: &Scene, look: &Look, columns: u16, rows: u16) -> String {
+    let terminal = terminal(scene, look, columns, rows);
+    let cells = terminal.backend().buffer().content();
+    let row =
+        |cells: &[ratatui::buffer::Cell]| cells.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
+    cells.chunks(usize::from(columns)).map(|cells| row(cells).trim_end().to_owned() + "\n").collect()
+}
+
+#[test]
+fn an_ordinary_terminal_has_all_of_it() {
+    let text = shown(&scene(state()), &Look::default(), 80, 24);
+    for words in [
+        "Dates · session 3/50 · running",
+        "█",
+        "▏ 43% 430k L0 (normal)",
+        "L1 70% · L2 85% · L3 95% · ceiling 97%",
+        "running: a `plimsoll run` is at work",
+        "\"Item two\", session 3, 43% full",
+        "1 of 3 done, 2 open",
+        "[x] Item one",
+        "[ ] Item two",
+        "$1.50",
+        ".claude/handoffs/a.md",
+        "── log ──",
+        "line 40 of the log\n q leave",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    let bar = text.lines().find(|line| line.contains('█')).unwrap();
+    assert!(bar.find('█') < bar.find('┆') && bar.find('┆') < bar.find('┃'), "{bar}");
+}
+
+#[test]
+fn nothing_breaks_on_any_size_nor_by_hostile_names() {
+    let hostile = "認証\u{1b}[2J\u{7}\r\n a\u{301}\u{200d}👩‍👩‍👧 \u{202e}evil | ".repeat(20);
+    let evil = RunState {
+        task_name: hostile.clone(),
+        completed_items: vec![hostile.clone(); 200],
+        todo_items: vec![hostile.clone(); 3],
+        last_verdict: Some(Verdict::Stop { status: Status::FatalError, reason: hostile.clone() }),
+        status: Status::FatalError,
+        cost_usd: f64::MAX,
+        tokens: u64::MAX,
+        ..state()
+    };
+    let mut spoiled = scene(evil);
+    spoiled.log = vec![(hostile.clone(), Tone::Bad); 3];
+    spoiled.reading.as_mut().unwrap().used = u64::MAX;
+    let nothing = Scene { state: None, trouble: Some(hostile), ..scene(state()) };
+    for scene in [&spoiled, &nothing, &scene(state())] {
+        for (columns, rows) in [(20, 6), (1, 1), (3, 3), (40, 10), (80, 24), (200, 60)] {
+            for look in [Look::default(), Look { above: 2, help: true, colours: true }] {
+                let text = shown(scene, &look, columns, rows);
+                assert_eq!(text.lines().count(), usize::from(rows));
+                assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_small_terminal_shows_what_matters_most() {
+    let text = shown(&scene(state()), &Look::default(), 30, 6);
+    assert!(text.starts_with("Dates · session 3/50 · running\n"), "{text}");
+    assert!(text.contains("43%") && text.contains("q leave"), "{text}");
+    let text = shown(&scene(state()), &Look::default(), 40, 12);
+    assert!(text.contains("line 40"), "some of the log, too: {text}");
+}
+
+#[test]
+fn a_pause_counts_down_and_the_end_is_told() {
+    let until = "2026-01-07T08:05:00Z";
+    let kind = PauseKind::Limit;
+    let paused = RunState {
+        status: Status::Paused,
+        paused_until: Some(until.into()),
+        last_verdict: Some(Verdict::Pause { kind, until: Some(until.into()), reason: "usage limit".into() }),
+        ..state()
+    };
+    let text = shown(&scene(paused), &Look::default(), 100, 24);
+    assert!(text.contains("Pause        1 h 5 min left, until") && text.contains("usage limit"), "{text}");
+    let completed = RunState {
+        status: Status::Completed,
+        last_verdict: Some(Verdict::Stop { status: Status::Completed, reason: "3 items".into() }),
+        ..state()
+    };
+    let text = shown(&Scene { at_work: false, ..scene(completed) }, &Look::default(), 100, 24);
+    assert!(
+        text.contains("completed: 3 items") && text.contains("Next         nothing: it is done"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_log_is_scrolled_and_keeps_its_place() {
+    let scene = scene(state());
+    let mut look = Look::default();
+    let press = |look: &mut Look, code| look.press(KeyEvent::new(code, KeyModifiers::NONE), 40);
+    let last = |look: &Look| {
+        let text = shown(&scene, look, 80, 24);
+        text.lines().rev().find(|line| line.starts_with("line ")).unwrap_or_default().to_owned()
+    };
+    assert_eq!(last(&look), "line 40 of the log");
+    press(&mut look, KeyCode::Up);
+    press(&mut look, KeyCode::PageUp);
+    assert_eq!(last(&look), "line 29 of the log");
+    look.keep_place(3);
+    assert_eq!(look.above, 14);
+    press(&mut look, KeyCode::Home);
+    assert!(shown(&scene, &look, 80, 24).contains("\nline 1 of the log\n"));
+    press(&mut look, KeyCode::End);
+    look.keep_place(3);
+    assert_eq!(look.above, 0, "who follows goes on following");
+    press(&mut look, KeyCode::Char('?'));
+    assert!(shown(&scene, &look, 80, 24).contains("leave; the run goes on"));
+    assert!(!press(&mut look, KeyCode::Esc) && !look.help);
+    for (code, modifiers) in [
+        (KeyCode::Char('q'), KeyModifiers::NONE),
+        (KeyCode::Esc, KeyModifiers::NONE),
+        (KeyCode::Char('c'), KeyModifiers::CONTROL),
+    ] {
+        assert!(look.press(KeyEvent::new(code, modifiers), 40), "{code:?}");
+    }
+}
+
+#[test]
+fn without_colours_there_are_none() {
+    let mut scene = scene(state());
+    scene.log.push(("bad news".into(), Tone::Bad));
+    for colours in [true, false] {
+        let terminal = terminal(&scene, &Look { colours, ..Look::default() }, 80, 24);
+        let cells = terminal.backend().buffer().content();
+        assert_eq!(cells.iter().any(|cell| cell.fg != Color::Reset), colours);
+    }
+}

@@ -1,0 +1,173 @@
+//! Where a run stands, what troubles it and what a person does next, in words.
+
+use super::screen::View;
+use crate::commands::run::progress::api_trouble;
+use crate::commands::run::way_on;
+use plimsoll_domain::breaker::BreakerCause;
+use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_policy::breaker::count;
+use plimsoll_store::clock;
+
+/// Where a run stands, and why. Shown, it is one sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Our words for the status.
+    pub(crate) heading: String,
+    /// What works on it, in our words; of a run that is running.
+    pub(crate) activity: Option<String>,
+    /// Why, perhaps in others' words.
+    pub(crate) reason: Option<String>,
+}
+
+impl std::fmt::Display for Standing {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.heading)?;
+        let parts = [&self.activity, &self.reason].into_iter().flatten();
+        parts.filter(|part| !part.is_empty()).try_for_each(|part| write!(formatter, ": {part}"))
+    }
+}
+
+/// Where it stands, and why.
+pub(super) fn standing(view: &View<'_>) -> Standing {
+    let state = view.state;
+    let because = |heading: &str| with_reason(heading, reason(state));
+    match state.status {
+        Status::Running => {
+            Standing { heading: "running".to_owned(), activity: Some(activity(view)), reason: None }
+        }
+        Status::Paused => paused(view),
+        Status::Completed => because("completed"),
+        Status::Blocked => because("blocked: the agent found no way on"),
+        Status::MaxIterations => because("out of sessions (max_iterations)"),
+        Status::Budget if plimsoll_policy::bounds::stops_for_quota(state) => because("out of quota (budget)"),
+        Status::Budget => because("out of money or tokens (budget)"),
+        Status::Deadline => because("out of time (deadline)"),
+        Status::CircuitBreaker => with_reason("stuck (circuit_breaker)", breaker(state).or(reason(state))),
+        Status::FatalError => because("it cannot go on like this (fatal_error)"),
+        Status::Cancelled => with_reason("cancelled with `plimsoll stop`", None),
+    }
+}
+
+fn with_reason(heading: &str, reason: Option<String>) -> Standing {
+    Standing { heading: heading.to_owned(), activity: None, reason }
+}
+
+fn reason(state: &RunState) -> Option<String> {
+    let reason = match state.last_verdict.as_ref()? {
+        Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. } => reason,
+        Verdict::Continue { .. } => return None,
+    };
+    Some(clip(&one_line(reason), 400))
+}
+
+fn breaker(state: &RunState) -> Option<String> {
+    let opened = state.breaker.opened.as_ref()?;
+    Some(format!("{}: {}", opened.cause.word(), clip(&one_line(&opened.evidence), 400)))
+}
+
+fn activity(view: &View<'_>) -> String {
+    let record = &view.state.iteration_record;
+    match (view.at_work, view.client) {
+        (true, _) => {
+            let stops = if record.stops_after { ", and stops after this session (Ctrl-C)" } else { "" };
+            let trouble = record.api_trouble.as_ref();
+            let trouble = trouble.map(|known| format!("; {}", api_trouble(known.status, &known.since)));
+            format!("a `plimsoll run` is at work{stops}{}", trouble.unwrap_or_default())
+        }
+        (false, Some(pid)) => {
+            format!("its `plimsoll run` has gone; its client (process {pid}) still works")
+        }
+        (false, None) => "no `plimsoll run` is at work (a shell loop of your own is not seen)".to_owned(),
+    }
+}
+
+fn paused(view: &View<'_>) -> Standing {
+    let state = view.state;
+    let Some(kind) = pause_kind(state) else {
+        return with_reason("paused: interrupted by a person", None);
+    };
+    let until = state.paused_until.as_deref().and_then(clock::parse);
+    let until = until.map(|until| format!(" until {}", clock::for_people(until))).unwrap_or_default();
+    let nobody = kind.passes() && !view.at_work;
+    let nobody = if nobody { " (and no `plimsoll run` is waiting)" } else { "" };
+    with_reason(&format!("paused{until}{nobody}"), reason(state))
+}
+
+/// None where a person has paused it between two sessions.
+fn pause_kind(state: &RunState) -> Option<PauseKind> {
+    match state.last_verdict.as_ref()? {
+        Verdict::Pause { kind, .. } => Some(*kind),
+        _ => None,
+    }
+}
+
+/// What a person does next.
+pub(super) fn next(view: &View<'_>) -> String {
+    let resume = way_on(view.state);
+    match view.state.status {
+        Status::Running if view.at_work && view.state.iteration_record.stops_after => {
+            format!(
+                "nothing: it stops after this session; Ctrl-C again ends the session now; later: {resume}"
+            )
+        }
+        Status::Running if view.at_work && view.state.iteration_record.api_trouble.is_some() => {
+            "nothing, or look at your network: the session goes on once the API answers".to_owned()
+        }
+        Status::Running | Status::Paused if view.at_work => {
+            "nothing: it goes on by itself; watch it with plimsoll log --follow".to_owned()
+        }
+        Status::Paused if pause_kind(view.state) == Some(PauseKind::Thrash) => {
+            format!("give it more room (a smaller item, less loaded at the start), then: {resume}")
+        }
+        Status::Paused if pause_kind(view.state) == Some(PauseKind::Fault) => {
+            format!("fix the cause, then: {resume}")
+        }
+        Status::Completed => "nothing: it is done; look at it with git log and plimsoll report".to_owned(),
+        Status::Blocked => format!("answer what blocks it, then: {resume}"),
+        Status::FatalError => format!("fix the cause, then: {resume}"),
+        Status::Cancelled => "start a new run with: plimsoll run".to_owned(),
+        _ => resume,
+    }
+}
+
+/// The counters that are not zero; none while nothing goes wrong.
+pub(super) fn troubles(state: &RunState) -> Option<String> {
+    let causes = [
+        BreakerCause::NoProgress,
+        BreakerCause::SameError,
+        BreakerCause::Refused,
+        BreakerCause::PermissionDenied,
+        BreakerCause::EmptyReply,
+        BreakerCause::QuickFailure,
+    ];
+    let counted_causes = causes.into_iter().filter_map(|cause| trouble(cause, state));
+    let fruitless = state.breaker.fruitless_checkpoints_at.len();
+    let fruitless =
+        (fruitless > 0).then(|| format!("{} without a finished item", counted(fruitless, "checkpoint")));
+    let trial = state.breaker.half_open.map(|cause| format!("on trial after {}", cause.word()));
+    let unseen = state.iteration_record.footing.as_ref().is_some_and(|footing| footing.tree.is_none());
+    let unseen =
+        unseen.then(|| "progress in the files cannot be seen (too many, or git is too slow)".to_owned());
+    let all: Vec<String> = counted_causes.chain(fruitless).chain(trial).chain(unseen).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+fn trouble(cause: BreakerCause, state: &RunState) -> Option<String> {
+    let number = count(cause, state) as usize;
+    let sessions = counted(number, "session");
+    (number > 0).then(|| match cause {
+        BreakerCause::NoProgress => format!("{sessions} without progress"),
+        BreakerCause::SameError => {
+            let error = clip(&one_line(&state.breaker.last_error), 50);
+            let error = if error.is_empty() { String::new() } else { format!(" ({error})") };
+            let same = if number > 1 { "with the same error" } else { "with an error" };
+            format!("{sessions} {same}{error}")
+        }
+        BreakerCause::Refused => format!("{} refused", counted(number, "promise")),
+        BreakerCause::PermissionDenied => format!("{sessions} with a tool that the client refused"),
+        BreakerCause::EmptyReply => format!("{sessions} that said and did nothing"),
+        BreakerCause::QuickFailure => format!("{sessions} that failed at once"),
+    })
+}

@@ -1,0 +1,39 @@
+//! `plimsoll statusline`: what the status line shows and why, and how it is to look.
+
+mod edit;
+mod explain;
+mod payload;
+
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// What about it.
+#[derive(Debug, Args)]
+pub(crate) struct StatusLineArguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Choose segments, formats, colours and theme on the whole screen, with the line before your eyes
+    #[command(
+        after_help = "Written are only the settings of the status line, to .claude/plimsoll.json of this project, \
+                            or with --user to ~/.config/plimsoll/settings.json. \
+                            Commands of your own segments are not written into a project's file: it starts no program."
+    )]
+    Edit(edit::EditArguments),
+    /// Show each segment's value, source and visibility
+    #[command(after_help = "What the client hands to a status line may be piped in: \
+                            plimsoll statusline explain < payload.json\n\
+                            Otherwise the session that was measured last is shown, with what is known of it.")]
+    Explain(explain::ExplainArguments),
+}
+
+/// Does it.
+pub(crate) fn statusline(arguments: &StatusLineArguments) -> ExitCode {
+    match &arguments.verb {
+        Verb::Edit(arguments) => edit::edit(arguments),
+        Verb::Explain(arguments) => explain::explain(arguments),
+    }
+}

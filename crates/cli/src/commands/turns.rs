@@ -1,0 +1,124 @@
+//! `plimsoll turns`: every turn of the sessions of this project, from our own log.
+
+mod diff;
+mod erase;
+mod follow;
+mod grep;
+mod list;
+mod row;
+mod show;
+mod stats;
+mod verify;
+mod which;
+
+use crate::console::{fail, refused, say_error};
+use clap::{Args, Subcommand};
+pub(crate) use list::as_json;
+use plimsoll_flows::turns::TurnsError;
+use plimsoll_flows::turns::capture;
+use plimsoll_flows::turns::capture::Patience;
+use plimsoll_store::{Project, TurnLog};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use which::Which;
+
+/// What is asked of the turn log.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct TurnsArguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+const EXAMPLES: &str = "Examples:
+  plimsoll turns                                the last 20 turns of all sessions
+  plimsoll turns list --failures --since 12h    what went wrong in the night
+  plimsoll turns list --file src/report.rs      who touched a file
+  plimsoll turns show 4f2a91bc:17               one turn: words, calls, results
+  plimsoll turns grep 'connection refused'
+  plimsoll turns stats                          what filled the window
+  plimsoll turns verify                         is the record what was written?";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// The turns, newest at the end
+    List(list::ListArguments),
+    /// One turn: SESSION:NUMBER as `list` shows it, or only the number, of the newest session
+    Show(show::ShowArguments),
+    /// Turns in which a text stands
+    Grep(grep::GrepArguments),
+    /// What changed from one turn to another: files and working memory
+    Diff(diff::DiffArguments),
+    /// Turns, failures, tools, tokens, what filled the window, cost
+    Stats(stats::StatsArguments),
+    /// Is the log what was written? Exit 0: whole; 1: changed, cut or corrupt
+    Verify(verify::VerifyArguments),
+    /// Read what the transcripts hold and the log does not yet
+    Sync(SyncArguments),
+    /// Export a session to share: web page, Markdown, ATIF, OpenTelemetry, JSON lines
+    Export(crate::commands::export::Export),
+    /// Turns as they happen
+    Follow(follow::FollowArguments),
+    /// Take the contents of turns away for good; their numbers and the chain stay
+    Erase(erase::EraseArguments),
+}
+
+/// Which transcripts.
+#[derive(Debug, Args)]
+struct SyncArguments {
+    /// Transcripts of sessions that no hook of ours has seen [default: those of this project's sessions]
+    transcripts: Vec<PathBuf>,
+}
+
+/// Does what is asked.
+pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
+    let project = Project::of_command();
+    let done = match &arguments.verb {
+        None => list::list(&project, &list::ListArguments::default()),
+        Some(Verb::List(arguments)) => list::list(&project, arguments),
+        Some(Verb::Show(arguments)) => show::show(&project, arguments),
+        Some(Verb::Grep(arguments)) => grep::grep(&project, arguments),
+        Some(Verb::Diff(arguments)) => diff::diff(&project, arguments),
+        Some(Verb::Stats(arguments)) => stats::stats(&project, arguments),
+        Some(Verb::Verify(arguments)) => verify::verify(&project, arguments),
+        Some(Verb::Sync(arguments)) => sync(&project, arguments),
+        Some(Verb::Export(arguments)) => Ok(crate::commands::export::run(arguments)),
+        Some(Verb::Follow(arguments)) => follow::follow(&project, arguments),
+        Some(Verb::Erase(arguments)) => erase::erase(&project, arguments),
+    };
+    done.unwrap_or_else(|error| match error {
+        TurnsError::Store(error) => refused(&error),
+        error => fail(error, 1),
+    })
+}
+
+/// Brings the log up to date before it is read; what cannot be read is said and stops nobody.
+fn bring_up_to_date(project: &Project) {
+    if let Err(error) = capture::sync(project, Patience::PERSON) {
+        say_error(&format!("the newest turns may be missing: {error}"));
+    }
+}
+
+fn sync(project: &Project, arguments: &SyncArguments) -> Result<ExitCode, TurnsError> {
+    let mut turns = 0;
+    if arguments.transcripts.is_empty() {
+        turns += capture::sync(project, Patience::PERSON)?;
+    }
+    for path in &arguments.transcripts {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let log = TurnLog::of(project, &name)
+            .filter(|_| plimsoll_store::disk::size(path).is_some())
+            .ok_or_else(|| {
+                TurnsError::Typed(format!(
+                    "{} is no transcript: expected a file SESSION.jsonl",
+                    path.display()
+                ))
+            })?;
+        turns += capture::whole(&log, path)?;
+    }
+    crate::console::say(plimsoll_domain::text::counted(
+        usize::try_from(turns).unwrap_or(usize::MAX),
+        "new turn",
+    ));
+    Ok(ExitCode::SUCCESS)
+}

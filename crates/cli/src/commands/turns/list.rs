@@ -1,0 +1,67 @@
+//! `plimsoll turns list`.
+
+use super::row::row;
+use super::{TurnsError, Which, bring_up_to_date};
+use crate::commands::status::width;
+use crate::console;
+use crate::console::say;
+use clap::Args;
+use plimsoll_flows::turns::{Body, Recorded};
+use plimsoll_store::Project;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Which turns, and how.
+#[derive(Debug, Default, Args)]
+pub(super) struct ListArguments {
+    #[command(flatten)]
+    which: Which,
+    /// The last N of them [default: 20]
+    #[arg(short = 'n', long = "last", value_name = "N")]
+    last: Option<usize>,
+    /// Print one JSON array: each turn with its eight fields and `ext`
+    #[arg(long)]
+    json: bool,
+}
+
+const USUAL: usize = 20;
+
+pub(super) fn list(project: &Project, arguments: &ListArguments) -> Result<ExitCode, TurnsError> {
+    bring_up_to_date(project);
+    let found = arguments.which.selection().last(project, arguments.last.unwrap_or(USUAL))?;
+    if arguments.json {
+        let all: Vec<Value> = found.iter().map(as_json).collect();
+        console::json(Value::Array(all));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if found.is_empty() {
+        console::say_error(&"no turn is like that");
+    }
+    let width = width();
+    found.iter().for_each(|turn| say(row(turn, width)));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The eight fields by name, and `ext`, which also says where it stands.
+pub(crate) fn as_json(recorded: &Recorded) -> Value {
+    let mut value = match &recorded.body {
+        Body::Turn(turn) => serde_json::to_value(turn).unwrap_or_default(),
+        Body::DecodeError(why) => empty(recorded, &json!({"unsound": why})),
+        _ => empty(recorded, &json!({"erased": true})),
+    };
+    let header = &recorded.header;
+    let place = json!({
+        "session_id": recorded.session_id, "seq": header.seq, "stream": header.stream, "at": header.at,
+    });
+    for (key, place) in place.as_object().into_iter().flatten() {
+        value["ext"][key] = place.clone();
+    }
+    value
+}
+
+fn empty(recorded: &Recorded, ext: &Value) -> Value {
+    json!({
+        "number": recorded.header.number, "raw_response": null, "program": null, "result": null,
+        "prints": null, "tool_calls": null, "memory": null, "success": recorded.header.success, "ext": ext,
+    })
+}

@@ -1,0 +1,25 @@
+//! One turn on one line.
+
+use crate::commands::status::columns::clip;
+use plimsoll_domain::text::tokens;
+use plimsoll_flows::turns::Recorded;
+use plimsoll_flows::turns::words::what;
+use plimsoll_store::clock;
+
+/// Name, time, tokens, outcome, what; as wide as the terminal.
+pub(super) fn row(recorded: &Recorded, width: usize) -> String {
+    let header = &recorded.header;
+    let at = clock::parse(&header.at).map(clock::for_people).unwrap_or_default();
+    let sent = header
+        .usage
+        .map(|usage| tokens(usage.sent()))
+        .filter(|_| header.usage.is_some_and(|usage| usage.sent() > 0));
+    let outcome = match (header.success, header.reason) {
+        (Some(true), _) => "ok",
+        (_, Some(reason)) => reason.word(),
+        _ => "?",
+    };
+    let start = format!("{:<13} {at}  {:>5}  {outcome:<12} ", recorded.name(), sent.unwrap_or_default());
+    let room = width.saturating_sub(start.chars().count()).max(20);
+    format!("{start}{}", clip(&what(recorded), room))
+}

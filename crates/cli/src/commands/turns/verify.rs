@@ -1,0 +1,50 @@
+//! `plimsoll turns verify`.
+
+use super::TurnsError;
+use crate::console::say;
+use clap::Args;
+use plimsoll_domain::text::counted;
+use plimsoll_flows::turns::Selection;
+use plimsoll_store::Project;
+use plimsoll_store::turn_log::{Finding, Report};
+use std::process::ExitCode;
+
+/// Which logs.
+#[derive(Debug, Args)]
+pub(super) struct VerifyArguments {
+    /// Only this session: the beginning of its id is enough
+    #[arg(long)]
+    session: Option<String>,
+}
+
+pub(super) fn verify(project: &Project, arguments: &VerifyArguments) -> Result<ExitCode, TurnsError> {
+    let which = Selection { session: arguments.session.clone(), ..Selection::default() };
+    let mut is_whole = true;
+    for log in which.logs(project)? {
+        let report = log.verify()?;
+        is_whole &= report.is_whole();
+        say(words(log.session_id(), &report));
+    }
+    Ok(ExitCode::from(u8::from(!is_whole)))
+}
+
+fn words(session_id: &str, report: &Report) -> String {
+    let verdict = if report.is_whole() { "whole" } else { "NOT WHOLE" };
+    let records = counted(usize::try_from(report.records).unwrap_or(usize::MAX), "record");
+    let turns = counted(usize::try_from(report.turns).unwrap_or(usize::MAX), "turn");
+    let erased = if report.erased > 0 { format!(", {} erased", report.erased) } else { String::new() };
+    let mut lines = vec![format!("{session_id}  {verdict}: {records}, {turns}{erased}")];
+    lines.extend(report.findings.iter().map(|finding| format!("  {}", line(finding))));
+    lines.join("\n")
+}
+
+fn line(finding: &Finding) -> String {
+    let place = match (finding.seq, finding.line) {
+        (Some(seq), 0) => format!("record {seq}: "),
+        (Some(seq), line) => format!("line {line}, record {seq}: "),
+        (None, 0) => String::new(),
+        (None, line) => format!("line {line}: "),
+    };
+    let mark = if finding.is_bad { "!" } else { "·" };
+    format!("{mark} {place}{}", finding.what)
+}

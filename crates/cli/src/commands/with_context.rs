@@ -1,0 +1,58 @@
+//! `plimsoll with-context`: another's hook or script, told how full the session's context window is.
+
+use crate::console::fail;
+use crate::target_session::TargetSession;
+use clap::Args;
+use plimsoll_flows::context::{variables, variables_of};
+use plimsoll_store::{Project, disk};
+use std::process::ExitCode;
+
+/// Nothing that the client hands to a hook is larger.
+const LONGEST: u64 = 64 * 1024 * 1024;
+/// As shells say it.
+const NOT_FOUND: u8 = 127;
+
+/// What is run.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct WithContextArguments {
+    /// The program and its arguments; no shell reads them
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments)]
+    command: Vec<String>,
+}
+
+const EXAMPLE: &str = "The payload of the client's hook is read from standard input and handed on byte for byte. Without one, in a
+tool of an agent, its own session is meant. Set, where they are known:
+  CLAUDE_CONTEXT_PERCENT      whole percent of the window, by the client's own figure
+  CLAUDE_CONTEXT_TOKENS_USED  tokens sent with the last request
+  CLAUDE_CONTEXT_TOKENS_MAX   the window in tokens
+Standard output, standard error and exit code are those of the program.
+
+Examples:
+  plimsoll with-context -- ./my-hook.sh < payload.json
+
+In .claude/settings.json:
+  {\"type\": \"command\", \"command\": \"plimsoll with-context -- ./my-hook.sh\"}";
+
+/// Of the session that the payload names; without one, in a tool of an agent, of the session that it works in.
+fn known(payload: &[u8]) -> Vec<(&'static str, Option<String>)> {
+    let is_from_a_hook = payload.iter().any(|byte| !byte.is_ascii_whitespace());
+    if is_from_a_hook || !TargetSession::is_inside() {
+        return variables(payload);
+    }
+    let project = Project::of_command();
+    let record = TargetSession::find(&project).ok().flatten().map(|whose| whose.record);
+    record.map_or_else(|| variables(payload), |record| variables_of(&project, &record))
+}
+
+/// Runs it; the exit code is its own, 128 and the signal's number where one ended it, 127 where it did not start.
+pub(crate) fn with_context(arguments: &WithContextArguments) -> ExitCode {
+    let payload = match disk::read_stdin(LONGEST) {
+        Ok(payload) => payload,
+        Err(error) => return fail(format!("cannot read standard input: {error}"), 1),
+    };
+    match plimsoll_launcher::pass_on(&arguments.command, &payload, &known(&payload)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => fail(format!("cannot run {}: {error}", arguments.command[0]), NOT_FOUND),
+    }
+}

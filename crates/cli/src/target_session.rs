@@ -1,0 +1,66 @@
+//! Which session does a command speak of? Never a guess: inside a session its own, else the run's, else the
+//! one that was measured last, and then it is named.
+
+use plimsoll_domain::{RunState, SessionRecord};
+use plimsoll_store::{Project, StoreError, disk, environment, sessions, state_file};
+use std::path::PathBuf;
+
+/// The session a command speaks of, and its run if it owns one.
+#[derive(Debug)]
+pub(crate) struct TargetSession {
+    /// The session.
+    pub(crate) record: SessionRecord,
+    /// The run that it owns.
+    pub(crate) run: Option<RunState>,
+}
+
+impl TargetSession {
+    /// Finds it; none if no session is known.
+    pub(crate) fn find(project: &Project) -> Result<Option<TargetSession>, StoreError> {
+        let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
+        let state = state_file::load(project, run_id.as_deref())?.filter(|state| !state.status.is_over());
+        let inside = environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE);
+        let of_run = || state.as_ref().and_then(|state| state.session_id.clone());
+        let Some(session_id) = inside.or_else(of_run).or_else(|| newest(project)) else { return Ok(None) };
+        let run = state.filter(|state| state.session_id.as_ref() == Some(&session_id));
+        Ok(Some(TargetSession { record: sessions::load(project, &session_id), run }))
+    }
+
+    /// Whether it is an agent that asks, from one of its tools.
+    pub(crate) fn is_inside() -> bool {
+        environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).is_some()
+    }
+
+    /// Its transcript.
+    pub(crate) fn transcript(&self) -> Option<PathBuf> {
+        self.record.transcript_path.as_ref().map(PathBuf::from)
+    }
+}
+
+/// The session whose record was written last.
+fn newest(project: &Project) -> Option<String> {
+    let folder = project.own().join("sessions");
+    let records = disk::names(&folder).into_iter().filter(|name| name.ends_with(".json"));
+    let newest = records.max_by_key(|name| disk::modified(&folder.join(name)))?;
+    Some(newest.trim_end_matches(".json").trim_end_matches(".status").to_owned())
+}
+
+/// The marker in a hook's reply: the first line of its message for the person.
+pub(crate) fn marker_of(reply: &str) -> Option<String> {
+    let document: serde_json::Value = serde_json::from_str(reply).ok()?;
+    let message = document.get("systemMessage")?.as_str()?;
+    message.lines().next().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_protocol::Reply;
+
+    #[test]
+    fn the_marker_is_the_first_line_for_the_person() {
+        let reply = Reply::default().tell_person("CCS_WARNING|L1|72|Context at 72%\nmore");
+        assert_eq!(marker_of(&reply.to_line()).as_deref(), Some("CCS_WARNING|L1|72|Context at 72%"));
+        assert_eq!(marker_of("{}"), None);
+    }
+}

@@ -1,0 +1,538 @@
+//! The handoff: what a checkpoint writes for the next session. Verified facts first, then what the session
+//! claimed, then a section that the session itself completes. A summary with references, never a dump.
+
+use crate::level::Level;
+use crate::resume;
+use crate::state::{Cause, FileInProgress, ItemWork};
+use crate::text::{clip, counted, one_line};
+use plimsoll_protocol::foreign_words::for_model;
+
+/// The facts of a handoff.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Handoff {
+    /// The run, if one owns the session.
+    pub run: Option<RunFacts>,
+    /// The session.
+    pub session_id: String,
+    /// Why it was written.
+    pub cause: Cause,
+    /// The level at that moment.
+    pub level: Level,
+    /// The deciding figure, whole percent.
+    pub percent: Option<u64>,
+    /// The client's own figure, whole percent.
+    pub percent_used: Option<u64>,
+    /// RFC 3339 UTC.
+    pub written_at: String,
+    /// The repository, if there is one.
+    pub git: Option<GitFacts>,
+    /// Files changed for the current item, the one edited last first.
+    pub files: Vec<FileInProgress>,
+    /// The item that the next session works on.
+    pub current_item: Option<String>,
+    /// What git and the list say about the work on it.
+    pub work: ItemWork,
+    /// Ticked items.
+    pub done: Vec<String>,
+    /// Open items.
+    pub open: Vec<String>,
+    /// The last commands and what came of them.
+    pub commands: Vec<CommandFact>,
+    /// The last assistant words.
+    pub last_words: Option<String>,
+    /// The working memory in a few lines; nothing where there is none.
+    pub memory: Vec<String>,
+    /// The client's transcript, for whoever must look.
+    pub transcript: Option<String>,
+}
+
+/// The run a handoff belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFacts {
+    /// Its id.
+    pub run_id: String,
+    /// Its name.
+    pub task_name: String,
+    /// The present iteration.
+    pub iteration: u32,
+}
+
+/// The repository at that moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GitFacts {
+    /// The branch; `HEAD` when detached.
+    pub branch: String,
+    /// The commit's id; none before the first commit.
+    pub head: Option<String>,
+    /// Its first line.
+    pub subject: String,
+    /// Why no file list could be had, if so.
+    pub trouble: Option<String>,
+    /// What became of the uncommitted work; empty while nobody has touched it.
+    pub work: String,
+}
+
+/// A command of the session and what came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandFact {
+    /// The command line.
+    pub command: String,
+    /// True when it exited with 0; none when its outcome is not recorded yet.
+    pub ok: Option<bool>,
+    /// The last line it printed.
+    pub last_line: String,
+}
+
+/// What the session wrote into its section.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// What was being done.
+    pub summary: String,
+    /// How far the item is.
+    pub progress: String,
+    /// What to do next.
+    pub next: String,
+}
+
+/// Where the generated part ends. Everything below belongs to the session and is never overwritten.
+const NOTES_HEADING: &str = "## Notes from the session";
+
+const EMPTY_NOTES: &str = "## Notes from the session
+
+<!-- The session's own claims, not verified. -->
+- Summary:
+- Progress on the item:
+- Next step:
+";
+
+const LABELS: [&str; 3] = ["Summary:", "Progress on the item:", "Next step:"];
+
+impl Handoff {
+    /// The document, at most `limit` bytes without the session's notes; lists are cut before facts are.
+    pub fn render(&self, limit: usize) -> String {
+        let longest = [20, 10, 5, 2, 0].map(|lines| self.generated(lines));
+        let fitting = longest.iter().find(|text| text.len() <= limit).or(longest.last());
+        format!("{}\n{EMPTY_NOTES}", fitting.map_or("", String::as_str))
+    }
+
+    /// The document with its generated part renewed and the session's notes as they were.
+    pub fn refresh(&self, old: &str, limit: usize) -> String {
+        let fresh = self.render(limit);
+        match (notes_start(&fresh), notes_start(old)) {
+            (Some(place), Some(notes)) => format!("{}{}", &fresh[..place], &old[notes..]),
+            _ => fresh,
+        }
+    }
+
+    fn generated(&self, lines: usize) -> String {
+        let sections = [
+            self.heading(),
+            self.item_section(),
+            self.git_section(),
+            self.files_section(lines),
+            list_section("Done", &self.done, lines),
+            list_section("Open", &self.open, lines),
+            self.commands_section(lines),
+            self.memory_section(lines),
+            self.words_section(lines),
+            self.next_section(),
+        ];
+        let text = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
+        // A session reads it: nothing that it quotes is hidden or begins a tag of the client's.
+        for_model(&text)
+    }
+
+    fn heading(&self) -> String {
+        let percent = |figure: Option<u64>| figure.map_or("?".to_owned(), |figure| format!("{figure}%"));
+        let run = self.run.as_ref().map_or("- Run: none (an ordinary session)".to_owned(), |run| {
+            format!("- Run: {} ({}), iteration {}", one_line(&run.task_name), run.run_id, run.iteration)
+        });
+        let transcript = self.transcript.as_ref().map(|path| format!("- Transcript: {}\n", one_line(path)));
+        format!(
+            "# Handoff\n\n{run}\n- Session: {}\n- Written: {} ({})\n- Context: {} ({}; {} by the client's own figure)\n{}",
+            one_line(&self.session_id),
+            self.written_at,
+            self.cause_words(),
+            percent(self.percent),
+            self.level,
+            percent(self.percent_used),
+            transcript.unwrap_or_default(),
+        )
+    }
+
+    fn cause_words(&self) -> String {
+        match self.cause {
+            Cause::Level => format!("level {} reached", self.level),
+            Cause::Manual => "on demand".to_owned(),
+            Cause::Compact => "the client was about to compact".to_owned(),
+            Cause::Budget => "the next item would not have fitted".to_owned(),
+            Cause::Step => "after a commit: the next step would probably not have fitted".to_owned(),
+            Cause::Crash => "the session ended in the middle of its work".to_owned(),
+            Cause::Unfinished => "the session ended its turn before the item was done".to_owned(),
+        }
+    }
+
+    fn item_section(&self) -> String {
+        let Some(item) = &self.current_item else { return String::new() };
+        let not_begun = if self.work.is_begun { "" } else { "Not begun. " };
+        let finished: String =
+            self.work.finished.iter().map(|item| format!("- {}\n", clip(&one_line(item), 160))).collect();
+        let finished = if finished.is_empty() {
+            finished
+        } else {
+            format!("\nAlready done in this session:\n\n{finished}")
+        };
+        format!(
+            "## Current item\n\n{} ({} done, {} open)\n{not_begun}{finished}",
+            one_line(item),
+            counted(self.done.len(), "item"),
+            self.open.len()
+        )
+    }
+
+    /// Its own next session is told the memory whole; this is for everybody else.
+    fn memory_section(&self, lines: usize) -> String {
+        if self.memory.is_empty() {
+            return String::new();
+        }
+        let shown: String = self.memory.iter().take(lines).map(|line| format!("- {line}\n")).collect();
+        format!("## Working memory\n\n{shown}- Whole: `plimsoll memory show`\n")
+    }
+
+    fn git_section(&self) -> String {
+        let Some(git) = &self.git else { return "## Git\n\nNot a git repository.\n".to_owned() };
+        let head = git.head.as_deref().map_or("no commit yet".to_owned(), |head| {
+            format!("`{}` {}", head.chars().take(12).collect::<String>(), clip(&one_line(&git.subject), 80))
+        });
+        let trouble = git.trouble.as_ref().map(|words| format!("- Trouble: {}\n", one_line(words)));
+        let work = Some(&git.work).filter(|work| !work.is_empty());
+        let work = work.map(|words| format!("- Work in progress: {}\n", one_line(words)));
+        format!(
+            "## Git\n\n- Branch: {}\n- HEAD: {head}\n{}{}",
+            one_line(&git.branch),
+            work.unwrap_or_default(),
+            trouble.unwrap_or_default()
+        )
+    }
+
+    fn files_section(&self, lines: usize) -> String {
+        if self.files.is_empty() {
+            return "## Files in progress\n\nNone.\n".to_owned();
+        }
+        format!("## Files in progress\n\n{}\n", resume::table(&self.files, lines.max(2)))
+    }
+
+    fn commands_section(&self, lines: usize) -> String {
+        if self.commands.is_empty() || lines == 0 {
+            return String::new();
+        }
+        let rows: String = self.commands.iter().rev().take(lines.min(8)).rev().map(command_row).collect();
+        format!("## Last commands\n\n{rows}")
+    }
+
+    fn words_section(&self, lines: usize) -> String {
+        // Words that are notes stand below, among the notes.
+        let is_told = |words: &&str| !words.trim().is_empty() && Notes::in_message(words).is_empty();
+        let Some(words) = self.last_words.as_deref().filter(is_told) else { return String::new() };
+        let quoted: String =
+            clip(words.trim(), 60 + 60 * lines).lines().map(|line| format!("> {line}\n")).collect();
+        format!("## The session's last words (its own claim, unverified)\n\n{quoted}")
+    }
+
+    fn next_section(&self) -> String {
+        let item = self
+            .current_item
+            .as_deref()
+            .map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
+        let head = self.git.as_ref().and_then(|git| git.head.as_deref());
+        let go_on = if self.work.is_begun {
+            format!("{} Go on with {item}.", sentence(&resume::range(&self.work, head)))
+        } else {
+            format!("Begin {item}: no file has been changed for it.")
+        };
+        format!(
+            "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. {go_on}\n3. The notes below say how far the session believes it came; check before you build on it.\n"
+        )
+    }
+}
+
+fn sentence(words: &str) -> String {
+    if words.ends_with('.') { words.to_owned() } else { format!("{words}.") }
+}
+
+fn command_row(fact: &CommandFact) -> String {
+    let outcome = match fact.ok {
+        Some(true) => "ok",
+        Some(false) => "FAILED",
+        None => "outcome not recorded yet",
+    };
+    let last = if fact.last_line.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", clip(&one_line(&fact.last_line), 120))
+    };
+    format!("- `{}` → {outcome}{last}\n", clip(&one_line(&fact.command).replace('`', "'"), 160))
+}
+
+fn list_section(title: &str, items: &[String], lines: usize) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
+    let shown = lines.max(1).min(items.len());
+    let rows: String =
+        items[..shown].iter().map(|item| format!("- {}\n", clip(&one_line(item), 160))).collect();
+    let rest = items.len() - shown;
+    let more = if rest > 0 { format!("- … and {rest} more\n") } else { String::new() };
+    format!("## {title} ({})\n\n{rows}{more}", items.len())
+}
+
+/// Where the notes begin: at the first line that is their heading and nothing else. The words above may quote it, and
+/// the session may write it a second time.
+fn notes_start(document: &str) -> Option<usize> {
+    let mut place = 0;
+    for line in document.split_inclusive('\n') {
+        if line.trim_end() == NOTES_HEADING {
+            return Some(place);
+        }
+        place += line.len();
+    }
+    // A hand may have written more behind it.
+    document.rfind(&format!("\n{NOTES_HEADING}")).map(|before| before + 1)
+}
+
+impl Notes {
+    /// Reads the session's section back.
+    pub fn parse(document: &str) -> Notes {
+        let section = notes_start(document).map_or("", |place| &document[place + NOTES_HEADING.len()..]);
+        let (notes, free) = Notes::labelled(section);
+        Notes { summary: if notes.summary.is_empty() { free } else { notes.summary }, ..notes }
+    }
+
+    /// Reads the notes off the session's last message. Without a label it is no note.
+    pub fn in_message(message: &str) -> Notes {
+        Notes::labelled(message).0
+    }
+
+    /// The document with these notes where its own are still empty.
+    pub fn fill(&self, document: &str) -> String {
+        self.put(document, str::is_empty)
+    }
+
+    /// The document with these notes in the place of its own: only for the session's own words.
+    pub fn replace(&self, document: &str) -> String {
+        self.put(document, |_| true)
+    }
+
+    /// Writes each note behind its label, where what stands there may go.
+    fn put(&self, document: &str, may_go: fn(&str) -> bool) -> String {
+        let Some(place) = notes_start(document) else { return document.to_owned() };
+        let (above, mut section) = (&document[..place], document[place..].to_owned());
+        for (label, note) in LABELS.iter().zip([&self.summary, &self.progress, &self.next]) {
+            let mark = format!("\n- {label}");
+            let Some(start) = section.find(&mark).filter(|_| !note.is_empty()) else { continue };
+            let words = start + mark.len();
+            let end = section[words..].find('\n').map_or(section.len(), |length| words + length);
+            if may_go(&section[words..end]) {
+                section.replace_range(words..end, &format!(" {}", for_model(&one_line(note))));
+            }
+        }
+        format!("{above}{section}")
+    }
+
+    /// The labelled lines with what follows each, and the words before the first label.
+    fn labelled(section: &str) -> (Notes, String) {
+        let mut fields = [String::new(), String::new(), String::new(), String::new()];
+        let mut current = 3;
+        for line in without_comments(section).lines() {
+            let label = label_of(line);
+            let words = match label {
+                Some((field, words)) => {
+                    current = field;
+                    words
+                }
+                None => line,
+            };
+            fields[current] = one_line(&format!("{} {words}", fields[current]));
+        }
+        let [summary, progress, next, free] = fields.map(|text| clip(&for_model(&text), 1_000));
+        (Notes { summary, progress, next }, free)
+    }
+
+    /// True when the session wrote nothing.
+    pub fn is_empty(&self) -> bool {
+        self.summary.is_empty() && self.progress.is_empty() && self.next.is_empty()
+    }
+}
+
+fn label_of(line: &str) -> Option<(usize, &str)> {
+    let words = line.trim_start().trim_start_matches(['-', '*', ' ']);
+    LABELS.iter().enumerate().find_map(|(field, label)| {
+        let rest = words
+            .strip_prefix(label)
+            .or_else(|| words.strip_prefix(&format!("{}**:**", label.trim_end_matches(':'))))?;
+        Some((field, rest.trim_start_matches('*')))
+    })
+}
+
+/// The text without its comments. One that never ends is none: whoever mentions the letters has more to say. They are
+/// written so that they begin none elsewhere either.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("<!--") {
+        let Some((_, after)) = behind.split_once("-->") else { break };
+        kept.push_str(before);
+        rest = after;
+    }
+    (kept + rest).replace("<!--", "<!·-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_mentions_a_comments_beginning_loses_no_line() {
+        let notes = Notes::in_message(
+            "Next step: mend x --> y\nSummary: wrote <!-- todo\nProgress on the item: 70%\n",
+        );
+        assert_eq!((notes.progress.as_str(), notes.next.as_str()), ("70%", "mend x --> y"));
+        assert_eq!(notes.summary, "wrote <!·- todo");
+        assert_eq!(Notes::parse(&notes.fill(&full().render(8_000))), notes);
+    }
+
+    #[test]
+    fn a_quoted_heading_neither_begins_the_notes_nor_ends_the_facts() {
+        let quoting = Handoff {
+            current_item: Some("## Notes from the session: write them".into()),
+            open: vec!["mend ## Notes from the session".into()],
+            ..full()
+        };
+        let document = Notes { summary: "half done".into(), ..Notes::default() }.fill(&quoting.render(8_000));
+        let renewed = quoting.refresh(&document, 8_000);
+        assert_eq!(renewed, document);
+        assert!(renewed.contains("## What to do next"), "{renewed}");
+    }
+
+    #[test]
+    fn a_second_heading_in_the_notes_does_not_cut_off_the_first() {
+        let old = format!("{}\n## Notes from the session\n\nmore\n", full().render(8_000));
+        let old = old.replace("- Summary:", "- Summary: half done");
+        let renewed = full().refresh(&old, 8_000);
+        assert!(renewed.contains("- Summary: half done") && renewed.ends_with("\nmore\n"), "{renewed}");
+        let by_hand = old.replace("## Notes from the session\n", "## Notes from the session, by me\n");
+        assert!(full().refresh(&by_hand, 8_000).ends_with("by me\n\nmore\n"));
+    }
+
+    fn full() -> Handoff {
+        Handoff {
+            run: Some(RunFacts { run_id: "r1".into(), task_name: "Dates".into(), iteration: 2 }),
+            session_id: "s1".into(),
+            level: Level::L2,
+            percent: Some(87),
+            percent_used: Some(86),
+            written_at: "2026-01-07T11:45:00Z".into(),
+            git: Some(GitFacts {
+                branch: "main".into(),
+                head: Some("0123456789abcdef".into()),
+                ..GitFacts::default()
+            }),
+            files: vec![FileInProgress {
+                path: "src/a|b.rs".into(),
+                lines: "45-120".into(),
+                description: "modified".into(),
+                ..FileInProgress::default()
+            }],
+            current_item: Some("Item two".into()),
+            done: vec!["Item one".into()],
+            open: vec!["Item two".into(), "Item three".into()],
+            commands: vec![CommandFact {
+                command: "cargo test".into(),
+                ok: Some(false),
+                last_line: "1 failed".into(),
+            }],
+            last_words: Some("I am half way.".into()),
+            ..Handoff::default()
+        }
+    }
+
+    #[test]
+    fn a_handoff_names_item_files_lines_and_outcomes() {
+        let text = full().render(8192);
+        for part in [
+            "iteration 2",
+            "87%",
+            "| src/a\\|b.rs | 45-120 |",
+            "Item two",
+            "`cargo test` → FAILED: 1 failed",
+            "> I am half way.",
+            "unverified",
+            "Do not start over",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_handoff_stays_small_whatever_it_is_about() {
+        let mut handoff = full();
+        handoff.files = (0..5_000)
+            .map(|n| FileInProgress { path: format!("src/file{n}.rs"), ..FileInProgress::default() })
+            .collect();
+        handoff.open = (0..5_000).map(|n| format!("Item {n} {}", "x".repeat(500))).collect();
+        handoff.last_words = Some("y".repeat(100_000));
+        let text = handoff.render(8192);
+        assert!(text.len() < 8192 + EMPTY_NOTES.len() + 2, "{}", text.len());
+        assert!(text.contains("and 4"), "says how many were left out");
+    }
+
+    #[test]
+    fn the_sessions_notes_survive_a_refresh_and_read_back() {
+        let written = full()
+            .render(8192)
+            .replace("- Summary:", "- Summary: token validation done")
+            .replace("- Progress on the item:", "- Progress on the item: 70%");
+        let mut later = full();
+        later.percent = Some(91);
+        let refreshed = later.refresh(&written, 8192);
+        assert!(refreshed.contains("91%"));
+        let notes = Notes::parse(&refreshed);
+        assert_eq!(notes.summary, "token validation done");
+        assert_eq!(notes.progress, "70%");
+        assert_eq!(notes.next, "");
+    }
+
+    #[test]
+    fn notes_in_the_last_message_fill_what_the_session_left_empty() {
+        let message = "I stop here.\n\nSummary: validation is done,\nparsing is not.\n**Progress on the item:** 70%\nNext step: line 90";
+        let notes = Notes::in_message(message);
+        assert_eq!(
+            (notes.summary.as_str(), notes.progress.as_str(), notes.next.as_str()),
+            ("validation is done, parsing is not.", "70%", "line 90")
+        );
+        let written = full().render(8192).replace("- Progress on the item:", "- Progress on the item: half");
+        let filled = Notes::parse(&notes.fill(&written));
+        assert_eq!(
+            (filled.summary.as_str(), filled.progress.as_str()),
+            ("validation is done, parsing is not.", "half")
+        );
+        let replaced = Notes::parse(
+            &Notes { progress: "all".into(), ..Notes::default() }.replace(&notes.fill(&written)),
+        );
+        assert_eq!(
+            (replaced.summary.as_str(), replaced.progress.as_str()),
+            ("validation is done, parsing is not.", "all")
+        );
+        assert!(Notes::in_message("All done, nothing to note.").is_empty());
+    }
+
+    #[test]
+    fn untouched_notes_are_empty_and_free_words_are_a_summary() {
+        assert!(Notes::parse(&full().render(8192)).is_empty());
+        let free = full().render(8192).replace(
+            "- Summary:\n- Progress on the item:\n- Next step:\n",
+            "Parser works,\nwriter does not.\n",
+        );
+        assert_eq!(Notes::parse(&free).summary, "Parser works, writer does not.");
+    }
+}

@@ -1,0 +1,150 @@
+//! The journal: one JSON line for each decision of Plimsoll, with the figures behind it. `plimsoll run --json` prints
+//! the same lines, and some that only matter while they happen.
+//!
+//! The file lies in the project, so an agent can write it too: a line that is not ours is a [`Line::Foreign`], and an
+//! event that this version does not know, or whose facts have another shape, is [`JournalEvent::Unknown`]. Neither is an error.
+
+mod event;
+
+pub use event::{
+    BreakerOpened, CheckpointWritten, IterationClosed, JournalEvent, LevelReached, LinearDelivered, Planned,
+    ReadingChanged, Room, RunBegun, RunEnded, SessionEnded, VerdictReached, Verification, WipCommit,
+};
+
+use crate::state::RunState;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One line: when, whose, and what happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JournalEntry {
+    /// When, RFC 3339 UTC with milliseconds; the writer stamps it. Empty where a line does not say.
+    #[serde(default)]
+    pub at: String,
+    /// The run, if one owns the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The iteration of that run; 0 before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
+    /// The session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: JournalEvent,
+}
+
+/// What stands on one line of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line {
+    /// An entry.
+    Entry(Box<JournalEntry>),
+    /// Anything else, as it stands there.
+    Foreign(String),
+}
+
+/// Whose a line is, and what it is about.
+#[derive(Deserialize)]
+struct Head {
+    event: String,
+    #[serde(default)]
+    run_id: Option<String>,
+    #[serde(default)]
+    iteration: Option<u32>,
+    #[serde(default)]
+    session_id: Option<String>,
+}
+
+/// How each entry begins.
+const BEGINNING: &str = "{\"at\":";
+
+impl JournalEntry {
+    /// A line about an event, of no run and no session yet.
+    pub fn new(event: JournalEvent) -> JournalEntry {
+        JournalEntry { at: String::new(), run_id: None, iteration: None, session_id: None, event }
+    }
+
+    /// A line about an event of a run, in its present iteration.
+    pub fn of_run(state: &RunState, event: JournalEvent) -> JournalEntry {
+        JournalEntry::new(event).run(Some((&state.run_id, state.iteration)))
+    }
+
+    /// A line about an event of a run's present session.
+    pub fn of_run_session(state: &RunState, event: JournalEvent) -> JournalEntry {
+        JournalEntry::of_run(state, event).session(state.session_id.as_deref())
+    }
+
+    /// Names the session.
+    pub fn session(mut self, session_id: Option<&str>) -> JournalEntry {
+        self.session_id = session_id.map(str::to_owned);
+        self
+    }
+
+    /// Names the run and its iteration.
+    pub fn run(mut self, run: Option<(&str, u32)>) -> JournalEntry {
+        self.run_id = run.map(|(run_id, _)| run_id.to_owned());
+        self.iteration = run.map(|(_, iteration)| iteration);
+        self
+    }
+
+    /// The line without its line break.
+    pub fn to_line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The number of its session in the run; none outside of one, and before the first.
+    pub fn session_number(&self) -> Option<u32> {
+        self.iteration.filter(|iteration| *iteration > 0)
+    }
+
+    /// True if this line is about the same kind of event, in the same run, iteration and session. It reads no more of
+    /// the line: a hook asks this, and need not know how every event is read.
+    pub fn is_told_by(&self, line: &str) -> bool {
+        // Where a writer was cut off, the next entry stands behind what it had begun.
+        let entry = &line[line.rfind(BEGINNING).unwrap_or(0)..];
+        let Ok(head) = serde_json::from_str::<Head>(entry) else { return false };
+        head.event == self.event.name()
+            && head.run_id == self.run_id
+            && head.iteration == self.iteration
+            && head.session_id == self.session_id
+    }
+
+    fn parse(text: &str) -> Option<JournalEntry> {
+        let fields: Value = serde_json::from_str(text).ok()?;
+        // serde would take a number for the place of the event in the list of all.
+        let is_named =
+            fields.get("event").is_some_and(|name| name.as_str().is_some_and(|name| !name.is_empty()));
+        is_named.then(|| serde_json::from_value(fields).ok()).flatten()
+    }
+}
+
+impl Line {
+    /// Reads what stands on one line: mostly one entry, nothing on a blank one. Where a writer was cut off, the next
+    /// entry stands behind what it had begun.
+    pub fn read(bytes: &[u8]) -> Vec<Line> {
+        let text = String::from_utf8_lossy(bytes);
+        if text.trim().is_empty() {
+            return Vec::new();
+        }
+        if let Some(entry) = JournalEntry::parse(&text) {
+            return vec![Line::Entry(Box::new(entry))];
+        }
+        let behind = text.rfind(BEGINNING).filter(|at| *at > 0);
+        match behind.and_then(|at| Some((at, JournalEntry::parse(&text[at..])?))) {
+            Some((at, entry)) => vec![Line::Foreign(text[..at].to_owned()), Line::Entry(Box::new(entry))],
+            None => vec![Line::Foreign(text.into_owned())],
+        }
+    }
+
+    /// The entry, if it is one.
+    pub fn into_entry(self) -> Option<JournalEntry> {
+        match self {
+            Line::Entry(entry) => Some(*entry),
+            Line::Foreign(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! RULE: nouns. Plain data with its parsing and rendering: no disk, no clock, no decision.
+//!
+//! The types here are what the files hold: the run's state (`state`), a session's record (`record`), the journal
+//! (`journal`), handoffs, turns, the working memory, settings. Parsing never fails on a field that another version wrote:
+//! what is unknown is kept where a file is written back (`state::merge`), and is [`journal::JournalEvent::Unknown`] in the
+//! journal. What is absent is absent, never guessed.
+//!
+//! It does not promise that what a file says is true: the files lie in the project, and `authority` says which fields a
+//! project's copy may set.
+
+pub mod authority;
+pub mod boxes;
+pub mod breaker;
+pub mod claims;
+pub mod digest;
+pub mod fault;
+pub mod forecast;
+pub mod handoff;
+pub mod item_notes;
+pub mod journal;
+pub mod level;
+pub mod limits;
+pub mod linear;
+pub mod log_line;
+pub mod marker;
+pub mod memory;
+pub mod promise;
+pub mod prompt;
+pub mod reading;
+pub mod record;
+pub mod resume;
+pub mod settings;
+pub mod size;
+pub mod state;
+pub mod status;
+pub mod statusline;
+pub mod subagent_usage;
+pub mod text;
+pub mod todo;
+pub mod turn;
+pub mod verdict;
+
+pub use fault::Fault;
+pub use level::{Level, Marks};
+pub use marker::Marker;
+pub use reading::{Reading, Window};
+pub use record::SessionRecord;
+pub use settings::Settings;
+pub use state::RunState;
+pub use status::Status;
+pub use todo::TodoList;
+pub use turn::Turn;
+pub use verdict::{Ending, Exit, Verdict};

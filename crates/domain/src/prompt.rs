@@ -1,0 +1,393 @@
+//! PROMPT.md: one generated block, then the user's own text, byte for byte.
+
+use crate::claims::{self, Source};
+use crate::item_notes::ItemNotes;
+use crate::promise;
+use crate::resume::{self, Staleness};
+use crate::size::Size;
+use crate::state::{Checkpoint, RunState};
+use crate::text::{clip, clip_middle, counted, one_line};
+use plimsoll_protocol::foreign_words::for_model;
+
+/// How the block begins. It stands first, so that a task text that begins with `/` is never taken for a
+/// command by the client.
+pub const BEGIN: &str = "<!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->";
+/// How the block ends.
+pub const END: &str = "<!-- plimsoll:end -->";
+const GAP: &str = "\n\n";
+
+/// So many open items are named: the file has the rest.
+const ITEMS_NAMED: usize = 10;
+/// So much of all refusals together: the first and last 2 KB of one command's output and a few words more.
+const REFUSALS: usize = 6_000;
+/// So much of one paragraph of progress.
+const PARAGRAPH: usize = 600;
+
+/// What the block is made of beside the state.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The checkpoint that this session resumes, and what has happened to the work since.
+    pub resume: Option<(Checkpoint, Staleness)>,
+    /// The last paragraphs of the progress file.
+    pub progress: Vec<String>,
+    /// What earlier sessions noted in the to-do list.
+    pub noted: ItemNotes,
+}
+
+/// Why a PROMPT.md cannot be taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoEndMark;
+
+/// The user's own text in a PROMPT.md, byte for byte.
+pub fn task_text(file: &[u8]) -> Result<&[u8], NoEndMark> {
+    if !file.starts_with(BEGIN.as_bytes()) {
+        return Ok(file);
+    }
+    let end = find(file, format!("\n{END}").as_bytes()).ok_or(NoEndMark)? + 1 + END.len();
+    let rest = &file[end..];
+    Ok(rest.strip_prefix(GAP.as_bytes()).unwrap_or(rest))
+}
+
+/// The block between its marks. Only [`PromptBlock::of`] makes one: whatever it is made of, nothing in it is hidden, begins a
+/// tag of the client's, or ends the block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptBlock(String);
+
+impl PromptBlock {
+    /// The block with this body.
+    pub fn of(body: &str) -> PromptBlock {
+        PromptBlock(format!("{BEGIN}\n{}\n{END}", for_model(body).replace("<!--", "<!·-")))
+    }
+
+    /// Its text, the marks included.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A PROMPT.md of a block and the user's text.
+pub fn assemble(block: &PromptBlock, task: &[u8]) -> Vec<u8> {
+    [block.text().as_bytes(), GAP.as_bytes(), task].concat()
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+/// The generated block.
+pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
+    let sections = [
+        current_state(state),
+        around
+            .resume
+            .as_ref()
+            .map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since, &state.nonce)),
+        around.noted.section(&state.nonce),
+        refusals(state),
+        open_items(state),
+        progress(&around.progress, &state.nonce),
+        instructions(state),
+    ];
+    let body = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
+    PromptBlock::of(&body)
+}
+
+fn current_state(state: &RunState) -> String {
+    let last_action = match state.last_action.as_str() {
+        "" if state.iteration <= 1 => "none, this is the first session",
+        "" => "not recorded",
+        words => words,
+    };
+    let total = state.todo_items.len() + state.completed_items.len();
+    let items = match &state.todo_file {
+        Some(file) => {
+            format!("- **Remaining items**: {} of {total} (`{}`)\n", state.todo_items.len(), one_line(file))
+        }
+        None => String::new(),
+    };
+    format!(
+        "# Task: {}\n\n## Current State\n\n- **Iteration**: {} of {}\n- **Last action**: {}\n{items}- **Started**: {}\n",
+        one_line(&state.task_name),
+        state.iteration,
+        state.max_iterations,
+        clip(&one_line(last_action), 300),
+        one_line(&state.started_at)
+    )
+}
+
+fn refusals(state: &RunState) -> String {
+    if state.refusals.is_empty() {
+        return String::new();
+    }
+    let share = REFUSALS / state.refusals.len();
+    let reasons: String =
+        state.refusals.iter().map(|reason| format!("- {}\n", clip_middle(reason.trim(), share))).collect();
+    let reasons = claims::block(Source::Outputs, &claims::fence(&state.nonce, &reasons), &reasons);
+    format!(
+        "## Completion was refused\n\nThe last session promised completion. It was refused, because:\n\n{reasons}\nFix this first.\n"
+    )
+}
+
+/// The open items but the one in hand, so that nobody has to open the file to know what is left.
+fn open_items(state: &RunState) -> String {
+    let in_hand = state.item_in_hand();
+    let others: Vec<&String> = state.todo_items.iter().filter(|item| Some(*item) != in_hand).collect();
+    if others.is_empty() {
+        return String::new();
+    }
+    let named: String = others
+        .iter()
+        .take(ITEMS_NAMED)
+        .map(|item| {
+            let is_half_done = state.half_done.iter().any(|waiting| waiting.current_todo_item == **item);
+            let aside = if state.set_aside.contains(item) {
+                " (set aside: sessions got nowhere with it)"
+            } else if is_half_done {
+                " (half done: leave it, a later session resumes it)"
+            } else {
+                ""
+            };
+            format!("- {}{aside}\n", clip(&one_line(item), 120))
+        })
+        .collect();
+    let rest = others.len().saturating_sub(ITEMS_NAMED);
+    let more = if rest > 0 { format!("- … and {rest} more\n") } else { String::new() };
+    format!("## Open after this session's item\n\n{named}{more}")
+}
+
+fn progress(paragraphs: &[String], seed: &str) -> String {
+    if paragraphs.is_empty() {
+        return String::new();
+    }
+    let text: String =
+        paragraphs.iter().map(|paragraph| format!("{}\n\n", clip(paragraph.trim(), PARAGRAPH))).collect();
+    let block = claims::block(Source::Sessions, &claims::fence(seed, &text), &text);
+    format!("## Last sessions\n\n{block}")
+}
+
+/// What the list has lost, and what to do about it.
+fn put_back(file: &str, state: &RunState) -> String {
+    let items: Vec<String> =
+        state.vanished().iter().map(|item| format!("- {}\n", clip(&one_line(item), 200))).collect();
+    if items.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nThese items stood in `{}` and are no longer there, unticked. Put each back as a `- [ ]` line, or as `- [x]` if it is done, and go on with the first open one:\n\n{}\n",
+        one_line(file),
+        items.concat()
+    )
+}
+
+/// Of an item that was set aside and is taken up again.
+pub const BEGUN_BEFORE: &str =
+    "It was set aside: sessions began it and got nowhere. Look at how far it is before you go on with it.";
+
+/// What this session is about.
+fn item(state: &RunState) -> String {
+    let file = state.todo_file.as_deref().map(one_line);
+    let (file, next) = match (&file, state.item_in_hand()) {
+        (Some(file), Some(next)) => (file, next),
+        (Some(file), None) if !state.vanished().is_empty() => return put_back(file, state),
+        (Some(file), None) => {
+            return format!(
+                "All items of `{file}` are ticked. Check the whole, then make the promise below.\n"
+            );
+        }
+        (None, _) => {
+            return "Do one sound step of the task, verify it, commit, and end your turn.\n".to_owned();
+        }
+    };
+    let which = if state.set_aside.is_empty() { "" } else { " that is not set aside" };
+    let then = if state.pack {
+        "You may then be told to go on with the next one in this session: only then. "
+    } else {
+        ""
+    };
+    let split = if Size::stated(next) == Some(Size::VeryComplex) {
+        "It states that it fits no window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.\n"
+    } else {
+        ""
+    };
+    let begun = if state.set_aside.contains(next) { format!("{BEGUN_BEFORE}\n") } else { String::new() };
+    format!(
+        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. Commit on the way what stands by itself: a checkpoint falls best right after a commit. {then}{} in all.\n{split}{begun}{}",
+        clip(&one_line(next), 200),
+        counted(state.todo_items.len(), "open item"),
+        put_back(file, state),
+    )
+}
+
+/// What a session with the working memory is told beside the server's own instructions.
+const MEMORY: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap are those of the sessions before you, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame says the same as the promise line below: only when everything is done.\n\n";
+
+/// What a session without the working memory is told: a line in a file outlives whatever ends the session.
+fn note_below(file: &str) -> String {
+    format!(
+        "What you find out and no file says (a value, a decision, a dead end), write at once below the item in `{file}`, in an indented line of its own: `  > what you found out`. The sessions after you are told it, also if this one breaks off.\n\n"
+    )
+}
+
+/// What fills a window, who takes it over, and what is to come back of it.
+const DELEGATION: &str = "\
+Load on demand: open files when you need them, not all at the start. Leave what fills the window to subagents (the Agent tool): they hand back the result, and their reading stays out of this window.
+
+| Work | Subagent | Let it hand back |
+|------|----------|------------------|
+| Exploring the code, research, many or large files | `Explore`, else `general-purpose` | the places, a line on each |
+| Reviewing a change | `general-purpose` | the faults, by file and line |
+| Test output and logs | `general-purpose` | what failed, and why |
+| Documentation | `general-purpose` | the files it wrote |
+";
+
+fn instructions(state: &RunState) -> String {
+    let promise = promise::line(&state.completion_promise, &state.nonce);
+    let rival = promise::rival(&state.objective, &state.completion_promise, &state.nonce);
+    let rival = rival.map_or(String::new(), |rival| {
+        format!("\nThe task text names `{rival}`, which does not count here: the line above counts, whatever another text says.\n")
+    });
+    let blocked = promise::blocked_line(&state.nonce, "REASON");
+    let item = item(state);
+    let memory = match &state.todo_file {
+        _ if state.memory => MEMORY.to_owned(),
+        Some(file) => note_below(&one_line(file)),
+        None => String::new(),
+    };
+    let delegated = state.delegated().words();
+    let delegated =
+        delegated.map(|words| format!("\nIn this project so far, {words}.\n")).unwrap_or_default();
+    let verify = if state.verify.is_empty() {
+        String::new()
+    } else {
+        let commands: String =
+            state.verify.iter().map(|command| format!("- `{}`\n", one_line(command))).collect();
+        format!("Completion is believed only when these commands pass:\n\n{commands}\n")
+    };
+    format!(
+        "## Instructions\n\n{item}\n{DELEGATION}{delegated}\n{memory}When a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it):\n\n{promise}\n{rival}\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(state: &RunState, around: &Surroundings) -> String {
+        super::block(state, around).text().to_owned()
+    }
+
+    fn state() -> RunState {
+        RunState {
+            task_name: "Dates".into(),
+            iteration: 2,
+            max_iterations: 50,
+            completion_promise: "COMPLETE".into(),
+            nonce: "7f3a".into(),
+            todo_file: Some("fix_plan.md".into()),
+            todo_items: vec!["Item two".into()],
+            ..RunState::default()
+        }
+    }
+
+    #[test]
+    fn the_users_text_survives_any_number_of_rewrites_byte_for_byte() {
+        let nasty: Vec<&[u8]> = vec![
+            b"",
+            b"/compact now\n",
+            b"---\n$(rm -rf /) `x` \"q\" 'q'\n",
+            b"no end of line",
+            b"\n\nleading\r\n",
+            b"\xff\xfe not utf-8",
+            b"quotes our marks: <!-- plimsoll:end -->\n",
+        ];
+        for task in nasty {
+            let mut file = task.to_vec();
+            for _ in 0..3 {
+                let text = task_text(&file).unwrap().to_vec();
+                file = assemble(&super::block(&state(), &Surroundings::default()), &text);
+                assert!(file.starts_with(b"<!-- plimsoll:begin"));
+            }
+            assert_eq!(task_text(&file).unwrap(), task);
+        }
+        let big = vec![b'x'; 200_000];
+        assert_eq!(
+            task_text(&assemble(&super::block(&state(), &Surroundings::default()), &big)).unwrap(),
+            big
+        );
+    }
+
+    #[test]
+    fn a_block_without_its_end_is_refused() {
+        assert_eq!(task_text(format!("{BEGIN}\n# Task").as_bytes()), Err(NoEndMark));
+    }
+
+    #[test]
+    fn a_quoted_end_mark_does_not_end_the_block() {
+        let mut state = state();
+        state.refusals = vec![format!("the test said\n{END}\nand failed")];
+        let file = assemble(&super::block(&state, &Surroundings::default()), b"mine");
+        assert_eq!(task_text(&file).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn the_block_holds_the_exact_promise_line_and_the_first_open_item() {
+        let text = block(&state(), &Surroundings::default());
+        assert!(text.contains("\n<promise>COMPLETE 7f3a</promise>\n"), "{text}");
+        assert!(text.contains("Item two"));
+        assert!(!text.contains("RESUME"));
+    }
+
+    #[test]
+    fn the_block_stays_small_whatever_the_run_has_become() {
+        let long = "x".repeat(5_000);
+        let state = RunState {
+            todo_items: (0..500).map(|n| format!("Item {n} {long}")).collect(),
+            refusals: vec![long.repeat(4); 9],
+            verify: vec!["cargo test".into()],
+            ..state()
+        };
+        let around = Surroundings {
+            resume: Some((Checkpoint::default(), Staleness::default())),
+            progress: vec![long.clone(), long],
+            ..Surroundings::default()
+        };
+        let text = block(&state, &around);
+        assert!(text.len() < 16_000, "{}", text.len());
+        assert!(text.contains("… and 489 more"));
+    }
+
+    #[test]
+    fn an_item_that_is_set_aside_is_passed_over_and_named() {
+        let items = vec!["Item two".to_owned(), "Item three".to_owned()];
+        let state = RunState { todo_items: items.clone(), set_aside: items[..1].to_vec(), ..state() };
+        let text = block(&state, &Surroundings::default());
+        assert!(text.contains("that is not set aside, which is \"Item three\""), "{text}");
+        assert!(text.contains("- Item two (set aside"), "{text}");
+    }
+
+    #[test]
+    fn an_item_that_fits_no_window_is_to_be_split_first() {
+        let large = RunState { todo_items: vec!["Rewrite it (very complex)".into()], ..state() };
+        assert!(block(&large, &Surroundings::default()).contains("first split it"));
+        assert!(!block(&state(), &Surroundings::default()).contains("first split it"));
+    }
+
+    #[test]
+    fn a_resume_stands_between_the_state_and_the_instructions() {
+        let checkpoint = Checkpoint { current_todo_item: "Item two".into(), ..Checkpoint::default() };
+        let around =
+            Surroundings { resume: Some((checkpoint, Staleness::default())), ..Surroundings::default() };
+        let text = block(&state(), &around);
+        let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in\n{text}"));
+        assert!(place("- **Started**") < place("## CONTEXT CHECKPOINT RESUME"));
+        assert!(place("## CONTEXT CHECKPOINT RESUME") < place("## Instructions"));
+    }
+
+    #[test]
+    fn the_last_action_is_told_in_words() {
+        assert!(block(&state(), &Surroundings::default()).contains("- **Last action**: not recorded\n"));
+        let acted = RunState { last_action: "iteration 1 ticked \"Item one\"".into(), ..state() };
+        let text = block(&acted, &Surroundings::default());
+        assert!(text.contains("- **Last action**: iteration 1 ticked \"Item one\"\n"), "{text}");
+    }
+}

@@ -1,0 +1,111 @@
+//! How large an item is: what the to-do list says about it, and what items of this run really took.
+
+use serde::{Deserialize, Serialize};
+
+/// The complexity classes of the original design, as an item may state them: `- [ ] Parse dates (medium)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Size {
+    /// Below 50 lines.
+    Trivial,
+    /// 50 to 150 lines.
+    Simple,
+    /// 150 to 300 lines.
+    Medium,
+    /// More than 300 lines.
+    Complex,
+    /// Fits no window: it must be split.
+    VeryComplex,
+}
+
+/// Behind them comes the bracket's end, or a comma and more: `(simple, after: 2)`.
+const WORDS: [(&str, Size); 5] = [
+    ("(very complex", Size::VeryComplex),
+    ("(trivial", Size::Trivial),
+    ("(simple", Size::Simple),
+    ("(medium", Size::Medium),
+    ("(complex", Size::Complex),
+];
+
+impl Size {
+    /// The size that an item states.
+    pub fn stated(item: &str) -> Option<Size> {
+        let item = item.to_lowercase();
+        let is_stated = |word: &str| {
+            item.match_indices(word).any(|(place, _)| item[place + word.len()..].starts_with([')', ',']))
+        };
+        WORDS.iter().find(|(word, _)| is_stated(word)).map(|(_, size)| *size)
+    }
+
+    /// The size of a change in so many lines.
+    pub fn of_lines(lines: u64) -> Size {
+        match lines {
+            0..50 => Size::Trivial,
+            50..150 => Size::Simple,
+            150..300 => Size::Medium,
+            _ => Size::Complex,
+        }
+    }
+
+    /// As the original's table names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Size::Trivial => "trivial",
+            Size::Simple => "simple",
+            Size::Medium => "medium",
+            Size::Complex => "complex",
+            Size::VeryComplex => "very complex",
+        }
+    }
+
+    /// The upper end of the share of a window that the original's table gives it, in percent.
+    pub fn percent(self) -> u64 {
+        match self {
+            Size::Trivial => 10,
+            Size::Simple => 20,
+            Size::Medium => 40,
+            Size::Complex => 60,
+            Size::VeryComplex => 100,
+        }
+    }
+}
+
+/// What sessions took for an item that is still open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpenItemCost {
+    /// The item.
+    pub item: String,
+    /// The growth of their fills, in tokens.
+    pub tokens: u64,
+}
+
+/// What one item took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ItemCost {
+    /// What it had stated, or the files that it names made it.
+    pub size: Option<Size>,
+    /// By how much the fills of its sessions grew from its beginning to its tick, in tokens.
+    pub tokens: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_states_its_size_in_brackets() {
+        for (item, size) in [
+            ("Parse dates (medium)", Some(Size::Medium)),
+            ("Rewrite the parser (Very Complex)", Some(Size::VeryComplex)),
+            ("(complex) Rewrite", Some(Size::Complex)),
+            ("Make it simple", None),
+            ("Make it (simple, after: 2)", Some(Size::Simple)),
+            ("Undo what is (simpleton)", None),
+            ("A simple (but long) one", None),
+        ] {
+            assert_eq!(Size::stated(item), size, "{item}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The segments of ours: their names, their fields, and how they are written unless the user says otherwise.
+
+/// A segment of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The model.
+    Model,
+    /// How hard it thinks.
+    Effort,
+    /// The working directory.
+    Directory,
+    /// The repository there.
+    Git,
+    /// The load line: how full the window is.
+    Load,
+    /// The project's run.
+    Run,
+    /// The working memory.
+    Memory,
+    /// What each turn added.
+    ItemCost,
+    /// The prompt cache.
+    Cache,
+    /// What the session has cost.
+    Cost,
+    /// What it costs in an hour.
+    Burn,
+    /// The five-hour limit.
+    FiveHour,
+    /// The weekly limit.
+    Weekly,
+    /// Lines changed.
+    Lines,
+    /// The client's version.
+    Version,
+    /// A hook of ours that failed.
+    Health,
+}
+
+/// A segment's name, its writing, and its fields with what they are.
+struct About {
+    name: &'static str,
+    format: &'static str,
+    fields: &'static [(&'static str, &'static str)],
+    /// What it shows.
+    words: &'static str,
+    /// Where that comes from.
+    source: &'static str,
+}
+
+impl Kind {
+    /// All of them, as the default line and then the rest have them.
+    pub const ALL: [Kind; 16] = [
+        Kind::Model,
+        Kind::Effort,
+        Kind::Directory,
+        Kind::Git,
+        Kind::Load,
+        Kind::Run,
+        Kind::Memory,
+        Kind::ItemCost,
+        Kind::Cache,
+        Kind::Cost,
+        Kind::Burn,
+        Kind::FiveHour,
+        Kind::Weekly,
+        Kind::Lines,
+        Kind::Version,
+        Kind::Health,
+    ];
+
+    /// The segment of a name.
+    pub fn named(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Its name in the settings.
+    pub fn name(self) -> &'static str {
+        self.about().name
+    }
+
+    /// Its fields, with what they are.
+    pub fn fields(self) -> &'static [(&'static str, &'static str)] {
+        self.about().fields
+    }
+
+    /// How it is written unless the user says otherwise.
+    pub fn writing(self) -> &'static str {
+        self.about().format
+    }
+
+    /// What it shows.
+    pub fn words(self) -> &'static str {
+        self.about().words
+    }
+
+    /// Where that comes from.
+    pub fn source(self) -> &'static str {
+        self.about().source
+    }
+
+    fn about(self) -> &'static About {
+        match self {
+            Kind::Model => &About {
+                name: "model",
+                format: "{name}",
+                fields: &[("name", "as a person reads it: Opus 5.5"), ("id", "with its [1m] suffix")],
+                words: "the model",
+                source: "the client: model",
+            },
+            Kind::Effort => &About {
+                name: "effort",
+                format: "{level}",
+                fields: &[("level", "low, medium, high …; some models have none")],
+                words: "how hard the model thinks",
+                source: "the client: effort.level",
+            },
+            Kind::Directory => &About {
+                name: "directory",
+                format: "{name}",
+                fields: &[("name", "its last part"), ("path", "whole, with ~ for the home")],
+                words: "the working directory",
+                source: "the client: workspace.current_dir, else cwd",
+            },
+            Kind::Git => &About {
+                name: "git",
+                format: "⎇ {branch}[ {worktree}][ {action}][ ↑{ahead}][ ↓{behind}][ ={conflicts}][ +{staged}][ !{modified}][ ?{untracked}][ {stale}]",
+                fields: &[
+                    ("branch", "its name, or the first letters of a detached HEAD"),
+                    ("detached", "the word, where HEAD is on no branch"),
+                    ("worktree", "the word and its name, in a linked worktree"),
+                    ("action", "merge, rebase 2/5, cherry-pick, revert, bisect, while one goes on"),
+                    ("ahead", "commits that upstream lacks"),
+                    ("behind", "commits that are missing here"),
+                    ("conflicts", "files in conflict"),
+                    ("staged", "files with changes in the index"),
+                    ("modified", "files with changes outside it"),
+                    ("untracked", "new files and folders"),
+                    (
+                        "stale",
+                        "`~` where git did not answer in time and the counts are older ones, `…` where there are none yet",
+                    ),
+                ],
+                words: "the repository: branch and what goes on from its files, counts from one `git status`",
+                source: "the files in .git; counts from one `git status`, kept for 5 seconds",
+            },
+            Kind::Load => &About {
+                name: "load",
+                format: "{bar} {percent}[ {used}/{window}][ · {left} left][ · {turns} turns]",
+                fields: &[
+                    ("bar", "the fill, with the marks of L1 and L2 and of the ceiling"),
+                    ("percent", "the client's own figure; ? while it is unknown"),
+                    ("used", "tokens of the last request"),
+                    ("window", "the window in tokens"),
+                    ("level", "L0 to L3"),
+                    ("left", "tokens to the ceiling, where the client acts"),
+                    ("turns", "responses to the ceiling: `~13`, by what the last ones added"),
+                    ("turns_l1", "the same to L1"),
+                    ("turns_l2", "the same to L2"),
+                    ("minutes", "minutes to the ceiling"),
+                    ("minutes_l1", "the same to L1"),
+                    ("minutes_l2", "the same to L2"),
+                ],
+                words: "how full the context window is",
+                source: "the client: context_window; `plimsoll context` tells the sources of window and ceiling",
+            },
+            Kind::Run => &About {
+                name: "run",
+                format: "ralph {iteration}/{max}[ · {done}/{items} items][ · {item}][ · {checkpoint}][ · paused {until}]",
+                fields: &[
+                    ("iteration", "the present one"),
+                    ("max", "the last one allowed"),
+                    ("done", "ticked items"),
+                    ("items", "all items"),
+                    ("item", "the item in hand"),
+                    ("checkpoint", "`checkpoint 87%`, while one waits for its resume"),
+                    ("until", "while it is paused: until when, or `?`"),
+                ],
+                words: "the project's run, while it goes on",
+                source: ".claude/ralph-state.json",
+            },
+            Kind::Memory => &About {
+                name: "memory",
+                format: "memory {depth}[ {frame}][ · stale {stale}][ · heap {heap}% {pressure}]",
+                fields: &[
+                    ("depth", "how deep the present frame lies; 0 is the root"),
+                    ("frame", "its name"),
+                    ("stale", "registers of every step that nobody has written for three"),
+                    ("heap", "the heap in percent of its ceiling, while it presses"),
+                    ("pressure", "how much"),
+                ],
+                words: "the working memory, where this session has it in mind",
+                source: "the working memory's log",
+            },
+            Kind::ItemCost => &About {
+                name: "growth",
+                format: "{spark}[ +{last}]",
+                fields: &[
+                    ("spark", "tokens that each of the last responses added"),
+                    ("last", "the last one"),
+                    ("median", "their median"),
+                ],
+                words: "how fast the window fills",
+                source: "the client: context_window, response by response",
+            },
+            Kind::Cache => &About {
+                name: "cache",
+                format: "cache {state}[ {hit}][ until {until}]",
+                fields: &[
+                    ("state", "warm or cold"),
+                    ("hit", "the share of tokens that were read from it"),
+                    ("until", "when it expires"),
+                ],
+                words: "the prompt cache",
+                source: "the client: prompt_cache",
+            },
+            Kind::Cost => &About {
+                name: "cost",
+                format: "{usd}",
+                fields: &[("usd", "dollars, as the client reckons them")],
+                words: "what the session has cost",
+                source: "the client: cost.total_cost_usd",
+            },
+            Kind::Burn => &About {
+                name: "burn",
+                format: "{rate}/h",
+                fields: &[("rate", "dollars in an hour of this session, from its first minute on")],
+                words: "what an hour of this session costs",
+                source: "the client: cost.total_cost_usd by cost.total_duration_ms",
+            },
+            Kind::FiveHour => &About {
+                name: "five_hour",
+                format: "5h {percent}[ ↻{reset}]",
+                fields: &[("percent", "used"), ("reset", "the clock at which it begins anew")],
+                words: "the five-hour limit of a subscription",
+                source: "the client: rate_limits.five_hour",
+            },
+            Kind::Weekly => &About {
+                name: "weekly",
+                format: "7d {percent}[ ↻{reset}]",
+                fields: &[("percent", "used"), ("reset", "the day and clock at which it begins anew")],
+                words: "the weekly limit of a subscription",
+                source: "the client: rate_limits.seven_day",
+            },
+            Kind::Lines => &About {
+                name: "lines",
+                format: "+{added} −{removed}",
+                fields: &[("added", "by the session's edits"), ("removed", "by the session's edits")],
+                words: "lines changed in this session",
+                source: "the client: cost.total_lines_added, cost.total_lines_removed",
+            },
+            Kind::Version => &About {
+                name: "version",
+                format: "v{client}",
+                fields: &[("client", "Claude Code's")],
+                words: "the client's version",
+                source: "the client: version",
+            },
+            Kind::Health => &About {
+                name: "health",
+                format: "⚠ {what}",
+                fields: &[("what", "which hook failed, and when")],
+                words: "a hook of ours that failed in the last hour, or settings that are not in force",
+                source: "what our hooks noted of their own failures; the settings",
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::format::{Format, fields};
+    use super::*;
+
+    #[test]
+    fn every_segment_is_written_with_its_own_fields_and_known_by_its_name() {
+        for kind in Kind::ALL {
+            Format::try_from(kind.writing().to_owned()).unwrap();
+            let known: Vec<&str> = kind.fields().iter().map(|(name, _)| *name).collect();
+            assert!(fields(kind.writing()).iter().all(|field| known.contains(field)), "{kind:?}");
+            assert_eq!(Kind::named(kind.name()), Some(kind));
+        }
+    }
+}

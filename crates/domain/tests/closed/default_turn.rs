@@ -1,0 +1,3 @@
+fn main() {
+    let _ = plimsoll_domain::Turn::default();
+}

@@ -1,0 +1,498 @@
+//! What a session did for its item: which item that is, which files it changed for it, and where it stands in git.
+
+use crate::context::facts;
+use plimsoll_domain::digest::sha256;
+use plimsoll_domain::handoff::GitFacts;
+use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork, IterationRecord, Place};
+use plimsoll_domain::{RunState, SessionRecord, TodoList};
+use plimsoll_launcher::git::{self, ChangedFile, Since};
+use plimsoll_policy::attribution::{self, Seen};
+use plimsoll_protocol::tool::{ToolCall, ToolInput};
+use plimsoll_protocol::transcript::{Block, Line};
+use plimsoll_store::{Project, clock, disk};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// So many files are named.
+const FILES: usize = 200;
+/// So many headings of one file are named.
+const HEADINGS: usize = 3;
+/// The content of a larger file is not looked at.
+const LARGEST_READ: u64 = 4 * 1024 * 1024;
+/// The transcript tells milliseconds, a file's time is finer; between two calls a model takes longer than this.
+const SLACK: Duration = Duration::from_millis(50);
+
+/// What is known of the session when its work is looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Question<'a> {
+    pub(crate) project: &'a Project,
+    pub(crate) record: &'a SessionRecord,
+    pub(crate) run: Option<&'a RunState>,
+    /// The to-do list as it stands now.
+    pub(crate) todo: Option<&'a TodoList>,
+    /// Why it is asked.
+    pub(crate) cause: Cause,
+    /// The end of the transcript.
+    pub(crate) lines: &'a [Line],
+    /// The tool calls of the message at hand: not yet in the transcript.
+    pub(crate) calls: &'a [ToolCall],
+}
+
+/// The files of a repository without a commit, ours apart; none of any other folder.
+pub(crate) fn files_without_commit(project: &Project) -> Vec<String> {
+    let work = git::work(project.root(), Since::Head, &[]).filter(|work| work.facts.head.is_none());
+    let files = work.unwrap_or_default().files.into_iter().map(|file| file.path);
+    files.filter(|path| !facts::is_ours(path)).take(FILES).collect()
+}
+
+/// What the session did for its item.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) git: Option<GitFacts>,
+    pub(crate) item: Option<String>,
+    pub(crate) files: Vec<FileInProgress>,
+    pub(crate) work: ItemWork,
+    /// When the session's last tick was done; what was run and said before it is about a finished item.
+    pub(crate) ticked_at: Option<SystemTime>,
+}
+
+/// Looks at list, git, files and transcript.
+pub(crate) fn of_session(question: &Question<'_>) -> Found {
+    let own = own_item(question);
+    let ticked = ticked(question);
+    let start = start(question);
+    let begins = base(question).unwrap_or_else(|| start.clone());
+    let tick = if ticked.is_empty() { None } else { Some(last_tick(question, start.since(), &ticked)) };
+    let shared = tick.as_ref().and_then(|tick| shared_commit(question, tick));
+    let parent = shared.and_then(|commit| git::parent(question.project.root(), commit));
+    let since = match &tick {
+        None => begins.since(),
+        Some(Tick { commit: Some(commit), .. }) => Since::Commit(parent.as_deref().unwrap_or(commit)),
+        Some(Tick { commit: None, .. }) => Since::Head,
+    };
+    let by_others = by_others(question);
+    let seen = git::work(question.project.root(), since, &by_others);
+    let (git, changed, commits) = match seen {
+        Some(work) => (Some(work.facts), work.files, work.commits),
+        None => (None, changed_outside_git(question), Vec::new()),
+    };
+    let ticked_at = tick.as_ref().and_then(|tick| tick.at);
+    let began = began_at(question).as_deref().and_then(clock::parse).map(SystemTime::from);
+    let changed: Vec<Changed> = changed
+        .into_iter()
+        .filter(|file| !is_apart(question, &file.path))
+        .map(|file| Changed::look(question.project, file))
+        .filter(|file| question.run.is_none() || file.is_of_item(began))
+        .filter(|file| tick.as_ref().is_none_or(|tick| file.is_after(tick.at) && !tick.is_all))
+        .collect();
+    let empty: &[String] = &[];
+    let open = question.todo.map(TodoList::open).or_else(|| question.run.map(|run| run.todo_items.clone()));
+    let open = open.unwrap_or_default();
+    let current = attribution::current(&Seen {
+        own: own.as_deref(),
+        open: &open,
+        set_aside: question.run.map_or(empty, |run| &run.set_aside),
+        ticked: &ticked,
+        changed_since_tick: !changed.is_empty(),
+        stops_before_next: question.cause == Cause::Budget,
+    });
+    let mut found = Found {
+        git,
+        item: current.item,
+        ticked_at,
+        work: ItemWork {
+            own_item: own.unwrap_or_default(),
+            finished: ticked,
+            is_begun: current.is_begun,
+            ..ItemWork::default()
+        },
+        ..Found::default()
+    };
+    if current.is_begun {
+        found.work.base = match since {
+            Since::Commit(commit) => Some(commit.to_owned()),
+            Since::Head => found.git.as_ref().and_then(|git| git.head.clone()),
+            Since::Beginning => None,
+        };
+        let since_tick = ticked_at.map(|at| clock::fine_stamp(at.into()));
+        found.work.began_at = since_tick.or_else(|| began_at(question));
+        found.work.commit_count = commits.len();
+        found.work.commits = commits;
+        found.work.by_others = by_others;
+        name_files(question, changed, &mut found);
+    }
+    found
+}
+
+/// The item that the session was told to do last.
+fn own_item(question: &Question<'_>) -> Option<String> {
+    let told = question.record.continuation.as_ref().map(|told| told.item.clone());
+    told.or_else(|| question.run?.iteration_record.item.clone())
+}
+
+/// Items that were ticked since the iteration began.
+fn ticked(question: &Question<'_>) -> Vec<String> {
+    let Some(run) = question.run else { return Vec::new() };
+    let done = question.todo.map_or_else(|| run.completed_items.clone(), TodoList::done);
+    let IterationRecord { done_before, done_at_start, .. } = &run.iteration_record;
+    done.into_iter().filter(|item| !done_before.contains(item) && !done_at_start.contains(item)).collect()
+}
+
+/// Our own files are never work, and what changes in the plan is told by its items.
+fn is_apart(question: &Question<'_>, path: &str) -> bool {
+    let todo_file = question.run.map_or(Some("fix_plan.md"), |run| run.todo_file.as_deref());
+    facts::is_ours(path) || todo_file == Some(path)
+}
+
+/// Where work begins; as [`Since`], but owned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Start {
+    Commit(String),
+    Beginning,
+    Head,
+}
+
+impl Start {
+    fn since(&self) -> Since<'_> {
+        match self {
+            Start::Commit(commit) => Since::Commit(commit),
+            Start::Beginning => Since::Beginning,
+            Start::Head => Since::Head,
+        }
+    }
+}
+
+/// Where the session began. An agent may have cleaned its record away; the run knows what it began from.
+fn start(question: &Question<'_>) -> Start {
+    let planned_on = || question.run?.iteration_record.footing.as_ref()?.head.clone();
+    let is_known = question.record.started_at.is_some()
+        || question.run.is_some_and(|run| run.iteration_record.footing.is_some());
+    match question.record.head_at_start.clone().or_else(planned_on) {
+        Some(commit) => Start::Commit(commit),
+        None if is_known => Start::Beginning,
+        None => Start::Head,
+    }
+}
+
+/// The checkpoint of the same item that this session took over, or has written itself.
+fn taken_over<'a>(question: &Question<'a>) -> Option<&'a Checkpoint> {
+    let run = question.run?;
+    let before = &run.context_checkpoint;
+    let own = own_item(question).unwrap_or_default();
+    let is_of_this_item = own == before.current_todo_item && before.item_work.is_begun;
+    let is_taken_over = run.iteration_record.resuming || before.iteration == run.iteration;
+    // A checkpoint of an earlier version does not know where its item began.
+    let is_complete = before.item_work.began_at.is_some();
+    (is_of_this_item && is_taken_over && is_complete).then_some(before)
+}
+
+/// Commits that people made between the sessions of this item: they stand among its own, and are none of its work.
+fn by_others(question: &Question<'_>) -> Vec<String> {
+    let Some(before) = taken_over(question) else { return Vec::new() };
+    let known = before.item_work.by_others.clone();
+    let is_own = question.run.is_some_and(|run| run.iteration == before.iteration);
+    let (Some(left), Some(found)) = (before.head.as_ref(), question.record.head_at_start.as_ref()) else {
+        return known;
+    };
+    let root = question.project.root();
+    let new = if is_own || left == found { Vec::new() } else { git::commits_between(root, left, found) };
+    new.into_iter().map(|commit| commit.id).chain(known).collect()
+}
+
+/// When the work on the item began.
+fn began_at(question: &Question<'_>) -> Option<String> {
+    let before = taken_over(question).and_then(|before| before.item_work.began_at.clone());
+    before.or_else(|| question.record.started_at.clone())
+}
+
+/// Where the work on an item began that this session took over from an earlier one.
+fn base(question: &Question<'_>) -> Option<Start> {
+    match &taken_over(question)?.item_work.base {
+        Some(base) => git::is_below_head(question.project.root(), base).then(|| Start::Commit(base.clone())),
+        None => Some(Start::Beginning),
+    }
+}
+
+/// The last tick of a session.
+#[derive(Debug, Default)]
+struct Tick {
+    /// The commit that holds it; none where it is not committed.
+    commit: Option<String>,
+    /// When it was done.
+    at: Option<SystemTime>,
+    /// True where the session has called no tool since that may change files: what changed later is not its work.
+    is_all: bool,
+    /// When that commit was made; of one that git has packed, the end of its second.
+    committed_at: Option<SystemTime>,
+}
+
+/// The commit that holds the tick, where it also holds work that was done after it. A file that was edited again since
+/// the commit tells nothing of this: that edit is not in it.
+fn shared_commit<'a>(question: &Question<'_>, tick: &'a Tick) -> Option<&'a str> {
+    let root = question.project.root();
+    let (commit, committed_at) = tick.commit.as_deref().zip(tick.committed_at)?;
+    if tick.is_all || committed_at <= tick.at? + SLACK {
+        return None;
+    }
+    let is_of_next = |path: &String| {
+        let file =
+            Changed::look(question.project, ChangedFile { path: path.clone(), ..ChangedFile::default() });
+        file.is_after(tick.at) && file.at.is_some_and(|at| at <= committed_at + SLACK)
+    };
+    let mut paths = git::paths_in(root, commit).into_iter().filter(|path| !is_apart(question, path));
+    paths.any(|path| is_of_next(&path)).then_some(commit)
+}
+
+/// Where and when the last of these items was ticked: by the plan's own history, the transcript, the plan's time.
+fn last_tick(question: &Question<'_>, since: Since<'_>, ticked: &[String]) -> Tick {
+    let Some(file) = question.run.and_then(|run| run.todo_file.as_deref()) else { return Tick::default() };
+    let root = question.project.root();
+    let ticks = |lines: &[String]| TodoList::parse(&lines.join("\n")).done();
+    let history = git::history_of(root, since, file);
+    let new_ticks = |commit: &git::FileCommit| -> Vec<String> {
+        let before = ticks(&commit.removed);
+        ticks(&commit.added)
+            .into_iter()
+            .filter(|item| ticked.contains(item) && !before.contains(item))
+            .collect()
+    };
+    let committed: Vec<String> = history.iter().flat_map(new_ticks).collect();
+    let newest = history.iter().find(|commit| !new_ticks(commit).is_empty());
+    let seen = tick_in_transcript(question, file);
+    if ticked.iter().all(|item| committed.contains(item)) {
+        let committed_at = newest.and_then(|commit| {
+            let object = git::loose_object(root, &commit.id).as_deref().and_then(disk::modified);
+            object.or_else(|| clock::at(commit.at.unsigned_abs() + 1).map(SystemTime::from))
+        });
+        let commit = newest.map(|commit| commit.id.clone());
+        return Tick { commit, committed_at, at: seen.at.or(committed_at), ..seen };
+    }
+    Tick { at: seen.at.or_else(|| disk::modified(&root.join(file))), ..seen }
+}
+
+/// When the session last put a tick into the plan, as far as its calls show.
+fn tick_in_transcript(question: &Question<'_>, file: &str) -> Tick {
+    let ticks = |text: Option<&String>| {
+        text.map_or(0, |text| text.matches("[x").count() + text.matches("[X").count())
+    };
+    let of_call = |input: &ToolInput| {
+        let is_plan = input.file_path.as_ref().is_some_and(|path| path.ends_with(file));
+        // An edit may show other items' ticks around what it changes.
+        let new = input.new_string.as_ref().or(input.content.as_ref());
+        let edits = is_plan && ticks(new) > ticks(input.old_string.as_ref());
+        let command = input.command.as_ref().filter(|command| command.contains(file));
+        edits || ticks(command) > 0
+    };
+    // The call at hand has just been done.
+    if question.calls.iter().any(|call| of_call(&call.tool_input)) {
+        return Tick { at: Some(clock::now().into()), is_all: true, ..Tick::default() };
+    }
+    let may_change = |name: Option<&str>, input: &ToolInput| {
+        attribution::may_change_files(name.unwrap_or_default(), input.command.as_deref())
+    };
+    let changes_now =
+        question.calls.iter().any(|call| may_change(call.tool_name.as_deref(), &call.tool_input));
+    let mut is_all = !changes_now;
+    let mut last: Option<(Option<String>, Option<SystemTime>)> = None;
+    for line in question.lines.iter().filter(|line| !line.is_sidechain) {
+        let at = || line.timestamp.as_deref().and_then(clock::parse).map(SystemTime::from);
+        for block in line.message.blocks() {
+            match block.kind.as_deref() {
+                Some("tool_use") if of_call(&block.input) => {
+                    last = Some((block.id.clone(), at()));
+                    is_all = !changes_now;
+                }
+                Some("tool_use") => is_all &= !may_change(block.name.as_deref(), &block.input),
+                // Its result comes after whatever else the same command line did.
+                Some("tool_result") if last.as_ref().is_some_and(|(id, _)| *id == block.tool_use_id) => {
+                    last = Some((block.tool_use_id.clone(), at()));
+                }
+                _ => {}
+            }
+        }
+    }
+    let at = last.and_then(|(_, at)| at);
+    Tick { at, is_all: is_all && at.is_some(), ..Tick::default() }
+}
+
+/// Outside git: what changed on the disk since the session began, whoever changed it.
+fn changed_outside_git(question: &Question<'_>) -> Vec<ChangedFile> {
+    let since = began_at(question).as_deref().and_then(clock::parse);
+    let found = since.map(|since| disk::changed_since(question.project.root(), since.into(), FILES));
+    let file = |path: &std::path::PathBuf| ChangedFile {
+        path: question.project.relative(path),
+        change: "changed in this session".to_owned(),
+        ..ChangedFile::default()
+    };
+    found.unwrap_or_default().iter().map(file).collect()
+}
+
+/// A changed file, and when it was edited last.
+struct Changed {
+    file: ChangedFile,
+    at: Option<SystemTime>,
+}
+
+impl Changed {
+    fn look(project: &Project, mut file: ChangedFile) -> Changed {
+        let path = project.root().join(&file.path);
+        let touched = disk::touched(&path);
+        // Somebody else may have removed what the work has left.
+        if touched.is_none() && !file.is_gone {
+            file = ChangedFile { change: "gone".to_owned(), is_gone: true, hunks: Vec::new(), ..file };
+        }
+        // Of one that was deleted, its folder tells the time.
+        let folder = || path.ancestors().skip(1).find(|folder| disk::is_folder(folder));
+        Changed { at: touched.or_else(|| folder().and_then(disk::modified)), file }
+    }
+
+    /// False where it was changed before the work on the item began: that is somebody else's, or an earlier item's.
+    fn is_of_item(&self, began: Option<SystemTime>) -> bool {
+        self.at.zip(began).is_none_or(|(at, began)| at >= began)
+    }
+
+    /// True where it was changed after a moment; of an unknown moment nothing is known to come after it.
+    fn is_after(&self, moment: Option<SystemTime>) -> bool {
+        self.at.zip(moment).is_some_and(|(at, moment)| at > moment + SLACK)
+    }
+}
+
+/// The files with their lines, the one edited last first, and the place where the last edit ended.
+fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Found) {
+    changed.sort_by_key(|file| (file.file.is_gone, std::cmp::Reverse(file.at)));
+    let last_edit = last_edit(question);
+    let began = question.record.started_at.as_deref().and_then(clock::parse).map(SystemTime::from);
+    let before = taken_over(question);
+    let were_there = question.run.map_or(&[][..], |run| &run.files_at_start);
+    for (rank, Changed { mut file, at }) in changed.into_iter().take(FILES).enumerate() {
+        let path = question.project.root().join(&file.path);
+        let content = if file.is_gone { None } else { content(&path) };
+        // Git knows no earlier content of it, and so no lines.
+        if found.work.base.is_none() && file.change.starts_with("new") && were_there.contains(&file.path) {
+            (file.change, file.hunks) = ("changed, in no commit before".to_owned(), Vec::new());
+        }
+        let is_new = file.change.starts_with("new") && file.hunks.is_empty();
+        let known = last_edit.as_ref().filter(|edit| edit.path == path && edit.is_newest(at));
+        let mut ranges: Vec<(u64, u64)> = file.hunks.iter().map(|hunk| (hunk.first, hunk.last)).collect();
+        let whole = content.as_deref().filter(|_| is_new).map(line_count).filter(|lines| *lines > 0);
+        ranges.extend(whole.map(|lines| (1, lines)));
+        let edited = known.and_then(|edit| edit.place_in(&String::from_utf8_lossy(content.as_deref()?)));
+        if ranges.is_empty() {
+            ranges.extend(edited);
+        }
+        // Where a file is new as a whole, its end is no place that anybody has stopped at.
+        let last = ranges.last().copied().filter(|_| !file.change.starts_with("new"));
+        let end = edited.or(last).map(|(_, last)| last);
+        // What was dirty before the session began is none of its edits.
+        let is_older = at.zip(began).is_some_and(|(at, began)| at < began);
+        if rank == 0 && !file.is_gone {
+            let here = end.map(|line| Place { path: file.path.clone(), line });
+            // Nor is what the session before left: there its own place still stands.
+            let of_before = before.and_then(|before| before.item_work.place.clone());
+            found.work.place =
+                if is_older { of_before.filter(|place| place.path == file.path) } else { here };
+        }
+        if !file.is_committed && found.git.is_some() {
+            found.work.uncommitted.push(file.path.clone());
+        }
+        found.files.push(FileInProgress {
+            lines: if file.is_gone { String::new() } else { git::join(&ranges, edited) },
+            description: description(&file),
+            digest: content.map(|content| sha256(&[&content])),
+            path: file.path,
+        });
+    }
+}
+
+fn content(path: &Path) -> Option<Vec<u8>> {
+    disk::size(path).filter(|size| *size <= LARGEST_READ && disk::is_file(path))?;
+    disk::read(path).ok().flatten()
+}
+
+/// The digest of a file's content as a checkpoint keeps it.
+pub(crate) fn digest(path: &Path) -> Option<String> {
+    content(path).map(|content| sha256(&[&content]))
+}
+
+fn line_count(content: &[u8]) -> u64 {
+    String::from_utf8_lossy(content).lines().count() as u64
+}
+
+fn description(file: &ChangedFile) -> String {
+    let committed = if file.is_committed { ", committed" } else { "" };
+    let mut headings: Vec<&str> = Vec::new();
+    for hunk in file.hunks.iter().rev().filter(|hunk| !hunk.heading.is_empty()) {
+        if headings.len() < HEADINGS && !headings.contains(&hunk.heading.as_str()) {
+            headings.push(&hunk.heading);
+        }
+    }
+    let about = if headings.is_empty() { String::new() } else { format!(": {}", headings.join(", ")) };
+    format!("{}{committed}{about}", file.change)
+}
+
+/// The last call of Edit or Write, as the transcript and the message at hand show it.
+struct LastEdit {
+    path: std::path::PathBuf,
+    text: String,
+    /// Where it began by the client's own patch.
+    near: Option<u64>,
+    /// When it was done; none for the message at hand.
+    at: Option<SystemTime>,
+}
+
+impl LastEdit {
+    /// False where the file was written again by something else.
+    fn is_newest(&self, written: Option<SystemTime>) -> bool {
+        self.at.zip(written).is_none_or(|(at, written)| written <= at + SLACK)
+    }
+
+    /// The lines where its text stands; of several places the one nearest to the patch.
+    fn place_in(&self, file: &str) -> Option<(u64, u64)> {
+        let text = self.text.trim_end_matches('\n');
+        if text.is_empty() {
+            return None;
+        }
+        let height = text.matches('\n').count() as u64;
+        let places = file.match_indices(text).take(1_000);
+        let firsts = places.map(|(start, _)| file[..start].matches('\n').count() as u64 + 1);
+        let nearest = match self.near {
+            Some(near) => firsts.min_by_key(|first| first.abs_diff(near)),
+            None => {
+                let all: Vec<u64> = firsts.collect();
+                Some(all).filter(|all| all.len() == 1).and_then(|all| all.first().copied())
+            }
+        };
+        nearest.map(|first| (first, first + height))
+    }
+}
+
+fn last_edit(question: &Question<'_>) -> Option<LastEdit> {
+    let is_edit = |name: Option<&str>| matches!(name, Some("Edit" | "Write" | "MultiEdit" | "NotebookEdit"));
+    let edit = |input: &ToolInput, near, at| {
+        let path = Path::new(input.file_path.as_ref()?).to_owned();
+        let text = input.new_string.clone().or_else(|| input.content.clone())?;
+        Some(LastEdit { path, text, near, at })
+    };
+    let at_hand = question.calls.iter().rev().filter(|call| is_edit(call.tool_name.as_deref()));
+    if let Some(edit) = at_hand.filter_map(|call| edit(&call.tool_input, None, None)).next() {
+        return Some(edit);
+    }
+    let mut asked: Vec<Block> = Vec::new();
+    let mut last = None;
+    for line in question.lines.iter().filter(|line| !line.is_sidechain) {
+        for block in line.message.blocks() {
+            match block.kind.as_deref() {
+                Some("tool_use") if is_edit(block.name.as_deref()) => asked.push(block),
+                Some("tool_result") if !block.is_error => {
+                    let call = asked.iter().find(|call| call.id.is_some() && call.id == block.tool_use_id);
+                    let near =
+                        line.file_change().and_then(|change| change.structured_patch.last()?.new_start);
+                    let at = line.timestamp.as_deref().and_then(clock::parse).map(SystemTime::from);
+                    last = call.and_then(|call| edit(&call.input, near, at)).or(last);
+                }
+                _ => {}
+            }
+        }
+    }
+    last
+}

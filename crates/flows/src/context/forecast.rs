@@ -1,0 +1,29 @@
+//! When this session's window will be as full as the marks, for commands: off the transcript's end. The status line
+//! forecasts from its own record of the fills.
+
+use crate::context::measure::Measurement;
+use plimsoll_domain::forecast::Forecast;
+use plimsoll_policy::forecast::LAST_FILLS;
+use plimsoll_store::tail;
+use std::path::Path;
+
+/// The last responses of a session lie in so much of its transcript's end.
+const NEAR: u64 = 4 * 1024 * 1024;
+
+/// What can be foreseen of a session.
+#[derive(Debug, Clone, Default)]
+pub struct Foresight {
+    /// The forecast; none where the reading is unknown, or too little is known of the session.
+    pub forecast: Option<Forecast>,
+    /// The responses that it is, or could not be, made from.
+    pub responses: usize,
+}
+
+/// Looks ahead.
+pub fn foresee(transcript: Option<&Path>, measurement: &Measurement) -> Foresight {
+    let fills = transcript.and_then(|path| tail::fills(path, LAST_FILLS, NEAR).ok()).unwrap_or_default();
+    let known = measurement.reading.as_ref().zip(measurement.marks.as_ref());
+    let forecast = known
+        .and_then(|(reading, marks)| plimsoll_policy::forecast::forecast(&fills, reading.projected(), marks));
+    Foresight { forecast, responses: fills.len() }
+}

@@ -1,0 +1,338 @@
+//! The reading: how full is the session? The best source that speaks for *this* session, never another's, and
+//! unknown rather than guessed.
+
+use crate::hook_invocation::HookInvocation;
+use plimsoll_domain::level::{Level, Marks};
+use plimsoll_domain::reading::{Reading, UsedSource, Window, WindowSource};
+use plimsoll_domain::record::{ClientSettings, StatusRecord};
+use plimsoll_domain::{SessionRecord, Settings};
+use plimsoll_policy::levels::{self, CompactionConfig};
+use plimsoll_policy::monitor::is_worth_waiting;
+use plimsoll_policy::window::{self, WindowEvidence};
+use plimsoll_protocol::tool::{ToolCall, Visible};
+use plimsoll_store::tail::{self, Tail};
+use plimsoll_store::{Project, StoreError, clock, config, disk, environment, sessions, windows};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What is to be measured.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// The settings in force.
+    pub settings: &'a Settings,
+    /// What is remembered of the session.
+    pub record: &'a SessionRecord,
+    /// Its transcript.
+    pub transcript: Option<&'a Path>,
+    /// The tool calls of the message at hand; empty when there is none.
+    pub calls: &'a [ToolCall],
+}
+
+/// A measurement.
+#[derive(Debug, Default)]
+pub struct Measurement {
+    /// The reading; none if nothing is known.
+    pub reading: Option<Reading>,
+    /// Where the levels begin; none while the window is unknown.
+    pub marks: Option<Marks>,
+    /// How long the client's transcript writer was waited for.
+    pub waited: Option<Duration>,
+    /// Why the transcript could not be read.
+    pub trouble: Option<StoreError>,
+}
+
+impl Measurement {
+    /// The level of what the next request will probably hold; none while that is unknown.
+    pub fn level(&self) -> Option<Level> {
+        Some(self.marks?.level(self.reading.as_ref()?.projected()))
+    }
+}
+
+/// Three letters and a bit of English are one token; code has fewer (DESIGN §4: bytes / 4).
+const BYTES_PER_TOKEN: u64 = 4;
+/// A picture costs the model a few hundred to about 1,600 tokens, whatever its base64 weighs.
+const TOKENS_PER_IMAGE: u64 = 1_600;
+/// How often the transcript is looked at while waiting.
+const NAP: Duration = Duration::from_millis(3);
+/// So much of a transcript's end holds its last answer and the results of what that called.
+const LAST_ANSWER: u64 = 1024 * 1024;
+/// How long an agent's question waits for the answer that asks it. The client writes within some 100 ms (PROTOCOL), on a
+/// busy machine later.
+const WRITER_LIMIT: Duration = Duration::from_secs(2);
+
+/// Measures.
+pub fn measure(question: &Question<'_>) -> Measurement {
+    let ids: Vec<&str> = question.calls.iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
+    let mut measurement = Measurement::default();
+    let first = read_tail(question.transcript, &ids, &mut measurement);
+    measurement.take(question, &first, &ids);
+    if let Some(newer) = wait_for_writer(question, &first, &ids, &mut measurement) {
+        measurement.take(question, &newer, &ids);
+    }
+    measurement
+}
+
+/// Measures for an agent that asks from one of its tools: it has been answered, so the answer that asked is waited for
+/// until the client's writer has put it down.
+pub fn measure_once_written(question: &Question<'_>) -> Measurement {
+    if let Some(transcript) = question.transcript {
+        wait_for_question(transcript);
+    }
+    measure(question)
+}
+
+/// The writer lags by about 106 ms (PROTOCOL §1): what it has not added in this time does not come.
+const WRITER_LAG: Duration = Duration::from_millis(200);
+
+/// A call without a result may also be the one before ours, whose result the writer has not put down either: it is
+/// believed when the file has rested.
+fn wait_for_question(transcript: &Path) {
+    let started = Instant::now();
+    let (mut size, mut grew) = (None, started);
+    while started.elapsed() < WRITER_LIMIT && !(grew.elapsed() >= WRITER_LAG && is_asking(transcript)) {
+        std::thread::sleep(NAP);
+        let now = disk::size(transcript);
+        if now != size {
+            (size, grew) = (now, Instant::now());
+        }
+    }
+}
+
+/// True where the last answer of a transcript has a tool call without a result: the one that is asking. A transcript
+/// that cannot be read is not waited for.
+fn is_asking(transcript: &Path) -> bool {
+    let Ok(lines) = tail::last_lines(transcript, LAST_ANSWER) else { return true };
+    let mut results = BTreeSet::new();
+    let mut answer = None;
+    for line in lines.iter().rev().filter(|line| !line.is_sidechain) {
+        let is_answer = line.kind.as_deref() == Some("assistant");
+        // An answer has a line for each of its parts.
+        if is_answer && answer.get_or_insert(&line.message.id) != &&line.message.id {
+            return false;
+        }
+        for block in line.message.blocks() {
+            match block.kind.as_deref() {
+                Some("tool_result") => _ = results.insert(block.tool_use_id),
+                Some("tool_use") if is_answer && !results.contains(&block.id) => return true,
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
+/// Measures the session that a hook was called in, with the tools that its event speaks of.
+pub(crate) fn of_call(call: &HookInvocation, record: &SessionRecord) -> Measurement {
+    measure(&Question {
+        project: &call.project,
+        settings: &call.settings,
+        record,
+        transcript: call.transcript().as_deref(),
+        calls: call.event().tool_calls(),
+    })
+}
+
+impl Measurement {
+    fn take(&mut self, question: &Question<'_>, tail: &Tail, ids: &[&str]) {
+        let Some(reading) = reading(question, tail, ids) else { return };
+        self.marks = reading.window.as_ref().map(|window| marks(question, window, reading.model.as_deref()));
+        self.reading = Some(reading);
+    }
+}
+
+fn read_tail(transcript: Option<&Path>, ids: &[&str], measurement: &mut Measurement) -> Tail {
+    match transcript.map(|path| tail::read(path, ids)) {
+        Some(Ok(tail)) => tail,
+        Some(Err(error)) => {
+            measurement.trouble = Some(error);
+            Tail::default()
+        }
+        None => Tail::default(),
+    }
+}
+
+/// A hook that answers in a millisecond is usually faster than the client's own writer. Near a level the
+/// message at hand is worth a little wait; far from any it is not.
+fn wait_for_writer(
+    question: &Question<'_>,
+    first: &Tail,
+    ids: &[&str],
+    measurement: &mut Measurement,
+) -> Option<Tail> {
+    let is_here = |tail: &Tail| tail.answer.as_ref().is_some_and(|answer| answer.is_the_one);
+    if ids.is_empty() || is_here(first) || measurement.trouble.is_some() {
+        return None;
+    }
+    // A commit says how much a step took: it is rare, and only a run asks for it.
+    let is_commit = question.record.run_id.is_some() && question.calls.iter().any(ToolCall::may_commit);
+    if !is_commit && !may_be_near_a_level(question, first, measurement) {
+        return None;
+    }
+    let started = Instant::now();
+    let limit = Duration::from_millis(question.settings.freshness_wait_ms);
+    let mut tail = first.clone();
+    while !is_here(&tail) && started.elapsed() < limit {
+        std::thread::sleep(NAP);
+        if question.transcript.and_then(disk::size) != Some(tail.size) {
+            tail = read_tail(question.transcript, ids, measurement);
+        }
+    }
+    measurement.waited = Some(started.elapsed());
+    Some(tail)
+}
+
+fn may_be_near_a_level(question: &Question<'_>, tail: &Tail, measurement: &Measurement) -> bool {
+    let record = question.record;
+    let Some((before, marks)) = measurement.reading.as_ref().zip(measurement.marks.as_ref()) else {
+        // Nothing is known before the first answer, and it may be a large one: it is waited for once.
+        return tail.size > 0
+            && measurement.reading.is_none()
+            && record.reading.is_none()
+            && record.waits == 0;
+    };
+    let remembered = record.reading.as_ref().map_or(0, Reading::projected);
+    is_worth_waiting(before.measured().max(remembered), marks, record.announced)
+}
+
+fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading> {
+    let status = sessions::load_status(question.project, &question.record.session_id);
+    let mut reading = from_transcript(tail, ids);
+    if let Some(newer) = status.as_ref().and_then(|status| from_status(status, tail, reading.as_ref())) {
+        reading = Some(newer);
+    }
+    let mut reading = reading.or_else(from_environment)?;
+    // A switch of models shows in the status line first, and in the transcript with the next answer.
+    if let Some(newer) = status.as_ref().filter(|status| is_newer(status, &reading)) {
+        reading.model = newer.model.clone().or(reading.model);
+    }
+    if reading.window.is_none() {
+        let window = |evidence: &WindowEvidence<'_>| window::window(evidence);
+        reading.window =
+            with_evidence(question, reading.model.as_deref(), reading.used, status.as_ref(), window);
+    }
+    reading.added = added(question.calls);
+    Some(reading)
+}
+
+fn from_transcript(tail: &Tail, ids: &[&str]) -> Option<Reading> {
+    let blank = |source| Reading {
+        used: 0,
+        output: 0,
+        added: 0,
+        window: None,
+        model: None,
+        source,
+        message_id: None,
+        at: None,
+        behind: false,
+    };
+    if let Some(compaction) = &tail.compaction {
+        let behind = !ids.is_empty();
+        let used = compaction.metadata.post_tokens?;
+        let (model, at) = (compaction.model.clone(), compaction.at.clone());
+        return Some(Reading { used, model, at, behind, ..blank(UsedSource::Compaction) });
+    }
+    let answer = tail.answer.clone()?;
+    Some(Reading {
+        used: answer.used,
+        output: answer.output,
+        model: answer.model,
+        message_id: answer.message_id,
+        at: answer.at,
+        behind: !ids.is_empty() && !answer.is_the_one,
+        ..blank(UsedSource::Transcript)
+    })
+}
+
+fn is_newer(status: &StatusRecord, reading: &Reading) -> bool {
+    let moment = |stamp: Option<&str>| stamp.and_then(clock::parse);
+    moment(Some(&status.at)) > moment(reading.at.as_deref())
+}
+
+/// The status line's record, if it is newer than what the transcript tells.
+fn from_status(status: &StatusRecord, tail: &Tail, transcript: Option<&Reading>) -> Option<Reading> {
+    // After a compaction the client says 0 until the next answer, and the transcript knows better.
+    let used = status.used.filter(|used| *used > 0)?;
+    let newer = match transcript {
+        Some(reading) => reading.used != used && is_newer(status, reading),
+        // An empty transcript may belong to a session that has just been cleared.
+        None => tail.size > 0,
+    };
+    newer.then(|| Reading {
+        used,
+        output: status.output.unwrap_or(0),
+        added: 0,
+        window: None,
+        model: status.model.clone(),
+        source: UsedSource::StatusLine,
+        message_id: None,
+        at: Some(status.at.clone()),
+        behind: false,
+    })
+}
+
+fn from_environment() -> Option<Reading> {
+    let percent =
+        environment::number("CLAUDE_CONTEXT_PERCENT").filter(|percent| (0.0..=100.0).contains(percent))?;
+    let window = Window { tokens: 1_000_000, source: WindowSource::Assumed };
+    Some(Reading {
+        used: (window.tokens as f64 * percent / 100.0).round() as u64,
+        output: 0,
+        added: 0,
+        window: Some(window),
+        model: None,
+        source: UsedSource::Environment,
+        message_id: None,
+        at: None,
+        behind: false,
+    })
+}
+
+/// Asks with all that is known about the window.
+pub(crate) fn with_evidence<T>(
+    question: &Question<'_>,
+    model: Option<&str>,
+    used: u64,
+    status: Option<&StatusRecord>,
+    ask: impl FnOnce(&WindowEvidence<'_>) -> T,
+) -> T {
+    let remembered = question.record.reading.as_ref().and_then(|old| old.model.as_deref());
+    let model = model.or(remembered).or_else(|| status.and_then(|status| status.model.as_deref()));
+    let of_status =
+        status.filter(|status| status.model.is_none() || model.is_none() || status.model.as_deref() == model);
+    ask(&WindowEvidence {
+        model,
+        settings: Some(&question.settings.windows),
+        status_line: of_status.and_then(|status| status.window),
+        learned: model.and_then(|model| windows::load(question.project).get(model).copied()),
+        million_disabled: environment::flag("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
+        max_context_tokens: environment::number("CLAUDE_CODE_MAX_CONTEXT_TOKENS").map(|tokens| tokens as u64),
+        used,
+    })
+}
+
+/// Where the levels begin, by the settings, the environment and the client's own settings.
+pub fn marks(question: &Question<'_>, window: &Window, model: Option<&str>) -> Marks {
+    let client = question.record.client_settings.unwrap_or_else(|| config::client_settings(question.project));
+    let ceiling = levels::ceiling(window.tokens, model, &knobs(client));
+    levels::marks(window.tokens, ceiling, &question.settings.levels, &question.settings.margins)
+}
+
+fn knobs(client: ClientSettings) -> CompactionConfig {
+    let tokens = |name| environment::number(name).filter(|tokens| *tokens > 0.0).map(|tokens| tokens as u64);
+    let switched_off = environment::flag("DISABLE_AUTO_COMPACT") || environment::flag("DISABLE_COMPACT");
+    CompactionConfig {
+        auto_compact: !switched_off && client.auto_compact_enabled.unwrap_or(true),
+        compact_window: tokens("CLAUDE_CODE_AUTO_COMPACT_WINDOW").or(client.auto_compact_window),
+        percent_override: environment::number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"),
+        max_output: tokens("CLAUDE_CODE_MAX_OUTPUT_TOKENS"),
+    }
+}
+
+fn added(calls: &[ToolCall]) -> u64 {
+    let seen = calls.iter().map(ToolCall::visible);
+    seen.map(|Visible { bytes, images }| bytes / BYTES_PER_TOKEN + images * TOKENS_PER_IMAGE).sum()
+}

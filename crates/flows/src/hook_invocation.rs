@@ -1,0 +1,95 @@
+//! One call of a hook: who calls, for which project, and whether the session belongs to a run.
+
+use plimsoll_domain::{RunState, SessionRecord, Settings};
+use plimsoll_protocol::event::Event;
+use plimsoll_protocol::{Hook, Malformed};
+use plimsoll_store::{Project, StoreError, config, environment, state_file};
+use std::path::PathBuf;
+
+/// One call of a hook.
+#[derive(Debug)]
+pub struct HookInvocation {
+    /// What the client said.
+    pub hook: Hook,
+    /// The session; empty when the client named none, and then it owns nothing and has no record.
+    pub session_id: String,
+    /// The project.
+    pub project: Project,
+    /// The settings in force.
+    pub settings: Settings,
+    /// Why the settings could not be read, if so.
+    pub complaint: Option<StoreError>,
+}
+
+/// The variable by which a session knows its run.
+pub use plimsoll_store::ledger::RUN_VARIABLE;
+/// The variable by which the client tells its tools and hooks their session.
+pub const SESSION_VARIABLE: &str = "CLAUDE_CODE_SESSION_ID";
+
+/// Why an event cannot be handled: one line for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// Nothing came.
+    #[error("standard input is empty: expected one JSON object from Claude Code")]
+    Empty,
+    /// Something else came.
+    #[error("standard input is {0}")]
+    NotAnEvent(#[from] Malformed),
+    /// The project cannot be used.
+    #[error("{0}; {hint}", hint = .0.hint())]
+    Project(#[from] StoreError),
+}
+
+impl HookInvocation {
+    /// Reads standard input; the error is one clear line.
+    pub fn read(input: &[u8]) -> Result<HookInvocation, InputError> {
+        if input.iter().all(u8::is_ascii_whitespace) {
+            return Err(InputError::Empty);
+        }
+        let hook = Hook::parse(input)?;
+        let project = Project::of_hook(hook.cwd.as_deref())?;
+        let (settings, complaint) = config::load(&project);
+        Ok(HookInvocation {
+            session_id: hook.session_id.clone().unwrap_or_default(),
+            hook,
+            project,
+            settings,
+            complaint,
+        })
+    }
+
+    /// The event.
+    pub fn event(&self) -> &Event {
+        &self.hook.event
+    }
+
+    /// The transcript.
+    pub fn transcript(&self) -> Option<PathBuf> {
+        self.hook.transcript_path.as_ref().map(PathBuf::from)
+    }
+
+    /// True when this session belongs to the run that its environment names. Its record says so since
+    /// SessionStart; where that is gone, the state does.
+    pub fn is_of_run(&self, record: &SessionRecord) -> Result<bool, StoreError> {
+        let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(false) };
+        if record.run_id.as_ref() == Some(&run_id) {
+            return Ok(true);
+        }
+        Ok(self.owned_run()?.is_some_and(|run| !run.status.is_over()))
+    }
+
+    /// True beside an open run that somebody works for and that has the working memory: its root frame is the run,
+    /// and an ordinary session neither ends a run nor takes its word back.
+    pub fn is_beside_a_run_with_memory(&self) -> Result<bool, StoreError> {
+        let Some(run) = crate::memory::run_at_work(&self.project)? else { return Ok(false) };
+        Ok(run.session_id.as_deref() != Some(self.session_id.as_str()))
+    }
+
+    /// The run named by the environment that this session owns. A nested session inherits the variable and has
+    /// another id; a session of no run has no variable, and the state is not even read.
+    pub fn owned_run(&self) -> Result<Option<RunState>, StoreError> {
+        let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(None) };
+        let state = state_file::load(&self.project, Some(&run_id))?;
+        Ok(state.filter(|state| state.is_owned_by(Some(&run_id), Some(&self.session_id))))
+    }
+}

@@ -1,0 +1,173 @@
+//! Packing (`--pack`): at Stop, may the session go on with the next item? It may while the load line leaves room
+//! for what the item will probably take. Where it does not, the checkpoint comes before the item is begun.
+
+use crate::checkpoint::{self, Request};
+use crate::context::measure;
+use crate::context::measure::Measurement;
+use crate::context::{facts, item_cost};
+use crate::hook_invocation::HookInvocation;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, Room};
+use plimsoll_domain::level::Level;
+use plimsoll_domain::record::Continuation;
+use plimsoll_domain::state::Cause;
+use plimsoll_domain::{RunState, SessionRecord, TodoList};
+use plimsoll_policy::pack::{Estimate, estimate, fits};
+use plimsoll_policy::{bounds, words};
+use plimsoll_protocol::event::Stop;
+use plimsoll_store::{Durability, StoreError, clock, environment, journal, sessions, state_file};
+use std::time::{Duration, Instant};
+
+/// How often the transcript is looked at while waiting.
+const NAP: Duration = Duration::from_millis(10);
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// The client overrides a Stop hook that has kept a session going so often in a row (PROTOCOL §2), and does not
+/// tell it.
+const CLIENTS_CAP: u32 = 8;
+const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+
+/// Looks at what the session has done since it was last told to go on: what its items took, and whether it may
+/// take the next one. Answers with the words for it.
+pub(crate) fn next_item(
+    call: &HookInvocation,
+    run: &RunState,
+    stop: &Stop,
+) -> Result<Option<String>, StoreError> {
+    let record = sessions::load(&call.project, &call.session_id);
+    let Some(todo) = facts::todo(&call.project, run) else { return Ok(None) };
+    wait_for_writer(call, stop);
+    let measurement = measure::of_call(call, &record);
+    let fresh = item_cost::fresh(run, &todo);
+    if fresh.is_empty() {
+        return Ok(None);
+    }
+    let run = note_growth(call, run, &record, &measurement, &todo, &fresh)?;
+    match run.filter(|run| run.pack && may_go_on(call, run, &record, stop)) {
+        Some(run) => offer(call, &run, &record, &measurement, &todo),
+        None => Ok(None),
+    }
+}
+
+/// The last message is mostly not in the transcript yet, and it says how full the window is now.
+fn wait_for_writer(call: &HookInvocation, stop: &Stop) {
+    let (Some(path), Some(words)) = (call.transcript(), &stop.last_assistant_message) else { return };
+    let started = Instant::now();
+    let limit = Duration::from_millis(call.settings.freshness_wait_ms);
+    while facts::last_message(&path).as_ref() != Some(words) && started.elapsed() < limit {
+        std::thread::sleep(NAP);
+    }
+}
+
+/// Remembers what each of them took.
+fn note_growth(
+    call: &HookInvocation,
+    run: &RunState,
+    record: &SessionRecord,
+    measurement: &Measurement,
+    todo: &TodoList,
+    fresh: &[String],
+) -> Result<Option<RunState>, StoreError> {
+    let grown = item_cost::of_session(record, measurement);
+    state_file::update(&call.project, Some(&run.run_id), Durability::Lazy, |state| {
+        state.take_items(todo);
+        item_cost::note_ticked(state, &call.project, fresh, grown);
+        state.clone()
+    })
+}
+
+fn may_go_on(call: &HookInvocation, run: &RunState, record: &SessionRecord, stop: &Stop) -> bool {
+    let cap = environment::variable(CAP_VARIABLE).and_then(|cap| cap.parse().ok()).unwrap_or(CLIENTS_CAP);
+    let told = record.continuation.as_ref().map_or(0, |last| last.count);
+    let is_busy = stop.background_tasks.iter().any(|task| task.status.as_deref() != Some("completed"));
+    let has_time = bounds::passed(run, &clock::stamp(clock::now())).is_none();
+    let is_going_on = !run.status.is_over() && !record.cancelled && !call.hook.in_subagent();
+    // 0 is the client's word for no cap. Each item uses tools, which starts the client's count anew; ours does
+    // not, so that it can never be met.
+    let below_cap = cap == 0 || told + 1 < cap.max(2);
+    is_going_on
+        && !is_busy
+        && stop.session_crons == 0
+        && has_time
+        && below_cap
+        && record.announced < Level::L2
+        && !record.commits.told
+}
+
+fn offer(
+    call: &HookInvocation,
+    run: &RunState,
+    record: &SessionRecord,
+    measurement: &Measurement,
+    todo: &TodoList,
+) -> Result<Option<String>, StoreError> {
+    let Some(item) = run.item_in_hand() else { return Ok(None) };
+    let Some((reading, marks)) = measurement.reading.as_ref().zip(measurement.marks) else { return Ok(None) };
+    let lines = item_cost::lines_named(&call.project, item);
+    let estimate = estimate(item, lines, &run.growth, marks.window);
+    let fill = reading.projected();
+    let room = marks.l2.saturating_sub(fill);
+    note(call, run, item, &estimate, room, fits(&estimate, fill, marks.l2))?;
+    if !fits(&estimate, fill, marks.l2) {
+        checkpoint_before(call, run, record, reading)?;
+        return Ok(None);
+    }
+    let count = record.continuation.as_ref().map_or(0, |last| last.count) + 1;
+    sessions::update(&call.project, &call.session_id, TIMEOUT, |record| {
+        record.continuation = Some(Continuation {
+            item: item.clone(),
+            done: todo.done().len(),
+            tokens: fill,
+            count,
+            open: true,
+            at: clock::fine_stamp(clock::now()),
+        });
+    })?;
+    Ok(Some(words::next_item(
+        item,
+        run.todo_items.len(),
+        &run.completion_promise,
+        &run.nonce,
+        run.set_aside.contains(item),
+    )))
+}
+
+/// The next session begins the item that would not have fitted here.
+fn checkpoint_before(
+    call: &HookInvocation,
+    run: &RunState,
+    record: &SessionRecord,
+    reading: &plimsoll_domain::Reading,
+) -> Result<(), StoreError> {
+    checkpoint::write(&Request {
+        project: &call.project,
+        settings: &call.settings,
+        session_id: &call.session_id,
+        transcript: call.transcript(),
+        run: Some(run),
+        cause: Cause::Budget,
+        level: record.announced,
+        reading: Some(reading),
+        marks: None,
+        waited: None,
+        calls: &[],
+        notes: plimsoll_domain::handoff::Notes { progress: "not begun".to_owned(), ..Default::default() },
+    })
+    .map(|_| ())
+}
+
+fn note(
+    call: &HookInvocation,
+    run: &RunState,
+    item: &str,
+    estimate: &Estimate,
+    room: u64,
+    fits: bool,
+) -> Result<(), StoreError> {
+    let room = Room {
+        item: Some(item.to_owned()),
+        estimate_tokens: Some(estimate.tokens),
+        estimate_source: Some(estimate.source.words()),
+        room_tokens: Some(room),
+    };
+    let event = if fits { JournalEvent::Packed(room) } else { JournalEvent::NotPacked(room) };
+    journal::note(&call.project, JournalEntry::of_run(run, event).session(Some(&call.session_id)))
+}

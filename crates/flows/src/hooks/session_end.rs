@@ -1,0 +1,72 @@
+//! SessionEnd: the session's last word in the record, and its iteration closed.
+
+use crate::hook_invocation::HookInvocation;
+use crate::hook_response::HookResponse;
+use crate::memory;
+use crate::run::close;
+use crate::turns::capture;
+use crate::turns::capture::Patience;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, SessionEnded};
+use plimsoll_domain::log_line::Kind;
+use plimsoll_protocol::event::Event;
+use plimsoll_store::{StoreError, TurnLog, clock, journal, sessions};
+use serde_json::json;
+use std::time::Duration;
+
+/// SessionEnd.
+pub fn session_end(input: &[u8]) -> HookResponse {
+    let call = match HookInvocation::read(input) {
+        Ok(call) => call,
+        Err(complaint) => return HookResponse::fault(complaint),
+    };
+    let Event::SessionEnd { reason } = call.event() else { return HookResponse::quiet() };
+    if call.hook.in_subagent() || call.session_id.is_empty() {
+        return HookResponse::quiet();
+    }
+    let untold = record_turns(&call, reason.as_deref()).err().map(|error| capture::complaint(&error));
+    match end(&call, reason.clone()) {
+        Ok(()) => HookResponse::quiet().with_complaint(call.complaint).with_complaint(untold),
+        Err(error) => HookResponse::fault(format!("{error}; {}", error.hint())),
+    }
+}
+
+/// The last turns, also those of subagents, and that it ended here.
+fn record_turns(call: &HookInvocation, reason: Option<&str>) -> Result<(), StoreError> {
+    let read = call.transcript().map_or(Ok(()), |transcript| {
+        capture::at_end(&call.project, &call.session_id, &transcript, Patience::END)
+    });
+    let noted = TurnLog::of(&call.project, &call.session_id)
+        .map_or(Ok(()), |log| capture::note(&log, Kind::SessionEnd, &json!({"reason": reason})));
+    match read {
+        // The lock is held: the next session's start reads on.
+        Err(StoreError::Busy { .. }) => noted,
+        read => read.and(noted),
+    }
+}
+
+fn end(call: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> {
+    let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
+        record.ended_at = Some(clock::stamp(clock::now()));
+        record.end_reason.clone_from(&reason);
+        record.clone()
+    })?;
+    memory::leave(&call.project, &call.session_id)?;
+    let run = call.owned_run()?;
+    let event = JournalEvent::SessionEnd(SessionEnded {
+        reason,
+        peak_percent: Some(record.peak_percent),
+        waits: Some(record.waits),
+        waited_ms: Some(record.waited_ms),
+        ..SessionEnded::default()
+    });
+    let entry = JournalEntry::new(event)
+        .run(run.as_ref().map(|run| (run.run_id.as_str(), run.iteration)))
+        .session(Some(&call.session_id));
+    if run.is_some() || record.peak_percent > 0 {
+        journal::note(&call.project, entry)?;
+    }
+    match run {
+        Some(run) => close::close(&call.project, &call.settings, &run.run_id, run.iteration),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,177 @@
+//! SessionStart: note the session, claim it for its run, and brief it.
+
+use crate::context::facts;
+use crate::hook_invocation::{HookInvocation, RUN_VARIABLE};
+use crate::hook_response::HookResponse;
+use crate::hooks::pre_compact;
+use crate::install::git_exclude::exclude_run_files;
+use crate::install::plugin::Brought;
+use crate::turns::capture;
+use crate::turns::capture::Patience;
+use plimsoll_domain::item_notes::ItemNotes;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::record::ClientProcess;
+use plimsoll_domain::resume::{self, Staleness};
+use plimsoll_domain::state::Phase;
+use plimsoll_domain::status::Status;
+use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::{RunState, SessionRecord, promise};
+use plimsoll_launcher::process::{self, Identity};
+use plimsoll_protocol::Reply;
+use plimsoll_protocol::event::{Event, Source};
+use plimsoll_store::{
+    Durability, Project, StoreError, TurnLog, clock, config, environment, journal, sessions, state_file,
+};
+use serde_json::json;
+use std::time::Duration;
+
+/// SessionStart. Where a plugin brings us, nobody has called `init` in this project: without our lines an agent's
+/// `git add -A` would take our files.
+pub fn session_start(input: &[u8], brought: Brought) -> HookResponse {
+    let call = match HookInvocation::read(input) {
+        Ok(call) => call,
+        Err(complaint) => return HookResponse::fault(complaint),
+    };
+    let Event::SessionStart(start) = call.event() else { return HookResponse::quiet() };
+    if call.hook.in_subagent() || call.session_id.is_empty() {
+        return HookResponse::quiet();
+    }
+    let unlisted = match brought {
+        Brought::ByPlugin => exclude_run_files(call.project.root(), &[]).err(),
+        Brought::ByHand => None,
+    };
+    match begin(&call, start.source) {
+        Ok(text) => {
+            let untold = record_turns(&call, start.source).err().map(|error| capture::complaint(&error));
+            HookResponse::reply(&Reply::default().tell_model("SessionStart", text))
+                .with_complaint(call.complaint)
+                .with_complaint(unlisted)
+                .with_complaint(untold)
+        }
+        Err(error) => HookResponse::fault(format!("{error}; {}", error.hint())),
+    }
+}
+
+/// That a session begins here, and what a crash has left out of the others.
+fn record_turns(call: &HookInvocation, source: Source) -> Result<(), StoreError> {
+    let Some(log) = TurnLog::of(&call.project, &call.session_id) else { return Ok(()) };
+    let record = sessions::load(&call.project, &call.session_id);
+    let fields = json!({
+        "source": format!("{source:?}").to_lowercase(),
+        "transcript": record.transcript_path,
+        "run_id": record.run_id,
+        "iteration": record.iteration,
+    });
+    capture::note(&log, Kind::SessionStart, &fields)?;
+    match capture::sync(&call.project, Patience::HOOK) {
+        Ok(_) | Err(StoreError::Busy { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn begin(call: &HookInvocation, source: Source) -> Result<String, StoreError> {
+    let run = claim(call)?;
+    // Before the lock, under which nobody waits for git.
+    let is_first = sessions::load(&call.project, &call.session_id).started_at.is_none();
+    let head = if is_first { plimsoll_launcher::git::head(call.project.root()) } else { None };
+    let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
+        if record.started_at.is_none() {
+            record.started_at = Some(clock::stamp(clock::now()));
+            record.head_at_start = head;
+        }
+        register(record, call, run.as_ref(), source);
+        record.clone()
+    })?;
+    if let Some(run) = &run {
+        let entry = JournalEntry::of_run(run, JournalEvent::SessionStart { source });
+        journal::note(&call.project, entry.session(Some(&call.session_id)))?;
+    }
+    Ok(briefing(&call.project, run.as_ref(), &record, source))
+}
+
+/// The run that this session owns. In a shell loop nobody knew the session's id beforehand: there the first
+/// session that starts with the run's variable claims it, and nested ones come too late.
+fn claim(call: &HookInvocation) -> Result<Option<RunState>, StoreError> {
+    let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(None) };
+    let claimed = state_file::update(&call.project, Some(&run_id), Durability::Lazy, |state| {
+        let unclaimed = state.session_id.is_none() && state.iteration_record.phase == Phase::Planned;
+        if state.run_id != run_id || state.status != Status::Running {
+            return None;
+        }
+        if unclaimed {
+            state.session_id = Some(call.session_id.clone());
+            state.iteration_record.phase = Phase::Spawned;
+            state.iteration_record.started_at = Some(clock::stamp(clock::now()));
+            // Its pid is not noted: the loop started it, and whoever has not started a client must not end it.
+        }
+        if !state.is_owned_by(Some(&run_id), Some(&call.session_id)) {
+            return None;
+        }
+        state.iteration_record.hooks_seen = true;
+        Some(state.clone())
+    })?;
+    Ok(claimed.flatten())
+}
+
+fn register(record: &mut SessionRecord, call: &HookInvocation, run: Option<&RunState>, source: Source) {
+    record.transcript_path.clone_from(&call.hook.transcript_path);
+    record.client_settings = Some(config::client_settings(&call.project));
+    record.run_id = run.map(|run| run.run_id.clone());
+    record.iteration = run.map(|run| run.iteration);
+    record.ended_at = None;
+    record.end_reason = None;
+    record.client = client_process();
+    if source == Source::Compact {
+        record.compactions += 1;
+        pre_compact::start_over(record);
+    }
+}
+
+/// The client's process, by which a killed session is known at once.
+fn client_process() -> Option<ClientProcess> {
+    let pid = environment::number("CLAUDE_PID")? as u32;
+    process::identity(pid).map(|Identity { pid, started }| ClientProcess { pid, started })
+}
+
+fn briefing(project: &Project, run: Option<&RunState>, record: &SessionRecord, source: Source) -> String {
+    match (run, source) {
+        (Some(run), Source::Compact) => after_compaction(run, record, &facts::noted(project, run)),
+        // At its start the prompt says it, and nothing is sent twice; `/clear` takes that away.
+        (Some(run), Source::Clear) if run.iteration_record.resuming => resumed(run),
+        (None, Source::Compact) => record.handoff.as_ref().map_or(String::new(), |handoff| {
+            format!("The conversation has just been compacted. For information: the facts of the session before that were written to {}.", one_line(handoff))
+        }),
+        _ => String::new(),
+    }
+}
+
+fn resumed(run: &RunState) -> String {
+    resume::section(&run.context_checkpoint, &Staleness::default(), &run.nonce)
+}
+
+/// A compaction that nobody could prevent loses nothing that was recorded.
+fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -> String {
+    let item = run.item_in_hand().map(|item| {
+        format!(
+            "The item in hand is \"{}\" ({} open, {} done).\n",
+            clip(&one_line(item), 200),
+            run.todo_items.len(),
+            run.completed_items.len()
+        )
+    });
+    let handoff = record
+        .handoff
+        .as_ref()
+        .map(|file| format!("Read {} for the facts of what was done before.\n", one_line(file)));
+    let resume = if run.context_checkpoint.iteration == run.iteration { resumed(run) } else { String::new() };
+    let noted = noted.section(&run.nonce);
+    format!(
+        "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\nThe line that ends the run, only when everything is done: {}\n{noted}{resume}",
+        run.iteration,
+        one_line(&run.task_name),
+        item.unwrap_or_default(),
+        handoff.unwrap_or_default(),
+        promise::line(&run.completion_promise, &run.nonce),
+    )
+}

@@ -1,0 +1,205 @@
+//! What the segments show: only what is wanted is looked for.
+
+use super::{StatusLineInvocation, git};
+use crate::context::measure::{Question, marks};
+use plimsoll_domain::log_line::MAIN;
+use plimsoll_domain::record::StatusRecord;
+use plimsoll_domain::state::item_in_hand;
+use plimsoll_domain::statusline::{Kind, Segment};
+use plimsoll_domain::{SessionRecord, Status};
+use plimsoll_policy::statusline::{CacheView, LimitView, LoadView, MemoryView, RunView, View};
+use plimsoll_policy::window::{self, WindowEvidence};
+use plimsoll_protocol::status::Limit;
+use plimsoll_store::{clock, environment, faults, memory, sessions, state_file};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// So long a fault of a hook is shown.
+const FAULT_IS_NEWS_MINUTES: i64 = 60;
+
+impl StatusLineInvocation<'_> {
+    /// Everything; what git says is noted in the record.
+    pub(super) fn view(&self, record: &mut StatusRecord) -> View {
+        let payload = &self.payload;
+        let directory = payload.workspace.current_dir.as_deref().or(payload.cwd.as_deref());
+        let wanted = |kind| Some(()).filter(|()| self.shows(kind));
+        View {
+            model: payload.model.display_name.clone(),
+            model_id: payload.model.id.clone(),
+            effort: payload.effort.level.clone(),
+            directory: directory.map(tilde),
+            git: wanted(Kind::Git)
+                .and(directory)
+                .and_then(|folder| git::look(self, Path::new(folder), record)),
+            load: self.load(record),
+            run: wanted(Kind::Run).and_then(|()| self.run()),
+            memory: wanted(Kind::Memory).and_then(|()| self.memory()),
+            cache: wanted(Kind::Cache).map(|()| self.cache()).filter(|cache| *cache != CacheView::default()),
+            cost_usd: payload.cost.total_cost_usd.filter(|dollars| dollars.is_finite()),
+            duration_ms: payload.cost.total_duration_ms,
+            five_hour: wanted(Kind::FiveHour).and(payload.rate_limits.five_hour.as_ref()).map(limit),
+            weekly: wanted(Kind::Weekly).and(payload.rate_limits.seven_day.as_ref()).map(limit),
+            lines_added: payload.cost.total_lines_added,
+            lines_removed: payload.cost.total_lines_removed,
+            version: payload.version.clone(),
+            health: wanted(Kind::Health).and_then(|()| self.health()),
+            own: self.own(),
+            colour: environment::variable("NO_COLOR").is_none(),
+            columns: environment::number("COLUMNS")
+                .filter(|columns| *columns >= 1.0)
+                .map(|columns| columns as usize),
+        }
+    }
+
+    fn load(&self, record: &StatusRecord) -> LoadView {
+        let (window_told, model) = (&self.payload.context_window, self.payload.model.id.as_deref());
+        let used = window_told.used();
+        let client_settings = sessions::client_settings(&self.project, self.session_id());
+        let session = SessionRecord { client_settings, ..SessionRecord::default() };
+        let window = window::window(&WindowEvidence {
+            model,
+            settings: Some(&self.settings.windows),
+            status_line: window_told.context_window_size,
+            used: used.unwrap_or(0),
+            ..WindowEvidence::default()
+        });
+        let question = Question {
+            project: &self.project,
+            settings: &self.settings,
+            record: &session,
+            transcript: None,
+            calls: &[],
+        };
+        let own = used
+            .zip(window.as_ref())
+            .and_then(|(used, window)| plimsoll_domain::reading::percent(used, window.tokens));
+        let of_client = window_told.used_percentage.filter(|percent| (0.0..=100.0).contains(percent));
+        LoadView {
+            percent: of_client.map(|percent| percent.round() as u64).or(own.map(|percent| percent.min(100))),
+            used,
+            marks: window.map(|window| marks(&question, &window, model)),
+            fills: record.timed_fills(),
+        }
+    }
+
+    /// The project's run, while it goes on: whoever works here wants to know.
+    fn run(&self) -> Option<RunView> {
+        let glance = state_file::glance(&self.project).filter(|glance| !glance.status.is_over())?;
+        let until =
+            |stamp: &String| clock::parse(stamp).map(|moment| format!("until {}", clock::in_short(moment)));
+        let paused = || {
+            glance.paused_until.as_ref().and_then(until).unwrap_or_else(|| "until you resume it".to_owned())
+        };
+        let items = &glance.todo_items;
+        Some(RunView {
+            iteration: glance.iteration,
+            max_iterations: glance.max_iterations,
+            done: glance.completed_items.len(),
+            items: glance.completed_items.len() + items.len(),
+            item: item_in_hand(items, &glance.set_aside).cloned(),
+            checkpoint: glance
+                .context_checkpoint
+                .percent_at_checkpoint
+                .filter(|_| glance.context_checkpoint.active),
+            paused: (glance.status == Status::Paused).then(paused),
+        })
+    }
+
+    /// The working memory, where this session was told of it: another's is not this one's.
+    fn memory(&self) -> Option<MemoryView> {
+        if !memory::exists(&self.project) {
+            return None;
+        }
+        memory::seen(&self.project, self.session_id()).of(MAIN)?;
+        memory::load(&self.project).ok().map(|memory| MemoryView::of(&memory))
+    }
+
+    fn cache(&self) -> CacheView {
+        let told = &self.payload.prompt_cache;
+        CacheView { warm: told.warm, hit_ratio: told.hit_ratio, until: told.expires_at.and_then(at) }
+    }
+
+    /// What is amiss with ourselves: people see it here, and nowhere else in time. Another session's fault is its own.
+    fn health(&self) -> Option<String> {
+        let fault = || {
+            let fault = faults::last(&self.project)?;
+            let at = clock::parse(&fault.at)?;
+            let is_ours = fault.session_id.is_empty() || fault.session_id == self.session_id();
+            let is_news = (clock::now() - at).num_minutes() < FAULT_IS_NEWS_MINUTES;
+            let words = || format!("{} at {}: {}", fault.program, clock::in_short(at), fault.what);
+            (is_ours && is_news).then(words)
+        };
+        self.unsettled.clone().or_else(fault)
+    }
+
+    /// The user's own segments that stand in a line.
+    fn own(&self) -> BTreeMap<String, Result<String, String>> {
+        let look = &self.settings.statusline;
+        let names = look.lines.iter().flatten();
+        let own: BTreeMap<&str, &Segment> = names
+            .filter_map(|name| Some((name.as_ref(), look.of(name).filter(|_| Kind::named(name).is_none())?)))
+            .collect();
+        let commands = own.iter().filter(|(_, segment)| segment.pointer.is_none());
+        let commands: Vec<(&str, &[String])> =
+            commands.filter_map(|(name, segment)| Some((*name, segment.command.as_deref()?))).collect();
+        let mut values: BTreeMap<String, Result<String, String>> = own
+            .iter()
+            .map(|(name, segment)| ((*name).to_owned(), self.pointed_at(segment.pointer.as_deref())))
+            .collect();
+        values.extend(self.printed_by(&commands));
+        values
+    }
+
+    fn pointed_at(&self, pointer: Option<&str>) -> Result<String, String> {
+        let pointer = pointer
+            .ok_or("it has no pointer, and no command that holds: one in a project's file is ignored")?;
+        let document = plimsoll_domain::text::json_value(&String::from_utf8_lossy(self.input));
+        match document.pointer(pointer) {
+            None | Some(serde_json::Value::Null) => Err(format!("the client tells nothing at {pointer}")),
+            Some(serde_json::Value::String(text)) => Ok(text.clone()),
+            Some(value) => Ok(value.to_string()),
+        }
+    }
+
+    /// All programs are asked at once: the line waits for the slowest alone.
+    fn printed_by(&self, commands: &[(&str, &[String])]) -> Vec<(String, Result<String, String>)> {
+        let deadline = |name: &str| self.settings.statusline.timeout(name);
+        let asked: Vec<(&[String], Duration)> =
+            commands.iter().map(|(name, command)| (*command, deadline(name))).collect();
+        let outcomes = plimsoll_launcher::ask_programs(&asked, self.project.root(), self.input);
+        let said = commands.iter().zip(outcomes);
+        said.map(|((name, _), outcome)| ((*name).to_owned(), printed(outcome, deadline(name)))).collect()
+    }
+}
+
+fn printed(outcome: plimsoll_launcher::Outcome, deadline: Duration) -> Result<String, String> {
+    if outcome.timed_out {
+        return Err(format!("it took longer than {} ms", deadline.as_millis()));
+    }
+    if let Some(trouble) = outcome.trouble {
+        return Err(trouble);
+    }
+    match outcome.code {
+        Some(0) => Ok(String::from_utf8_lossy(&outcome.stdout).lines().next().unwrap_or_default().to_owned()),
+        Some(code) => Err(format!("it exited with {code}")),
+        None => Err("a signal ended it".to_owned()),
+    }
+}
+
+fn tilde(directory: &str) -> String {
+    let home =
+        environment::home().map(|home| home.to_string_lossy().into_owned()).filter(|home| home.len() > 1);
+    match home.and_then(|home| directory.strip_prefix(&home).map(str::to_owned)) {
+        Some(below) if below.is_empty() || below.starts_with('/') => format!("~{below}"),
+        _ => directory.to_owned(),
+    }
+}
+
+fn limit(told: &Limit) -> LimitView {
+    LimitView { percent: told.used_percentage, reset: told.resets_at.and_then(at) }
+}
+
+fn at(seconds: u64) -> Option<String> {
+    clock::at(seconds).map(clock::in_short)
+}

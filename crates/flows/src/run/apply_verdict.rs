@@ -1,0 +1,151 @@
+//! What a verdict means for the program: an exit code, a pause, or another round.
+
+use super::{Progress, RunError, Runner};
+use crate::run::archive::archive;
+use crate::run::notify::notify;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
+use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_store::{Durability, Project, StoreError, clock, journal, state_file};
+use std::time::Duration;
+
+/// What Ctrl-C leaves behind.
+pub(super) const INTERRUPTED: u8 = 130;
+/// How often a waiting run looks at the clock and at the state. The clock, not a count of naps: a computer that
+/// sleeps through the reset must not wait for it twice.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+impl Runner<'_> {
+    /// Obeys; none means another round.
+    pub(super) fn apply(&mut self, verdict: &Verdict) -> Result<Option<u8>, RunError> {
+        let interrupted = self.watcher.interrupts().count() > 0;
+        match verdict {
+            Verdict::Stop { status, .. } => {
+                self.notify(verdict);
+                Ok(Some(status.exit_code()))
+            }
+            Verdict::Continue { .. } if interrupted => self.pause_for_person().map(Some),
+            Verdict::Continue { .. } => Ok(None),
+            Verdict::Pause { .. } if interrupted => Ok(Some(INTERRUPTED)),
+            Verdict::Pause { kind, .. } if !self.options.wait || !kind.passes() => {
+                self.notify(verdict);
+                Ok(Some(Status::Paused.exit_code()))
+            }
+            Verdict::Pause { until, reason, .. } => self.wait(verdict, until.as_deref(), reason),
+        }
+    }
+
+    /// Ctrl-C once: the session has ended, and no other begins.
+    fn pause_for_person(&mut self) -> Result<u8, RunError> {
+        let status = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+            // It may have been cancelled since: then it stays so.
+            if !state.status.is_over() {
+                state.status = Status::Paused;
+            }
+            state.status
+        })?;
+        let over = status.filter(|status| status.is_over());
+        if over.is_none() {
+            self.watcher
+                .tell(&Progress::Note("stopped after this session, as you asked with Ctrl-C".to_owned()));
+        }
+        Ok(over.map_or(INTERRUPTED, Status::exit_code))
+    }
+
+    /// Sits through a pause: until the reset where one is known, else a little longer each time.
+    fn wait(&mut self, verdict: &Verdict, until: Option<&str>, reason: &str) -> Result<Option<u8>, RunError> {
+        let now = clock::now();
+        let tries =
+            state_file::load(self.project, Some(&self.run_id))?.map_or(1, |state| state.pauses_in_a_row);
+        let chance = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
+        let milliseconds = match until.and_then(clock::parse) {
+            Some(reset) => plimsoll_policy::pause::until_reset_ms((reset - now).num_seconds(), chance),
+            None => plimsoll_policy::pause::backoff_ms(tries, chance),
+        };
+        let end = now + Duration::from_millis(milliseconds);
+        state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
+            if !state.status.is_over() {
+                state.status = Status::Paused;
+                state.paused_until = Some(clock::stamp(end));
+            }
+        })?;
+        // One message a pause, not one a try.
+        if tries <= 1 {
+            self.notify(verdict);
+        }
+        self.watcher.tell(&Progress::Pause { until: end, seconds: milliseconds.div_ceil(1_000), reason });
+        while clock::now() < end {
+            if self.watcher.interrupts().count() > 0 {
+                return Ok(Some(INTERRUPTED));
+            }
+            if let Some(code) = self.over_meanwhile()? {
+                return Ok(Some(code));
+            }
+            self.watcher.tell(&Progress::Waiting { until: end });
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        Ok(None)
+    }
+
+    /// A pause ends early where the run is cancelled, or its deadline comes.
+    fn over_meanwhile(&mut self) -> Result<Option<u8>, RunError> {
+        let Some(state) = state_file::load(self.project, Some(&self.run_id))? else { return Ok(None) };
+        if state.status == Status::Cancelled {
+            return Ok(Some(Status::Cancelled.exit_code()));
+        }
+        let Some(deadline) = plimsoll_policy::bounds::passed(&state, &clock::stamp(clock::now())) else {
+            return Ok(None);
+        };
+        let verdict =
+            Verdict::Stop { status: Status::Deadline, reason: format!("the deadline was {deadline}") };
+        let Some(state) = take_deadline(self.project, &self.run_id, &verdict)? else { return Ok(None) };
+        if state.status != Status::Deadline {
+            return Ok(Some(state.status.exit_code()));
+        }
+        let event = JournalEvent::Verdict(Box::new(VerdictReached::of(&verdict)));
+        journal::note(self.project, JournalEntry::of_run(&state, event))?;
+        archive(self.project, &state)?;
+        self.watcher.tell(&Progress::Judged { state: &state, verdict: &verdict });
+        self.notify(&verdict);
+        Ok(Some(Status::Deadline.exit_code()))
+    }
+
+    /// The person is told with what is known, also where the state cannot be read just now.
+    fn notify(&self, verdict: &Verdict) {
+        let now = state_file::load(self.project, Some(&self.run_id)).ok().flatten();
+        notify(self.project, now.as_ref().unwrap_or(&self.last), verdict);
+    }
+}
+
+/// The run ends at its deadline, unless it was ended meanwhile: what was cancelled stays so. Answers with the state
+/// as it stands then.
+fn take_deadline(project: &Project, run_id: &str, verdict: &Verdict) -> Result<Option<RunState>, StoreError> {
+    state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        if !state.status.is_over() {
+            state.status = Status::Deadline;
+            state.paused_until = None;
+            state.ended_at = Some(clock::stamp(clock::now()));
+            state.last_verdict = Some(verdict.clone());
+        }
+        state.clone()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_cancelled_as_its_deadline_came_stays_cancelled() {
+        let deadline = Verdict::Stop { status: Status::Deadline, reason: "the deadline was noon".into() };
+        for (before, after) in [(Status::Paused, Status::Deadline), (Status::Cancelled, Status::Cancelled)] {
+            let folder = tempfile::tempdir().unwrap();
+            let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
+            plimsoll_store::ledger::keep();
+            let state = RunState { run_id: "r1".into(), status: before, ..RunState::default() };
+            state_file::create(&project, &state).unwrap();
+            let state = take_deadline(&project, "r1", &deadline).unwrap().unwrap();
+            assert_eq!((state.status, state.ended_at.is_some()), (after, after == Status::Deadline));
+            assert_eq!(state_file::load(&project, Some("r1")).unwrap().unwrap().status, after);
+        }
+    }
+}

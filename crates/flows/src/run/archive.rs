@@ -1,0 +1,36 @@
+//! A run that is over is kept whole: its state, task, to-do list and progress, beside the output of its sessions.
+
+use plimsoll_domain::{RunState, Status};
+use plimsoll_store::{Durability, Project, StoreError, disk};
+
+/// Copies what the next run will write anew into the run's own folder.
+pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let folder = project.run_folder(&state.run_id);
+    let todo = state.todo_file.as_ref().map(|file| project.root().join(file));
+    for file in [Some(project.prompt()), Some(project.progress()), todo].into_iter().flatten() {
+        let Some(name) = file.file_name() else { continue };
+        if let Some(bytes) = disk::read(&file)? {
+            disk::replace(&folder.join(name), &bytes, Durability::Lazy)?;
+        }
+    }
+    let _ = crate::run::prompt::put_back(project, state);
+    // One that stopped for a reason a person can mend may go on, and then needs the copy of its memory.
+    if matches!(state.status, Status::Completed | Status::Cancelled) {
+        plimsoll_store::memory::forget_copy(project)?;
+    }
+    crate::run::linear_notes::note_end(project, state);
+    // Last: where it is, all is.
+    disk::replace(&folder.join(STATE), &document(state), Durability::Lazy)
+}
+
+const STATE: &str = "state.json";
+
+fn document(state: &RunState) -> Vec<u8> {
+    serde_json::to_vec_pretty(state).unwrap_or_default()
+}
+
+/// True where nobody died on the way.
+pub(crate) fn is_archived(project: &Project, state: &RunState) -> bool {
+    let kept = disk::read(&project.run_folder(&state.run_id).join(STATE)).ok().flatten();
+    kept.is_some_and(|kept| kept == document(state))
+}

@@ -1,0 +1,260 @@
+//! Closing an iteration: its peak into the history, the session's notes into the state, the handoff brought up
+//! to date, one paragraph into the progress file. SessionEnd does it; whoever judges does it again if a kill
+//! came first, and doing it twice changes nothing.
+//!
+//! The notes are three labelled lines of the session's last message, and we copy them into the handoff: the client
+//! refuses edits below `.claude/` in most permission modes.
+
+use crate::checkpoint::handoff;
+use crate::checkpoint::with_run;
+use crate::context::facts;
+use crate::context::facts::Asked;
+use crate::context::item_cost;
+use crate::context::measure::{Measurement, Question, measure};
+use crate::hooks::stop::WORDS_KEPT;
+use crate::run::{backup, linear_notes};
+use plimsoll_domain::handoff::{Handoff, Notes};
+use plimsoll_domain::journal::{IterationClosed, JournalEntry, JournalEvent};
+use plimsoll_domain::resume::NOT_BEGUN;
+use plimsoll_domain::state::Phase;
+use plimsoll_domain::text::{clip, clip_start, one_line};
+use plimsoll_domain::verdict::Ending;
+use plimsoll_domain::{RunState, SessionRecord, Settings};
+use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
+use std::path::Path;
+
+/// Closes an iteration, once.
+pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u32) -> Result<(), StoreError> {
+    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
+    if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
+        return Ok(());
+    }
+    let line =
+        JournalEntry::of_run_session(&state, JournalEvent::IterationClosed(IterationClosed::default()));
+    let was_closed = state.iteration_record.closed;
+    // What comes after the state is made up for where a kill came between them.
+    if was_closed && journal::tells(project, &line) {
+        return Ok(());
+    }
+    let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    if !was_closed {
+        note_override(project, &state, &record)?;
+    }
+    take_last_words(&mut record);
+    let last = last_measurement(project, settings, &record);
+    let percent = last.reading.as_ref().and_then(plimsoll_domain::Reading::percent).unwrap_or(0);
+    record.peak_percent = record.peak_percent.max(percent);
+    let grown = item_cost::of_session(&record, &last);
+    let notes = refresh_handoff(project, settings, &state, &record)?;
+    backup::todo(project, &state)?;
+    let todo = facts::todo(project, &state);
+    let paragraph = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        if state.iteration != iteration {
+            return None;
+        }
+        if state.iteration_record.closed {
+            return Some(paragraph(state, &record));
+        }
+        state.iteration_record.closed = true;
+        let checkpointed = state.context_checkpoint.active && state.context_checkpoint.iteration == iteration;
+        if checkpointed && let Some(notes) = &notes {
+            take_notes(state, notes, &record);
+        }
+        if let Some(todo) = &todo {
+            state.take_items(todo);
+            match item_cost::fresh(state, todo) {
+                none if none.is_empty() => item_cost::keep_begun(state, &record, todo, grown),
+                fresh => item_cost::note_ticked(state, project, &fresh, grown),
+            }
+        }
+        let entry = state.history_of(iteration);
+        entry.peak_percent = entry.peak_percent.max(record.peak_percent);
+        Some(paragraph(state, &record))
+    })?;
+    let Some(paragraph) = paragraph.flatten() else { return Ok(()) };
+    if settings.linear.issue.is_some() && notes.is_some() {
+        tell_linear(project, settings, run_id, iteration)?;
+    }
+    let closed = IterationClosed {
+        peak_percent: record.peak_percent,
+        notes: Some(notes.is_some_and(|notes| !notes.is_empty())),
+        ..IterationClosed::default()
+    };
+    let line = JournalEntry { event: JournalEvent::IterationClosed(closed), ..line };
+    tell_once(project, &record.session_id, &paragraph, line)
+}
+
+/// What the session has said of its checkpoint takes the place of what was told when it was written.
+fn tell_linear(
+    project: &Project,
+    settings: &Settings,
+    run_id: &str,
+    iteration: u32,
+) -> Result<(), StoreError> {
+    let state = state_file::load(project, Some(run_id))?.filter(|state| state.iteration == iteration);
+    if let Some(state) = state.filter(|state| state.context_checkpoint.iteration == iteration) {
+        linear_notes::note_checkpoint(project, settings, &state);
+    }
+    Ok(())
+}
+
+/// The session's own hook and whoever judges may do so at once: under the session's lock one of them does.
+fn tell_once(
+    project: &Project,
+    session_id: &str,
+    paragraph: &str,
+    line: JournalEntry,
+) -> Result<(), StoreError> {
+    let _lock = sessions::lock(project, session_id, state_file::TIMEOUT)?;
+    if journal::tells(project, &line) {
+        return Ok(());
+    }
+    backup::append_progress(project, paragraph)?;
+    journal::note(project, line)
+}
+
+/// The client ends a turn after so many blocks of a Stop hook, and does not tell it. Then our last word was "go
+/// on", and the session ended with the very message it had stopped with.
+fn note_override(project: &Project, state: &RunState, record: &SessionRecord) -> Result<(), StoreError> {
+    let Some(told) = record.continuation.as_ref().filter(|told| told.open) else { return Ok(()) };
+    let last = record.transcript_path.as_ref().and_then(|path| facts::last_message(Path::new(path)));
+    // The record keeps the end of long words.
+    let last = last.map(|words| clip_start(&words, WORDS_KEPT));
+    let stopped_with = record.stop.as_ref().map(|stop| stop.last_words.as_str());
+    if last.is_none() || last.as_deref() != stopped_with || record.ended_by_us.is_some() {
+        return Ok(());
+    }
+    let event = JournalEvent::CutOffByClient { item: told.item.clone(), continuations: told.count };
+    journal::note(project, JournalEntry::of_run(state, event).session(Some(&record.session_id)))
+}
+
+/// Brings the handoff up to date once more: a commit has come after its session.
+pub(crate) fn renew_handoff(project: &Project, settings: &Settings, run_id: &str) -> Result<(), StoreError> {
+    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
+    let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    take_last_words(&mut record);
+    refresh_handoff(project, settings, &state, &record).map(|_| ())
+}
+
+/// A client before 2.1 does not tell its Stop hook what was said last; by now its transcript does.
+fn take_last_words(record: &mut SessionRecord) {
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    if let Some(stop) = record.stop.as_mut().filter(|stop| stop.last_words.is_empty())
+        && let Some(words) = transcript.and_then(facts::last_message)
+    {
+        stop.last_words = clip_start(&words, WORDS_KEPT);
+    }
+}
+
+/// The last answer comes after the last batch of tools: only now is it measured.
+fn last_measurement(project: &Project, settings: &Settings, record: &SessionRecord) -> Measurement {
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    measure(&Question { project, settings, record, transcript, calls: &[] })
+}
+
+/// What the session said last, without secrets. The record keeps the end of long words: where they were cut in the
+/// middle of a long one, that may be the second half of a secret, and it is left out.
+pub(crate) fn last_words(record: &SessionRecord) -> String {
+    const HALF: usize = 12;
+    let words = record.stop.as_ref().map_or("", |stop| stop.last_words.as_str());
+    let first = words.strip_prefix('…').and_then(|rest| rest.split(char::is_whitespace).next());
+    let skipped = first.filter(|first| first.len() > HALF).map_or(0, |first| '…'.len_utf8() + first.len());
+    plimsoll_secrets::without(&words[skipped..])
+}
+
+fn take_notes(state: &mut RunState, notes: &Notes, record: &SessionRecord) {
+    let checkpoint = &mut state.context_checkpoint;
+    // Of a finished item only what was meant for later sessions is handed on.
+    let words = last_words(record);
+    if notes.summary.is_empty() && checkpoint.item_work.is_begun && !words.is_empty() {
+        checkpoint.resume_summary = clip(&one_line(&words), 600);
+    }
+    if !notes.summary.is_empty() {
+        checkpoint.resume_summary.clone_from(&notes.summary);
+    }
+    // What is said of an item that is done is no word on the next one.
+    if checkpoint.item_work.is_begun {
+        if !notes.progress.is_empty() {
+            checkpoint.progress_on_item.clone_from(&notes.progress);
+        }
+        checkpoint.next_step.clone_from(&notes.next);
+    }
+}
+
+/// The generated part is renewed (a commit may have come since), the session's notes are read back.
+fn refresh_handoff(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    record: &SessionRecord,
+) -> Result<Option<Notes>, StoreError> {
+    let checkpoint = &state.context_checkpoint;
+    if checkpoint.iteration != state.iteration || checkpoint.handoff_file.is_empty() || !checkpoint.active {
+        return Ok(None);
+    }
+    let path = project.root().join(&checkpoint.handoff_file);
+    let old = disk::read_text(&path)?.unwrap_or_default();
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let asked = Asked { project, transcript, record, run: Some(state), cause: checkpoint.cause, calls: &[] };
+    let found = Handoff {
+        level: checkpoint.level,
+        percent: checkpoint.percent_at_checkpoint,
+        percent_used: checkpoint.percent_used,
+        transcript: record.transcript_path.clone(),
+        ..facts::of_session(&asked)
+    };
+    let mut fresh = with_run(project, Some(state), &record.session_id, found);
+    if let Some(git) = &mut fresh.git {
+        git.work.clone_from(&checkpoint.work);
+    }
+    let head = fresh.git.as_ref().and_then(|git| git.head.clone());
+    let said = Notes::in_message(&last_words(record));
+    // The last message is the session's last word: it comes after whatever was noted before.
+    let text = handoff::renewed(&fresh, &said, &old, settings.handoff_bytes);
+    disk::replace(&path, text.as_bytes(), Durability::Durable)?;
+    state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
+        let checkpoint = &mut state.context_checkpoint;
+        checkpoint.files_in_progress = fresh.files;
+        checkpoint.current_todo_item = fresh.current_item.unwrap_or_default();
+        checkpoint.item_work = fresh.work;
+        checkpoint.head = head;
+        if !checkpoint.item_work.is_begun {
+            checkpoint.progress_on_item = NOT_BEGUN.to_owned();
+            checkpoint.next_step.clear();
+        }
+    })?;
+    Ok(Some(Notes::parse(&text)))
+}
+
+/// What a person reads in the morning, and the next two sessions in their prompt.
+fn paragraph(state: &RunState, record: &SessionRecord) -> String {
+    let ticked: Vec<String> =
+        state.ticked_now().iter().map(|item| format!("\"{}\"", clip(item, 80))).collect();
+    let ticked =
+        if ticked.is_empty() { "no item ticked".to_owned() } else { format!("ticked {}", ticked.join(", ")) };
+    let checkpoint = &state.context_checkpoint;
+    let checkpoint = if checkpoint.active && checkpoint.iteration == state.iteration {
+        format!(
+            " Checkpoint ({}, {}): {}.",
+            checkpoint.cause.word(),
+            checkpoint.level,
+            checkpoint.handoff_file
+        )
+    } else {
+        String::new()
+    };
+    let words = one_line(&last_words(record));
+    let words = if words.is_empty() { String::new() } else { format!(" Last words: {}", clip(&words, 300)) };
+    let ended = match (&record.ended_by_us, &state.iteration_record.ending) {
+        (Some(why), _) => format!(" Ended by Plimsoll: {why}."),
+        (None, Some(Ending::Crashed(why))) => format!(" The client {why}."),
+        _ => String::new(),
+    };
+    format!(
+        "[{}] Iteration {}: {ticked}; peak {}%; {} open.{checkpoint}{ended}{words}\n\n",
+        clock::stamp(clock::now()),
+        state.iteration,
+        record.peak_percent,
+        state.todo_items.len()
+    )
+}

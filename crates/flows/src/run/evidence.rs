@@ -1,0 +1,107 @@
+//! What did a session come to? Whether anything moved, and with which error it ended: what the breaker counts.
+
+use crate::context::facts;
+use crate::context::measure::{Question, measure};
+use plimsoll_domain::level::Level;
+use plimsoll_domain::state::WorktreeFingerprint;
+use plimsoll_domain::{Ending, RunState, SessionRecord, Settings};
+use plimsoll_launcher::git;
+use plimsoll_policy::breaker::Observation;
+use plimsoll_policy::gate::Evidence;
+use plimsoll_store::Project;
+use std::path::Path;
+
+const HEAD_MOVED: &str = "HEAD moved";
+
+/// What the project stands on now.
+pub fn footing(project: &Project) -> WorktreeFingerprint {
+    let found = plimsoll_launcher::worktree_fingerprint::footing(project.root(), &facts::is_ours);
+    WorktreeFingerprint { head: found.head, tree: found.tree, memory: heap(project) }
+}
+
+/// What the heap holds. Registers do not count: an agent that gets nowhere notes all night that it does not.
+fn heap(project: &Project) -> Option<String> {
+    let memory = plimsoll_store::memory::load(project).ok().filter(|memory| !memory.is_empty())?;
+    let parts: Vec<&[u8]> =
+        memory.heap.iter().flat_map(|chunk| [chunk.name.as_bytes(), chunk.content.as_bytes()]).collect();
+    Some(plimsoll_domain::digest::sha256(&parts))
+}
+
+/// What the session that has just ended came to.
+pub fn observe(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    record: &SessionRecord,
+    evidence: &Evidence,
+    now: &WorktreeFingerprint,
+) -> Observation {
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let question = Question { project, settings, record, transcript, calls: &[] };
+    let has_answered = record.reading.is_some() || measure(&question).reading.is_some();
+    let is_silent = evidence.last_message.as_deref().is_none_or(|words| words.trim().is_empty());
+    let (moved, unsure) = moved(project, state.iteration_record.footing.as_ref(), now);
+    let ticked = !state.ticked_now().is_empty();
+    let passing = newly_passing(state, evidence);
+    let committed = state.todo_file.is_none() && moved.iter().any(|what| what == HEAD_MOVED);
+    let progress = [(ticked, "an item was ticked"), (passing, "a verify command passes that had failed")];
+    let progress = progress.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned());
+    Observation {
+        progress: progress.chain(moved).collect(),
+        finished: ticked || passing,
+        advanced: ticked || passing || committed,
+        unsure,
+        error: error(evidence, transcript),
+        denied: state.iteration_record.denied_tool.clone(),
+        empty: evidence.ending == Ending::Completed && is_silent && record.reading.is_none(),
+        failed_at_start: evidence.ending.failure().is_some() && !has_answered,
+    }
+}
+
+/// True when the session's first request already stood at L2: no session of this run can work.
+pub fn started_above(project: &Project, settings: &Settings, record: &SessionRecord) -> bool {
+    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let marks = measure(&Question { project, settings, record, transcript, calls: &[] }).marks;
+    let first = transcript.and_then(plimsoll_store::tail::first_fill);
+    marks.zip(first).is_some_and(|(marks, first)| marks.level(first) >= Level::L2)
+}
+
+/// What has moved, in words, and whether that could not be found out.
+fn moved(
+    project: &Project,
+    before: Option<&WorktreeFingerprint>,
+    now: &WorktreeFingerprint,
+) -> (Vec<String>, bool) {
+    let Some(before) = before else { return (Vec::new(), true) };
+    let files_changed = now.files_changed(before);
+    let differences = [
+        (before.head != now.head && is_work(project, before), HEAD_MOVED),
+        (files_changed == Some(true), "files changed"),
+        (before.memory != now.memory, "the heap of the working memory was written"),
+    ];
+    let moved: Vec<String> =
+        differences.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned()).collect();
+    let unsure = moved.is_empty() && files_changed.is_none();
+    (moved, unsure)
+}
+
+/// Not so an empty commit, and one of our own files: an agent that gets nowhere commits progress.txt all night.
+fn is_work(project: &Project, before: &WorktreeFingerprint) -> bool {
+    let found = before.head.as_deref().and_then(|head| git::paths_since(project.root(), head));
+    found.is_none_or(|paths| paths.iter().any(|path| !facts::is_ours(path)))
+}
+
+fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {
+    evidence.verify.iter().any(|outcome| outcome.passed && state.verify_failing.contains(&outcome.command))
+}
+
+/// The session's own failure, else the verify command that failed, else its last command that failed and did
+/// not pass later. Only what the client or an exit code calls an error is one: the word proves nothing.
+fn error(evidence: &Evidence, transcript: Option<&Path>) -> Option<String> {
+    // A limit that the user set for the client is no error of anybody's.
+    let failure = evidence.ending.failure().filter(|_| !matches!(evidence.ending, Ending::ClientLimit(_)));
+    let failure = failure.map(|words| format!("{}: {words}", evidence.ending.word()));
+    let verify = evidence.verify.iter().find(|outcome| !outcome.passed);
+    let verify = verify.map(|outcome| format!("{}\n{}", outcome.command, outcome.words));
+    failure.or(verify).or_else(|| facts::standing_error(transcript?))
+}

@@ -1,0 +1,322 @@
+//! The end of an iteration, in the order in which it becomes true: the end is recorded, what the session left is
+//! observed, its work is saved, the iteration is closed, the verify commands run, the gate judges, the verdict is told.
+//!
+//! The state says how far it has come (`Phase::Ended`, `closed`, `Phase::Judged`), and each step writes before the next
+//! one begins. So whoever comes after a kill begins at the top again: a step that was done finds that it was, and does
+//! nothing. The gate judges once per (run, iteration).
+
+use crate::context::{facts, subagent_usage};
+use crate::run::evidence::{footing, observe, started_above};
+use crate::run::verify::verify;
+use crate::run::{archive, backup, close, save_work};
+use crate::session_result::SessionResult;
+use crate::turns::capture;
+use plimsoll_domain::journal::{BreakerOpened, JournalEntry, JournalEvent, VerdictReached, Verification};
+use plimsoll_domain::state::{Phase, WorktreeFingerprint};
+use plimsoll_domain::subagent_usage::SubagentUsage;
+use plimsoll_domain::text::clip;
+use plimsoll_domain::verdict::PauseKind;
+use plimsoll_domain::{Ending, RunState, SessionRecord, Settings, Verdict};
+use plimsoll_policy::completion::needs_verify;
+use plimsoll_policy::gate::{Evidence, gate};
+use plimsoll_policy::{bounds, breaker};
+use plimsoll_store::{Durability, Project, StoreError, clock, journal, sessions, state_file};
+use std::path::Path;
+
+/// Takes an iteration from its end to its verdict. None if there is no run, or nothing to judge.
+pub fn finish(
+    project: &Project,
+    settings: &Settings,
+    run_id: &str,
+    ended: &SessionResult,
+) -> Result<Option<Verdict>, StoreError> {
+    finish_unless(project, settings, run_id, ended, &|| false)
+}
+
+/// The same, but a verify command is not waited for once `give_up` says so: then the iteration stays to be
+/// judged, and the run is paused.
+pub fn finish_unless(
+    project: &Project,
+    settings: &Settings,
+    run_id: &str,
+    ended: &SessionResult,
+    give_up: &dyn Fn() -> bool,
+) -> Result<Option<Verdict>, StoreError> {
+    // A copy that fails must not end the run.
+    let _ = backup::journal(project);
+    let Some(state) = record_end(project, run_id, ended)? else { return Ok(None) };
+    if state.iteration_record.phase == Phase::Judged {
+        make_up(project, &state)?;
+        return Ok(state.last_verdict);
+    }
+    let left = observe_end(project, &state);
+    save_all_work(project, settings, &state, &left)?;
+    close::close(project, settings, run_id, state.iteration)?;
+    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
+    let mut evidence = gather_evidence(project, settings, &state, &left, ended);
+    if !state.status.is_over() && needs_verify(&state, &evidence) {
+        evidence.verify = verify(project, settings, &state, give_up);
+        let was_given_up = evidence.verify.len() < state.verify.len();
+        if was_given_up && let Some(paused) = pause(project, run_id)? {
+            return Ok(Some(paused));
+        }
+    }
+    evidence.observation =
+        Some(observe(project, settings, &state, &left.record, &evidence, &left.fingerprint));
+    // Only now: the verify commands may have taken long.
+    let now = clock::now();
+    (evidence.now, evidence.now_seconds) = (clock::stamp(now), now.timestamp());
+    judge(project, settings, &state, &left, &evidence)
+}
+
+/// What a session has left behind.
+struct LeftBySession {
+    record: SessionRecord,
+    ending: Ending,
+    /// The worktree before our own commit, which is not the session's work.
+    fingerprint: WorktreeFingerprint,
+}
+
+/// Looks at what the session left. It writes copies alone (working memory, turn log), and their troubles must not end
+/// the run: a kill here leaves nothing that the next try does not find.
+fn observe_end(project: &Project, state: &RunState) -> LeftBySession {
+    if state.memory {
+        let _ = plimsoll_store::memory::keep(project);
+    }
+    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
+    // What a killed session has not recorded itself.
+    if let Some(transcript) = &record.transcript_path {
+        let patience = capture::Patience::PERSON;
+        let _ = capture::at_end(project, &record.session_id, Path::new(transcript), patience);
+    }
+    let ending = state.iteration_record.ending.clone().unwrap_or_default();
+    LeftBySession { record, ending, fingerprint: footing(project) }
+}
+
+/// Saves unfinished work: its handoff first, then the commit. A kill between them leaves uncommitted work that the handoff
+/// names. Repeated, this renews the handoff and finds nothing more to commit.
+fn save_all_work(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    left: &LeftBySession,
+) -> Result<(), StoreError> {
+    // A run that the user has stopped, and a session that could not begin, leave the files as they are.
+    if state.status.is_over() {
+        return Ok(());
+    }
+    let LeftBySession { record, ending, fingerprint } = left;
+    let before = state.iteration_record.footing.as_ref();
+    let is_untouched = before == Some(fingerprint);
+    let has_changed_files = before.is_some_and(|before| fingerprint.files_changed(before) == Some(true));
+    if !is_untouched || record.claim.is_some() {
+        save_work::handoff_of_unfinished_work(project, settings, state, record, ending, has_changed_files)?;
+    }
+    let is_where_it_began = fingerprint.head.is_some() && fingerprint.head == state.context_checkpoint.head;
+    if is_untouched || is_where_it_began || !has_changed_files {
+        save_work::keep_what_it_resumed(project, state, record)?;
+    }
+    if save_work::commit(project, &state.run_id)? {
+        // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.
+        close::renew_handoff(project, settings, &state.run_id)?;
+    }
+    Ok(())
+}
+
+/// Pauses the run before its verdict; none for a run that has been cancelled meanwhile. The iteration stays "ended": the
+/// next `--resume` verifies and judges it.
+fn pause(project: &Project, run_id: &str) -> Result<Option<Verdict>, StoreError> {
+    let paused = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        let open = !state.status.is_over();
+        if open {
+            state.status = plimsoll_domain::Status::Paused;
+        }
+        open
+    })?;
+    let interrupted =
+        Verdict::Pause { kind: PauseKind::Interrupted, until: None, reason: "interrupted".to_owned() };
+    Ok(paused.filter(|paused| *paused).map(|_| interrupted))
+}
+
+/// Records how the session ended and what it used, once: the phase says whether that was done. From here on a kill
+/// leaves an iteration that has ended and waits to be judged.
+fn record_end(
+    project: &Project,
+    run_id: &str,
+    ended: &SessionResult,
+) -> Result<Option<RunState>, StoreError> {
+    state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        let record = &mut state.iteration_record;
+        if matches!(record.phase, Phase::Planned | Phase::Spawned) {
+            record.phase = Phase::Ended;
+            record.ended_at = Some(clock::stamp(ended.at.unwrap_or_else(clock::now)));
+            record.ending = Some(ended.ending.clone());
+            record.resets_at.clone_from(&ended.resets_at);
+            record.denied_tool = ended.denied_tools.first().cloned();
+            record.api_trouble = None;
+            record.tokens = ended.tokens;
+            record.cost_usd = ended.cost_usd;
+            // A session that broke off has told no price: it is reckoned by what the run's others have cost.
+            if ended.cost_usd == 0.0 && ended.tokens > 0 {
+                record.cost_usd = bounds::reckoned_usd(state.cost_usd, state.tokens, ended.tokens);
+                state.cost_is_reckoned = true;
+            }
+            state.cost_usd += state.iteration_record.cost_usd;
+            state.tokens += ended.tokens;
+            for tool in &ended.denied_tools {
+                if !state.denied_tools.contains(tool) {
+                    state.denied_tools.push(tool.clone());
+                }
+            }
+            if let Some(quota) = &ended.quota {
+                state.quota.merge(quota);
+            }
+            note_history(state);
+        }
+        state.clone()
+    })
+}
+
+fn note_history(state: &mut RunState) {
+    let record = state.iteration_record.clone();
+    let at = |moment: &Option<String>| moment.as_deref().and_then(clock::parse);
+    let seconds =
+        at(&record.ended_at).zip(at(&record.started_at)).map(|(end, start)| (end - start).num_seconds());
+    let entry = state.history_of(record.iteration);
+    // A limit may bring several sessions under one number.
+    entry.cost_usd += record.cost_usd;
+    entry.seconds += seconds.unwrap_or(0).max(0).unsigned_abs();
+    entry.ending = record.ending.map(|ending| ending.word().to_owned()).unwrap_or_default();
+}
+
+fn gather_evidence(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    left: &LeftBySession,
+    ended: &SessionResult,
+) -> Evidence {
+    let at_stop = left.record.stop.as_ref().map(|stop| stop.last_words.clone());
+    let last_message = match &left.ending {
+        // What a hook of ours cut off is no last word; an earlier turn's is not either.
+        Ending::HookStopped => None,
+        Ending::Completed => ended.result_text.clone().filter(|text| !text.is_empty()).or(at_stop),
+        _ => at_stop,
+    };
+    Evidence {
+        ending: left.ending.clone(),
+        resets_at: state.iteration_record.resets_at.clone(),
+        last_message,
+        root_popped: facts::root_popped(project, state),
+        todo: facts::todo(project, state),
+        started_above: started_above(project, settings, &left.record),
+        ..Evidence::default()
+    }
+}
+
+/// Judges under the state's lock, and tells the verdict after it. A kill between the two is made up for by whoever comes
+/// next ([`make_up`]): the state is the truth, the journal follows it.
+fn judge(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    left: &LeftBySession,
+    evidence: &Evidence,
+) -> Result<Option<Verdict>, StoreError> {
+    let iteration = state.iteration;
+    // Looked at before the lock is taken.
+    let delegated: SubagentUsage = subagent_usage::in_session(project, &left.record.session_id);
+    let files = left.fingerprint.short_hash(iteration);
+    let judged = state_file::update(project, Some(&state.run_id), Durability::Durable, |state| {
+        if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
+            return state.last_verdict.clone().map(|verdict| (verdict, None));
+        }
+        let verdict = gate(state, evidence, settings);
+        let set_aside = matches!(verdict, Verdict::Continue { .. })
+            .then(|| breaker::set_aside(state, &settings.breaker))
+            .flatten();
+        // What is half done waits for its item's turn; of another one nothing is handed on to the next item.
+        state.context_checkpoint.active &=
+            set_aside.as_ref().is_none_or(|item| state.context_checkpoint.is_half_done(item));
+        take_verify(state, evidence);
+        state.last_action = plimsoll_policy::resume::last_action(state, &evidence.ending);
+        let items = state.ticked_now().len() as u32;
+        let entry = state.history_of(iteration);
+        entry.items = items;
+        // A limit may bring several sessions under one number.
+        entry.delegated += delegated;
+        state.iteration_record.phase = Phase::Judged;
+        state.last_diff_hash = files;
+        if state.status.is_over() {
+            state.ended_at.get_or_insert(clock::stamp(clock::now()));
+        }
+        Some((verdict, Some((state.clone(), set_aside))))
+    })?;
+    let Some((verdict, fresh)) = judged.flatten() else { return Ok(None) };
+    if let Some((state, set_aside)) = fresh {
+        note_verdict(project, &state, &verdict, evidence, set_aside)?;
+    }
+    Ok(Some(verdict))
+}
+
+/// What comes after the verdict, where a kill came between them. The line then tells less: what was seen is gone.
+fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let Some(verdict) = &state.last_verdict else { return Ok(()) };
+    let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
+    let line = JournalEntry::of_run_session(state, event);
+    if !journal::tells(project, &line) {
+        let ending = state.iteration_record.ending.clone().unwrap_or_default();
+        return note_verdict(project, state, verdict, &Evidence { ending, ..Evidence::default() }, None);
+    }
+    if state.status.is_over() && !archive::is_archived(project, state) {
+        return archive::archive(project, state);
+    }
+    Ok(())
+}
+
+fn take_verify(state: &mut RunState, evidence: &Evidence) {
+    if !evidence.verify.is_empty() {
+        let failing = evidence.verify.iter().filter(|outcome| !outcome.passed);
+        state.verify_failing = failing.map(|outcome| outcome.command.clone()).collect();
+    }
+}
+
+fn note_verdict(
+    project: &Project,
+    state: &RunState,
+    verdict: &Verdict,
+    evidence: &Evidence,
+    set_aside: Option<String>,
+) -> Result<(), StoreError> {
+    let verify = evidence.verify.iter().map(|outcome| Verification {
+        command: outcome.command.clone(),
+        passed: outcome.passed,
+        words: outcome.words.clone(),
+    });
+    let seen = evidence.observation.clone().unwrap_or_default();
+    let reached = VerdictReached {
+        ending: Some(evidence.ending.clone()),
+        open: Some(state.todo_items.len()),
+        done: Some(state.completed_items.len()),
+        ticked: Some(state.ticked_now()),
+        verify: Some(verify.collect()),
+        progress: Some(seen.progress),
+        error: seen.error.map(|error| clip(&error, 500)),
+        no_change_count: Some(state.no_change_count),
+        same_errors: Some(state.error_hashes.len()),
+        cost_usd: Some(state.cost_usd),
+        tokens: Some(state.tokens),
+        cost_unknown: state.cost_is_unknown(),
+        ..VerdictReached::of(verdict)
+    };
+    let note = |event: JournalEvent| journal::note(project, JournalEntry::of_run_session(state, event));
+    note(JournalEvent::Verdict(Box::new(reached)))?;
+    if let Some(item) = set_aside {
+        note(JournalEvent::SetAside { item })?;
+    }
+    if let Some(opened) = state.breaker.opened.as_ref().filter(|opened| opened.iteration == state.iteration) {
+        let (cause, count, evidence) = (opened.cause, opened.count, opened.evidence.clone());
+        note(JournalEvent::BreakerOpened(BreakerOpened { cause, count, evidence }))?;
+    }
+    if state.status.is_over() { archive::archive(project, state) } else { Ok(()) }
+}

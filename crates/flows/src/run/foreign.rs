@@ -1,0 +1,248 @@
+//! `plimsoll gate` and `plimsoll monitor` for a loop of shell scripts whose `ralph-state.json` no run of ours wrote: they
+//! judge, start nothing, and write what the loop's own scripts would have written. Only these two commands come here;
+//! no hook of a session does.
+
+use crate::checkpoint::{self, Request};
+use crate::context::facts;
+use crate::context::facts::Asked;
+use crate::context::measure;
+use crate::context::measure::Measurement;
+use crate::hook_invocation::HookInvocation;
+use plimsoll_domain::handoff::Notes;
+use plimsoll_domain::level::Level;
+use plimsoll_domain::state::Cause;
+use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::{Ending, Exit, Marker, Reading, SessionRecord, Settings, prompt};
+use plimsoll_policy::foreign::{self, Evidence, Found, Judgement, Loop, Watch};
+use plimsoll_protocol::event::Event;
+use plimsoll_protocol::result::RunResult;
+use plimsoll_protocol::tool::ToolCall;
+use plimsoll_store::{
+    Durability, Project, StoreError, clock, config, disk, environment, sessions, state_file,
+};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// What a command prints, and how it exits.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// The marker line.
+    pub line: Option<String>,
+    /// Lines for standard error.
+    pub complaints: Vec<String>,
+    /// The exit code.
+    pub exit: u8,
+}
+
+/// A figure that the loop's own scripts know, too.
+const PERCENT: &str = "CLAUDE_CONTEXT_PERCENT";
+/// So much of the session's last words is a summary.
+const SUMMARY: usize = 600;
+
+/// True where a loop of shell scripts is at work whose state no run of ours wrote.
+pub fn is_at_work(project: &Project) -> Result<bool, StoreError> {
+    Ok(state_file::foreign(project)?.is_some_and(|document| Loop::of(&document).is_running()))
+}
+
+/// Judges the session that has ended; `input` is what the session printed, or the JSON of a Stop hook. None where the
+/// state is a run's of ours, or there is none.
+pub fn gate(project: &Project, input: Option<&[u8]>) -> Result<Option<Answer>, StoreError> {
+    let Some(document) = state_file::foreign(project)? else { return Ok(None) };
+    let of = Loop::of(&document);
+    let said = input.map(Said::of).unwrap_or_default();
+    let todo = facts::default_todo(project);
+    let judged_before = judged_before(project, &of);
+    let evidence = Evidence {
+        last_message: said.words.as_deref(),
+        fatal: said.fatal,
+        todo: todo.as_ref(),
+        judged_before,
+    };
+    let judgement = foreign::judge(&of, &evidence);
+    if of.is_running() {
+        let iteration = foreign::ended_iteration(&of, judged_before);
+        // The prompt first: after a kill between the two it is written again.
+        tell_next(project, &document, &judgement)?;
+        remember(project, &of, iteration)?;
+        state_file::update_foreign(project, |newest| foreign::note_judgement(newest, &judgement, iteration))?;
+    }
+    Ok(Some(Answer {
+        line: Some(judgement.marker()),
+        complaints: complaints(project, &of),
+        exit: judgement.exit_code(),
+    }))
+}
+
+fn complaints(project: &Project, of: &Loop) -> Vec<String> {
+    let file = project.relative(project.state());
+    of.not_understood.iter().map(|what| format!("{file}: {what}; it is taken as missing")).collect()
+}
+
+/// What a session said last, and whether no other can do better.
+#[derive(Default)]
+struct Said {
+    words: Option<String>,
+    fatal: Option<String>,
+}
+
+impl Said {
+    /// Of a Stop hook's JSON, of `claude -p --output-format json` or `stream-json`, or of plain text.
+    fn of(input: &[u8]) -> Said {
+        if let Ok(hook) = plimsoll_protocol::Hook::parse(input)
+            && let Event::Stop(stop) = hook.event
+        {
+            return Said { words: stop.last_assistant_message, fatal: None };
+        }
+        let last_line = input.split(|byte| *byte == b'\n').rfind(|line| !line.trim_ascii().is_empty());
+        let result = |bytes: &[u8]| {
+            RunResult::parse(bytes).ok().filter(|result| result.kind.as_deref() == Some("result"))
+        };
+        match result(input).or_else(|| result(last_line?)) {
+            Some(result) => {
+                let fatal = match plimsoll_policy::ending::ending(Some(&result), Exit::default()) {
+                    Ending::Fatal(why) => Some(why),
+                    _ => None,
+                };
+                Said { words: result.result, fatal }
+            }
+            None => Said { words: Some(String::from_utf8_lossy(input).into_owned()), fatal: None },
+        }
+    }
+}
+
+/// The number under which the gate judged last, in this loop.
+fn judged_before(project: &Project, of: &Loop) -> Option<u64> {
+    let bytes = disk::read(&memory_of(project)).ok().flatten()?;
+    let known: Value = serde_json::from_slice(&bytes).ok()?;
+    (known["started_at"] == json!(of.started_at)).then(|| known["iteration"].as_u64()).flatten()
+}
+
+fn remember(project: &Project, of: &Loop, iteration: u64) -> Result<(), StoreError> {
+    let known = json!({ "started_at": of.started_at, "iteration": iteration });
+    disk::replace(&memory_of(project), known.to_string().as_bytes(), Durability::Lazy)
+}
+
+fn memory_of(project: &Project) -> PathBuf {
+    project.own().join("foreign-loop.json")
+}
+
+/// A checkpoint goes into a block above the user's own PROMPT.md, and leaves it with the next session.
+fn tell_next(project: &Project, document: &Value, judgement: &Judgement) -> Result<(), StoreError> {
+    let Some(file) = disk::read(&project.prompt())? else { return Ok(()) };
+    let Ok(task) = prompt::task_text(&file) else { return Ok(()) };
+    let text = match judgement {
+        Judgement::Stop(..) => return Ok(()),
+        Judgement::Checkpoint(_) => {
+            prompt::assemble(&prompt::PromptBlock::of(&foreign::resume_block(document)), task)
+        }
+        _ => task.to_vec(),
+    };
+    if text == file { Ok(()) } else { disk::replace(&project.prompt(), &text, Durability::Durable) }
+}
+
+/// The session that the monitor is asked about.
+struct Measured {
+    session_id: String,
+    transcript: Option<PathBuf>,
+    calls: Vec<ToolCall>,
+    record: SessionRecord,
+    measurement: Measurement,
+    level: Level,
+    percent: u64,
+}
+
+/// Looks at the session; `input` is the JSON of a hook. None where the state is a run's of ours, or there is none.
+pub fn monitor(project: &Project, input: Option<&[u8]>) -> Result<Option<Answer>, StoreError> {
+    let Some(document) = state_file::foreign(project)? else { return Ok(None) };
+    let of = Loop::of(&document);
+    if !of.is_running() {
+        return Ok(Some(Answer::default()));
+    }
+    let (settings, _) = config::load(project);
+    let Some(seen) = measured(input, &settings) else {
+        return Ok(Some(Answer { complaints: complaints(project, &of), ..Answer::default() }));
+    };
+    let (level, percent) = (seen.level, seen.percent);
+    let marker = |handoff| Marker::Checkpoint { level, percent: Some(percent), handoff }.to_string();
+    let (line, trouble) = match foreign::watch(&of, level) {
+        Watch::Quiet => (None, None),
+        Watch::Warn => (Some(Marker::Warning { level, percent }.to_string()), None),
+        Watch::Again => (of.checkpoint.clone().map(|(handoff, _)| marker(handoff)), None),
+        Watch::Checkpoint => match write_checkpoint(project, &settings, &seen) {
+            Ok(handoff) => (Some(marker(handoff)), None),
+            // The session must end at L3 all the same.
+            Err(error) => (Some(Marker::Warning { level, percent }.to_string()), Some(error.to_string())),
+        },
+    };
+    let complaints = complaints(project, &of).into_iter().chain(trouble).collect();
+    Ok(Some(Answer { line, complaints, exit: u8::from(level == Level::L3) }))
+}
+
+/// By the transcript that a hook's JSON names, else by the figure in the environment.
+fn measured(input: Option<&[u8]>, settings: &Settings) -> Option<Measured> {
+    let call = input.and_then(|input| HookInvocation::read(input).ok());
+    if let Some(call) = call {
+        // A subagent's event names the parent's transcript.
+        let speaks = matches!(call.event(), Event::PostToolBatch(_) | Event::PostToolUse(_));
+        if !speaks || call.hook.in_subagent() || call.session_id.is_empty() {
+            return None;
+        }
+        let record = sessions::load(&call.project, &call.session_id);
+        let measurement = measure::of_call(&call, &record);
+        let percent = measurement.reading.as_ref().and_then(Reading::percent);
+        if let Some((level, percent)) = measurement.level().zip(percent) {
+            let (session_id, transcript) = (call.session_id.clone(), call.transcript());
+            let calls = call.event().tool_calls().to_vec();
+            return Some(Measured { session_id, transcript, calls, record, measurement, level, percent });
+        }
+    }
+    let percent = environment::number(PERCENT).filter(|percent| (0.0..=1_000.0).contains(percent))?;
+    let percent = percent.round() as u64;
+    Some(Measured {
+        session_id: String::new(),
+        transcript: None,
+        calls: Vec::new(),
+        record: SessionRecord::default(),
+        measurement: Measurement::default(),
+        level: foreign::level_of_percent(percent, &settings.levels),
+        percent,
+    })
+}
+
+/// Writes the handoff, then the checkpoint into the loop's state; answers with the handoff.
+fn write_checkpoint(project: &Project, settings: &Settings, seen: &Measured) -> Result<String, StoreError> {
+    let transcript = seen.transcript.as_deref();
+    let facts = facts::of_session(&Asked {
+        project,
+        transcript,
+        record: &seen.record,
+        run: None,
+        cause: Cause::Level,
+        calls: &seen.calls,
+    });
+    let handoff = checkpoint::write(&Request {
+        project,
+        settings,
+        session_id: &seen.session_id,
+        transcript: seen.transcript.clone(),
+        run: None,
+        cause: Cause::Level,
+        level: seen.level,
+        reading: seen.measurement.reading.as_ref(),
+        marks: seen.measurement.marks.as_ref(),
+        waited: seen.measurement.waited,
+        calls: &seen.calls,
+        notes: Notes::default(),
+    })?;
+    let found = Found {
+        timestamp: clock::stamp(clock::now()),
+        handoff: handoff.clone(),
+        summary: facts.last_words.map(|words| clip(&one_line(&words), SUMMARY)).unwrap_or_default(),
+        files: facts.files,
+    };
+    state_file::update_foreign(project, |document| {
+        foreign::note_checkpoint(document, seen.level, seen.percent, &found);
+        true
+    })?;
+    Ok(handoff)
+}

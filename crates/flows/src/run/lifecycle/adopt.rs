@@ -1,0 +1,180 @@
+//! Taking over a state that another program wrote: first what would be taken, then the taking.
+
+use super::{NewRun, StartError, begin, state, task, todo, write_first_files};
+use plimsoll_domain::handoff::{Handoff, Notes};
+use plimsoll_domain::state::Checkpoint;
+use plimsoll_domain::{RunState, Settings, TodoList};
+use plimsoll_policy::adopt::{Ground, Row, adopt, handoff_of};
+use plimsoll_policy::foreign;
+use plimsoll_store::{Durability, Project, clock, config, disk, state_file};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What the command line says beside the new run: only what is given outranks the file.
+#[derive(Debug, Clone, Default)]
+pub struct Given {
+    /// `--max-iterations`.
+    pub max_iterations: Option<u32>,
+    /// `--promise`, where it is not the usual word.
+    pub promise: Option<String>,
+}
+
+/// What would be taken.
+#[derive(Debug)]
+pub struct Offer {
+    /// The file, relative to the project.
+    pub file: String,
+    /// What a run of ours has and the file lacks.
+    pub missing: Vec<&'static str>,
+    /// Its fields.
+    pub rows: Vec<Row>,
+    /// What the user should know before agreeing.
+    pub careful: Vec<String>,
+    document: Value,
+    state: RunState,
+    task: Vec<u8>,
+    list: Option<TodoList>,
+    lacks_handoff: bool,
+}
+
+/// The heading under which the scripts of such loops put a checkpoint into PROMPT.md.
+const RESUME_HEADING: &str = "CONTEXT CHECKPOINT RESUME";
+
+/// Looks at what is there; nothing is written.
+pub fn look(project: &Project, new: &NewRun, given: &Given) -> Result<Offer, StartError> {
+    let file = project.relative(project.state());
+    let document = match state_file::foreign(project)? {
+        Some(document) => Some(document),
+        None => super::nameless(project)?,
+    };
+    let Some(document) = document else { return Err(nothing_to_adopt(project, &file)?) };
+    let objective = document.get("objective").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let (text, prompt_made, has_task) = match (task(project, new, None), objective) {
+        (Err(StartError::NoTask), Some(objective)) => (objective.as_bytes().to_vec(), true, false),
+        (found, _) => found.map(|(text, made)| (text, made, true))?,
+    };
+    let (todo_file, todo) = todo(project, new)?;
+    let has_handoff = handoff_of(&document).is_some_and(|file| disk::is_file(&project.root().join(file)));
+    let ground = Ground {
+        new: state(project, new, &text, prompt_made, todo_file, &todo),
+        named: new.name.is_some(),
+        max_iterations: given.max_iterations,
+        usual_iterations: new.max_iterations,
+        promise: given.promise.clone(),
+        has_task,
+        default_list: super::DEFAULT_LIST,
+        has_handoff,
+    };
+    let offer = adopt(&document, &ground);
+    refuse_finished(&file, &offer.state)?;
+    let prompt = String::from_utf8_lossy(&text);
+    let stale = prompt.lines().position(|line| line.contains(RESUME_HEADING)).filter(|_| has_task);
+    let careful = stale.map(|line| {
+        format!("PROMPT.md has a section \"{RESUME_HEADING}\" in line {}: each session is told it anew until you remove it", line + 1)
+    });
+    Ok(Offer {
+        missing: foreign::missing_marks(&document),
+        rows: offer.rows,
+        careful: careful.into_iter().collect(),
+        file,
+        document,
+        state: offer.state,
+        task: text,
+        list: offer.list,
+        lacks_handoff: offer.lacks_handoff,
+    })
+}
+
+fn nothing_to_adopt(project: &Project, file: &str) -> Result<StartError, StartError> {
+    Ok(StartError::Foreign(match state_file::load(project, None)? {
+        Some(run) => {
+            format!(
+                "the run \"{}\" in {file} is Plimsoll's own: go on with `plimsoll run --resume`",
+                plimsoll_domain::text::one_line(&run.task_name)
+            )
+        }
+        None => format!("there is no state to adopt: {file} is missing; `plimsoll start` begins a new run"),
+    }))
+}
+
+/// A run that would end with its first session is not begun.
+fn refuse_finished(file: &str, run: &RunState) -> Result<(), StartError> {
+    let refuse = |why: String| Err(StartError::Foreign(why));
+    if run.iteration >= run.max_iterations {
+        return refuse(format!(
+            "{file} stands at iteration {} of {}: give --max-iterations with a larger number",
+            run.iteration, run.max_iterations
+        ));
+    }
+    if !run.known_items.is_empty() && run.todo_items.is_empty() {
+        return refuse(format!("all items of {file} are completed, so there is nothing to do"));
+    }
+    Ok(())
+}
+
+/// Takes it over, if it is still what was shown.
+pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError> {
+    let Offer { file, document, mut state, task, list, lacks_handoff, .. } = offer;
+    super::records::refuse_unfit(project, &state.client_arguments)?;
+    let lock = state_file::lock(project, state_file::TIMEOUT)?;
+    let bytes = disk::read(project.state())?.unwrap_or_default();
+    if serde_json::from_slice::<Value>(&bytes).ok().as_ref() != Some(&document) {
+        return Err(StartError::Foreign(format!(
+            "{file} has changed meanwhile: nothing was taken; look again"
+        )));
+    }
+    disk::replace(&kept_at(project), &bytes, Durability::Durable)?;
+    if let Some(list) = &list {
+        let path = project.root().join(super::DEFAULT_LIST);
+        if !disk::create_new(&path, list.render().as_bytes())? {
+            let name = super::DEFAULT_LIST;
+            return Err(StartError::Foreign(format!(
+                "{name} is there by now: nothing was taken; look again"
+            )));
+        }
+    }
+    if lacks_handoff {
+        let (settings, _) = config::load(project);
+        state.context_checkpoint.handoff_file = write_handoff(project, &settings, &state)?;
+    }
+    write_first_files(project, &state, &task)?;
+    drop(lock);
+    begin(project, &state)?;
+    Ok(state)
+}
+
+/// The file as it was, where an agent's `git clean` does not reach.
+pub fn kept_at(project: &Project) -> PathBuf {
+    project.copies().join("ralph-state.json.adopted")
+}
+
+/// The checkpoint's own words as a handoff, where the one that it names is not there.
+fn write_handoff(project: &Project, settings: &Settings, run: &RunState) -> Result<String, StartError> {
+    let Checkpoint { level, percent_at_checkpoint, timestamp, files_in_progress, .. } =
+        &run.context_checkpoint;
+    let handoff = Handoff {
+        level: *level,
+        percent: *percent_at_checkpoint,
+        written_at: timestamp.clone(),
+        files: files_in_progress.clone(),
+        current_item: Some(run.context_checkpoint.current_todo_item.clone()).filter(|item| !item.is_empty()),
+        done: run.completed_items.clone(),
+        open: run.todo_items.clone(),
+        ..Handoff::default()
+    };
+    let notes = Notes {
+        summary: run.context_checkpoint.resume_summary.clone(),
+        progress: run.context_checkpoint.progress_on_item.clone(),
+        next: String::new(),
+    };
+    let text = crate::checkpoint::handoff::document(&handoff, &notes, settings.handoff_bytes);
+    let stem = clock::wall_clock(clock::now());
+    let mut names =
+        (1..).map(|number| if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") });
+    loop {
+        let path = project.handoffs().join(names.next().unwrap_or_default());
+        if disk::create_new(&path, text.as_bytes())? {
+            return Ok(project.relative(&path));
+        }
+    }
+}

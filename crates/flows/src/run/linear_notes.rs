@@ -1,0 +1,85 @@
+//! Notes for Linear: put into the outbox where an issue is set. Nothing is sent here; `plimsoll run` and
+//! `plimsoll linear sync` do that.
+
+use plimsoll_domain::Settings;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::linear::{Kind, Note};
+use plimsoll_domain::state::RunState;
+use plimsoll_store::{Project, clock, config, journal, outbox};
+
+/// Notes a checkpoint of a run. A note that cannot be written must not cost the checkpoint.
+pub(crate) fn note_checkpoint(project: &Project, settings: &Settings, state: &RunState) {
+    let words = || plimsoll_policy::linear::checkpoint(state, &plimsoll_secrets::without);
+    note(project, settings, state, Kind::Checkpoint, words);
+}
+
+/// Notes the end of a run.
+pub(crate) fn note_end(project: &Project, state: &RunState) {
+    let (settings, _) = config::load(project);
+    note(project, &settings, state, Kind::End, || {
+        plimsoll_policy::linear::end(state, &plimsoll_secrets::without)
+    });
+}
+
+fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, words: impl Fn() -> String) {
+    let Some(issue) = &settings.linear.issue else { return };
+    let note = Note {
+        at: clock::stamp(clock::now()),
+        run_id: state.run_id.clone(),
+        task: plimsoll_secrets::without(&state.task_name),
+        issue: issue.clone(),
+        iteration: state.iteration,
+        kind,
+        words: words(),
+    };
+    // Whoever judges after a kill comes here again.
+    let is_told = outbox::notes(project, &note.run_id).is_ok_and(|notes| {
+        let of_it = notes.iter().rev().find(|known| known.iteration == note.iteration && known.kind == kind);
+        of_it.is_some_and(|known| known.words == note.words)
+    });
+    if is_told {
+        return;
+    }
+    if let Err(error) = outbox::add(project, &note) {
+        let trouble = format!("{error}; {}", error.hint());
+        let entry = JournalEntry::of_run(state, JournalEvent::LinearFailed { trouble, until: None });
+        let _ = journal::note(project, entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_secret_is_left_out_of_a_note() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        let token = format!("{}{}", "ghp_", "a1".repeat(18));
+        let task_name = format!("the key {token} and postgres://me:hunter2hunter2@db/x");
+        let state = RunState { run_id: "r1".into(), task_name, ..RunState::default() };
+        let mut settings = Settings::default();
+        settings.linear.issue = Some("ENG-1".to_owned());
+        note_checkpoint(&project, &settings, &state);
+        let note = outbox::notes(&project, "r1").unwrap().remove(0);
+        assert_eq!(
+            note.task,
+            "the key [redacted:github-token] and postgres://me:[redacted:url-password]@db/x"
+        );
+        assert!(!format!("{note:?}").contains(&token), "{note:?}");
+    }
+
+    #[test]
+    fn without_an_issue_nothing_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        let state = RunState { run_id: "r1".into(), ..RunState::default() };
+        note_checkpoint(&project, &Settings::default(), &state);
+        assert!(!plimsoll_store::disk::exists(&outbox::folder(&project)));
+        let mut settings = Settings::default();
+        settings.linear.issue = Some("ENG-1".to_owned());
+        note_checkpoint(&project, &settings, &state);
+        note_checkpoint(&project, &settings, &state);
+        assert_eq!(outbox::notes(&project, "r1").unwrap().len(), 1, "the same words are told once");
+    }
+}

@@ -1,0 +1,136 @@
+//! What a run tells those who watch it.
+
+use crate::session_result::SessionResult;
+use plimsoll_domain::{RunState, SessionRecord, Verdict};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One piece of news.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// The run goes on.
+    Run {
+        /// Its state.
+        state: &'a RunState,
+    },
+    /// An iteration begins.
+    Iteration {
+        /// The state with its plan.
+        state: &'a RunState,
+    },
+    /// The client has said who it is.
+    Client {
+        /// The model.
+        model: String,
+        /// Its version.
+        version: String,
+    },
+    /// The model uses a tool.
+    Tool {
+        /// Its name.
+        name: String,
+        /// What for, in a few words.
+        detail: String,
+    },
+    /// The client tries again after an error of the API.
+    Retry {
+        /// The HTTP status; 0 where the API could not be reached.
+        status: u64,
+        /// When the first of these requests failed, RFC 3339 UTC.
+        since: String,
+    },
+    /// Ctrl-C was pressed once: the run stops after this session.
+    StopRequested,
+    /// The client refused to run tools.
+    Denied {
+        /// The state.
+        state: &'a RunState,
+        /// The tools, each once.
+        tools: &'a [String],
+    },
+    /// The client has compacted.
+    Compacted,
+    /// How full the session is, a few times a second.
+    Load {
+        /// The state now.
+        state: &'a RunState,
+        /// The session's record.
+        record: &'a SessionRecord,
+    },
+    /// An iteration has ended.
+    Ended {
+        /// Its number.
+        iteration: u32,
+        /// How.
+        ended: &'a SessionResult,
+        /// The item of its prompt, and whether it is still open.
+        item: Option<(&'a str, bool)>,
+    },
+    /// The gate has judged.
+    Judged {
+        /// The state after it.
+        state: &'a RunState,
+        /// The verdict.
+        verdict: &'a Verdict,
+    },
+    /// The run begins to wait.
+    Pause {
+        /// Until when.
+        until: chrono::DateTime<chrono::Utc>,
+        /// How long.
+        seconds: u64,
+        /// Why.
+        reason: &'a str,
+    },
+    /// The run still waits, told a few times a second.
+    Waiting {
+        /// Until when.
+        until: chrono::DateTime<chrono::Utc>,
+    },
+    /// A fault of the surroundings is borne.
+    Fault {
+        /// What went wrong.
+        error: String,
+        /// When it is tried again.
+        seconds: u64,
+    },
+    /// Something a person should know.
+    Note(String),
+    /// The program ends.
+    Over {
+        /// The run as it is left; none where its state is gone.
+        state: Option<&'a RunState>,
+        /// The exit code.
+        code: u8,
+    },
+    /// The program ends because the run could not go on.
+    Failed {
+        /// Why.
+        error: String,
+    },
+}
+
+/// One who watches, and may interrupt.
+pub trait RunObserver {
+    /// Hears a piece of news.
+    fn tell(&mut self, progress: &Progress<'_>);
+    /// How often the person has pressed Ctrl-C.
+    fn interrupts(&self) -> &Interrupts;
+}
+
+/// How often the user has asked the run to end: Ctrl-C is one, SIGTERM and SIGHUP are two at once. Whoever hears the
+/// signals shares it with the run.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupts(Arc<AtomicUsize>);
+
+impl Interrupts {
+    /// So many more; answers how many that are.
+    pub fn add(&self, count: usize) -> usize {
+        self.0.fetch_add(count, Ordering::SeqCst) + count
+    }
+
+    /// How many so far.
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}

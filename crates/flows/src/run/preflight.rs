@@ -1,0 +1,201 @@
+//! What must be so before a run begins: arguments, client, hook programs, and the lock of the one `plimsoll run`.
+
+use super::{Options, RunError};
+use crate::install::command_for;
+use crate::install::places::{hooks_in, settings_files};
+use plimsoll_protocol::settings::{self, HookSupport, Parts, agent, servers};
+use plimsoll_store::{Project, StoreError, disk, environment, lock, state_file};
+use std::time::Duration;
+
+/// Arguments that would take the session out of our hands.
+const OURS: [&str; 10] = [
+    "-p",
+    "--print",
+    "--output-format",
+    "--session-id",
+    "--resume",
+    "-r",
+    "--continue",
+    "-c",
+    "--input-format",
+    "--fork-session",
+];
+
+/// A killed `run` takes a moment to let go of its lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What must be so before a run is created or changed: a start that fails leaves no run behind.
+#[derive(Debug)]
+pub struct Preflight {
+    /// Our hooks, with the user's own `--settings`, as `--settings` takes them.
+    pub(super) hooks: String,
+    /// The working memory's server and agent, as the client takes them; nothing without it.
+    pub(super) memory_arguments: Vec<String>,
+    /// What the user passes on to the client beside that.
+    pub(super) client_arguments: Vec<String>,
+    /// The client's era.
+    pub(super) era: HookSupport,
+    /// The client's version, as it says it when it is asked.
+    pub(super) version: String,
+    /// Held as long as the run is at work.
+    pub(super) _only: lock::RunLock,
+}
+
+/// Looks at the arguments, the client and the hook programs, and takes the lock of the one `plimsoll run`.
+pub fn prepare(project: &Project, options: &Options) -> Result<Preflight, RunError> {
+    if let Some(argument) = options
+        .client_arguments
+        .iter()
+        .find(|argument| OURS.contains(&argument.split('=').next().unwrap_or_default()))
+    {
+        return Err(RunError::Argument(argument.clone()));
+    }
+    let (client_arguments, users) = without_settings(&options.client_arguments);
+    let (parts, version) = parts(options)?;
+    let hooks = match users {
+        Some(users) => with_users(project, &users, parts)?,
+        None => settings::hooks_only(parts, &spelling(project)).to_string(),
+    };
+    let memory_arguments = if parts.memory { memory_arguments(project, options)? } else { Vec::new() };
+    let _only = lock::acquire_run(project, LOCK_TIMEOUT).map_err(|error| match error {
+        StoreError::Busy { .. } => RunError::Busy(named(project)),
+        error => RunError::Store(error),
+    })?;
+    Ok(Preflight { hooks, memory_arguments, client_arguments, era: parts.era, version, _only })
+}
+
+const SETTINGS: &str = "--settings";
+
+/// The user's arguments without their own `--settings`, and its value: the client heeds only the last one, and
+/// that would switch our hooks off.
+fn without_settings(arguments: &[String]) -> (Vec<String>, Option<String>) {
+    let mut rest = Vec::new();
+    let mut value = None;
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.strip_prefix(SETTINGS) {
+            Some("") => value = arguments.next().cloned(),
+            Some(joined) if joined.starts_with('=') => value = Some(joined[1..].to_owned()),
+            _ => rest.push(argument.clone()),
+        }
+    }
+    (rest, value)
+}
+
+/// The user's settings (JSON, or a file with it) with our hooks in them.
+fn with_users(project: &Project, users: &str, parts: Parts) -> Result<String, RunError> {
+    let refuse = |why: String| RunError::Client(format!("the client's {SETTINGS} {users}: {why}"));
+    let text = if users.trim_start().starts_with('{') {
+        users.to_owned()
+    } else {
+        let file = disk::read_text(&project.root().join(users)).map_err(|error| refuse(error.to_string()))?;
+        file.ok_or_else(|| refuse("there is no such file".to_owned()))?
+    };
+    let merged =
+        settings::install(&text, parts, &spelling(project)).map_err(|error| refuse(error.to_string()))?;
+    Ok(merged.text)
+}
+
+/// The run that another `plimsoll run` works for, as far as the state tells.
+fn named(project: &Project) -> String {
+    let state = state_file::load(project, None).ok().flatten();
+    state.map_or(String::new(), |state| {
+        format!(
+            ": the run \"{}\" ({}), iteration {}",
+            plimsoll_domain::text::one_line(&state.task_name),
+            state.run_id,
+            state.iteration
+        )
+    })
+}
+
+/// Which of our hooks the client's version knows. They are passed along always: identical entries of the project's
+/// settings run once, and an agent's `git clean` cannot take these away.
+fn parts(options: &Options) -> Result<(Parts, String), RunError> {
+    let client = options.client.as_path();
+    let answer = plimsoll_launcher::client_version(client).ok_or_else(|| {
+        RunError::Client(format!("{} does not answer `--version`: is it Claude Code?", client.display()))
+    })?;
+    let version = Some(answer.as_str()).filter(|answer| answer.contains("Claude Code")).ok_or_else(|| {
+        let answer = plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(&answer), 80);
+        RunError::Client(format!(
+            "{} answers `--version` with \"{answer}\": is it Claude Code?",
+            client.display()
+        ))
+    })?;
+    if let Some(words) = plimsoll_policy::client::too_old(version) {
+        return Err(RunError::Client(format!("{words}: {}", plimsoll_policy::client::UPDATE)));
+    }
+    let era = HookSupport::of_client(version);
+    if options.memory && era != HookSupport::Modern {
+        let first = plimsoll_policy::client::dotted(settings::FIRST_MODERN);
+        return Err(RunError::Client(format!(
+            "--memory needs Claude Code {first} or newer, and {} says {}",
+            client.display(),
+            plimsoll_domain::text::one_line(version)
+        )));
+    }
+    let parts = if options.memory { era.with_memory() } else { era.into() };
+    let server = options.memory.then(|| servers::PROGRAM.to_owned());
+    let missing = settings::programs_of(parts).into_iter().chain(server).find(|program| {
+        let beside = environment::own_directory().map(|folder| folder.join(program));
+        !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
+    });
+    let version = version.split_whitespace().next().unwrap_or_default().to_owned();
+    missing.map_or(Ok((parts, version)), |program| Err(RunError::NoHooks(program)))
+}
+
+/// The server and the agent, where the project has not its own of our names. The client heeds one of each flag, so
+/// a user's own beside ours would switch one of them off.
+fn memory_arguments(project: &Project, options: &Options) -> Result<Vec<String>, RunError> {
+    let listed = disk::read_text(&project.root().join(".mcp.json"))?.unwrap_or_default();
+    let has_server = servers::entry(&listed).ok().flatten().is_some();
+    let has_agent = disk::exists(&project.root().join(".claude/agents").join(format!("{}.md", agent::NAME)));
+    let ours =
+        [("--mcp-config", has_server, servers::config(&command_for)), ("--agents", has_agent, agent::flag())];
+    let mut arguments = Vec::new();
+    for (flag, is_installed, value) in ours {
+        let is_users = |argument: &String| argument.split('=').next() == Some(flag);
+        if is_installed {
+            continue;
+        }
+        if options.client_arguments.iter().any(is_users) {
+            return Err(RunError::Client(format!(
+                "--memory passes {flag} to the client itself: call `plimsoll init --memory` once in this project, and then give your own after `--`"
+            )));
+        }
+        arguments.extend([flag.to_owned(), value.to_string()]);
+    }
+    Ok(arguments)
+}
+
+/// How a hook program is named: as the settings that the client reads here name it, for only an identical entry
+/// runs once; else where it lies.
+fn spelling(project: &Project) -> impl Fn(&str) -> String {
+    let installed: Vec<settings::OurHook> =
+        settings_files(project.root()).flat_map(|file| hooks_in(&file)).collect();
+    move |program| {
+        let same = installed.iter().find(|hook| hook.program == program);
+        let works = same.filter(|hook| environment::find_program(&hook.command).is_some());
+        works.map_or_else(|| command_for(program), |hook| hook.command.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_settings_are_taken_out_of_the_arguments_and_the_last_one_counts() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (arguments, rest, value) in [
+            ("--model opus", "--model opus", None),
+            ("--settings a.json --model opus", "--model opus", Some("a.json")),
+            ("--model opus --settings={} --settings b", "--model opus", Some("b")),
+            ("--settingsx y", "--settingsx y", None),
+        ] {
+            let found = without_settings(&words(arguments));
+            assert_eq!(found, (words(rest), value.map(str::to_owned)), "{arguments}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Writing PROMPT.md: only `run`, `start`, `gate` and `prompt` do, never a hook.
+
+use crate::checkpoint::work;
+use crate::context::facts;
+use plimsoll_domain::RunState;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::prompt::{self, Surroundings};
+use plimsoll_domain::resume::Staleness;
+use plimsoll_domain::state::{Checkpoint, CommitRef};
+use plimsoll_launcher::git;
+use plimsoll_store::{Durability, Project, StoreError, disk, journal};
+
+/// So many of the last paragraphs of the progress file go into the prompt.
+const PARAGRAPHS: usize = 2;
+/// So many commits of others are named.
+const COMMITS: usize = 8;
+
+/// Why PROMPT.md could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptError {
+    /// The disk.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The block has no end.
+    #[error(
+        "PROMPT.md begins with Plimsoll's block, and its end mark `<!-- plimsoll:end -->` is missing: put it back above your own text, or remove the whole block"
+    )]
+    NoEndMark,
+}
+
+/// The user's own text, byte for byte: of PROMPT.md, or of the copy where an agent has taken that away.
+pub fn task_text(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
+    match disk::read(&project.prompt())? {
+        Some(file) => Ok(Some(prompt::task_text(&file).map_err(|_| PromptError::NoEndMark)?.to_vec())),
+        None => Ok(disk::read(&copy_path(project))?),
+    }
+}
+
+/// Writes PROMPT.md for the present iteration; answers with its bytes.
+pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError> {
+    let task = whole_task(project, state)?.unwrap_or_else(|| state.objective.clone().into_bytes());
+    keep_copy(project, &task)?;
+    let resume = resumed(project, state);
+    let around = Surroundings {
+        // The paragraphs of the progress file would say the same once more.
+        progress: if resume.is_some() { Vec::new() } else { last_paragraphs(project)? },
+        resume,
+        noted: facts::noted(project, state),
+    };
+    let file = prompt::assemble(&prompt::block(state, &around), &task);
+    disk::replace(&project.prompt(), &file, Durability::Durable)?;
+    Ok(file)
+}
+
+/// Takes our block out of a PROMPT.md of the user's own, which may be tracked: an agent's `git add -A` would commit the
+/// block, and a run that is over would leave the file dirty. `run` pipes a copy with the block into the client, so the
+/// file has it only until then; a shell loop pipes the file itself, which keeps it until the run ends or pauses.
+pub fn put_back(project: &Project, state: &RunState) -> Result<(), PromptError> {
+    if state.prompt_made {
+        return Ok(());
+    }
+    let Some(file) = disk::read(&project.prompt())? else { return Ok(()) };
+    let task = prompt::task_text(&file).map_err(|_| PromptError::NoEndMark)?;
+    match task.len() == file.len() {
+        true => Ok(()),
+        false => Ok(disk::replace(&project.prompt(), task, Durability::Durable)?),
+    }
+}
+
+/// The checkpoint that the iteration resumes, or that lies ready for the next one, with what has happened since.
+fn resumed(project: &Project, state: &RunState) -> Option<(Checkpoint, Staleness)> {
+    let todo = facts::todo(project, state);
+    let waits = plimsoll_policy::resume::due(&state.context_checkpoint, todo.as_ref(), &state.set_aside);
+    let carried = || state.iteration_record.resuming.then(|| state.context_checkpoint.clone());
+    let checkpoint = waits.or_else(carried)?;
+    let since = staleness(project, &checkpoint);
+    Some((checkpoint, since))
+}
+
+/// What has happened to the work since the checkpoint: the session that left it has ended by now.
+fn staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
+    let root = project.root();
+    let mut since = Staleness::default();
+    let head = git::head(root);
+    if let Some(before) = checkpoint.head.as_ref().filter(|before| Some(*before) != head.as_ref()) {
+        if git::is_below_head(root, before) {
+            let commits = git::commits_since(root, before);
+            since.commit_count = commits.len();
+            since.commits = commits
+                .into_iter()
+                .take(COMMITS)
+                .map(|commit| CommitRef { id: commit.id, subject: commit.subject })
+                .collect();
+        } else {
+            since.left_behind = Some(before.clone());
+        }
+    }
+    for file in &checkpoint.files_in_progress {
+        let Some(digest) = &file.digest else { continue };
+        match work::digest(&root.join(&file.path)) {
+            Some(now) if now == *digest => {}
+            Some(_) => since.changed.push(file.path.clone()),
+            None => since.gone.push(file.path.clone()),
+        }
+    }
+    since
+}
+
+/// The user's text; where an agent has emptied the file or torn our block, the copy, and what was there is kept.
+fn whole_task(project: &Project, state: &RunState) -> Result<Option<Vec<u8>>, PromptError> {
+    let copy = disk::read(&copy_path(project))?.filter(|copy| !is_blank(copy));
+    let copy = match (task_text(project), copy) {
+        (Err(PromptError::NoEndMark), Some(copy)) => copy,
+        (Ok(Some(text)), Some(copy)) if is_blank(&text) => copy,
+        (text, _) => return text,
+    };
+    let aside = project.copies().join("PROMPT.md.damaged");
+    disk::replace(&aside, &disk::read(&project.prompt())?.unwrap_or_default(), Durability::Lazy)?;
+    let event = JournalEvent::PromptMended { old_file: aside.to_string_lossy().into_owned() };
+    journal::note(project, JournalEntry::of_run(state, event))?;
+    Ok(Some(copy))
+}
+
+fn is_blank(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_whitespace)
+}
+
+/// A new run takes the user's text afresh.
+pub fn keep_copy(project: &Project, task: &[u8]) -> Result<(), StoreError> {
+    let copy = copy_path(project);
+    if disk::read(&copy)?.as_deref() == Some(task) {
+        return Ok(());
+    }
+    disk::replace(&copy, task, Durability::Lazy)
+}
+
+/// True where that text has been kept.
+pub(crate) fn is_kept(project: &Project, task: Option<&[u8]>) -> Result<bool, StoreError> {
+    Ok(task.is_some() && disk::read(&copy_path(project))?.as_deref() == task)
+}
+
+fn copy_path(project: &Project) -> std::path::PathBuf {
+    project.copies().join("task.md")
+}
+
+fn last_paragraphs(project: &Project) -> Result<Vec<String>, StoreError> {
+    let text = match disk::read_text(&project.progress())? {
+        Some(text) => text,
+        None => disk::read_text(&project.earlier_progress())?.unwrap_or_default(),
+    };
+    let paragraphs: Vec<String> =
+        text.split("\n\n").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    let skipped = paragraphs.len().saturating_sub(PARAGRAPHS);
+    Ok(paragraphs.into_iter().skip(skipped).collect())
+}

@@ -1,0 +1,181 @@
+//! What a session leaves unfinished is kept: a handoff where it has none, and a commit of its work.
+
+use crate::checkpoint::{self, Request};
+use crate::context::facts;
+use crate::context::facts::Asked;
+use plimsoll_domain::handoff::Notes;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, WipCommit};
+use plimsoll_domain::level::Level;
+use plimsoll_domain::state::{Cause, Checkpoint, Commit};
+use plimsoll_domain::text::counted;
+use plimsoll_domain::{Ending, RunState, SessionRecord, Settings};
+use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
+use plimsoll_store::{Durability, Project, StoreError, journal, state_file};
+use std::path::PathBuf;
+
+/// A session that ended in the middle of its work, with no checkpoint, leaves one all the same: the files it
+/// was changing must not be forgotten.
+pub(crate) fn handoff_of_unfinished_work(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    record: &SessionRecord,
+    ending: &Ending,
+    has_changed_files: bool,
+) -> Result<(), StoreError> {
+    let orderly = matches!(ending, Ending::Completed | Ending::HookStopped);
+    // Who was told to stop at a commit and has stopped is not unfinished, whatever it has left uncommitted.
+    if has_checkpoint(state, |cause| cause == Cause::Level || cause == Cause::Step && orderly) {
+        return Ok(());
+    }
+    // A claim that is still there: its hook was killed, and no event came after it.
+    let claim = record.claim.as_ref();
+    let cause = match claim {
+        // In a run L1 claims nothing else.
+        Some(claim) if claim.level == Level::L1 => Cause::Step,
+        Some(_) => Cause::Level,
+        None if !orderly => Cause::Crash,
+        // What was dirty before it began is somebody else's, but for what it took over.
+        None if (has_changed_files || state.iteration_record.resuming) && has_more_to_do(project, state) => {
+            Cause::Unfinished
+        }
+        None => return Ok(()),
+    };
+    let transcript = record.transcript_path.as_ref().map(PathBuf::from);
+    let asked =
+        Asked { project, transcript: transcript.as_deref(), record, run: Some(state), cause, calls: &[] };
+    let found = facts::of_session(&asked);
+    // Nothing was begun, or nothing of it is left.
+    if found.files.is_empty() || !found.work.is_begun {
+        return Ok(());
+    }
+    checkpoint::write(&Request {
+        project,
+        settings,
+        session_id: state.session_id.as_deref().unwrap_or_default(),
+        transcript,
+        run: Some(state),
+        cause,
+        level: claim.map_or(Level::L0, |claim| claim.level),
+        reading: record.reading.as_ref(),
+        marks: None,
+        waited: None,
+        calls: &[],
+        notes: notes(record),
+    })
+    .map(|_| ())
+}
+
+/// A session that was to resume a checkpoint and did nothing has not consumed it: the next one resumes it, with what this
+/// one said.
+pub(crate) fn keep_what_it_resumed(
+    project: &Project,
+    state: &RunState,
+    record: &SessionRecord,
+) -> Result<(), StoreError> {
+    if !state.iteration_record.resuming || !has_open_item(project, state) {
+        return Ok(());
+    }
+    let said = notes(record);
+    state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
+        let kept = &mut state.context_checkpoint;
+        // Where it has left one of its own, that is the one, and active already.
+        if !kept.active {
+            kept.active = true;
+            let words = [
+                (said.summary, &mut kept.resume_summary),
+                (said.progress, &mut kept.progress_on_item),
+                (said.next, &mut kept.next_step),
+            ];
+            for (new, old) in words.into_iter().filter(|(new, _)| !new.is_empty()) {
+                *old = new;
+            }
+        }
+    })
+    .map(|_| ())
+}
+
+/// What a session said at its end of how far it is, asked or not.
+fn notes(record: &SessionRecord) -> Notes {
+    Notes::in_message(&crate::run::close::last_words(record))
+}
+
+/// Whether an item is open: its own, or the next one, which it may have begun.
+fn has_more_to_do(project: &Project, state: &RunState) -> bool {
+    let was_given_one = state.iteration_record.item.is_some();
+    was_given_one && facts::todo(project, state).is_some_and(|todo| !todo.open().is_empty())
+}
+
+/// Whether the item that it was given is still open. In a run without a to-do list nobody can say, and an orderly end
+/// is believed.
+fn has_open_item(project: &Project, state: &RunState) -> bool {
+    let item = state.iteration_record.item.as_ref();
+    item.zip(facts::todo(project, state)).is_some_and(|(item, todo)| todo.open().contains(item))
+}
+
+fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {
+    let there = &state.context_checkpoint;
+    there.active && there.iteration == state.iteration && is_meant(there.cause)
+}
+
+/// At a checkpoint, after the model had its chance, what is dirty is committed, so that the next session's
+/// `git reset` or `git clean` cannot take it. A commit that fails is told in the handoff, and the run goes on.
+/// Answers whether there is something to tell.
+pub(crate) fn commit(project: &Project, run_id: &str) -> Result<bool, StoreError> {
+    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(false) };
+    if state.commit == Commit::Off || !has_checkpoint(&state, |_| true) {
+        return Ok(false);
+    }
+    let message = message(state.iteration, &state.context_checkpoint);
+    let (words, made) =
+        match commit_wip(project.root(), &message, &facts::is_ours, repository(project, &state)) {
+            Wip::Nothing => return Ok(false),
+            Wip::Committed { id, files, left_out } => {
+                let words =
+                    format!("{} committed as `{message}`{}", counted(files, "file"), named(&left_out));
+                let made = WipCommit {
+                    commit: Some(id),
+                    files: Some(files),
+                    left_out: Some(left_out),
+                    ..WipCommit::default()
+                };
+                (words, made)
+            }
+            Wip::Refused { why } => {
+                let words = format!("the uncommitted work could not be committed: {why}");
+                (words, WipCommit { trouble: Some(why), ..WipCommit::default() })
+            }
+        };
+    let made = JournalEvent::WipCommit(WipCommit { message: Some(message), ..made });
+    journal::note(project, JournalEntry::of_run_session(&state, made))?;
+    state_file::update(project, Some(run_id), Durability::Lazy, |state| {
+        state.context_checkpoint.work = words;
+    })
+    .map(|_| true)
+}
+
+/// Whose hooks and filters a commit would run.
+fn repository(project: &Project, state: &RunState) -> Repository {
+    let now = || plimsoll_store::layout::repository_identity(project.root());
+    match &state.repository_at_start {
+        Some(at_start) if *at_start != now() => Repository::MadeSince,
+        _ => Repository::Users,
+    }
+}
+
+/// `ralph: checkpoint iter 5 (L2 at 85%)`
+fn message(iteration: u32, checkpoint: &Checkpoint) -> String {
+    let percent =
+        checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent}%")).unwrap_or_default();
+    let what = match checkpoint.cause {
+        Cause::Level => checkpoint.level.to_string(),
+        // By a crash, an error of the API, a limit of the client.
+        Cause::Crash => Cause::Unfinished.word().to_owned(),
+        cause => cause.word().to_owned(),
+    };
+    format!("ralph: checkpoint iter {iteration} ({what}{percent})")
+}
+
+fn named(left_out: &[String]) -> String {
+    if left_out.is_empty() { String::new() } else { format!("; left uncommitted: {}", left_out.join(", ")) }
+}

@@ -1,0 +1,311 @@
+//! Following a client's stream in the file where it is written.
+
+use crate::run::observer::Progress;
+use crate::session_result::SessionResult;
+use plimsoll_domain::Exit;
+use plimsoll_domain::limits::{Quota, QuotaWindow};
+use plimsoll_domain::state::ApiTrouble;
+use plimsoll_domain::text::{clip, one_line};
+use plimsoll_policy::silence::{Silence, Timeouts, too_long};
+use plimsoll_protocol::rate_limit::RateLimit;
+use plimsoll_protocol::result::RunResult;
+use plimsoll_protocol::stream::StreamLine;
+use plimsoll_protocol::transcript::{Block, Message};
+use plimsoll_store::clock;
+use plimsoll_store::disk::Growing;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long after the client's first word our SessionStart hook may still be silent. The client waits for it
+/// before it says that word, so this is only the time that two processes need to see the same file.
+const HOOKS_TIMEOUT: Duration = Duration::from_millis(500);
+
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// What has been read of a stream.
+#[derive(Debug)]
+pub(super) struct StreamReader {
+    path: PathBuf,
+    stream: Option<Growing>,
+    torn: Vec<u8>,
+    result: Option<RunResult>,
+    /// How long it has been followed; all moments below are of this clock.
+    awake: Awake,
+    /// When the result came, while nothing has come after it.
+    quiet_since: Option<Duration>,
+    version: String,
+    begun: Option<Duration>,
+    looked: Instant,
+    /// When anything came last.
+    heard: Duration,
+    quota: Option<Quota>,
+    /// When the limit resets that the client has run into, in seconds since 1970.
+    rejected_until: Option<u64>,
+    /// Tokens of each message, for a session that ends without a result.
+    spent: BTreeMap<String, u64>,
+    /// Calls without a result yet, those of subagents too: the id, and the tool with what it was asked.
+    running: Vec<(String, String)>,
+    /// Why the client retries, until the API answers.
+    api_trouble: Option<ApiTrouble>,
+    /// True once our SessionStart hook has spoken: what an agent writes into the state later does not unsay it.
+    hooks_seen: bool,
+}
+
+impl StreamReader {
+    /// The version is that of a client which does not say it in its stream (before 2.0).
+    pub(super) fn new(path: PathBuf, version: &str) -> StreamReader {
+        StreamReader {
+            stream: Growing::open(&path),
+            path,
+            torn: Vec::new(),
+            result: None,
+            awake: Awake::default(),
+            quiet_since: None,
+            version: version.to_owned(),
+            begun: None,
+            looked: Instant::now(),
+            heard: Duration::ZERO,
+            quota: None,
+            rejected_until: None,
+            spent: BTreeMap::new(),
+            running: Vec::new(),
+            api_trouble: None,
+            hooks_seen: false,
+        }
+    }
+
+    /// The stream of a client that somebody else started: where its file is gone, what it still writes to.
+    pub(super) fn of_adopted(path: PathBuf, version: &str, writes_to: &Path) -> StreamReader {
+        let mut follower = StreamReader::new(path, version);
+        follower.stream = follower.stream.or_else(|| Growing::open(writes_to));
+        follower
+    }
+
+    /// Reads what has come since the last time. An agent's `git clean` may take the file's name away: what is
+    /// open stays readable.
+    pub(super) fn read_on(&mut self) -> Vec<Progress<'static>> {
+        self.awake.look();
+        if self.stream.is_none() {
+            self.stream = Growing::open(&self.path);
+        }
+        let bytes = self.stream.as_mut().and_then(|stream| stream.read_on().ok()).unwrap_or_default();
+        if !bytes.is_empty() {
+            self.heard = self.awake.time;
+        }
+        self.torn.extend(bytes);
+        let whole = self.torn.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let lines: Vec<u8> = self.torn.drain(..whole).collect();
+        lines.split(|byte| *byte == b'\n').flat_map(|line| self.hear(StreamLine::parse(line))).collect()
+    }
+
+    fn hear(&mut self, line: StreamLine) -> Vec<Progress<'static>> {
+        let speaks = !matches!(line, StreamLine::Other | StreamLine::RateLimit(_));
+        if speaks {
+            self.quiet_since = None;
+        }
+        match line {
+            StreamLine::Init { model, version, .. } => {
+                self.begun.get_or_insert(self.awake.time);
+                if let Some(version) = version {
+                    self.version = version;
+                }
+                vec![Progress::Client { model: model.unwrap_or_default(), version: self.version.clone() }]
+            }
+            StreamLine::Assistant { message, in_subagent } => {
+                self.api_trouble = None;
+                self.note_spent(&message);
+                self.running.extend(calls(&message));
+                if in_subagent { Vec::new() } else { tools(&message) }
+            }
+            StreamLine::User { message, .. } => {
+                let blocks = message.blocks();
+                let is_answered =
+                    |id: &str| blocks.iter().any(|block| block.tool_use_id.as_deref() == Some(id));
+                self.running.retain(|(id, _)| !is_answered(id));
+                Vec::new()
+            }
+            StreamLine::RateLimit(limit) => {
+                self.rejected_until = limit.resets_at.filter(|_| limit.is_rejected());
+                self.quota.get_or_insert_default().merge(&quota(&limit));
+                Vec::new()
+            }
+            StreamLine::ApiRetry { error_status, .. } => vec![self.retry(error_status.unwrap_or(0))],
+            StreamLine::CompactBoundary => vec![Progress::Compacted],
+            StreamLine::Result(result) => {
+                self.api_trouble = None;
+                self.quiet_since = Some(self.awake.time);
+                self.result = Some(*result);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn retry(&mut self, status: u64) -> Progress<'static> {
+        let new = || ApiTrouble { since: clock::stamp(clock::now()), status };
+        let trouble = self.api_trouble.get_or_insert_with(new);
+        trouble.status = status;
+        Progress::Retry { status, since: trouble.since.clone() }
+    }
+
+    /// Why the client retries at present, if it does.
+    pub(super) fn api_trouble(&self) -> Option<&ApiTrouble> {
+        self.api_trouble.as_ref()
+    }
+
+    fn note_spent(&mut self, message: &Message) {
+        let Some(usage) = &message.usage else { return };
+        let tokens = usage.input() + usage.output_tokens.unwrap_or(0);
+        self.spent.insert(message.id.clone().unwrap_or_default(), tokens);
+    }
+
+    /// How it ended, as far as the stream and the exit tell. What it said last it said then, also where nobody
+    /// followed it until now.
+    pub(super) fn ended(&self, exit: Exit) -> SessionResult {
+        let at = self.stream.as_ref().and_then(Growing::grew_at);
+        let of_result = SessionResult::of_result(self.result.as_ref(), exit, at);
+        let of_event = self.rejected_until.and_then(clock::at).map(clock::stamp);
+        let tokens = if of_result.tokens > 0 { of_result.tokens } else { self.spent.values().sum() };
+        SessionResult {
+            resets_at: of_event.or(of_result.resets_at),
+            tokens,
+            quota: self.quota.clone(),
+            ..of_result
+        }
+    }
+
+    /// True a few times a second: state and record are small files.
+    pub(super) fn time_to_look(&mut self) -> bool {
+        let due = self.looked.elapsed() >= LOOK_INTERVAL;
+        if due {
+            self.looked = Instant::now();
+        }
+        due
+    }
+
+    /// Takes what the state says of our hooks; answers whether they have spoken.
+    pub(super) fn sees_hooks(&mut self, hooks_seen: bool) -> bool {
+        self.hooks_seen |= hooks_seen;
+        self.hooks_seen
+    }
+
+    /// True when the client works and our SessionStart hook has not spoken.
+    pub(super) fn is_unguarded(&self) -> bool {
+        !self.hooks_seen && self.begun.is_some_and(|begun| self.awake.since(begun) > HOOKS_TIMEOUT)
+    }
+
+    /// True when the result is long there, nothing has come after it, and the client lives on.
+    pub(super) fn lingers(&self, limit: Duration) -> bool {
+        self.quiet_since.is_some_and(|since| self.awake.since(since) > limit)
+    }
+
+    /// The silence, if nothing has come for too long and no result is there either. Of several tools the one that was
+    /// called last is named: the others may be waiting for it.
+    pub(super) fn too_silent(&self, timeouts: Timeouts) -> Option<Silence> {
+        if self.quiet_since.is_some() {
+            return None;
+        }
+        let tool = self.running.last().map(|(_, tool)| tool.as_str());
+        too_long(self.awake.since(self.heard), tool, timeouts)
+    }
+
+    pub(super) fn was_stopped_by_hook(&self) -> bool {
+        self.result.as_ref().and_then(|result| result.terminal_reason.as_deref()) == Some("hook_stopped")
+    }
+
+    /// True once the client has said anything.
+    pub(super) fn has_spoken(&self) -> bool {
+        self.begun.is_some() || self.result.is_some()
+    }
+
+    /// True once the client has said who it is.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    pub(super) fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    /// Windows the client named.
+    pub(super) fn windows(&self) -> Vec<(&str, u64)> {
+        let usage = self.result.iter().flat_map(|result| &result.model_usage);
+        usage.filter_map(|(model, usage)| Some((model.as_str(), usage.context_window?))).collect()
+    }
+}
+
+/// The time in which client and run were both at work: a computer that sleeps, or a terminal that stops both, makes no
+/// client silent.
+#[derive(Debug, Default)]
+struct Awake {
+    time: Duration,
+    looked: Option<Instant>,
+}
+
+/// The follower looks twenty times a second; what takes longer than this was no look, but a rest.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
+
+impl Awake {
+    fn look(&mut self) {
+        let now = Instant::now();
+        let passed = self.looked.replace(now).map_or(Duration::ZERO, |looked| now - looked);
+        self.add(passed);
+    }
+
+    fn add(&mut self, passed: Duration) {
+        self.time += passed.min(LONGEST_LOOK);
+    }
+
+    fn since(&self, moment: Duration) -> Duration {
+        self.time.saturating_sub(moment)
+    }
+}
+
+fn quota(limit: &RateLimit) -> Quota {
+    let window = |window: &Option<plimsoll_protocol::rate_limit::QuotaWindow>| {
+        let window = window.as_ref()?;
+        let resets_at = window.resets_at.and_then(clock::at).map(clock::stamp);
+        Some(QuotaWindow { percent: window.utilization? * 100.0, resets_at })
+    };
+    Quota { five_hour: window(&limit.five_hour), seven_day: window(&limit.seven_day) }
+}
+
+fn tools(message: &Message) -> Vec<Progress<'static>> {
+    let called = message.blocks().into_iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
+    called
+        .map(|block| Progress::Tool { detail: detail(&block), name: block.name.unwrap_or_default() })
+        .collect()
+}
+
+fn calls(message: &Message) -> Vec<(String, String)> {
+    let called = message.blocks().into_iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
+    called
+        .filter_map(|block| {
+            let (name, detail) = (block.name.clone().unwrap_or_default(), detail(&block));
+            let tool = if detail.is_empty() { name } else { format!("{name}: {detail}") };
+            Some((block.id?, tool))
+        })
+        .collect()
+}
+
+fn detail(block: &Block) -> String {
+    let words = block.input.command.as_ref().or(block.input.file_path.as_ref());
+    clip(&one_line(words.map_or("", String::as_str)), 80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_of_the_computer_makes_no_client_silent() {
+        let mut awake = Awake::default();
+        for _ in 0..100 {
+            awake.add(Duration::from_millis(50));
+        }
+        assert_eq!(awake.since(Duration::from_secs(1)), Duration::from_secs(4));
+        awake.add(Duration::from_secs(8 * 3600));
+        assert_eq!(awake.since(Duration::from_secs(1)), Duration::from_secs(4) + LONGEST_LOOK);
+    }
+}

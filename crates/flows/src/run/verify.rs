@@ -1,0 +1,107 @@
+//! Running the verify commands, as the user gave them, outside any lock.
+
+use chrono::{DateTime, Utc};
+use plimsoll_domain::text::{clip, clip_start};
+use plimsoll_domain::{RunState, Settings};
+use plimsoll_policy::completion::VerifyOutcome;
+use plimsoll_store::{Project, clock};
+use std::time::Duration;
+
+/// So much of a command's output goes into journal and prompt, from its beginning and from its end.
+const OUTPUT_KEPT: usize = 2_000;
+
+/// Runs them in their order, none beyond the run's deadline. One that was given up, and those after it, have no
+/// outcome.
+pub(crate) fn verify(
+    project: &Project,
+    settings: &Settings,
+    run: &RunState,
+    give_up: &dyn Fn() -> bool,
+) -> Vec<VerifyOutcome> {
+    let deadline = run.limits.deadline.as_deref().and_then(clock::parse);
+    let verify_one = |command: &String| {
+        let limit = Limit::of(settings, deadline);
+        let outcome = match limit.time.is_zero() {
+            true => plimsoll_launcher::Outcome { timed_out: true, ..plimsoll_launcher::Outcome::default() },
+            false => plimsoll_launcher::shell_unless(command, project.root(), limit.time, give_up),
+        };
+        (!outcome.given_up).then(|| VerifyOutcome {
+            command: command.clone(),
+            passed: outcome.succeeded(),
+            words: words(&outcome, limit),
+        })
+    };
+    run.verify.iter().map_while(verify_one).collect()
+}
+
+/// How long a command may take.
+#[derive(Clone, Copy)]
+struct Limit {
+    time: Duration,
+    is_deadline: bool,
+}
+
+impl Limit {
+    fn of(settings: &Settings, deadline: Option<DateTime<Utc>>) -> Limit {
+        let own = Duration::from_secs(settings.verify_timeout_seconds);
+        // A deadline that has passed leaves no time at all.
+        let left = deadline.map(|deadline| (deadline - clock::now()).to_std().unwrap_or_default());
+        match left.filter(|left| *left < own) {
+            Some(time) => Limit { time, is_deadline: true },
+            None => Limit { time: own, is_deadline: false },
+        }
+    }
+}
+
+fn words(outcome: &plimsoll_launcher::Outcome, limit: Limit) -> String {
+    let how = match (&outcome.trouble, outcome.timed_out, outcome.code) {
+        (Some(trouble), ..) => format!("could not be started: {trouble}"),
+        (None, true, _) if limit.is_deadline => "was ended as the run's deadline came".to_owned(),
+        (None, true, _) => format!("took longer than {} s and was ended", limit.time.as_secs()),
+        (None, false, Some(code)) => format!("exited with {code}"),
+        (None, false, None) => "was ended by a signal".to_owned(),
+    };
+    let output = [outcome.stdout.as_slice(), outcome.stderr.as_slice()].concat();
+    let output = shorten(String::from_utf8_lossy(&output).trim());
+    if output.is_empty() { how } else { format!("{how}; it printed:\n{output}") }
+}
+
+fn shorten(output: &str) -> String {
+    if output.chars().count() <= OUTPUT_KEPT * 2 {
+        return output.to_owned();
+    }
+    format!("{}\n{}", clip(output, OUTPUT_KEPT), clip_start(output, OUTPUT_KEPT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::limits::Limits;
+
+    /// What the commands said of a run whose deadline is so many milliseconds away.
+    fn said(commands: &[&str], milliseconds: i64) -> Vec<(bool, String)> {
+        let folder = tempfile::tempdir().unwrap();
+        let deadline = clock::fine_stamp(clock::now() + chrono::Duration::milliseconds(milliseconds));
+        let run = RunState {
+            verify: commands.iter().map(|command| (*command).to_owned()).collect(),
+            limits: Limits { deadline: Some(deadline), ..Limits::default() },
+            ..RunState::default()
+        };
+        let outcomes = verify(&Project::at(folder.path()), &Settings::default(), &run, &|| false);
+        outcomes.into_iter().map(|outcome| (outcome.passed, outcome.words)).collect()
+    }
+
+    #[test]
+    fn no_command_runs_beyond_the_deadline() {
+        let begun = std::time::Instant::now();
+        let ended = (false, "was ended as the run's deadline came".to_owned());
+        let passed = (true, "exited with 0".to_owned());
+        assert_eq!(
+            said(&["true", "sleep 30", "sleep 30"], 1_500),
+            [passed.clone(), ended.clone(), ended.clone()]
+        );
+        assert_eq!(said(&["sleep 30"], -5_000), [ended]);
+        assert_eq!(said(&["true"], 60_000), [passed]);
+        assert!(begun.elapsed() < Duration::from_secs(15));
+    }
+}

@@ -1,0 +1,161 @@
+//! What is known of a session that has ended, from the client's result or from the hooks' records.
+
+use chrono::{DateTime, Utc};
+use plimsoll_domain::limits::Quota;
+use plimsoll_domain::{Ending, Exit, SessionRecord};
+use plimsoll_policy::ending::ending;
+use plimsoll_policy::reset_clock::{self, ResetClock};
+use plimsoll_protocol::event::StopFailure;
+use plimsoll_protocol::result::RunResult;
+use plimsoll_store::clock;
+
+/// What is known of a session that has ended.
+#[derive(Debug, Clone, Default)]
+pub struct SessionResult {
+    /// How.
+    pub ending: Ending,
+    /// When, if it is known to have been before now.
+    pub at: Option<DateTime<Utc>>,
+    /// The result's text.
+    pub result_text: Option<String>,
+    /// When the limit that ended it resets, RFC 3339 UTC.
+    pub resets_at: Option<String>,
+    /// What it cost, US dollars.
+    pub cost_usd: f64,
+    /// What it used, in tokens as the client counts them.
+    pub tokens: u64,
+    /// The client's quotas, as it told them in this session.
+    pub quota: Option<Quota>,
+    /// The tools that the client refused to run, each once.
+    pub denied_tools: Vec<String>,
+}
+
+impl SessionResult {
+    /// What the client's result and its exit tell; `at` is when it said so, if that was before now.
+    pub fn of_result(result: Option<&RunResult>, exit: Exit, at: Option<DateTime<Utc>>) -> SessionResult {
+        let Some(found) = result else {
+            return SessionResult { ending: ending(None, exit), at, ..SessionResult::default() };
+        };
+        SessionResult {
+            ending: ending(result, exit),
+            at,
+            result_text: found.result.clone(),
+            // As last resort: the client's words.
+            resets_at: found.result.as_deref().and_then(|words| reset_in(words, at)),
+            cost_usd: found.total_cost_usd.unwrap_or(0.0),
+            tokens: found.tokens(),
+            quota: None,
+            denied_tools: denied_tools(found),
+        }
+    }
+
+    /// What the hooks' records alone tell of an ending: in a shell loop nobody sees the client's result.
+    pub fn by_record(record: &SessionRecord) -> SessionResult {
+        let ending = if record.cancelled && record.ended_by_us.is_some() {
+            Ending::Cancelled
+        } else if record.ended_by_us.is_some() {
+            Ending::HookStopped
+        } else if let Some(failure) = &record.failure {
+            ending_of(&StopFailure {
+                error: Some(failure.error.clone()),
+                error_details: Some(failure.details.clone()),
+                last_assistant_message: None,
+            })
+        } else if record.stop.is_some() {
+            Ending::Completed
+        } else {
+            Ending::Unknown
+        };
+        let failed_at = record.failure.as_ref().and_then(|failure| clock::parse(&failure.at));
+        let at = record.ended_at.as_deref().and_then(clock::parse).or(failed_at);
+        SessionResult {
+            resets_at: reset_of(&ending, failed_at.or(at)),
+            ending,
+            at,
+            ..SessionResult::default()
+        }
+    }
+}
+
+fn denied_tools(result: &RunResult) -> Vec<String> {
+    let mut tools = Vec::new();
+    for tool in result.permission_denials.iter().filter_map(|denial| denial.tool_name.clone()) {
+        if !tools.contains(&tool) {
+            tools.push(tool);
+        }
+    }
+    tools
+}
+
+/// When the limit resets that ended a session, by the words in which the client said so then, or now.
+pub(crate) fn reset_of(ending: &Ending, then: Option<DateTime<Utc>>) -> Option<String> {
+    match ending {
+        Ending::Limit(words) => reset_in(words, then),
+        _ => None,
+    }
+}
+
+fn reset_in(words: &str, then: Option<DateTime<Utc>>) -> Option<String> {
+    let reset = match reset_clock::find(words)? {
+        ResetClock::Epoch(seconds) => clock::at(seconds),
+        ResetClock::Time { hour, minute, month_day, utc } => {
+            let then = then.unwrap_or_else(clock::now);
+            clock::named_wall_clock(then, (hour, minute), month_day, utc)
+        }
+    };
+    reset.map(clock::stamp)
+}
+
+/// What the client shows the user; of a limit it says nothing else, and there it names the reset.
+pub(crate) fn words_of(failure: &StopFailure) -> &str {
+    let words = [&failure.last_assistant_message, &failure.error_details];
+    let said = words.into_iter().flatten().find(|words| !words.trim().is_empty());
+    said.map_or("", String::as_str)
+}
+
+/// The client's word for an API error (PROTOCOL §2).
+pub(crate) fn ending_of(failure: &StopFailure) -> Ending {
+    let words = words_of(failure).to_owned();
+    match failure.error.as_deref().unwrap_or_default() {
+        "authentication_failed" => Ending::Fatal(format!("authentication failed: {words}")),
+        "billing_error" => Ending::Fatal(format!("billing: {words}")),
+        "model_not_found" => Ending::Fatal(format!("model not found: {words}")),
+        "rate_limit" => Ending::Limit(words),
+        "server_error" => Ending::Overloaded(words),
+        "invalid_request" if words.to_lowercase().contains("too long") => {
+            Ending::WindowFull("prompt_too_long".to_owned())
+        }
+        error => Ending::Failed(format!("{error}: {words}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::record::FailureEvidence;
+
+    const THEN: &str = "2026-01-07T04:16:31Z";
+
+    /// When the limit resets that a session met then, whenever that is read.
+    fn resets(words: &str) -> (Option<String>, Option<String>) {
+        let result = RunResult { is_error: true, result: Some(words.into()), ..RunResult::default() };
+        let of_result = SessionResult::of_result(Some(&result), Exit::default(), clock::parse(THEN));
+        let failure = FailureEvidence { at: THEN.into(), error: "rate_limit".into(), details: words.into() };
+        let by_record =
+            SessionResult::by_record(&SessionRecord { failure: Some(failure), ..SessionRecord::default() });
+        assert_eq!(by_record.ending, Ending::Limit(words.into()));
+        (of_result.resets_at, by_record.resets_at)
+    }
+
+    #[test]
+    fn a_reset_is_counted_from_when_it_was_named_and_not_from_when_it_is_read() {
+        for (words, expected) in [
+            ("You've hit your session limit · resets 6:10am (UTC)", "2026-01-07T06:10:00Z"),
+            ("You've hit your session limit · resets 4:16am (UTC)", "2026-01-07T04:16:00Z"),
+            ("You've hit your weekly limit · resets Jan 9, 3pm (UTC)", "2026-01-09T15:00:00Z"),
+        ] {
+            let expected = Some(expected.to_owned());
+            assert_eq!(resets(words), (expected.clone(), expected), "{words}");
+        }
+    }
+}

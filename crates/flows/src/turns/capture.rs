@@ -1,0 +1,409 @@
+//! What the transcripts hold and the turn log does not yet: read on from where the log left off, and recorded.
+//!
+//! The transcript itself is what waits when the log is locked or the disk in trouble: the next event reads on from
+//! the same place, so nothing is lost, and the session is never delayed.
+
+mod known;
+
+use crate::hook_invocation::HookInvocation;
+use known::Known;
+use plimsoll_domain::log_line::{Header, Kind, MAIN};
+use plimsoll_domain::record::{ClientProcess, SessionRecord};
+use plimsoll_domain::turn::record::{encode, encode_fields};
+use plimsoll_launcher::process::{Identity, is_alive};
+use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered};
+use plimsoll_protocol::event::Event;
+use plimsoll_protocol::recording::{AgentNote, TranscriptLine};
+use plimsoll_store::memory::Past;
+use plimsoll_store::turn_log::{Entry, Forwards, Head, Place, Stream, Writer};
+use plimsoll_store::{Project, StoreError, TurnLog, clock, disk};
+use serde_json::{Map, Value, json};
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A hook waits no longer for the log's lock than its reader would notice.
+const HOOK_TIMEOUT: Duration = Duration::from_millis(50);
+/// A person waits a little.
+const USERS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// One transcript of a session.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// `main`, or the subagent's id.
+    pub stream: String,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+/// What is known of the session beside its transcript: it goes into every turn.
+#[derive(Debug, Clone, Default)]
+pub struct Setting {
+    /// The run and the iteration, where it belongs to one.
+    pub run: Option<(String, u32)>,
+    /// The kind of subagent, where the client's own note does not tell.
+    pub agent_type: Option<String>,
+    /// The call that started the subagent.
+    pub started_by: Option<String>,
+    /// The project whose working memory the turns keep.
+    pub project: Option<Project>,
+}
+
+impl Source {
+    fn is_main(&self) -> bool {
+        self.stream == MAIN
+    }
+
+    /// The session's own transcript.
+    pub fn main(path: &Path) -> Source {
+        Source { stream: MAIN.to_owned(), path: path.to_owned() }
+    }
+
+    /// A subagent's transcript.
+    pub fn agent(id: &str, path: &Path) -> Source {
+        Source { stream: id.to_owned(), path: path.to_owned() }
+    }
+
+    /// A session's transcript and those of its subagents, which lie in a folder beside it.
+    pub fn all(transcript: &Path) -> Vec<Source> {
+        let folder = subagents(transcript);
+        let agent = |name: String| {
+            let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
+            Some(Source { path: folder.join(&name), stream: id })
+        };
+        let agents = disk::names(&folder).into_iter().filter_map(agent);
+        std::iter::once(Source::main(transcript)).chain(agents).collect()
+    }
+}
+
+/// Records what a hook's event has brought; answers with the trouble, if there was some. A lock that is held is
+/// none: the next event reads on.
+pub fn at_hook(call: &HookInvocation) -> Option<String> {
+    let log = TurnLog::of(&call.project, &call.session_id)?;
+    let transcript = call.transcript()?;
+    let ids: Vec<&str> =
+        call.event().tool_calls().iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
+    let (source, closing) = match (&call.hook.agent_id, call.event()) {
+        (Some(agent), Event::SubagentStop(stop)) => {
+            let own = stop.agent_transcript_path.as_ref().map(PathBuf::from);
+            (Source::agent(agent, &own.unwrap_or_else(|| agent_file(&transcript, agent))), EndOfInput::Open)
+        }
+        (Some(agent), _) => (Source::agent(agent, &agent_file(&transcript, agent)), EndOfInput::Batch(&ids)),
+        (None, _) => (Source::main(&transcript), EndOfInput::Batch(&ids)),
+    };
+    let setting = || {
+        let record = plimsoll_store::sessions::load(&call.project, &call.session_id);
+        Setting { agent_type: call.hook.agent_type.clone(), ..Setting::of(&call.project, &record) }
+    };
+    match capture(&log, &source, setting, closing, Patience::HOOK) {
+        Ok(_) | Err(StoreError::Busy { .. }) => None,
+        Err(error) => Some(complaint(&error)),
+    }
+}
+
+/// Records everything of a session that has ended.
+pub fn at_end(
+    project: &Project,
+    session_id: &str,
+    transcript: &Path,
+    patience: Patience,
+) -> Result<(), StoreError> {
+    let Some(log) = TurnLog::of(project, session_id) else { return Ok(()) };
+    let setting = || Setting::of(project, &plimsoll_store::sessions::load(project, session_id));
+    for source in Source::all(transcript) {
+        capture(&log, &source, setting, EndOfInput::Over, patience)?;
+    }
+    Ok(())
+}
+
+/// Records everything of a transcript that is named by a person; answers how many turns that were.
+pub fn whole(log: &TurnLog, transcript: &Path) -> Result<u64, StoreError> {
+    let mut turns = 0;
+    for source in Source::all(transcript) {
+        turns += capture(log, &source, Setting::default, EndOfInput::Over, Patience::PERSON)?;
+    }
+    Ok(turns)
+}
+
+/// Where the client keeps the transcripts of a session's subagents.
+fn subagents(transcript: &Path) -> PathBuf {
+    transcript.with_extension("").join("subagents")
+}
+
+fn agent_file(transcript: &Path, agent: &str) -> PathBuf {
+    subagents(transcript).join(format!("agent-{agent}.jsonl"))
+}
+
+/// What a hook says of a turn log in trouble.
+pub fn complaint(error: &StoreError) -> String {
+    format!("turn log: {error}; {}", error.hint())
+}
+
+/// So much is read before the lock is taken; a longer backlog is read under it, line by line.
+const GLANCE: u64 = 1024 * 1024;
+/// So much a hook reads at most, if that brings it on: the next event goes on from there.
+const HOOK_BYTES: u64 = 8 * 1024 * 1024;
+
+/// How long a capture may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// For the lock.
+    pub lock: Duration,
+    /// For the transcript, in bytes.
+    pub bytes: u64,
+}
+
+impl Patience {
+    /// A hook's: its session waits for it.
+    pub const HOOK: Patience = Patience { lock: HOOK_TIMEOUT, bytes: HOOK_BYTES };
+    /// A session's end: its client waits for the hook, and everything is read.
+    pub const END: Patience = Patience { lock: HOOK_TIMEOUT, bytes: u64::MAX };
+    /// A person's, and that of a run between its sessions.
+    pub const PERSON: Patience = Patience { lock: USERS_TIMEOUT, bytes: u64::MAX };
+}
+
+/// Records what is new; answers how many turns that were.
+pub fn capture(
+    log: &TurnLog,
+    source: &Source,
+    setting: impl Fn() -> Setting,
+    closing: EndOfInput<'_>,
+    patience: Patience,
+) -> Result<u64, StoreError> {
+    let Some(size) = disk::size(&source.path) else { return Ok(0) };
+    let known_setting = OnceCell::new();
+    let setting = || known_setting.get_or_init(&setting);
+    let facts = || setting().clone().beside(source).facts();
+    let past = RefCell::new(None);
+    let remembered = |at: &str| {
+        let mut past = past.borrow_mut();
+        let of_project = || setting().project.as_ref().map(Past::of).unwrap_or_default();
+        past.get_or_insert_with(of_project).at(at).map(|memory| memory.snapshot()).unwrap_or_default()
+    };
+    let memory = Remembered(&remembered);
+    let known = |head: &Head| head.streams.get(&source.stream).cloned().unwrap_or_default();
+    // First without the lock: often nothing is complete yet, and then nothing is locked or written.
+    let head = log.head().unwrap_or_default();
+    let backlog = size.checked_sub(known(&head).read);
+    if backlog == Some(0) {
+        return Ok(0);
+    }
+    let mut seen = None;
+    if backlog.is_some_and(|bytes| bytes <= GLANCE) {
+        let mut made = Vec::new();
+        let reader = Reader { source, closing, bytes: GLANCE, recorded: &Known::default() };
+        reader.read(assembler(&known(&head), facts, memory), &mut |new| {
+            made.extend(new);
+            Ok(())
+        })?;
+        if made.is_empty() {
+            return Ok(0);
+        }
+        seen = Some(made);
+    }
+    let mut writer = log.write(patience.lock)?;
+    let turns = match seen.filter(|_| *writer.head() == head) {
+        Some(made) => record(&mut writer, made, source)?,
+        None => {
+            let setting = (facts(), memory);
+            read_under_lock(log, &mut writer, source, &setting, closing, patience.bytes)?
+        }
+    };
+    writer.close()?;
+    Ok(turns)
+}
+
+fn assembler<'a>(
+    known: &Stream,
+    facts: impl FnOnce() -> Map<String, Value>,
+    memory: Remembered<'a>,
+) -> Assembler<'a> {
+    Assembler::after(known.number, &known.message, known.read, facts(), memory)
+}
+
+fn read_under_lock(
+    log: &TurnLog,
+    writer: &mut Writer,
+    source: &Source,
+    (facts, memory): &(Map<String, Value>, Remembered<'_>),
+    closing: EndOfInput<'_>,
+    bytes: u64,
+) -> Result<u64, StoreError> {
+    let mut known = writer.head().streams.get(&source.stream).cloned().unwrap_or_default();
+    // Asked again under the lock: somebody else may have read on while the file grew.
+    let is_anew = disk::size(&source.path).is_some_and(|size| known.read > size);
+    // The file was written anew: what the log has is left out, and the place is noted at the end.
+    let recorded = if is_anew { Known::of(log, &source.stream)? } else { Known::default() };
+    if is_anew {
+        known.read = 0;
+    }
+    let mut turns = 0;
+    let reader = Reader { source, closing, bytes, recorded: &recorded };
+    let read = reader.read(assembler(&known, || facts.clone(), *memory), &mut |mut made| {
+        made.retain(|made| !recorded.has_event(made));
+        turns += record(writer, made, source)?;
+        Ok(())
+    })?;
+    if is_anew {
+        let fields = json!({"transcript": source.path.to_string_lossy(), "read_anew_to": read});
+        let fields = fields.as_object().cloned().unwrap_or_default();
+        let what = Record::Event { kind: Kind::Repair, fields };
+        record(writer, vec![AssembledRecord { at: String::new(), read, what }], source)?;
+    }
+    Ok(turns)
+}
+
+/// Reads a transcript on.
+struct Reader<'a> {
+    source: &'a Source,
+    closing: EndOfInput<'a>,
+    /// It stops after so many, if they brought something.
+    bytes: u64,
+    /// What is in the log, where the file was written anew.
+    recorded: &'a Known,
+}
+
+impl Reader<'_> {
+    /// Gives out what was made, in order; answers up to where the transcript need not be read again.
+    fn read(
+        &self,
+        mut assembler: Assembler<'_>,
+        take: &mut dyn FnMut(Vec<AssembledRecord>) -> Result<(), StoreError>,
+    ) -> Result<u64, StoreError> {
+        let from = assembler.read();
+        let mut has_made = false;
+        let mut give = |assembler: &mut Assembler<'_>| {
+            let made = assembler.take();
+            has_made |= !made.is_empty();
+            if made.is_empty() { Ok(has_made) } else { take(made).map(|()| true) }
+        };
+        let mut lines = Forwards::open(&self.source.path, Place { line: 0, offset: from })?;
+        let mut line = Forwards::buffer();
+        let mut passed = HashSet::new();
+        while lines.read_into(&mut line)? && line.is_ended {
+            let to = lines.offset();
+            let said = TranscriptLine::parse(&line.bytes).filter(|said| {
+                said.is_sidechain != self.source.is_main() && !self.recorded.has(&said.what, &mut passed)
+            });
+            assembler.feed(said, to);
+            if give(&mut assembler)? && to - from >= self.bytes {
+                return Ok(assembler.safe());
+            }
+        }
+        assembler.settle(self.closing);
+        give(&mut assembler)?;
+        Ok(assembler.safe())
+    }
+}
+
+fn record(writer: &mut Writer, made: Vec<AssembledRecord>, source: &Source) -> Result<u64, StoreError> {
+    let turns = made.iter().filter(|made| matches!(made.what, Record::Turn { .. })).count();
+    let entries: Vec<Entry> = made.into_iter().map(|made| entry(made, source)).collect();
+    writer.append(&entries)?;
+    Ok(turns as u64)
+}
+
+fn entry(made: AssembledRecord, source: &Source) -> Entry {
+    let at = if made.at.is_empty() { clock::fine_stamp(clock::now()) } else { made.at };
+    match made.what {
+        Record::Turn { turn, message, tokens, reason } => {
+            let entry = Entry::new(Kind::Turn, at).holding(encode(&turn));
+            let header = Header {
+                stream: source.stream.clone(),
+                number: Some(turn.number()),
+                message: Some(message),
+                success: Some(turn.is_success()),
+                reason,
+                usage: tokens,
+                read: Some(made.read),
+                ..entry.header
+            };
+            Entry { header, ..entry }
+        }
+        Record::Event { kind, fields } => {
+            let entry = Entry::new(kind, at).holding(encode_fields(&fields));
+            let header = Header { stream: source.stream.clone(), read: Some(made.read), ..entry.header };
+            Entry { header, ..entry }
+        }
+    }
+}
+
+/// Notes that a session begins or ends: no transcript says so.
+pub fn note(log: &TurnLog, kind: Kind, fields: &Value) -> Result<(), StoreError> {
+    log.note(&Entry::event(kind, fields), HOOK_TIMEOUT)
+}
+
+/// Records what a session's end, a crash or a locked log has left out, of every session of the project whose
+/// transcript is still there, as far as there are not too many bytes of it. Answers how many turns that were. A log
+/// in trouble does not keep the others from theirs.
+pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError> {
+    let (mut turns, mut left, mut trouble) = (0, patience.bytes, None);
+    for session_id in plimsoll_store::sessions::ids(project) {
+        let record = plimsoll_store::sessions::load(project, &session_id);
+        let (Some(path), Some(log)) = (&record.transcript_path, TurnLog::of(project, &session_id)) else {
+            continue;
+        };
+        let is_over = record.ended_at.is_some() || has_no_client(&record) || is_quiet(Path::new(path));
+        let closing = if is_over { EndOfInput::Over } else { EndOfInput::Open };
+        for source in Source::all(Path::new(path)) {
+            let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
+            if new <= left {
+                left -= new;
+                match capture(&log, &source, || Setting::of(project, &record), closing, patience) {
+                    Ok(new) => turns += new,
+                    Err(error) => {
+                        // It has waited once for somebody else.
+                        patience.lock = Duration::ZERO;
+                        trouble.get_or_insert(error);
+                    }
+                }
+            }
+        }
+    }
+    trouble.map_or(Ok(turns), Err)
+}
+
+/// True where the session's client is known and its process is gone: it was killed, and no SessionEnd will come.
+fn has_no_client(record: &SessionRecord) -> bool {
+    record.client.is_some_and(|ClientProcess { pid, started }| !is_alive(Identity { pid, started }))
+}
+
+/// A session that has written nothing for an hour waits for a person, or is dead: its last turn is closed.
+pub(crate) fn is_quiet(transcript: &Path) -> bool {
+    const QUIET: Duration = Duration::from_secs(3_600);
+    disk::age(transcript).is_some_and(|age| age > QUIET)
+}
+
+impl Setting {
+    /// What the session's record says.
+    pub fn of(project: &Project, record: &SessionRecord) -> Setting {
+        let run = record.run_id.clone().zip(record.iteration);
+        Setting { run, project: Some(project.clone()), ..Setting::default() }
+    }
+
+    /// With what the client notes beside a subagent's transcript.
+    fn beside(self, source: &Source) -> Setting {
+        if source.is_main() {
+            return self;
+        }
+        let bytes = disk::read(&source.path.with_extension("meta.json")).ok().flatten().unwrap_or_default();
+        let note = AgentNote::parse(&bytes);
+        Setting {
+            agent_type: note.agent_type.or(self.agent_type),
+            started_by: note.tool_use_id.or(self.started_by),
+            ..self
+        }
+    }
+
+    fn facts(&self) -> Map<String, Value> {
+        let run = self.run.as_ref();
+        let facts = [
+            ("run_id", run.map(|(run_id, _)| json!(run_id))),
+            ("iteration", run.map(|(_, iteration)| json!(iteration))),
+            ("agent_type", self.agent_type.as_ref().map(|kind| json!(kind))),
+            ("started_by", self.started_by.as_ref().map(|call| json!(call))),
+        ];
+        facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    }
+}

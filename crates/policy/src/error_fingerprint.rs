@@ -1,0 +1,170 @@
+//! The fingerprint of an error: what stays the same when it comes again. Paths, numbers, times and ids are
+//! taken out, so that a changing line number does not hide the same error; the words stay, so that two
+//! different errors are two.
+
+use plimsoll_domain::text::clip;
+
+/// So many telling lines make the fingerprint.
+const LINES: usize = 8;
+
+/// Words by which a line of output tells of an error.
+const TELLING: [&str; 16] = [
+    "error",
+    "fail",
+    "panic",
+    "exception",
+    "fatal",
+    "denied",
+    "cannot",
+    "could not",
+    "not found",
+    "undefined",
+    "unresolved",
+    "mismatch",
+    "assert",
+    "expected",
+    "no such",
+    "unable",
+];
+
+/// The fingerprint, 16 letters.
+pub fn fingerprint(error: &str) -> String {
+    let mut lines: Vec<String> =
+        telling_lines(error).into_iter().map(skeleton).filter(|line| !line.is_empty()).collect();
+    // Parallel tools print the same lines in another order.
+    lines.sort();
+    lines.dedup();
+    format!("{:016x}", fnv(lines.join("\n").as_bytes()))
+}
+
+/// The first telling lines; where none tells, the last lines.
+fn telling_lines(error: &str) -> Vec<&str> {
+    let lines: Vec<&str> = error.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let tells = |line: &&&str| {
+        let line = line.to_lowercase();
+        TELLING.iter().any(|word| line.contains(word))
+    };
+    let telling: Vec<&str> = lines.iter().filter(tells).take(LINES).copied().collect();
+    if telling.is_empty() { lines[lines.len().saturating_sub(3)..].to_vec() } else { telling }
+}
+
+/// A line with everything taken out that changes from one time to the next.
+pub fn skeleton(line: &str) -> String {
+    let words = line.split(|letter: char| letter.is_whitespace() || "()[]{}<>,;'\"`=".contains(letter));
+    let kept: Vec<String> = words.filter(|word| !word.is_empty()).filter_map(bare).collect();
+    clip(&kept.join(" "), 200)
+}
+
+/// A word without its numbers; nothing of paths, times and ids.
+fn bare(word: &str) -> Option<String> {
+    let word = word.trim_matches(|letter: char| ".:!?*-#|".contains(letter));
+    if is_path(word) || is_id(word) {
+        return None;
+    }
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let letters = word.chars().filter(|letter| letter.is_alphabetic()).count();
+    match (digits, letters) {
+        (0, 0) => None,
+        (0, _) => Some(word.to_lowercase()),
+        // `E0308`, `TS2345`, `utf8`: a name with a number, and it is the name of the error.
+        _ if is_name(word) => Some(word.to_lowercase()),
+        // `12.3s`, `0x7f3a`, `14:05:09`, `15-of-20`.
+        _ => None,
+    }
+}
+
+fn is_path(word: &str) -> bool {
+    let has_suffix = word.rsplit_once('.').is_some_and(|(stem, suffix)| {
+        let suffix = suffix.split(':').next().unwrap_or_default();
+        !stem.is_empty()
+            && (1..=4).contains(&suffix.len())
+            && suffix.bytes().all(|byte| byte.is_ascii_lowercase())
+    });
+    word.contains('/') || word.contains('\\') || has_suffix
+}
+
+/// A hash, a UUID, an address: hexadecimal, long, and with digits in it.
+fn is_id(word: &str) -> bool {
+    let hex = word.strip_prefix("0x").unwrap_or(word);
+    let only_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    only_hex && hex.len() >= 6 && hex.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Letters first, then at most five digits at the end.
+fn is_name(word: &str) -> bool {
+    let name = word.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let number = word.len() - name.len();
+    !name.is_empty() && number <= 5 && name.chars().all(|letter| letter.is_alphabetic() || letter == '_')
+}
+
+/// FNV-1a: short, the same for ever, and nobody attacks it.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_error_is_known_again_with_other_lines_times_paths_and_ids() {
+        for (first, again) in [
+            (
+                "error[E0308]: mismatched types\n  --> src/a.rs:12:5",
+                "error[E0308]: mismatched types\n  --> src/a.rs:97:13",
+            ),
+            (
+                "src/x.ts(4,7): error TS2345: Argument of type 'A'",
+                "src/deep/y.ts(40,71): error TS2345: Argument of type 'A'",
+            ),
+            ("FAILED test_dates - AssertionError in 0.31s", "FAILED test_dates - AssertionError in 12.05s"),
+            (
+                "fatal: bad object 9fceb02d0ae598e95dc970b74767f19372d61af8",
+                "fatal: bad object 1f2e3d4c5b6a79880796a5b4c3d2e1f001020304",
+            ),
+            (
+                "[14:05:09] Error: request d8e9da22-d41b-4824-a1be-f318ff23689b failed",
+                "[03:59:59] Error: request 0c9d1b2a-d41b-4824-a1be-000000000001 failed",
+            ),
+            (
+                "panicked at src/lib.rs:10:4:\nindex out of bounds: the len is 3 but the index is 7",
+                "panicked at src/lib.rs:99:1:\nindex out of bounds: the len is 8 but the index is 9",
+            ),
+            ("2 errors\nerror: a\nerror: b", "2 errors\nerror: b\nerror: a"),
+        ] {
+            assert_eq!(fingerprint(first), fingerprint(again), "{first}\n{again}");
+        }
+    }
+
+    #[test]
+    fn different_errors_do_not_add_up() {
+        let errors = [
+            "error[E0308]: mismatched types",
+            "error[E0412]: cannot find type `Date`",
+            "error: could not compile `dates`",
+            "FAILED test_dates - AssertionError",
+            "FAILED test_hours - AssertionError",
+            "ended by signal 9, without a result",
+            "exit code 1, without a result",
+            "no output for long",
+            "prompt_too_long",
+            "rapid_refill_breaker",
+            "npm ERR! code ENOENT",
+            "npm ERR! code EACCES",
+        ];
+        for (index, error) in errors.iter().enumerate() {
+            for other in &errors[index + 1..] {
+                assert_ne!(fingerprint(error), fingerprint(other), "{error} | {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_build_with_two_kinds_of_error_differs_from_one_of_them() {
+        let both = "error[E0308]: mismatched types\nerror[E0412]: cannot find type\nerror: could not compile";
+        let one = "error[E0308]: mismatched types\nerror: could not compile";
+        assert_ne!(fingerprint(both), fingerprint(one));
+    }
+}

@@ -1,7 +1,0 @@
-use session::Turn;
-
-fn add(turn: &mut Turn) {
-    turn.prints().push("more".to_owned());
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use session::turn::Block;
-
-fn change(block: &mut Block) {
-    let _: &mut serde_json::value::RawValue = &mut *block;
-    block.json().clear();
-}
-
-fn main() {}

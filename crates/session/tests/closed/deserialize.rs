@@ -1,3 +1,0 @@
-fn main() {
-    let _ = serde_json::from_str::<session::Turn>("{}");
-}

@@ -1,7 +1,0 @@
-use session::Turn;
-
-fn change(turn: &mut Turn) {
-    turn.success = true;
-}
-
-fn main() {}

@@ -1,7 +1,0 @@
-use session::Turn;
-
-fn renumbered(turn: Turn) -> Turn {
-    Turn { number: 2, ..turn }
-}
-
-fn main() {}
