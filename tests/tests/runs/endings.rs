@@ -339,7 +339,7 @@ fn a_silent_client_is_ended_with_the_tools_it_leaves_behind_and_nobody_else_is()
     let session = first_session(&world);
     let is_tool = |line: &&String| line.starts_with("sleep 300.");
     let both_work = || started_in(&world, &session).iter().filter(is_tool).count() == 2;
-    world.wait_until(Duration::from_secs(3), both_work, "both tools work");
+    world.wait_until(Duration::from_secs(40), both_work, "both tools work");
     let decoy = world.command("/bin/sleep", &["300.3"]).env("PLIMSOLL_RUN_ID", run_id(&world));
     let mut decoy = decoy.env("CLAUDE_CODE_SESSION_ID", "another").spawn();
     let finished = run.wait(LIMIT);

@@ -238,7 +238,7 @@ fn a_session_that_nobody_noted_is_judged_and_not_repeated() {
         || output(&world).contains("\"type\":\"result\""),
         "its result",
     );
-    world.wait_until(Duration::from_secs(20), || clients(&world).is_empty(), "its end");
+    world.wait_until(Duration::from_secs(40), || clients(&world).is_empty(), "its end");
     let finished = resume(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     assert_eq!(world.read("work.txt"), DONE);
@@ -365,7 +365,7 @@ fn stop_ends_the_client_of_a_run_that_was_killed() {
     run.kill();
     let stop = world.plimsoll(&["stop"]).run();
     assert_eq!(stop.code, Some(0), "{stop:?}");
-    world.wait_until(Duration::from_secs(12), || clients(&world).is_empty(), "the orphan is ended");
+    world.wait_until(Duration::from_secs(40), || clients(&world).is_empty(), "the orphan is ended");
     sleep(Duration::from_secs(5));
     assert_eq!(world.json(STATE)["status"], "cancelled");
     assert!(!world.exists("work.txt"), "its tool was ended with it");

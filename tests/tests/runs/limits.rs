@@ -7,14 +7,24 @@ use plimsoll_tests::{
     usage_limit, world,
 };
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const STATE: &str = ".claude/ralph-state.json";
 
 fn in_seconds(seconds: u64) -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_secs() + seconds
+}
+
+/// When a limit is lifted: seconds after somebody first asked, however late a slow machine asks.
+#[derive(Clone, Default)]
+struct Reset(Arc<OnceLock<u64>>);
+
+impl Reset {
+    fn at(&self) -> u64 {
+        *self.0.get_or_init(|| in_seconds(14))
+    }
 }
 
 fn status_and_iteration(world: &World) -> (String, u64) {
@@ -25,15 +35,18 @@ fn status_and_iteration(world: &World) -> (String, u64) {
 #[test]
 fn a_usage_limit_waits_for_its_reset_and_goes_on_by_itself_with_the_same_iteration() {
     let mut world = subscribed(ITEMS);
-    let resets_at = in_seconds(14);
-    let model = start_real(&mut world, move |turn| match turn.iteration {
-        2 if in_seconds(0) < resets_at => usage_limit(resets_at),
-        _ => honest(turn).delay(LIFELIKE),
+    let reset = Reset::default();
+    let model = start_real(&mut world, {
+        let reset = reset.clone();
+        move |turn| match turn.iteration {
+            2 if in_seconds(0) < reset.at() => usage_limit(reset.at()),
+            _ => honest(turn).delay(LIFELIKE),
+        }
     });
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
-    assert!(in_seconds(0) >= resets_at, "not before the reset");
+    assert!(in_seconds(0) >= reset.at(), "not before the reset");
     let verdicts = markers(&journal(&world));
     let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE|2")).collect();
     assert_eq!(pauses.len(), 1, "one pause, until the reset: {verdicts:?}");
@@ -50,14 +63,14 @@ fn a_usage_limit_waits_for_its_reset_and_goes_on_by_itself_with_the_same_iterati
 #[test]
 fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
     let mut world = subscribed(ITEMS);
-    let resets_at = in_seconds(16);
+    let reset = Reset::default();
     let asked = Arc::new(AtomicUsize::new(0));
     let _model = start_real(&mut world, {
         let asked = Arc::clone(&asked);
         move |turn| {
-            if in_seconds(0) < resets_at {
+            if in_seconds(0) < reset.at() {
                 asked.fetch_add(1, Ordering::SeqCst);
-                return usage_limit(resets_at);
+                return usage_limit(reset.at());
             }
             honest(turn).delay(LIFELIKE)
         }
@@ -65,7 +78,7 @@ fn a_run_that_is_killed_while_it_waits_waits_on_when_it_is_resumed() {
     let objective = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"];
     let mut paused = world.plimsoll(&objective).spawn();
     world.wait_until(
-        Duration::from_secs(12),
+        Duration::from_secs(40),
         || paused.stdout_so_far().contains("paused until"),
         "the pause",
     );
@@ -209,8 +222,9 @@ fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
 #[test]
 fn a_share_of_the_quota_holds_the_run_until_the_quota_begins_anew() {
     let mut world = subscribed(ITEMS);
-    let resets_at = in_seconds(14);
+    let reset = Reset::default();
     let _model = start_real(&mut world, move |turn| {
+        let resets_at = reset.at();
         let used = if in_seconds(0) < resets_at { 0.83 } else { 0.04 };
         quota(honest(turn), "allowed", used, if used > 0.5 { resets_at } else { resets_at + 18_000 })
             .delay(LIFELIKE)

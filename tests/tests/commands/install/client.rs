@@ -27,7 +27,7 @@ fn fail_on_screen(stage: &mut Stage) {
     terminal.wait_for("hello there", Duration::from_secs(10));
     terminal.press_enter();
     let failed = || stage.recorded().iter().any(|(event, _)| event == "StopFailure");
-    stage.world.wait_until(Duration::from_secs(10), failed, "StopFailure is recorded");
+    stage.world.wait_until(Duration::from_secs(40), failed, "StopFailure is recorded");
     terminal.close();
 }
 

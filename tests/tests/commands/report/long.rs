@@ -58,7 +58,7 @@ fn five_hundred_sessions_and_fifty_thousand_lines_make_a_small_page() {
     assert!(html.len() < 1_000_000, "{} bytes", html.len());
     assert!(html.contains("500 of 502 done"), "all are counted");
     assert!(html.contains("earlier ones left out"), "and what is not shown is said");
-    // A second where nothing else is at work; a shared machine, and a program that is not optimized, take longer.
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    // 0.4 s where nothing else is at work (two cores, released program); a shared machine takes longer.
+    assert!(took < Duration::from_secs(3), "{took:?}");
     println!("{} bytes in {took:?}", html.len());
 }

@@ -63,7 +63,7 @@ fn a_session_that_was_killed_is_told_everything_when_it_goes_on() {
     let id = "11111111-2222-4333-8444-555555555555";
     let mut running = stage.client("Work.", &["--session-id", id]).spawn();
     let came = || stage.seen("main", |seen| seen.len() == 2);
-    stage.world.wait_until(Duration::from_secs(20), came, "the second request");
+    stage.world.wait_until(Duration::from_secs(40), came, "the second request");
     running.kill();
     running.wait(Duration::from_secs(10));
     stage.then(&[("main", vec![look(), done()])]);
