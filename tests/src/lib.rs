@@ -5,8 +5,8 @@ pub mod handover;
 pub mod hostile;
 pub mod night;
 
-use plimsoll_domain::RunState;
 use plimsoll_domain::state::{IterationRecord, Phase};
+use plimsoll_domain::{RunId, RunState, SessionId};
 use plimsoll_store::{Project, state_file};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, story, tick};
@@ -34,8 +34,8 @@ pub fn world(todo: &str) -> World {
 /// Begins a run by hand, of which this session works through the first iteration.
 pub fn put_run(world: &World, run_id: &str, session_id: &str) {
     let state = RunState {
-        run_id: run_id.to_owned(),
-        session_id: Some(session_id.to_owned()),
+        run_id: RunId::from(run_id),
+        session_id: Some(SessionId::from(session_id)),
         task_name: "Dates".to_owned(),
         iteration: 1,
         max_iterations: 5,

@@ -1,7 +1,8 @@
 //! Which session does a command speak of? Never a guess: inside a session its own, else the run's, else the
 //! one that was measured last, and then it is named.
 
-use plimsoll_domain::{RunState, SessionRecord};
+use plimsoll_domain::{RunState, SessionId, SessionRecord};
+use plimsoll_store::ledger;
 use plimsoll_store::{Project, StoreError, disk, environment, sessions, state_file};
 use std::path::PathBuf;
 
@@ -17,11 +18,14 @@ pub(crate) struct TargetSession {
 impl TargetSession {
     /// Finds it; none if no session is known.
     pub(crate) fn find(project: &Project) -> Result<Option<TargetSession>, StoreError> {
-        let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
-        let state = state_file::load(project, run_id.as_deref())?.filter(|state| !state.status.is_over());
-        let inside = environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE);
+        let run_id = ledger::run_of_environment();
+        let state = state_file::load(project, run_id.as_ref())?.filter(|state| !state.status.is_over());
+        let inside =
+            environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).map(SessionId::from);
         let of_run = || state.as_ref().and_then(|state| state.session_id.clone());
-        let Some(session_id) = inside.or_else(of_run).or_else(|| newest(project)) else { return Ok(None) };
+        let Some(session_id) = inside.or_else(of_run).or_else(|| newest(project).map(SessionId::from)) else {
+            return Ok(None);
+        };
         let run = state.filter(|state| state.session_id.as_ref() == Some(&session_id));
         Ok(Some(TargetSession { record: sessions::load(project, &session_id), run }))
     }

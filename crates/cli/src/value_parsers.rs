@@ -1,6 +1,7 @@
 //! How people write amounts on a command line: money, tokens, durations, moments, commands.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
+use plimsoll_domain::Timestamp;
 use plimsoll_store::clock;
 use std::time::Duration;
 use thiserror::Error;
@@ -67,7 +68,7 @@ pub(crate) fn seconds(text: &str) -> Result<u64, ValueError> {
 }
 
 /// A moment to come, as it stands in the state: `07:00`, `2026-01-07 07:00`, RFC 3339, or so long from now (`8h`).
-pub(crate) fn deadline(text: &str) -> Result<String, ValueError> {
+pub(crate) fn deadline(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
     let moment = moment(text, now).ok_or(ValueError::Deadline)?;
     if moment <= now {
@@ -78,7 +79,7 @@ pub(crate) fn deadline(text: &str) -> Result<String, ValueError> {
 
 /// A moment that has been, as it stands in the turn log: `07:00` (the last one), `2026-01-07`, RFC 3339, or so long
 /// ago (`12h`).
-pub(crate) fn past(text: &str) -> Result<String, ValueError> {
+pub(crate) fn past(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
     let ago = humantime::parse_duration(text).ok().map(|duration| now - duration);
     let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
@@ -138,7 +139,8 @@ mod tests {
 
     #[test]
     fn a_time_that_has_been_is_never_one_to_come() {
-        let age = |text: &str| (clock::now() - clock::parse(&past(text).unwrap()).unwrap()).num_seconds();
+        let age =
+            |text: &str| (clock::now() - clock::parse(past(text).unwrap().as_str()).unwrap()).num_seconds();
         assert!((43_199..=43_201).contains(&age("12h")));
         for text in ["00:00", "23:59", "2026-01-07", "2026-01-07 07:00", "2026-01-07T07:00:00Z"] {
             assert!(age(text) >= 0, "{text}");
@@ -149,11 +151,11 @@ mod tests {
 
     #[test]
     fn a_deadline_is_a_moment_to_come() {
-        let in_eight_hours = clock::parse(&deadline("8h").unwrap()).unwrap() - clock::now();
+        let in_eight_hours = clock::parse(deadline("8h").unwrap().as_str()).unwrap() - clock::now();
         assert!((28_798..=28_801).contains(&in_eight_hours.num_seconds()), "{in_eight_hours}");
-        let at_seven = clock::parse(&deadline("07:00").unwrap()).unwrap() - clock::now();
+        let at_seven = clock::parse(deadline("07:00").unwrap().as_str()).unwrap() - clock::now();
         assert!((0..=86_400).contains(&at_seven.num_seconds()), "{at_seven}");
-        assert_eq!(deadline("2100-01-01T00:00:00Z").as_deref(), Ok("2100-01-01T00:00:00Z"));
+        assert_eq!(deadline("2100-01-01T00:00:00Z"), Ok("2100-01-01T00:00:00Z".into()));
         assert!(deadline("2100-01-01 07:00").is_ok());
         assert!(deadline("2001-01-01 07:00").unwrap_err().to_string().contains("past"));
         assert!(deadline("25:00").is_err() && deadline("tomorrow").is_err());

@@ -2,6 +2,7 @@
 //! project, where only `plimsoll run`, `gate`, `start` and `stop` write; the file in the project may have been written by
 //! an agent, or have come with a clone.
 
+use crate::ids::SessionId;
 use crate::limits::Limits;
 use crate::state::{IterationRecord, Phase};
 use crate::{RunState, Status};
@@ -47,7 +48,7 @@ fn claims_session(known: &RunState, claimed: &RunState) -> bool {
         && claimed.iteration_record.phase == Phase::Spawned
 }
 
-fn session(known: &RunState, claimed: &RunState) -> Option<String> {
+fn session(known: &RunState, claimed: &RunState) -> Option<SessionId> {
     let claims = claims_session(known, claimed);
     if claims { claimed.session_id.clone() } else { known.session_id.clone() }
 }

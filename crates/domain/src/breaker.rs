@@ -1,5 +1,6 @@
 //! The circuit breaker's memory: what has gone wrong how often in a row, and why it opened.
 
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Separate counters for separate causes. The two that the original design named lie in the state itself:
@@ -69,5 +70,5 @@ pub struct Opened {
     /// The iteration that opened it.
     pub iteration: u32,
     /// RFC 3339 UTC.
-    pub at: String,
+    pub at: Timestamp,
 }

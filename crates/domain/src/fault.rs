@@ -1,5 +1,7 @@
 //! A fault of our own: what a hook could not do, kept so that somebody may ask for it later.
 
+use crate::ids::SessionId;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// One line of `.claude/plimsoll/faults.jsonl`.
@@ -7,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Fault {
     /// When, RFC 3339 UTC with milliseconds; the writer stamps it.
-    pub at: String,
+    pub at: Timestamp,
     /// Which of our programs.
     pub program: String,
     /// The session it was called in; empty where nobody said.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// What it told standard error, on one line.
     pub what: String,
 }

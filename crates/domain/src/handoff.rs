@@ -1,10 +1,12 @@
 //! The handoff: what a checkpoint writes for the next session. Verified facts first, then what the session
 //! claimed, then a section that the session itself completes. A summary with references, never a dump.
 
+use crate::ids::{RunId, SessionId};
 use crate::level::Level;
 use crate::resume;
 use crate::state::{Cause, FileInProgress, ItemWork};
 use crate::text::{clip, counted, one_line};
+use crate::time::Timestamp;
 use plimsoll_protocol::foreign_words::for_model;
 
 /// The facts of a handoff.
@@ -13,7 +15,7 @@ pub struct Handoff {
     /// The run, if one owns the session.
     pub run: Option<RunFacts>,
     /// The session.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// Why it was written.
     pub cause: Cause,
     /// The level at that moment.
@@ -23,7 +25,7 @@ pub struct Handoff {
     /// The client's own figure, whole percent.
     pub percent_used: Option<u64>,
     /// RFC 3339 UTC.
-    pub written_at: String,
+    pub written_at: Timestamp,
     /// The repository, if there is one.
     pub git: Option<GitFacts>,
     /// Files changed for the current item, the one edited last first.
@@ -50,7 +52,7 @@ pub struct Handoff {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFacts {
     /// Its id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Its name.
     pub task_name: String,
     /// The present iteration.

@@ -11,7 +11,9 @@ pub use event::{
     ReadingChanged, Room, RunBegun, RunEnded, SessionEnded, VerdictReached, Verification, WipCommit,
 };
 
+use crate::ids::{RunId, SessionId};
 use crate::state::RunState;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,16 +22,16 @@ use serde_json::Value;
 pub struct JournalEntry {
     /// When, RFC 3339 UTC with milliseconds; the writer stamps it. Empty where a line does not say.
     #[serde(default)]
-    pub at: String,
+    pub at: Timestamp,
     /// The run, if one owns the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// The iteration of that run; 0 before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
+    pub session_id: Option<SessionId>,
     /// What happened.
     #[serde(flatten)]
     pub event: JournalEvent,
@@ -49,11 +51,11 @@ pub enum Line {
 struct Head {
     event: String,
     #[serde(default)]
-    run_id: Option<String>,
+    run_id: Option<RunId>,
     #[serde(default)]
     iteration: Option<u32>,
     #[serde(default)]
-    session_id: Option<String>,
+    session_id: Option<SessionId>,
 }
 
 /// How each entry begins.
@@ -62,7 +64,7 @@ const BEGINNING: &str = "{\"at\":";
 impl JournalEntry {
     /// A line about an event, of no run and no session yet.
     pub fn new(event: JournalEvent) -> JournalEntry {
-        JournalEntry { at: String::new(), run_id: None, iteration: None, session_id: None, event }
+        JournalEntry { at: Timestamp::UNKNOWN, run_id: None, iteration: None, session_id: None, event }
     }
 
     /// A line about an event of a run, in its present iteration.
@@ -72,18 +74,18 @@ impl JournalEntry {
 
     /// A line about an event of a run's present session.
     pub fn of_run_session(state: &RunState, event: JournalEvent) -> JournalEntry {
-        JournalEntry::of_run(state, event).session(state.session_id.as_deref())
+        JournalEntry::of_run(state, event).session(state.session_id.as_ref())
     }
 
     /// Names the session.
-    pub fn session(mut self, session_id: Option<&str>) -> JournalEntry {
-        self.session_id = session_id.map(str::to_owned);
+    pub fn session(mut self, session_id: Option<&SessionId>) -> JournalEntry {
+        self.session_id = session_id.cloned();
         self
     }
 
     /// Names the run and its iteration.
-    pub fn run(mut self, run: Option<(&str, u32)>) -> JournalEntry {
-        self.run_id = run.map(|(run_id, _)| run_id.to_owned());
+    pub fn run(mut self, run: Option<(&RunId, u32)>) -> JournalEntry {
+        self.run_id = run.map(|(run_id, _)| run_id.clone());
         self.iteration = run.map(|(_, iteration)| iteration);
         self
     }

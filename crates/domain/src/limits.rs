@@ -1,5 +1,6 @@
 //! What a run may use: money, tokens, time, and the user's share of the client's own quotas.
 
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Where a run ends whatever is open. What is absent does not limit.
@@ -11,7 +12,7 @@ pub struct Limits {
     /// Tokens of all sessions, as the client counts them: input, output, cache written and cache read.
     pub max_tokens: Option<u64>,
     /// RFC 3339 UTC, whole seconds.
-    pub deadline: Option<String>,
+    pub deadline: Option<Timestamp>,
     /// Of the five-hour or weekly quota: from there the run waits for the reset.
     pub stop_at_limit_percent: Option<u8>,
 }
@@ -53,7 +54,7 @@ pub struct QuotaWindow {
     /// How much of it is used, 0 to 100.
     pub percent: f64,
     /// When it begins anew, RFC 3339 UTC.
-    pub resets_at: Option<String>,
+    pub resets_at: Option<Timestamp>,
 }
 
 #[cfg(test)]
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     fn window(percent: f64, resets_at: Option<&str>) -> Option<QuotaWindow> {
-        Some(QuotaWindow { percent, resets_at: resets_at.map(str::to_owned) })
+        Some(QuotaWindow { percent, resets_at: resets_at.map(str::to_owned).map(Timestamp::from) })
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What goes to Linear: the notes of a run, and what is known of the one comment that holds them.
 
 use crate::digest::sha256;
+use crate::ids::RunId;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// One note: a paragraph of a run's comment.
@@ -8,9 +10,9 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Note {
     /// When, RFC 3339 UTC.
-    pub at: String,
+    pub at: Timestamp,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Its name.
     pub task: String,
     /// The issue that was set at that time.
@@ -67,14 +69,14 @@ pub struct Comment {
 impl Comment {
     /// The comment of a run that nobody has sent yet. Its id follows from the run: it is the same when this record
     /// is lost, so that a run never gets a second comment by accident.
-    pub fn of(run_id: &str, issue: &str, generation: u32) -> Comment {
+    pub fn of(run_id: &RunId, issue: &str, generation: u32) -> Comment {
         let id = comment_id(run_id, issue, generation);
         Comment { issue: issue.to_owned(), id, generation, ..Comment::default() }
     }
 }
 
 /// An id in the form of a UUID of version 4, as Linear asks for it. A run's own id is drawn by lot.
-fn comment_id(run_id: &str, issue: &str, generation: u32) -> String {
+fn comment_id(run_id: &RunId, issue: &str, generation: u32) -> String {
     let digits = sha256(&[
         b"plimsoll linear comment\n",
         run_id.as_bytes(),
@@ -98,7 +100,7 @@ fn comment_id(run_id: &str, issue: &str, generation: u32) -> String {
 #[serde(default)]
 pub struct Wait {
     /// Not before this moment, RFC 3339 UTC.
-    pub until: String,
+    pub until: Timestamp,
     /// True when Linear itself has said so.
     pub is_limit: bool,
     /// Failures in a row.
@@ -132,17 +134,17 @@ mod tests {
 
     #[test]
     fn a_runs_comment_has_one_id_in_the_form_of_a_uuid_of_version_4() {
-        let one = Comment::of("run-1", "ENG-1", 0).id;
-        assert_eq!(one, Comment::of("run-1", "ENG-1", 0).id);
+        let one = Comment::of(&"run-1".into(), "ENG-1", 0).id;
+        assert_eq!(one, Comment::of(&"run-1".into(), "ENG-1", 0).id);
         for other in [
-            Comment::of("run-2", "ENG-1", 0),
-            Comment::of("run-1", "ENG-2", 0),
-            Comment::of("run-1", "ENG-1", 1),
+            Comment::of(&"run-2".into(), "ENG-1", 0),
+            Comment::of(&"run-1".into(), "ENG-2", 0),
+            Comment::of(&"run-1".into(), "ENG-1", 1),
         ] {
             assert_ne!(one, other.id);
         }
         for number in 0..64 {
-            let id = Comment::of("run", "ENG-1", number).id;
+            let id = Comment::of(&"run".into(), "ENG-1", number).id;
             assert!(is_uuid(&id), "{id}");
             assert_eq!(&id[14..15], "4");
             assert!("89ab".contains(&id[19..20]), "{id}");

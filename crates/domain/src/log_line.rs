@@ -4,6 +4,7 @@
 //! can be taken away for good, and the chain still holds.
 
 use crate::digest::sha256;
+use crate::time::Timestamp;
 use crate::turn::Reason;
 use crate::turn::record::ERASED;
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ pub struct Header {
     /// Orders the file: 1, 2, 3, …
     pub seq: u64,
     /// When it happened, RFC 3339.
-    pub at: String,
+    pub at: Timestamp,
     /// What it is.
     pub kind: Kind,
     /// Whose it is: `main`, or a subagent's id.

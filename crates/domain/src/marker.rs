@@ -3,6 +3,7 @@
 use crate::level::Level;
 use crate::status::Status;
 use crate::text::one_line;
+use crate::time::Timestamp;
 use crate::verdict::ContinueKind;
 use serde::de::value::{Error as WordError, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
@@ -45,7 +46,7 @@ pub enum Marker {
     /// `RALPH_PAUSE|2026-01-07T12:00:00Z|reason`
     Pause {
         /// When to go on, if that is known.
-        until: Option<String>,
+        until: Option<Timestamp>,
         /// Why.
         reason: String,
     },
@@ -68,7 +69,7 @@ impl std::fmt::Display for Marker {
                 write!(formatter, "RALPH_CONTINUE|{}|{}", kind.word(), field(reason))
             }
             Marker::Pause { until, reason } => {
-                let until = until.as_deref().unwrap_or("-");
+                let until = until.as_ref().map_or("-", Timestamp::as_str);
                 write!(formatter, "RALPH_PAUSE|{}|{}", field(until), field(reason))
             }
         }
@@ -118,7 +119,7 @@ fn read(text: &str) -> Option<Marker> {
         },
         "RALPH_STOP" => Marker::Stop { status: word(first)?, reason: reason() },
         "RALPH_CONTINUE" => Marker::Continue { kind: word(first)?, reason: reason() },
-        "RALPH_PAUSE" => Marker::Pause { until: known(first), reason: reason() },
+        "RALPH_PAUSE" => Marker::Pause { until: known(first).map(Timestamp::from), reason: reason() },
         _ => return None,
     })
 }
@@ -169,7 +170,7 @@ mod tests {
             Marker::Stop { status: Status::CircuitBreaker, reason: reason() },
             Marker::Stop { status: Status::Cancelled, reason: String::new() },
             Marker::Pause { until: None, reason: reason() },
-            Marker::Pause { until: Some("2026-01-07T12:00:00Z".to_owned()), reason: reason() },
+            Marker::Pause { until: Some(Timestamp::from("2026-01-07T12:00:00Z")), reason: reason() },
             Marker::Continue { kind: ContinueKind::Checkpoint, reason: handoff() },
             Marker::Continue { kind: ContinueKind::Next, reason: reason() },
             Marker::Continue { kind: ContinueKind::Refused, reason: reason() },

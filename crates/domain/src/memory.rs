@@ -17,6 +17,7 @@ pub use heap::{
 pub use op::{Closing, Op, Values};
 pub use register::Register;
 
+use crate::ids::SessionId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -91,7 +92,7 @@ pub struct Started {
 #[serde(default)]
 pub struct Owner {
     /// The session.
-    pub session: String,
+    pub session: SessionId,
     /// The client's process, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,

@@ -111,7 +111,7 @@ fn current_state(state: &RunState) -> String {
         state.iteration,
         state.max_iterations,
         clip(&one_line(last_action), 300),
-        one_line(&state.started_at)
+        one_line(state.started_at.as_str())
     )
 }
 

@@ -1,5 +1,6 @@
 //! The reading: one measurement of how full a session is.
 
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// One measurement. What is unknown is absent, never guessed.
@@ -24,7 +25,7 @@ pub struct Reading {
     pub message_id: Option<String>,
     /// When that response was written, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub at: Option<String>,
+    pub at: Option<Timestamp>,
     /// True when the message at hand is not in the transcript yet: the figure is one request old.
     pub behind: bool,
 }

@@ -2,8 +2,10 @@
 //! end. Hooks write it; nothing in it is ever used for another session.
 
 use crate::forecast::Fill;
+use crate::ids::{RunId, SessionId};
 use crate::level::Level;
 use crate::reading::Reading;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// `.claude/plimsoll/sessions/<session>.json`. What is absent is not written: every hook reads the file.
@@ -11,13 +13,13 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct SessionRecord {
     /// The session.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// True when the file that was there could not be read: it is set aside before this one is written.
     #[serde(skip)]
     pub unreadable: bool,
     /// The run that owns it, if one does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// Its iteration in that run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
@@ -29,7 +31,7 @@ pub struct SessionRecord {
     pub client: Option<ClientProcess>,
     /// When SessionStart came, RFC 3339 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub started_at: Option<String>,
+    pub started_at: Option<Timestamp>,
     /// HEAD at that moment: what was committed since is work of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head_at_start: Option<String>,
@@ -95,7 +97,7 @@ pub struct SessionRecord {
     pub waited_ms: u64,
     /// When SessionEnd came, RFC 3339 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<String>,
+    pub ended_at: Option<Timestamp>,
     /// Why, in the client's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_reason: Option<String>,
@@ -169,7 +171,7 @@ pub struct Claim {
     /// The process that claimed it.
     pub pid: u32,
     /// When, RFC 3339 UTC with milliseconds.
-    pub at: String,
+    pub at: Timestamp,
 }
 
 /// The gate's word that the session may go on with the next item.
@@ -185,7 +187,7 @@ pub struct Continuation {
     /// How often the session has been told so.
     pub count: u32,
     /// When, RFC 3339 UTC with milliseconds.
-    pub at: String,
+    pub at: Timestamp,
     /// True until the session has ended its turn again.
     pub open: bool,
 }
@@ -195,7 +197,7 @@ pub struct Continuation {
 #[serde(default)]
 pub struct StopEvidence {
     /// When, RFC 3339 UTC.
-    pub at: String,
+    pub at: Timestamp,
     /// The end of the last assistant message.
     pub last_words: String,
     /// Tasks still running in the background.
@@ -209,7 +211,7 @@ pub struct StopEvidence {
 #[serde(default)]
 pub struct FailureEvidence {
     /// When, RFC 3339 UTC.
-    pub at: String,
+    pub at: Timestamp,
     /// The client's word for the error.
     pub error: String,
     /// What it told the person, else the API's own words.
@@ -221,7 +223,7 @@ pub struct FailureEvidence {
 #[serde(default)]
 pub struct StatusRecord {
     /// The session.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// The model, with its `[1m]` suffix.
     pub model: Option<String>,
     /// The window in tokens.
@@ -231,7 +233,7 @@ pub struct StatusRecord {
     /// Tokens of the answer.
     pub output: Option<u64>,
     /// When these figures were first seen, RFC 3339 UTC with milliseconds.
-    pub at: String,
+    pub at: Timestamp,
     /// The fill after each of the last responses since the last compaction, oldest first, in tokens.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fills: Vec<u64>,

@@ -9,10 +9,12 @@ pub use document::merge;
 pub use iteration::{ApiTrouble, HistoryEntry, IterationRecord, Phase, WorktreeFingerprint};
 
 use crate::breaker::Breaker;
+use crate::ids::{RunId, SessionId};
 use crate::limits::{Limits, Quota};
 use crate::size::{ItemCost, OpenItemCost};
 use crate::status::Status;
 use crate::subagent_usage::SubagentUsage;
+use crate::time::Timestamp;
 use crate::todo::TodoList;
 use crate::verdict::Verdict;
 use document::strip_nulls;
@@ -30,7 +32,7 @@ pub struct RunState {
     /// The present session's number, from 1; 0 before the first.
     pub iteration: u32,
     /// RFC 3339 UTC.
-    pub started_at: String,
+    pub started_at: Timestamp,
     /// Where the run stands.
     pub status: Status,
     /// Iterations in a row without progress.
@@ -54,9 +56,9 @@ pub struct RunState {
     /// One entry an iteration.
     pub context_history: Vec<HistoryEntry>,
     /// The run's id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The session that owns the run; no other acts on it.
-    pub session_id: Option<String>,
+    pub session_id: Option<SessionId>,
     /// What makes the promise of this run unlike any other text.
     pub nonce: String,
     /// Grows with every write: a copy that went back in time is known by it.
@@ -90,7 +92,7 @@ pub struct RunState {
     /// The client's own quotas, as it last told them.
     pub quota: Quota,
     /// Until when the run waits, RFC 3339 UTC; none while it does not, or where nobody knows.
-    pub paused_until: Option<String>,
+    pub paused_until: Option<Timestamp>,
     /// Pauses so far.
     pub pauses: u32,
     /// Pauses since the last session that met no limit: each waits longer than the one before.
@@ -135,7 +137,7 @@ pub struct RunState {
     /// Tools that the client has refused in sessions of this run, each once. Also one that is allowed by now.
     pub denied_tools: Vec<String>,
     /// When the run ended, RFC 3339 UTC.
-    pub ended_at: Option<String>,
+    pub ended_at: Option<Timestamp>,
 }
 
 /// What becomes of uncommitted work at a checkpoint.
@@ -151,11 +153,6 @@ pub enum Commit {
 
 /// So many of the last items are remembered with what they took.
 const GROWTH_KEPT: usize = 20;
-
-fn owns(run: &str, session: Option<&str>, run_id: Option<&str>, session_id: Option<&str>) -> bool {
-    let same = |ours: &str, theirs: Option<&str>| !ours.is_empty() && theirs == Some(ours);
-    same(run, run_id) && same(session.unwrap_or_default(), session_id)
-}
 
 /// The item in hand of these open ones: the first that is not set aside, while there is another.
 pub fn item_in_hand<'a>(open: &'a [String], set_aside: &[String]) -> Option<&'a String> {
@@ -178,8 +175,9 @@ impl RunState {
     }
 
     /// True when this session owns the run. An empty or missing id never matches.
-    pub fn is_owned_by(&self, run_id: Option<&str>, session_id: Option<&str>) -> bool {
-        owns(&self.run_id, self.session_id.as_deref(), run_id, session_id)
+    pub fn is_owned_by(&self, run_id: Option<&RunId>, session_id: Option<&SessionId>) -> bool {
+        let owner = self.session_id.as_ref().filter(|id| !id.is_empty());
+        !self.run_id.is_empty() && run_id == Some(&self.run_id) && owner.is_some() && session_id == owner
     }
 
     /// The history's entry of an iteration, made if it is not there.
@@ -297,15 +295,15 @@ mod tests {
     fn a_session_owns_a_run_only_by_both_ids_and_never_by_empty_ones() {
         let mut state =
             RunState { run_id: "r1".into(), session_id: Some("s1".into()), ..RunState::default() };
-        assert!(state.is_owned_by(Some("r1"), Some("s1")));
-        assert!(!state.is_owned_by(Some("r1"), Some("s2")));
-        assert!(!state.is_owned_by(None, Some("s1")));
-        assert!(!state.is_owned_by(Some("r1"), None));
+        assert!(state.is_owned_by(Some(&"r1".into()), Some(&"s1".into())));
+        assert!(!state.is_owned_by(Some(&"r1".into()), Some(&"s2".into())));
+        assert!(!state.is_owned_by(None, Some(&"s1".into())));
+        assert!(!state.is_owned_by(Some(&"r1".into()), None));
         state.session_id = None;
-        assert!(!state.is_owned_by(Some("r1"), Some("")));
-        state.run_id = String::new();
-        state.session_id = Some(String::new());
-        assert!(!state.is_owned_by(Some(""), Some("")));
+        assert!(!state.is_owned_by(Some(&"r1".into()), Some(&"".into())));
+        state.run_id = RunId::default();
+        state.session_id = Some(SessionId::default());
+        assert!(!state.is_owned_by(Some(&"".into()), Some(&"".into())));
     }
 
     #[test]

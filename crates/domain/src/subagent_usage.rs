@@ -82,7 +82,7 @@ mod tests {
         Header {
             v: 1,
             seq: 1,
-            at: String::new(),
+            at: crate::Timestamp::UNKNOWN,
             kind: Kind::Turn,
             stream: stream.to_owned(),
             number: None,

@@ -2,6 +2,7 @@
 
 use crate::marker::Marker;
 use crate::status::Status;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The gate's answer with its reason.
@@ -21,7 +22,7 @@ pub enum Verdict {
         #[serde(default)]
         kind: PauseKind,
         /// Until when (RFC 3339), if that is known.
-        until: Option<String>,
+        until: Option<Timestamp>,
         /// Why.
         reason: String,
     },

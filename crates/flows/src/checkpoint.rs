@@ -14,7 +14,7 @@ use plimsoll_domain::memory::render::summary;
 use plimsoll_domain::resume::{NOT_BEGUN, UNKNOWN};
 use plimsoll_domain::state::{Cause, Checkpoint};
 use plimsoll_domain::text::clip;
-use plimsoll_domain::{Marks, Reading, RunState, SessionRecord, Settings};
+use plimsoll_domain::{Marks, Reading, RunState, SessionId, SessionRecord, Settings};
 use plimsoll_protocol::tool::ToolCall;
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub struct Request<'a> {
     /// The settings in force.
     pub settings: &'a Settings,
     /// The session.
-    pub session_id: &'a str,
+    pub session_id: &'a SessionId,
     /// Its transcript.
     pub transcript: Option<PathBuf>,
     /// The run that owns it.
@@ -93,7 +93,7 @@ fn gather(request: &Request<'_>, record: &SessionRecord) -> Handoff {
 pub(crate) fn with_run(
     project: &Project,
     run: Option<&RunState>,
-    session_id: &str,
+    session_id: &SessionId,
     found: Handoff,
 ) -> Handoff {
     Handoff {
@@ -214,7 +214,7 @@ fn item_of(handoff: &Handoff) -> Option<String> {
 }
 
 fn note(request: &Request<'_>, handoff: &Handoff, file: &str, trouble: Option<&StoreError>) {
-    let run = request.run.map(|run| (run.run_id.as_str(), run.iteration));
+    let run = request.run.map(|run| (&run.run_id, run.iteration));
     let reading = request.reading;
     let written = CheckpointWritten {
         cause: Some(request.cause),

@@ -9,7 +9,7 @@ mod programs;
 mod settings;
 mod window;
 
-use plimsoll_domain::SessionRecord;
+use plimsoll_domain::{SessionRecord, Timestamp};
 use plimsoll_policy::doctor::{
     ClientFacts, ClientFault, FaultFacts, LinearFacts, PreferenceFacts, RunFacts, SettingsFile, Work,
 };
@@ -73,7 +73,9 @@ fn faults_of(patient: &Patient<'_>) -> FaultFacts {
         troubles.into_iter().flatten().filter(|one| plimsoll_protocol::settings::starts_ours(&one.command));
     FaultFacts {
         own: faults::all(patient.project),
-        of_client: ours.map(|one| ClientFault { at: one.at, command: one.command, what: one.what }).collect(),
+        of_client: ours
+            .map(|one| ClientFault { at: Timestamp::from(one.at), command: one.command, what: one.what })
+            .collect(),
         since: clock::fine_stamp(clock::now() - chrono::Duration::days(1)),
     }
 }

@@ -1,9 +1,9 @@
 //! One call of a hook: who calls, for which project, and whether the session belongs to a run.
 
-use plimsoll_domain::{RunState, SessionRecord, Settings};
+use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings};
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::{Hook, Malformed};
-use plimsoll_store::{Project, StoreError, config, environment, state_file};
+use plimsoll_store::{Project, StoreError, config, ledger, state_file};
 use std::path::PathBuf;
 
 /// One call of a hook.
@@ -12,7 +12,7 @@ pub struct HookInvocation {
     /// What the client said.
     pub hook: Hook,
     /// The session; empty when the client named none, and then it owns nothing and has no record.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// The project.
     pub project: Project,
     /// The settings in force.
@@ -50,7 +50,7 @@ impl HookInvocation {
         let project = Project::of_hook(hook.cwd.as_deref())?;
         let (settings, complaint) = config::load(&project);
         Ok(HookInvocation {
-            session_id: hook.session_id.clone().unwrap_or_default(),
+            session_id: SessionId::from(hook.session_id.clone().unwrap_or_default()),
             hook,
             project,
             settings,
@@ -71,7 +71,7 @@ impl HookInvocation {
     /// True when this session belongs to the run that its environment names. Its record says so since
     /// SessionStart; where that is gone, the state does.
     pub fn is_of_run(&self, record: &SessionRecord) -> Result<bool, StoreError> {
-        let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(false) };
+        let Some(run_id) = ledger::run_of_environment() else { return Ok(false) };
         if record.run_id.as_ref() == Some(&run_id) {
             return Ok(true);
         }
@@ -82,13 +82,13 @@ impl HookInvocation {
     /// and an ordinary session neither ends a run nor takes its word back.
     pub fn is_beside_a_run_with_memory(&self) -> Result<bool, StoreError> {
         let Some(run) = crate::memory::run_at_work(&self.project)? else { return Ok(false) };
-        Ok(run.session_id.as_deref() != Some(self.session_id.as_str()))
+        Ok(run.session_id.as_ref() != Some(&self.session_id))
     }
 
     /// The run named by the environment that this session owns. A nested session inherits the variable and has
     /// another id; a session of no run has no variable, and the state is not even read.
     pub fn owned_run(&self) -> Result<Option<RunState>, StoreError> {
-        let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(None) };
+        let Some(run_id) = ledger::run_of_environment() else { return Ok(None) };
         let state = state_file::load(&self.project, Some(&run_id))?;
         Ok(state.filter(|state| state.is_owned_by(Some(&run_id), Some(&self.session_id))))
     }

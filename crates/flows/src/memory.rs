@@ -1,20 +1,20 @@
 //! The working memory as conversations see it: told at their start and after a compaction, then only what others
 //! changed. What the model writes itself stands in its own calls.
 
-use crate::hook_invocation::{HookInvocation, RUN_VARIABLE};
+use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::turns::capture;
-use plimsoll_domain::RunState;
 use plimsoll_domain::log_line::MAIN;
 use plimsoll_domain::memory::{Memory, Op, Owner, render};
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::text::clip;
+use plimsoll_domain::{RunState, SessionId};
 use plimsoll_launcher::process::{self, Identity};
 use plimsoll_policy::frames::{self, Caller};
 use plimsoll_protocol::Reply;
 use plimsoll_protocol::event::{Event, Source};
 use plimsoll_store::memory::{self, Held, Seen, Sight};
-use plimsoll_store::{Project, StoreError, environment, lock, sessions, state_file};
+use plimsoll_store::{Project, StoreError, environment, ledger, lock, sessions, state_file};
 use std::path::Path;
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ pub fn memory(input: &[u8], part: Option<Part>) -> HookResponse {
 
 /// An agent may have cleaned the memory away in the middle of its session: a run has a copy.
 pub(crate) fn bring_back(call: &HookInvocation) {
-    if environment::variable(RUN_VARIABLE).is_some() {
+    if ledger::run_of_environment().is_some() {
         // Without it nothing is told now; the next iteration tries again.
         let _ = memory::bring_back(&call.project);
     }
@@ -221,7 +221,7 @@ pub(crate) fn open_for(project: &Project, run: &RunState) -> Result<(), StoreErr
 }
 
 /// A session is over: nobody returns from its frames.
-pub fn leave(project: &Project, session_id: &str) -> Result<(), StoreError> {
+pub fn leave(project: &Project, session_id: &SessionId) -> Result<(), StoreError> {
     if !memory::exists(project) {
         return Ok(());
     }
@@ -232,7 +232,7 @@ pub fn leave(project: &Project, session_id: &str) -> Result<(), StoreError> {
 }
 
 /// The session's turn is over: nobody returns from the frames that it has pushed.
-pub(crate) fn abandon_own(held: &mut Held<'_>, project: &Project, session_id: &str) {
+pub(crate) fn abandon_own(held: &mut Held<'_>, project: &Project, session_id: &SessionId) {
     let seen = memory::seen(project, session_id);
     let who = Caller { agent: None, pushed: seen.pushed_call() };
     let left = frames::left_behind(held.memory(), who, session_id);

@@ -34,7 +34,7 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::status::Status;
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{Ending, RunState, Settings, Verdict};
+use plimsoll_domain::{Ending, RunId, RunState, SessionId, Settings, Verdict};
 use plimsoll_launcher::client::{self, Client, Launch};
 use plimsoll_launcher::process;
 use plimsoll_protocol::settings::{HookSupport, Parts, programs_of};
@@ -138,7 +138,7 @@ pub fn run(
 fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
     Terms {
         interrupts,
-        deadline: run.limits.deadline.as_deref().and_then(clock::parse),
+        deadline: run.limits.deadline.as_ref().and_then(clock::moment),
         after_interrupt: Duration::from_secs(2),
         after_deadline: Duration::from_secs(15),
         patience: GRACE_PERIOD,
@@ -152,7 +152,7 @@ struct Runner<'a> {
     project: &'a Project,
     settings: &'a Settings,
     options: &'a Options,
-    run_id: String,
+    run_id: RunId,
     hooks: String,
     memory_arguments: Vec<String>,
     client_arguments: Vec<String>,
@@ -208,7 +208,7 @@ impl Runner<'_> {
 
     fn iterate(&mut self) -> Result<Verdict, RunError> {
         let session_id = uuid::Uuid::new_v4().to_string();
-        let state = lifecycle::plan(self.project, &self.run_id, Some(session_id))?;
+        let state = lifecycle::plan(self.project, &self.run_id, Some(SessionId::from(session_id)))?;
         if state.status.is_over() {
             return Ok(Verdict::Stop { status: state.status, reason: String::new() });
         }
@@ -260,10 +260,10 @@ impl Runner<'_> {
     }
 
     /// What the client finds in its environment; how deep frames may lie, unless the user has said it.
-    fn environment(&self, session_id: &str) -> Vec<(String, String)> {
+    fn environment(&self, session_id: &SessionId) -> Vec<(String, String)> {
         let parts = Parts { memory: self.options.memory, ..self.era.into() };
         let given = plugin::given(session_id, &programs_of(parts));
-        let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.clone()), given];
+        let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.to_string()), given];
         let (name, value) = plimsoll_protocol::settings::memory_variable();
         if self.options.memory && environment::variable(&name).is_none() {
             variables.push((name, value));
@@ -370,7 +370,7 @@ fn pause_that_lasts(run: &RunState) -> Option<Verdict> {
         let bound = plimsoll_policy::bounds::reached(run, &clock::stamp(now));
         return bound.filter(|bound| matches!(bound, Verdict::Pause { .. }));
     }
-    let lasts = kind.passes() && clock::parse(until).is_some_and(|until| until > now);
+    let lasts = kind.passes() && clock::parse(until.as_str()).is_some_and(|until| until > now);
     run.last_verdict.clone().filter(|_| lasts)
 }
 

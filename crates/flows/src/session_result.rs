@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use plimsoll_domain::limits::Quota;
-use plimsoll_domain::{Ending, Exit, SessionRecord};
+use plimsoll_domain::{Ending, Exit, SessionRecord, Timestamp};
 use plimsoll_policy::ending::ending;
 use plimsoll_policy::reset_clock::{self, ResetClock};
 use plimsoll_protocol::event::StopFailure;
@@ -19,7 +19,7 @@ pub struct SessionResult {
     /// The result's text.
     pub result_text: Option<String>,
     /// When the limit that ended it resets, RFC 3339 UTC.
-    pub resets_at: Option<String>,
+    pub resets_at: Option<Timestamp>,
     /// What it cost, US dollars.
     pub cost_usd: f64,
     /// What it used, in tokens as the client counts them.
@@ -66,8 +66,8 @@ impl SessionResult {
         } else {
             Ending::Unknown
         };
-        let failed_at = record.failure.as_ref().and_then(|failure| clock::parse(&failure.at));
-        let at = record.ended_at.as_deref().and_then(clock::parse).or(failed_at);
+        let failed_at = record.failure.as_ref().and_then(|failure| clock::moment(&failure.at));
+        let at = record.ended_at.as_ref().and_then(clock::moment).or(failed_at);
         SessionResult {
             resets_at: reset_of(&ending, failed_at.or(at)),
             ending,
@@ -88,14 +88,14 @@ fn denied_tools(result: &RunResult) -> Vec<String> {
 }
 
 /// When the limit resets that ended a session, by the words in which the client said so then, or now.
-pub(crate) fn reset_of(ending: &Ending, then: Option<DateTime<Utc>>) -> Option<String> {
+pub(crate) fn reset_of(ending: &Ending, then: Option<DateTime<Utc>>) -> Option<Timestamp> {
     match ending {
         Ending::Limit(words) => reset_in(words, then),
         _ => None,
     }
 }
 
-fn reset_in(words: &str, then: Option<DateTime<Utc>>) -> Option<String> {
+fn reset_in(words: &str, then: Option<DateTime<Utc>>) -> Option<Timestamp> {
     let reset = match reset_clock::find(words)? {
         ResetClock::Epoch(seconds) => clock::at(seconds),
         ResetClock::Time { hour, minute, month_day, utc } => {
@@ -137,7 +137,7 @@ mod tests {
     const THEN: &str = "2026-01-07T04:16:31Z";
 
     /// When the limit resets that a session met then, whenever that is read.
-    fn resets(words: &str) -> (Option<String>, Option<String>) {
+    fn resets(words: &str) -> (Option<Timestamp>, Option<Timestamp>) {
         let result = RunResult { is_error: true, result: Some(words.into()), ..RunResult::default() };
         let of_result = SessionResult::of_result(Some(&result), Exit::default(), clock::parse(THEN));
         let failure = FailureEvidence { at: THEN.into(), error: "rate_limit".into(), details: words.into() };
@@ -154,7 +154,7 @@ mod tests {
             ("You've hit your session limit · resets 4:16am (UTC)", "2026-01-07T04:16:00Z"),
             ("You've hit your weekly limit · resets Jan 9, 3pm (UTC)", "2026-01-09T15:00:00Z"),
         ] {
-            let expected = Some(expected.to_owned());
+            let expected = Some(Timestamp::from(expected));
             assert_eq!(resets(words), (expected.clone(), expected), "{words}");
         }
     }

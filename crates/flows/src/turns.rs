@@ -8,9 +8,9 @@ pub mod words;
 pub use find::find;
 pub use selection::{Selection, files, places};
 
-use plimsoll_domain::Turn;
 use plimsoll_domain::log_line::{Header, Kind, LogLine, MAIN};
 use plimsoll_domain::turn::record::{DecodeError, decode, decode_fields};
+use plimsoll_domain::{SessionId, Turn};
 use plimsoll_store::turn_log::RawLine;
 use plimsoll_store::{Project, StoreError, TurnLog};
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// The session.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// What is known without the content.
     pub header: Header,
     /// The content.

@@ -36,7 +36,7 @@ pub(crate) fn list(call: &Call) -> Answer {
 
 fn line(turn: &Recorded) -> String {
     let header = &turn.header;
-    let at = clock::parse(&header.at).map(clock::for_people).unwrap_or_default();
+    let at = clock::moment(&header.at).map(clock::for_people).unwrap_or_default();
     let outcome = match (header.success, header.reason) {
         (Some(true), _) => "ok",
         (_, Some(reason)) => reason.word(),

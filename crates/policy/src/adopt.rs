@@ -216,7 +216,7 @@ impl<'a> Adoption<'a> {
         let is_moment = |text: &String| chrono::DateTime::parse_from_rfc3339(text).is_ok();
         let fate = match self.text("started_at") {
             Found::Value(text) if is_moment(&text) => {
-                self.state.started_at.clone_from(&text);
+                self.state.started_at = text.as_str().into();
                 FieldOutcome::Taken(text)
             }
             Found::Value(text) => FieldOutcome::Ignored(format!("{} is no time", quoted(&text))),

@@ -3,10 +3,10 @@
 use plimsoll_domain::limits::{Limits, QuotaWindow};
 use plimsoll_domain::text::{counted, tokens};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
 
-/// The bound that is reached, if one is. `now` is RFC 3339 UTC in whole seconds, as every moment in the state.
-pub fn reached(state: &RunState, now: &str) -> Option<Verdict> {
+/// The bound that is reached, if one is.
+pub fn reached(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     if let Some(verdict) = spent(state, now) {
         return Some(verdict);
     }
@@ -18,7 +18,7 @@ pub fn reached(state: &RunState, now: &str) -> Option<Verdict> {
 }
 
 /// Money, tokens or time are used up: so they are also where a session is not counted.
-pub fn spent(state: &RunState, now: &str) -> Option<Verdict> {
+pub fn spent(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     let stop = |status, reason| Some(Verdict::Stop { status, reason });
     if let Some(reason) = budget(state) {
         return stop(Status::Budget, reason);
@@ -44,9 +44,9 @@ fn budget(state: &RunState) -> Option<String> {
     Some(format!("{} of {} tokens used", tokens(state.tokens), tokens(most)))
 }
 
-/// The deadline, if it has passed. Moments of one form sort as text.
-pub fn passed<'a>(state: &'a RunState, now: &str) -> Option<&'a str> {
-    state.limits.deadline.as_deref().filter(|deadline| now >= *deadline)
+/// The deadline, if it has passed.
+pub fn passed<'a>(state: &'a RunState, now: &Timestamp) -> Option<&'a Timestamp> {
+    state.limits.deadline.as_ref().filter(|deadline| now >= *deadline)
 }
 
 /// Is it neither money nor tokens, but a share of a quota that names no reset?
@@ -59,10 +59,10 @@ pub fn stops_for_quota(state: &RunState) -> bool {
         && [&state.quota.five_hour, &state.quota.seven_day].into_iter().flatten().any(is_undated)
 }
 
-fn quota(state: &RunState, now: &str) -> Option<Verdict> {
+fn quota(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     let share = f64::from(state.limits.stop_at_limit_percent?);
     let windows = [("five-hour", &state.quota.five_hour), ("weekly", &state.quota.seven_day)];
-    let is_over = |window: &QuotaWindow| window.resets_at.as_deref().is_none_or(|reset| now < reset);
+    let is_over = |window: &QuotaWindow| window.resets_at.as_ref().is_none_or(|reset| now < reset);
     let full = windows
         .into_iter()
         .filter_map(|(name, window)| Some((name, window.as_ref()?)))
@@ -99,7 +99,7 @@ mod tests {
     fn quota(five_hour: Option<(f64, &str)>, seven_day: Option<(f64, &str)>) -> Quota {
         let window = |(percent, resets_at): (f64, &str)| QuotaWindow {
             percent,
-            resets_at: Some(resets_at.to_owned()).filter(|reset| !reset.is_empty()),
+            resets_at: Some(resets_at.to_owned()).filter(|reset| !reset.is_empty()).map(Timestamp::from),
         };
         Quota { five_hour: five_hour.map(window), seven_day: seven_day.map(window) }
     }
@@ -125,7 +125,7 @@ mod tests {
             (Limits { deadline: Some("2026-01-07T05:00:01Z".into()), ..none() }, 2, None),
         ] {
             let state = RunState { limits: limits.clone(), iteration, ..state() };
-            let said = reached(&state, NOW).map(|verdict| verdict.marker().to_string());
+            let said = reached(&state, &Timestamp::from(NOW)).map(|verdict| verdict.marker().to_string());
             assert_eq!(said.as_deref(), marker, "{limits:?}");
         }
     }
@@ -155,7 +155,7 @@ mod tests {
         ] {
             let limits = Limits { stop_at_limit_percent: Some(80), ..Limits::default() };
             let state = RunState { limits, quota, ..state() };
-            let said = reached(&state, NOW).map(|verdict| verdict.marker().to_string());
+            let said = reached(&state, &Timestamp::from(NOW)).map(|verdict| verdict.marker().to_string());
             assert_eq!(said.is_some(), beginning.is_some(), "{said:?}");
             assert!(said.unwrap_or_default().starts_with(beginning.unwrap_or_default()));
         }

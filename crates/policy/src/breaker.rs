@@ -59,7 +59,7 @@ pub fn observe(
         count: count(cause, state),
         evidence: evidence(cause, state, seen, refusal, trial == Some(cause)),
         iteration: state.iteration,
-        at: String::new(),
+        at: plimsoll_domain::Timestamp::UNKNOWN,
     };
     state.breaker.opened = Some(opened.clone());
     Some(opened)

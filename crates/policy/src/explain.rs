@@ -203,7 +203,7 @@ fn decided(marker: &Marker) -> String {
         Marker::Stop { status, reason } => format!("It ended the run as {status}{}.", because(reason)),
         Marker::Pause { until: None, reason } => format!("It paused the run{}.", because(reason)),
         Marker::Pause { until: Some(until), reason } => {
-            format!("It paused the run until {}{}.", one_line(until), because(reason))
+            format!("It paused the run until {}{}.", one_line(until.as_str()), because(reason))
         }
         Marker::Continue { kind: ContinueKind::Refused, reason } => {
             format!("It did not believe the promise{}; a fresh session goes on.", because(reason))

@@ -10,7 +10,7 @@ use plimsoll_domain::level::Level;
 use plimsoll_domain::status::Status;
 use plimsoll_domain::text::{clip, counted, for_terminal, one_line};
 use plimsoll_domain::verdict::ContinueKind;
-use plimsoll_domain::{Marker, TodoList};
+use plimsoll_domain::{Marker, Timestamp, TodoList};
 use serde_json::{Value, json};
 
 /// What a run of ours always has, and no other program writes.
@@ -40,7 +40,7 @@ pub struct Loop {
     /// The handoff of a checkpoint that waits for its resume, empty where it names none; and its level.
     pub checkpoint: Option<(String, Level)>,
     /// When it began, in its own words: tells one loop from the next.
-    pub started_at: String,
+    pub started_at: Timestamp,
     /// Fields that are there and of another kind than the scripts write: named, and not taken.
     pub not_understood: Vec<String>,
 }
@@ -69,7 +69,7 @@ impl Loop {
             promise: reader.text("completion_promise").unwrap_or_else(|| PROMISE.to_owned()),
             open: reader.texts("todo_items"),
             checkpoint: is_active.then(|| (for_terminal(text("handoff_file")), level_of(text("level")))),
-            started_at: reader.text("started_at").unwrap_or_default(),
+            started_at: Timestamp::from(reader.text("started_at").unwrap_or_default()),
             not_understood: reader.wrong,
         }
     }
@@ -289,7 +289,7 @@ pub fn level_of_percent(percent: u64, levels: &plimsoll_domain::settings::Levels
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     /// RFC 3339 UTC.
-    pub timestamp: String,
+    pub timestamp: Timestamp,
     /// The handoff, relative to the project.
     pub handoff: String,
     /// The session's last words.

@@ -1,6 +1,7 @@
 //! Who may write the working memory, and which subagent works in which frame. What is refused here is told to the
 //! model, which can do something about it.
 
+use plimsoll_domain::SessionId;
 use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Returned, render};
 use plimsoll_protocol::agent::AgentCall;
 
@@ -198,11 +199,11 @@ fn names(text: &str, name: &str) -> bool {
 
 /// How many frames lie above a conversation whose turn is over: nobody will return from them. Of the main
 /// conversation those of its own session.
-pub fn left_behind(memory: &Memory, who: Caller<'_>, session: &str) -> usize {
+pub fn left_behind(memory: &Memory, who: Caller<'_>, session: &SessionId) -> usize {
     let Some(depth) = memory.depth_of(who.agent) else { return 0 };
     let Some(first) = memory.frames.get(depth + 1) else { return 0 };
     let is_own = match &first.started {
-        Some(started) => started.owner.session == session,
+        Some(started) => started.owner.session == *session,
         None => first.pushed_by.is_some() && first.pushed_by.as_deref() == who.pushed,
     };
     if who.agent.is_some() || is_own { memory.depth() - depth } else { 0 }

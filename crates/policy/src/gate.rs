@@ -12,7 +12,7 @@ use plimsoll_domain::settings::{Settings, Thrash};
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::{ContinueKind, PauseKind};
-use plimsoll_domain::{Ending, RunState, Status, TodoList, Verdict};
+use plimsoll_domain::{Ending, RunState, Status, Timestamp, TodoList, Verdict};
 
 /// What is known when the gate judges.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +20,7 @@ pub struct Evidence {
     /// How the session ended.
     pub ending: Ending,
     /// When the limit that ended it resets, RFC 3339 UTC.
-    pub resets_at: Option<String>,
+    pub resets_at: Option<Timestamp>,
     /// The last assistant message, as the client handed it over.
     pub last_message: Option<String>,
     /// True when the root frame of the run's working memory has popped: as good as the promise line.
@@ -34,7 +34,7 @@ pub struct Evidence {
     /// True when the session's fill stood at L2 or above before any work.
     pub started_above: bool,
     /// Now: RFC 3339 UTC, whole seconds.
-    pub now: String,
+    pub now: Timestamp,
     /// Now, in seconds since 1970.
     pub now_seconds: i64,
 }
@@ -158,7 +158,7 @@ fn stopped_by_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdic
     }
 }
 
-fn open_breaker(state: &mut RunState, opened: &Opened, now: &str) -> Verdict {
+fn open_breaker(state: &mut RunState, opened: &Opened, now: &Timestamp) -> Verdict {
     state.breaker.opened = Some(Opened { at: now.to_owned(), ..opened.clone() });
     let reason = format!("{}: {}", opened.cause.word(), opened.evidence);
     Verdict::Stop { status: Status::CircuitBreaker, reason }
@@ -250,7 +250,7 @@ mod tests {
             ending: Ending::Completed,
             last_message: Some(message.to_owned()),
             todo: Some(TodoList::parse(todo)),
-            now: NOW.to_owned(),
+            now: Timestamp::from(NOW),
             ..Evidence::default()
         }
     }
@@ -392,7 +392,7 @@ mod tests {
     fn a_limit_waits_for_its_reset_unless_that_lies_behind_or_after_the_deadline() {
         let limit = |reset: &str| Evidence {
             ending: Ending::Limit("limit".into()),
-            resets_at: Some(reset.to_owned()),
+            resets_at: Some(Timestamp::from(reset)),
             ..working(None)
         };
         for (reset, line) in [

@@ -141,7 +141,7 @@ fn paragraph(note: &Note, most: usize) -> String {
     format!(
         "\n**Iteration {}** · {} · {}\n",
         note.iteration,
-        moment(&note.at),
+        moment(note.at.as_str()),
         plain(&clip(&note.words, most))
     )
 }

@@ -8,7 +8,7 @@ use plimsoll_domain::level::{Level, Marks};
 use plimsoll_domain::reading::UsedSource;
 use plimsoll_domain::record::Claim;
 use plimsoll_domain::settings::Settings;
-use plimsoll_domain::{Reading, SessionRecord};
+use plimsoll_domain::{Reading, SessionRecord, Timestamp};
 
 /// What the monitor sees.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub struct MonitorInput {
     /// Who we are, for a claim.
     pub pid: u32,
     /// Now, for a claim.
-    pub now: String,
+    pub now: Timestamp,
 }
 
 /// A commit of the session.

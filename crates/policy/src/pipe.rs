@@ -121,7 +121,7 @@ mod tests {
             assert_eq!(stage(Some(&run(phase, status)), record), expected, "{phase:?} {status:?}");
         }
         assert_eq!(stage(None, &alive), Stage::None);
-        let foreign = RunState { run_id: String::new(), ..run(Phase::Spawned, Status::Running) };
+        let foreign = RunState { run_id: String::new().into(), ..run(Phase::Spawned, Status::Running) };
         assert_eq!(stage(Some(&foreign), &alive), Stage::None);
     }
 

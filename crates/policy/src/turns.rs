@@ -8,9 +8,9 @@ mod within;
 #[cfg(test)]
 mod tests;
 
-use plimsoll_domain::Turn;
 use plimsoll_domain::log_line::{Kind, Tokens};
 use plimsoll_domain::turn::{Block, Reason, outline};
+use plimsoll_domain::{Timestamp, Turn};
 use plimsoll_protocol::recording::{Answer, LineKind, ToolResult, TranscriptLine};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Debug, Clone)]
 pub struct AssembledRecord {
     /// When, RFC 3339; empty where no line said so.
-    pub at: String,
+    pub at: Timestamp,
     /// Up to this byte the transcript has been read.
     pub read: u64,
     /// What.
@@ -251,7 +251,7 @@ impl<'a> Assembler<'a> {
     fn event(&mut self, kind: Kind, at: &str, read: u64, fields: Value) {
         self.close_if_complete();
         let Value::Object(fields) = fields else { return };
-        let made = AssembledRecord { at: at.to_owned(), read, what: Record::Event { kind, fields } };
+        let made = AssembledRecord { at: Timestamp::from(at), read, what: Record::Event { kind, fields } };
         if self.open.is_some() { self.queue.push(made) } else { self.made.push(made) }
     }
 
@@ -270,7 +270,7 @@ impl<'a> Assembler<'a> {
         let at = open.last_at.clone();
         let memory = (self.memory.0)(&at);
         self.made.push(AssembledRecord {
-            at,
+            at: Timestamp::from(at),
             read,
             what: build::turn(self.number, open, &self.setting, memory),
         });

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place that tells the time")]
 
 use chrono::{DateTime, Datelike, Duration, Local, NaiveDate, NaiveDateTime, SecondsFormat, TimeZone, Utc};
+use plimsoll_domain::Timestamp;
 
 /// A time that was named without seconds or day has just passed when it lies so little behind: nobody means
 /// tomorrow by it.
@@ -13,16 +14,21 @@ pub fn now() -> DateTime<Utc> {
 }
 
 /// A moment as it stands in our files: RFC 3339 UTC, whole seconds.
-pub fn stamp(moment: DateTime<Utc>) -> String {
-    moment.to_rfc3339_opts(SecondsFormat::Secs, true)
+pub fn stamp(moment: DateTime<Utc>) -> Timestamp {
+    moment.to_rfc3339_opts(SecondsFormat::Secs, true).into()
 }
 
 /// The same with milliseconds, for the journal and for ages.
-pub fn fine_stamp(moment: DateTime<Utc>) -> String {
-    moment.to_rfc3339_opts(SecondsFormat::Millis, true)
+pub fn fine_stamp(moment: DateTime<Utc>) -> Timestamp {
+    moment.to_rfc3339_opts(SecondsFormat::Millis, true).into()
 }
 
-/// A moment read back.
+/// The date and time of a moment in our files; none if it cannot be read.
+pub fn moment(stamp: &Timestamp) -> Option<DateTime<Utc>> {
+    parse(stamp.as_str())
+}
+
+/// A moment that another program wrote as RFC 3339.
 pub fn parse(stamp: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(stamp).ok().map(|moment| moment.to_utc())
 }
@@ -112,7 +118,7 @@ mod tests {
             ((0, 30), Some((1, 2)), "2027-01-02T00:30:00Z"),
         ] {
             let found = next_wall_clock(now, time, day, true).map(stamp);
-            assert_eq!(found.as_deref(), Some(expected), "{time:?} {day:?}");
+            assert_eq!(found, Some(expected.into()), "{time:?} {day:?}");
         }
         assert_eq!(next_wall_clock(now, (15, 0), Some((2, 30)), true), None);
     }
@@ -129,7 +135,7 @@ mod tests {
             ((16, 16), Some((11, 20)), "2027-11-20T16:16:00Z"),
         ] {
             let found = named_wall_clock(then, time, day, true).map(stamp);
-            assert_eq!(found.as_deref(), Some(expected), "{time:?} {day:?}");
+            assert_eq!(found, Some(expected.into()), "{time:?} {day:?}");
         }
         let midnight = parse("2026-11-21T00:00:20Z").unwrap();
         assert_eq!(named_wall_clock(midnight, (0, 0), None, true), parse("2026-11-21T00:00:00Z"));

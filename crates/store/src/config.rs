@@ -1,9 +1,9 @@
 //! Settings: the project's over the user's over the defaults; and the client's own keys that move the ceiling.
 
 use crate::{Project, StoreError, disk, environment, ledger, sessions};
-use plimsoll_domain::Settings;
 use plimsoll_domain::record::ClientSettings;
 use plimsoll_domain::settings::authority::{self, Ignored};
+use plimsoll_domain::{RunId, Settings};
 use plimsoll_protocol::client_settings::CompactionKeys;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ pub fn load(project: &Project) -> (Settings, Option<StoreError>) {
 
 /// The same, with what does not hold.
 pub fn load_telling(project: &Project) -> Loaded {
-    of_file(project, &own_file(project, environment::variable(ledger::RUN_VARIABLE).as_deref()))
+    of_file(project, &own_file(project, ledger::run_of_environment().as_ref()))
 }
 
 /// The settings by the files as they are now, also in a run: the doctor checks the files themselves.
@@ -38,12 +38,12 @@ pub fn load_of_files(project: &Project) -> Loaded {
 }
 
 /// The settings of a run, for the program that works for it.
-pub fn load_of_run(project: &Project, run_id: &str) -> Settings {
+pub fn load_of_run(project: &Project, run_id: &RunId) -> Settings {
     of_file(project, &own_file(project, Some(run_id))).settings
 }
 
 /// The project's file. In a run it is as it was at the run's start: thresholds that an agent moves meanwhile do not hold.
-fn own_file(project: &Project, run_id: Option<&str>) -> PathBuf {
+fn own_file(project: &Project, run_id: Option<&RunId>) -> PathBuf {
     let kept = run_id.and_then(|run_id| ledger::preferences_path(project, run_id));
     kept.filter(|kept| disk::exists(kept)).unwrap_or_else(|| project.settings())
 }

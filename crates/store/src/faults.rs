@@ -1,8 +1,8 @@
 //! The last faults of our own hooks, in one small file of the project. Only a hook that has failed writes it.
 
 use crate::{Durability, Project, StoreError, clock, disk};
-use plimsoll_domain::Fault;
 use plimsoll_domain::text::clip;
+use plimsoll_domain::{Fault, SessionId};
 
 /// Nobody reads more than the last few.
 const MOST_BYTES: u64 = 16 * 1024;
@@ -22,7 +22,7 @@ pub fn note(project: &Project, fault: &Fault) -> Result<(), StoreError> {
     };
     let fault = Fault {
         at: clock::fine_stamp(clock::now()),
-        session_id: clip(&fault.session_id, LONGEST),
+        session_id: SessionId::from(clip(&fault.session_id, LONGEST)),
         what: clip(&fault.what, LONGEST),
         ..fault.clone()
     };
@@ -80,7 +80,7 @@ mod tests {
         let size = disk::size(&project.faults()).unwrap();
         assert!(size < 2 * MOST_BYTES, "{size}");
         let newest = last(&project).unwrap();
-        assert!(newest.what.starts_with("499 ") && clock::parse(&newest.at).is_some(), "{newest:?}");
+        assert!(newest.what.starts_with("499 ") && clock::moment(&newest.at).is_some(), "{newest:?}");
         disk::append(&project.faults(), b"{\"what\": \"to").unwrap();
         assert_eq!(last(&project), Some(newest), "a torn line is none");
         assert!(all(&project).len() > 5);

@@ -3,6 +3,7 @@
 mod outside;
 mod upwards;
 
+use plimsoll_domain::{RunId, SessionId};
 pub use upwards::PassedOver;
 
 use crate::{StoreError, disk, door, environment, volume};
@@ -178,17 +179,17 @@ impl Project {
     }
 
     /// The record of one session; none for an id that is no plain name.
-    pub fn session(&self, session_id: &str) -> Option<PathBuf> {
+    pub fn session(&self, session_id: &SessionId) -> Option<PathBuf> {
         is_plain(session_id).then(|| below(&self.own, &[SESSIONS, session_id, ".json"]))
     }
 
     /// What the status line published about one session.
-    pub fn status_record(&self, session_id: &str) -> Option<PathBuf> {
+    pub fn status_record(&self, session_id: &SessionId) -> Option<PathBuf> {
         is_plain(session_id).then(|| below(&self.own, &[SESSIONS, session_id, ".status.json"]))
     }
 
     /// The captured output of a run.
-    pub fn run_folder(&self, run_id: &str) -> PathBuf {
+    pub fn run_folder(&self, run_id: &RunId) -> PathBuf {
         let name = if is_plain(run_id) { run_id } else { "unnamed" };
         self.own.join("runs").join(name)
     }
@@ -323,8 +324,8 @@ mod tests {
     fn a_hostile_session_id_has_no_file() {
         let project = Project::at(Path::new("/p"));
         for id in ["", ".", "..", "../x", "a/b", "a\0b", "é", ".hidden", &"x".repeat(129)] {
-            assert_eq!(project.session(id), None, "{id:?}");
+            assert_eq!(project.session(&SessionId::from(id)), None, "{id:?}");
         }
-        assert!(project.session("d8e9da22-d41b-4824-a1be-f318ff23689b").is_some());
+        assert!(project.session(&"d8e9da22-d41b-4824-a1be-f318ff23689b".into()).is_some());
     }
 }

@@ -4,7 +4,7 @@
 //! (`plimsoll_domain::authority`).
 
 use crate::{Durability, Project, StoreError, disk, environment, sessions};
-use plimsoll_domain::{RunState, Status};
+use plimsoll_domain::{RunId, RunState, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,22 @@ pub const RECORD_VARIABLE: &str = "PLIMSOLL_RUN_RECORD";
 #[serde(default)]
 pub struct Record {
     /// The run's id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The project's folder, every link resolved.
     pub project: String,
     /// The command that began it, word by word.
     pub command: Vec<String>,
     /// RFC 3339 UTC.
-    pub started_at: String,
+    pub started_at: Timestamp,
 }
 
 /// Names the run to every program that is started inside one of its sessions.
 pub const RUN_VARIABLE: &str = "PLIMSOLL_RUN_ID";
+
+/// The run that this process was started for; none outside of one.
+pub fn run_of_environment() -> Option<RunId> {
+    environment::variable(RUN_VARIABLE).map(RunId::from)
+}
 
 static KEEPS: AtomicBool = AtomicBool::new(false);
 
@@ -49,33 +54,33 @@ pub fn all_records(project: &Project) -> Option<&Path> {
 }
 
 /// The folder of a run's record; none without a home.
-pub fn folder(project: &Project, run_id: &str) -> Option<PathBuf> {
+pub fn folder(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     let id = Some(run_id).filter(|id| crate::layout::is_plain(id))?;
     let named = environment::variable(RECORD_VARIABLE).map(PathBuf::from);
     let named = named.and_then(|record| record.parent().map(Path::to_owned));
     let is_of_run =
-        |folder: &PathBuf| folder.is_absolute() && folder.file_name().is_some_and(|name| name == id);
-    named.filter(is_of_run).or_else(|| Some(project.runs()?.join(id)))
+        |folder: &PathBuf| folder.is_absolute() && folder.file_name().is_some_and(|name| name == id.as_str());
+    named.filter(is_of_run).or_else(|| Some(project.runs()?.join(id.as_str())))
 }
 
 /// The path of the record, for `PLIMSOLL_RUN_RECORD`.
-pub fn record_path(project: &Project, run_id: &str) -> Option<PathBuf> {
+pub fn record_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     folder(project, run_id).map(|folder| folder.join("record.json"))
 }
 
 /// The record of a run; none where this user has none.
-pub fn record(project: &Project, run_id: &str) -> Option<Record> {
+pub fn record(project: &Project, run_id: &RunId) -> Option<Record> {
     let record: Record = sessions::load_parsed(&record_path(project, run_id)?)?;
-    (record.run_id == run_id).then_some(record)
+    (record.run_id == *run_id).then_some(record)
 }
 
 /// True where a run was begun by this user in this project.
-pub fn knows(project: &Project, run_id: &str) -> bool {
+pub fn knows(project: &Project, run_id: &RunId) -> bool {
     record(project, run_id).is_some_and(|record| record.project == place(project))
 }
 
 /// The state as the ledger has it; none where the run is not this user's in this project.
-pub fn load(project: &Project, run_id: &str) -> Result<Option<RunState>, StoreError> {
+pub fn load(project: &Project, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
     if !knows(project, run_id) {
         return Ok(None);
     }
@@ -88,7 +93,7 @@ pub fn load(project: &Project, run_id: &str) -> Result<Option<RunState>, StoreEr
     };
     let document: Value = serde_json::from_slice(&bytes).map_err(corrupt)?;
     let state = RunState::from_document(&document).map_err(corrupt)?;
-    Ok(Some(state).filter(|state| state.run_id == run_id))
+    Ok(Some(state).filter(|state| state.run_id == *run_id))
 }
 
 /// Begins the record and the ledger of a new run.
@@ -133,11 +138,11 @@ fn write(project: &Project, state: &RunState) -> Result<(), StoreError> {
 }
 
 /// The project's settings file as it was when the run began.
-pub(crate) fn preferences_path(project: &Project, run_id: &str) -> Option<PathBuf> {
+pub(crate) fn preferences_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     folder(project, run_id).map(|folder| folder.join("preferences.json"))
 }
 
-fn ledger_path(project: &Project, run_id: &str) -> Option<PathBuf> {
+fn ledger_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     folder(project, run_id).map(|folder| folder.join("ledger.json"))
 }
 

@@ -8,6 +8,7 @@ mod seen;
 
 pub use copy::{bring_back, forget_copy, keep};
 pub use past::Past;
+use plimsoll_domain::Timestamp;
 pub use seen::{Pushed, Seen, Sight, pusher, seen, sweep_seen};
 
 use crate::turn_log::{Entry, RawLine, Writer};
@@ -41,7 +42,7 @@ pub struct Change {
     pub rev: u64,
     /// When, RFC 3339 UTC.
     #[serde(default)]
-    pub at: String,
+    pub at: Timestamp,
     /// The step in which it was made.
     pub step: u64,
     /// Who made it: `command`, `mcp`, a subagent's id, …

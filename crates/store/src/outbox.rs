@@ -6,6 +6,7 @@
 
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, disk};
+use plimsoll_domain::RunId;
 use plimsoll_domain::linear::{Comment, Note, Wait};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,35 +30,35 @@ pub fn add(project: &Project, note: &Note) -> Result<(), StoreError> {
 }
 
 /// The runs that have notes, oldest file first.
-pub fn runs(project: &Project) -> Vec<String> {
+pub fn runs(project: &Project) -> Vec<RunId> {
     let folder = folder(project);
     let names =
-        disk::names(&folder).into_iter().filter_map(|name| Some(name.strip_suffix(NOTES)?.to_owned()));
-    let mut runs: Vec<String> = names.collect();
+        disk::names(&folder).into_iter().filter_map(|name| Some(RunId::from(name.strip_suffix(NOTES)?)));
+    let mut runs: Vec<RunId> = names.collect();
     runs.sort_by_key(|run| disk::modified(&folder.join(format!("{run}{NOTES}"))));
     runs
 }
 
 /// The notes of a run, oldest first; a torn line is left out.
-pub fn notes(project: &Project, run_id: &str) -> Result<Vec<Note>, StoreError> {
+pub fn notes(project: &Project, run_id: &RunId) -> Result<Vec<Note>, StoreError> {
     let Some(path) = file(project, run_id, NOTES) else { return Ok(Vec::new()) };
     let text = disk::read_text(&path)?.unwrap_or_default();
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
 /// What is known of a run's comment; none if nothing has been sent, or what was known cannot be read.
-pub fn comment(project: &Project, run_id: &str) -> Option<Comment> {
+pub fn comment(project: &Project, run_id: &RunId) -> Option<Comment> {
     read(&file(project, run_id, ".comment.json")?)
 }
 
 /// Remembers what is known of a run's comment, before and after it is sent.
-pub fn save_comment(project: &Project, run_id: &str, comment: &Comment) -> Result<(), StoreError> {
+pub fn save_comment(project: &Project, run_id: &RunId, comment: &Comment) -> Result<(), StoreError> {
     let Some(path) = file(project, run_id, ".comment.json") else { return Ok(()) };
     disk::replace(&path, json(comment).as_bytes(), Durability::Durable)
 }
 
 /// How many notes of a run have not been delivered.
-pub fn undelivered(project: &Project, run_id: &str) -> usize {
+pub fn undelivered(project: &Project, run_id: &RunId) -> usize {
     let notes = notes(project, run_id).map_or(0, |notes| notes.len());
     notes.saturating_sub(comment(project, run_id).map_or(0, |comment| comment.delivered))
 }
@@ -90,7 +91,7 @@ fn wait_file(project: &Project) -> PathBuf {
 }
 
 /// The file of a run; none for an id that is no plain name.
-fn file(project: &Project, run_id: &str, ending: &str) -> Option<PathBuf> {
+fn file(project: &Project, run_id: &RunId, ending: &str) -> Option<PathBuf> {
     crate::layout::is_plain(run_id).then(|| folder(project).join(format!("{run_id}{ending}")))
 }
 
@@ -114,12 +115,13 @@ mod tests {
         add(&project, &note("one")).unwrap();
         disk::append(&super::folder(&project).join("r1.notes.jsonl"), b"{\"words\":\"to").unwrap();
         add(&project, &note("three")).unwrap();
-        let words: Vec<String> = notes(&project, "r1").unwrap().into_iter().map(|note| note.words).collect();
+        let words: Vec<String> =
+            notes(&project, &"r1".into()).unwrap().into_iter().map(|note| note.words).collect();
         assert_eq!(words, ["one", "three"]);
-        assert_eq!((runs(&project), all_undelivered(&project)), (vec!["r1".to_owned()], 2));
-        let comment = Comment { delivered: 1, ..Comment::of("r1", "ENG-1", 0) };
-        save_comment(&project, "r1", &comment).unwrap();
-        assert_eq!((super::comment(&project, "r1"), all_undelivered(&project)), (Some(comment), 1));
+        assert_eq!((runs(&project), all_undelivered(&project)), (vec!["r1".into()], 2));
+        let comment = Comment { delivered: 1, ..Comment::of(&"r1".into(), "ENG-1", 0) };
+        save_comment(&project, &"r1".into(), &comment).unwrap();
+        assert_eq!((super::comment(&project, &"r1".into()), all_undelivered(&project)), (Some(comment), 1));
     }
 
     #[test]
@@ -127,7 +129,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::at(folder.path());
         add(&project, &Note { run_id: "../x".into(), ..Note::default() }).unwrap();
-        assert!(runs(&project).is_empty() && notes(&project, "../x").unwrap().is_empty());
+        assert!(runs(&project).is_empty() && notes(&project, &"../x".into()).unwrap().is_empty());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, clock, disk};
-use plimsoll_domain::SessionRecord;
 use plimsoll_domain::record::{ClientSettings, StatusRecord};
+use plimsoll_domain::{SessionId, SessionRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -11,32 +11,32 @@ use std::time::Duration;
 
 /// The record of a session; a new one if there is none. One that does not parse counts as none, and is set
 /// aside by whoever writes next: a reader moves nothing, it may have come in the middle of a foreign write.
-pub fn load(project: &Project, session_id: &str) -> SessionRecord {
+pub fn load(project: &Project, session_id: &SessionId) -> SessionRecord {
     load_to_change(project, session_id).unwrap_or_else(|_| fresh(session_id, false))
 }
 
-fn fresh(session_id: &str, unreadable: bool) -> SessionRecord {
+fn fresh(session_id: &SessionId, unreadable: bool) -> SessionRecord {
     SessionRecord { session_id: session_id.to_owned(), unreadable, ..SessionRecord::default() }
 }
 
 /// The same for whoever writes it back: one that is there and cannot be read now is not written over.
-pub fn load_to_change(project: &Project, session_id: &str) -> Result<SessionRecord, StoreError> {
+pub fn load_to_change(project: &Project, session_id: &SessionId) -> Result<SessionRecord, StoreError> {
     let Some(path) = project.session(session_id) else { return Ok(fresh(session_id, false)) };
     let Some(bytes) = disk::read(&path)? else { return Ok(fresh(session_id, false)) };
     // A file under this session's name that speaks of another one is not believed.
-    let record = parse(&bytes).ok().filter(|record: &SessionRecord| record.session_id == session_id);
+    let record = parse(&bytes).ok().filter(|record: &SessionRecord| record.session_id == *session_id);
     Ok(record.unwrap_or_else(|| fresh(session_id, true)))
 }
 
 /// The sessions that have a record, sorted by name.
-pub fn ids(project: &Project) -> Vec<String> {
+pub fn ids(project: &Project) -> Vec<SessionId> {
     let id =
         |name: String| Some(name.strip_suffix(".json")?.to_owned()).filter(|id| !id.ends_with(".status"));
-    disk::names(&project.own().join("sessions")).into_iter().filter_map(id).collect()
+    disk::names(&project.own().join("sessions")).into_iter().filter_map(id).map(SessionId::from).collect()
 }
 
 /// What the client's settings said when the session began, without the rest of its record.
-pub fn client_settings(project: &Project, session_id: &str) -> Option<ClientSettings> {
+pub fn client_settings(project: &Project, session_id: &SessionId) -> Option<ClientSettings> {
     #[derive(serde::Deserialize)]
     struct Glance<'a> {
         session_id: &'a str,
@@ -44,11 +44,15 @@ pub fn client_settings(project: &Project, session_id: &str) -> Option<ClientSett
     }
     let bytes = disk::read(&project.session(session_id)?).ok().flatten()?;
     let glance = serde_json::from_slice::<Glance<'_>>(&bytes).ok()?;
-    glance.client_settings.filter(|_| glance.session_id == session_id)
+    glance.client_settings.filter(|_| session_id == glance.session_id)
 }
 
 /// Takes the session's lock.
-pub fn lock(project: &Project, session_id: &str, patience: Duration) -> Result<Option<Lock>, StoreError> {
+pub fn lock(
+    project: &Project,
+    session_id: &SessionId,
+    patience: Duration,
+) -> Result<Option<Lock>, StoreError> {
     let Some(path) = project.session(session_id) else { return Ok(None) };
     lock::acquire(&path.with_extension("lock"), patience).map(Some)
 }
@@ -65,7 +69,7 @@ pub fn save(project: &Project, record: &SessionRecord, durability: Durability) -
 /// Changes the record under its lock; writes only if something has changed.
 pub fn update<T>(
     project: &Project,
-    session_id: &str,
+    session_id: &SessionId,
     patience: Duration,
     change: impl FnOnce(&mut SessionRecord) -> T,
 ) -> Result<T, StoreError> {
@@ -80,9 +84,9 @@ pub fn update<T>(
 }
 
 /// What the status line published about a session.
-pub fn load_status(project: &Project, session_id: &str) -> Option<StatusRecord> {
+pub fn load_status(project: &Project, session_id: &SessionId) -> Option<StatusRecord> {
     load_parsed(&project.status_record(session_id)?)
-        .filter(|record: &StatusRecord| record.session_id == session_id)
+        .filter(|record: &StatusRecord| record.session_id == *session_id)
 }
 
 /// Publishes the status line's figures.
@@ -138,10 +142,10 @@ mod tests {
     fn a_record_that_cannot_be_read_now_is_not_written_over() {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::at(folder.path());
-        let path = project.session("one").unwrap();
+        let path = project.session(&"one".into()).unwrap();
         disk::create_folder(&path).unwrap();
-        assert_eq!(load(&project, "one").session_id, "one");
-        let refused = update(&project, "one", Duration::ZERO, |record| record.cancelled = true);
+        assert_eq!(load(&project, &"one".into()).session_id, "one");
+        let refused = update(&project, &"one".into(), Duration::ZERO, |record| record.cancelled = true);
         assert!(refused.unwrap_err().to_string().contains("one.json"), "it is named");
         assert!(disk::is_folder(&path));
     }

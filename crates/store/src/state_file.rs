@@ -4,7 +4,7 @@
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, disk, ledger, sessions};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
-use plimsoll_domain::{RunState, authority};
+use plimsoll_domain::{RunId, RunState, Timestamp, authority};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub struct Loaded {
 /// The state; none if there is no run, or only a file that no run of ours wrote ([`foreign`]). With `run_id` only that
 /// run's: a state that has vanished, does not parse, belongs to another run or went back in time is taken from the
 /// copy, if that is of the run.
-pub fn load(project: &Project, run_id: Option<&str>) -> Result<Option<RunState>, StoreError> {
+pub fn load(project: &Project, run_id: Option<&RunId>) -> Result<Option<RunState>, StoreError> {
     Ok(load_whole(project, run_id)?.map(|loaded| loaded.state))
 }
 
@@ -55,7 +55,8 @@ pub fn foreign(project: &Project) -> Result<Option<Value>, StoreError> {
 fn nobodys(project: &Project, bytes: &[u8]) -> Option<Value> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     let id = document.get("run_id").and_then(Value::as_str).filter(|id| !id.is_empty());
-    (document.is_object() && !id.is_some_and(|id| ledger::knows(project, id))).then_some(document)
+    (document.is_object() && !id.is_some_and(|id| ledger::knows(project, &RunId::from(id))))
+        .then_some(document)
 }
 
 fn is_nobodys(project: &Project) -> Result<bool, StoreError> {
@@ -95,7 +96,7 @@ pub struct Glance {
     pub completed_items: Vec<serde::de::IgnoredAny>,
     /// Until when it is paused.
     #[serde(default)]
-    pub paused_until: Option<String>,
+    pub paused_until: Option<Timestamp>,
     /// The last checkpoint.
     #[serde(default)]
     pub context_checkpoint: GlancedCheckpoint,
@@ -120,7 +121,7 @@ pub fn glance(project: &Project) -> Option<Glance> {
 /// is written if nothing changed. None if there is no run.
 pub fn update<T>(
     project: &Project,
-    run_id: Option<&str>,
+    run_id: Option<&RunId>,
     durability: Durability,
     change: impl FnOnce(&mut RunState) -> T,
 ) -> Result<Option<T>, StoreError> {
@@ -131,7 +132,7 @@ pub fn update<T>(
 /// The same for a caller that holds the lock, or has to act although it could not be had.
 pub fn update_locked<T>(
     project: &Project,
-    run_id: Option<&str>,
+    run_id: Option<&RunId>,
     durability: Durability,
     change: impl FnOnce(&mut RunState) -> T,
 ) -> Result<Option<T>, StoreError> {
@@ -198,7 +199,7 @@ fn write_copy(project: &Project, bytes: &[u8], durability: Durability) {
     let _ = disk::replace(&copy_path(project), bytes, durability);
 }
 
-fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
+fn load_whole(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, StoreError> {
     // Nobody's run: neither half taken for one, nor set aside as a damaged one.
     if run_id.is_none() && is_nobodys(project)? {
         return Ok(None);
@@ -235,10 +236,10 @@ fn load_whole(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>,
 }
 
 /// What the project's file says of the run, or its copy where that one is gone, torn, another run's or older.
-fn claimed(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
-    let copy_of_run = || copy(project).filter(|copy| run_id == Some(copy.state.run_id.as_str()));
+fn claimed(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, StoreError> {
+    let copy_of_run = || copy(project).filter(|copy| run_id == Some(&copy.state.run_id));
     match parse(project.state()) {
-        Ok(Some(loaded)) if run_id.is_some_and(|run_id| run_id != loaded.state.run_id) => {
+        Ok(Some(loaded)) if run_id.is_some_and(|run_id| *run_id != loaded.state.run_id) => {
             Ok(copy_of_run().map(|copy| copy.mended_because(OF_ANOTHER_RUN)))
         }
         Ok(Some(loaded)) => Ok(Some(newest(project, loaded))),
@@ -263,7 +264,7 @@ fn newest(project: &Project, loaded: Loaded) -> Loaded {
 }
 
 /// As [`load_whole`], with the right to set a file aside that does not parse or is another run's.
-fn load_or_mend(project: &Project, run_id: Option<&str>) -> Result<Option<Loaded>, StoreError> {
+fn load_or_mend(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, StoreError> {
     if run_id.is_none() && is_nobodys(project)? {
         return Ok(None);
     }
@@ -328,7 +329,7 @@ mod tests {
     }
 
     fn bump(project: &Project) -> Option<u32> {
-        update(project, Some("r1"), Durability::Lazy, |state| {
+        update(project, Some(&"r1".into()), Durability::Lazy, |state| {
             state.iteration += 1;
             state.iteration
         })
@@ -354,7 +355,7 @@ mod tests {
         let old = disk::read(project.state()).unwrap().unwrap();
         bump(&project);
         disk::replace(project.state(), &old, Durability::Lazy).unwrap();
-        for run_id in [None, Some("r1")] {
+        for run_id in [None, Some(&"r1".into())] {
             assert_eq!(load(&project, run_id).unwrap().unwrap().iteration, 2, "{run_id:?}");
         }
         assert!(text(&project).unwrap().unwrap().contains("\"iteration\": 2"));
@@ -364,8 +365,8 @@ mod tests {
     fn a_state_of_another_run_is_no_state_of_ours() {
         let (_folder, project) = project();
         disk::replace(project.state(), br#"{"run_id":"r0","iteration":7}"#, Durability::Lazy).unwrap();
-        assert_eq!(load(&project, Some("r1")).unwrap().unwrap().iteration, 1, "from the copy");
-        assert!(load(&project, Some("r2")).unwrap().is_none());
+        assert_eq!(load(&project, Some(&"r1".into())).unwrap().unwrap().iteration, 1, "from the copy");
+        assert!(load(&project, Some(&"r2".into())).unwrap().is_none());
         assert!(load(&project, None).unwrap().is_none(), "no run that this user began");
         assert_eq!(bump(&project), Some(2));
         let words = disk::read_text(&project.journal()).unwrap().unwrap();
@@ -437,7 +438,7 @@ mod tests {
         let project = project.with_runs_in(&folder.path().join("none"));
         disk::remove(&copy_path(&project)).unwrap();
         disk::replace(project.state(), b"[]", Durability::Lazy).unwrap();
-        let error = update(&project, Some("r1"), Durability::Lazy, |_| ()).unwrap_err().to_string();
+        let error = update(&project, Some(&"r1".into()), Durability::Lazy, |_| ()).unwrap_err().to_string();
         assert!(error.contains("not a JSON object") && error.contains("set aside as"), "{error}");
         assert!(!disk::exists(project.state()));
     }
@@ -460,7 +461,7 @@ mod tests {
         assert_eq!(bump(&project), Some(3));
         // The same folder under another name is another project.
         let elsewhere = Project::at(&folder.path().join("runs")).with_runs_in(&folder.path().join("runs"));
-        assert!(!ledger::knows(&elsewhere, "r1") && ledger::knows(&project, "r1"));
+        assert!(!ledger::knows(&elsewhere, &"r1".into()) && ledger::knows(&project, &"r1".into()));
     }
 
     #[test]
@@ -468,7 +469,7 @@ mod tests {
         let (_folder, project) = project();
         disk::remove(project.state()).unwrap();
         assert!(load(&project, None).unwrap().is_none());
-        assert!(load(&project, Some("r2")).unwrap().is_none());
+        assert!(load(&project, Some(&"r2".into())).unwrap().is_none());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use crate::turn_log::{Forwards, Place};
 use crate::{StoreError, clock, disk, io};
 use memchr::{memmem, memrchr};
+use plimsoll_domain::Timestamp;
 use plimsoll_domain::forecast::Fill;
 use plimsoll_protocol::hook_trouble::HookTrouble;
 use plimsoll_protocol::transcript::{CompactMetadata, Line};
@@ -39,7 +40,7 @@ pub struct Compaction {
     /// What it did.
     pub metadata: CompactMetadata,
     /// When it was written, RFC 3339.
-    pub at: Option<String>,
+    pub at: Option<Timestamp>,
     /// The model of the last answer before it, with its `[1m]` suffix.
     pub model: Option<String>,
 }
@@ -56,7 +57,7 @@ pub struct Answer {
     /// The response's id.
     pub message_id: Option<String>,
     /// When it was written, RFC 3339.
-    pub at: Option<String>,
+    pub at: Option<Timestamp>,
     /// True when one of its lines holds one of the tool calls that were looked for.
     pub is_the_one: bool,
 }
@@ -174,7 +175,7 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
         if tail.answer.is_some() {
             return ControlFlow::Break(());
         }
-        let newest = Compaction { metadata, at: line.timestamp, model: None };
+        let newest = Compaction { metadata, at: line.timestamp.map(Timestamp::from), model: None };
         tail.compaction.get_or_insert(newest);
         return ControlFlow::Continue(());
     }
@@ -199,7 +200,7 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
         output: usage.output(),
         model: line.requested_model.or(line.message.model),
         message_id: line.message.id,
-        at: line.timestamp,
+        at: line.timestamp.map(Timestamp::from),
         is_the_one,
     });
     if tool_use_ids.is_empty() || is_the_one { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -15,6 +15,7 @@ mod verify;
 mod writer;
 
 pub use head::{Head, Stream};
+use plimsoll_domain::SessionId;
 pub use reader::{Backwards, Forwards, Place, RawLine};
 pub use verify::{Finding, Report};
 pub use writer::{Entry, Writer};
@@ -27,19 +28,19 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct TurnLog {
     folder: PathBuf,
-    session_id: String,
+    session_id: SessionId,
 }
 
 impl TurnLog {
     /// The log of a session; none for an id that is no plain name.
-    pub fn of(project: &Project, session_id: &str) -> Option<TurnLog> {
+    pub fn of(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
         project.session(session_id)?;
         Some(TurnLog { folder: project.turns(), session_id: session_id.to_owned() })
     }
 
     /// A log of another kind, such as the working memory's, under a name of ours.
     pub(crate) fn at(folder: PathBuf, name: &str) -> TurnLog {
-        TurnLog { folder, session_id: name.to_owned() }
+        TurnLog { folder, session_id: SessionId::from(name) }
     }
 
     /// The logs of all sessions, the one that was written last at the end. Also those from before the project had
@@ -57,12 +58,12 @@ impl TurnLog {
     }
 
     fn in_folder_of(project: &Project) -> Vec<TurnLog> {
-        let log = |name: &String| TurnLog::of(project, name.strip_suffix(".jsonl")?);
+        let log = |name: &String| TurnLog::of(project, &SessionId::from(name.strip_suffix(".jsonl")?));
         disk::names(&project.turns()).iter().filter_map(log).collect()
     }
 
     /// The session.
-    pub fn session_id(&self) -> &str {
+    pub fn session_id(&self) -> &SessionId {
         &self.session_id
     }
 

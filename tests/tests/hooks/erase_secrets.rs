@@ -1,6 +1,7 @@
 //! `plimsoll turns erase --secrets`: what older logs hold is found, named by kind and place, and gone from the log, its
 //! large pieces, its torn end and what waits; the chain holds, and nothing else is lost.
 
+use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::Kind;
 use plimsoll_domain::turn::record::encode_fields;
 use plimsoll_store::turn_log::Entry;
@@ -70,7 +71,7 @@ fn leaky() -> World {
     std::fs::remove_file(world.path(format!("{SESSION}.jsonl"))).unwrap();
     let project = Project::at(&world.project());
     for session in [SESSION, "only-waiting"] {
-        let log = TurnLog::of(&project, session).unwrap();
+        let log = TurnLog::of(&project, &SessionId::from(session)).unwrap();
         let held = log.write(Duration::from_secs(5)).unwrap();
         let fields = json!({"text": format!("waits with {}", token("w"))});
         let entry = Entry::new(Kind::Context, "2026-01-07T13:00:00Z".into());

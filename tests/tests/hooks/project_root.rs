@@ -1,5 +1,6 @@
 //! The project of a command is the repository's root at most: a state further up is named, and not used.
 
+use plimsoll_domain::RunId;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{ITEMS, world};
 
@@ -9,7 +10,7 @@ const STATE: &str = ".claude/ralph-state.json";
 fn with_a_repository_inside() -> World {
     let world = world(ITEMS);
     let state = plimsoll_domain::RunState {
-        run_id: "20260107-090000-dates".to_owned(),
+        run_id: RunId::from("20260107-090000-dates"),
         task_name: "Dates".to_owned(),
         status: plimsoll_domain::Status::Paused,
         iteration: 1,

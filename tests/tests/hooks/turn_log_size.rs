@@ -1,6 +1,6 @@
 //! A session of 500 MB is recorded at the memory of a small one.
 
-use plimsoll_domain::SessionRecord;
+use plimsoll_domain::{SessionId, SessionRecord, Timestamp};
 use plimsoll_flows::turns::capture::{Patience, sync};
 use plimsoll_store::{Durability, Project, TurnLog, sessions};
 use serde_json::json;
@@ -97,9 +97,9 @@ fn record(size: u64) -> (Cost, f64) {
     let turns = write_transcript(&path, size);
     let project = Project::at(&folder);
     let record = SessionRecord {
-        session_id: ID.to_owned(),
+        session_id: SessionId::from(ID),
         transcript_path: Some(path.display().to_string()),
-        ended_at: Some("2026-01-07T13:00:00Z".to_owned()),
+        ended_at: Some(Timestamp::from("2026-01-07T13:00:00Z")),
         ..SessionRecord::default()
     };
     sessions::save(&project, &record, Durability::Lazy).unwrap();
@@ -109,7 +109,7 @@ fn record(size: u64) -> (Cost, f64) {
     assert_eq!(lines, turns * 3);
     let cost = record_in_another_process(&folder);
     assert_eq!(cost.turns, turns, "every turn");
-    let log = TurnLog::of(&project, ID).unwrap();
+    let log = TurnLog::of(&project, &SessionId::from(ID)).unwrap();
     let last = log.backwards().unwrap().next().unwrap().unwrap();
     let last = plimsoll_domain::log_line::LogLine::parse(&last.bytes).unwrap().header;
     assert_eq!((last.number, last.message), (Some(turns), Some(format!("msg_{turns}"))));

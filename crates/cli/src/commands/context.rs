@@ -10,7 +10,7 @@ use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::forecast::Forecast;
 use plimsoll_domain::level::Level;
-use plimsoll_domain::{Reading, Settings};
+use plimsoll_domain::{Reading, SessionId, Settings};
 use plimsoll_flows::context::forecast::{Foresight, foresee};
 use plimsoll_flows::context::item_cost::lines_named;
 use plimsoll_flows::context::measure::{Measurement, Question, measure, measure_once_written};
@@ -70,7 +70,7 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
     ExitCode::from(if arguments.exit_code { level.map_or(0, Level::number) } else { 0 })
 }
 
-fn json(measurement: &Measurement, forecast: Option<&Forecast>, session_id: &str) -> String {
+fn json(measurement: &Measurement, forecast: Option<&Forecast>, session_id: &SessionId) -> String {
     let reading = measurement.reading.as_ref();
     serde_json::json!({
         "session_id": session_id,
@@ -86,7 +86,7 @@ fn json(measurement: &Measurement, forecast: Option<&Forecast>, session_id: &str
 }
 
 fn age_seconds(reading: &Reading) -> Option<i64> {
-    clock::parse(reading.at.as_deref()?).map(|at| (clock::now() - at).num_seconds().max(0))
+    clock::moment(reading.at.as_ref()?).map(|at| (clock::now() - at).num_seconds().max(0))
 }
 
 fn text(

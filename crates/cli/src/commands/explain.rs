@@ -152,7 +152,7 @@ fn beside(entries: &[JournalEntry], at: usize) -> Vec<JournalEntry> {
 /// The line of the log, then the reasons beneath it.
 fn words(entry: &JournalEntry, beside: &[JournalEntry]) -> String {
     let told = EventPrinter::default().entry(entry);
-    let at = plimsoll_store::clock::parse(&entry.at).map(plimsoll_store::clock::for_people);
+    let at = plimsoll_store::clock::moment(&entry.at).map(plimsoll_store::clock::for_people);
     let iteration = entry.iteration.map(|number| format!(", session {number} of the run"));
     let session = entry.session_id.as_ref().filter(|_| iteration.is_none());
     let whose = iteration.or_else(|| session.map(|id| format!(", session {id}"))).unwrap_or_default();

@@ -9,13 +9,14 @@ use clap::Args;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::text::for_terminal;
 use plimsoll_domain::verdict::ContinueKind;
-use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Verdict};
+use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Timestamp, Verdict};
 use plimsoll_flows::context::spent;
 use plimsoll_flows::run::finish;
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::session_result::SessionResult;
 use plimsoll_policy::pause;
 use plimsoll_protocol::result::RunResult;
+use plimsoll_store::ledger;
 use plimsoll_store::{Project, clock, config, environment, lock, sessions, state_file};
 use std::path::Path;
 use std::process::ExitCode;
@@ -118,13 +119,13 @@ fn as_hook(document: &[u8]) -> ExitCode {
 /// The final verdict on the present iteration. A result object of `claude -p --output-format json` on standard
 /// input is the best evidence; else the hooks' records are.
 fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, plimsoll_store::StoreError> {
-    let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
-    let Some(state) = state_file::load(project, run_id.as_deref())? else { return Ok(None) };
+    let run_id = ledger::run_of_environment();
+    let Some(state) = state_file::load(project, run_id.as_ref())? else { return Ok(None) };
     if let Some(verdict) = waited_for(&state) {
         return Ok(Some(verdict));
     }
     let (settings, _) = config::load(project);
-    let ours = |result: &RunResult| result.session_id == state.session_id;
+    let ours = |result: &RunResult| result.session_id.as_deref() == state.session_id.as_deref();
     let result = result.and_then(RunResult::find).filter(ours);
     if let Some(words) = result.as_ref().and_then(|result| result.result.as_deref()) {
         say_last_words(words);
@@ -132,7 +133,7 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, pl
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     let ended = match result.filter(|_| state.iteration_record.phase != Phase::Planned) {
         Some(result) => {
-            let at = record.ended_at.as_deref().and_then(clock::parse);
+            let at = record.ended_at.as_ref().and_then(clock::moment);
             SessionResult::of_result(Some(&result), Exit::default(), at)
         }
         None => by_record(&state, &settled(project, record)),
@@ -159,7 +160,7 @@ fn waited_for(state: &RunState) -> Option<Verdict> {
     let Some(Verdict::Pause { kind, until, .. }) = state.last_verdict.as_ref().filter(|_| is_judged) else {
         return None;
     };
-    let has_passed = until.as_deref().and_then(clock::parse).is_none_or(|until| until <= clock::now());
+    let has_passed = until.as_ref().and_then(clock::moment).is_none_or(|until| until <= clock::now());
     let goes_on = Verdict::Continue { kind: ContinueKind::Next, reason: "the pause is over".to_owned() };
     (kind.passes() && has_passed).then_some(goes_on)
 }
@@ -197,7 +198,7 @@ fn apply(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
             ExitCode::from(verdict.gate_exit_code())
         }
         Verdict::Pause { until, .. } => {
-            sleep_through(project, until.as_deref());
+            sleep_through(project, until.as_ref());
             plan_next(project)
         }
         Verdict::Continue { .. } => plan_next(project),
@@ -206,15 +207,15 @@ fn apply(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
 
 /// The loop ends here; the next plan writes our block again.
 fn put_prompt_back(project: &Project) {
-    let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
-    if let Ok(Some(state)) = state_file::load(project, run_id.as_deref()) {
+    let run_id = ledger::run_of_environment();
+    if let Ok(Some(state)) = state_file::load(project, run_id.as_ref()) {
         let _ = plimsoll_flows::run::prompt::put_back(project, &state);
     }
 }
 
 fn plan_next(project: &Project) -> ExitCode {
-    let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
-    let planned = match state_file::load(project, run_id.as_deref()) {
+    let run_id = ledger::run_of_environment();
+    let planned = match state_file::load(project, run_id.as_ref()) {
         Ok(Some(state)) => lifecycle::plan(project, &state.run_id, None),
         Ok(None) => return ExitCode::SUCCESS,
         Err(error) => return fail(error, FAULT),
@@ -228,11 +229,11 @@ fn plan_next(project: &Project) -> ExitCode {
 }
 
 /// Until the known time; without one, a few seconds more at each pause in a row.
-fn sleep_through(project: &Project, until: Option<&str>) {
-    let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
-    let state = state_file::load(project, run_id.as_deref()).ok().flatten();
+fn sleep_through(project: &Project, until: Option<&Timestamp>) {
+    let run_id = ledger::run_of_environment();
+    let state = state_file::load(project, run_id.as_ref()).ok().flatten();
     let tries = state.map_or(1, |state| state.pauses_in_a_row);
-    let milliseconds = match until.and_then(clock::parse) {
+    let milliseconds = match until.and_then(clock::moment) {
         Some(reset) => pause::until_reset_ms((reset - clock::now()).num_seconds(), MIDDLE),
         None => pause::backoff_ms(tries, MIDDLE),
     };

@@ -11,8 +11,8 @@ use crate::console::{fail, refused, say, say_error};
 use clap::{Args, Subcommand};
 use deliver::{Asked, Delivered, Report, body_of, deliver};
 use key::KeyError;
-use plimsoll_domain::Settings;
 use plimsoll_domain::text::{counted, for_terminal};
+use plimsoll_domain::{RunId, Settings};
 use plimsoll_linear_client::{CourierError, Endpoint, Linear, Patience};
 use plimsoll_store::{Project, StoreError, clock, config, environment, outbox};
 use std::process::ExitCode;
@@ -113,7 +113,7 @@ fn show(project: &Project) -> Result<ExitCode, StoreError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn waiting(project: &Project) -> Vec<String> {
+fn waiting(project: &Project) -> Vec<RunId> {
     outbox::runs(project).into_iter().filter(|run| outbox::undelivered(project, run) > 0).collect()
 }
 
@@ -153,7 +153,8 @@ fn tell(project: &Project, report: &Report) -> ExitCode {
     match (&report.trouble, &report.wait) {
         (Some(error), _) => not_delivered(project, error, error.hint()),
         (None, Some(wait)) => {
-            let until = clock::parse(&wait.until).map_or_else(|| wait.until.clone(), clock::for_people);
+            let until =
+                clock::moment(&wait.until).map_or_else(|| wait.until.clone().to_string(), clock::for_people);
             not_delivered(project, &format!("Linear has asked us to wait until {until}"), "try again then")
         }
         _ if report.is_busy => {

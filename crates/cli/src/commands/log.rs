@@ -11,6 +11,7 @@ use crate::console::refused;
 use clap::Args;
 use journal::Journal;
 use page::Page;
+use plimsoll_domain::RunId;
 use plimsoll_domain::journal::Line;
 use plimsoll_store::{Project, environment, state_file};
 pub(crate) use sentence::Tone;
@@ -52,7 +53,7 @@ pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
         Err(error) => return refused(&error),
     };
     let (mut page, mut teller) = (Page::new(has_colours()), EventPrinter::default());
-    let told = chosen(&mut teller, &lines, present_run(&project).as_deref(), arguments.lines);
+    let told = chosen(&mut teller, &lines, present_run(&project).as_ref(), arguments.lines);
     let read_on = told.iter().all(|told| page.print(told));
     if arguments.follow && read_on {
         return follow::follow(&project, journal, teller, page);
@@ -70,7 +71,7 @@ pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn present_run(project: &Project) -> Option<String> {
+fn present_run(project: &Project) -> Option<RunId> {
     state_file::load(project, None).ok().flatten().map(|state| state.run_id).filter(|id| !id.is_empty())
 }
 
@@ -79,10 +80,10 @@ fn present_run(project: &Project) -> Option<String> {
 fn chosen(
     teller: &mut EventPrinter,
     lines: &[Line],
-    run_id: Option<&str>,
+    run_id: Option<&RunId>,
     most: Option<usize>,
 ) -> Vec<LogLine> {
-    let of_run = |line: &Line| matches!(line, Line::Entry(entry) if entry.run_id.as_deref() == run_id);
+    let of_run = |line: &Line| matches!(line, Line::Entry(entry) if entry.run_id.as_ref() == run_id);
     let beginning = run_id.and_then(|_| lines.iter().position(of_run));
     let (first, most) = match (most, beginning) {
         (Some(most), _) => (0, most),
@@ -100,7 +101,7 @@ pub(crate) struct JournalTail {
     journal: Journal,
     teller: EventPrinter,
     page: Page,
-    run_id: Option<String>,
+    run_id: Option<RunId>,
     has_begun: bool,
 }
 
@@ -123,7 +124,7 @@ impl JournalTail {
         let told = if std::mem::replace(&mut self.has_begun, true) {
             lines.iter().filter_map(|line| self.teller.tell(line)).collect()
         } else {
-            chosen(&mut self.teller, &lines, self.run_id.as_deref(), None)
+            chosen(&mut self.teller, &lines, self.run_id.as_ref(), None)
         };
         let page = &mut self.page;
         told.iter()

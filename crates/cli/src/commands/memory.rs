@@ -206,7 +206,7 @@ fn history(project: &Project, last: usize, as_json: bool) -> ExitCode {
 }
 
 fn line(change: &Change) -> String {
-    let at = clock::parse(&change.at).map(clock::for_people).unwrap_or_default();
+    let at = clock::moment(&change.at).map(clock::for_people).unwrap_or_default();
     let what = match &change.change {
         Op::UpdateRegisters { values, .. } => {
             let told = |(register, text): (&Register, &String)| {

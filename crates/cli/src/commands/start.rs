@@ -9,9 +9,9 @@ use crate::console::{fail, say_error};
 use crate::target_session::TargetSession;
 use crate::value_parsers;
 use clap::Args;
-use plimsoll_domain::RunState;
 use plimsoll_domain::limits::Limits;
 use plimsoll_domain::state::Commit;
+use plimsoll_domain::{RunState, Timestamp};
 use plimsoll_flows::hook_invocation::RUN_VARIABLE;
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::adopt::Given;
@@ -59,7 +59,7 @@ pub(crate) struct TaskArguments {
     max_tokens: Option<u64>,
     /// End at a time (07:00, "2026-01-07 07:00") or after a duration (8h, 90m)
     #[arg(long, value_name = "TIME|DURATION", value_parser = value_parsers::deadline)]
-    deadline: Option<String>,
+    deadline: Option<Timestamp>,
     /// Wait for the reset once so much of the five-hour or weekly quota is used (where the client reports it)
     #[arg(long, value_name = "PERCENT", value_parser = value_parsers::percent)]
     stop_at_limit: Option<u8>,

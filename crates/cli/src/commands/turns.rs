@@ -14,6 +14,7 @@ mod which;
 use crate::console::{fail, refused, say_error};
 use clap::{Args, Subcommand};
 pub(crate) use list::as_json;
+use plimsoll_domain::SessionId;
 use plimsoll_flows::turns::TurnsError;
 use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::Patience;
@@ -106,7 +107,7 @@ fn sync(project: &Project, arguments: &SyncArguments) -> Result<ExitCode, TurnsE
     }
     for path in &arguments.transcripts {
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let log = TurnLog::of(project, &name)
+        let log = TurnLog::of(project, &SessionId::from(name.as_str()))
             .filter(|_| plimsoll_store::disk::size(path).is_some())
             .ok_or_else(|| {
                 TurnsError::Typed(format!(

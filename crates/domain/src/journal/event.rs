@@ -7,6 +7,7 @@ use crate::marker::Marker;
 use crate::reading::Reading;
 use crate::state::Cause;
 use crate::status::Status;
+use crate::time::Timestamp;
 use crate::verdict::{Ending, Verdict};
 use plimsoll_protocol::event::Source;
 use serde::{Deserialize, Serialize};
@@ -155,7 +156,7 @@ pub enum JournalEvent {
         trouble: String,
         /// When it is tried again, RFC 3339 UTC.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        until: Option<String>,
+        until: Option<Timestamp>,
     },
 
     // What follows is only in the stream of `plimsoll run --json`.
@@ -184,7 +185,7 @@ pub enum JournalEvent {
         status: u64,
         /// Since when, RFC 3339 UTC.
         #[serde(default)]
-        since: String,
+        since: Timestamp,
     },
     /// The run ends after this session.
     StopRequested,
@@ -205,7 +206,7 @@ pub enum JournalEvent {
     Pause {
         /// Until when, RFC 3339 UTC.
         #[serde(default)]
-        until: String,
+        until: Timestamp,
         /// How long.
         #[serde(default)]
         seconds: u64,

@@ -2,6 +2,7 @@ use super::*;
 use crate::breaker::BreakerCause;
 use crate::level::Level;
 use crate::marker::Marker;
+use crate::time::Timestamp;
 use crate::verdict::{ContinueKind, Ending};
 use serde_json::{Value, json};
 
@@ -29,9 +30,10 @@ fn a_journal_of_an_older_version_is_read_and_loses_nothing() {
 
 #[test]
 fn a_line_begins_with_its_time_and_says_whose_it_is_before_what_happened() {
-    let mut entry =
-        JournalEntry::new(JournalEvent::Adopted { pid: 7 }).run(Some(("r1", 2))).session(Some("s1"));
-    entry.at = "2026-01-07T11:45:00.000Z".to_owned();
+    let mut entry = JournalEntry::new(JournalEvent::Adopted { pid: 7 })
+        .run(Some((&"r1".into(), 2)))
+        .session(Some(&"s1".into()));
+    entry.at = Timestamp::from("2026-01-07T11:45:00.000Z");
     let line = r#"{"at":"2026-01-07T11:45:00.000Z","run_id":"r1","iteration":2,"session_id":"s1","event":"adopted","pid":7}"#;
     assert_eq!(entry.to_line(), line);
     assert_eq!(read(line), entry);
@@ -98,12 +100,13 @@ fn the_name_of_an_event_is_the_one_that_is_written() {
 
 #[test]
 fn an_entry_is_told_by_a_line_of_its_event_run_iteration_and_session() {
-    let told = JournalEntry::new(JournalEvent::Cancelled).run(Some(("r1", 2))).session(Some("s1"));
+    let told =
+        JournalEntry::new(JournalEvent::Cancelled).run(Some((&"r1".into(), 2))).session(Some(&"s1".into()));
     assert!(told.is_told_by(&told.to_line()));
     assert!(told.is_told_by(&format!("{{\"at\":\"2026-01-06T21{}", told.to_line())), "behind a torn one");
     for other in [
-        told.clone().run(Some(("r2", 2))),
-        told.clone().run(Some(("r1", 3))),
+        told.clone().run(Some((&"r2".into(), 2))),
+        told.clone().run(Some((&"r1".into(), 3))),
         told.clone().session(None),
         JournalEntry { event: JournalEvent::PauseOver, ..told.clone() },
     ] {

@@ -1,6 +1,7 @@
 //! The last checkpoint, as the state holds it.
 
 use crate::level::Level;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The last checkpoint.
@@ -18,7 +19,7 @@ pub struct Checkpoint {
     /// The client's own figure at that moment, whole percent.
     pub percent_used: Option<u64>,
     /// RFC 3339 UTC.
-    pub timestamp: String,
+    pub timestamp: Timestamp,
     /// The handoff, relative to the project.
     pub handoff_file: String,
     /// What the session says it was doing: a claim, unverified.
@@ -91,7 +92,7 @@ pub struct ItemWork {
     /// The commit on which the work on the item began; none outside git and in a repository that had no commit then.
     pub base: Option<String>,
     /// When that was, RFC 3339 UTC.
-    pub began_at: Option<String>,
+    pub began_at: Option<Timestamp>,
     /// Commits of that work.
     pub commits: Vec<CommitRef>,
     /// Commits of that work in all: `commits` names the newest.

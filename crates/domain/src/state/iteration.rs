@@ -2,6 +2,7 @@
 
 use crate::digest::sha256;
 use crate::subagent_usage::SubagentUsage;
+use crate::time::Timestamp;
 use crate::verdict::Ending;
 use serde::{Deserialize, Serialize};
 
@@ -71,9 +72,9 @@ pub struct IterationRecord {
     /// When that process began, in the system's own ticks: with the pid it names one process for ever.
     pub process_started: Option<u64>,
     /// RFC 3339 UTC.
-    pub started_at: Option<String>,
+    pub started_at: Option<Timestamp>,
     /// RFC 3339 UTC.
-    pub ended_at: Option<String>,
+    pub ended_at: Option<Timestamp>,
     /// How it ended.
     pub ending: Option<Ending>,
     /// The item that its prompt names.
@@ -94,7 +95,7 @@ pub struct IterationRecord {
     /// Tokens, as the client counts them.
     pub tokens: u64,
     /// When the limit that ended it resets, RFC 3339 UTC.
-    pub resets_at: Option<String>,
+    pub resets_at: Option<Timestamp>,
     /// A tool that the client refused to run.
     pub denied_tool: Option<String>,
     /// Why the client retries a request at present; none once the API has answered. Only `plimsoll run` sees it.
@@ -112,7 +113,7 @@ pub struct IterationRecord {
 #[serde(default)]
 pub struct ApiTrouble {
     /// When the first of these requests failed, RFC 3339 UTC.
-    pub since: String,
+    pub since: Timestamp,
     /// The HTTP status of the last answer; 0 where the API could not be reached.
     pub status: u64,
 }

@@ -4,7 +4,7 @@ use crate::context::facts;
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork, IterationRecord, Place};
-use plimsoll_domain::{RunState, SessionRecord, TodoList};
+use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
 use plimsoll_launcher::git::{self, ChangedFile, Since};
 use plimsoll_policy::attribution::{self, Seen};
 use plimsoll_protocol::tool::{ToolCall, ToolInput};
@@ -77,7 +77,7 @@ pub(crate) fn of_session(question: &Question<'_>) -> Found {
         None => (None, changed_outside_git(question), Vec::new()),
     };
     let ticked_at = tick.as_ref().and_then(|tick| tick.at);
-    let began = began_at(question).as_deref().and_then(clock::parse).map(SystemTime::from);
+    let began = began_at(question).as_ref().and_then(clock::moment).map(SystemTime::from);
     let changed: Vec<Changed> = changed
         .into_iter()
         .filter(|file| !is_apart(question, &file.path))
@@ -200,7 +200,7 @@ fn by_others(question: &Question<'_>) -> Vec<String> {
 }
 
 /// When the work on the item began.
-fn began_at(question: &Question<'_>) -> Option<String> {
+fn began_at(question: &Question<'_>) -> Option<Timestamp> {
     let before = taken_over(question).and_then(|before| before.item_work.began_at.clone());
     before.or_else(|| question.record.started_at.clone())
 }
@@ -317,7 +317,7 @@ fn tick_in_transcript(question: &Question<'_>, file: &str) -> Tick {
 
 /// Outside git: what changed on the disk since the session began, whoever changed it.
 fn changed_outside_git(question: &Question<'_>) -> Vec<ChangedFile> {
-    let since = began_at(question).as_deref().and_then(clock::parse);
+    let since = began_at(question).as_ref().and_then(clock::moment);
     let found = since.map(|since| disk::changed_since(question.project.root(), since.into(), FILES));
     let file = |path: &std::path::PathBuf| ChangedFile {
         path: question.project.relative(path),
@@ -361,7 +361,7 @@ impl Changed {
 fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Found) {
     changed.sort_by_key(|file| (file.file.is_gone, std::cmp::Reverse(file.at)));
     let last_edit = last_edit(question);
-    let began = question.record.started_at.as_deref().and_then(clock::parse).map(SystemTime::from);
+    let began = question.record.started_at.as_ref().and_then(clock::moment).map(SystemTime::from);
     let before = taken_over(question);
     let were_there = question.run.map_or(&[][..], |run| &run.files_at_start);
     for (rank, Changed { mut file, at }) in changed.into_iter().take(FILES).enumerate() {

@@ -11,7 +11,7 @@ use plimsoll_policy::monitor::is_worth_waiting;
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::tool::{ToolCall, Visible};
 use plimsoll_store::tail::{self, Tail};
-use plimsoll_store::{Project, StoreError, clock, config, disk, environment, sessions, windows};
+use plimsoll_store::{Project, StoreError, config, disk, environment, sessions, windows};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -248,8 +248,7 @@ fn from_transcript(tail: &Tail, ids: &[&str]) -> Option<Reading> {
 }
 
 fn is_newer(status: &StatusRecord, reading: &Reading) -> bool {
-    let moment = |stamp: Option<&str>| stamp.and_then(clock::parse);
-    moment(Some(&status.at)) > moment(reading.at.as_deref())
+    reading.at.as_ref().is_none_or(|at| status.at > *at)
 }
 
 /// The status line's record, if it is newer than what the transcript tells.

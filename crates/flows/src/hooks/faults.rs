@@ -1,7 +1,7 @@
 //! A hook has failed: what it told standard error, where nobody looks, is kept for `plimsoll doctor` and the status line.
 
 use crate::hook_invocation::SESSION_VARIABLE;
-use plimsoll_domain::Fault;
+use plimsoll_domain::{Fault, SessionId};
 use plimsoll_protocol::Hook;
 use plimsoll_store::{Project, environment, faults};
 
@@ -10,20 +10,20 @@ use plimsoll_store::{Project, environment, faults};
 pub fn note(input: &[u8], program: &str, complaints: &[String]) {
     let Some(hook) = Hook::parse(input).ok().filter(|hook| !hook.event.name().is_empty()) else { return };
     let Ok(project) = Project::of_hook(hook.cwd.as_deref()) else { return };
-    keep(&project, program, &hook.session_id.unwrap_or_default(), complaints);
+    keep(&project, program, &hook.session_id.unwrap_or_default().into(), complaints);
 }
 
 /// The same after a panic, when nothing is at hand but the environment.
 pub fn note_without_payload(program: &str, complaints: &[String]) {
     let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
     if let Ok(project) = Project::of_hook(None) {
-        keep(&project, program, &session_id, complaints);
+        keep(&project, program, &SessionId::from(session_id), complaints);
     }
 }
 
-fn keep(project: &Project, program: &str, session_id: &str, complaints: &[String]) {
+fn keep(project: &Project, program: &str, session_id: &SessionId, complaints: &[String]) {
     let fault = |what: &String| Fault {
-        at: String::new(),
+        at: plimsoll_domain::Timestamp::UNKNOWN,
         program: program.to_owned(),
         session_id: session_id.to_owned(),
         what: what.clone(),

@@ -161,7 +161,7 @@ fn sight(
         committed,
         claim_is_orphaned: is_orphaned(record),
         pid: plimsoll_launcher::process::own_pid(),
-        now: String::new(),
+        now: plimsoll_domain::Timestamp::UNKNOWN,
     })
 }
 
@@ -173,7 +173,7 @@ fn committed(call: &HookInvocation, record: &SessionRecord, reading: &Reading) -
     }
     let before = record.commits.head.as_ref().or(record.head_at_start.as_ref());
     let newest = git::newest(call.project.root()).filter(|newest| Some(&newest.id) != before)?;
-    let message_at = reading.at.as_deref().and_then(clock::parse).filter(|_| !reading.behind);
+    let message_at = reading.at.as_ref().and_then(clock::moment).filter(|_| !reading.behind);
     let is_of_batch = message_at.is_some_and(|at| newest.at >= at.timestamp());
     Some(Commit { head: newest.id, fill: is_of_batch.then(|| reading.projected()) })
 }
@@ -188,7 +188,7 @@ fn item_is_open(call: &HookInvocation) -> bool {
 
 fn is_orphaned(record: &SessionRecord) -> bool {
     let Some(claim) = &record.claim else { return false };
-    let age = clock::parse(&claim.at).map(|at| (clock::now() - at).num_seconds());
+    let age = clock::moment(&claim.at).map(|at| (clock::now() - at).num_seconds());
     age.is_none_or(|age| !(0..CLAIM_LIFE_SECONDS).contains(&age))
         || !plimsoll_launcher::process::has_pid(claim.pid)
 }
@@ -337,7 +337,7 @@ impl ActionContext<'_> {
     }
 
     fn note(&self, event: JournalEvent) {
-        let run = self.run.map(|run| (run.run_id.as_str(), run.iteration));
+        let run = self.run.map(|run| (&run.run_id, run.iteration));
         let entry = JournalEntry::new(event).run(run).session(Some(&self.call.session_id));
         let _ = journal::note(&self.call.project, entry);
     }

@@ -60,7 +60,7 @@ fn end(call: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> 
         ..SessionEnded::default()
     });
     let entry = JournalEntry::new(event)
-        .run(run.as_ref().map(|run| (run.run_id.as_str(), run.iteration)))
+        .run(run.as_ref().map(|run| (&run.run_id, run.iteration)))
         .session(Some(&call.session_id));
     if run.is_some() || record.peak_percent > 0 {
         journal::note(&call.project, entry)?;

@@ -1,7 +1,7 @@
 //! SessionStart: note the session, claim it for its run, and brief it.
 
 use crate::context::facts;
-use crate::hook_invocation::{HookInvocation, RUN_VARIABLE};
+use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::hooks::pre_compact;
 use crate::install::git_exclude::exclude_run_files;
@@ -21,7 +21,8 @@ use plimsoll_launcher::process::{self, Identity};
 use plimsoll_protocol::Reply;
 use plimsoll_protocol::event::{Event, Source};
 use plimsoll_store::{
-    Durability, Project, StoreError, TurnLog, clock, config, environment, journal, sessions, state_file,
+    Durability, Project, StoreError, TurnLog, clock, config, environment, journal, ledger, sessions,
+    state_file,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -93,7 +94,7 @@ fn begin(call: &HookInvocation, source: Source) -> Result<String, StoreError> {
 /// The run that this session owns. In a shell loop nobody knew the session's id beforehand: there the first
 /// session that starts with the run's variable claims it, and nested ones come too late.
 fn claim(call: &HookInvocation) -> Result<Option<RunState>, StoreError> {
-    let Some(run_id) = environment::variable(RUN_VARIABLE) else { return Ok(None) };
+    let Some(run_id) = ledger::run_of_environment() else { return Ok(None) };
     let claimed = state_file::update(&call.project, Some(&run_id), Durability::Lazy, |state| {
         let unclaimed = state.session_id.is_none() && state.iteration_record.phase == Phase::Planned;
         if state.run_id != run_id || state.status != Status::Running {

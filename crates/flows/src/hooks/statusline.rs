@@ -4,9 +4,9 @@ mod git;
 mod view;
 
 use crate::hook_response::HookResponse;
-use plimsoll_domain::Settings;
 use plimsoll_domain::record::StatusRecord;
 use plimsoll_domain::statusline::Kind;
+use plimsoll_domain::{SessionId, Settings};
 use plimsoll_policy::statusline::{Explained, View, explain as explained, render};
 use plimsoll_protocol::status::StatusPayload;
 use plimsoll_store::{Project, StoreError, clock, config, sessions, windows};
@@ -94,20 +94,20 @@ impl StatusLineInvocation<'_> {
         StatusLineInvocation { input, payload, project, settings, complaints, unsettled, is_kept, all: false }
     }
 
-    fn session_id(&self) -> &str {
-        self.payload.session_id.as_deref().unwrap_or_default()
+    fn session_id(&self) -> SessionId {
+        self.payload.session_id.clone().unwrap_or_default().into()
     }
 
     /// What was published of this session before.
     fn known(&self) -> Option<StatusRecord> {
-        sessions::load_status(&self.project, self.session_id())
+        sessions::load_status(&self.project, &self.session_id())
     }
 
     /// What the client says now.
     fn figures(&self, known: Option<&StatusRecord>) -> StatusRecord {
         let window = &self.payload.context_window;
         let mut record = StatusRecord {
-            session_id: self.session_id().to_owned(),
+            session_id: self.session_id(),
             model: self.payload.model.id.clone(),
             window: window.context_window_size.filter(|tokens| *tokens > 0),
             used: window.used(),

@@ -3,6 +3,7 @@
 
 use crate::hook_invocation::SESSION_VARIABLE;
 use crate::install::places::{hooks_in, settings_files};
+use plimsoll_domain::SessionId;
 use plimsoll_store::{Project, environment};
 
 /// The word by which the plugin's entries start our programs.
@@ -41,7 +42,7 @@ pub fn gives_way(program: &str) -> bool {
 }
 
 /// The variable for a session of a run that is given these programs.
-pub(crate) fn given(session: &str, programs: &[String]) -> (String, String) {
+pub(crate) fn given(session: &SessionId, programs: &[String]) -> (String, String) {
     (GIVEN_VARIABLE.to_owned(), format!("{session} {}", programs.join(" ")))
 }
 
@@ -57,7 +58,8 @@ mod tests {
 
     #[test]
     fn a_run_gives_its_hooks_to_its_own_session_alone() {
-        let (_, given) = given("s-1", &["plimsoll-frame".to_owned(), "plimsoll-stop-gate".to_owned()]);
+        let (_, given) =
+            given(&"s-1".into(), &["plimsoll-frame".to_owned(), "plimsoll-stop-gate".to_owned()]);
         for (session, program, expected) in [
             ("s-1", "plimsoll-frame", true),
             ("s-1", "plimsoll-stop-gate", true),

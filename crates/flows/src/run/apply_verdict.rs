@@ -4,7 +4,7 @@ use super::{Progress, RunError, Runner};
 use crate::run::archive::archive;
 use crate::run::notify::notify;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
-use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_domain::{RunId, RunState, Status, Timestamp, Verdict};
 use plimsoll_store::{Durability, Project, StoreError, clock, journal, state_file};
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Runner<'_> {
                 self.notify(verdict);
                 Ok(Some(Status::Paused.exit_code()))
             }
-            Verdict::Pause { until, reason, .. } => self.wait(verdict, until.as_deref(), reason),
+            Verdict::Pause { until, reason, .. } => self.wait(verdict, until.as_ref(), reason),
         }
     }
 
@@ -52,12 +52,17 @@ impl Runner<'_> {
     }
 
     /// Sits through a pause: until the reset where one is known, else a little longer each time.
-    fn wait(&mut self, verdict: &Verdict, until: Option<&str>, reason: &str) -> Result<Option<u8>, RunError> {
+    fn wait(
+        &mut self,
+        verdict: &Verdict,
+        until: Option<&Timestamp>,
+        reason: &str,
+    ) -> Result<Option<u8>, RunError> {
         let now = clock::now();
         let tries =
             state_file::load(self.project, Some(&self.run_id))?.map_or(1, |state| state.pauses_in_a_row);
         let chance = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
-        let milliseconds = match until.and_then(clock::parse) {
+        let milliseconds = match until.and_then(clock::moment) {
             Some(reset) => plimsoll_policy::pause::until_reset_ms((reset - now).num_seconds(), chance),
             None => plimsoll_policy::pause::backoff_ms(tries, chance),
         };
@@ -118,7 +123,11 @@ impl Runner<'_> {
 
 /// The run ends at its deadline, unless it was ended meanwhile: what was cancelled stays so. Answers with the state
 /// as it stands then.
-fn take_deadline(project: &Project, run_id: &str, verdict: &Verdict) -> Result<Option<RunState>, StoreError> {
+fn take_deadline(
+    project: &Project,
+    run_id: &RunId,
+    verdict: &Verdict,
+) -> Result<Option<RunState>, StoreError> {
     state_file::update(project, Some(run_id), Durability::Durable, |state| {
         if !state.status.is_over() {
             state.status = Status::Deadline;
@@ -143,9 +152,9 @@ mod tests {
             plimsoll_store::ledger::keep();
             let state = RunState { run_id: "r1".into(), status: before, ..RunState::default() };
             state_file::create(&project, &state).unwrap();
-            let state = take_deadline(&project, "r1", &deadline).unwrap().unwrap();
+            let state = take_deadline(&project, &"r1".into(), &deadline).unwrap().unwrap();
             assert_eq!((state.status, state.ended_at.is_some()), (after, after == Status::Deadline));
-            assert_eq!(state_file::load(&project, Some("r1")).unwrap().unwrap().status, after);
+            assert_eq!(state_file::load(&project, Some(&"r1".into())).unwrap().unwrap().status, after);
         }
     }
 }

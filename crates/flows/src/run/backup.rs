@@ -187,7 +187,7 @@ mod tests {
             ..RunState::default()
         };
         state_file::create(&project, &state).unwrap();
-        let now = || state_file::load(&project, Some("r1")).unwrap().unwrap();
+        let now = || state_file::load(&project, Some(&"r1".into())).unwrap().unwrap();
         put(&file, "# My plan\n- [x] one\n- [ ] two\n");
         todo(&project, &now()).unwrap();
         assert_eq!(

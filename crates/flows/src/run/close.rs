@@ -19,12 +19,17 @@ use plimsoll_domain::resume::NOT_BEGUN;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::text::{clip, clip_start, one_line};
 use plimsoll_domain::verdict::Ending;
-use plimsoll_domain::{RunState, SessionRecord, Settings};
+use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings};
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
 use std::path::Path;
 
 /// Closes an iteration, once.
-pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u32) -> Result<(), StoreError> {
+pub fn close(
+    project: &Project,
+    settings: &Settings,
+    run_id: &RunId,
+    iteration: u32,
+) -> Result<(), StoreError> {
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
     if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
         return Ok(());
@@ -88,7 +93,7 @@ pub fn close(project: &Project, settings: &Settings, run_id: &str, iteration: u3
 fn tell_linear(
     project: &Project,
     settings: &Settings,
-    run_id: &str,
+    run_id: &RunId,
     iteration: u32,
 ) -> Result<(), StoreError> {
     let state = state_file::load(project, Some(run_id))?.filter(|state| state.iteration == iteration);
@@ -101,7 +106,7 @@ fn tell_linear(
 /// The session's own hook and whoever judges may do so at once: under the session's lock one of them does.
 fn tell_once(
     project: &Project,
-    session_id: &str,
+    session_id: &SessionId,
     paragraph: &str,
     line: JournalEntry,
 ) -> Result<(), StoreError> {
@@ -129,7 +134,11 @@ fn note_override(project: &Project, state: &RunState, record: &SessionRecord) ->
 }
 
 /// Brings the handoff up to date once more: a commit has come after its session.
-pub(crate) fn renew_handoff(project: &Project, settings: &Settings, run_id: &str) -> Result<(), StoreError> {
+pub(crate) fn renew_handoff(
+    project: &Project,
+    settings: &Settings,
+    run_id: &RunId,
+) -> Result<(), StoreError> {
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(()) };
     let mut record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     take_last_words(&mut record);

@@ -16,7 +16,7 @@ use plimsoll_domain::state::{Phase, WorktreeFingerprint};
 use plimsoll_domain::subagent_usage::SubagentUsage;
 use plimsoll_domain::text::clip;
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{Ending, RunState, SessionRecord, Settings, Verdict};
+use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings, Timestamp, Verdict};
 use plimsoll_policy::completion::needs_verify;
 use plimsoll_policy::gate::{Evidence, gate};
 use plimsoll_policy::{bounds, breaker};
@@ -27,7 +27,7 @@ use std::path::Path;
 pub fn finish(
     project: &Project,
     settings: &Settings,
-    run_id: &str,
+    run_id: &RunId,
     ended: &SessionResult,
 ) -> Result<Option<Verdict>, StoreError> {
     finish_unless(project, settings, run_id, ended, &|| false)
@@ -38,7 +38,7 @@ pub fn finish(
 pub fn finish_unless(
     project: &Project,
     settings: &Settings,
-    run_id: &str,
+    run_id: &RunId,
     ended: &SessionResult,
     give_up: &dyn Fn() -> bool,
 ) -> Result<Option<Verdict>, StoreError> {
@@ -125,7 +125,7 @@ fn save_all_work(
 
 /// Pauses the run before its verdict; none for a run that has been cancelled meanwhile. The iteration stays "ended": the
 /// next `--resume` verifies and judges it.
-fn pause(project: &Project, run_id: &str) -> Result<Option<Verdict>, StoreError> {
+fn pause(project: &Project, run_id: &RunId) -> Result<Option<Verdict>, StoreError> {
     let paused = state_file::update(project, Some(run_id), Durability::Durable, |state| {
         let open = !state.status.is_over();
         if open {
@@ -142,7 +142,7 @@ fn pause(project: &Project, run_id: &str) -> Result<Option<Verdict>, StoreError>
 /// leaves an iteration that has ended and waits to be judged.
 fn record_end(
     project: &Project,
-    run_id: &str,
+    run_id: &RunId,
     ended: &SessionResult,
 ) -> Result<Option<RunState>, StoreError> {
     state_file::update(project, Some(run_id), Durability::Durable, |state| {
@@ -179,7 +179,7 @@ fn record_end(
 
 fn note_history(state: &mut RunState) {
     let record = state.iteration_record.clone();
-    let at = |moment: &Option<String>| moment.as_deref().and_then(clock::parse);
+    let at = |moment: &Option<Timestamp>| moment.as_ref().and_then(clock::moment);
     let seconds =
         at(&record.ended_at).zip(at(&record.started_at)).map(|(end, start)| (end - start).num_seconds());
     let entry = state.history_of(record.iteration);

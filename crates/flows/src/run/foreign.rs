@@ -12,7 +12,7 @@ use plimsoll_domain::handoff::Notes;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::text::{clip, one_line};
-use plimsoll_domain::{Ending, Exit, Marker, Reading, SessionRecord, Settings, prompt};
+use plimsoll_domain::{Ending, Exit, Marker, Reading, SessionId, SessionRecord, Settings, prompt};
 use plimsoll_policy::foreign::{self, Evidence, Found, Judgement, Loop, Watch};
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::result::RunResult;
@@ -142,7 +142,7 @@ fn tell_next(project: &Project, document: &Value, judgement: &Judgement) -> Resu
 
 /// The session that the monitor is asked about.
 struct Measured {
-    session_id: String,
+    session_id: SessionId,
     transcript: Option<PathBuf>,
     calls: Vec<ToolCall>,
     record: SessionRecord,
@@ -199,7 +199,7 @@ fn measured(input: Option<&[u8]>, settings: &Settings) -> Option<Measured> {
     let percent = environment::number(PERCENT).filter(|percent| (0.0..=1_000.0).contains(percent))?;
     let percent = percent.round() as u64;
     Some(Measured {
-        session_id: String::new(),
+        session_id: SessionId::default(),
         transcript: None,
         calls: Vec::new(),
         record: SessionRecord::default(),

@@ -17,7 +17,7 @@ use plimsoll_domain::limits::Limits;
 use plimsoll_domain::state::{Commit, IterationRecord, Phase};
 use plimsoll_domain::status::Status;
 use plimsoll_domain::text::{clip, counted, one_line};
-use plimsoll_domain::{RunState, TodoList, Verdict};
+use plimsoll_domain::{RunId, RunState, SessionId, Timestamp, TodoList, Verdict};
 use plimsoll_launcher::client::Client;
 use plimsoll_launcher::process;
 use plimsoll_policy::foreign;
@@ -130,7 +130,7 @@ pub enum StartError {
         /// Its name.
         name: String,
         /// Its id.
-        run_id: String,
+        run_id: RunId,
         /// Where it stands.
         status: Status,
         /// Its present iteration.
@@ -301,7 +301,7 @@ fn state(
         todo_items: todo.open(),
         completed_items: todo.done(),
         known_items: todo.items.iter().map(|item| item.text.clone()).collect(),
-        run_id: uuid::Uuid::new_v4().to_string(),
+        run_id: RunId::from(uuid::Uuid::new_v4().to_string()),
         nonce: uuid::Uuid::new_v4().simple().to_string()[..8].to_owned(),
         todo_file,
         verify: new.verify.clone(),
@@ -412,7 +412,7 @@ fn change(state: &mut RunState, changes: &Changes) {
 }
 
 /// Opens a run again, unless what ended it still stands.
-fn reopen(state: &mut RunState, now: &str) {
+fn reopen(state: &mut RunState, now: &Timestamp) {
     let is_over_for_good = matches!(state.status, Status::Completed | Status::Cancelled);
     let is_open_breaker = state.status == Status::CircuitBreaker && state.breaker.opened.is_some();
     if is_over_for_good || is_open_breaker {
@@ -452,7 +452,7 @@ pub fn remembered(project: &Project) -> Result<Remembered, StoreError> {
 }
 
 /// The id of the run in the state, or of its copy where an agent has taken the state away.
-fn newest_run_id(project: &Project) -> Result<Option<String>, StoreError> {
+fn newest_run_id(project: &Project) -> Result<Option<RunId>, StoreError> {
     // A copy of an older run must not bring that one back over it.
     if state_file::foreign(project)?.is_some() {
         return Ok(None);
@@ -491,7 +491,7 @@ pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
 
 /// Nobody may come to judge it any more: it is archived as it stands. One whose session ends later is archived then
 /// once more.
-fn archive_cancelled(project: &Project, run_id: &str) -> Result<(), StoreError> {
+fn archive_cancelled(project: &Project, run_id: &RunId) -> Result<(), StoreError> {
     match state_file::load(project, Some(run_id))? {
         Some(state) if !is_archived(project, &state) => archive(project, &state),
         _ => Ok(()),
@@ -550,7 +550,11 @@ pub(crate) fn settings_of(run: &RunState) -> Option<[String; 2]> {
 
 /// Plans the next iteration: its number, its session, its prompt. One that was planned and never ran, and one
 /// that only met a limit, is planned again under its own number.
-pub fn plan(project: &Project, run_id: &str, session_id: Option<String>) -> Result<RunState, StartError> {
+pub fn plan(
+    project: &Project,
+    run_id: &RunId,
+    session_id: Option<SessionId>,
+) -> Result<RunState, StartError> {
     let no_run = || StartError::NoRun(project.root().display().to_string());
     let before = state_file::load(project, Some(run_id))?.ok_or_else(no_run)?;
     let todo = mend_todo(project, &before)?;

@@ -61,7 +61,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.linear.issue = Some("ENG-1".to_owned());
         note_checkpoint(&project, &settings, &state);
-        let note = outbox::notes(&project, "r1").unwrap().remove(0);
+        let note = outbox::notes(&project, &"r1".into()).unwrap().remove(0);
         assert_eq!(
             note.task,
             "the key [redacted:github-token] and postgres://me:[redacted:url-password]@db/x"
@@ -80,6 +80,6 @@ mod tests {
         settings.linear.issue = Some("ENG-1".to_owned());
         note_checkpoint(&project, &settings, &state);
         note_checkpoint(&project, &settings, &state);
-        assert_eq!(outbox::notes(&project, "r1").unwrap().len(), 1, "the same words are told once");
+        assert_eq!(outbox::notes(&project, &"r1".into()).unwrap().len(), 1, "the same words are told once");
     }
 }

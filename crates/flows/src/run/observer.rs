@@ -1,7 +1,7 @@
 //! What a run tells those who watch it.
 
 use crate::session_result::SessionResult;
-use plimsoll_domain::{RunState, SessionRecord, Verdict};
+use plimsoll_domain::{RunState, SessionRecord, Timestamp, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -37,7 +37,7 @@ pub enum Progress<'a> {
         /// The HTTP status; 0 where the API could not be reached.
         status: u64,
         /// When the first of these requests failed, RFC 3339 UTC.
-        since: String,
+        since: Timestamp,
     },
     /// Ctrl-C was pressed once: the run stops after this session.
     StopRequested,

@@ -8,7 +8,7 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent, WipCommit};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::state::{Cause, Checkpoint, Commit};
 use plimsoll_domain::text::counted;
-use plimsoll_domain::{Ending, RunState, SessionRecord, Settings};
+use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings};
 use plimsoll_launcher::wip::{Repository, Wip, commit_wip};
 use plimsoll_store::{Durability, Project, StoreError, journal, state_file};
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ pub(crate) fn handoff_of_unfinished_work(
     checkpoint::write(&Request {
         project,
         settings,
-        session_id: state.session_id.as_deref().unwrap_or_default(),
+        session_id: &record.session_id,
         transcript,
         run: Some(state),
         cause,
@@ -121,7 +121,7 @@ fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {
 /// At a checkpoint, after the model had its chance, what is dirty is committed, so that the next session's
 /// `git reset` or `git clean` cannot take it. A commit that fails is told in the handoff, and the run goes on.
 /// Answers whether there is something to tell.
-pub(crate) fn commit(project: &Project, run_id: &str) -> Result<bool, StoreError> {
+pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreError> {
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(false) };
     if state.commit == Commit::Off || !has_checkpoint(&state, |_| true) {
         return Ok(false);

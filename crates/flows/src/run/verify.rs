@@ -18,7 +18,7 @@ pub(crate) fn verify(
     run: &RunState,
     give_up: &dyn Fn() -> bool,
 ) -> Vec<VerifyOutcome> {
-    let deadline = run.limits.deadline.as_deref().and_then(clock::parse);
+    let deadline = run.limits.deadline.as_ref().and_then(clock::moment);
     let verify_one = |command: &String| {
         let limit = Limit::of(settings, deadline);
         let outcome = match limit.time.is_zero() {

@@ -10,6 +10,7 @@ use known::Known;
 use plimsoll_domain::log_line::{Header, Kind, MAIN};
 use plimsoll_domain::record::{ClientProcess, SessionRecord};
 use plimsoll_domain::turn::record::{encode, encode_fields};
+use plimsoll_domain::{RunId, SessionId, Timestamp};
 use plimsoll_launcher::process::{Identity, is_alive};
 use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered};
 use plimsoll_protocol::event::Event;
@@ -41,7 +42,7 @@ pub struct Source {
 #[derive(Debug, Clone, Default)]
 pub struct Setting {
     /// The run and the iteration, where it belongs to one.
-    pub run: Option<(String, u32)>,
+    pub run: Option<(RunId, u32)>,
     /// The kind of subagent, where the client's own note does not tell.
     pub agent_type: Option<String>,
     /// The call that started the subagent.
@@ -105,7 +106,7 @@ pub fn at_hook(call: &HookInvocation) -> Option<String> {
 /// Records everything of a session that has ended.
 pub fn at_end(
     project: &Project,
-    session_id: &str,
+    session_id: &SessionId,
     transcript: &Path,
     patience: Patience,
 ) -> Result<(), StoreError> {
@@ -179,7 +180,10 @@ pub fn capture(
     let remembered = |at: &str| {
         let mut past = past.borrow_mut();
         let of_project = || setting().project.as_ref().map(Past::of).unwrap_or_default();
-        past.get_or_insert_with(of_project).at(at).map(|memory| memory.snapshot()).unwrap_or_default()
+        past.get_or_insert_with(of_project)
+            .at(&Timestamp::from(at))
+            .map(|memory| memory.snapshot())
+            .unwrap_or_default()
     };
     let memory = Remembered(&remembered);
     let known = |head: &Head| head.streams.get(&source.stream).cloned().unwrap_or_default();
@@ -249,7 +253,7 @@ fn read_under_lock(
         let fields = json!({"transcript": source.path.to_string_lossy(), "read_anew_to": read});
         let fields = fields.as_object().cloned().unwrap_or_default();
         let what = Record::Event { kind: Kind::Repair, fields };
-        record(writer, vec![AssembledRecord { at: String::new(), read, what }], source)?;
+        record(writer, vec![AssembledRecord { at: Timestamp::UNKNOWN, read, what }], source)?;
     }
     Ok(turns)
 }
@@ -305,7 +309,7 @@ fn record(writer: &mut Writer, made: Vec<AssembledRecord>, source: &Source) -> R
 }
 
 fn entry(made: AssembledRecord, source: &Source) -> Entry {
-    let at = if made.at.is_empty() { clock::fine_stamp(clock::now()) } else { made.at };
+    let at = if made.at.is_known() { made.at } else { clock::fine_stamp(clock::now()) };
     match made.what {
         Record::Turn { turn, message, tokens, reason } => {
             let entry = Entry::new(Kind::Turn, at).holding(encode(&turn));

@@ -1,6 +1,7 @@
 //! Which turns are meant.
 
 use super::{Recorded, TurnsError};
+use plimsoll_domain::Timestamp;
 use plimsoll_domain::log_line::{Header, Kind, MAIN};
 use plimsoll_domain::turn::{Reason, Turn};
 use plimsoll_store::{Project, StoreError, TurnLog, clock, disk};
@@ -29,9 +30,9 @@ pub struct Selection {
     /// Only turns of this iteration of a run.
     pub iteration: Option<u64>,
     /// Only turns since then, RFC 3339 UTC.
-    pub since: Option<String>,
+    pub since: Option<Timestamp>,
     /// Only turns until then.
-    pub until: Option<String>,
+    pub until: Option<Timestamp>,
 }
 
 impl Selection {
@@ -62,7 +63,7 @@ impl Selection {
             if oldest.as_ref().zip(written.as_ref()).is_some_and(|(oldest, written)| written < oldest) {
                 break;
             }
-            self.last_of(&log, most, oldest.as_deref(), &mut found)?;
+            self.last_of(&log, most, oldest.as_ref(), &mut found)?;
             found.sort_by_key(|turn| Reverse(turn.header.at.clone()));
             found.truncate(most);
         }
@@ -74,15 +75,14 @@ impl Selection {
         &self,
         log: &TurnLog,
         most: usize,
-        oldest: Option<&str>,
+        oldest: Option<&Timestamp>,
         found: &mut Vec<Recorded>,
     ) -> Result<(), StoreError> {
         let mut taken = 0;
         for line in log.backwards()? {
             let line = line?;
             let Some(header) = super::header(&line) else { continue };
-            let is_older =
-                oldest.is_some_and(|oldest| header.at.as_str() < oldest) || !self.is_since(&header.at);
+            let is_older = oldest.is_some_and(|oldest| header.at < *oldest) || !self.is_since(&header.at);
             if taken >= most || is_older {
                 break;
             }
@@ -97,9 +97,8 @@ impl Selection {
         Ok(())
     }
 
-    /// Records tell parts of a second, which sort after the whole one only where its `Z` is left out.
-    fn is_since(&self, at: &str) -> bool {
-        self.since.as_ref().is_none_or(|since| at >= since.trim_end_matches('Z'))
+    fn is_since(&self, at: &Timestamp) -> bool {
+        self.since.as_ref().is_none_or(|since| at >= since)
     }
 
     /// What the header alone can tell.

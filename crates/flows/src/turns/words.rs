@@ -44,7 +44,7 @@ pub fn about(name: &str, args: &Value) -> String {
 /// The turn, with its results shortened.
 pub fn whole(found: &Recorded, turn: &Turn) -> String {
     let fact = |key: &str| turn.ext().get(key).and_then(Value::as_str).unwrap_or("?").to_owned();
-    let at = clock::parse(&found.header.at).map(clock::for_people).unwrap_or_default();
+    let at = clock::moment(&found.header.at).map(clock::for_people).unwrap_or_default();
     let iteration = turn.ext().get("iteration").and_then(Value::as_u64);
     let iteration = iteration.map(|number| format!(", iteration {number}")).unwrap_or_default();
     let mut parts = vec![

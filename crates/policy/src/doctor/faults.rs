@@ -1,14 +1,14 @@
 //! What went wrong with our hooks lately: what they said themselves, and what the client says of them.
 
 use super::{Finding, Section};
-use plimsoll_domain::Fault;
 use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::{Fault, Timestamp};
 
 /// What the client's transcript says of a hook of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientFault {
     /// When, RFC 3339; empty if it does not say.
-    pub at: String,
+    pub at: Timestamp,
     /// What was started.
     pub command: String,
     /// What became of it.
@@ -23,7 +23,7 @@ pub struct FaultFacts {
     /// What the client says of them in the present session, oldest first.
     pub of_client: Vec<ClientFault>,
     /// A day ago, RFC 3339: what is older is only noted.
-    pub since: String,
+    pub since: Timestamp,
 }
 
 pub(super) fn section(facts: &FaultFacts) -> Section {
@@ -65,18 +65,18 @@ mod tests {
     #[test]
     fn the_last_fault_is_told_and_an_old_one_only_noted() {
         let own = |at: &str| Fault {
-            at: at.to_owned(),
+            at: Timestamp::from(at),
             program: "plimsoll-stop-gate".to_owned(),
             what: "it broke".to_owned(),
             ..Fault::default()
         };
         let client = ClientFault {
-            at: String::new(),
+            at: Timestamp::default(),
             command: "/gone/plimsoll-stop-gate".to_owned(),
             what: "ENOENT".to_owned(),
         };
         let look = |own: Vec<Fault>, of_client: Vec<ClientFault>| {
-            section(&FaultFacts { own, of_client, since: "2026-01-06T09:00:00.000Z".to_owned() })
+            section(&FaultFacts { own, of_client, since: Timestamp::from("2026-01-06T09:00:00.000Z") })
         };
         let (old, new) = ("2026-01-05T09:00:00.000Z", "2026-01-07T09:00:00.000Z");
         for (section, expected) in [

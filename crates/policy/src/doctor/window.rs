@@ -1,6 +1,7 @@
 //! The window, the ceiling and the levels, each with where it comes from; and what cannot be reached.
 
 use super::{Finding, Section};
+use plimsoll_domain::SessionId;
 use plimsoll_domain::level::{CeilingAction, Marks};
 use plimsoll_domain::reading::{Reading, Window};
 use plimsoll_domain::settings::Levels;
@@ -10,7 +11,7 @@ use plimsoll_domain::text::tokens;
 #[derive(Debug, Clone)]
 pub struct WindowFacts {
     /// The session that was measured last.
-    pub session: Option<String>,
+    pub session: Option<SessionId>,
     /// How full it is.
     pub reading: Option<Reading>,
     /// The model, and who names it.

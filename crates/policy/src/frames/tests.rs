@@ -1,4 +1,5 @@
 use super::*;
+use plimsoll_domain::SessionId;
 use plimsoll_domain::memory::Owner;
 
 /// A memory with these frames: `f` waits, `f+` was started by call `c-f`, `f+a` has the subagent `a`.
@@ -185,7 +186,7 @@ fn frames_are_left_behind_by_their_own_session_alone() {
         (&["f"], None, "other", Some("p-x"), 0),
         (&["f"], None, "other", None, 0),
     ] {
-        let found = left_behind(&memory(frames), Caller { agent, pushed }, session);
+        let found = left_behind(&memory(frames), Caller { agent, pushed }, &SessionId::from(session));
         assert_eq!(found, count, "{frames:?} {agent:?} {session} {pushed:?}");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::levels::{CompactionConfig, ceiling, marks};
-use plimsoll_domain::Window;
 use plimsoll_domain::reading::WindowSource;
+use plimsoll_domain::{Timestamp, Window};
 
 const WINDOW: u64 = 1_000_000;
 
@@ -29,7 +29,7 @@ fn sight(used_percent: u64, added_percent: u64, in_run: bool) -> MonitorInput {
         item_is_open: false,
         claim_is_orphaned: false,
         pid: 1,
-        now: String::new(),
+        now: Timestamp::default(),
     }
 }
 

@@ -300,7 +300,7 @@ fn cache(cache: &CacheView) -> Result<(Fields, Tone), String> {
     let fields = vec![
         ("state", if warm { "warm" } else { "cold" }.to_owned()),
         ("hit", cache.hit_ratio.map_or(String::new(), percent)),
-        ("until", cache.until.clone().filter(|_| warm).unwrap_or_default()),
+        ("until", cache.until.clone().filter(|_| warm).unwrap_or_default().to_string()),
     ];
     Ok((fields, if warm { Tone::Calm } else { Tone::Warn }))
 }

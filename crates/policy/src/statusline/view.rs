@@ -1,5 +1,6 @@
 //! What the line may show.
 
+use plimsoll_domain::Timestamp;
 use plimsoll_domain::forecast::Fill;
 use plimsoll_domain::level::Marks;
 use plimsoll_domain::memory::{Memory, Pressure, Register, share};
@@ -136,7 +137,7 @@ pub struct CacheView {
     /// The share of tokens that were read from it, 0 to 1.
     pub hit_ratio: Option<f64>,
     /// When it expires, as a person reads it.
-    pub until: Option<String>,
+    pub until: Option<Timestamp>,
 }
 
 /// A limit of a subscription.

@@ -55,7 +55,8 @@ fn tool_call((id, name, args): &(String, String, Value), open: &OpenTurn) -> Too
     };
     let is_ok = !result.is_error && !result.denied && !result.stopped && !result.behind.interrupted;
     let behind = &result.behind;
-    let took = behind.total_duration_ms.or(behind.duration_ms).or_else(|| milliseconds(&open.first_at, at));
+    let took =
+        behind.total_duration_ms.or(behind.duration_ms).or_else(|| milliseconds(&open.first_at, at.as_str()));
     let facts = [
         ("ok", Some(json!(is_ok))),
         ("duration_ms", took.map(|took| json!(took))),

@@ -2,13 +2,14 @@
 
 use super::{Change, exists, history, load, newest};
 use crate::{Project, clock};
+use plimsoll_domain::Timestamp;
 use plimsoll_domain::memory::Memory;
 
 /// The memory at any moment, looked up as it is asked for.
 #[derive(Debug, Default)]
 pub struct Past {
     now: Option<Memory>,
-    newest_at: String,
+    newest_at: Timestamp,
     changes: Option<Vec<Change>>,
     project: Option<Project>,
     /// How many changes the memory beside it comes from.
@@ -26,10 +27,10 @@ impl Past {
     }
 
     /// What it held at a moment (RFC 3339); none where there is no memory, or was none yet.
-    pub fn at(&mut self, moment: &str) -> Option<Memory> {
+    pub fn at(&mut self, moment: &Timestamp) -> Option<Memory> {
         let now = self.now.as_ref()?;
-        let asked = clock::parse(moment)?;
-        let is_by_then = |at: &str| clock::parse(at).is_some_and(|at| at <= asked);
+        let asked = clock::moment(moment)?;
+        let is_by_then = |at: &Timestamp| clock::moment(at).is_some_and(|at| at <= asked);
         if is_by_then(&self.newest_at) {
             return Some(now.clone());
         }
@@ -60,7 +61,7 @@ mod tests {
     fn each_moment_has_its_own_memory() {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::at(folder.path());
-        assert!(Past::of(&project).at("2026-01-01T00:00:00Z").is_none());
+        assert!(Past::of(&project).at(&"2026-01-01T00:00:00Z".into()).is_none());
         let mut moments = vec![clock::fine_stamp(clock::now())];
         for text in ["one", "two", "three"] {
             std::thread::sleep(Duration::from_millis(5));
@@ -71,7 +72,7 @@ mod tests {
             moments.push(clock::fine_stamp(clock::now()));
         }
         let mut past = Past::of(&project);
-        let mut at = |moment: &String| {
+        let mut at = |moment: &Timestamp| {
             past.at(moment).map(|memory| memory.register(Register::Next).to_owned()).unwrap_or_default()
         };
         let found: Vec<String> = moments.iter().map(&mut at).collect();

@@ -4,6 +4,7 @@
 use super::Held;
 use crate::sessions::load_parsed;
 use crate::{Durability, Project, StoreError, disk};
+use plimsoll_domain::SessionId;
 use plimsoll_domain::memory::Owner;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -130,19 +131,23 @@ pub fn sweep_seen(project: &Project) {
     }
 }
 
-fn path(project: &Project, session_id: &str) -> Option<PathBuf> {
+fn path(project: &Project, session_id: &SessionId) -> Option<PathBuf> {
     let name = project.session(session_id)?.file_name()?.to_owned();
     Some(folder(project).join(name))
 }
 
 /// What a session has been told.
-pub fn seen(project: &Project, session_id: &str) -> Seen {
+pub fn seen(project: &Project, session_id: &SessionId) -> Seen {
     path(project, session_id).and_then(|path| load_parsed(&path)).unwrap_or_default()
 }
 
 impl Held<'_> {
     /// Changes what is noted of a session; written only if it is something else by then.
-    pub fn note_seen(&self, session_id: &str, change: impl FnOnce(&mut Seen)) -> Result<(), StoreError> {
+    pub fn note_seen(
+        &self,
+        session_id: &SessionId,
+        change: impl FnOnce(&mut Seen),
+    ) -> Result<(), StoreError> {
         let Some(path) = path(self.project, session_id) else { return Ok(()) };
         let before = seen(self.project, session_id);
         let mut after = before.clone();

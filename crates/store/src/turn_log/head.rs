@@ -1,6 +1,7 @@
 //! How far a log goes: written after each append, and made anew from the log whenever it is not there.
 
 use crate::{Durability, StoreError, disk};
+use plimsoll_domain::Timestamp;
 use plimsoll_domain::log_line::Header;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ pub struct Head {
     /// The length of the log.
     pub bytes: u64,
     /// When the last record happened.
-    pub at: String,
+    pub at: Timestamp,
     /// How far each transcript has been read.
     pub streams: BTreeMap<String, Stream>,
     /// Pending files that were merged last: a kill between merging and removing one must not double it.

@@ -2,6 +2,7 @@
 
 use super::{TurnLog, pending};
 use crate::{Project, StoreError, disk};
+use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::LogLine;
 use plimsoll_domain::turn::record::blobs_of;
 use std::collections::BTreeSet;
@@ -13,8 +14,8 @@ impl TurnLog {
     pub fn all_with_waiting(project: &Project) -> Vec<TurnLog> {
         let mut logs = TurnLog::all(project);
         for session_id in pending::sessions(&project.turns().join("pending")) {
-            if !logs.iter().any(|log| log.session_id == session_id) {
-                logs.extend(TurnLog::of(project, &session_id));
+            if !logs.iter().any(|log| log.session_id == session_id.as_str()) {
+                logs.extend(TurnLog::of(project, &SessionId::from(session_id)));
             }
         }
         logs

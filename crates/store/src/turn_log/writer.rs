@@ -5,6 +5,7 @@ use super::head::MERGED;
 use super::{Head, TurnLog, blobs, pending, repair};
 use crate::lock::Lock;
 use crate::{StoreError, clock, disk, io};
+use plimsoll_domain::Timestamp;
 use plimsoll_domain::log_line::{Header, Kind, MAIN, line};
 use plimsoll_domain::turn::record::{Encoded, encode_fields};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ pub struct Entry {
 
 impl Entry {
     /// A record of the main stream with nothing in it yet.
-    pub fn new(kind: Kind, at: String) -> Entry {
+    pub fn new(kind: Kind, at: Timestamp) -> Entry {
         let header = Header {
             v: 1,
             seq: 0,

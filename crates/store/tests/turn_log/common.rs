@@ -2,6 +2,7 @@
 
 use plimsoll_domain::log_line::{Kind, LogLine};
 use plimsoll_domain::turn::record::encode_fields;
+use plimsoll_domain::{SessionId, Timestamp};
 use plimsoll_store::turn_log::{Entry, Report};
 use plimsoll_store::{Project, TurnLog};
 use serde_json::{Map, json};
@@ -80,12 +81,12 @@ impl Place {
 }
 
 pub(crate) fn log_at(folder: &Path) -> TurnLog {
-    TurnLog::of(&Project::at(folder), ID).unwrap()
+    TurnLog::of(&Project::at(folder), &SessionId::from(ID)).unwrap()
 }
 
 pub(crate) fn prompt(text: &str) -> Entry {
     let fields = Map::from_iter([("text".to_owned(), json!(text))]);
-    Entry::new(Kind::Prompt, "2026-01-07T12:00:00Z".to_owned()).holding(encode_fields(&fields))
+    Entry::new(Kind::Prompt, Timestamp::from("2026-01-07T12:00:00Z")).holding(encode_fields(&fields))
 }
 
 /// A text that lies beside the log.

@@ -1,6 +1,7 @@
 //! What was erased is nowhere any more, the chain holds, and a kill on the way is seen and can be finished.
 
 use crate::common::{Place, TIMEOUT, files, large, prompt, said};
+use plimsoll_domain::Timestamp;
 use plimsoll_domain::log_line::{Kind, LogLine, erased};
 use plimsoll_domain::turn::record::encode_fields;
 use plimsoll_store::turn_log::Entry;
@@ -21,7 +22,7 @@ fn with_secrets() -> Place {
 
 fn erase_event(seqs: &[u64]) -> Entry {
     let fields = Map::from_iter([("seqs".to_owned(), json!(seqs))]);
-    Entry::new(Kind::Erase, "2026-01-07T12:00:00Z".to_owned()).holding(encode_fields(&fields))
+    Entry::new(Kind::Erase, Timestamp::from("2026-01-07T12:00:00Z")).holding(encode_fields(&fields))
 }
 
 #[test]

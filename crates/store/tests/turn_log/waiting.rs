@@ -1,6 +1,7 @@
 //! What could not be written at once waits in files of its own, and comes into the log once.
 
 use crate::common::{Place, TIMEOUT, files, log_at, prompt, said};
+use plimsoll_domain::SessionId;
 use plimsoll_store::{Project, TurnLog, lock};
 use std::fs;
 use std::path::Path;
@@ -86,7 +87,7 @@ fn a_kill_between_merging_and_removing_doubles_nothing() {
 fn a_session_takes_no_other_session_s_waiting_records() {
     let folder = tempfile::tempdir().unwrap();
     let project = Project::at(folder.path());
-    let [short, long] = ["abc", "abc.def"].map(|id| TurnLog::of(&project, id).unwrap());
+    let [short, long] = ["abc", "abc.def"].map(|id| TurnLog::of(&project, &SessionId::from(id)).unwrap());
     plimsoll_store::disk::create_folder(long.path().parent().unwrap()).unwrap();
     let held = lock::acquire(&long.path().with_file_name("abc.def.lock"), Duration::ZERO).unwrap();
     long.note(&prompt("of the long one"), Duration::ZERO).unwrap();

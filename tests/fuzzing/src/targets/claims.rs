@@ -63,7 +63,7 @@ fn markers(words: &str, draw: &mut Draw<'_>) {
         (Marker::Checkpoint { level, percent, handoff: reason.clone() }, 4),
         (Marker::Stop { status: Status::Blocked, reason: reason.clone() }, 3),
         (Marker::Continue { kind: ContinueKind::Next, reason: reason.clone() }, 3),
-        (Marker::Pause { until, reason }, 3),
+        (Marker::Pause { until: until.map(plimsoll_domain::Timestamp::from), reason }, 3),
     ];
     for (marker, fields) in all {
         let text = marker.to_string();

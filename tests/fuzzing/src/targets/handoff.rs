@@ -4,6 +4,7 @@ use super::Target;
 use crate::draw::{Draw, parts};
 use crate::foreign::may_be_sent;
 use crate::seeds::texts;
+use plimsoll_domain::SessionId;
 use plimsoll_domain::handoff::{CommandFact, GitFacts, Handoff, Notes, RunFacts};
 use plimsoll_domain::state::FileInProgress;
 
@@ -60,7 +61,7 @@ fn handoff(draw: &mut Draw<'_>) -> Handoff {
     Handoff {
         current_item: draw.some(|draw| draw.one_of(&["a", HEADING, "a ## Notes from the session"])),
         run: draw.some(|draw| RunFacts { run_id: "r".into(), task_name: draw.text(), iteration: 1 }),
-        session_id: draw.text(),
+        session_id: SessionId::from(draw.text()),
         percent: draw.some(Draw::number),
         written_at: "2026-01-07T11:45:00Z".into(),
         git: draw.some(|draw| GitFacts {

@@ -4,6 +4,7 @@ use super::Target;
 use crate::draw::Draw;
 use crate::foreign::may_be_sent;
 use crate::seeds::texts;
+use plimsoll_domain::SessionId;
 use plimsoll_domain::memory::render::{ENTRIES, ENTRY_UNITS, brief, delta, entries, overview, summary, task};
 use plimsoll_domain::memory::{
     Closing, DEEPEST, HARD_CEILING, MOST_CHUNKS, Memory, Op, Owner, Register, Values,
@@ -137,7 +138,10 @@ fn op(draw: &mut Draw<'_>) -> Op {
             return_spec: words(draw),
             call: draw.some(Draw::text),
         },
-        5 => Op::StartFrame { call: draw.text(), owner: Owner { session: draw.text(), ..Owner::default() } },
+        5 => Op::StartFrame {
+            call: draw.text(),
+            owner: Owner { session: SessionId::from(draw.text()), ..Owner::default() },
+        },
         6 => Op::EnterFrame { agent: name(draw) },
         7 if draw.byte().is_multiple_of(8) => Op::PopFrame { result: words(draw) },
         7 => Op::CloseFrame { how: Closing::Unpopped, words: words(draw) },

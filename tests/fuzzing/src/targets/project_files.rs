@@ -2,6 +2,7 @@
 
 use super::Target;
 use crate::seeds::texts;
+use plimsoll_domain::SessionId;
 use plimsoll_store::memory::seen;
 use plimsoll_store::{
     Project, TurnLog, config, faults, journal, layout, outbox, sessions, state_file, windows,
@@ -53,13 +54,20 @@ fn body(bytes: &[u8]) {
     }
     write(folder.path(), ".git", bytes);
     let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
-    let record = sessions::load(&project, SESSION);
+    let record = sessions::load(&project, &SessionId::from(SESSION));
     assert!(record.session_id.is_empty() || record.session_id == SESSION, "{record:?}");
-    let _ = (sessions::load_status(&project, SESSION), sessions::client_settings(&project, SESSION));
+    let _ = (
+        sessions::load_status(&project, &SessionId::from(SESSION)),
+        sessions::client_settings(&project, &SessionId::from(SESSION)),
+    );
     let _ = (windows::load(&project), faults::all(&project), outbox::all_undelivered(&project));
-    let _ = (seen(&project, SESSION), plimsoll_store::memory::load(&project), config::load(&project));
+    let _ = (
+        seen(&project, &SessionId::from(SESSION)),
+        plimsoll_store::memory::load(&project),
+        config::load(&project),
+    );
     let _ = (state_file::load(&project, None), journal::read(&project));
-    if let Some(log) = TurnLog::of(&project, SESSION) {
+    if let Some(log) = TurnLog::of(&project, &SessionId::from(SESSION)) {
         assert_eq!(log.head(), None, "a head of another length is no head");
     }
     // A file names a git folder only where there is one, and then it is never above the project's own.

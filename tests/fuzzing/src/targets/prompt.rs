@@ -4,12 +4,12 @@ use super::Target;
 use crate::draw::{Draw, parts};
 use crate::foreign::may_be_sent;
 use crate::seeds::texts;
-use plimsoll_domain::RunState;
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::promise;
 use plimsoll_domain::prompt::{BEGIN, END, Surroundings, assemble, block, task_text};
 use plimsoll_domain::resume::{Staleness, section};
 use plimsoll_domain::state::{Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place};
+use plimsoll_domain::{RunState, Timestamp};
 use plimsoll_protocol::foreign_words::for_model;
 
 pub(super) const TARGET: Target = Target { name: "prompt", body, seeds, inputs: 20_000 };
@@ -103,7 +103,7 @@ fn state(draw: &mut Draw<'_>) -> RunState {
         }),
         verify: draw.list(2, Draw::text),
         todo_file: draw.some(Draw::text),
-        started_at: draw.text(),
+        started_at: Timestamp::from(draw.text()),
         completion_promise: draw.one_of(&["COMPLETE"]),
         nonce: draw.one_of(&["7f3a"]),
         pack: draw.flag(),
@@ -132,7 +132,7 @@ fn checkpoint(draw: &mut Draw<'_>) -> Checkpoint {
             finished: draw.list(2, Draw::text),
             is_begun: draw.flag(),
             base: draw.some(Draw::text),
-            began_at: draw.some(Draw::text),
+            began_at: draw.some(Draw::text).map(Timestamp::from),
             commits: draw.list(2, commit),
             commit_count: usize::from(draw.byte()),
             by_others: Vec::new(),

@@ -66,7 +66,7 @@ fn body(bytes: &[u8]) {
     let mut laid_over = document.clone();
     merge(&mut laid_over, document.clone());
     assert_eq!(laid_over, document, "laid over itself");
-    assert!(!state.is_owned_by(Some(""), Some("")) && !state.is_owned_by(None, None));
+    assert!(!state.is_owned_by(Some(&"".into()), Some(&"".into())) && !state.is_owned_by(None, None));
     let _ = (state.vanished(), state.ticked_now(), state.item_in_hand());
     if let Some(verdict) = &state.last_verdict {
         assert!(!verdict.marker().to_string().contains('\n'));

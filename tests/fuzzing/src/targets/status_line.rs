@@ -4,11 +4,11 @@ use super::Target;
 use crate::draw::{Draw, parts};
 use crate::foreign::nothing_hides;
 use crate::seeds::texts;
-use plimsoll_domain::Settings;
 use plimsoll_domain::forecast::Fill;
 use plimsoll_domain::memory::{Pressure, Register};
 use plimsoll_domain::record::GitCounts;
 use plimsoll_domain::statusline::{Kind, StatusLine, Theme};
+use plimsoll_domain::{Settings, Timestamp};
 use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
 use plimsoll_policy::statusline::{
     CacheView, GitView, LimitView, LoadView, MemoryView, RunView, View, explain, load_line, render,
@@ -131,7 +131,7 @@ fn view(draw: &mut Draw<'_>, look: &StatusLine) -> View {
         cache: draw.some(|draw| CacheView {
             warm: draw.some(Draw::flag),
             hit_ratio: draw.some(money),
-            until: draw.some(clock),
+            until: draw.some(clock).map(Timestamp::from),
         }),
         cost_usd: draw.some(money),
         duration_ms: draw.some(Draw::number),

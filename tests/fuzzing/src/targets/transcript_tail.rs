@@ -3,6 +3,7 @@
 use super::Target;
 use crate::draw::Draw;
 use crate::seeds::texts;
+use plimsoll_domain::Timestamp;
 use plimsoll_protocol::transcript::Line;
 use plimsoll_store::tail::{self, Answer, Compaction, Tail};
 use std::cell::RefCell;
@@ -100,7 +101,8 @@ fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
         if let Some(metadata) = line.compaction() {
             answers.clear();
             let at = line.timestamp;
-            tail.compaction = Some(Compaction { metadata, at, model: model.clone() });
+            tail.compaction =
+                Some(Compaction { metadata, at: at.map(Timestamp::from), model: model.clone() });
         } else if line.speaks_of_usage() {
             model = line.requested_model.clone().or(line.message.model.clone());
             answers.push((line, calls.iter().any(has)));
@@ -117,7 +119,7 @@ fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
         output: usage.output(),
         model,
         message_id: last.message.id.clone(),
-        at: last.timestamp.clone(),
+        at: last.timestamp.clone().map(Timestamp::from),
         is_the_one,
     });
     tail

@@ -3,6 +3,7 @@
 
 use super::probes::Findings;
 use super::stage::{ID, TIMEOUT, agent, session, transcript_lines, world};
+use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::MAIN;
 use plimsoll_flows::turns::forwards;
 use plimsoll_protocol::settings::servers;
@@ -111,7 +112,7 @@ fn of_model(requests: &[Request], findings: &mut Findings) {
 
 /// Each response of the session is a turn; a subagent's own, too.
 fn of_turns(world: &World, findings: &mut Findings) {
-    let log = TurnLog::of(&Project::at(&world.project()), ID).expect("a plain id");
+    let log = TurnLog::of(&Project::at(&world.project()), &SessionId::from(ID)).expect("a plain id");
     let records: Vec<_> = forwards(&log).expect("a log").map(|record| record.expect("a record")).collect();
     let verified = world.plimsoll(&["turns", "verify"]).run();
     let main = records.iter().filter(|record| record.is_turn() && record.header.stream == MAIN).count();

@@ -1,5 +1,6 @@
 //! A session of the real client with the plugin.
 
+use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::Kind;
 use plimsoll_flows::turns::forwards;
 use plimsoll_store::{Project, TurnLog};
@@ -50,7 +51,7 @@ pub(crate) fn turn_log(world: &World) -> Vec<Kind> {
     let sessions = names.iter().filter_map(|name| name.strip_suffix(".jsonl"));
     let mut kinds = Vec::new();
     for session in sessions {
-        let log = TurnLog::of(&project, session).expect("a plain id");
+        let log = TurnLog::of(&project, &SessionId::from(session)).expect("a plain id");
         let records = forwards(&log).expect("a log");
         kinds.extend(records.map(|record| record.expect("a record").header.kind));
     }

@@ -1,9 +1,9 @@
 //! Projects with a session in them, in a run or without one, and what the client tells of it.
 
 use crate::crash_points::stage::{Play, Stage};
-use plimsoll_domain::RunState;
 use plimsoll_domain::memory::Op;
 use plimsoll_domain::state::{IterationRecord, Phase};
+use plimsoll_domain::{RunId, RunState, SessionId};
 use plimsoll_store::Project;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl Scene {
     /// A session of a run, with something changed and not committed.
     pub fn in_run() -> Scene {
         let scene = Scene { in_run: true, ..Scene::ordinary() };
-        scene.create(&RunState { session_id: Some(SESSION.to_owned()), ..state(Phase::Spawned) });
+        scene.create(&RunState { session_id: Some(SessionId::from(SESSION)), ..state(Phase::Spawned) });
         let start = scene.event("plimsoll-session-start", "SessionStart", json!({"source": "startup"}));
         scene.stage.run(&start).expect_success();
         // What was changed before the session began would be somebody else's.
@@ -143,7 +143,7 @@ impl Scene {
 
 pub fn state(phase: Phase) -> RunState {
     RunState {
-        run_id: RUN.to_owned(),
+        run_id: RunId::from(RUN),
         task_name: "Dates".to_owned(),
         objective: "Do the plan.".to_owned(),
         iteration: 1,

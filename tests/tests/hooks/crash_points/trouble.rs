@@ -5,6 +5,7 @@ use crate::crash_points::remains;
 use crate::crash_points::scenes::{SESSION, Scene};
 use crate::crash_points::stage::{Play, Stage};
 use fs2::FileExt;
+use plimsoll_domain::RunId;
 use plimsoll_testkit::bin_dir;
 use serde_json::{Value, json};
 use std::fs::{File, FileTimes};
@@ -46,8 +47,11 @@ fn our_folder_vanishes_between_two_events() {
         scene.stage.run(&scene.event("plimsoll-session-end", "SessionEnd", json!({"reason": "other"})));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     sound(&scene.stage);
-    let state = plimsoll_store::state_file::load(&scene.project(), Some(crate::crash_points::scenes::RUN))
-        .expect("it can be read");
+    let state = plimsoll_store::state_file::load(
+        &scene.project(),
+        Some(&RunId::from(crate::crash_points::scenes::RUN)),
+    )
+    .expect("it can be read");
     assert!(state.is_some(), "the run is known by its copy");
 }
 

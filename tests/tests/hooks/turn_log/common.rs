@@ -1,5 +1,6 @@
 //! A project with our hooks, sessions in it, and the check that every log must stand.
 
+use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::{Kind, MAIN};
 use plimsoll_flows::turns::{Recorded, forwards};
 use plimsoll_store::{Project, TurnLog};
@@ -48,7 +49,7 @@ pub(crate) fn project(world: &World) -> Project {
 }
 
 pub(crate) fn log(world: &World, id: &str) -> TurnLog {
-    TurnLog::of(&project(world), id).expect("a plain id")
+    TurnLog::of(&project(world), &SessionId::from(id)).expect("a plain id")
 }
 
 pub(crate) fn records(world: &World, id: &str) -> Vec<Recorded> {

@@ -4,8 +4,8 @@ use crate::turn_log::common::{
     FIRST, SECOND, ask, check, cost, installed, kinds, log, model, outcomes, price, project, records,
 };
 use fs2::FileExt;
-use plimsoll_domain::SessionRecord;
 use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::{SessionId, SessionRecord, Timestamp};
 use plimsoll_flows::turns::capture::{Patience, sync};
 use plimsoll_store::{Durability, sessions};
 use plimsoll_testkit::scripted_model::Step;
@@ -55,9 +55,9 @@ fn a_log_in_trouble_keeps_no_other_session_from_its_own() {
         let path = world.path(format!("{id}-transcript.jsonl"));
         fs::write(&path, format!("{answer}\n")).unwrap();
         let record = SessionRecord {
-            session_id: id.to_owned(),
+            session_id: SessionId::from(id),
             transcript_path: Some(path.display().to_string()),
-            ended_at: Some("2026-01-07T12:00:00Z".to_owned()),
+            ended_at: Some(Timestamp::from("2026-01-07T12:00:00Z")),
             ..SessionRecord::default()
         };
         sessions::save(&project, &record, Durability::Lazy).unwrap();

@@ -1,6 +1,7 @@
 //! Transcripts and logs that change under the reader: crowds, cut ends, files written anew.
 
 use crate::turn_log::common::{FIRST, SECOND, kinds};
+use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::Kind;
 use plimsoll_flows::turns::capture::{Patience, Setting, Source, capture};
 use plimsoll_flows::turns::{Recorded, forwards};
@@ -23,7 +24,7 @@ struct Place {
 impl Place {
     fn new() -> Place {
         let folder = tempfile::tempdir().unwrap();
-        let log = TurnLog::of(&Project::at(folder.path()), FIRST).unwrap();
+        let log = TurnLog::of(&Project::at(folder.path()), &SessionId::from(FIRST)).unwrap();
         let transcript = folder.path().join("transcript.jsonl");
         Place { folder, log, transcript }
     }
@@ -153,7 +154,7 @@ fn a_transcript_that_was_written_anew_brings_what_is_new_and_nothing_twice() {
 fn two_sessions_of_one_project_have_each_their_own_log() {
     let place = Place::new();
     fs::write(&place.transcript, lines(1..=2)).unwrap();
-    let other = TurnLog::of(&Project::at(place.folder.path()), SECOND).unwrap();
+    let other = TurnLog::of(&Project::at(place.folder.path()), &SessionId::from(SECOND)).unwrap();
     place.read_all();
     let source = Source::main(&place.transcript);
     capture(&other, &source, Setting::default, EndOfInput::Over, Patience::PERSON).unwrap();

@@ -1,6 +1,7 @@
 //! The recorded transcripts of the real client, read at once and as they grew.
 
 use crate::turn_log::common::{FIRST, messages};
+use plimsoll_domain::SessionId;
 use plimsoll_flows::turns::capture::{Patience, Setting, Source, capture};
 use plimsoll_flows::turns::{Recorded, forwards};
 use plimsoll_policy::turns::EndOfInput;
@@ -21,7 +22,7 @@ fn record(bytes: &[u8], is_main: bool, steps: impl Iterator<Item = usize>) -> Ve
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("transcript.jsonl");
     let source = if is_main { Source::main(&path) } else { Source::agent("a1", &path) };
-    let log = TurnLog::of(&Project::at(folder.path()), FIRST).unwrap();
+    let log = TurnLog::of(&Project::at(folder.path()), &SessionId::from(FIRST)).unwrap();
     let read = |upto: usize, closing| {
         fs::write(&path, &bytes[..upto]).unwrap();
         capture(&log, &source, Setting::default, closing, Patience::PERSON).unwrap();

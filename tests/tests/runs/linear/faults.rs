@@ -85,14 +85,14 @@ fn notes_for_an_issue_that_the_user_does_not_name_are_left() {
 fn a_record_that_names_another_comment_changes_none_but_our_own() {
     let (server, world) = with(vec![]);
     assert_eq!(sync(&world).code, Some(0));
-    let ours = outbox::comment(&project(&world), "r1").expect("a record");
+    let ours = outbox::comment(&project(&world), &"r1".into()).expect("a record");
     note(&world, "r2", 2, "a lie");
     let forged = plimsoll_domain::linear::Comment { delivered: 0, ..ours.clone() };
-    outbox::save_comment(&project(&world), "r2", &forged).expect("the spool is writable");
+    outbox::save_comment(&project(&world), &"r2".into(), &forged).expect("the spool is writable");
     let before = server.comments()[0].body.clone();
     sync(&world);
     assert!(server.comments().iter().any(|comment| comment.body == before), "{:#?}", server.comments());
-    assert_eq!(outbox::comment(&project(&world), "r1"), Some(ours));
+    assert_eq!(outbox::comment(&project(&world), &"r1".into()), Some(ours));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_limit_is_honoured_until_its_moment() {
         assert!(again.stderr.contains("Linear has asked us to wait until"), "{again:?}");
         assert_eq!(server.asked().len(), 1, "before that time nobody is asked");
         let wait = outbox::wait(&project(&world)).expect("it is remembered");
-        let moment = plimsoll_store::clock::parse(&wait.until).expect("a moment").timestamp_millis();
+        let moment = plimsoll_store::clock::parse(wait.until.as_str()).expect("a moment").timestamp_millis();
         assert!((0..=1_000).contains(&(moment - i64::try_from(until).expect("it fits"))), "{wait:?}");
         outbox::save_wait(&project(&world), None).expect("the hour is over");
         assert_eq!(sync(&world).code, Some(0));

@@ -25,7 +25,7 @@ pub(crate) fn set_issue(world: &World, issue: &str) {
 /// Notes of a run, as hooks leave them.
 pub(crate) fn note(world: &World, run_id: &str, iteration: u32, words: &str) {
     let note = plimsoll_domain::linear::Note {
-        at: format!("2026-01-07T0{iteration}:45:00Z"),
+        at: format!("2026-01-07T0{iteration}:45:00Z").into(),
         run_id: run_id.into(),
         task: "Dates".into(),
         issue: ISSUE.into(),

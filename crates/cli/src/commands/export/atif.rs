@@ -72,7 +72,7 @@ fn all_steps(stream: &Stream<'_>) -> Vec<Value> {
     let step = |(place, record): (usize, &&Recorded)| {
         let mut step = step(record, stream);
         step["step_id"] = json!(place + 1);
-        if !record.header.at.is_empty() {
+        if record.header.at.is_known() {
             step["timestamp"] = json!(record.header.at);
         }
         step["extra"]["seq"] = json!(record.header.seq);

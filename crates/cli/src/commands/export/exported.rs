@@ -1,9 +1,9 @@
 //! One session as it is exported: its streams, who started whom, and what the load line needs.
 
-use plimsoll_domain::Level;
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
 use plimsoll_domain::log_line::{Kind, MAIN};
 use plimsoll_domain::reading::{Window, WindowSource};
+use plimsoll_domain::{Level, SessionId, Timestamp};
 use plimsoll_flows::turns::{self, Body, Recorded};
 use plimsoll_policy::window::{WindowEvidence, window};
 use plimsoll_store::{Project, StoreError, TurnLog, config, journal, sessions, windows};
@@ -22,7 +22,7 @@ pub(crate) struct Exported {
 
 /// A checkpoint of the session, from the journal.
 pub(crate) struct Checkpoint {
-    pub(crate) at: String,
+    pub(crate) at: Timestamp,
     pub(crate) level: Level,
     pub(crate) percent: Option<u64>,
 }
@@ -54,12 +54,12 @@ impl Exported {
             .filter(|entry| entry.session_id.as_ref() == Some(&id))
             .filter_map(|entry| match entry.event {
                 JournalEvent::Checkpoint(CheckpointWritten { level, percent, .. }) => {
-                    Some(Checkpoint { at: entry.at, level, percent })
+                    Some(Checkpoint { at: entry.at.clone(), level, percent })
                 }
                 _ => None,
             })
             .collect();
-        Ok(Exported { id, records, unread, window, checkpoints })
+        Ok(Exported { id: id.to_string(), records, unread, window, checkpoints })
     }
 
     /// The streams: the session's own first, each with its subagents; then those whose starter is not known.
@@ -158,7 +158,7 @@ fn known_window(project: &Project, id: &str, records: &[Recorded]) -> Option<Win
         .max()
         .unwrap_or(0);
     // What the monitor measured by is the best there is, unless that itself was only assumed.
-    let measured = sessions::load(project, id).reading.and_then(|reading| reading.window);
+    let measured = sessions::load(project, &SessionId::from(id)).reading.and_then(|reading| reading.window);
     if let Some(window) = measured.filter(|window| window.tokens >= used) {
         return Some(window);
     }

@@ -69,7 +69,8 @@ impl Page {
         ];
         facts.extend(exported.model().map(|model| ("model", visible(model))));
         facts.extend(exported.cost().map(|cost| ("cost", format!("${cost:.4}"))));
-        let began = exported.records.first().map(|record| record.header.at.get(..16).unwrap_or_default());
+        let began =
+            exported.records.first().map(|record| record.header.at.as_str().get(..16).unwrap_or_default());
         facts.extend(began.map(|at| ("began", visible(&at.replace('T', " ")))));
         self.add("<dl class=\"facts\">");
         for (name, value) in facts {
@@ -130,7 +131,7 @@ impl Page {
         let kind = serde_json::to_value(record.header.kind).unwrap_or_default();
         let class = format!("event {}", kind.as_str().unwrap_or("other"));
         let id = record.header.seq;
-        let clock = format!("<time>{}</time>", escaped(&time(&record.header.at)));
+        let clock = format!("<time>{}</time>", escaped(&time(record.header.at.as_str())));
         match words {
             None => {
                 self.add(&format!("<p class=\"{class}\" id=\"s{id}\">{clock} <span class=\"what\">"));

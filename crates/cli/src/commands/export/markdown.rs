@@ -60,7 +60,11 @@ impl Page {
         facts.extend(exported.cost().map(|cost| format!("{cost:.4} USD by the client's account")));
         for checkpoint in &exported.checkpoints {
             let percent = checkpoint.percent.map(|percent| format!(" at {percent} %")).unwrap_or_default();
-            facts.push(format!("checkpoint {}{percent}, {}", checkpoint.level, inline(&checkpoint.at)));
+            facts.push(format!(
+                "checkpoint {}{percent}, {}",
+                checkpoint.level,
+                inline(checkpoint.at.as_str())
+            ));
         }
         let list: Vec<String> = facts.iter().map(|fact| format!("- {fact}")).collect();
         self.line(&list.join("\n"));
@@ -113,7 +117,7 @@ impl Page {
         let usage = header
             .usage
             .map(|usage| format!(" · {} sent, {} answered", tokens(usage.sent()), tokens(usage.output)));
-        self.line(&format!("*{}{}*", inline(&header.at), usage.unwrap_or_default()));
+        self.line(&format!("*{}{}*", inline(header.at.as_str()), usage.unwrap_or_default()));
         let Some(turn) = turn else {
             return match &record.body {
                 Body::DecodeError(why) => self.line(&format!("[cannot be read: {}]", inline(why))),

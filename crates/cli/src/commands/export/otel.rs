@@ -49,8 +49,13 @@ struct Span {
 impl Trace<'_> {
     /// A stream: the agent, and everything in it. Answers nothing; the spans are added, the agent's first.
     fn agent(&mut self, stream: &Stream<'_>, parent: &str) {
-        let moments =
-            || stream.records.iter().flat_map(|record| [began(record), moment(&record.header.at)]).flatten();
+        let moments = || {
+            stream
+                .records
+                .iter()
+                .flat_map(|record| [began(record), moment(record.header.at.as_str())])
+                .flatten()
+        };
         let whole = Span { from: moments().min().unwrap_or(0), to: moments().max().unwrap_or(0) };
         let id = self.span_id(&format!("stream/{}", stream.name));
         let name = stream.kind.unwrap_or("claude-code");
@@ -73,13 +78,13 @@ impl Trace<'_> {
             if record.is_turn() {
                 self.turn(record, stream, &id, before);
             }
-            before = moment(&record.header.at).or(before);
+            before = moment(record.header.at.as_str()).or(before);
         }
     }
 
     fn turn(&mut self, record: &Recorded, stream: &Stream<'_>, agent: &str, before: Option<u64>) {
         let header = &record.header;
-        let end = moment(&header.at).unwrap_or(0);
+        let end = moment(header.at.as_str()).unwrap_or(0);
         let first = began(record).unwrap_or(end).min(end);
         let calls = record.turn().map(plimsoll_domain::Turn::tool_calls).unwrap_or_default();
         let asked =
@@ -169,7 +174,7 @@ fn noted(record: &Recorded) -> Value {
         }
         _ => attributes.text("plimsoll.content", &line),
     };
-    let at = moment(&record.header.at).unwrap_or(0);
+    let at = moment(record.header.at.as_str()).unwrap_or(0);
     json!({"timeUnixNano": at.to_string(), "name": format!("plimsoll.{kind}"), "attributes": attributes.list()})
 }
 

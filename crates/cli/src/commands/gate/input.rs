@@ -4,7 +4,8 @@ use crate::console::say_error;
 use crate::standard_input::{Piece, Pieces};
 use plimsoll_domain::SessionRecord;
 use plimsoll_policy::pipe::{Elapsed, Stage, gives_up, stage};
-use plimsoll_store::{Project, disk, environment, sessions, state_file};
+use plimsoll_store::ledger;
+use plimsoll_store::{Project, disk, sessions, state_file};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -46,8 +47,8 @@ pub(super) fn document(project: &Project) -> Option<Vec<u8>> {
 
 /// What the run's session does, and how long ago it showed a sign of life.
 fn look(project: &Project) -> (Stage, Option<Duration>) {
-    let run_id = environment::variable(plimsoll_flows::hook_invocation::RUN_VARIABLE);
-    let run = state_file::load(project, run_id.as_deref()).ok().flatten();
+    let run_id = ledger::run_of_environment();
+    let run = state_file::load(project, run_id.as_ref()).ok().flatten();
     let id = run.as_ref().and_then(|run| run.session_id.clone());
     let record = id.map_or_else(SessionRecord::default, |id| sessions::load(project, &id));
     let files = [

@@ -170,14 +170,15 @@ fn rights(linear: &Linear, patience: Patience, page: &mut Page) -> Option<()> {
 
 /// An id that no comment has.
 fn uuid_of_nobody() -> String {
-    plimsoll_domain::linear::Comment::of("nobody", "nothing", 0).id
+    plimsoll_domain::linear::Comment::of(&"nobody".into(), "nothing", 0).id
 }
 
 fn outbox_of(project: &Project, page: &mut Page) {
     let notes = outbox::all_undelivered(project);
     let wait = outbox::wait(project);
     let tried = wait.map(|wait| {
-        let until = clock::parse(&wait.until).map_or_else(|| wait.until.clone(), clock::for_people);
+        let until =
+            clock::moment(&wait.until).map_or_else(|| wait.until.clone().to_string(), clock::for_people);
         format!(" (last time: {}; not before {until})", wait.trouble)
     });
     match notes {

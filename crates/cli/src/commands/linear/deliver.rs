@@ -1,6 +1,7 @@
 //! Delivering: one comment a run, written whole each time, so that twice is once. Its id is known and on the disk before
 //! anything is sent: after a crash between sending and hearing the answer, the next try finds the comment there.
 
+use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LinearDelivered};
 use plimsoll_domain::linear::{Comment, Note, Wait};
 use plimsoll_linear_client::{CourierError, Linear, Patience, Posted, Told, Wait as Asks};
@@ -61,7 +62,7 @@ pub(crate) fn deliver(
         Err(error) => return Err(error),
     };
     let before = outbox::wait(project);
-    let lasts = |wait: &&Wait| clock::parse(&wait.until).is_some_and(|until| until > clock::now());
+    let lasts = |wait: &&Wait| clock::moment(&wait.until).is_some_and(|until| until > clock::now());
     if let Some(wait) = before.as_ref().filter(lasts).filter(|wait| wait.is_limit || asked == Asked::ByRun) {
         return Ok(Report { wait: Some(wait.clone()), ..report });
     }
@@ -70,7 +71,7 @@ pub(crate) fn deliver(
             continue;
         }
         if let Some(other) = issue_of(project, &run_id)?.filter(|other| !other.eq_ignore_ascii_case(issue)) {
-            report.elsewhere.push((run_id, other));
+            report.elsewhere.push((run_id.to_string(), other));
             continue;
         }
         match deliver_run(project, linear, patience, &run_id)? {
@@ -89,7 +90,7 @@ pub(crate) fn deliver(
 }
 
 /// The issue of a run's comment, or of the one that it will have.
-fn issue_of(project: &Project, run_id: &str) -> Result<Option<String>, StoreError> {
+fn issue_of(project: &Project, run_id: &RunId) -> Result<Option<String>, StoreError> {
     if let Some(comment) = outbox::comment(project, run_id) {
         return Ok(Some(comment.issue));
     }
@@ -101,7 +102,7 @@ fn deliver_run(
     project: &Project,
     linear: &Linear,
     patience: Patience,
-    run_id: &str,
+    run_id: &RunId,
 ) -> Result<Result<Option<Delivered>, CourierError>, StoreError> {
     let notes = outbox::notes(project, run_id)?;
     let Some((first, last)) = notes.first().zip(notes.last()) else { return Ok(Ok(None)) };
@@ -145,7 +146,7 @@ fn post(
     project: &Project,
     linear: &Linear,
     patience: Patience,
-    run_id: &str,
+    run_id: &RunId,
     comment: &Comment,
     body: &str,
 ) -> Result<Answered, StoreError> {
@@ -189,7 +190,7 @@ fn note_delivery(project: &Project, last: &Note, delivered: &Delivered) -> Resul
 /// Remembers when it may be tried again; the journal hears of each trouble once. True where it is a new one.
 fn note_trouble(
     project: &Project,
-    run_id: &str,
+    run_id: &RunId,
     before: Option<&Wait>,
     trouble: &CourierError,
 ) -> Result<bool, StoreError> {

@@ -50,7 +50,7 @@ impl EventPrinter {
         };
         let words = format!("{words}{}{}", self.plan(entry), whose(entry));
         Some(LogLine {
-            at: clock::parse(&entry.at),
+            at: clock::moment(&entry.at),
             iteration: entry.session_number(),
             words: one_line(&words),
             tone,

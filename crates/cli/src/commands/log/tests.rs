@@ -138,7 +138,7 @@ fn at_first_everything_is_shown_since_the_present_run_began() {
     let mut lines: Vec<Line> = (0..60).map(|number| of(Some("r0"), number)).collect();
     lines.extend([of(Some("r1"), 60), of(None, 61), of(Some("r1"), 62)]);
     let shown = |run: Option<&str>, most: Option<usize>| {
-        chosen(&mut EventPrinter::default(), &lines, run, most).len()
+        chosen(&mut EventPrinter::default(), &lines, run.map(Into::into).as_ref(), most).len()
     };
     assert_eq!(shown(Some("r1"), None), 3);
     assert_eq!(shown(Some("r1"), Some(2)), 2);

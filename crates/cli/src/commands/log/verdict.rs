@@ -4,7 +4,7 @@ use super::sentence::{Tone, brief};
 use plimsoll_domain::journal::VerdictReached;
 use plimsoll_domain::text::clip;
 use plimsoll_domain::verdict::ContinueKind;
-use plimsoll_domain::{Ending, Marker, Status};
+use plimsoll_domain::{Ending, Marker, Status, Timestamp};
 use plimsoll_store::clock;
 
 /// Puts a verdict into words.
@@ -20,7 +20,7 @@ fn decision(marker: &Marker) -> (String, Tone) {
         Marker::Stop { status: Status::Completed, reason } => (because("run completed", reason), Tone::Good),
         Marker::Stop { status, reason } => (because(&format!("run over ({status})"), reason), Tone::Bad),
         Marker::Pause { until, reason } => {
-            (because(&format!("paused{}", until_words(until.as_deref())), reason), Tone::Bold)
+            (because(&format!("paused{}", until_words(until.as_ref())), reason), Tone::Bold)
         }
         Marker::Continue { kind: ContinueKind::Refused, reason } => {
             (because("promise refused", reason), Tone::Bad)
@@ -38,8 +38,8 @@ fn because(words: &str, why: &str) -> String {
     if why.is_empty() { words.to_owned() } else { format!("{words}: {}", brief(why)) }
 }
 
-fn until_words(until: Option<&str>) -> String {
-    let until = until.and_then(clock::parse);
+fn until_words(until: Option<&Timestamp>) -> String {
+    let until = until.and_then(clock::moment);
     until.map(|until| format!(" until {}", clock::for_people(until))).unwrap_or_default()
 }
 

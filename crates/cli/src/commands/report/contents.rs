@@ -3,7 +3,7 @@
 use crate::render::redact::RedactedText;
 use chrono::{DateTime, Utc};
 use plimsoll_domain::subagent_usage::SubagentUsage;
-use plimsoll_domain::{Ending, Status};
+use plimsoll_domain::{Ending, SessionId, Status};
 
 /// A moment.
 pub(crate) type At = DateTime<Utc>;
@@ -82,7 +82,7 @@ pub(crate) struct Commit {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunSession {
     pub(crate) iteration: u32,
-    pub(crate) session_id: Option<String>,
+    pub(crate) session_id: Option<SessionId>,
     /// The item that its prompt named, where that was recorded.
     pub(crate) item: Option<RedactedText>,
     pub(crate) ticked: Vec<RedactedText>,

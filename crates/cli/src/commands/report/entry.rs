@@ -2,6 +2,7 @@
 
 use super::contents::At;
 use crate::render::redact::{RedactedText, Redactor};
+use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_store::clock;
 
@@ -18,9 +19,13 @@ pub(super) const FACT: usize = 300;
 
 impl<'a> Entry<'a> {
     /// Of a run's entries those that say when.
-    pub(super) fn of_run(entries: &'a [JournalEntry], run_id: &str, cleaner: &'a Redactor) -> Vec<Entry<'a>> {
+    pub(super) fn of_run(
+        entries: &'a [JournalEntry],
+        run_id: &RunId,
+        cleaner: &'a Redactor,
+    ) -> Vec<Entry<'a>> {
         let of_it = entries.iter().filter(|entry| entry.run_id.as_deref() == Some(run_id));
-        of_it.filter_map(|line| Some(Entry { line, at: clock::parse(&line.at)?, cleaner })).collect()
+        of_it.filter_map(|line| Some(Entry { line, at: clock::moment(&line.at)?, cleaner })).collect()
     }
 
     pub(super) fn event(&self) -> &'a JournalEvent {

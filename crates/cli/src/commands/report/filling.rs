@@ -66,7 +66,7 @@ impl<'a> Fill<'a> {
         match record.header.kind {
             Kind::Prompt => self.came_in(session, PROMPTS, text("text") / BYTES_A_TOKEN),
             Kind::Context => self.came_in(session, TOLD, text("text") / BYTES_A_TOKEN),
-            Kind::Compaction => session.compacted(clock::parse(&record.header.at)),
+            Kind::Compaction => session.compacted(clock::moment(&record.header.at)),
             Kind::Turn => self.turn(session, record),
             _ => {}
         }
@@ -79,7 +79,7 @@ impl<'a> Fill<'a> {
                 self.sessions += 1;
                 self.add(CLIENTS, usage.sent().saturating_sub(session.known));
             }
-            session.answered(clock::parse(&record.header.at), usage.sent());
+            session.answered(clock::moment(&record.header.at), usage.sent());
             self.came_in(session, MODELS, usage.output);
         }
         for call in record.turn().map(plimsoll_domain::Turn::tool_calls).unwrap_or_default() {

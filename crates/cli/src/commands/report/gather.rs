@@ -11,7 +11,7 @@ use crate::commands::log::EventPrinter;
 use crate::commands::status::{is_at_work, living_client};
 use crate::render::redact::Redactor;
 use plimsoll_domain::journal::JournalEvent;
-use plimsoll_domain::{RunState, Status};
+use plimsoll_domain::{RunState, Status, Timestamp};
 use plimsoll_flows::context::measure::{Question, marks};
 use plimsoll_flows::turns;
 use plimsoll_flows::turns::capture;
@@ -64,7 +64,7 @@ fn bare(
     cleaner: &Redactor,
 ) -> Report {
     let state = &chosen.state;
-    let moment = |stamp: Option<&str>| stamp.and_then(clock::parse);
+    let moment = |stamp: Option<&Timestamp>| stamp.and_then(clock::moment);
     Report {
         name: cleaner.line(&state.task_name, 80),
         objective: cleaner.line(&state.objective, 400),
@@ -77,7 +77,7 @@ fn bare(
             cleaner,
         ),
         started: moment(Some(&state.started_at)),
-        ended: moment(state.ended_at.as_deref()).filter(|_| state.status.is_over()),
+        ended: moment(state.ended_at.as_ref()).filter(|_| state.status.is_over()),
         is_live: chosen.is_present && (is_at_work(project) || living_client(state).is_some()),
         looked: clock::now(),
         counted: state.iteration,
@@ -124,7 +124,7 @@ impl Gathered {
 }
 
 fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {
-    let until = chosen.state.paused_until.as_deref().and_then(clock::parse);
+    let until = chosen.state.paused_until.as_ref().and_then(clock::moment);
     Scene {
         state: &chosen.state,
         at_work: chosen.is_present && is_at_work(project),
@@ -190,7 +190,7 @@ fn commits(project: &Project, state: &RunState, cleaner: &Redactor) -> Vec<Commi
         let at = u64::try_from(commit.at).ok().and_then(clock::at)?;
         Some(Commit { id: commit.id, subject: cleaner.line(&commit.subject, 120), at })
     };
-    plimsoll_launcher::git::log_since(project.root(), &state.started_at)
+    plimsoll_launcher::git::log_since(project.root(), state.started_at.as_str())
         .into_iter()
         .filter_map(commit)
         .collect()

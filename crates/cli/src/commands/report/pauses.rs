@@ -96,7 +96,7 @@ mod tests {
         let cleaner = Redactor;
         let start: At = minute(0).parse().unwrap();
         let since = |at: At| (at - start).num_minutes();
-        let pauses = pauses(&Entry::of_run(&journal, "r1", &cleaner), is_paused);
+        let pauses = pauses(&Entry::of_run(&journal, &"r1".into(), &cleaner), is_paused);
         pauses
             .into_iter()
             .map(|pause| (since(pause.from), pause.to.map(since), pause.reason.text().to_owned()))

@@ -2,8 +2,8 @@
 
 use super::contents::RunSession;
 use super::entry::Entry;
-use plimsoll_domain::Ending;
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent, VerdictReached};
+use plimsoll_domain::{Ending, SessionId};
 use plimsoll_protocol::event::Source;
 
 /// The sessions in their order. One that was planned and never started is none.
@@ -55,7 +55,7 @@ impl SessionList {
         let Some(sitting) = self.present(entry) else { return };
         sitting.began.get_or_insert(entry.at);
         if sitting.session_id.is_none() {
-            sitting.session_id = entry.session_id().map(str::to_owned);
+            sitting.session_id = entry.session_id().map(str::to_owned).map(SessionId::from);
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
             line("verdict", 2, "", &json!({"marker": "RALPH_STOP|deadline|"})),
         ];
         let cleaner = Redactor;
-        let sittings = sittings(&Entry::of_run(&journal, "r1", &cleaner));
+        let sittings = sittings(&Entry::of_run(&journal, &"r1".into(), &cleaner));
         let told: Vec<_> = sittings
             .iter()
             .map(|sitting| {

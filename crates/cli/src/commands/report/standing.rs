@@ -93,8 +93,13 @@ mod tests {
             (BreakerCause::NoProgress, "HEAD", "nothing changed any more: HEAD"),
             (BreakerCause::Refused, "", "it promised to be done and was not"),
         ] {
-            let opened =
-                Opened { cause, count: 3, evidence: evidence.into(), iteration: 3, at: String::new() };
+            let opened = Opened {
+                cause,
+                count: 3,
+                evidence: evidence.into(),
+                iteration: 3,
+                at: plimsoll_domain::Timestamp::UNKNOWN,
+            };
             let breaker = Breaker { opened: Some(opened), ..Breaker::default() };
             let state = RunState { status: Status::CircuitBreaker, breaker, ..RunState::default() };
             assert_eq!(said(&state, true, &told), shown);

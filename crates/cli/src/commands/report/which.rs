@@ -1,7 +1,7 @@
 //! Which run is meant: the present one, or an earlier one by the beginning of its id.
 
-use plimsoll_domain::RunState;
 use plimsoll_domain::text::one_line;
+use plimsoll_domain::{RunId, RunState};
 use plimsoll_store::{Project, StoreError, disk, state_file};
 use std::path::PathBuf;
 
@@ -64,8 +64,7 @@ pub(super) fn chosen(project: &Project, wanted: Option<&str>) -> Result<Chosen, 
         };
     };
     let present_id = present.as_ref().map(|state| state.run_id.clone());
-    let mut found: Vec<&String> =
-        runs.iter().chain(&present_id).filter(|id| id.starts_with(wanted)).collect();
+    let mut found: Vec<&RunId> = runs.iter().chain(&present_id).filter(|id| id.starts_with(wanted)).collect();
     found.sort();
     found.dedup();
     match found.as_slice() {
@@ -78,7 +77,7 @@ pub(super) fn chosen(project: &Project, wanted: Option<&str>) -> Result<Chosen, 
     }
 }
 
-fn unknown(project: &Project, wanted: &str, runs: &[String]) -> NoRun {
+fn unknown(project: &Project, wanted: &str, runs: &[RunId]) -> NoRun {
     let known = if runs.is_empty() {
         "there is none yet".to_owned()
     } else {
@@ -87,28 +86,28 @@ fn unknown(project: &Project, wanted: &str, runs: &[String]) -> NoRun {
     NoRun::Unknown { wanted: one_line(wanted), folder: project.own().join("runs"), known }
 }
 
-fn named<'a>(ids: impl Iterator<Item = &'a String>) -> String {
+fn named<'a>(ids: impl Iterator<Item = &'a RunId>) -> String {
     ids.map(|id| one_line(id)).collect::<Vec<_>>().join(", ")
 }
 
-fn archived(project: &Project) -> Vec<String> {
-    disk::names(&project.own().join("runs"))
+fn archived(project: &Project) -> Vec<RunId> {
+    disk::names(&project.own().join("runs")).into_iter().map(RunId::from).collect()
 }
 
 /// The archive that was written last.
-fn newest(project: &Project, runs: &[String]) -> Option<String> {
-    let written = |id: &&String| disk::modified(&project.run_folder(id).join("state.json"));
+fn newest(project: &Project, runs: &[RunId]) -> Option<RunId> {
+    let written = |id: &&RunId| disk::modified(&project.run_folder(id).join("state.json"));
     runs.iter().filter(|id| written(id).is_some()).max_by_key(written).cloned()
 }
 
-fn load(project: &Project, id: &str) -> Result<RunState, NoRun> {
+fn load(project: &Project, id: &RunId) -> Result<RunState, NoRun> {
     let path = project.run_folder(id).join("state.json");
     let Some(bytes) = disk::read(&path)? else { return Err(NoRun::NoState { id: one_line(id), path }) };
     let document = plimsoll_domain::text::json_value(&String::from_utf8_lossy(&bytes));
     let corrupt = |why: String| StoreError::Corrupt { path: path.clone(), why, aside: String::new() };
     let state = RunState::from_document(&document).map_err(|error| corrupt(error.to_string()))?;
     // What is no state at all may read as an empty one.
-    if state.run_id == id {
+    if state.run_id == *id {
         Ok(state)
     } else {
         Err(corrupt("it is not the state of this run".to_owned()).into())

@@ -9,7 +9,7 @@ use json::Json;
 pub(crate) use json::over;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
-use plimsoll_domain::{Ending, RunState, SessionRecord};
+use plimsoll_domain::{Ending, RunState, SessionRecord, Timestamp};
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_policy::statusline::{LoadView, View, load_line};
 use plimsoll_store::clock;
@@ -189,8 +189,9 @@ fn summary(state: &RunState, record: &SessionRecord) -> String {
     let size = reading.map(|reading| format!(" {}", tokens(reading.used))).unwrap_or_default();
     let stops = if state.iteration_record.stops_after { " stops after this session" } else { "" };
     let trouble = state.iteration_record.api_trouble.as_ref();
-    let trouble =
-        trouble.map(|known| format!(" {}", api_trouble(known.status, &known.since))).unwrap_or_default();
+    let trouble = trouble
+        .map(|known| format!(" {}", api_trouble(known.status, &Timestamp::from(known.since.as_str()))))
+        .unwrap_or_default();
     format!(
         "iteration {}/{} {items} {}{size} ${:.2}{stops}{trouble}",
         state.iteration,
@@ -223,7 +224,9 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         }
         Progress::Client { model, version } => format!("   client {version}, {model}"),
         Progress::Tool { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
-        Progress::Retry { status, since } => format!("   {}", api_trouble(*status, since)),
+        Progress::Retry { status, since } => {
+            format!("   {}", api_trouble(*status, &Timestamp::from(since.as_str())))
+        }
         Progress::Compacted => "   the client has compacted".to_owned(),
         Progress::Ended { iteration, ended, item } => {
             format!("   iteration {iteration} {}{}", ending(&ended.ending), still_open(*item))
@@ -286,12 +289,12 @@ fn still_open(item: Option<(&str, bool)>) -> String {
 }
 
 /// That the API does not answer, since when, and who retries.
-pub(crate) fn api_trouble(status: u64, since: &str) -> String {
+pub(crate) fn api_trouble(status: u64, since: &Timestamp) -> String {
     let what = match status {
         0 => "cannot be reached".to_owned(),
         status => format!("has answered with {status}"),
     };
-    let since = clock::parse(since).map_or_else(|| since.to_owned(), clock::for_people);
+    let since = clock::moment(since).map_or_else(|| since.to_string(), clock::for_people);
     format!("the API {what} since {since}; the client retries by itself")
 }
 

@@ -202,8 +202,8 @@ impl View<'_> {
 
     pub(super) fn time(&self) -> String {
         let state = self.state;
-        let started = clock::parse(&state.started_at);
-        let ended = state.ended_at.as_deref().and_then(clock::parse);
+        let started = clock::moment(&state.started_at);
+        let ended = state.ended_at.as_ref().and_then(clock::moment);
         let took =
             started.map(|started| duration((ended.unwrap_or(self.now) - started).num_seconds().max(0)));
         let took = took.unwrap_or_else(|| "?".to_owned());
@@ -212,7 +212,7 @@ impl View<'_> {
             Some(ended) => format!(", ended {}, took {took}", clock::for_people(ended)),
             None => format!(", {took} ago"),
         };
-        let deadline = state.limits.deadline.as_deref().and_then(clock::parse).map(clock::for_people);
+        let deadline = state.limits.deadline.as_ref().and_then(clock::moment).map(clock::for_people);
         let deadline = deadline.map(|deadline| format!(", deadline {deadline}")).unwrap_or_default();
         format!("started {started}{so_far}{deadline}")
     }
@@ -240,7 +240,7 @@ fn with_one(sessions: usize) -> String {
 }
 
 fn quota_words(name: &str, window: &QuotaWindow) -> String {
-    let resets = window.resets_at.as_deref().and_then(clock::parse).map(clock::for_people);
+    let resets = window.resets_at.as_ref().and_then(clock::moment).map(clock::for_people);
     let resets = resets.map(|at| format!(" (resets {at})")).unwrap_or_default();
     format!("{name} {:.0}%{resets}", window.percent)
 }

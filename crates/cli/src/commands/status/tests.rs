@@ -5,7 +5,7 @@ use plimsoll_domain::limits::{Limits, Quota, QuotaWindow};
 use plimsoll_domain::state::{ApiTrouble, Checkpoint, HistoryEntry, IterationRecord, WorktreeFingerprint};
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
 use plimsoll_store::clock;
 use unicode_width::UnicodeWidthStr;
 
@@ -134,7 +134,13 @@ fn what_holds_a_running_run_up_or_ends_it_soon_is_said() {
 #[test]
 fn a_refused_tool_is_allowed_by_a_whole_command_that_no_width_cuts() {
     let (evidence, at) = (String::new(), STARTED.to_owned());
-    let opened = Opened { cause: BreakerCause::PermissionDenied, count: 2, evidence, iteration: 2, at };
+    let opened = Opened {
+        cause: BreakerCause::PermissionDenied,
+        count: 2,
+        evidence,
+        iteration: 2,
+        at: Timestamp::from(at),
+    };
     let state = RunState {
         breaker: Breaker { opened: Some(opened), ..Breaker::default() },
         denied_tools: vec!["Bash".into()],

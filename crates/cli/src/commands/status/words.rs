@@ -88,7 +88,7 @@ fn paused(view: &View<'_>) -> Standing {
     let Some(kind) = pause_kind(state) else {
         return with_reason("paused: interrupted by a person", None);
     };
-    let until = state.paused_until.as_deref().and_then(clock::parse);
+    let until = state.paused_until.as_ref().and_then(clock::moment);
     let until = until.map(|until| format!(" until {}", clock::for_people(until))).unwrap_or_default();
     let nobody = kind.passes() && !view.at_work;
     let nobody = if nobody { " (and no `plimsoll run` is waiting)" } else { "" };

@@ -3,6 +3,7 @@
 
 use crate::standard_input;
 use crate::target_session::TargetSession;
+use plimsoll_domain::SessionId;
 use plimsoll_store::{Project, clock, sessions};
 use serde_json::{Value, json};
 
@@ -36,12 +37,12 @@ pub(crate) fn find() -> (Vec<u8>, Origin) {
     let project = Project::of_command();
     let known = TargetSession::find(&project).ok().flatten();
     let id = known.map(|whose| whose.record.session_id).filter(|id| !id.is_empty());
-    let payload = of_session(&project, id.as_deref());
-    (payload.to_string().into_bytes(), id.map_or(Origin::Nothing, Origin::Session))
+    let payload = of_session(&project, id.as_ref());
+    (payload.to_string().into_bytes(), id.map_or(Origin::Nothing, |id| Origin::Session(id.to_string())))
 }
 
 /// As the client would tell it, as far as we know.
-fn of_session(project: &Project, id: Option<&str>) -> Value {
+fn of_session(project: &Project, id: Option<&SessionId>) -> Value {
     let place = project.root().to_string_lossy();
     let published = id.and_then(|id| sessions::load_status(project, id)).unwrap_or_default();
     let reading = id.and_then(|id| sessions::load(project, id).reading);

@@ -49,7 +49,8 @@ pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<Exi
     let mut wanted: BTreeMap<String, (plimsoll_store::TurnLog, BTreeSet<u64>)> = BTreeMap::new();
     for turn in &arguments.turns {
         let (log, found) = find(project, turn, arguments.session.as_deref())?;
-        let (_, seqs) = wanted.entry(found.session_id.clone()).or_insert_with(|| (log, BTreeSet::new()));
+        let (_, seqs) =
+            wanted.entry(found.session_id.clone().to_string()).or_insert_with(|| (log, BTreeSet::new()));
         seqs.insert(found.header.seq);
         say(format!("{} (record {})", found.name(), found.header.seq));
     }

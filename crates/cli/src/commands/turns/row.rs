@@ -9,7 +9,7 @@ use plimsoll_store::clock;
 /// Name, time, tokens, outcome, what; as wide as the terminal.
 pub(super) fn row(recorded: &Recorded, width: usize) -> String {
     let header = &recorded.header;
-    let at = clock::parse(&header.at).map(clock::for_people).unwrap_or_default();
+    let at = clock::moment(&header.at).map(clock::for_people).unwrap_or_default();
     let sent = header
         .usage
         .map(|usage| tokens(usage.sent()))

@@ -3,6 +3,7 @@
 use super::TurnsError;
 use crate::console::say;
 use clap::Args;
+use plimsoll_domain::SessionId;
 use plimsoll_domain::text::counted;
 use plimsoll_flows::turns::Selection;
 use plimsoll_store::Project;
@@ -28,7 +29,7 @@ pub(super) fn verify(project: &Project, arguments: &VerifyArguments) -> Result<E
     Ok(ExitCode::from(u8::from(!is_whole)))
 }
 
-fn words(session_id: &str, report: &Report) -> String {
+fn words(session_id: &SessionId, report: &Report) -> String {
     let verdict = if report.is_whole() { "whole" } else { "NOT WHOLE" };
     let records = counted(usize::try_from(report.records).unwrap_or(usize::MAX), "record");
     let turns = counted(usize::try_from(report.turns).unwrap_or(usize::MAX), "turn");

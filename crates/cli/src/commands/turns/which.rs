@@ -2,6 +2,7 @@
 
 use crate::value_parsers;
 use clap::Args;
+use plimsoll_domain::Timestamp;
 use plimsoll_domain::turn::Reason;
 use plimsoll_flows::turns::Selection;
 
@@ -37,10 +38,10 @@ pub(super) struct Which {
     iteration: Option<u64>,
     /// Only turns since a time (07:00, 2026-01-07, RFC 3339) or a duration ago (12h)
     #[arg(long, value_name = "TIME", value_parser = value_parsers::past)]
-    since: Option<String>,
+    since: Option<Timestamp>,
     /// Only turns until then
     #[arg(long, value_name = "TIME", value_parser = value_parsers::past)]
-    until: Option<String>,
+    until: Option<Timestamp>,
 }
 
 fn reason(word: &str) -> Result<Reason, String> {

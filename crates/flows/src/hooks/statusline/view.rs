@@ -6,7 +6,7 @@ use plimsoll_domain::log_line::MAIN;
 use plimsoll_domain::record::StatusRecord;
 use plimsoll_domain::state::item_in_hand;
 use plimsoll_domain::statusline::{Kind, Segment};
-use plimsoll_domain::{SessionRecord, Status};
+use plimsoll_domain::{SessionRecord, Status, Timestamp};
 use plimsoll_policy::statusline::{CacheView, LimitView, LoadView, MemoryView, RunView, View};
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::status::Limit;
@@ -55,7 +55,7 @@ impl StatusLineInvocation<'_> {
     fn load(&self, record: &StatusRecord) -> LoadView {
         let (window_told, model) = (&self.payload.context_window, self.payload.model.id.as_deref());
         let used = window_told.used();
-        let client_settings = sessions::client_settings(&self.project, self.session_id());
+        let client_settings = sessions::client_settings(&self.project, &self.session_id());
         let session = SessionRecord { client_settings, ..SessionRecord::default() };
         let window = window::window(&WindowEvidence {
             model,
@@ -86,8 +86,9 @@ impl StatusLineInvocation<'_> {
     /// The project's run, while it goes on: whoever works here wants to know.
     fn run(&self) -> Option<RunView> {
         let glance = state_file::glance(&self.project).filter(|glance| !glance.status.is_over())?;
-        let until =
-            |stamp: &String| clock::parse(stamp).map(|moment| format!("until {}", clock::in_short(moment)));
+        let until = |stamp: &Timestamp| {
+            clock::moment(stamp).map(|moment| format!("until {}", clock::in_short(moment)))
+        };
         let paused = || {
             glance.paused_until.as_ref().and_then(until).unwrap_or_else(|| "until you resume it".to_owned())
         };
@@ -111,20 +112,24 @@ impl StatusLineInvocation<'_> {
         if !memory::exists(&self.project) {
             return None;
         }
-        memory::seen(&self.project, self.session_id()).of(MAIN)?;
+        memory::seen(&self.project, &self.session_id()).of(MAIN)?;
         memory::load(&self.project).ok().map(|memory| MemoryView::of(&memory))
     }
 
     fn cache(&self) -> CacheView {
         let told = &self.payload.prompt_cache;
-        CacheView { warm: told.warm, hit_ratio: told.hit_ratio, until: told.expires_at.and_then(at) }
+        CacheView {
+            warm: told.warm,
+            hit_ratio: told.hit_ratio,
+            until: told.expires_at.and_then(at).map(Timestamp::from),
+        }
     }
 
     /// What is amiss with ourselves: people see it here, and nowhere else in time. Another session's fault is its own.
     fn health(&self) -> Option<String> {
         let fault = || {
             let fault = faults::last(&self.project)?;
-            let at = clock::parse(&fault.at)?;
+            let at = clock::moment(&fault.at)?;
             let is_ours = fault.session_id.is_empty() || fault.session_id == self.session_id();
             let is_news = (clock::now() - at).num_minutes() < FAULT_IS_NEWS_MINUTES;
             let words = || format!("{} at {}: {}", fault.program, clock::in_short(at), fault.what);

@@ -26,7 +26,7 @@ impl Known {
             {
                 known.messages.extend(header.message);
                 // The client's account of the costs bears no time.
-                let at = if header.kind == Kind::Cost { String::new() } else { header.at };
+                let at = if header.kind == Kind::Cost { String::new() } else { header.at.to_string() };
                 known.events.insert((at, header.content));
             }
         }
@@ -52,6 +52,6 @@ impl Known {
             return false;
         }
         let content = sha256(&[encode_fields(fields).content.as_bytes()]);
-        self.events.contains(&(made.at.clone(), content))
+        self.events.contains(&(made.at.clone().to_string(), content))
     }
 }

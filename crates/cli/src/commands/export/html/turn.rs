@@ -19,7 +19,7 @@ impl Page {
         self.add(&format!("<details class=\"{class}\" id=\"{id}\" data-turn=\"{number}\"><summary>"));
         self.add(&format!(
             "<time>{}</time> <b class=\"number\">{number}</b> ",
-            super::escaped(&time(&header.at))
+            super::escaped(&time(header.at.as_str()))
         ));
         self.headline(record);
         self.add("</summary>\n");
@@ -87,7 +87,8 @@ impl Page {
         });
         let stop =
             turn.ext().get("stop_reason").and_then(Value::as_str).map(|stop| format!("stopped: {stop}"));
-        let notes = [model_of(record).map(str::to_owned), usage, stop, Some(record.header.at.clone())];
+        let notes =
+            [model_of(record).map(str::to_owned), usage, stop, Some(record.header.at.clone().to_string())];
         let notes: Vec<String> = notes.into_iter().flatten().collect();
         self.add("<p class=\"note\">");
         self.say(&visible(&notes.join(" · ")));

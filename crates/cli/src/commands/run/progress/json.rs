@@ -6,7 +6,7 @@ use plimsoll_domain::journal::{
     CheckpointWritten, IterationClosed, JournalEntry, JournalEvent, Planned, ReadingChanged, RunBegun,
     RunEnded, SessionEnded, VerdictReached,
 };
-use plimsoll_domain::{Marker, RunState, SessionRecord, Verdict};
+use plimsoll_domain::{Marker, RunId, RunState, SessionId, SessionRecord, Verdict};
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_flows::session_result::SessionResult;
 use plimsoll_store::clock;
@@ -48,9 +48,9 @@ fn stamped(entry: JournalEntry) -> JournalEntry {
 #[derive(Debug, Default)]
 struct StreamPrinter {
     /// The run, the iteration and the session at hand.
-    run_id: String,
+    run_id: RunId,
     iteration: u32,
-    session_id: Option<String>,
+    session_id: Option<SessionId>,
     /// The last reading.
     reading: Option<ReadingChanged>,
     /// The handoff of the session at hand.
@@ -61,8 +61,8 @@ struct StreamPrinter {
 impl StreamPrinter {
     fn tell(&mut self, progress: &Progress<'_>) -> Vec<JournalEntry> {
         let events = self.events(progress);
-        let run = Some((self.run_id.as_str(), self.iteration));
-        let signed = |event| JournalEntry::new(event).run(run).session(self.session_id.as_deref());
+        let run = Some((&self.run_id, self.iteration));
+        let signed = |event| JournalEntry::new(event).run(run).session(self.session_id.as_ref());
         events.into_iter().map(signed).collect()
     }
 

@@ -109,7 +109,7 @@ fn tone(status: Status) -> Tone {
 /// How long a pause still lasts.
 fn countdown(scene: &Scene) -> Option<String> {
     let state = scene.state.as_ref().filter(|state| state.status == Status::Paused)?;
-    let until = clock::parse(state.paused_until.as_deref()?)?;
+    let until = clock::moment(state.paused_until.as_ref()?)?;
     let left = (until - scene.now).num_seconds();
     let words = if left > 0 { format!("{} left", for_people(left)) } else { "over by now".to_owned() };
     Some(format!("{words}, until {}", clock::for_people(until)))
