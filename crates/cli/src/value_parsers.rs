@@ -2,6 +2,9 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 use plimsoll_domain::Timestamp;
+use plimsoll_domain::memory::Register;
+use plimsoll_domain::turn::Reason;
+use plimsoll_policy::adopt::is_promise_word;
 use plimsoll_store::clock;
 use std::time::Duration;
 use thiserror::Error;
@@ -25,6 +28,12 @@ pub(crate) enum ValueError {
     Past,
     #[error("a program with its arguments; a quote is open")]
     Program,
+    #[error("one word of letters, digits, `_` and `-`, other than BLOCKED")]
+    PromiseWord,
+    #[error("one of {}", Register::ALL.map(Register::key).join(", "))]
+    Register,
+    #[error("one of {}", Reason::ALL.map(Reason::word).join(", "))]
+    Reason,
 }
 
 /// US dollars: `12.50`, `$12.50`.
@@ -106,6 +115,21 @@ pub(crate) fn words(text: &str) -> Result<Vec<String>, ValueError> {
     words.ok_or(ValueError::Program)
 }
 
+/// The word of a run's promise.
+pub(crate) fn promise_word(word: &str) -> Result<String, ValueError> {
+    if is_promise_word(word) { Ok(word.to_owned()) } else { Err(ValueError::PromiseWord) }
+}
+
+/// A register of the working memory: `R4`, `R4_CONSTRAINTS`, `constraints`.
+pub(crate) fn register(word: &str) -> Result<Register, ValueError> {
+    Register::named(word).ok_or(ValueError::Register)
+}
+
+/// Why a turn failed, as `turns` shows it: `tool_error`.
+pub(crate) fn reason(word: &str) -> Result<Reason, ValueError> {
+    Reason::ALL.into_iter().find(|reason| reason.word() == word).ok_or(ValueError::Reason)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +159,14 @@ mod tests {
             Ok(vec!["ntfy".into(), "publish".into(), "my topic".into()])
         );
         assert!(words("").is_err() && words("a 'b").is_err());
+    }
+
+    #[test]
+    fn a_promise_is_one_plain_word() {
+        for word in ["", "BLOCKED", "a b", "<x>", "a\nb"] {
+            assert!(promise_word(word).is_err(), "{word:?}");
+        }
+        assert!(promise_word("ALL_DONE-2").is_ok());
     }
 
     #[test]

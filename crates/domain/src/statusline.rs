@@ -5,8 +5,8 @@ mod colour;
 pub mod format;
 mod kind;
 
-pub use colour::Colour;
-pub use format::Format;
+pub use colour::{Colour, UnknownColour};
+pub use format::{Format, FormatError};
 pub use kind::Kind;
 
 use serde::{Deserialize, Serialize};

@@ -11,7 +11,8 @@ mod window;
 
 use plimsoll_domain::{SessionRecord, Timestamp};
 use plimsoll_policy::doctor::{
-    ClientFacts, ClientFault, FaultFacts, LinearFacts, PreferenceFacts, RunFacts, SettingsFile, Work,
+    ClientFacts, ClientFault, FaultFacts, LinearFacts, PreferenceFacts, ReadFailure, RunFacts, SettingsFile,
+    Work,
 };
 pub use plimsoll_policy::doctor::{Facts, Finding, Section, Severity, examine, has_problem, verdict};
 use plimsoll_store::{Project, clock, config, environment, faults, lock, outbox, state_file, tail};
@@ -92,7 +93,7 @@ fn run(project: &Project) -> RunFacts {
         }
     };
     RunFacts {
-        state: state.map_err(|error| error.to_string()),
+        state: state.map_err(|error| ReadFailure::new(&error)),
         file: project.relative(project.state()),
         work,
     }

@@ -4,6 +4,7 @@
 mod apply_verdict;
 pub(crate) mod archive;
 pub mod backup;
+mod client_error;
 pub mod close;
 pub mod evidence;
 pub mod finish;
@@ -21,6 +22,7 @@ mod supervise;
 pub(crate) mod verify;
 mod watchdog;
 
+pub use client_error::{ClientError, SettingsFault};
 pub use observer::{Interrupts, Progress, RunObserver};
 pub use preflight::{Preflight, prepare};
 
@@ -76,9 +78,9 @@ pub enum RunError {
         "the hook program {0} is neither beside plimsoll nor on the PATH: install all of Plimsoll (scripts/build.sh says where the programs lie)"
     )]
     NoHooks(String),
-    /// The client cannot be used: it is none, too old, or does not take what the run needs.
-    #[error("{0}")]
-    Client(String),
+    /// The client cannot be used as it is, or as it was called.
+    #[error(transparent)]
+    Client(#[from] ClientError),
     /// The client cannot be started.
     #[error(transparent)]
     NotStarted(#[from] client::NotStarted),

@@ -1,5 +1,6 @@
 //! What a tool takes: said as a JSON Schema, and checked, from the same list. The client checks nothing.
 
+use crate::tool_error::ToolError;
 use plimsoll_domain::memory::Register;
 use serde_json::{Map, Value, json};
 
@@ -133,10 +134,10 @@ pub(crate) struct Given(Map<String, Value>);
 impl Given {
     /// Checks arguments; or says what is wrong, where, and what to do.
     pub(crate) fn check(
-        tool: &str,
+        tool: &'static str,
         arguments: &[Argument],
         given: Map<String, Value>,
-    ) -> Result<Given, String> {
+    ) -> Result<Given, ToolError> {
         let names = || arguments.iter().map(|argument| argument.name).collect::<Vec<_>>().join(", ");
         for (name, value) in &given {
             let known = arguments.iter().find(|argument| argument.name == name);
@@ -146,14 +147,12 @@ impl Given {
                 None => Some(format!("{name:?} is unknown: it takes {}", names())),
             };
             if let Some(fault) = fault {
-                return Err(format!("{tool}: {fault}. Nothing was done."));
+                return Err(ToolError::Argument { tool, fault });
             }
         }
         let is_missing = |argument: &&Argument| argument.is_required && !given.contains_key(argument.name);
         match arguments.iter().find(is_missing) {
-            Some(argument) => {
-                Err(format!("{tool}: {} is missing: {}. Nothing was done.", argument.name, argument.about))
-            }
+            Some(argument) => Err(ToolError::Missing { tool, name: argument.name, about: argument.about }),
             None => Ok(Given(given)),
         }
     }

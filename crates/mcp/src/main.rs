@@ -8,6 +8,7 @@ mod instructions;
 mod memory;
 mod patient;
 mod server;
+mod tool_error;
 mod tools;
 mod turns;
 mod workspace;

@@ -2,7 +2,7 @@
 
 use crate::tools::{Answer, Call};
 use plimsoll_domain::memory::{Memory, Op, Register, Report, Values, render};
-use plimsoll_store::memory::{By, MemoryError};
+use plimsoll_store::memory::By;
 
 pub(crate) fn update_registers(call: &Call) -> Answer {
     let named = |register: Register| call.given.text(register.key()).map(|text| (register, text));
@@ -46,11 +46,7 @@ pub(crate) fn heap_free(call: &Call) -> Answer {
 
 fn change(call: &Call, op: Op) -> Answer {
     let by = By { who: "mcp", call: call.id.as_deref() };
-    match plimsoll_store::memory::change(&call.project, by, &[op]) {
-        Ok(report) => Ok(told(&report)),
-        Err(MemoryError::Refused(refusal)) => Err(format!("{refusal}. Nothing was written.")),
-        Err(MemoryError::Store(error)) => Err(format!("{error}\nhint: {}", error.hint())),
-    }
+    Ok(told(&plimsoll_store::memory::change(&call.project, by, &[op])?))
 }
 
 /// `ok r41`, and what there is to know. The model has its own words in mind already.
@@ -68,8 +64,7 @@ fn told(report: &Report) -> String {
 }
 
 pub(crate) fn show(call: &Call) -> Answer {
-    let memory = plimsoll_store::memory::load(&call.project);
-    let memory = memory.map_err(|error| format!("{error}\nhint: {}", error.hint()))?;
+    let memory = plimsoll_store::memory::load(&call.project)?;
     if memory.is_empty() {
         return Ok("nothing has been written yet (r0)".to_owned());
     }

@@ -2,6 +2,7 @@
 
 use crate::instructions::INSTRUCTIONS;
 use crate::patient::Patient;
+use crate::tool_error::ToolError;
 use crate::tools::{self, Answer, Call, Tool};
 use plimsoll_store::Project;
 use rmcp::model::{
@@ -60,7 +61,7 @@ impl Server {
         });
         match done.await {
             Ok((answer, _turn, _work)) => answer,
-            Err(_) => Err("the server failed in this call: a fault of ours, try again".into()),
+            Err(_) => Err(ToolError::Server),
         }
     }
 }
@@ -120,8 +121,9 @@ impl ServerHandler for Server {
         let result = match answer {
             Ok(words) => CallToolResult::success(vec![ContentBlock::text(words)]),
             // What was given is told again there: nothing in it may look like the client's own words.
-            Err(words) => {
-                CallToolResult::error(vec![ContentBlock::text(plimsoll_domain::memory::render::safe(&words))])
+            Err(error) => {
+                let words = plimsoll_domain::memory::render::safe(&error.to_string());
+                CallToolResult::error(vec![ContentBlock::text(words)])
             }
         };
         Ok(result.into())

@@ -1,6 +1,7 @@
 //! Every tool: its name, what it says of itself, what it takes, and who does it.
 
 use crate::arguments::{self, Argument, Given};
+use crate::tool_error::ToolError;
 use crate::{memory, turns, workspace};
 use plimsoll_domain::memory::{CHUNK_NAME, CHUNK_UNITS, DESCRIPTION, NAME, Register};
 use plimsoll_store::Project;
@@ -8,7 +9,7 @@ use rmcp::model::{MetaObject, Tool as Described, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 /// What the model is told: `Err` is an error result, from which it can do better.
-pub(crate) type Answer = Result<String, String>;
+pub(crate) type Answer = Result<String, ToolError>;
 
 /// One call, its arguments checked.
 pub(crate) struct Call {
@@ -82,7 +83,7 @@ impl Tool {
     }
 
     /// Does a call; what was given is checked first.
-    pub(crate) fn check(&self, given: Map<String, Value>) -> Result<Given, String> {
+    pub(crate) fn check(&self, given: Map<String, Value>) -> Result<Given, ToolError> {
         Given::check(self.name, &self.arguments, given)
     }
 }

@@ -1,12 +1,13 @@
 //! The tools of the turn log.
 
+use crate::tool_error::ToolError;
 use crate::tools::{Answer, Call};
 use plimsoll_domain::memory::render::safe;
 use plimsoll_domain::text::{clip, clip_middle, one_line};
 use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::Patience;
 use plimsoll_flows::turns::words::{what, whole};
-use plimsoll_flows::turns::{Body, Recorded, Selection, TurnsError, find};
+use plimsoll_flows::turns::{Body, Recorded, Selection, find};
 use plimsoll_store::clock;
 
 /// So many turns at most are listed.
@@ -26,8 +27,7 @@ pub(crate) fn list(call: &Call) -> Answer {
         text: given.text("text"),
         ..Selection::default()
     };
-    let found =
-        which.last(&call.project, given.count("last").unwrap_or(USUAL)).map_err(|error| told(&error))?;
+    let found = which.last(&call.project, given.count("last").unwrap_or(USUAL))?;
     if found.is_empty() {
         return Ok("no turn is like that".to_owned());
     }
@@ -47,24 +47,16 @@ fn line(turn: &Recorded) -> String {
 
 pub(crate) fn show(call: &Call) -> Answer {
     bring_up_to_date(call);
-    let (_, found) =
-        find(&call.project, call.given.words("turn").trim(), None).map_err(|error| told(&error))?;
+    let (_, found) = find(&call.project, call.given.words("turn").trim(), None)?;
     match &found.body {
         Body::Turn(turn) => Ok(safe(&clip_middle(&whole(&found, turn), WHOLE))),
         Body::Erased => Ok(format!("{} [erased]", found.name())),
-        Body::DecodeError(why) => Err(format!("{} cannot be read: {why}", found.name())),
-        Body::Event(_) => Err(format!("{} is no turn: name one as turns_list does", found.header.seq)),
+        Body::DecodeError(why) => Err(ToolError::BrokenTurn { name: found.name(), why: why.clone() }),
+        Body::Event(_) => Err(ToolError::NotATurn(found.header.seq)),
     }
 }
 
 /// The newest turns may be in the transcript alone; what cannot be read now is in the list a call later.
 fn bring_up_to_date(call: &Call) {
     let _ = capture::sync(&call.project, Patience::PERSON);
-}
-
-fn told(error: &TurnsError) -> String {
-    match error {
-        TurnsError::Store(error) => format!("{error}\nhint: {}", error.hint()),
-        error => error.to_string(),
-    }
 }

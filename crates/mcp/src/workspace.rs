@@ -1,5 +1,6 @@
 //! The tools for files and commands of the project, behind `--workspace`.
 
+use crate::tool_error::ToolError;
 use crate::tools::{Answer, Call};
 use plimsoll_domain::text::clip_middle;
 use plimsoll_launcher::Outcome;
@@ -16,21 +17,17 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// So many characters of what a command printed are told, of each stream.
 const PRINTED: usize = 8_000;
 
-fn confined(call: &Call) -> Result<Confined, String> {
-    Confined::at(call.project.root()).map_err(|error| told(&error))
-}
-
-fn told(error: &ConfinedError) -> String {
-    error.to_string()
+fn confined(call: &Call) -> Result<Confined, ConfinedError> {
+    Confined::at(call.project.root())
 }
 
 pub(crate) fn read_file(call: &Call) -> Answer {
     let path = call.given.words("path");
     // A character has at most four bytes.
     let most = 4 * FILE as u64 + 4;
-    let (bytes, size) = confined(call)?.read(&path, most).map_err(|error| told(&error))?;
+    let (bytes, size) = confined(call)?.read(&path, most)?;
     if bytes.contains(&0) {
-        return Err(format!("{path} is no text: {size} bytes, some of them zero. Look at it with a program"));
+        return Err(ToolError::NotText { path, size });
     }
     if bytes.is_empty() {
         return Ok("[the file is empty]".to_owned());
@@ -44,12 +41,12 @@ pub(crate) fn read_file(call: &Call) -> Answer {
 
 pub(crate) fn write_file(call: &Call) -> Answer {
     let (path, content) = (call.given.words("path"), call.given.words("content"));
-    let is_new = confined(call)?.write(&path, content.as_bytes()).map_err(|error| told(&error))?;
+    let is_new = confined(call)?.write(&path, content.as_bytes())?;
     Ok(format!("ok, {} bytes, {}", content.len(), if is_new { "a new file" } else { "replaced" }))
 }
 
 pub(crate) fn list_files(call: &Call) -> Answer {
-    let found = confined(call)?.list(&call.given.words("path")).map_err(|error| told(&error))?;
+    let found = confined(call)?.list(&call.given.words("path"))?;
     if found.is_empty() {
         return Ok("the folder is empty".to_owned());
     }
@@ -82,7 +79,7 @@ fn run(line: &str, folder: &Path, limit: Duration, is_given_up: &dyn Fn() -> boo
         (_, None) => "ended by a signal".to_owned(),
     };
     let told = format!("{ended}{words}");
-    if outcome.succeeded() { Ok(told) } else { Err(told) }
+    if outcome.succeeded() { Ok(told) } else { Err(ToolError::Command(told)) }
 }
 
 /// Both streams, the middle left out of what is long.
@@ -118,7 +115,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let start = Instant::now();
         let line = "echo begun; (sleep 3; echo late > late) & sleep 60";
-        let told = run(line, folder.path(), Duration::from_secs(1), &|| false).unwrap_err();
+        let told = run(line, folder.path(), Duration::from_secs(1), &|| false).unwrap_err().to_string();
         let took = start.elapsed();
         let expected = "ended after 1 seconds, with all that it had started in its group\nstdout:\nbegun";
         assert_eq!(told, expected);

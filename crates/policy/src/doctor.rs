@@ -26,6 +26,18 @@ pub use run::{RunFacts, Work};
 pub use settings::{Scope, SettingsFacts, SettingsFile, switched_off};
 pub use window::WindowFacts;
 
+/// Why a file could not be examined, in the words of the disk or of the parser.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ReadFailure(String);
+
+impl ReadFailure {
+    /// What the disk or the parser said.
+    pub fn new(error: &impl std::error::Error) -> ReadFailure {
+        ReadFailure(error.to_string())
+    }
+}
+
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {

@@ -1,6 +1,10 @@
 //! Who may write the working memory, and which subagent works in which frame. What is refused here is told to the
 //! model, which can do something about it.
 
+mod refusal;
+
+pub use refusal::FrameRefusal;
+
 use plimsoll_domain::SessionId;
 use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Returned, render};
 use plimsoll_protocol::agent::AgentCall;
@@ -37,10 +41,6 @@ impl Kind {
 const USUAL_NESTING: usize = 3;
 /// By what it is told.
 pub const NESTING_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
-
-/// Why an ordinary session does not pop the root frame beside a run.
-pub const ANOTHERS_ROOT: &str =
-    "the root frame is that of the run in this project: only the run's own session pops it";
 
 /// True for a subagent of our kind, whoever brings it.
 pub fn is_frame(kind: &str) -> bool {
@@ -93,21 +93,20 @@ pub fn may(
     who: Caller<'_>,
     what: Use,
     (kind, nesting): (Kind, Option<usize>),
-) -> Result<(), String> {
+) -> Result<(), FrameRefusal> {
     if what == Use::Read {
         return Ok(());
     }
-    let Some(depth) = memory.depth_of(who.agent) else { return Err(no_frame(memory, who.agent)) };
-    let top = memory.top();
+    let Some(depth) = memory.depth_of(who.agent) else {
+        return Err(FrameRefusal::no_frame(memory, who.agent));
+    };
     let is_own = is_own(memory, who);
     let is_taken_back = what == Use::Pop && depth + 1 == memory.depth() && is_own;
     match memory.depth() > depth {
         true if memory.is_waiting() && is_taken_back => Ok(()),
-        true if memory.is_waiting() && !is_own => Err(anothers(memory)),
-        true if memory.is_waiting() => {
-            Err(format!("{}, or take it back with pop_frame", waits(memory, kind)))
-        }
-        true => Err(format!("the frame \"{}\" is at work: only it writes until it has popped", shown(top))),
+        true if memory.is_waiting() && !is_own => Err(FrameRefusal::anothers(memory)),
+        true if memory.is_waiting() => Err(FrameRefusal::Waits { name: shown(memory.top()), kind }),
+        true => Err(FrameRefusal::AtWork(shown(memory.top()))),
         false if what == Use::Push => can_nest(depth + 1, nesting.unwrap_or(USUAL_NESTING)),
         false => Ok(()),
     }
@@ -118,41 +117,13 @@ fn is_own(memory: &Memory, who: Caller<'_>) -> bool {
     memory.top().pushed_by.is_none() || memory.top().pushed_by.as_deref() == who.pushed
 }
 
-fn anothers(memory: &Memory) -> String {
-    format!("the frame \"{}\" was pushed by another conversation, and waits for it", shown(memory.top()))
-}
-
-fn no_frame(memory: &Memory, agent: Option<&str>) -> String {
-    let has_returned = memory.returned.as_ref().is_some_and(|returned| returned.agent.as_deref() == agent);
-    if has_returned {
-        "your frame has returned: nothing more is written; end your turn".to_owned()
-    } else {
-        "a subagent that is no frame reads the working memory and does not write it: put what you found into your \
-         answer"
-            .to_owned()
-    }
-}
-
-fn can_nest(depth: usize, nesting: usize) -> Result<(), String> {
-    if depth <= nesting {
-        return Ok(());
-    }
-    Err(format!(
-        "this client starts subagents {nesting} deep, and the frame would be at depth {depth}: do the work in this \
-         frame (the person can set {NESTING_VARIABLE}=5 in the client's environment or settings)"
-    ))
+fn can_nest(depth: usize, nesting: usize) -> Result<(), FrameRefusal> {
+    if depth <= nesting { Ok(()) } else { Err(FrameRefusal::TooDeep { depth, nesting }) }
 }
 
 /// A frame's name as words of ours may hold it.
 fn shown(frame: &Frame) -> String {
     render::safe(&frame.name)
-}
-
-fn waits(memory: &Memory, kind: Kind) -> String {
-    let (name, kind, tool) = (shown(memory.top()), kind.name(), plimsoll_protocol::agent::TOOL);
-    format!(
-        "the frame \"{name}\" is pushed and waits: start it with {tool}(subagent_type \"{kind}\", description \"{name}\")"
-    )
 }
 
 /// What becomes of a call of the Agent tool.
@@ -163,7 +134,7 @@ pub enum Begin {
     /// It starts the frame that waits.
     Start,
     /// It is refused, and why.
-    Refuse(String),
+    Refuse(FrameRefusal),
 }
 
 /// A subagent of our kind is started for the frame that waits, by the conversation that pushed it, and by its name.
@@ -174,18 +145,17 @@ pub fn begin(memory: &Memory, who: Caller<'_>, call: &AgentCall, kind: Kind) -> 
         return Begin::Other;
     }
     if !memory.is_waiting() {
-        let why = "no frame waits to be started: call push_frame first, and start one frame at a time";
-        return Begin::Refuse(why.to_owned());
+        return Begin::Refuse(FrameRefusal::NoneWaits);
     }
     if memory.depth_of(who.agent) != Some(memory.depth() - 1) || !is_own(memory, who) {
-        return Begin::Refuse(anothers(memory));
+        return Begin::Refuse(FrameRefusal::anothers(memory));
     }
     // The model has read the name as we show it.
     let name = shown(memory.top());
     if [&call.description, &call.prompt].into_iter().any(|words| names(&render::safe(words), &name)) {
         Begin::Start
     } else {
-        Begin::Refuse(waits(memory, kind))
+        Begin::Refuse(FrameRefusal::OtherWaits { name, kind })
     }
 }
 

@@ -1,11 +1,13 @@
 //! The status line: each segment shows or leaves itself out by itself, and says why.
 
+mod hidden;
 mod layout;
 mod load;
 mod segments;
 mod theme;
 mod view;
 
+pub use hidden::Hidden;
 pub use load::{bar, growths, median};
 pub use view::{CacheView, GitView, LimitView, LoadView, MemoryView, RunView, View};
 
@@ -48,7 +50,7 @@ pub struct Explained {
     /// Where that comes from.
     pub source: String,
     /// As it is written, without colours; or why it is hidden.
-    pub shown: Result<String, String>,
+    pub shown: Result<String, Hidden>,
     /// Its fields.
     pub fields: Vec<(String, String)>,
 }
@@ -77,10 +79,8 @@ fn explained(name: &str, view: &View, look: &StatusLine) -> Explained {
         fields: fields.map(|(field, value)| ((*field).to_owned(), value.clone())).collect(),
         shown: piece.and_then(|piece| {
             match line.map(|line| left_out(&piece, &look.lines[line], view, look)) {
-                None => Err("it stands in no line of the settings".to_owned()),
-                Some(true) => {
-                    Err(format!("the line is too long for {} columns", view.columns.unwrap_or_default()))
-                }
+                None => Err(Hidden::Nothing("it stands in no line of the settings")),
+                Some(true) => Err(Hidden::NoRoom { columns: view.columns.unwrap_or_default() }),
                 Some(false) => Ok(piece.text),
             }
         }),

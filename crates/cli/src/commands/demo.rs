@@ -4,7 +4,7 @@
 use crate::console::{fail, say};
 use clap::Args;
 use plimsoll_store::disk::{self, Durability};
-use plimsoll_store::{Project, environment};
+use plimsoll_store::{Project, StoreError, environment};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::story::{Turn, story, tick};
 use serde_json::Value;
@@ -29,27 +29,39 @@ const PACE: Duration = Duration::from_millis(350);
 
 /// Plays it; exit code 0 if the run did what this page promises.
 pub(crate) fn demo(arguments: &DemoArguments) -> ExitCode {
-    let Some(client) = plimsoll_launcher::client::locate(&arguments.client) else {
-        return fail(
-            format!(
-                "there is no client `{}`: install it (`npm install -g @anthropic-ai/claude-code`), name it with --client PATH, or run scripts/demo.sh, which installs it",
-                arguments.client
-            ),
-            1,
-        );
-    };
-    match play(&environment::current_dir().join(client), arguments.keep) {
+    match play(arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => fail(error, 1),
     }
 }
 
-fn play(client: &Path, keep: bool) -> Result<bool, String> {
-    let mut folder = tempfile::Builder::new()
-        .prefix("plimsoll-demo-")
-        .tempdir()
-        .map_err(|error| format!("cannot make a folder: {error}"))?;
+/// Why the demo could not be played.
+#[derive(Debug, thiserror::Error)]
+enum DemoError {
+    #[error(
+        "there is no client `{0}`: install it (`npm install -g @anthropic-ai/claude-code`), name it with --client PATH, or run scripts/demo.sh, which installs it"
+    )]
+    NoClient(String),
+    #[error("cannot make a folder: {0}")]
+    NoFolder(std::io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("git is needed: {0}")]
+    NoGit(String),
+    #[error("this program does not know where it lies")]
+    NoOwnFolder,
+    #[error("cannot start {program}: {why}")]
+    NotStarted { program: PathBuf, why: std::io::Error },
+}
+
+fn play(arguments: &DemoArguments) -> Result<bool, DemoError> {
+    let client = plimsoll_launcher::client::locate(&arguments.client)
+        .ok_or_else(|| DemoError::NoClient(arguments.client.clone()))?;
+    let client = environment::current_dir().join(client);
+    let keep = arguments.keep;
+    let mut folder =
+        tempfile::Builder::new().prefix("plimsoll-demo-").tempdir().map_err(DemoError::NoFolder)?;
     folder.disable_cleanup(keep);
     let stage = Stage { home: folder.path().join("home"), project: folder.path().join("project") };
     stage.set()?;
@@ -58,7 +70,7 @@ fn play(client: &Path, keep: bool) -> Result<bool, String> {
         "A to-do list of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid.",
     );
     say("In iteration 2 the window fills: 20 → 55 → 72 → 87 %. Watch the checkpoint and the resume.\n");
-    let code = stage.run(client, &model.url())?;
+    let code = stage.run(&client, &model.url())?;
     let passed = stage.report(code, &model);
     if keep {
         say(format!("\nThe project is kept in {}", stage.project.display()));
@@ -91,26 +103,26 @@ struct Stage {
 }
 
 impl Stage {
-    fn set(&self) -> Result<(), String> {
+    fn set(&self) -> Result<(), DemoError> {
         let write = |name: &str, text: &str| {
             disk::replace(&self.project.join(name), text.as_bytes(), Durability::Lazy)
         };
         let table: String = (1..=120).map(|line| format!("row {line}\n")).collect();
         disk::create_folder(&self.home)
             .and_then(|()| write("fix_plan.md", PLAN))
-            .and_then(|()| write("table.txt", &table))
-            .map_err(|error| error.to_string())?;
+            .and_then(|()| write("table.txt", &table))?;
         let begin = "git init -q -b main && git config user.name Demo && git config user.email demo@example.invalid && git add -A && git commit -qm 'The plan'";
         let outcome = plimsoll_launcher::shell(begin, &self.project, Duration::from_secs(20));
         if outcome.succeeded() {
             Ok(())
         } else {
-            Err(format!("git is needed: {}", String::from_utf8_lossy(&outcome.stderr).trim()))
+            Err(DemoError::NoGit(String::from_utf8_lossy(&outcome.stderr).trim().to_owned()))
         }
     }
 
-    fn run(&self, client: &Path, model: &str) -> Result<Option<i32>, String> {
-        let own = environment::own_directory().ok_or("this program does not know where it lies")?;
+    fn run(&self, client: &Path, model: &str) -> Result<Option<i32>, DemoError> {
+        let own = environment::own_directory().ok_or(DemoError::NoOwnFolder)?;
+        let program = own.join("plimsoll");
         let objective = "Work through fix_plan.md.";
         let arguments = [
             "run",
@@ -127,13 +139,9 @@ impl Stage {
             "Bash",
         ]
         .map(str::to_owned);
-        plimsoll_launcher::stand_in(
-            &own.join("plimsoll"),
-            &arguments,
-            &self.project,
-            &self.environment(&own, model),
-        )
-        .map_err(|error| format!("cannot start {}: {error}", own.join("plimsoll").display()))
+        let environment = self.environment(&own, model);
+        plimsoll_launcher::stand_in(&program, &arguments, &self.project, &environment)
+            .map_err(|why| DemoError::NotStarted { program, why })
     }
 
     /// Nothing of the user's own: no key, no settings, no network but this machine's loopback.

@@ -2,6 +2,7 @@
 
 use crate::console;
 use crate::console::{fail, refused, say, say_error};
+use crate::value_parsers;
 use clap::{Args, Subcommand};
 use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Register, Report, Values, render};
 use plimsoll_domain::text::{clip, one_line};
@@ -32,7 +33,7 @@ enum Verb {
     /// Write a register
     Set {
         /// R0 … R7, R0_GOAL … R7_STATUS, or goal … status
-        #[arg(value_parser = register)]
+        #[arg(value_parser = value_parsers::register)]
         register: Register,
         /// The value; `-` reads standard input; an empty one clears it
         text: String,
@@ -78,11 +79,6 @@ struct ShowArguments {
     json: bool,
 }
 
-fn register(word: &str) -> Result<Register, String> {
-    let keys = || Register::ALL.map(Register::key).join(", ");
-    Register::named(word).ok_or_else(|| format!("one of {}", keys()))
-}
-
 /// Does what is asked.
 pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
     let project = Project::of_command();
@@ -111,15 +107,23 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
     }
 }
 
+/// Why standard input gives no text.
+#[derive(Debug, thiserror::Error)]
+enum InputError {
+    #[error("cannot read standard input: {0}")]
+    Unreadable(std::io::Error),
+    #[error("standard input is no UTF-8 text")]
+    NotUtf8,
+}
+
 /// The text itself, or all of standard input for `-`.
-fn text_of(text: &str) -> Result<String, String> {
+fn text_of(text: &str) -> Result<String, InputError> {
     const MOST: u64 = 1024 * 1024;
     if text != "-" {
         return Ok(text.to_owned());
     }
-    let bytes = plimsoll_store::disk::read_stdin(MOST)
-        .map_err(|error| format!("cannot read standard input: {error}"))?;
-    let text = String::from_utf8(bytes).map_err(|_| "standard input is no UTF-8 text".to_owned())?;
+    let bytes = plimsoll_store::disk::read_stdin(MOST).map_err(InputError::Unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|_| InputError::NotUtf8)?;
     Ok(text.trim_end_matches('\n').to_owned())
 }
 

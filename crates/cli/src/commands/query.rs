@@ -17,7 +17,7 @@ mod tally;
 use crate::console::{fail, say_error};
 use clap::Args;
 use document::Document;
-use engine::{Answer, Engine};
+use engine::{Answer, CompileError, Engine};
 use inputs::Inputs;
 use plimsoll_store::Project;
 use printer::{Printer, Style};
@@ -93,7 +93,7 @@ pub(crate) fn query(arguments: &QueryArguments) -> ExitCode {
     };
     let mut engine = match compile(arguments, &program) {
         Ok(engine) => engine,
-        Err(words) => return fail(format!("the filter does not compile: {words}"), NOT_COMPILED),
+        Err(error) => return fail(format!("the filter does not compile: {error}"), NOT_COMPILED),
     };
     let inputs = match arguments.on.open(&Project::of_command()) {
         Ok(inputs) if arguments.slurp => inputs.slurped(),
@@ -107,12 +107,12 @@ pub(crate) fn query(arguments: &QueryArguments) -> ExitCode {
 }
 
 #[cfg(not(feature = "libjq"))]
-fn compile(_: &QueryArguments, program: &Program) -> Result<Box<dyn Engine>, String> {
+fn compile(_: &QueryArguments, program: &Program) -> Result<Box<dyn Engine>, CompileError> {
     Ok(Box::new(jaq::Jaq::compile(program)?))
 }
 
 #[cfg(feature = "libjq")]
-fn compile(arguments: &QueryArguments, program: &Program) -> Result<Box<dyn Engine>, String> {
+fn compile(arguments: &QueryArguments, program: &Program) -> Result<Box<dyn Engine>, CompileError> {
     Ok(match arguments.engine {
         engine::Choice::Jaq => Box::new(jaq::Jaq::compile(program)?),
         engine::Choice::Libjq => Box::new(libjq::Libjq::compile(program)?),

@@ -4,20 +4,21 @@ pub(crate) mod progress;
 
 use crate::commands::linear;
 use crate::commands::run::progress::Style;
-use crate::commands::start::TaskArguments;
+use crate::commands::start::{TaskArguments, TaskError};
 use crate::console;
 use crate::console::{fail, say, say_error};
-use crate::value_parsers;
+use crate::value_parsers::{self, ValueError};
 use clap::Args;
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::text::for_terminal;
 use plimsoll_domain::{Marker, RunState, Status, Verdict};
 use plimsoll_flows::run::lifecycle;
-use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed};
-use plimsoll_flows::run::{Options, prepare, run as run_flow};
-use plimsoll_store::{Project, config, environment, state_file};
+use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed, StartError};
+use plimsoll_flows::run::{Options, RunError, prepare, run as run_flow};
+use plimsoll_store::{Project, StoreError, config, environment, state_file};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use thiserror::Error;
 
 /// A run.
 #[derive(Debug, Args)]
@@ -84,10 +85,33 @@ pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
     }
 }
 
-fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, String> {
+/// Why a run did not begin, or could not go on.
+#[derive(Debug, Error)]
+enum RunCommandError {
+    #[error("{0}; {hint}", hint = .0.hint())]
+    Settings(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("--notify takes {0}")]
+    Notify(ValueError),
+    #[error(
+        "there is no client `{0}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
+    )]
+    NoClient(String),
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
+}
+
+fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, RunCommandError> {
     let config::Loaded { fault, ignored, .. } = config::load_telling(project);
     if let Some(fault) = fault {
-        return Err(format!("{fault}; {}", fault.hint()));
+        return Err(RunCommandError::Settings(fault));
     }
     for (file, ignored) in &ignored {
         let words = for_terminal(&format!("{}: {}", project.relative(file), ignored.words()));
@@ -95,16 +119,16 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
     }
     // Before anything is written: without a client there is nothing to run.
     let notify = arguments.notify.as_deref().map(value_parsers::words).transpose();
-    let notify = notify.map_err(|error| format!("--notify takes {error}"))?;
+    let notify = notify.map_err(RunCommandError::Notify)?;
     let before = match arguments.resume {
-        true => lifecycle::remembered(project).map_err(|error| error.to_string())?,
+        true => lifecycle::remembered(project)?,
         false => Remembered::default(),
     };
     let client_named = arguments.client.clone().or(before.client);
     let same = arguments.client_arguments.is_empty();
     let client_arguments = if same { before.client_arguments } else { arguments.client_arguments.clone() };
     let name = client_named.clone().unwrap_or_else(|| "claude".to_owned());
-    let client = plimsoll_launcher::client::locate(&name).ok_or_else(|| missing_client(&name))?;
+    let client = plimsoll_launcher::client::locate(&name).ok_or(RunCommandError::NoClient(name))?;
     let options = Options {
         client: absolute(client),
         client_arguments: client_arguments.clone(),
@@ -121,8 +145,8 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
             reset_breaker: arguments.reset_breaker,
             ..arguments.task.changes()?
         };
-        let ready = prepare(project, &options).map_err(|error| error.to_string())?;
-        match lifecycle::resume(project, &changes).map_err(|error| error.to_string())? {
+        let ready = prepare(project, &options)?;
+        match lifecycle::resume(project, &changes)? {
             Resumed::Open(state) => (ready, *state),
             Resumed::Over(state) => return Ok(over(&state, arguments.json)),
         }
@@ -135,8 +159,8 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
             notify: notify.unwrap_or_default(),
             ..arguments.task.new_run()?
         };
-        let ready = prepare(project, &options).map_err(|error| error.to_string())?;
-        let state = lifecycle::create(project, &new).map_err(|error| error.to_string())?;
+        let ready = prepare(project, &options)?;
+        let state = lifecycle::create(project, &new)?;
         lifecycle::nothing_open(&state).iter().for_each(say_error);
         (ready, state)
     };
@@ -144,11 +168,11 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, St
     // The user's own settings are those of now; the project's are those of the run's beginning.
     let settings = config::load_of_run(project, &state.run_id);
     let style = if arguments.json { Style::Json } else { Style::fitting() };
-    let watcher = progress::watcher(style).map_err(|error| format!("cannot listen for signals: {error}"))?;
+    let watcher = progress::watcher(style).map_err(RunCommandError::Signals)?;
     let mut watcher = linear::reporting(project, &settings, watcher);
     let ended = run_flow(project, &settings, &options, ready, &state, watcher.as_mut());
     drop(watcher);
-    let code = ended.map_err(|error| error.to_string())?;
+    let code = ended?;
     if style != Style::Json {
         say_what_now(project);
     }
@@ -248,12 +272,6 @@ fn usual_way_on(state: &RunState) -> &'static str {
 
 fn absolute(path: PathBuf) -> PathBuf {
     environment::current_dir().join(path)
-}
-
-fn missing_client(name: &str) -> String {
-    format!(
-        "there is no client `{name}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
-    )
 }
 
 #[cfg(test)]

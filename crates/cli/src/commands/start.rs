@@ -15,13 +15,13 @@ use plimsoll_domain::{RunState, Timestamp};
 use plimsoll_flows::hook_invocation::RUN_VARIABLE;
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::adopt::Given;
-use plimsoll_flows::run::lifecycle::{Changes, NewRun};
-use plimsoll_policy::adopt::is_promise_word;
+use plimsoll_flows::run::lifecycle::{Changes, NewRun, StartError};
 use plimsoll_policy::foreign::PROMISE;
 use plimsoll_store::ledger::{self, RECORD_VARIABLE};
-use plimsoll_store::{Project, disk, environment};
+use plimsoll_store::{Project, StoreError, disk, environment};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use thiserror::Error;
 
 /// What the run is about.
 #[derive(Debug, Clone, Args)]
@@ -42,7 +42,7 @@ pub(crate) struct TaskArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_iterations: Option<u32>,
     /// The word of the promise
-    #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = promise_word)]
+    #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word)]
     promise: String,
     /// A command line that must pass before completion is believed; may be given several times
     #[arg(long, value_name = "CMD")]
@@ -86,16 +86,33 @@ enum CommitMode {
 /// Unlimited loops are not a default.
 const MAX_ITERATIONS: u32 = 50;
 
-fn promise_word(word: &str) -> Result<String, String> {
-    match is_promise_word(word) {
-        true => Ok(word.to_owned()),
-        false => Err("one word of letters, digits, `_` and `-`, other than BLOCKED".to_owned()),
-    }
+/// Why the options about the task cannot be followed.
+#[derive(Debug, Error)]
+pub(crate) enum TaskError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the objective file {0} is missing")]
+    NoObjective(PathBuf),
+    #[error("{0} belongs to a new run: with --resume the task stays as it was")]
+    OfNewRun(&'static str),
+}
+
+/// Why no run was prepared.
+#[derive(Debug, Error)]
+enum StartCommandError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(
+        "nothing was taken, because there is no terminal to ask on; with what is listed above: plimsoll start --adopt --yes"
+    )]
+    NoTerminal,
+    #[error("nothing was taken")]
+    Declined,
 }
 
 impl TaskArguments {
     /// As the flows want it; fails where a file cannot be read.
-    pub(crate) fn new_run(&self) -> Result<NewRun, String> {
+    pub(crate) fn new_run(&self) -> Result<NewRun, TaskError> {
         let objective = match &self.objective_file {
             Some(file) => Some(read(file)?),
             None => self.objective.clone(),
@@ -117,7 +134,7 @@ impl TaskArguments {
     }
 
     /// What a resume changes.
-    pub(crate) fn changes(&self) -> Result<Changes, String> {
+    pub(crate) fn changes(&self) -> Result<Changes, TaskError> {
         let about_the_task = [
             (self.objective.is_some(), "--objective"),
             (self.objective_file.is_some(), "--objective-file"),
@@ -125,7 +142,7 @@ impl TaskArguments {
             (self.todo.is_some(), "--todo"),
         ];
         if let Some((_, option)) = about_the_task.iter().find(|(given, _)| *given) {
-            return Err(format!("{option} belongs to a new run: with --resume the task stays as it was"));
+            return Err(TaskError::OfNewRun(option));
         }
         Ok(Changes {
             max_iterations: self.max_iterations,
@@ -167,10 +184,9 @@ impl TaskArguments {
     }
 }
 
-fn read(file: &Path) -> Result<String, String> {
+fn read(file: &Path) -> Result<String, TaskError> {
     let path = environment::current_dir().join(file);
-    let text = disk::read_text(&path).map_err(|error| error.to_string())?;
-    text.ok_or_else(|| format!("the objective file {} is missing", path.display()))
+    disk::read_text(&path)?.ok_or(TaskError::NoObjective(path))
 }
 
 /// A run for a shell loop.
@@ -207,11 +223,11 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
     let created = if arguments.adopt {
         adopt::adopt(&project, &new, &arguments.task.given(), arguments.yes)
     } else {
-        let created = lifecycle::create(&project, &new).map_err(|error| error.to_string());
+        let created = lifecycle::create(&project, &new).map_err(StartCommandError::from);
         created.inspect(|state| lifecycle::nothing_open(state).iter().for_each(say_error))
     };
     let plan =
-        |state: RunState| lifecycle::plan(&project, &state.run_id, None).map_err(|error| error.to_string());
+        |state: RunState| lifecycle::plan(&project, &state.run_id, None).map_err(StartCommandError::from);
     match created.and_then(plan) {
         Ok(state) => {
             console::data(&format!("export {RUN_VARIABLE}={}\n", state.run_id));
@@ -251,13 +267,5 @@ mod tests {
     #[test]
     fn what_goes_through_eval_stays_one_word() {
         assert_eq!(quoted("/it's $HOME/`x`"), r"'/it'\''s $HOME/`x`'");
-    }
-
-    #[test]
-    fn a_promise_is_one_plain_word() {
-        for word in ["", "BLOCKED", "a b", "<x>", "a\nb"] {
-            assert!(promise_word(word).is_err(), "{word:?}");
-        }
-        assert!(promise_word("ALL_DONE-2").is_ok());
     }
 }

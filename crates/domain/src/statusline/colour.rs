@@ -38,10 +38,18 @@ impl Colour {
     }
 }
 
-impl TryFrom<String> for Colour {
-    type Error = String;
+/// A name that no colour has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no colour: {names}, bright- before one of these, a number from 0 to 255, or \"#rrggbb\"",
+    names = NAMES.join(", ")
+)]
+pub struct UnknownColour(String);
 
-    fn try_from(name: String) -> Result<Colour, String> {
+impl TryFrom<String> for Colour {
+    type Error = UnknownColour;
+
+    fn try_from(name: String) -> Result<Colour, UnknownColour> {
         let (bright, base) = match name.strip_prefix("bright-") {
             Some(base) => (8, base),
             None => (0, name.as_str()),
@@ -57,12 +65,7 @@ impl TryFrom<String> for Colour {
             .map(|number| Colour::Named(number as u8 + bright))
             .or_else(|| name.parse().ok().map(Colour::Index).filter(|colour| String::from(*colour) == name))
             .or_else(rgb)
-            .ok_or_else(|| {
-                format!(
-                    "{name:?} is no colour: {}, bright- before one of these, a number from 0 to 255, or \"#rrggbb\"",
-                    NAMES.join(", ")
-                )
-            })
+            .ok_or_else(|| UnknownColour(name.clone()))
     }
 }
 

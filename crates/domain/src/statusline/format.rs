@@ -138,13 +138,21 @@ fn end_of_group(source: &str) -> usize {
     source.len()
 }
 
-impl TryFrom<String> for Format {
-    type Error = String;
+/// A format that cannot be written out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the format {text:?} makes no sense: {fault}")]
+pub struct FormatError {
+    text: String,
+    fault: &'static str,
+}
 
-    fn try_from(source: String) -> Result<Format, String> {
-        match fault(&source) {
-            Some(what) => Err(format!("the format {source:?} makes no sense: {what}")),
-            None => Ok(Format(source)),
+impl TryFrom<String> for Format {
+    type Error = FormatError;
+
+    fn try_from(text: String) -> Result<Format, FormatError> {
+        match fault(&text) {
+            Some(fault) => Err(FormatError { text, fault }),
+            None => Ok(Format(text)),
         }
     }
 }
@@ -222,7 +230,7 @@ mod tests {
             ("a\\", "last `\\`"),
             ("\u{1b}[31m{a}", "control character"),
         ] {
-            let error = Format::try_from(format.to_owned()).unwrap_err();
+            let error = Format::try_from(format.to_owned()).unwrap_err().to_string();
             assert!(error.contains(words) && error.contains(&format!("{format:?}")), "{error}");
         }
     }

@@ -1,7 +1,7 @@
 //! The settings files that the client reads here, the one that rules first.
 
 use super::{Files, shown};
-use plimsoll_policy::doctor::{ClientFacts, Scope, SettingsFacts, SettingsFile};
+use plimsoll_policy::doctor::{ClientFacts, ReadFailure, Scope, SettingsFacts, SettingsFile};
 use plimsoll_protocol::settings::{self, HookSupport};
 use plimsoll_store::{Project, config, disk};
 use std::path::{Path, PathBuf};
@@ -40,21 +40,21 @@ fn places(project: &Project) -> Vec<(Scope, PathBuf)> {
 fn read(project: &Project, scope: Scope, path: &Path, era: HookSupport) -> Option<SettingsFile> {
     let bytes = match disk::read(path) {
         Ok(bytes) => bytes?,
-        Err(error) => return Some(unreadable(project, scope, path, error.to_string())),
+        Err(error) => return Some(unreadable(project, scope, path, ReadFailure::new(&error))),
     };
     let text = match settings::decode(&bytes) {
         Ok(text) => text,
-        Err(place) => return Some(unreadable(project, scope, path, place.to_string())),
+        Err(place) => return Some(unreadable(project, scope, path, ReadFailure::new(&place))),
     };
     Some(SettingsFile {
         path: shown(project, path),
         scope,
-        survey: settings::survey(text).map_err(|place| place.to_string()),
+        survey: settings::survey(text).map_err(|place| ReadFailure::new(&place)),
         differences: settings::differences(text, era).unwrap_or_default(),
     })
 }
 
-fn unreadable(project: &Project, scope: Scope, path: &Path, why: String) -> SettingsFile {
+fn unreadable(project: &Project, scope: Scope, path: &Path, why: ReadFailure) -> SettingsFile {
     SettingsFile { path: shown(project, path), scope, survey: Err(why), differences: Vec::new() }
 }
 

@@ -6,7 +6,7 @@ use crate::hook_response::HookResponse;
 use crate::install::plugin::Brought;
 use crate::memory::{BY, TIMEOUT, abandon, abandon_own, bring_back, owner, recover, stream, tell};
 use plimsoll_domain::memory::{Closing, Op, render};
-use plimsoll_policy::frames::{self, Begin, Caller, Kind, Use};
+use plimsoll_policy::frames::{self, Begin, Caller, FrameRefusal, Kind, Use};
 use plimsoll_protocol::Reply;
 use plimsoll_protocol::agent::{AgentCall, answer_telling};
 use plimsoll_protocol::event::{Event, Stop};
@@ -59,12 +59,12 @@ fn before_tool(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Rep
     let who = Caller { agent: agent(call), pushed: seen.pushed_call() };
     let nesting = environment::number(frames::NESTING_VARIABLE).map(|number| number as usize);
     if let Err(why) = frames::may(&memory, who, what, (kind, nesting)) {
-        return Ok(Reply::default().deny(why));
+        return Ok(Reply::default().deny(why.to_string()));
     }
     let is_root = what == Use::Pop && memory.depth() == 0;
     let reopens = memory.done.is_some() && what != Use::Read && !seen.done;
     if (is_root || reopens) && call.is_beside_a_run_with_memory()? {
-        return Ok(Reply::default().deny(frames::ANOTHERS_ROOT.to_owned()));
+        return Ok(Reply::default().deny(FrameRefusal::RootOfRun.to_string()));
     }
     if what == Use::Push || is_root || reopens {
         let mut held = memory::hold(&call.project, TIMEOUT)?;
@@ -94,7 +94,7 @@ fn start(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Reply, St
     let who = Caller { agent: agent(call), pushed: seen.pushed_call() };
     match frames::begin(held.memory(), who, &wanted, kind) {
         Begin::Other => return Ok(Reply::default()),
-        Begin::Refuse(why) => return Ok(Reply::default().deny(why)),
+        Begin::Refuse(why) => return Ok(Reply::default().deny(why.to_string())),
         Begin::Start => {}
     }
     let op = Op::StartFrame { call: intent.tool_use_id.clone(), owner: owner(call) };

@@ -1,6 +1,6 @@
 //! What must be so before a run begins: arguments, client, hook programs, and the lock of the one `plimsoll run`.
 
-use super::{Options, RunError};
+use super::{ClientError, Options, RunError, SettingsFault};
 use crate::install::command_for;
 use crate::install::places::{hooks_in, settings_files};
 use plimsoll_protocol::settings::{self, HookSupport, Parts, agent, servers};
@@ -53,7 +53,8 @@ pub fn prepare(project: &Project, options: &Options) -> Result<Preflight, RunErr
     let (client_arguments, users) = without_settings(&options.client_arguments);
     let (parts, version) = parts(options)?;
     let hooks = match users {
-        Some(users) => with_users(project, &users, parts)?,
+        Some(users) => with_users(project, &users, parts)
+            .map_err(|fault| ClientError::Settings { given: users, fault })?,
         None => settings::hooks_only(parts, &spelling(project)).to_string(),
     };
     let memory_arguments = if parts.memory { memory_arguments(project, options)? } else { Vec::new() };
@@ -83,17 +84,13 @@ fn without_settings(arguments: &[String]) -> (Vec<String>, Option<String>) {
 }
 
 /// The user's settings (JSON, or a file with it) with our hooks in them.
-fn with_users(project: &Project, users: &str, parts: Parts) -> Result<String, RunError> {
-    let refuse = |why: String| RunError::Client(format!("the client's {SETTINGS} {users}: {why}"));
+fn with_users(project: &Project, users: &str, parts: Parts) -> Result<String, SettingsFault> {
     let text = if users.trim_start().starts_with('{') {
         users.to_owned()
     } else {
-        let file = disk::read_text(&project.root().join(users)).map_err(|error| refuse(error.to_string()))?;
-        file.ok_or_else(|| refuse("there is no such file".to_owned()))?
+        disk::read_text(&project.root().join(users))?.ok_or(SettingsFault::Missing)?
     };
-    let merged =
-        settings::install(&text, parts, &spelling(project)).map_err(|error| refuse(error.to_string()))?;
-    Ok(merged.text)
+    Ok(settings::install(&text, parts, &spelling(project))?.text)
 }
 
 /// The run that another `plimsoll run` works for, as far as the state tells.
@@ -112,28 +109,19 @@ fn named(project: &Project) -> String {
 /// Which of our hooks the client's version knows. They are passed along always: identical entries of the project's
 /// settings run once, and an agent's `git clean` cannot take these away.
 fn parts(options: &Options) -> Result<(Parts, String), RunError> {
-    let client = options.client.as_path();
-    let answer = plimsoll_launcher::client_version(client).ok_or_else(|| {
-        RunError::Client(format!("{} does not answer `--version`: is it Claude Code?", client.display()))
-    })?;
-    let version = Some(answer.as_str()).filter(|answer| answer.contains("Claude Code")).ok_or_else(|| {
-        let answer = plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(&answer), 80);
-        RunError::Client(format!(
-            "{} answers `--version` with \"{answer}\": is it Claude Code?",
-            client.display()
-        ))
-    })?;
-    if let Some(words) = plimsoll_policy::client::too_old(version) {
-        return Err(RunError::Client(format!("{words}: {}", plimsoll_policy::client::UPDATE)));
+    let client = &options.client;
+    let version = plimsoll_launcher::client_version(client).ok_or(ClientError::Silent(client.clone()))?;
+    let answer = || plimsoll_domain::text::one_line(&version);
+    if !version.contains("Claude Code") {
+        let answer = plimsoll_domain::text::clip(&answer(), 80);
+        return Err(ClientError::OtherProgram { program: client.clone(), answer }.into());
     }
-    let era = HookSupport::of_client(version);
+    if let Some(words) = plimsoll_policy::client::too_old(&version) {
+        return Err(ClientError::TooOld(words).into());
+    }
+    let era = HookSupport::of_client(&version);
     if options.memory && era != HookSupport::Modern {
-        let first = plimsoll_policy::client::dotted(settings::FIRST_MODERN);
-        return Err(RunError::Client(format!(
-            "--memory needs Claude Code {first} or newer, and {} says {}",
-            client.display(),
-            plimsoll_domain::text::one_line(version)
-        )));
+        return Err(ClientError::TooOldForMemory { program: client.clone(), answer: answer() }.into());
     }
     let parts = if options.memory { era.with_memory() } else { era.into() };
     let server = options.memory.then(|| servers::PROGRAM.to_owned());
@@ -160,9 +148,7 @@ fn memory_arguments(project: &Project, options: &Options) -> Result<Vec<String>,
             continue;
         }
         if options.client_arguments.iter().any(is_users) {
-            return Err(RunError::Client(format!(
-                "--memory passes {flag} to the client itself: call `plimsoll init --memory` once in this project, and then give your own after `--`"
-            )));
+            return Err(ClientError::FlagInUse(flag).into());
         }
         arguments.extend([flag.to_owned(), value.to_string()]);
     }

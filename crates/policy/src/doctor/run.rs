@@ -1,6 +1,6 @@
 //! The run: whether it can go on.
 
-use super::{Finding, Section};
+use super::{Finding, ReadFailure, Section};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{RunState, Status, Verdict};
 
@@ -19,7 +19,7 @@ pub enum Work {
 #[derive(Debug, Clone)]
 pub struct RunFacts {
     /// Its state; none if there is no run, or why it cannot be read.
-    pub state: Result<Option<Box<RunState>>, String>,
+    pub state: Result<Option<Box<RunState>>, ReadFailure>,
     /// Its file.
     pub file: String,
     /// Who works at it.
@@ -30,7 +30,7 @@ pub(super) fn section(facts: &RunFacts) -> Section {
     let state = match &facts.state {
         Err(why) => {
             let todo = "mend the file, or delete it: the copy in .git/plimsoll is taken then";
-            let finding = Finding::problem("run.unreadable", clip(&one_line(why), 300), todo);
+            let finding = Finding::problem("run.unreadable", clip(&one_line(&why.to_string()), 300), todo);
             return Section::new("Run", "its state cannot be read", vec![finding.at(facts.file.clone())]);
         }
         Ok(None) => return Section::new("Run", "none", Vec::new()),
@@ -90,7 +90,8 @@ mod tests {
         ] {
             assert_eq!(codes(&section), expected, "{section:?}");
         }
-        let broken = RunFacts { state: Err("EOF".to_owned()), file: String::new(), work: Work::Nobody };
+        let broken =
+            RunFacts { state: Err(ReadFailure("EOF".to_owned())), file: String::new(), work: Work::Nobody };
         assert_eq!(codes(&section(&broken)), ["run.unreadable"]);
     }
 }

@@ -1,6 +1,6 @@
 //! The client's settings: whether our hooks are in them, once, and will run.
 
-use super::{Finding, Section, Severity};
+use super::{Finding, ReadFailure, Section, Severity};
 use plimsoll_protocol::settings::{Difference, HookSupport, Survey};
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub struct SettingsFile {
     /// Whose it is.
     pub scope: Scope,
     /// What it says, or where it breaks.
-    pub survey: Result<Survey, String>,
+    pub survey: Result<Survey, ReadFailure>,
     /// Where our entries in it are not as we write them for this client.
     pub differences: Vec<Difference>,
 }

@@ -1,5 +1,6 @@
 //! Each segment by itself: its fields, how it stands, and why it has nothing to show.
 
+use super::Hidden::{self, NotReported, Nothing};
 use super::{CacheView, LimitView, View, level, load};
 use crate::forecast::FEWEST;
 use plimsoll_domain::level::{Level, Marks};
@@ -78,11 +79,11 @@ fn written(writing: &str, groups: bool, fields: &Fields) -> Option<String> {
 type Fields = Vec<(&'static str, String)>;
 
 /// A segment, or why it is hidden.
-pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Result<Piece<'a>, String> {
+pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Result<Piece<'a>, Hidden> {
     let said = look.of(name);
     let wanted = said.and_then(|segment| segment.min_columns);
     if let Some((wanted, columns)) = wanted.zip(view.columns).filter(|(wanted, columns)| columns < wanted) {
-        return Err(format!("it wants {wanted} columns, and there are {columns}"));
+        return Err(Hidden::TooNarrow { wanted, columns });
     }
     let kind = Kind::named(name);
     let of_own = said.and_then(|segment| segment.format.as_ref()).map_or("{value}", Format::source);
@@ -91,21 +92,23 @@ pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Res
         Some(kind) => fields(kind, view, said, writing)?,
         None => own(name, view, said)?,
     };
-    let text = written(writing, true, &fields).ok_or("its format shows nothing of it")?;
+    let text = written(writing, true, &fields).ok_or(Nothing("its format shows nothing of it"))?;
     Ok(Piece { name, kind, fields, tone, colour: said.and_then(|segment| segment.colour), text, writing })
 }
 
-fn fields(kind: Kind, view: &View, said: Option<&Segment>, writing: &str) -> Result<(Fields, Tone), String> {
-    let told = |what: &str| format!("the client tells no {what}");
+fn fields(kind: Kind, view: &View, said: Option<&Segment>, writing: &str) -> Result<(Fields, Tone), Hidden> {
     let fields = match kind {
         Kind::Model => vec![
-            ("name", name(view.model.as_ref().or(view.model_id.as_ref()), told("model"))?),
-            ("id", name(view.model_id.as_ref(), String::new()).unwrap_or_default()),
+            ("name", name(view.model.as_ref().or(view.model_id.as_ref())).ok_or(NotReported("model"))?),
+            ("id", name(view.model_id.as_ref()).unwrap_or_default()),
         ],
-        Kind::Effort => vec![("level", name(view.effort.as_ref(), told("effort (some models have none)"))?)],
+        Kind::Effort => {
+            let level = name(view.effort.as_ref()).ok_or(NotReported("effort (some models have none)"))?;
+            vec![("level", level)]
+        }
         Kind::Directory => {
             let path = for_terminal(view.directory.as_deref().unwrap_or_default());
-            let path = Some(path).filter(|path| !path.is_empty()).ok_or_else(|| told("working directory"))?;
+            let path = Some(path).filter(|path| !path.is_empty()).ok_or(NotReported("working directory"))?;
             let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
             vec![("name", clip(last, 40)), ("path", clip_start(&path, 80))]
         }
@@ -115,23 +118,26 @@ fn fields(kind: Kind, view: &View, said: Option<&Segment>, writing: &str) -> Res
         Kind::Memory => return memory(view),
         Kind::ItemCost => growth(view)?,
         Kind::Cache => {
-            return cache(view.cache.as_ref().ok_or_else(|| told("prompt cache before the first answer"))?);
+            return cache(view.cache.as_ref().ok_or(NotReported("prompt cache before the first answer"))?);
         }
         Kind::Cost => {
-            let usd = view.cost_usd.ok_or_else(|| told("cost"))?;
+            let usd = view.cost_usd.ok_or(NotReported("cost"))?;
             return Ok((vec![("usd", dollars(usd))], threshold(usd, said, None)));
         }
         Kind::Burn => return burn(view, said),
         Kind::FiveHour => return limit(view.five_hour.as_ref(), said),
         Kind::Weekly => return limit(view.weekly.as_ref(), said),
         Kind::Lines => {
-            let both = view.lines_added.zip(view.lines_removed).ok_or_else(|| told("lines"))?;
-            let (added, removed) = Some(both).filter(|both| *both != (0, 0)).ok_or("no line was changed")?;
+            let both = view.lines_added.zip(view.lines_removed).ok_or(NotReported("lines"))?;
+            let (added, removed) =
+                Some(both).filter(|both| *both != (0, 0)).ok_or(Nothing("no line was changed"))?;
             vec![("added", added.to_string()), ("removed", removed.to_string())]
         }
-        Kind::Version => vec![("client", name(view.version.as_ref(), told("version"))?)],
+        Kind::Version => {
+            vec![("client", name(view.version.as_ref()).ok_or(NotReported("version"))?)]
+        }
         Kind::Health => {
-            let what = view.health.as_deref().ok_or("all is well")?;
+            let what = view.health.as_deref().ok_or(Nothing("all is well"))?;
             return Ok((vec![("what", clip(&for_terminal(what), 60))], Tone::Alarm));
         }
     };
@@ -139,11 +145,11 @@ fn fields(kind: Kind, view: &View, said: Option<&Segment>, writing: &str) -> Res
 }
 
 /// One that the user has made.
-fn own(name: &str, view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), String> {
-    let value = view.own.get(name).ok_or("it stands in no line")?.clone()?;
+fn own(name: &str, view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
+    let value = view.own.get(name).ok_or(Nothing("it stands in no line"))?.clone()?;
     let text = clip(&for_terminal(&value), 80);
     if text.is_empty() {
-        return Err("its value is empty".to_owned());
+        return Err(Nothing("its value is empty"));
     }
     // A number may have a unit behind it: `42 %`, `3 open`.
     let number = text.split(|letter: char| !(letter.is_ascii_digit() || ".-".contains(letter))).next();
@@ -154,15 +160,15 @@ fn own(name: &str, view: &View, said: Option<&Segment>) -> Result<(Fields, Tone)
 /// Where the value of a user's segment comes from.
 pub(super) fn source(segment: &Segment) -> String {
     match (&segment.pointer, &segment.command) {
-        (Some(pointer), _) => format!("what the client tells, at {pointer}"),
+        (Some(pointer), _) => format!("what the client reports, at {pointer}"),
         (_, Some(command)) => format!("the command {}", command.join(" ")),
         _ => String::new(),
     }
 }
 
 /// Foreign words: one line of them, and not too many.
-fn name(text: Option<&String>, missing: String) -> Result<String, String> {
-    text.map(|text| clip(&for_terminal(text), 80)).filter(|text| !text.is_empty()).ok_or(missing)
+fn name(text: Option<&String>) -> Option<String> {
+    text.map(|text| clip(&for_terminal(text), 80)).filter(|text| !text.is_empty())
 }
 
 fn dollars(usd: f64) -> String {
@@ -218,8 +224,8 @@ fn load(view: &View, writing: &str) -> (Fields, Tone) {
     (fields, Tone::of_level(level))
 }
 
-fn git(view: &View) -> Result<(Fields, Tone), String> {
-    let git = view.git.as_ref().ok_or("the working directory is in no git repository")?;
+fn git(view: &View) -> Result<(Fields, Tone), Hidden> {
+    let git = view.git.as_ref().ok_or(Nothing("the working directory is in no git repository"))?;
     let known = git.counts.unwrap_or_default();
     let count = |number: u64| if number > 0 { number.to_string() } else { String::new() };
     let stale = match git.counts {
@@ -253,8 +259,8 @@ fn git(view: &View) -> Result<(Fields, Tone), String> {
     Ok((fields, tone))
 }
 
-fn run(view: &View) -> Result<(Fields, Tone), String> {
-    let run = view.run.as_ref().ok_or("no run goes on in this project")?;
+fn run(view: &View) -> Result<(Fields, Tone), Hidden> {
+    let run = view.run.as_ref().ok_or(Nothing("no run goes on in this project"))?;
     let of_items = |number: usize| if run.items > 0 { number.to_string() } else { String::new() };
     let fields = vec![
         ("iteration", run.iteration.to_string()),
@@ -269,8 +275,8 @@ fn run(view: &View) -> Result<(Fields, Tone), String> {
 }
 
 /// `memory 1 calc · stale R2 R7 · heap 92% high`
-fn memory(view: &View) -> Result<(Fields, Tone), String> {
-    let memory = view.memory.as_ref().ok_or("this session has been told of no working memory")?;
+fn memory(view: &View) -> Result<(Fields, Tone), Hidden> {
+    let memory = view.memory.as_ref().ok_or(Nothing("this session has been told of no working memory"))?;
     let stale: Vec<&str> = memory.stale.iter().map(|register| &register.key()[..2]).collect();
     let presses = memory.pressure > Pressure::Low;
     let pressing = |text: String| if presses { text } else { String::new() };
@@ -284,9 +290,9 @@ fn memory(view: &View) -> Result<(Fields, Tone), String> {
     Ok((fields, if presses { Tone::Warn } else { Tone::Calm }))
 }
 
-fn growth(view: &View) -> Result<Fields, String> {
+fn growth(view: &View) -> Result<Fields, Hidden> {
     let growths = load::growths(&view.load.fills);
-    let last = growths.last().ok_or("there were no two responses since the window was empty")?;
+    let last = growths.last().ok_or(Nothing("there were no two responses since the window was empty"))?;
     Ok(vec![
         ("spark", load::spark(&growths)),
         ("last", tokens(*last)),
@@ -294,8 +300,8 @@ fn growth(view: &View) -> Result<Fields, String> {
     ])
 }
 
-fn cache(cache: &CacheView) -> Result<(Fields, Tone), String> {
-    let warm = cache.warm.ok_or("the client does not say whether it is warm")?;
+fn cache(cache: &CacheView) -> Result<(Fields, Tone), Hidden> {
+    let warm = cache.warm.ok_or(Nothing("the client does not say whether it is warm"))?;
     let percent = |ratio: f64| format!("{:.0}%", (ratio * 100.0).clamp(0.0, 100.0));
     let fields = vec![
         ("state", if warm { "warm" } else { "cold" }.to_owned()),
@@ -308,11 +314,11 @@ fn cache(cache: &CacheView) -> Result<(Fields, Tone), String> {
 /// In its first minute a session's cost in an hour is a wild guess.
 const FIRST_MINUTE_MS: u64 = 60_000;
 
-fn burn(view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), String> {
-    let usd = view.cost_usd.ok_or("the client tells no cost")?;
-    let duration = view.duration_ms.ok_or("the client tells no duration")?;
+fn burn(view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
+    let usd = view.cost_usd.ok_or(NotReported("cost"))?;
+    let duration = view.duration_ms.ok_or(NotReported("duration"))?;
     if duration < FIRST_MINUTE_MS {
-        return Err("the session is younger than a minute".to_owned());
+        return Err(Nothing("the session is younger than a minute"));
     }
     let rate = usd * 3_600_000.0 / duration as f64;
     Ok((vec![("rate", dollars(rate))], threshold(rate, said, None)))
@@ -321,10 +327,10 @@ fn burn(view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), String> {
 /// When a limit is worth a look, and when it is near, in percent.
 const LIMIT_WARN_ALARM: (f64, f64) = (75.0, 90.0);
 
-fn limit(limit: Option<&LimitView>, said: Option<&Segment>) -> Result<(Fields, Tone), String> {
-    let limit = limit
-        .ok_or("the client tells no such limit (it does with a subscription, after the first answer)")?;
-    let percent = limit.percent.ok_or("the client does not say how much of it is used")?;
+fn limit(limit: Option<&LimitView>, said: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
+    let limit =
+        limit.ok_or(NotReported("such limit (it does with a subscription, after the first answer)"))?;
+    let percent = limit.percent.ok_or(Nothing("the client does not say how much of it is used"))?;
     let fields = vec![
         ("percent", format!("{:.0}%", percent.min(999.0))),
         ("reset", limit.reset.clone().unwrap_or_default()),

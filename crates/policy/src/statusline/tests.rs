@@ -38,7 +38,7 @@ fn look(json: &str) -> StatusLine {
 }
 
 /// One segment alone, as it is written.
-fn shown(name: &str, view: &View) -> Result<String, String> {
+fn shown(name: &str, view: &View) -> Result<String, Hidden> {
     let look = StatusLine { lines: vec![vec![name.to_owned().into()]], ..StatusLine::default() };
     explain(view, &look).into_iter().find(|explained| explained.name == name).unwrap().shown
 }
@@ -156,7 +156,7 @@ fn no_foreign_word_steers_the_terminal() {
 fn a_segment_without_a_value_is_hidden_and_says_why() {
     let nothing = View::default();
     for (name, why) in [
-        ("model", "tells no model"),
+        ("model", "reports no model"),
         ("effort", "some models have none"),
         ("git", "in no git repository"),
         ("run", "no run goes on"),
@@ -165,10 +165,10 @@ fn a_segment_without_a_value_is_hidden_and_says_why() {
         ("cache", "before the first answer"),
         ("burn", "no cost"),
         ("five_hour", "no such limit"),
-        ("lines", "tells no lines"),
+        ("lines", "reports no lines"),
         ("health", "all is well"),
     ] {
-        let said = shown(name, &nothing).unwrap_err();
+        let said = shown(name, &nothing).unwrap_err().to_string();
         assert!(said.contains(why), "{name}: {said}");
     }
     let calm = View {
@@ -178,11 +178,11 @@ fn a_segment_without_a_value_is_hidden_and_says_why() {
         cost_usd: Some(1.0),
         ..nothing
     };
-    assert_eq!(shown("lines", &calm), Err("no line was changed".into()));
-    assert_eq!(shown("burn", &calm), Err("the session is younger than a minute".into()));
+    assert_eq!(shown("lines", &calm), Err(Hidden::Nothing("no line was changed")));
+    assert_eq!(shown("burn", &calm), Err(Hidden::Nothing("the session is younger than a minute")));
     let absent = explain(&calm, &look(r#"{"lines": [["load"]]}"#));
     let cost = absent.iter().find(|explained| explained.name == "cost").unwrap();
-    assert_eq!(cost.shown, Err("it stands in no line of the settings".into()));
+    assert_eq!(cost.shown, Err(Hidden::Nothing("it stands in no line of the settings")));
 }
 
 fn fills(used: &[u64]) -> Vec<Fill> {
@@ -269,7 +269,7 @@ fn a_line_that_is_too_long_leaves_out_the_least_important_first_and_never_the_lo
     }
     view.columns = Some(40);
     let model = explain(&view, &look).remove(0);
-    assert_eq!(model.shown, Err("the line is too long for 40 columns".into()));
+    assert_eq!(model.shown.unwrap_err().to_string(), "the line is too long for 40 columns");
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn wide_letters_count_twice() {
 fn settings_choose_lines_formats_and_widths() {
     let mut view = view(43);
     view.own.insert("box".into(), Ok("on".into()));
-    view.own.insert("gone".into(), Err("it exited with 3".into()));
+    view.own.insert("gone".into(), Err(Hidden::Exited(3)));
     let json = r#"{"lines": [["load", "box", "gone"], ["run"], ["memory"], ["directory"]], "separator": " ~ ",
         "segments": {"load": {"format": "{percent}[ {level}]"}, "box": {"pointer": "/b", "format": "<{value}>"},
                      "gone": {"command": ["false"]}, "directory": {"format": "{path}", "min_columns": 90}}}"#;
@@ -296,8 +296,8 @@ fn settings_choose_lines_formats_and_widths() {
     assert_eq!(render(&view, &look(json)), "43% L0 ~ <on>\nralph 2/50 · 1/3 items");
     let why =
         |name: &str| explain(&view, &look(json)).into_iter().find(|one| one.name == name).unwrap().shown;
-    assert_eq!(why("gone"), Err("it exited with 3".into()));
-    assert_eq!(why("directory"), Err("it wants 90 columns, and there are 80".into()));
+    assert_eq!(why("gone").unwrap_err().to_string(), "it exited with 3");
+    assert_eq!(why("directory").unwrap_err().to_string(), "it wants 90 columns, and there are 80");
     assert_eq!(render(&view, &look(r#"{"lines": [[]]}"#)), "plimsoll");
 }
 

@@ -1,5 +1,6 @@
 //! What the line may show.
 
+use super::Hidden;
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::forecast::Fill;
 use plimsoll_domain::level::Marks;
@@ -45,7 +46,7 @@ pub struct View {
     /// What is amiss with ourselves.
     pub health: Option<String>,
     /// The user's own segments: each its value, or why there is none.
-    pub own: BTreeMap<String, Result<String, String>>,
+    pub own: BTreeMap<String, Result<String, Hidden>>,
     /// False with `NO_COLOR`.
     pub colour: bool,
     /// How wide the terminal is; none where nobody says so.

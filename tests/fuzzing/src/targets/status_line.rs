@@ -11,7 +11,7 @@ use plimsoll_domain::statusline::{Kind, StatusLine, Theme};
 use plimsoll_domain::{Settings, Timestamp};
 use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
 use plimsoll_policy::statusline::{
-    CacheView, GitView, LimitView, LoadView, MemoryView, RunView, View, explain, load_line, render,
+    CacheView, GitView, Hidden, LimitView, LoadView, MemoryView, RunView, View, explain, load_line, render,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -115,7 +115,7 @@ fn view(draw: &mut Draw<'_>, look: &StatusLine) -> View {
     let mut own = std::collections::BTreeMap::new();
     for name in look.segments.keys().filter(|name| Kind::named(name).is_none()) {
         let value = draw.text();
-        own.insert(name.clone(), if draw.byte() == 7 { Err(value) } else { Ok(value) });
+        own.insert(name.clone(), if draw.byte() == 7 { Err(Hidden::NotRun(value)) } else { Ok(value) });
     }
     View {
         model_id: model.clone(),

@@ -37,7 +37,7 @@ fn a_value_is_taken_from_the_payload_or_from_a_program_in_time() {
     assert_eq!(why("late"), "it took longer than 50 ms");
     assert_eq!(why("fails"), "it exited with 3");
     assert!(why("gone").contains("No such file"), "{}", why("gone"));
-    assert_eq!(why("absent"), "the client tells nothing at /not/there");
+    assert_eq!(why("absent"), "the client reports nothing at /not/there");
     assert_eq!(explained["line"], shown.trim());
 }
 

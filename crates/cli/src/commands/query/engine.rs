@@ -1,8 +1,24 @@
 //! What runs a filter. There are two of them so that each can be held to the other's answers.
 
 use super::inputs::Inputs;
-use jaq_json::Val;
+use jaq_json::{Val, read};
 use std::ops::ControlFlow;
+
+/// Why a filter does not compile.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CompileError {
+    /// What is wrong in it and where, in the engine's words or in ours of what it found.
+    #[error("{0}")]
+    Filter(String),
+    /// The value of a variable is JSON, and still not for this engine.
+    #[error("${name}: {why}")]
+    Variable {
+        /// The variable, without `$`.
+        name: String,
+        /// The engine's words.
+        why: read::Error,
+    },
+}
 
 /// Where the answers go; it may want no more of them.
 pub(super) type Take<'t> = &'t mut dyn FnMut(Answer) -> ControlFlow<()>;

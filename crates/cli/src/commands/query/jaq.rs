@@ -1,7 +1,7 @@
 //! The engine in Rust.
 
 use super::complaint::{of_loading, of_names};
-use super::engine::{Answer, Engine, Take};
+use super::engine::{Answer, CompileError, Engine, Take};
 use super::inputs::Inputs;
 use super::interpolation::with_formats;
 use super::plain;
@@ -25,12 +25,12 @@ pub(super) struct Jaq {
 
 impl Jaq {
     /// Compiles it, or says where it is wrong.
-    pub(super) fn compile(program: &Program) -> Result<Jaq, String> {
+    pub(super) fn compile(program: &Program) -> Result<Jaq, CompileError> {
         let mut names = vec!["$ENV".to_owned()];
         let mut variables = vec![environment()];
         for (name, json) in &program.variables {
             names.push(format!("${name}"));
-            variables.push(value(json).map_err(|why| format!("${name}: {why}"))?);
+            variables.push(value(json).map_err(|why| CompileError::Variable { name: name.clone(), why })?);
         }
         // What is wrong is told of the filter as it was written.
         let filter =
@@ -41,11 +41,11 @@ impl Jaq {
 
 impl Engine for Jaq {
     fn run(&mut self, inputs: Inputs, null_input: bool, take: Take<'_>) {
-        let inputs = RcIter::new(inputs.map(|text| value(&text)));
+        let inputs = RcIter::new(inputs.map(|text| value(&text).map_err(|error| error.to_string())));
         let inputs: input::Inputs<'_, Val> = &inputs;
         let data = Data { table: &self.filter.lut, inputs };
         let context = Ctx::<Kind>::new(data, Vars::new(self.variables.iter().cloned()));
-        let mut ask = |input: Result<Val, String>| match input {
+        let mut ask = |input| match input {
             Ok(value) => to_first_error(self.filter.id.run((context.clone(), value)).map(answer), take),
             Err(words) => take(Answer::Error(words)),
         };
@@ -67,17 +67,18 @@ fn to_first_error(answers: impl Iterator<Item = Answer>, take: Take<'_>) -> Cont
     ControlFlow::Continue(())
 }
 
-fn compile(code: &str, variables: &[String]) -> Result<Filter<Kind>, String> {
+fn compile(code: &str, variables: &[String]) -> Result<Filter<Kind>, CompileError> {
     let arena = Arena::default();
     let file = File { code, path: () };
-    let modules = Loader::new(definitions()).load(&arena, file).map_err(|errors| of_loading(code, errors))?;
+    let wrong = |errors| CompileError::Filter(of_loading(code, errors));
+    let modules = Loader::new(definitions()).load(&arena, file).map_err(wrong)?;
     let compiler = Compiler::default().with_funs(functions());
     let compiler = compiler.with_global_vars(variables.iter().map(String::as_str));
-    compiler.compile(modules).map_err(|errors| of_names(code, &errors))
+    compiler.compile(modules).map_err(|errors| CompileError::Filter(of_names(code, &errors)))
 }
 
-fn value(text: &str) -> Result<Val, String> {
-    read::parse_single(text.as_bytes()).map_err(|error| error.to_string())
+fn value(text: &str) -> Result<Val, read::Error> {
+    read::parse_single(text.as_bytes())
 }
 
 fn answer(outcome: ValX<'_, Val>) -> Answer {

@@ -1,7 +1,7 @@
 //! The other engine: jq 1.6 itself, through its C library. It is slower, tells what does not compile on standard
 //! error by itself, and cannot read on: jq-rs gives it no way to ask for the next input.
 
-use super::engine::{Answer, Engine, Take};
+use super::engine::{Answer, CompileError, Engine, Take};
 use super::inputs::Inputs;
 use super::plain;
 use super::program::Program;
@@ -18,7 +18,7 @@ pub(super) struct Libjq {
 
 impl Libjq {
     /// Compiles it.
-    pub(super) fn compile(program: &Program) -> Result<Libjq, String> {
+    pub(super) fn compile(program: &Program) -> Result<Libjq, CompileError> {
         let variables: String =
             program.variables.iter().map(|(name, json)| format!("{json} as ${name} | ")).collect();
         let filter = &program.filter;
@@ -27,7 +27,8 @@ impl Libjq {
         // put between parentheses, else a wrong filter might become a right one.
         let with_errors =
             format!("{variables}try ({NO_READING_ON} {filter}\n| {{value: .}}) catch {{error: .}}");
-        let compile = |filter: &str| jq_rs::compile(filter).map_err(|error| error.to_string());
+        let compile =
+            |filter: &str| jq_rs::compile(filter).map_err(|error| CompileError::Filter(error.to_string()));
         compile(&as_given)?;
         Ok(Libjq { program: compile(&with_errors)? })
     }

@@ -1,5 +1,6 @@
 //! `plimsoll start --adopt`: shows what would be taken of a state that another program wrote, asks, and takes it.
 
+use super::StartCommandError;
 use crate::console;
 use crate::console::say_error;
 use plimsoll_domain::RunState;
@@ -10,21 +11,25 @@ use plimsoll_store::Project;
 use std::io::IsTerminal;
 
 /// Shows, asks (unless `yes`) and takes; the error says why nothing was taken.
-pub(super) fn adopt(project: &Project, new: &NewRun, given: &Given, yes: bool) -> Result<RunState, String> {
-    let offer = look(project, new, given).map_err(|error| error.to_string())?;
+pub(super) fn adopt(
+    project: &Project,
+    new: &NewRun,
+    given: &Given,
+    yes: bool,
+) -> Result<RunState, StartCommandError> {
+    let offer = look(project, new, given)?;
     // Standard output is for `eval`.
     console::note(shown(&offer));
     if !yes {
         if !std::io::stdin().is_terminal() {
-            let why = "nothing was taken, because there is no terminal to ask on";
-            return Err(format!("{why}; with what is listed above: plimsoll start --adopt --yes"));
+            return Err(StartCommandError::NoTerminal);
         }
         console::ask_aside("Take this over? [y/N] ");
         if !console::agrees() {
-            return Err("nothing was taken".to_owned());
+            return Err(StartCommandError::Declined);
         }
     }
-    let state = carry_out(project, offer).map_err(|error| error.to_string())?;
+    let state = carry_out(project, offer)?;
     say_error(&format!("the file as it was is kept in {}", project.relative(&kept_at(project))));
     Ok(state)
 }

@@ -39,7 +39,7 @@ fn in_json(line: &str, segments: &[Explained], origin: &Origin) -> String {
             "name": segment.name,
             "line": segment.line,
             "shown": segment.shown.as_ref().ok(),
-            "hidden": segment.shown.as_ref().err(),
+            "hidden": segment.shown.as_ref().err().map(ToString::to_string),
             "what": segment.words,
             "source": segment.source,
             "fields": segment.fields.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),

@@ -22,7 +22,7 @@ pub(super) struct Which {
     #[arg(long)]
     failures: bool,
     /// Only turns that failed so: tool_error, tool_denied, hook_blocked, unknown_tool, parse_error, interrupted, max_tokens, refusal, api_error, abandoned
-    #[arg(long, value_parser = reason)]
+    #[arg(long, value_parser = value_parsers::reason)]
     reason: Option<Reason>,
     /// Only turns that called this tool
     #[arg(long, value_name = "NAME")]
@@ -42,11 +42,6 @@ pub(super) struct Which {
     /// Only turns until then
     #[arg(long, value_name = "TIME", value_parser = value_parsers::past)]
     until: Option<Timestamp>,
-}
-
-fn reason(word: &str) -> Result<Reason, String> {
-    let known = || Reason::ALL.map(Reason::word).join(", ");
-    Reason::ALL.into_iter().find(|reason| reason.word() == word).ok_or_else(|| format!("one of {}", known()))
 }
 
 impl Which {

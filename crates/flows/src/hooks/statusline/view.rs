@@ -7,7 +7,7 @@ use plimsoll_domain::record::StatusRecord;
 use plimsoll_domain::state::item_in_hand;
 use plimsoll_domain::statusline::{Kind, Segment};
 use plimsoll_domain::{SessionRecord, Status, Timestamp};
-use plimsoll_policy::statusline::{CacheView, LimitView, LoadView, MemoryView, RunView, View};
+use plimsoll_policy::statusline::{CacheView, Hidden, LimitView, LoadView, MemoryView, RunView, View};
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::status::Limit;
 use plimsoll_store::{clock, environment, faults, memory, sessions, state_file};
@@ -139,7 +139,7 @@ impl StatusLineInvocation<'_> {
     }
 
     /// The user's own segments that stand in a line.
-    fn own(&self) -> BTreeMap<String, Result<String, String>> {
+    fn own(&self) -> BTreeMap<String, Result<String, Hidden>> {
         let look = &self.settings.statusline;
         let names = look.lines.iter().flatten();
         let own: BTreeMap<&str, &Segment> = names
@@ -148,7 +148,7 @@ impl StatusLineInvocation<'_> {
         let commands = own.iter().filter(|(_, segment)| segment.pointer.is_none());
         let commands: Vec<(&str, &[String])> =
             commands.filter_map(|(name, segment)| Some((*name, segment.command.as_deref()?))).collect();
-        let mut values: BTreeMap<String, Result<String, String>> = own
+        let mut values: BTreeMap<String, Result<String, Hidden>> = own
             .iter()
             .map(|(name, segment)| ((*name).to_owned(), self.pointed_at(segment.pointer.as_deref())))
             .collect();
@@ -156,19 +156,19 @@ impl StatusLineInvocation<'_> {
         values
     }
 
-    fn pointed_at(&self, pointer: Option<&str>) -> Result<String, String> {
-        let pointer = pointer
-            .ok_or("it has no pointer, and no command that holds: one in a project's file is ignored")?;
+    fn pointed_at(&self, pointer: Option<&str>) -> Result<String, Hidden> {
+        let nowhere = "it has no pointer, and no command that holds: one in a project's file is ignored";
+        let pointer = pointer.ok_or(Hidden::Nothing(nowhere))?;
         let document = plimsoll_domain::text::json_value(&String::from_utf8_lossy(self.input));
         match document.pointer(pointer) {
-            None | Some(serde_json::Value::Null) => Err(format!("the client tells nothing at {pointer}")),
+            None | Some(serde_json::Value::Null) => Err(Hidden::NothingAt(pointer.to_owned())),
             Some(serde_json::Value::String(text)) => Ok(text.clone()),
             Some(value) => Ok(value.to_string()),
         }
     }
 
     /// All programs are asked at once: the line waits for the slowest alone.
-    fn printed_by(&self, commands: &[(&str, &[String])]) -> Vec<(String, Result<String, String>)> {
+    fn printed_by(&self, commands: &[(&str, &[String])]) -> Vec<(String, Result<String, Hidden>)> {
         let deadline = |name: &str| self.settings.statusline.timeout(name);
         let asked: Vec<(&[String], Duration)> =
             commands.iter().map(|(name, command)| (*command, deadline(name))).collect();
@@ -178,17 +178,17 @@ impl StatusLineInvocation<'_> {
     }
 }
 
-fn printed(outcome: plimsoll_launcher::Outcome, deadline: Duration) -> Result<String, String> {
+fn printed(outcome: plimsoll_launcher::Outcome, deadline: Duration) -> Result<String, Hidden> {
     if outcome.timed_out {
-        return Err(format!("it took longer than {} ms", deadline.as_millis()));
+        return Err(Hidden::TookLonger(deadline));
     }
     if let Some(trouble) = outcome.trouble {
-        return Err(trouble);
+        return Err(Hidden::NotRun(trouble));
     }
     match outcome.code {
         Some(0) => Ok(String::from_utf8_lossy(&outcome.stdout).lines().next().unwrap_or_default().to_owned()),
-        Some(code) => Err(format!("it exited with {code}")),
-        None => Err("a signal ended it".to_owned()),
+        Some(code) => Err(Hidden::Exited(code)),
+        None => Err(Hidden::Signalled),
     }
 }
 

@@ -17,7 +17,7 @@ fn look(client: (u32, u32, u32), files: &[(Scope, &str)]) -> Section {
     let file = |(scope, text): &(Scope, &str)| SettingsFile {
         path: format!("{}.json", scope.words()),
         scope: *scope,
-        survey: survey(text).map_err(|place| place.to_string()),
+        survey: survey(text).map_err(|place| ReadFailure::new(&place)),
         differences: differences(text, era).unwrap_or_default(),
     };
     section(&SettingsFacts {

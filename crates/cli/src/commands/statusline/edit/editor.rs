@@ -1,6 +1,8 @@
 //! What lies on the configurator's desk: the look as it is chosen so far, and what a key makes of it.
 
-use plimsoll_domain::statusline::{Background, Colour, Format, Kind, Segment, StatusLine, Theme};
+use plimsoll_domain::statusline::{
+    Background, Colour, Format, FormatError, Kind, Segment, StatusLine, Theme, UnknownColour,
+};
 use plimsoll_policy::statusline::View;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::borrow::Cow;
@@ -32,6 +34,18 @@ pub(super) struct Typing {
 pub(super) enum Field {
     Format,
     Colour,
+}
+
+/// Why what was typed is not taken.
+#[derive(Debug, thiserror::Error)]
+enum TypedError {
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    #[error(transparent)]
+    Colour(#[from] UnknownColour),
+    /// The whole look makes no sense with it, in the words of `StatusLine::problem`.
+    #[error("{0}")]
+    Look(String),
 }
 
 /// What the person wants after a key.
@@ -211,7 +225,7 @@ impl Editor {
             KeyCode::Esc => return self.word.clear(),
             KeyCode::Enter => match self.take(&typing) {
                 Ok(()) => return self.word = "taken".to_owned(),
-                Err(why) => self.word = why,
+                Err(why) => self.word = why.to_string(),
             },
             KeyCode::Backspace => drop(typing.text.pop()),
             KeyCode::Char(letter) => typing.text.push(letter),
@@ -221,7 +235,7 @@ impl Editor {
     }
 
     /// Takes what was typed; what makes no sense stays on the desk, with the reason.
-    fn take(&mut self, typing: &Typing) -> Result<(), String> {
+    fn take(&mut self, typing: &Typing) -> Result<(), TypedError> {
         let name = self.rows()[self.at].name.clone();
         let mut segment = self.look.of(&name).cloned().unwrap_or_default();
         match typing.what {
@@ -234,7 +248,7 @@ impl Editor {
             true => drop(look.segments.remove(&name)),
             false => drop(look.segments.insert(name, segment)),
         }
-        look.problem().map_or(Ok(()), Err)?;
+        look.problem().map_or(Ok(()), |problem| Err(TypedError::Look(problem)))?;
         self.look = look;
         Ok(())
     }
