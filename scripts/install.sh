@@ -110,9 +110,9 @@ trap 'exit 143' TERM HUP
 
 # Completions and pages come from the program itself, so they are those of this version.
 "$bin/plimsoll" --version >"$stage/version" || fail "$bin/plimsoll does not run on this machine"
-pages=$("$bin/plimsoll" manual --list)
-for page in $pages; do "$bin/plimsoll" manual "$page" >"$stage/$page.1"; done
-for shell in bash zsh fish; do "$bin/plimsoll" completions "$shell" >"$stage/$shell"; done
+pages=$("$bin/plimsoll" generate man --list)
+for page in $pages; do "$bin/plimsoll" generate man "$page" >"$stage/$page.1"; done
+for shell in bash zsh fish; do "$bin/plimsoll" generate completions "$shell" >"$stage/$shell"; done
 
 # --- in -----------------------------------------------------------------------------------------------------
 

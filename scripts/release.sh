@@ -72,10 +72,10 @@ for program in plimsoll plimsoll-mcp "${hooks[@]}"; do
 done
 for shell in bash zsh fish; do
   case $shell in zsh) file=_plimsoll ;; *) file=plimsoll.$shell ;; esac
-  "$speaker/plimsoll" completions "$shell" >"$root/completions/$file"
+  "$speaker/plimsoll" generate completions "$shell" >"$root/completions/$file"
 done
-for page in $("$speaker/plimsoll" manual --list); do
-  "$speaker/plimsoll" manual "$page" >"$root/man/man1/$page.1"
+for page in $("$speaker/plimsoll" generate man --list); do
+  "$speaker/plimsoll" generate man "$page" >"$root/man/man1/$page.1"
 done
 cp README.md CHANGELOG.md LICENSE LICENSE-MIT LICENSE-APACHE crates/secrets/rules/LICENSE-betterleaks "$root/"
 cp -R docs "$root/"

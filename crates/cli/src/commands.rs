@@ -1,25 +1,23 @@
 //! The command line: every subcommand with its help, and the file that carries it out.
 
 mod checkpoint;
-mod completions;
 mod context;
 mod demo;
 mod doctor;
-mod explain;
 mod export;
 mod gate;
+mod generate;
 mod init;
 mod linear;
 mod log;
-mod manual;
 mod memory;
 mod monitor;
+mod old_spelling;
 mod plan;
 mod prompt;
 mod query;
 mod report;
 mod run;
-mod schema;
 mod start;
 mod status;
 mod statusline;
@@ -55,10 +53,6 @@ Examples:
 
 Recorded files (.claude/plimsoll/, .claude/handoffs/, …) stay; the command lists them.";
 
-const SCHEMA: &str = "\
-Examples:
-  plimsoll schema > plimsoll.schema.json    for an editor that checks .claude/plimsoll.json";
-
 const PROMPT: &str = "\
 Regenerates the block above your text from the run's state; your text stays as it is, byte for byte. `plimsoll run` does
 this before each session; in a loop of your own, call it yourself.";
@@ -88,12 +82,10 @@ pub(crate) enum Verb {
     Stop,
     /// Show where the run stands
     Status(status::StatusArguments),
-    /// Show what happened, one line per event
+    /// Show what happened, one line per event, or why (--why)
     Log(log::LogArguments),
     /// Write a report of the run: what was done, the load line, its cost, what to do next
     Report(report::ReportArguments),
-    /// Explain the last decision, with the figures behind it
-    Explain(explain::ExplainArguments),
     /// Show how full the session's context window is
     Context(context::ContextArguments),
     /// Estimate what the open items will take, and suggest an order that saves a session
@@ -112,10 +104,8 @@ pub(crate) enum Verb {
     StatusLine(statusline::StatusLineArguments),
     /// Write a checkpoint now
     Checkpoint(checkpoint::CheckpointArguments),
-    /// Read and write the agent's working memory: registers and heap
+    /// Read and write the agent's working memory: registers, frames and heap
     Memory(memory::MemoryArguments),
-    /// Show the frames of the working memory
-    Frame(memory::FrameArguments),
     /// For shell loops: print the monitor's decision as a marker line
     #[command(after_help = MONITOR)]
     Monitor,
@@ -130,34 +120,27 @@ pub(crate) enum Verb {
     Linear(linear::LinearArguments),
     /// Watch a whole run with the real client and a scripted model: no key, no network
     Demo(demo::DemoArguments),
-    /// Print the JSON Schema of the settings
-    #[command(after_help = SCHEMA)]
-    Schema,
-    /// Print the completion script for a shell
-    Completions(completions::CompletionsArguments),
-    /// Print a manual page
-    Manual(manual::ManualArguments),
+    /// Print the settings' JSON Schema, a shell's completion script, or a manual page
+    Generate(generate::GenerateArguments),
 }
 
 /// What the commands are for, as the help lists them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "start", "gate", "stop"]),
-    ("See", &["status", "log", "report", "explain", "context", "plan", "turns"]),
+    ("See", &["status", "log", "report", "context", "plan", "turns"]),
     ("Set up", &["init", "uninstall", "doctor", "statusline"]),
-    (
-        "For the agent and for scripts",
-        &["checkpoint", "memory", "frame", "monitor", "prompt", "with-context"],
-    ),
+    ("For the agent and for scripts", &["checkpoint", "memory", "monitor", "prompt", "with-context"]),
     ("Data", &["query"]),
-    ("Also", &["linear", "demo", "schema", "completions", "manual", "help"]),
+    ("Also", &["generate", "linear", "demo", "help"]),
 ];
 
 impl Command {
     /// Reads the command line that this process was started with.
     pub(crate) fn of_process() -> Result<Command, clap::Error> {
-        let mut line = grouped(<Command as CommandFactory>::command());
+        let mut line = grouped(old_spelling::understood(<Command as CommandFactory>::command()));
         let matches = line.try_get_matches_from_mut(std::env::args_os())?;
-        Command::from_arg_matches(&matches).map_err(|error| error.format(&mut line))
+        let read = old_spelling::read(&matches).unwrap_or_else(|| Command::from_arg_matches(&matches));
+        read.map_err(|error| error.format(&mut line))
     }
 }
 
@@ -183,14 +166,13 @@ impl Verb {
     pub(crate) fn run(self) -> ExitCode {
         match self {
             Verb::Doctor(arguments) => doctor::doctor(&arguments),
-            Verb::Explain(arguments) => explain::explain(&arguments),
             Verb::Init(arguments) => init::init(&arguments),
             Verb::Uninstall(arguments) => init::uninstall(&arguments),
             Verb::Run(arguments) => run::run(&arguments),
             Verb::Start(arguments) => start::start(&arguments),
             Verb::Status(arguments) => status::status(&arguments),
             Verb::StatusLine(arguments) => statusline::statusline(&arguments),
-            Verb::Schema => schema::schema(),
+            Verb::Generate(arguments) => generate::generate(&arguments),
             Verb::Plan(arguments) => plan::show(&arguments),
             Verb::Linear(arguments) => linear::linear(&arguments),
             Verb::Log(arguments) => log::log(&arguments),
@@ -198,7 +180,6 @@ impl Verb {
             Verb::Query(arguments) => query::query(&arguments),
             Verb::Turns(arguments) => turns::turns(&arguments),
             Verb::Memory(arguments) => memory::memory(&arguments),
-            Verb::Frame(arguments) => memory::frame(&arguments),
             Verb::Context(arguments) => context::context(&arguments),
             Verb::WithContext(arguments) => with_context::with_context(&arguments),
             Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
@@ -207,8 +188,6 @@ impl Verb {
             Verb::Gate(arguments) => gate::gate(&arguments),
             Verb::Stop => stop::stop(),
             Verb::Demo(arguments) => demo::demo(&arguments),
-            Verb::Completions(arguments) => completions::completions(&arguments),
-            Verb::Manual(arguments) => manual::manual(&arguments),
         }
     }
 }

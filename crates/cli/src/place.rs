@@ -41,19 +41,15 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         | Verb::Plan(_)
         | Verb::Linear(_)
         | Verb::Doctor(_) => true,
-        Verb::Explain(_)
-        | Verb::Init(_)
+        Verb::Init(_)
         | Verb::Uninstall(_)
         | Verb::StatusLine(_)
-        | Verb::Schema
         | Verb::Query(_)
         | Verb::Turns(_)
         | Verb::Memory(_)
-        | Verb::Frame(_)
         | Verb::Context(_)
         | Verb::WithContext(_)
-        | Verb::Demo(_)
-        | Verb::Completions(_)
-        | Verb::Manual(_) => false,
+        | Verb::Generate(_)
+        | Verb::Demo(_) => false,
     }
 }

@@ -34,7 +34,7 @@ fn the_schema_and_the_settings_name_the_same_keys_and_defaults() {
 #[test]
 fn the_command_prints_the_schema() {
     let world = plimsoll_testkit::world::World::new();
-    assert_eq!(world.plimsoll(&["schema"]).run().expect_success().json(), schema());
+    assert_eq!(world.plimsoll(&["generate", "schema"]).run().expect_success().json(), schema());
 }
 
 /// A row for each setting, objects by their parts.
@@ -112,7 +112,7 @@ fn kind(setting: &Value) -> String {
 fn the_page_about_the_settings_is_what_the_schema_says() {
     let schema = schema();
     let mut page = String::from(
-        "# Settings\n\nMade from the schema (`plimsoll schema`) by `tests/tests/commands/settings_schema.rs`; \
+        "# Settings\n\nMade from the schema (`plimsoll generate schema`) by `tests/tests/commands/settings_schema.rs`; \
          `PLIMSOLL_UPDATE_GOLDEN=1` makes it anew.\n\n",
     );
     page.push_str(schema["description"].as_str().expect("words"));

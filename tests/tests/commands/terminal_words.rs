@@ -11,20 +11,20 @@ use std::time::Duration;
 /// Each command with the ways in which it is run; a new one must be named here.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("checkpoint", &["", "--summary S"]),
-    ("completions", &["bash"]),
     ("context", &[""]),
     ("doctor", &["", "--client HOSTILE"]),
-    ("explain", &["", "level", "verdict", "checkpoint", "fault", "HOSTILE", "owned", "no_such_event"]),
-    ("frame list", &[""]),
-    ("frame show", &["0", "7"]),
-    ("frame close", &[""]),
     ("gate", &[""]),
+    ("generate completions", &["bash"]),
+    ("generate man", &["", "log"]),
+    ("generate schema", &[""]),
     ("init", &["--dry-run"]),
     ("linear check", &[""]),
     ("linear sync", &["", "--dry-run"]),
     ("log", &["", "-n 3"]),
-    ("manual", &["", "log"]),
     ("memory alloc", &["HOSTILE x --description HOSTILE"]),
+    ("memory frame list", &[""]),
+    ("memory frame show", &["0", "7"]),
+    ("memory frame close", &[""]),
     ("memory free", &["HOSTILE"]),
     ("memory history", &[""]),
     ("memory set", &["HOSTILE x", "R4 HOSTILE"]),
@@ -39,7 +39,6 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ),
     ("report", &["", "--run HOSTILE"]),
     ("run", &["--objective x --client /nonexistent/HOSTILE", "--resume --client /nonexistent/HOSTILE"]),
-    ("schema", &[""]),
     ("start", &["--objective HOSTILE --name HOSTILE", "--adopt --yes"]),
     ("status", &[""]),
     ("statusline explain", &[""]),
@@ -60,6 +59,10 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("stop", &[""]),
 ];
 
+/// Options that make another page of a command.
+const MODES: &[(&str, &[&str])] =
+    &[("log --why", &["", "level", "verdict", "checkpoint", "fault", "HOSTILE", "owned", "no_such_event"])];
+
 /// These are run in another way, or print what another program says.
 const APART: &[(&str, &str)] = &[
     ("demo", "it makes a project of its own; what it prints goes through the same door"),
@@ -75,9 +78,9 @@ const DATA: &[&str] = &["query", "report", "start", "turns export"];
 const SHOWING: &[&str] = &[
     "context",
     "doctor",
-    "explain",
-    "frame show",
     "log",
+    "log --why",
+    "memory frame show",
     "memory history",
     "memory show",
     "plan",
@@ -116,13 +119,14 @@ fn arguments<'a>(command: &'a str, how: &'a str) -> Vec<String> {
 /// Every way to run every command, and its JSON where it has some.
 fn calls(world: &World) -> Vec<(&'static str, Vec<String>)> {
     let mut calls = Vec::new();
-    for (command, ways) in COMMANDS {
-        let words: Vec<&str> = ["help"].into_iter().chain(command.split(' ')).collect();
+    for (command, ways) in MODES.iter().chain(COMMANDS) {
+        let names = command.split(' ').filter(|word| !word.starts_with('-'));
+        let words: Vec<&str> = ["help"].into_iter().chain(names).collect();
         let has_json = world.plimsoll(&words).run().stdout.contains("--json") && *command != "run";
         for way in *ways {
             calls.push((*command, arguments(command, way)));
             if has_json && !way.contains("--raw") {
-                calls.push((*command, arguments(command, &format!("--json {way}"))));
+                calls.push((*command, arguments(command, &format!("{way} --json"))));
             }
         }
     }

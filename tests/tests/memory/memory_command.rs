@@ -1,4 +1,4 @@
-//! `plimsoll memory` and `plimsoll frame`, and what the hooks and the status line make of what a person writes.
+//! `plimsoll memory`, and what the hooks and the status line make of what a person writes.
 
 use plimsoll_domain::memory::Op;
 use plimsoll_store::Project;
@@ -114,23 +114,23 @@ fn the_stack_is_listed_and_each_frame_shown() {
         call: None,
     };
     plimsoll_store::memory::change(&Project::at(&world.project()), "test", &[push]).expect("a frame");
-    let listed = world.plimsoll(&["frame"]).run().expect_success().stdout;
+    let listed = world.plimsoll(&["memory", "frame"]).run().expect_success().stdout;
     assert_eq!(listed, "0  root: Build calc\n1    tests: Write test_calc.py\n");
-    let shown = world.plimsoll(&["frame", "show"]).run().expect_success().stdout;
+    let shown = world.plimsoll(&["memory", "frame", "show"]).run().expect_success().stdout;
     assert!(
         shown.starts_with("Objective: Write test_calc.py\nContext: calc.py is there\nReturn: Passed"),
         "{shown}"
     );
     assert!(shown.contains("R3 PHASE: entering: tests"), "{shown}");
-    let root = world.plimsoll(&["frame", "show", "0", "--json"]).run().expect_success().json();
+    let root = world.plimsoll(&["memory", "frame", "show", "0", "--json"]).run().expect_success().json();
     assert_eq!(root["registers"]["R0_GOAL"], "Build calc");
-    let frames = world.plimsoll(&["frame", "list", "--json"]).run().expect_success().json();
+    let frames = world.plimsoll(&["memory", "frame", "list", "--json"]).run().expect_success().json();
     assert_eq!(frames.as_array().map(Vec::len), Some(2));
-    assert_eq!(world.plimsoll(&["frame", "close"]).run().expect_success().stdout, "ok r3\n");
-    let refused = world.plimsoll(&["frame", "close"]).run();
+    assert_eq!(world.plimsoll(&["memory", "frame", "close"]).run().expect_success().stdout, "ok r3\n");
+    let refused = world.plimsoll(&["memory", "frame", "close"]).run();
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("the root frame is closed by pop_frame alone"), "{refused:?}");
-    let refused = world.plimsoll(&["frame", "show", "7"]).run();
+    let refused = world.plimsoll(&["memory", "frame", "show", "7"]).run();
     assert!(refused.stderr.contains("there is no frame 7: the present one is 0"), "{refused:?}");
 }
 

@@ -1,4 +1,4 @@
-//! `plimsoll log`: the journal for people, one line for each thing that happened.
+//! `plimsoll log`: the journal for people, one line for each thing that happened; or why the last of them was decided.
 
 mod follow;
 mod journal;
@@ -6,6 +6,7 @@ mod page;
 mod sentence;
 mod tell;
 mod verdict;
+mod why;
 
 use crate::console::refused;
 use clap::Args;
@@ -19,8 +20,8 @@ use std::process::ExitCode;
 pub(crate) use tell::EventPrinter;
 use tell::LogLine;
 
-/// How much of it, and for how long.
-#[derive(Debug, Args)]
+/// How much of it, and for how long; or what is explained.
+#[derive(Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArguments {
     /// Go on as lines come, until the run is over
@@ -29,13 +30,30 @@ pub(crate) struct LogArguments {
     /// Only so many lines, the newest [default: all since the present run began, else 50]
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<usize>,
+    /// Explain the last decision, with the figures behind it: a `level` (or L1, L2, L3), a `verdict` (or what it said:
+    /// completed, refused, circuit_breaker, paused, …), any event of the journal [default: whatever came last]
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["follow", "lines"])]
+    why: Option<String>,
+    /// With --why: print the entries of the journal behind it, as one JSON list
+    #[arg(long, requires = "why", conflicts_with_all = ["follow", "lines"])]
+    json: bool,
+}
+
+impl LogArguments {
+    /// As `--why` gives them.
+    pub(crate) fn why(what: String, json: bool) -> LogArguments {
+        LogArguments { why: Some(what), json, ..LogArguments::default() }
+    }
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll log            since the present run began
+  plimsoll log                  since the present run began
   plimsoll log -n 20
-  plimsoll log --follow   as it happens; ends with the run";
+  plimsoll log --follow         as it happens; ends with the run
+  plimsoll log --why            why Plimsoll acted last
+  plimsoll log --why L2         the last checkpoint, with the figures
+  plimsoll log --why refused    why a promise was not believed";
 
 /// What makes a journal begin.
 pub(crate) const BEGINS: &str =
@@ -44,9 +62,12 @@ pub(crate) const BEGINS: &str =
 /// Without a run so many lines are shown.
 const USUAL: usize = 50;
 
-/// Shows it; exit code 0, also where nothing has been written yet.
+/// Shows it; exit code 0, also where nothing has been written yet, but 1 where there is nothing to explain.
 pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
     let project = Project::of_command();
+    if let Some(what) = &arguments.why {
+        return why::why(&project, what, arguments.json);
+    }
     let mut journal = Journal::new(project.journal());
     let lines = match if arguments.follow { journal.news() } else { journal.all() } {
         Ok(lines) => lines,

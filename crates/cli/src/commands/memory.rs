@@ -1,4 +1,4 @@
-//! `plimsoll memory` and `plimsoll frame`: the agent's working memory, for a person.
+//! `plimsoll memory`: the agent's working memory, for the user.
 
 use crate::console;
 use crate::console::{fail, refused, say, say_error};
@@ -19,11 +19,19 @@ pub(crate) struct MemoryArguments {
     verb: Option<Verb>,
 }
 
+impl MemoryArguments {
+    /// As `memory frame` gives them.
+    pub(crate) fn frame(arguments: FrameArguments) -> MemoryArguments {
+        MemoryArguments { verb: Some(Verb::Frame(arguments)) }
+    }
+}
+
 const EXAMPLES: &str = "Examples:
   plimsoll memory                                  what the agent has in mind
   plimsoll memory set R4 'Keep the public API.'    a word to the agent: it sees it at its next step
   plimsoll memory alloc api-spec - < spec.md       a chunk that every frame sees
   plimsoll memory free api-spec
+  plimsoll memory frame show                       what the present frame is to do
   plimsoll memory history                          who wrote what, and when";
 
 #[derive(Debug, Subcommand)]
@@ -60,6 +68,8 @@ enum Verb {
         /// Its name
         name: String,
     },
+    /// Show the frames, or close one that nobody will return from
+    Frame(FrameArguments),
     /// Every change, newest at the end
     History {
         /// The last N of them
@@ -86,6 +96,7 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
         match &arguments.verb {
             None => return show(&project, false),
             Some(Verb::Show(how)) => return show(&project, how.json),
+            Some(Verb::Frame(arguments)) => return frame(&project, arguments),
             Some(Verb::History { last, json }) => return history(&project, *last, *json),
             Some(Verb::Set { register, text }) => text_of(text).map(|text| Op::UpdateRegisters {
                 values: Values::from([(*register, text)]),
@@ -264,16 +275,15 @@ enum FrameVerb {
 }
 
 /// Shows the stack or a frame of it, or ends the present one.
-pub(crate) fn frame(arguments: &FrameArguments) -> ExitCode {
-    let project = Project::of_command();
-    let memory = match memory::load(&project) {
+fn frame(project: &Project, arguments: &FrameArguments) -> ExitCode {
+    let memory = match memory::load(project) {
         Ok(memory) => memory,
         Err(error) => return refused(&error),
     };
     match &arguments.verb {
         Some(FrameVerb::Close) => {
             let words = "a person has closed it".to_owned();
-            change(&project, &Op::CloseFrame { how: Closing::Abandoned, words })
+            change(project, &Op::CloseFrame { how: Closing::Abandoned, words })
         }
         Some(FrameVerb::Show { depth, json }) => show_frame(&memory, depth.unwrap_or(memory.depth()), *json),
         Some(FrameVerb::List(how)) if how.json => {

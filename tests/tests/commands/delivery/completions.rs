@@ -8,7 +8,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 fn with_script(shell: &str, file: &str) -> World {
     let mut world = World::without_git();
     world.set_env("PS1", "prompt$ ");
-    let script = world.plimsoll(&["completions", shell]).run().expect_success().stdout;
+    let script = world.plimsoll(&["generate", "completions", shell]).run().expect_success().stdout;
     world.write(file, &script);
     world
 }

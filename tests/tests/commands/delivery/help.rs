@@ -1,5 +1,5 @@
 use crate::commands_in;
-use plimsoll_testkit::world::World;
+use plimsoll_testkit::world::{Finished, World};
 
 fn visit(world: &World, words: &[&str], seen: &mut Vec<String>) {
     let mut arguments = words.to_vec();
@@ -20,6 +20,45 @@ fn every_command_has_help_and_a_manual_page() {
     let mut seen = Vec::new();
     visit(&world, &[], &mut seen);
     assert!(seen.len() > 35 && seen.contains(&"plimsoll-turns-export".to_owned()), "{seen:?}");
-    let pages = world.plimsoll(&["manual", "--list"]).run().expect_success().stdout;
+    let pages = world.plimsoll(&["generate", "man", "--list"]).run().expect_success().stdout;
     assert_eq!(pages.lines().collect::<Vec<_>>(), seen);
+}
+
+/// Commands as earlier versions spelled them, and as they are spelled now.
+const OLD_SPELLINGS: &[(&str, &str)] = &[
+    ("explain", "log --why"),
+    ("explain level", "log --why level"),
+    ("explain level --json", "log --why level --json"),
+    ("frame", "memory frame"),
+    ("frame show 0 --json", "memory frame show 0 --json"),
+    ("schema", "generate schema"),
+    ("completions bash", "generate completions bash"),
+    ("manual --list", "generate man --list"),
+    ("manual turns show", "generate man turns show"),
+];
+
+#[test]
+fn old_spellings_do_what_the_new_ones_do_and_are_listed_nowhere() {
+    let world = World::new();
+    world.plimsoll(&["checkpoint", "--summary", "Half of it."]).run().expect_success();
+    for (old, new) in OLD_SPELLINGS {
+        let [old_run, new_run] =
+            [old, new].map(|line| world.plimsoll(&line.split(' ').collect::<Vec<_>>()).run());
+        let answer = |run: &Finished| (run.code, run.stdout.clone(), run.stderr.clone());
+        assert_eq!(answer(&old_run), answer(&new_run), "{old}");
+        assert_ne!(new_run.code, Some(2), "{new}: {new_run:?}");
+    }
+    let help = world.plimsoll(&["help"]).run().expect_success().stdout;
+    let pages = world.plimsoll(&["generate", "man", "--list"]).run().expect_success().stdout;
+    let script = world.plimsoll(&["generate", "completions", "bash"]).run().expect_success().stdout;
+    for (old, _) in OLD_SPELLINGS {
+        let name = old.split(' ').next().unwrap_or_default();
+        assert!(!commands_in(&help).iter().any(|listed| listed == name), "{name}");
+        assert!(!pages.lines().any(|page| page == format!("plimsoll-{name}")), "{name}");
+        assert!(!script.contains(&format!("plimsoll,{name})")), "{name}");
+    }
+    assert!(
+        script.contains("plimsoll,generate)"),
+        "the names of commands are looked for as they stand there"
+    );
 }

@@ -8,7 +8,7 @@ fn every_page_is_set_without_a_warning() {
         "pages/broken.1",
         ".TH broken 1\n.SH NAME\nbroken \\- a page with a macro that is none\n.XYZ\n",
     );
-    let all = "cd pages; for page in $(plimsoll manual --list); do plimsoll manual $page > $page.1; done; ls";
+    let all = "cd pages; for page in $(plimsoll generate man --list); do plimsoll generate man $page > $page.1; done; ls";
     let names = shell(&world, all).expect_success().stdout;
     assert!(names.contains("plimsoll.1\n") && names.contains("plimsoll-with-context.1\n"), "{names}");
     let check = match (found("groff"), found("mandoc")) {
@@ -28,15 +28,15 @@ fn every_page_is_set_without_a_warning() {
 #[test]
 fn a_page_reads_as_its_help_does() {
     let world = World::without_git();
-    let source = world.plimsoll(&["manual", "turns", "show"]).run().expect_success().stdout;
+    let source = world.plimsoll(&["generate", "man", "turns", "show"]).run().expect_success().stdout;
     assert!(source.contains(".SH SYNOPSIS\n\\fBplimsoll turns show\\fR"), "{source}");
-    let missing = world.plimsoll(&["manual", "no", "such"]).run();
+    let missing = world.plimsoll(&["generate", "man", "no", "such"]).run();
     assert_eq!(missing.code, Some(2));
     assert!(missing.stderr.contains("`no such`") && missing.stderr.contains("--list"), "{missing:?}");
     if found("man").is_none() {
         return;
     }
-    let read = "plimsoll manual query > query.1 && MANWIDTH=120 MANPAGER=cat man -l query.1";
+    let read = "plimsoll generate man query > query.1 && MANWIDTH=120 MANPAGER=cat man -l query.1";
     let page = shell(&world, read).expect_success();
     let help = world.plimsoll(&["query", "--help"]).run().stdout;
     let examples = help.lines().filter(|line| line.starts_with("  plimsoll query")).collect::<Vec<_>>();

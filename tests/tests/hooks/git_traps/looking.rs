@@ -109,8 +109,8 @@ fn everything(world: &World) -> Vec<(String, Launch)> {
         &["plan"],
         &["turns"],
         &["prompt"],
-        &["explain"],
         &["log"],
+        &["log", "--why"],
         &["monitor"],
         &["checkpoint", "--summary", "half of it"],
     ] {

@@ -1,9 +1,8 @@
-//! `plimsoll explain`: why it last acted, from the journal.
+//! `plimsoll log --why`: why it last acted, from the journal.
 
-use crate::commands::log::{BEGINS, EventPrinter};
+use super::{BEGINS, EventPrinter};
 use crate::console;
 use crate::console::{fail, refused, say};
-use clap::Args;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::{Level, Marker};
@@ -11,29 +10,9 @@ use plimsoll_store::{Project, journal};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// What to explain.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct ExplainArguments {
-    /// `level` (or L1, L2, L3), `verdict` (or what it said: completed, refused, circuit_breaker, paused, …),
-    /// any event of the journal, or `last`: whatever came last
-    #[arg(value_name = "LEVEL|VERDICT|LAST", default_value = "last")]
-    what: String,
-    /// Print the entries of the journal behind it, as one JSON list
-    #[arg(long)]
-    json: bool,
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  plimsoll explain            whatever came last
-  plimsoll explain L2         the last checkpoint, with the figures
-  plimsoll explain refused    why a promise was not believed";
-
-/// Explains it: exit code 0, or 1 where the journal has nothing of the kind.
-pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
-    let project = Project::of_command();
-    let entries = match journal::read(&project) {
+/// Explains the last decision of the kind: exit code 0, or 1 where the journal has none.
+pub(super) fn why(project: &Project, what: &str, as_json: bool) -> ExitCode {
+    let entries = match journal::read(project) {
         Ok(entries) => entries,
         Err(error) => return refused(&error),
     };
@@ -42,13 +21,12 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
         let words = format!("nothing has been written to {} yet: nothing was done", journal.display());
         return fail(format!("{words}\nhint: {BEGINS}"), 1);
     }
-    let wanted = Wanted::named(&arguments.what);
+    let wanted = Wanted::named(what);
     let Some(at) = entries.iter().rposition(|entry| wanted.is(&entry.event)) else {
-        let what = &arguments.what;
         return fail(format!("the journal has no {what}\nhint: it has {}", kinds(&entries)), 1);
     };
     let beside = beside(&entries, at);
-    if arguments.json {
+    if as_json {
         let found: Vec<&JournalEntry> = std::iter::once(&entries[at]).chain(&beside).collect();
         console::json(json!(found));
     } else {

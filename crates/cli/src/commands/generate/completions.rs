@@ -1,4 +1,4 @@
-//! `plimsoll completions`: what a shell needs to complete our command lines, made from their very definitions.
+//! `plimsoll generate completions`: what a shell needs to complete our command lines, made from their very definitions.
 
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
@@ -16,12 +16,12 @@ const EXAMPLES: &str = "\
 scripts/install.sh puts them where your shells look. By hand:
 
 Examples:
-  plimsoll completions bash > ~/.local/share/bash-completion/completions/plimsoll
-  plimsoll completions zsh > ~/.local/share/zsh/site-functions/_plimsoll    a folder of your $fpath
-  plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish";
+  plimsoll generate completions bash > ~/.local/share/bash-completion/completions/plimsoll
+  plimsoll generate completions zsh > ~/.local/share/zsh/site-functions/_plimsoll    a folder of your $fpath
+  plimsoll generate completions fish > ~/.config/fish/completions/plimsoll.fish";
 
 /// Prints the script.
-pub(crate) fn completions(arguments: &CompletionsArguments) -> ExitCode {
+pub(super) fn completions(arguments: &CompletionsArguments) -> ExitCode {
     let mut script = Vec::new();
     generate(arguments.shell, &mut crate::commands::Command::command(), "plimsoll", &mut script);
     crate::console::say(String::from_utf8_lossy(&script).trim_end());

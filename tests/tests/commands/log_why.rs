@@ -1,4 +1,4 @@
-//! `plimsoll explain`: after a real run it tells from the journal why it acted.
+//! `plimsoll log --why`: after a real run it tells from the journal why it acted.
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
@@ -18,7 +18,7 @@ fn full_at_first(turn: &Turn<'_>) -> Step {
 }
 
 fn explained(world: &World, what: &[&str]) -> String {
-    let arguments: Vec<&str> = ["explain"].iter().chain(what).copied().collect();
+    let arguments: Vec<&str> = ["log", "--why"].iter().chain(what).copied().collect();
     world.plimsoll(&arguments).run().expect_success().stdout
 }
 
@@ -71,7 +71,7 @@ fn after_a_run_the_level_and_the_verdict_are_explained_with_their_figures() {
         entries[0]["marker"].as_str().map(|marker| marker.starts_with("RALPH_STOP|completed")),
         Some(true)
     );
-    let nothing = world.plimsoll(&["explain", "circuit_breaker"]).run();
+    let nothing = world.plimsoll(&["log", "--why", "circuit_breaker"]).run();
     assert_eq!(nothing.code, Some(1), "{nothing:?}");
     assert!(
         nothing.stderr.contains("the journal has no circuit_breaker") && nothing.stderr.contains("verdict")
@@ -81,7 +81,7 @@ fn after_a_run_the_level_and_the_verdict_are_explained_with_their_figures() {
 #[test]
 fn where_nothing_was_done_there_is_nothing_to_explain() {
     let world = World::new();
-    let finished = world.plimsoll(&["explain", "level"]).run();
+    let finished = world.plimsoll(&["log", "--why", "level"]).run();
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
     assert!(finished.stderr.contains("journal.jsonl"), "{finished:?}");
 }

@@ -1,4 +1,4 @@
-//! `plimsoll manual`: the manual pages, made from the definitions of the command lines.
+//! `plimsoll generate man`: the manual pages, made from the definitions of the command lines.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Which page.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct ManualArguments {
+pub(crate) struct ManArguments {
     /// The command whose page is printed, such as `run` or `turns list` [default: plimsoll itself]
     #[arg(value_name = "COMMAND")]
     words: Vec<String>,
@@ -25,11 +25,11 @@ const EXAMPLES: &str = "\
 scripts/install.sh puts all pages where `man plimsoll-run` finds them. Without it:
 
 Examples:
-  plimsoll manual run | man -l -
-  plimsoll manual turns list > plimsoll-turns-list.1";
+  plimsoll generate man run | man -l -
+  plimsoll generate man turns list > plimsoll-turns-list.1";
 
 /// Prints a page, or the names of all; exit code 2 where there is no such command.
-pub(crate) fn manual(arguments: &ManualArguments) -> ExitCode {
+pub(super) fn man(arguments: &ManArguments) -> ExitCode {
     let pages = pages();
     if arguments.list {
         pages.iter().for_each(|page| say(name_of(page)));
@@ -49,7 +49,7 @@ pub(crate) fn manual(arguments: &ManualArguments) -> ExitCode {
         Some(Err(error)) => fail(error, 1),
         None => fail(
             format!(
-                "there is no page for `{}`\nhint: `plimsoll manual --list` names them",
+                "there is no page for `{}`\nhint: `plimsoll generate man --list` names them",
                 arguments.words.join(" ")
             ),
             2,

@@ -1,0 +1,16 @@
+//! `plimsoll generate schema`: what may stand in the settings, for editors and for people.
+
+use crate::console::say;
+use std::process::ExitCode;
+
+const SCHEMA: &str = include_str!("../../../../../hooks-config/plimsoll.schema.json");
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  plimsoll generate schema > plimsoll.schema.json    for an editor that checks .claude/plimsoll.json";
+
+/// Prints it.
+pub(super) fn schema() -> ExitCode {
+    say(SCHEMA.trim_end());
+    ExitCode::SUCCESS
+}
