@@ -14,7 +14,6 @@
 pub mod client;
 #[cfg(feature = "night")]
 pub mod handover;
-mod http;
 #[cfg(feature = "linear")]
 pub mod linear;
 #[cfg(feature = "night")]
@@ -22,11 +21,11 @@ pub mod night;
 mod places;
 #[cfg(feature = "replay")]
 pub mod replay;
-pub mod scripted_model;
-pub mod story;
 #[cfg(feature = "terminal")]
 pub mod terminal;
 mod tool;
 pub mod world;
 
 pub use places::{bin_dir, fixtures, replayed_client, target_dir, workspace_root};
+pub use plimsoll_scripted_model as scripted_model;
+pub use plimsoll_scripted_model::story;

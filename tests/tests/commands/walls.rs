@@ -6,13 +6,13 @@ use plimsoll_testkit::{fixtures, workspace_root};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The packages that the hook programs link, as cargo sees them.
-fn linked() -> BTreeSet<String> {
+/// The packages that a package's programs link, as cargo sees them.
+fn linked_by(package: &str) -> BTreeSet<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let arguments = [
         "tree",
         "-p",
-        "plimsoll-hooks",
+        package,
         "-e",
         "normal,no-proc-macro",
         "--target",
@@ -39,7 +39,7 @@ fn linked() -> BTreeSet<String> {
 #[test]
 fn the_hook_programs_link_a_short_committed_list() {
     let path = fixtures().parent().unwrap().join("dependencies.txt");
-    let linked = linked();
+    let linked = linked_by("plimsoll-hooks");
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
         let text: String = linked.iter().map(|name| format!("{name}\n")).collect();
         std::fs::write(&path, text).unwrap();
@@ -63,9 +63,18 @@ fn the_hook_programs_link_a_short_committed_list() {
         "plimsoll-linear-client",
         "tempfile",
         "indicatif",
-        "plimsoll-testkit",
+        "plimsoll-scripted-model",
     ] {
         assert!(!linked.contains(heavy), "{heavy} has no place in a hook");
+    }
+}
+
+#[test]
+fn no_program_for_users_links_the_test_bench() {
+    for package in ["plimsoll", "plimsoll-hooks", "plimsoll-mcp"] {
+        let linked = linked_by(package);
+        assert!(linked.contains("plimsoll-flows") && linked.contains(package), "{linked:?}");
+        assert!(!linked.contains("plimsoll-testkit"), "{package}");
     }
 }
 
@@ -88,7 +97,7 @@ fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn imports_go_one_way() {
-    let allowed: [(&str, &[&str]); 12] = [
+    let allowed: [(&str, &[&str]); 13] = [
         ("protocol", &[]),
         ("domain", &["protocol"]),
         ("policy", &["protocol", "domain"]),
@@ -111,11 +120,13 @@ fn imports_go_one_way() {
                 "launcher",
                 "linear-client",
                 "flows",
-                "testkit",
+                "scripted-model",
             ],
         ),
         ("mcp", &["domain", "store", "launcher", "flows"]),
-        ("testkit", &[]),
+        // Script in, answers out.
+        ("scripted-model", &[]),
+        ("testkit", &["scripted-model"]),
     ];
     let crates = workspace_root().join("crates");
     let folders: BTreeSet<String> = std::fs::read_dir(&crates)

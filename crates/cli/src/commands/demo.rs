@@ -3,10 +3,10 @@
 
 use crate::console::{fail, say};
 use clap::Args;
+use plimsoll_scripted_model::story::{Turn, story, tick};
+use plimsoll_scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{Project, StoreError, environment};
-use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
-use plimsoll_testkit::story::{Turn, story, tick};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -2,10 +2,12 @@
 #![expect(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
-    reason = "the test bench is the outside world: it reads the script file, and prints"
+    clippy::disallowed_types,
+    reason = "the test bench is the outside world: it reads the script file, writes the log, and prints"
 )]
 
-use plimsoll_testkit::scripted_model::{Script, ScriptedModel};
+use plimsoll_testkit::scripted_model::{Log, Script, ScriptedModel};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,7 +25,11 @@ fn main() -> ExitCode {
         Ok(script) => script,
         Err(problem) => return fail(&format!("{}: {problem}", options.script.display())),
     };
-    let model = ScriptedModel::serve(script, options.port, options.log.as_deref());
+    let log = match options.log.as_deref().map(File::create).transpose() {
+        Ok(log) => log.map(|file| Box::new(file) as Log),
+        Err(error) => return fail(&format!("cannot write the log: {error}")),
+    };
+    let model = ScriptedModel::serve(script, options.port, log);
     println!("{}", model.url());
     loop {
         std::thread::park();

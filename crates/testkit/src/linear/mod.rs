@@ -8,8 +8,8 @@ mod fault;
 pub use desk::{Comment, ISSUE, KEY};
 pub use fault::Fault;
 
-use crate::http;
 use desk::Desk;
+use plimsoll_scripted_model::http;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;

@@ -1,7 +1,7 @@
 //! A scripted agent that behaves like an honest one: it reads its prompt, does what the story says, and knows
 //! the promise line only from what it was sent.
 
-use crate::scripted_model::{Request, ScriptedModel, Step};
+use crate::{Request, ScriptedModel, Step};
 
 /// One turn of a story: what the agent knows when it answers.
 #[derive(Debug)]

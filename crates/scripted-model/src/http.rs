@@ -10,16 +10,21 @@ use std::sync::Arc;
 const LARGEST_REQUEST: usize = 64 << 20;
 
 /// A request as it came over the wire.
-pub(crate) struct Incoming {
-    pub(crate) method: String,
-    pub(crate) path: String,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+#[derive(Debug)]
+pub struct Incoming {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// With its query.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// As many bytes as its `content-length` says.
+    pub body: Vec<u8>,
 }
 
 /// Takes connections until the server is stopped, each in a thread of its own: a client that hangs up ends its own
 /// connection and nothing else.
-pub(crate) fn accept<S: Send + Sync + 'static>(
+pub fn accept<S: Send + Sync + 'static>(
     listener: &TcpListener,
     shared: &Arc<S>,
     is_stopped: fn(&S) -> bool,
@@ -36,7 +41,7 @@ pub(crate) fn accept<S: Send + Sync + 'static>(
 }
 
 /// Reads one request; none if the other side closed without asking.
-pub(crate) fn read(stream: &mut TcpStream) -> io::Result<Option<Incoming>> {
+pub fn read(stream: &mut TcpStream) -> io::Result<Option<Incoming>> {
     let mut received = Vec::new();
     loop {
         if let Some((mut incoming, start)) = parse_head(&received)? {
@@ -86,7 +91,7 @@ fn content_length(headers: &[(String, String)]) -> io::Result<usize> {
 }
 
 /// Sends a whole JSON answer.
-pub(crate) fn send_json(
+pub fn send_json(
     stream: &mut TcpStream,
     status: u16,
     headers: &BTreeMap<String, String>,

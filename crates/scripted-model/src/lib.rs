@@ -1,21 +1,33 @@
-//! A Messages API on loopback that answers from a script and remembers what it was asked.
+//! RULE: a Messages API on 127.0.0.1 that answers from a script and remembers what it was asked. `plimsoll demo` and the
+//! tests play with it; it opens no file, and nothing that it does leaves this computer.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::expect_used,
+    reason = "it takes the place of a server, on loopback; without a port, or with a wrong script, there is nothing to play"
+)]
 
 mod answer;
+pub mod http;
 mod request;
 mod script;
 mod server;
 mod step;
+pub mod story;
 
 pub use request::{Request, RequestKind};
 pub use script::Script;
 pub use step::Step;
 
 use server::Shared;
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// Where each request is written as one line of JSON.
+pub type Log = Box<dyn Write + Send>;
 
 /// A server on 127.0.0.1, stopped when dropped.
 pub struct ScriptedModel {
@@ -45,7 +57,7 @@ impl ScriptedModel {
     }
 
     /// Serves a script file on a port (0 = any), and writes every request into a log.
-    pub fn serve(script: Script, port: u16, log: Option<&Path>) -> ScriptedModel {
+    pub fn serve(script: Script, port: u16, log: Option<Log>) -> ScriptedModel {
         let (side, compaction) = (script.side.clone(), script.compaction.clone());
         let mut model = ScriptedModel::listen(port, Shared::new(Box::new(script.into_answers()), log));
         if let Some(step) = side {

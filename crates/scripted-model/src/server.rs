@@ -1,14 +1,13 @@
 //! The connections: a thread for each, and what they share.
 
-use super::answer;
 use super::request::{Request, RequestKind};
 use super::step::Step;
+use super::{Log, answer};
 use crate::http::{self, Incoming};
 use serde_json::json;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
@@ -30,12 +29,11 @@ struct State {
     side: Step,
     compaction: Step,
     requests: Vec<Request>,
-    log: Option<File>,
+    log: Option<Log>,
 }
 
 impl Shared {
-    pub(super) fn new(answers: Answers, log: Option<&Path>) -> Shared {
-        let log = log.map(|path| File::create(path).expect("the log of the scripted model can be written"));
+    pub(super) fn new(answers: Answers, log: Option<Log>) -> Shared {
         let compaction = Step::text("<analysis>a</analysis><summary>SUMMARY-OF-WORK</summary>");
         let state = State { answers, side: Step::text("ok"), compaction, requests: Vec::new(), log };
         Shared { state: Mutex::new(state), stopped: AtomicBool::new(false) }
