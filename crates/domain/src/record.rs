@@ -314,3 +314,20 @@ pub struct GitCounts {
     /// New files and folders.
     pub untracked: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    /// A record as the version before the present types wrote it: of a real session, with what that session did not meet
+    /// put in.
+    const OLD: &str = include_str!("record/old.json");
+
+    #[test]
+    fn a_record_of_an_older_version_is_read_and_loses_nothing() {
+        let old: Value = serde_json::from_str(OLD).unwrap();
+        let record: SessionRecord = serde_json::from_str(OLD).unwrap();
+        assert_eq!(serde_json::to_value(&record).unwrap(), old);
+    }
+}

@@ -268,6 +268,21 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// A state as the version before the present types wrote it: of a real run, with what that run did not meet put in.
+    const OLD: &str = include_str!("state/old.json");
+
+    #[test]
+    fn a_state_of_an_older_version_is_read_and_loses_nothing() {
+        let old: Value = serde_json::from_str(OLD).unwrap();
+        let state = RunState::from_document(&old).unwrap();
+        let mut written = json!({});
+        state.write_into(&mut written);
+        assert_eq!(written, old, "every field of it is known and keeps its value");
+        let mut document = old.clone();
+        state.write_into(&mut document);
+        assert_eq!(document.to_string(), old.to_string(), "and its place");
+    }
+
     #[test]
     fn unknown_fields_and_key_order_survive_a_rewrite() {
         let mut document = json!({
