@@ -5,6 +5,7 @@ pub mod handover;
 pub mod hostile;
 pub mod night;
 
+use plimsoll_domain::state::RunOptions;
 use plimsoll_domain::state::{IterationRecord, Phase};
 use plimsoll_domain::{RunId, RunState, SessionId};
 use plimsoll_store::{Project, state_file};
@@ -36,14 +37,17 @@ pub fn put_run(world: &World, run_id: &str, session_id: &str) {
     let state = RunState {
         run_id: RunId::from(run_id),
         session_id: Some(SessionId::from(session_id)),
-        task_name: "Dates".to_owned(),
         iteration: 1,
-        max_iterations: 5,
-        todo_file: Some("fix_plan.md".to_owned()),
         iteration_record: IterationRecord {
             iteration: 1,
             phase: Phase::Spawned,
             ..IterationRecord::default()
+        },
+        options: RunOptions {
+            task_name: "Dates".to_owned(),
+            max_iterations: 5,
+            todo_file: Some("fix_plan.md".to_owned()),
+            ..RunOptions::default()
         },
         ..RunState::default()
     };

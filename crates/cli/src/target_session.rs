@@ -19,7 +19,7 @@ impl TargetSession {
     /// Finds it; none if no session is known.
     pub(crate) fn find(project: &Project) -> Result<Option<TargetSession>, StoreError> {
         let run_id = ledger::run_of_environment();
-        let state = state_file::load(project, run_id.as_ref())?.filter(|state| !state.status.is_over());
+        let state = state_file::load(project, run_id.as_ref())?.filter(|state| !state.lifecycle.is_over());
         let inside =
             environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).map(SessionId::from);
         let of_run = || state.as_ref().and_then(|state| state.session_id.clone());

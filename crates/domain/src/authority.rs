@@ -4,6 +4,7 @@
 
 use crate::ids::SessionId;
 use crate::limits::Limits;
+use crate::state::{Items, RunOptions};
 use crate::state::{IterationRecord, Phase};
 use crate::{RunState, Status};
 
@@ -14,26 +15,31 @@ pub fn held(known: &RunState, claimed: RunState) -> RunState {
     if claimed.run_id != known.run_id || claimed.revision < known.revision {
         return known.clone();
     }
-    let is_cancelled = claimed.status == Status::Cancelled && !known.status.is_over();
+    let is_cancelled = claimed.lifecycle.status() == Status::Cancelled && !known.lifecycle.is_over();
     let mut state = RunState {
         iteration_record: iteration(known, &claimed),
         session_id: session(known, &claimed),
-        max_iterations: fewer(known.max_iterations, claimed.max_iterations),
-        limits: tighter(&known.limits, &claimed.limits),
-        ever_done: joined(&known.ever_done, claimed.ever_done),
-        todo_items: claimed.todo_items,
-        completed_items: claimed.completed_items,
         context_checkpoint: claimed.context_checkpoint,
         half_done: claimed.half_done,
         context_history: claimed.context_history,
-        growth: claimed.growth,
-        begun: claimed.begun,
         revision: known.revision.max(claimed.revision),
+        options: RunOptions {
+            max_iterations: fewer(known.options.max_iterations, claimed.options.max_iterations),
+            limits: tighter(&known.options.limits, &claimed.options.limits),
+            ..known.options.clone()
+        },
+        items: Items {
+            ever_done: joined(&known.items.ever_done, claimed.items.ever_done),
+            todo_items: claimed.items.todo_items,
+            completed_items: claimed.items.completed_items,
+            growth: claimed.items.growth,
+            begun: claimed.items.begun,
+            ..known.items.clone()
+        },
         ..known.clone()
     };
     if is_cancelled {
-        state.status = Status::Cancelled;
-        state.ended_at = claimed.ended_at;
+        state.lifecycle.cancel(claimed.lifecycle.ended_at().cloned());
     }
     state
 }
@@ -101,19 +107,13 @@ fn tighter(known: &Limits, claimed: &Limits) -> Limits {
 mod tests {
     use super::*;
     use crate::state::Checkpoint;
+    use crate::state::{Items, Lifecycle, RunOptions, Spent};
 
     fn known() -> RunState {
         RunState {
             run_id: "r1".into(),
             nonce: "1a2b3c4d".into(),
-            verify: vec!["cargo test".into()],
-            notify: vec!["notify-send".into()],
-            client: Some("claude".into()),
-            known_items: vec!["one".into(), "two".into()],
-            max_iterations: 10,
             iteration: 3,
-            cost_usd: 2.0,
-            limits: Limits { max_cost_usd: Some(5.0), ..Limits::default() },
             iteration_record: IterationRecord {
                 iteration: 3,
                 phase: Phase::Spawned,
@@ -121,6 +121,16 @@ mod tests {
                 ..IterationRecord::default()
             },
             session_id: Some("s3".into()),
+            options: RunOptions {
+                verify: vec!["cargo test".into()],
+                notify: vec!["notify-send".into()],
+                client: Some("claude".into()),
+                max_iterations: 10,
+                limits: Limits { max_cost_usd: Some(5.0), ..Limits::default() },
+                ..RunOptions::default()
+            },
+            items: Items { known_items: vec!["one".into(), "two".into()], ..Items::default() },
+            spent: Spent { cost_usd: 2.0, ..Spent::default() },
             ..RunState::default()
         }
     }
@@ -134,21 +144,21 @@ mod tests {
             held(&known(), claimed)
         };
         let forgeries: [fn(&mut RunState); 17] = [
-            |state| state.status = Status::Completed,
-            |state| state.status = Status::Paused,
-            |state| state.verify.clear(),
-            |state| state.verify = vec!["evil".into()],
-            |state| state.notify = vec!["evil".into()],
-            |state| state.client = Some("evil".into()),
-            |state| state.client_arguments = vec!["--evil".into()],
-            |state| state.known_items.clear(),
-            |state| state.ever_done.clear(),
+            |state| state.lifecycle.stay(Status::Completed),
+            |state| state.lifecycle.wait(None),
+            |state| state.options.verify.clear(),
+            |state| state.options.verify = vec!["evil".into()],
+            |state| state.options.notify = vec!["evil".into()],
+            |state| state.options.client = Some("evil".into()),
+            |state| state.options.client_arguments = vec!["--evil".into()],
+            |state| state.items.known_items.clear(),
+            |state| state.items.ever_done.clear(),
             |state| state.nonce = String::new(),
-            |state| state.max_iterations = 99,
-            |state| state.max_iterations = 0,
-            |state| state.limits.max_cost_usd = Some(99.0),
-            |state| state.limits.max_cost_usd = None,
-            |state| state.cost_usd = 0.0,
+            |state| state.options.max_iterations = 99,
+            |state| state.options.max_iterations = 0,
+            |state| state.options.limits.max_cost_usd = Some(99.0),
+            |state| state.options.limits.max_cost_usd = None,
+            |state| state.spent.cost_usd = 0.0,
             |state| state.iteration_record.pid = Some(1),
             |state| state.session_id = Some("another".into()),
         ];
@@ -165,19 +175,20 @@ mod tests {
             change(&mut claimed);
             held(&known(), claimed)
         };
-        assert_eq!(with(|state| state.status = Status::Cancelled).status, Status::Cancelled);
-        assert_eq!(with(|state| state.max_iterations = 4).max_iterations, 4);
+        assert_eq!(with(|state| state.lifecycle.cancel(None)).lifecycle.status(), Status::Cancelled);
+        assert_eq!(with(|state| state.options.max_iterations = 4).options.max_iterations, 4);
         let limits = with(|state| {
-            state.limits = Limits {
+            state.options.limits = Limits {
                 max_cost_usd: Some(1.0),
                 deadline: Some("2026-01-01T00:00:00Z".into()),
                 ..Limits::default()
             };
         })
+        .options
         .limits;
         assert_eq!((limits.max_cost_usd, limits.deadline.is_some()), (Some(1.0), true));
         let told = with(|state| {
-            state.todo_items = vec!["two".into()];
+            state.items.todo_items = vec!["two".into()];
             state.context_checkpoint = Checkpoint { active: true, ..Checkpoint::default() };
             state.iteration_record.hooks_seen = true;
             state.iteration_record.closed = true;
@@ -188,21 +199,29 @@ mod tests {
                 && told.iteration_record.hooks_seen
                 && told.iteration_record.closed
         );
-        assert_eq!((told.todo_items.len(), told.revision), (1, 9));
+        assert_eq!((told.items.todo_items.len(), told.revision), (1, 9));
     }
 
     #[test]
     fn a_file_that_is_behind_the_ledger_tells_nothing() {
-        let known = RunState { revision: 5, todo_items: vec!["two".into()], ..known() };
-        let behind = RunState { revision: 4, todo_items: vec!["one".into(), "two".into()], ..known.clone() };
+        let known = RunState {
+            revision: 5,
+            items: Items { todo_items: vec!["two".into()], ..known().items },
+            ..known()
+        };
+        let behind = RunState {
+            revision: 4,
+            items: Items { todo_items: vec!["one".into(), "two".into()], ..known.items.clone() },
+            ..known.clone()
+        };
         assert_eq!(held(&known, behind), known);
     }
 
     #[test]
     fn a_run_that_is_over_is_not_cancelled_and_an_older_iteration_notes_nothing() {
-        let over = RunState { status: Status::Completed, ..known() };
-        let claimed = RunState { status: Status::Cancelled, ..known() };
-        assert_eq!(held(&over, claimed).status, Status::Completed);
+        let over = RunState { lifecycle: Lifecycle::of(Status::Completed), ..known() };
+        let claimed = RunState { lifecycle: Lifecycle::of(Status::Cancelled), ..known() };
+        assert_eq!(held(&over, claimed).lifecycle.status(), Status::Completed);
         let mut late = known();
         late.iteration_record = IterationRecord { iteration: 2, closed: true, ..IterationRecord::default() };
         assert!(!held(&known(), late).iteration_record.closed);

@@ -93,35 +93,43 @@ pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
 }
 
 fn current_state(state: &RunState) -> String {
-    let last_action = match state.last_action.as_str() {
+    let last_action = match state.outcomes.last_action.as_str() {
         "" if state.iteration <= 1 => "none, this is the first session",
         "" => "not recorded",
         words => words,
     };
-    let total = state.todo_items.len() + state.completed_items.len();
-    let items = match &state.todo_file {
+    let total = state.items.todo_items.len() + state.items.completed_items.len();
+    let items = match &state.options.todo_file {
         Some(file) => {
-            format!("- **Remaining items**: {} of {total} (`{}`)\n", state.todo_items.len(), one_line(file))
+            format!(
+                "- **Remaining items**: {} of {total} (`{}`)\n",
+                state.items.todo_items.len(),
+                one_line(file)
+            )
         }
         None => String::new(),
     };
     format!(
         "# Task: {}\n\n## Current State\n\n- **Iteration**: {} of {}\n- **Last action**: {}\n{items}- **Started**: {}\n",
-        one_line(&state.task_name),
+        one_line(&state.options.task_name),
         state.iteration,
-        state.max_iterations,
+        state.options.max_iterations,
         clip(&one_line(last_action), 300),
-        one_line(state.started_at.as_str())
+        one_line(state.at_start.started_at.as_str())
     )
 }
 
 fn refusals(state: &RunState) -> String {
-    if state.refusals.is_empty() {
+    if state.outcomes.refusals.is_empty() {
         return String::new();
     }
-    let share = REFUSALS / state.refusals.len();
-    let reasons: String =
-        state.refusals.iter().map(|reason| format!("- {}\n", clip_middle(reason.trim(), share))).collect();
+    let share = REFUSALS / state.outcomes.refusals.len();
+    let reasons: String = state
+        .outcomes
+        .refusals
+        .iter()
+        .map(|reason| format!("- {}\n", clip_middle(reason.trim(), share)))
+        .collect();
     let reasons = claims::block(Source::Outputs, &claims::fence(&state.nonce, &reasons), &reasons);
     format!(
         "## Completion was refused\n\nThe last session promised completion. It was refused, because:\n\n{reasons}\nFix this first.\n"
@@ -131,7 +139,7 @@ fn refusals(state: &RunState) -> String {
 /// The open items but the one in hand, so that nobody has to open the file to know what is left.
 fn open_items(state: &RunState) -> String {
     let in_hand = state.item_in_hand();
-    let others: Vec<&String> = state.todo_items.iter().filter(|item| Some(*item) != in_hand).collect();
+    let others: Vec<&String> = state.items.todo_items.iter().filter(|item| Some(*item) != in_hand).collect();
     if others.is_empty() {
         return String::new();
     }
@@ -140,7 +148,7 @@ fn open_items(state: &RunState) -> String {
         .take(ITEMS_NAMED)
         .map(|item| {
             let is_half_done = state.half_done.iter().any(|waiting| waiting.current_todo_item == **item);
-            let aside = if state.set_aside.contains(item) {
+            let aside = if state.items.set_aside.contains(item) {
                 " (set aside: sessions got nowhere with it)"
             } else if is_half_done {
                 " (half done: leave it, a later session resumes it)"
@@ -185,7 +193,7 @@ pub const BEGUN_BEFORE: &str =
 
 /// What this session is about.
 fn item(state: &RunState) -> String {
-    let file = state.todo_file.as_deref().map(one_line);
+    let file = state.options.todo_file.as_deref().map(one_line);
     let (file, next) = match (&file, state.item_in_hand()) {
         (Some(file), Some(next)) => (file, next),
         (Some(file), None) if !state.vanished().is_empty() => return put_back(file, state),
@@ -198,8 +206,8 @@ fn item(state: &RunState) -> String {
             return "Do one sound step of the task, verify it, commit, and end your turn.\n".to_owned();
         }
     };
-    let which = if state.set_aside.is_empty() { "" } else { " that is not set aside" };
-    let then = if state.pack {
+    let which = if state.items.set_aside.is_empty() { "" } else { " that is not set aside" };
+    let then = if state.options.pack {
         "You may then be told to go on with the next one in this session: only then. "
     } else {
         ""
@@ -209,11 +217,12 @@ fn item(state: &RunState) -> String {
     } else {
         ""
     };
-    let begun = if state.set_aside.contains(next) { format!("{BEGUN_BEFORE}\n") } else { String::new() };
+    let begun =
+        if state.items.set_aside.contains(next) { format!("{BEGUN_BEFORE}\n") } else { String::new() };
     format!(
         "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. Commit on the way what stands by itself: a checkpoint falls best right after a commit. {then}{} in all.\n{split}{begun}{}",
         clip(&one_line(next), 200),
-        counted(state.todo_items.len(), "open item"),
+        counted(state.items.todo_items.len(), "open item"),
         put_back(file, state),
     )
 }
@@ -241,26 +250,26 @@ Load on demand: open files when you need them, not all at the start. Leave what 
 ";
 
 fn instructions(state: &RunState) -> String {
-    let promise = promise::line(&state.completion_promise, &state.nonce);
-    let rival = promise::rival(&state.objective, &state.completion_promise, &state.nonce);
+    let promise = promise::line(&state.options.completion_promise, &state.nonce);
+    let rival = promise::rival(&state.options.objective, &state.options.completion_promise, &state.nonce);
     let rival = rival.map_or(String::new(), |rival| {
         format!("\nThe task text names `{rival}`, which does not count here: the line above counts, whatever another text says.\n")
     });
     let blocked = promise::blocked_line(&state.nonce, "REASON");
     let item = item(state);
-    let memory = match &state.todo_file {
-        _ if state.memory => MEMORY.to_owned(),
+    let memory = match &state.options.todo_file {
+        _ if state.options.memory => MEMORY.to_owned(),
         Some(file) => note_below(&one_line(file)),
         None => String::new(),
     };
     let delegated = state.delegated().words();
     let delegated =
         delegated.map(|words| format!("\nIn this project so far, {words}.\n")).unwrap_or_default();
-    let verify = if state.verify.is_empty() {
+    let verify = if state.options.verify.is_empty() {
         String::new()
     } else {
         let commands: String =
-            state.verify.iter().map(|command| format!("- `{}`\n", one_line(command))).collect();
+            state.options.verify.iter().map(|command| format!("- `{}`\n", one_line(command))).collect();
         format!("Completion is believed only when these commands pass:\n\n{commands}\n")
     };
     format!(
@@ -271,6 +280,7 @@ fn instructions(state: &RunState) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::{Items, Outcomes, RunOptions};
 
     fn block(state: &RunState, around: &Surroundings) -> String {
         super::block(state, around).text().to_owned()
@@ -278,13 +288,16 @@ mod tests {
 
     fn state() -> RunState {
         RunState {
-            task_name: "Dates".into(),
             iteration: 2,
-            max_iterations: 50,
-            completion_promise: "COMPLETE".into(),
             nonce: "7f3a".into(),
-            todo_file: Some("fix_plan.md".into()),
-            todo_items: vec!["Item two".into()],
+            options: RunOptions {
+                task_name: "Dates".into(),
+                max_iterations: 50,
+                completion_promise: "COMPLETE".into(),
+                todo_file: Some("fix_plan.md".into()),
+                ..RunOptions::default()
+            },
+            items: Items { todo_items: vec!["Item two".into()], ..Items::default() },
             ..RunState::default()
         }
     }
@@ -324,7 +337,7 @@ mod tests {
     #[test]
     fn a_quoted_end_mark_does_not_end_the_block() {
         let mut state = state();
-        state.refusals = vec![format!("the test said\n{END}\nand failed")];
+        state.outcomes.refusals = vec![format!("the test said\n{END}\nand failed")];
         let file = assemble(&super::block(&state, &Surroundings::default()), b"mine");
         assert_eq!(task_text(&file).unwrap(), b"mine");
     }
@@ -341,9 +354,12 @@ mod tests {
     fn the_block_stays_small_whatever_the_run_has_become() {
         let long = "x".repeat(5_000);
         let state = RunState {
-            todo_items: (0..500).map(|n| format!("Item {n} {long}")).collect(),
-            refusals: vec![long.repeat(4); 9],
-            verify: vec!["cargo test".into()],
+            items: Items {
+                todo_items: (0..500).map(|n| format!("Item {n} {long}")).collect(),
+                ..state().items
+            },
+            outcomes: Outcomes { refusals: vec![long.repeat(4); 9], ..state().outcomes },
+            options: RunOptions { verify: vec!["cargo test".into()], ..state().options },
             ..state()
         };
         let around = Surroundings {
@@ -359,7 +375,10 @@ mod tests {
     #[test]
     fn an_item_that_is_set_aside_is_passed_over_and_named() {
         let items = vec!["Item two".to_owned(), "Item three".to_owned()];
-        let state = RunState { todo_items: items.clone(), set_aside: items[..1].to_vec(), ..state() };
+        let state = RunState {
+            items: Items { todo_items: items.clone(), set_aside: items[..1].to_vec(), ..state().items },
+            ..state()
+        };
         let text = block(&state, &Surroundings::default());
         assert!(text.contains("that is not set aside, which is \"Item three\""), "{text}");
         assert!(text.contains("- Item two (set aside"), "{text}");
@@ -367,7 +386,10 @@ mod tests {
 
     #[test]
     fn an_item_that_fits_no_window_is_to_be_split_first() {
-        let large = RunState { todo_items: vec!["Rewrite it (very complex)".into()], ..state() };
+        let large = RunState {
+            items: Items { todo_items: vec!["Rewrite it (very complex)".into()], ..state().items },
+            ..state()
+        };
         assert!(block(&large, &Surroundings::default()).contains("first split it"));
         assert!(!block(&state(), &Surroundings::default()).contains("first split it"));
     }
@@ -386,7 +408,10 @@ mod tests {
     #[test]
     fn the_last_action_is_told_in_words() {
         assert!(block(&state(), &Surroundings::default()).contains("- **Last action**: not recorded\n"));
-        let acted = RunState { last_action: "iteration 1 ticked \"Item one\"".into(), ..state() };
+        let acted = RunState {
+            outcomes: Outcomes { last_action: "iteration 1 ticked \"Item one\"".into(), ..state().outcomes },
+            ..state()
+        };
         let text = block(&acted, &Surroundings::default());
         assert!(text.contains("- **Last action**: iteration 1 ticked \"Item one\"\n"), "{text}");
     }

@@ -2,21 +2,20 @@
 
 mod checkpoint;
 mod document;
+mod groups;
 mod iteration;
+mod lifecycle;
 
 pub use checkpoint::{Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place, short_id};
 pub use document::merge;
+pub use groups::{AtStart, Items, Outcomes, RunOptions, Spent};
 pub use iteration::{ApiTrouble, HistoryEntry, IterationRecord, Phase, WorktreeFingerprint};
+pub use lifecycle::Lifecycle;
 
-use crate::breaker::Breaker;
 use crate::ids::{RunId, SessionId};
-use crate::limits::{Limits, Quota};
 use crate::size::{ItemCost, OpenItemCost};
-use crate::status::Status;
 use crate::subagent_usage::SubagentUsage;
-use crate::time::Timestamp;
 use crate::todo::TodoList;
-use crate::verdict::Verdict;
 use document::strip_nulls;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,30 +24,23 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunState {
-    /// A short name for people.
-    pub task_name: String,
-    /// What is to be done.
-    pub objective: String,
+    /// What the user asked for: at the start, or with a later `--resume`. No session changes it.
+    #[serde(flatten)]
+    pub options: RunOptions,
     /// The present session's number, from 1; 0 before the first.
     pub iteration: u32,
-    /// RFC 3339 UTC.
-    pub started_at: Timestamp,
+    /// How the project stood when the run began.
+    #[serde(flatten)]
+    pub at_start: AtStart,
     /// Where the run stands.
-    pub status: Status,
-    /// Iterations in a row without progress.
-    pub no_change_count: u32,
-    /// What the files looked like after the last iteration, apart from ours: two equal ones, nothing has changed.
-    pub last_diff_hash: String,
-    /// Fingerprints of the last errors.
-    pub error_hashes: Vec<String>,
-    /// The run ends after so many sessions.
-    pub max_iterations: u32,
-    /// The word of the promise.
-    pub completion_promise: String,
-    /// Open items.
-    pub todo_items: Vec<String>,
-    /// Ticked items.
-    pub completed_items: Vec<String>,
+    #[serde(flatten)]
+    pub lifecycle: Lifecycle,
+    /// What the sessions so far came to: what the breaker and the next prompt go by.
+    #[serde(flatten)]
+    pub outcomes: Outcomes,
+    /// The items of the plan, and what they took.
+    #[serde(flatten)]
+    pub items: Items,
     /// The last checkpoint; `active` until a prompt has carried it on.
     pub context_checkpoint: Checkpoint,
     /// Checkpoints of items that are half done while another one is first in the list, one an item.
@@ -63,81 +55,11 @@ pub struct RunState {
     pub nonce: String,
     /// Grows with every write: a copy that went back in time is known by it.
     pub revision: u64,
-    /// The to-do file, relative to the project; none without one.
-    pub todo_file: Option<String>,
-    /// Commands that must pass before completion is believed.
-    pub verify: Vec<String>,
-    /// Items that were known at the start; none may vanish unticked.
-    pub known_items: Vec<String>,
     /// The life of the present iteration.
     pub iteration_record: IterationRecord,
-    /// The gate's last word.
-    pub last_verdict: Option<Verdict>,
-    /// What the last iteration did, in a sentence; empty before the first verdict.
-    pub last_action: String,
-    /// Why the last promise was refused; the next prompt carries it.
-    pub refusals: Vec<String>,
-    /// Sessions in a row that should have made the promise and did not, while every item was ticked.
-    pub promise_failures: u32,
-    /// True when only the exact promise line completes the run (`--strict-promise`).
-    pub strict_promise: bool,
-    /// US dollars spent by all sessions, as the client reckons them.
-    pub cost_usd: f64,
-    /// True when a session broke off without a price, so that the cost is reckoned in part, or more than known.
-    pub cost_is_reckoned: bool,
-    /// Tokens of all sessions, as the client counts them: input, output, cache written and cache read.
-    pub tokens: u64,
-    /// What the run may use.
-    pub limits: Limits,
-    /// The client's own quotas, as it last told them.
-    pub quota: Quota,
-    /// Until when the run waits, RFC 3339 UTC; none while it does not, or where nobody knows.
-    pub paused_until: Option<Timestamp>,
-    /// Pauses so far.
-    pub pauses: u32,
-    /// Pauses since the last session that met no limit: each waits longer than the one before.
-    pub pauses_in_a_row: u32,
-    /// What has gone wrong in a row.
-    pub breaker: Breaker,
-    /// Items that were ticked at any time: one that is then removed from the list has not vanished.
-    pub ever_done: Vec<String>,
-    /// Open items that are passed over while others are open: nobody got anywhere with them.
-    pub set_aside: Vec<String>,
-    /// Verify commands that failed when they were last run.
-    pub verify_failing: Vec<String>,
-    /// What the last items took.
-    pub growth: Vec<ItemCost>,
-    /// What sessions took so far for items that are still open.
-    pub begun: Vec<OpenItemCost>,
-    /// The files that lay in a repository without a commit when the run began: to git an edit of them is a new file.
-    pub files_at_start: Vec<String>,
-    /// The git folder of the project when the run began, as the file system knows it; empty where there was none. A
-    /// repository that was made since is its agent's. None in a run of an older version.
-    pub repository_at_start: Option<String>,
-    /// What stayed with the subagents of earlier runs in this project.
-    pub delegated_before: SubagentUsage,
-    /// True when a session may go on with the next item while the window has room for it.
-    pub pack: bool,
-    /// True when the run's sessions have the working memory: its root frame is the run.
-    pub memory: bool,
-    /// What becomes of uncommitted work at a checkpoint.
-    pub commit: Commit,
-    /// A client that says nothing for so long is ended; none for the settings' value.
-    pub idle_timeout_seconds: Option<u64>,
-    /// The same while a tool runs; none for the settings' value.
-    pub tool_timeout_seconds: Option<u64>,
-    /// A program with its arguments, told of the end and of pauses.
-    pub notify: Vec<String>,
-    /// The client, as the user named it; none where nobody did.
-    pub client: Option<String>,
-    /// What the user passes on to the client: `run --resume` uses it again.
-    pub client_arguments: Vec<String>,
-    /// True when PROMPT.md is ours as a whole (the run was started with an objective).
-    pub prompt_made: bool,
-    /// Tools that the client has refused in sessions of this run, each once. Also one that is allowed by now.
-    pub denied_tools: Vec<String>,
-    /// When the run ended, RFC 3339 UTC.
-    pub ended_at: Option<Timestamp>,
+    /// What the run has used so far.
+    #[serde(flatten)]
+    pub spent: Spent,
 }
 
 /// What becomes of uncommitted work at a checkpoint.
@@ -192,37 +114,38 @@ impl RunState {
 
     /// Takes the to-do list as it stands now.
     pub fn take_items(&mut self, todo: &TodoList) {
-        self.todo_items = todo.open();
-        self.completed_items = todo.done();
-        for item in &self.completed_items {
-            if !self.ever_done.contains(item) {
-                self.ever_done.push(item.clone());
+        self.items.todo_items = todo.open();
+        self.items.completed_items = todo.done();
+        for item in &self.items.completed_items {
+            if !self.items.ever_done.contains(item) {
+                self.items.ever_done.push(item.clone());
             }
         }
-        self.set_aside.retain(|item| self.todo_items.contains(item));
+        self.items.set_aside.retain(|item| self.items.todo_items.contains(item));
     }
 
     /// Items that were in the list and are gone without ever having been ticked.
     pub fn vanished(&self) -> Vec<&str> {
-        let is_there = |item: &&String| self.todo_items.contains(item) || self.ever_done.contains(item);
-        self.known_items.iter().filter(|item| !is_there(item)).map(String::as_str).collect()
+        let is_there =
+            |item: &&String| self.items.todo_items.contains(item) || self.items.ever_done.contains(item);
+        self.items.known_items.iter().filter(|item| !is_there(item)).map(String::as_str).collect()
     }
 
     /// True when the present session used tokens and nobody knows their price, though the run has a bound in dollars.
     pub fn cost_is_unknown(&self) -> bool {
         let record = &self.iteration_record;
-        self.limits.max_cost_usd.is_some() && record.tokens > 0 && record.cost_usd == 0.0
+        self.options.limits.max_cost_usd.is_some() && record.tokens > 0 && record.cost_usd == 0.0
     }
 
     /// The item that the present session is about: the first open one that is not set aside, else the first.
     pub fn item_in_hand(&self) -> Option<&String> {
-        item_in_hand(&self.todo_items, &self.set_aside)
+        item_in_hand(&self.items.todo_items, &self.items.set_aside)
     }
 
     /// Items that have been ticked since the present iteration began.
     pub fn ticked_now(&self) -> Vec<String> {
         let before = &self.iteration_record.done_before;
-        self.completed_items.iter().filter(|item| !before.contains(item)).cloned().collect()
+        self.items.completed_items.iter().filter(|item| !before.contains(item)).cloned().collect()
     }
 
     /// What stayed with the subagents of this run.
@@ -234,32 +157,32 @@ impl RunState {
 
     /// What stayed with the subagents of this project's runs so far.
     pub fn delegated(&self) -> SubagentUsage {
-        let mut sum = self.delegated_before;
+        let mut sum = self.at_start.delegated_before;
         sum += self.delegated_now();
         sum
     }
 
     /// Adds what a session took for an item that is still open; what is no longer open is forgotten.
     pub fn note_begun(&mut self, begun: OpenItemCost) {
-        let open = &self.todo_items;
-        self.begun.retain(|known| open.contains(&known.item));
-        match self.begun.iter_mut().find(|known| known.item == begun.item) {
+        let open = &self.items.todo_items;
+        self.items.begun.retain(|known| open.contains(&known.item));
+        match self.items.begun.iter_mut().find(|known| known.item == begun.item) {
             Some(known) => known.tokens = known.tokens.saturating_add(begun.tokens),
-            None => self.begun.push(begun),
+            None => self.items.begun.push(begun),
         }
     }
 
     /// What sessions took for an item before the one that ticks it.
     pub fn take_begun(&mut self, item: &str) -> u64 {
-        let place = self.begun.iter().position(|known| known.item == item);
-        place.map_or(0, |place| self.begun.remove(place).tokens)
+        let place = self.items.begun.iter().position(|known| known.item == item);
+        place.map_or(0, |place| self.items.begun.remove(place).tokens)
     }
 
     /// Remembers what an item took.
     pub fn note_growth(&mut self, growth: ItemCost) {
-        self.growth.push(growth);
-        let too_many = self.growth.len().saturating_sub(GROWTH_KEPT);
-        self.growth.drain(..too_many);
+        self.items.growth.push(growth);
+        let too_many = self.items.growth.len().saturating_sub(GROWTH_KEPT);
+        self.items.growth.drain(..too_many);
     }
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn with_run(
     Handoff {
         run: run.map(|run| RunFacts {
             run_id: run.run_id.clone(),
-            task_name: run.task_name.clone(),
+            task_name: run.options.task_name.clone(),
             iteration: run.iteration,
         }),
         session_id: session_id.to_owned(),
@@ -161,8 +161,8 @@ fn commit_state(
             return None;
         }
         state.context_checkpoint = checkpoint(request, handoff, file, notes, run);
-        state.todo_items.clone_from(&handoff.open);
-        state.completed_items.clone_from(&handoff.done);
+        state.items.todo_items.clone_from(&handoff.open);
+        state.items.completed_items.clone_from(&handoff.done);
         let entry = state.history_of(run.iteration);
         entry.peak_percent = entry.peak_percent.max(handoff.percent.unwrap_or(0));
         entry.checkpoint |= matches!(request.cause, Cause::Level | Cause::Step | Cause::Budget);

@@ -86,7 +86,7 @@ fn run(project: &Project) -> RunFacts {
     let work = if lock::is_run_held(project) {
         Work::Run(lock::run_holder(project))
     } else {
-        let alive = state.as_ref().ok().and_then(Option::as_ref).filter(|state| !state.status.is_over());
+        let alive = state.as_ref().ok().and_then(Option::as_ref).filter(|state| !state.lifecycle.is_over());
         match alive.and_then(|state| crate::run::lifecycle::orphan(state)) {
             Some(client) => Work::Client(client.pid),
             None => Work::Nobody,

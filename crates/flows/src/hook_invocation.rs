@@ -75,7 +75,7 @@ impl HookInvocation {
         if record.run_id.as_ref() == Some(&run_id) {
             return Ok(true);
         }
-        Ok(self.owned_run()?.is_some_and(|run| !run.status.is_over()))
+        Ok(self.owned_run()?.is_some_and(|run| !run.lifecycle.is_over()))
     }
 
     /// True beside an open run that somebody works for and that has the working memory: its root frame is the run,

@@ -173,7 +173,7 @@ fn is_gone(call: &HookInvocation, owner: &Owner) -> bool {
 
 /// A run with the working memory begins: its root frame is the run.
 pub(crate) fn begin_run(project: &Project, run: &RunState) -> Result<(), StoreError> {
-    if !run.memory {
+    if !run.options.memory {
         return Ok(());
     }
     memory::forget_copy(project)?;
@@ -188,12 +188,12 @@ pub(crate) fn begin_run(project: &Project, run: &RunState) -> Result<(), StoreEr
 }
 
 fn objective_of(run: &RunState) -> String {
-    clip(run.objective.trim(), LONGEST_OBJECTIVE)
+    clip(run.options.objective.trim(), LONGEST_OBJECTIVE)
 }
 
 /// The run of this project that has the working memory and that somebody works for.
 pub fn run_at_work(project: &Project) -> Result<Option<RunState>, StoreError> {
-    let run = state_file::load(project, None)?.filter(|run| run.memory && !run.status.is_over());
+    let run = state_file::load(project, None)?.filter(|run| run.options.memory && !run.lifecycle.is_over());
     // A shell loop holds no lock, and nobody knows its client's pid.
     let is_in_shell_loop =
         |run: &RunState| run.iteration_record.phase == Phase::Spawned && run.iteration_record.pid.is_none();
@@ -202,7 +202,7 @@ pub fn run_at_work(project: &Project) -> Result<Option<RunState>, StoreError> {
 
 /// An iteration begins: nobody works in the frames of the one before, and a root that has popped goes on.
 pub(crate) fn open_for(project: &Project, run: &RunState) -> Result<(), StoreError> {
-    if !run.memory {
+    if !run.options.memory {
         return Ok(());
     }
     memory::keep(project)?;

@@ -140,7 +140,7 @@ pub fn run(
 fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
     Terms {
         interrupts,
-        deadline: run.limits.deadline.as_ref().and_then(clock::moment),
+        deadline: run.options.limits.deadline.as_ref().and_then(clock::moment),
         after_interrupt: Duration::from_secs(2),
         after_deadline: Duration::from_secs(15),
         patience: GRACE_PERIOD,
@@ -211,8 +211,8 @@ impl Runner<'_> {
     fn iterate(&mut self) -> Result<Verdict, RunError> {
         let session_id = uuid::Uuid::new_v4().to_string();
         let state = lifecycle::plan(self.project, &self.run_id, Some(SessionId::from(session_id)))?;
-        if state.status.is_over() {
-            return Ok(Verdict::Stop { status: state.status, reason: String::new() });
+        if state.lifecycle.is_over() {
+            return Ok(Verdict::Stop { status: state.lifecycle.status(), reason: String::new() });
         }
         self.watcher.tell(&Progress::Iteration { state: &state });
         let client = self.spawn(&state)?;
@@ -278,7 +278,7 @@ impl Runner<'_> {
     fn budget_left(&self, state: &RunState) -> Vec<String> {
         const FLAG: &str = "--max-budget-usd";
         let is_set = self.client_arguments.iter().any(|argument| argument.starts_with(FLAG));
-        let left = state.limits.max_cost_usd.map(|most| (most - state.cost_usd).max(0.01));
+        let left = state.options.limits.max_cost_usd.map(|most| (most - state.spent.cost_usd).max(0.01));
         match left.filter(|_| !is_set && self.era == HookSupport::Modern) {
             Some(left) => vec![FLAG.to_owned(), format!("{left:.2}")],
             None => Vec::new(),
@@ -347,7 +347,7 @@ impl Runner<'_> {
 
     fn is_cancelled(&self) -> bool {
         let state = state_file::load(self.project, Some(&self.run_id)).ok().flatten();
-        state.is_some_and(|state| state.status == Status::Cancelled)
+        state.is_some_and(|state| state.lifecycle.status() == Status::Cancelled)
     }
 
     /// Where a session's output lies: a limit may bring several sessions under one number.
@@ -366,32 +366,45 @@ impl Runner<'_> {
 /// A run that was paused until a known moment goes on waiting for it when it is resumed; for its share of a
 /// quota only as far as the share that it has now says so.
 fn pause_that_lasts(run: &RunState) -> Option<Verdict> {
-    let Some(Verdict::Pause { kind, until: Some(until), .. }) = &run.last_verdict else { return None };
+    let Some(Verdict::Pause { kind, until: Some(until), .. }) = run.lifecycle.last_verdict() else {
+        return None;
+    };
     let now = clock::now();
     if *kind == PauseKind::Quota {
         let bound = plimsoll_policy::bounds::reached(run, &clock::stamp(now));
         return bound.filter(|bound| matches!(bound, Verdict::Pause { .. }));
     }
     let lasts = kind.passes() && clock::parse(until.as_str()).is_some_and(|until| until > now);
-    run.last_verdict.clone().filter(|_| lasts)
+    run.lifecycle.last_verdict().cloned().filter(|_| lasts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use plimsoll_domain::limits::{Limits, Quota, QuotaWindow};
+    use plimsoll_domain::state::{Lifecycle, RunOptions, Spent};
+
+    fn waiting(kind: PauseKind, until: plimsoll_domain::Timestamp) -> Lifecycle {
+        Lifecycle::after(&Verdict::Pause { kind, until: Some(until), reason: String::new() })
+    }
 
     #[test]
     fn a_pause_for_the_quota_lasts_as_long_as_the_share_says_so_and_a_limit_until_its_reset() {
         let reset = clock::stamp(clock::now() + chrono::Duration::hours(2));
         let paused = |kind, share| RunState {
-            max_iterations: 50,
-            limits: Limits { stop_at_limit_percent: share, ..Limits::default() },
-            quota: Quota {
-                five_hour: Some(QuotaWindow { percent: 85.0, resets_at: Some(reset.clone()) }),
-                seven_day: None,
+            options: RunOptions {
+                max_iterations: 50,
+                limits: Limits { stop_at_limit_percent: share, ..Limits::default() },
+                ..RunOptions::default()
             },
-            last_verdict: Some(Verdict::Pause { kind, until: Some(reset.clone()), reason: String::new() }),
+            spent: Spent {
+                quota: Quota {
+                    five_hour: Some(QuotaWindow { percent: 85.0, resets_at: Some(reset.clone()) }),
+                    seven_day: None,
+                },
+                ..Spent::default()
+            },
+            lifecycle: waiting(kind, reset.clone()),
             ..RunState::default()
         };
         for (kind, share, lasts) in [

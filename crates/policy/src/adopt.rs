@@ -157,31 +157,31 @@ impl<'a> Adoption<'a> {
         let objective = self.text("objective");
         let fate = match objective {
             Found::Value(text) if !ground.has_task => {
-                self.state.objective.clone_from(&text);
+                self.state.options.objective.clone_from(&text);
                 FieldOutcome::Taken(quoted(&text))
             }
-            Found::Value(text) if text.trim() == self.state.objective.trim() => {
+            Found::Value(text) if text.trim() == self.state.options.objective.trim() => {
                 FieldOutcome::Taken(quoted(&text))
             }
             Found::Value(_) => {
-                FieldOutcome::Ignored(format!("the task is {}", quoted(&self.state.objective)))
+                FieldOutcome::Ignored(format!("the task is {}", quoted(&self.state.options.objective)))
             }
             Found::Wrong(why) => FieldOutcome::Ignored(why),
-            Found::Missing => FieldOutcome::Filled(quoted(&self.state.objective)),
+            Found::Missing => FieldOutcome::Filled(quoted(&self.state.options.objective)),
         };
         self.row("objective", fate);
         let fate = match self.text("task_name") {
             Found::Value(_) if ground.named => FieldOutcome::Ignored("--name is given".to_owned()),
             Found::Value(name) => {
-                self.state.task_name = clip(&one_line(&name), NAME);
+                self.state.options.task_name = clip(&one_line(&name), NAME);
                 FieldOutcome::Taken(quoted(&name))
             }
             found => {
-                if self.state.task_name.is_empty() || !ground.has_task {
-                    let line = self.state.objective.lines().find(|line| !line.trim().is_empty());
-                    self.state.task_name = clip(&one_line(line.unwrap_or("a run")), NAME);
+                if self.state.options.task_name.is_empty() || !ground.has_task {
+                    let line = self.state.options.objective.lines().find(|line| !line.trim().is_empty());
+                    self.state.options.task_name = clip(&one_line(line.unwrap_or("a run")), NAME);
                 }
-                filled_or_wrong(found, quoted(&self.state.task_name))
+                filled_or_wrong(found, quoted(&self.state.options.task_name))
             }
         };
         self.row("task_name", fate);
@@ -198,25 +198,25 @@ impl<'a> Adoption<'a> {
         };
         self.row("iteration", fate);
         let usual = ground.usual_iterations;
-        self.state.max_iterations = ground.max_iterations.unwrap_or(usual);
+        self.state.options.max_iterations = ground.max_iterations.unwrap_or(usual);
         let fate = match (self.number("max_iterations"), ground.max_iterations) {
             (Found::Value(_), Some(given)) => {
                 FieldOutcome::Ignored(format!("--max-iterations {given} is given"))
             }
             (Found::Value(number), None) if (1..=usual).contains(&number) => {
-                self.state.max_iterations = number;
+                self.state.options.max_iterations = number;
                 FieldOutcome::Taken(number.to_string())
             }
             (Found::Value(number), None) => FieldOutcome::Ignored(format!(
                 "{number} is not between 1 and {usual}: the run has {usual}, or what --max-iterations says"
             )),
-            (found, _) => filled_or_wrong(found, self.state.max_iterations.to_string()),
+            (found, _) => filled_or_wrong(found, self.state.options.max_iterations.to_string()),
         };
         self.row("max_iterations", fate);
         let is_moment = |text: &String| chrono::DateTime::parse_from_rfc3339(text).is_ok();
         let fate = match self.text("started_at") {
             Found::Value(text) if is_moment(&text) => {
-                self.state.started_at = text.as_str().into();
+                self.state.at_start.started_at = text.as_str().into();
                 FieldOutcome::Taken(text)
             }
             Found::Value(text) => FieldOutcome::Ignored(format!("{} is no time", quoted(&text))),
@@ -233,19 +233,19 @@ impl<'a> Adoption<'a> {
             }
             found => filled_or_wrong(found, quoted(Status::Running.word())),
         };
-        self.state.status = Status::Running;
+        self.state.lifecycle = plimsoll_domain::state::Lifecycle::default();
         self.row("status", fate);
         let fate = match (self.text("completion_promise"), &ground.promise) {
             (Found::Value(_), Some(given)) => FieldOutcome::Ignored(format!("--promise {given} is given")),
             (Found::Value(word), None) if is_promise_word(&word) => {
-                self.state.completion_promise.clone_from(&word);
+                self.state.options.completion_promise.clone_from(&word);
                 FieldOutcome::Taken(quoted(&word))
             }
             (Found::Value(word), None) => {
-                self.state.completion_promise = PROMISE.to_owned();
+                self.state.options.completion_promise = PROMISE.to_owned();
                 FieldOutcome::Ignored(format!("{} is no plain word: the run has {PROMISE}", quoted(&word)))
             }
-            (found, _) => filled_or_wrong(found, quoted(&self.state.completion_promise)),
+            (found, _) => filled_or_wrong(found, quoted(&self.state.options.completion_promise)),
         };
         self.row("completion_promise", fate);
     }
@@ -265,9 +265,9 @@ impl<'a> Adoption<'a> {
         let kind = "a list of texts";
         let (open, open_wrong) = texts(self.field("todo_items", kind, all));
         let (done, done_wrong) = texts(self.field("completed_items", kind, all));
-        let known = self.state.known_items.clone();
+        let known = self.state.items.known_items.clone();
         let fields = [("todo_items", &open, open_wrong), ("completed_items", &done, done_wrong)];
-        if let Some(file) = self.state.todo_file.clone() {
+        if let Some(file) = self.state.options.todo_file.clone() {
             let list = TodoList { items: known.iter().map(|text| item(text, false)).collect() };
             for (field, items, wrong) in fields {
                 let lost = list.vanished(items);
@@ -301,8 +301,8 @@ impl<'a> Adoption<'a> {
         }
         let items = done.iter().map(|text| item(text, true)).chain(open.iter().map(|text| item(text, false)));
         let list = TodoList { items: items.collect() };
-        self.state.known_items = list.items.iter().map(|item| item.text.clone()).collect();
-        self.state.todo_file = Some(ground.default_list.to_owned());
+        self.state.items.known_items = list.items.iter().map(|item| item.text.clone()).collect();
+        self.state.options.todo_file = Some(ground.default_list.to_owned());
         self.state.take_items(&list);
         self.rows.push(Row {
             field: "the to-do list".to_owned(),
@@ -373,10 +373,10 @@ impl<'a> Adoption<'a> {
     fn ours(&mut self, ground: &Ground<'_>) {
         self.row("run_id", FieldOutcome::Filled("a new one".to_owned()));
         self.row("nonce", FieldOutcome::Filled("a new one".to_owned()));
-        let known = counted(self.state.known_items.len(), "item");
+        let known = counted(self.state.items.known_items.len(), "item");
         self.row("known_items", FieldOutcome::Filled(known));
         let new = &ground.new;
-        let verify: Vec<String> = new.verify.iter().map(|command| shell_word(command)).collect();
+        let verify: Vec<String> = new.options.verify.iter().map(|command| shell_word(command)).collect();
         let verify = if verify.is_empty() { "none: give --verify".to_owned() } else { verify.join(", ") };
         if self.document.get("verify").is_none() {
             self.row("verify", FieldOutcome::Filled(for_terminal(&verify)));

@@ -10,7 +10,7 @@ pub fn reached(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     if let Some(verdict) = spent(state, now) {
         return Some(verdict);
     }
-    if state.iteration >= state.max_iterations {
+    if state.iteration >= state.options.max_iterations {
         let done = counted(state.iteration as usize, "iteration");
         return Some(Verdict::Stop { status: Status::MaxIterations, reason: format!("{done} done") });
     }
@@ -36,32 +36,32 @@ pub fn reckoned_usd(known_usd: f64, known_tokens: u64, tokens: u64) -> f64 {
 
 /// The money or the tokens that are used up, in words.
 fn budget(state: &RunState) -> Option<String> {
-    let Limits { max_cost_usd, max_tokens, .. } = state.limits;
-    if let Some(most) = max_cost_usd.filter(|most| state.cost_usd >= *most) {
-        return Some(format!("${:.2} of ${most:.2} spent", state.cost_usd));
+    let Limits { max_cost_usd, max_tokens, .. } = state.options.limits;
+    if let Some(most) = max_cost_usd.filter(|most| state.spent.cost_usd >= *most) {
+        return Some(format!("${:.2} of ${most:.2} spent", state.spent.cost_usd));
     }
-    let most = max_tokens.filter(|most| state.tokens >= *most)?;
-    Some(format!("{} of {} tokens used", tokens(state.tokens), tokens(most)))
+    let most = max_tokens.filter(|most| state.spent.tokens >= *most)?;
+    Some(format!("{} of {} tokens used", tokens(state.spent.tokens), tokens(most)))
 }
 
 /// The deadline, if it has passed.
 pub fn passed<'a>(state: &'a RunState, now: &Timestamp) -> Option<&'a Timestamp> {
-    state.limits.deadline.as_ref().filter(|deadline| now >= *deadline)
+    state.options.limits.deadline.as_ref().filter(|deadline| now >= *deadline)
 }
 
 /// Is it neither money nor tokens, but a share of a quota that names no reset?
 pub fn stops_for_quota(state: &RunState) -> bool {
-    let share = state.limits.stop_at_limit_percent.map(f64::from);
+    let share = state.options.limits.stop_at_limit_percent.map(f64::from);
     let is_undated = |window: &QuotaWindow| {
         window.resets_at.is_none() && share.is_some_and(|share| window.percent >= share)
     };
     budget(state).is_none()
-        && [&state.quota.five_hour, &state.quota.seven_day].into_iter().flatten().any(is_undated)
+        && [&state.spent.quota.five_hour, &state.spent.quota.seven_day].into_iter().flatten().any(is_undated)
 }
 
 fn quota(state: &RunState, now: &Timestamp) -> Option<Verdict> {
-    let share = f64::from(state.limits.stop_at_limit_percent?);
-    let windows = [("five-hour", &state.quota.five_hour), ("weekly", &state.quota.seven_day)];
+    let share = f64::from(state.options.limits.stop_at_limit_percent?);
+    let windows = [("five-hour", &state.spent.quota.five_hour), ("weekly", &state.spent.quota.seven_day)];
     let is_over = |window: &QuotaWindow| window.resets_at.as_ref().is_none_or(|reset| now < reset);
     let full = windows
         .into_iter()
@@ -73,7 +73,7 @@ fn quota(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     let reason =
         format!("{:.0}% of the {name} quota is used, and the run stops at {share:.0}%", window.percent);
     match &window.resets_at {
-        Some(reset) if state.limits.deadline.as_ref().is_some_and(|deadline| reset >= deadline) => {
+        Some(reset) if state.options.limits.deadline.as_ref().is_some_and(|deadline| reset >= deadline) => {
             let reason = format!("{reason}; it resets at {reset}, after the deadline");
             Some(Verdict::Stop { status: Status::Deadline, reason })
         }
@@ -89,11 +89,17 @@ fn quota(state: &RunState, now: &Timestamp) -> Option<Verdict> {
 mod tests {
     use super::*;
     use plimsoll_domain::limits::Quota;
+    use plimsoll_domain::state::{RunOptions, Spent};
 
     const NOW: &str = "2026-01-07T05:00:00Z";
 
     fn state() -> RunState {
-        RunState { iteration: 2, max_iterations: 50, cost_usd: 4.0, tokens: 1_000_000, ..RunState::default() }
+        RunState {
+            iteration: 2,
+            options: RunOptions { max_iterations: 50, ..RunOptions::default() },
+            spent: Spent { cost_usd: 4.0, tokens: 1_000_000, ..Spent::default() },
+            ..RunState::default()
+        }
     }
 
     fn quota(five_hour: Option<(f64, &str)>, seven_day: Option<(f64, &str)>) -> Quota {
@@ -124,7 +130,11 @@ mod tests {
             ),
             (Limits { deadline: Some("2026-01-07T05:00:01Z".into()), ..none() }, 2, None),
         ] {
-            let state = RunState { limits: limits.clone(), iteration, ..state() };
+            let state = RunState {
+                iteration,
+                options: RunOptions { limits: limits.clone(), ..state().options },
+                ..state()
+            };
             let said = reached(&state, &Timestamp::from(NOW)).map(|verdict| verdict.marker().to_string());
             assert_eq!(said.as_deref(), marker, "{limits:?}");
         }
@@ -154,7 +164,11 @@ mod tests {
             ),
         ] {
             let limits = Limits { stop_at_limit_percent: Some(80), ..Limits::default() };
-            let state = RunState { limits, quota, ..state() };
+            let state = RunState {
+                options: RunOptions { limits, ..state().options },
+                spent: Spent { quota, ..state().spent },
+                ..state()
+            };
             let said = reached(&state, &Timestamp::from(NOW)).map(|verdict| verdict.marker().to_string());
             assert_eq!(said.is_some(), beginning.is_some(), "{said:?}");
             assert!(said.unwrap_or_default().starts_with(beginning.unwrap_or_default()));

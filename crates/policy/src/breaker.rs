@@ -48,7 +48,7 @@ pub fn observe(
     limits: &BreakerLimits,
 ) -> Option<Opened> {
     count_up(state, seen, refusal.is_some());
-    let trial = state.breaker.half_open.take();
+    let trial = state.outcomes.breaker.half_open.take();
     let due = |cause: &BreakerCause| {
         let limit = limit(*cause, limits);
         limit > 0 && (count(*cause, state) >= limit || trial == Some(*cause) && again(*cause, state))
@@ -61,22 +61,25 @@ pub fn observe(
         iteration: state.iteration,
         at: plimsoll_domain::Timestamp::UNKNOWN,
     };
-    state.breaker.opened = Some(opened.clone());
+    state.outcomes.breaker.opened = Some(opened.clone());
     Some(opened)
 }
 
 fn count_up(state: &mut RunState, seen: &Observation, refused: bool) {
     let next = |count: u32, again: bool| if again { count.saturating_add(1) } else { 0 };
-    state.no_change_count = next(state.no_change_count, seen.progress.is_empty() && !seen.unsure);
+    state.outcomes.no_change_count =
+        next(state.outcomes.no_change_count, seen.progress.is_empty() && !seen.unsure);
     let mark = seen.error.as_ref().filter(|_| !seen.advanced).map(|error| fingerprint(error));
     match mark {
-        Some(mark) if state.error_hashes.last() == Some(&mark) => state.error_hashes.push(mark),
-        Some(mark) => state.error_hashes = vec![mark],
-        None => state.error_hashes.clear(),
+        Some(mark) if state.outcomes.error_hashes.last() == Some(&mark) => {
+            state.outcomes.error_hashes.push(mark);
+        }
+        Some(mark) => state.outcomes.error_hashes = vec![mark],
+        None => state.outcomes.error_hashes.clear(),
     }
-    let too_many = state.error_hashes.len().saturating_sub(ERRORS_KEPT);
-    state.error_hashes.drain(..too_many);
-    let breaker = &mut state.breaker;
+    let too_many = state.outcomes.error_hashes.len().saturating_sub(ERRORS_KEPT);
+    state.outcomes.error_hashes.drain(..too_many);
+    let breaker = &mut state.outcomes.breaker;
     breaker.refused = next(breaker.refused, refused && !seen.finished);
     breaker.permission_denied = next(breaker.permission_denied, seen.denied.is_some() && !seen.advanced);
     breaker.empty_reply = next(breaker.empty_reply, seen.empty);
@@ -87,12 +90,12 @@ fn count_up(state: &mut RunState, seen: &Observation, refused: bool) {
 /// How far a counter has come.
 pub fn count(cause: BreakerCause, state: &RunState) -> u32 {
     match cause {
-        BreakerCause::QuickFailure => state.breaker.quick_failure,
-        BreakerCause::PermissionDenied => state.breaker.permission_denied,
-        BreakerCause::EmptyReply => state.breaker.empty_reply,
-        BreakerCause::Refused => state.breaker.refused,
-        BreakerCause::SameError => state.error_hashes.len() as u32,
-        BreakerCause::NoProgress => state.no_change_count,
+        BreakerCause::QuickFailure => state.outcomes.breaker.quick_failure,
+        BreakerCause::PermissionDenied => state.outcomes.breaker.permission_denied,
+        BreakerCause::EmptyReply => state.outcomes.breaker.empty_reply,
+        BreakerCause::Refused => state.outcomes.breaker.refused,
+        BreakerCause::SameError => state.outcomes.error_hashes.len() as u32,
+        BreakerCause::NoProgress => state.outcomes.no_change_count,
     }
 }
 
@@ -114,7 +117,7 @@ fn evidence(
     refusal: Option<&str>,
     in_trial: bool,
 ) -> String {
-    let error = &state.breaker.last_error;
+    let error = &state.outcomes.breaker.last_error;
     let said = if error.is_empty() { String::new() } else { format!(": {error}") };
     let sessions = counted(count(cause, state) as usize, "session");
     let words = match cause {
@@ -128,7 +131,7 @@ fn evidence(
         BreakerCause::EmptyReply => format!("{sessions} in a row said and did nothing"),
         BreakerCause::Refused => format!(
             "{} in a row did not hold, the last because: {}",
-            counted(state.breaker.refused as usize, "promise"),
+            counted(state.outcomes.breaker.refused as usize, "promise"),
             refusal.unwrap_or_default()
         ),
         BreakerCause::SameError => format!("{sessions} in a row ended with the same error{said}"),
@@ -148,7 +151,7 @@ fn evidence(
 /// Has the session on trial met the old trouble? Another error is none: of the old one the fingerprint is kept.
 fn again(cause: BreakerCause, state: &RunState) -> bool {
     match cause {
-        BreakerCause::SameError => state.error_hashes.len() > 1,
+        BreakerCause::SameError => state.outcomes.error_hashes.len() > 1,
         cause => count(cause, state) > 0,
     }
 }
@@ -164,27 +167,29 @@ pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String>
         return None;
     }
     let stuck = state.item_in_hand()?.clone();
-    let others = state.todo_items.iter().any(|item| *item != stuck && !state.set_aside.contains(item));
+    let others =
+        state.items.todo_items.iter().any(|item| *item != stuck && !state.items.set_aside.contains(item));
     if !others {
         return None;
     }
-    state.set_aside.push(stuck.clone());
+    state.items.set_aside.push(stuck.clone());
     Some(stuck)
 }
 
 /// `--reset-breaker`: the counters begin anew, and the next session is a trial for the old trouble. By its last
 /// fingerprint the same error is known again.
 pub fn reset(state: &mut RunState) {
-    let trouble = state.breaker.opened.take().map(|opened| opened.cause);
-    state.breaker = plimsoll_domain::breaker::Breaker { half_open: trouble, ..Default::default() };
-    state.no_change_count = 0;
-    let known = state.error_hashes.pop().filter(|_| trouble == Some(BreakerCause::SameError));
-    state.error_hashes = known.into_iter().collect();
+    let trouble = state.outcomes.breaker.opened.take().map(|opened| opened.cause);
+    state.outcomes.breaker = plimsoll_domain::breaker::Breaker { half_open: trouble, ..Default::default() };
+    state.outcomes.no_change_count = 0;
+    let known = state.outcomes.error_hashes.pop().filter(|_| trouble == Some(BreakerCause::SameError));
+    state.outcomes.error_hashes = known.into_iter().collect();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::state::Items;
 
     const LIMITS: BreakerLimits = BreakerLimits {
         no_progress: 3,
@@ -289,7 +294,7 @@ mod tests {
             observe(&mut state, &Observation::default(), None, &LIMITS);
         }
         reset(&mut state);
-        assert_eq!(state.breaker.half_open, Some(BreakerCause::NoProgress));
+        assert_eq!(state.outcomes.breaker.half_open, Some(BreakerCause::NoProgress));
         let mut closed = state.clone();
         assert_eq!(observe(&mut closed, &worked(), None, &LIMITS), None);
         assert_eq!(observe(&mut closed, &Observation::default(), None, &LIMITS), None, "closed again");
@@ -304,11 +309,11 @@ mod tests {
         for line in 0..5 {
             observe(&mut state, &erring(&format!("error[E0308] at src/a.rs:{line}")), None, &LIMITS);
         }
-        assert!(state.breaker.opened.is_some());
+        assert!(state.outcomes.breaker.opened.is_some());
         reset(&mut state);
         let (mut same, mut none) = (state.clone(), state.clone());
         assert_eq!(observe(&mut state, &erring("cannot access 'nowhere'"), None, &LIMITS), None);
-        assert_eq!((count(BreakerCause::SameError, &state), state.breaker.half_open), (1, None));
+        assert_eq!((count(BreakerCause::SameError, &state), state.outcomes.breaker.half_open), (1, None));
         let opened = observe(&mut same, &erring("error[E0308] at src/a.rs:99"), None, &LIMITS).unwrap();
         assert_eq!(opened.cause, BreakerCause::SameError);
         assert!(opened.evidence.starts_with("again in the session after the reset"), "{}", opened.evidence);
@@ -318,7 +323,10 @@ mod tests {
 
     #[test]
     fn a_stuck_item_is_set_aside_just_before_the_breaker_would_open_and_only_if_another_is_open() {
-        let mut state = RunState { todo_items: vec!["one".into(), "two".into()], ..RunState::default() };
+        let mut state = RunState {
+            items: Items { todo_items: vec!["one".into(), "two".into()], ..Items::default() },
+            ..RunState::default()
+        };
         let mut nothing = || {
             let opened = observe(&mut state, &Observation::default(), None, &LIMITS).is_some();
             (opened, set_aside(&mut state, &LIMITS))

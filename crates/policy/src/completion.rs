@@ -35,7 +35,7 @@ const NAMES_LISTED: usize = 5;
 /// Looks at the promise (the line, or the pop of the root frame) and the items.
 pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    match promise::claim(message, &state.completion_promise, &state.nonce) {
+    match promise::claim(message, &state.options.completion_promise, &state.nonce) {
         Claim::None if !evidence.root_popped => match near_miss(state, message) {
             Some(miss) => {
                 let reasons = std::iter::once(miss_words(state, &miss));
@@ -52,16 +52,16 @@ pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
 }
 
 fn near_miss(state: &RunState, message: &str) -> Option<NearMiss> {
-    promise::near_miss(message, &state.completion_promise, &state.nonce)
+    promise::near_miss(message, &state.options.completion_promise, &state.nonce)
 }
 
 /// What was wrong with a line that was meant as the promise, and what it must be.
 fn miss_words(state: &RunState, miss: &NearMiss) -> String {
     let line = match miss.is_blocked {
         true => promise::blocked_line(&state.nonce, "REASON"),
-        false => promise::line(&state.completion_promise, &state.nonce),
+        false => promise::line(&state.options.completion_promise, &state.nonce),
     };
-    let rival = promise::rival(&state.objective, &state.completion_promise, &state.nonce);
+    let rival = promise::rival(&state.options.objective, &state.options.completion_promise, &state.nonce);
     let rival = rival.map_or(String::new(), |rival| {
         format!("; the task text names `{rival}`, but this line counts, whatever another text says")
     });
@@ -96,19 +96,19 @@ pub(crate) enum Unpromised {
 /// did not end by itself leaves it as it was.
 pub(crate) fn promise_failures(state: &RunState, evidence: &Evidence) -> u32 {
     if failed(state, evidence) {
-        return state.promise_failures.saturating_add(1);
+        return state.outcomes.promise_failures.saturating_add(1);
     }
     let is_open = !objections(state, evidence.todo.as_ref()).is_empty();
     // Without a list a session that makes no promise has worked on.
-    let works_on = state.todo_file.is_none() && evidence.ending == Ending::Completed;
-    if is_open || works_on { 0 } else { state.promise_failures }
+    let works_on = state.options.todo_file.is_none() && evidence.ending == Ending::Completed;
+    if is_open || works_on { 0 } else { state.outcomes.promise_failures }
 }
 
 /// True when a session that ended by itself had nothing left to do but the promise, and did not make it: it made a
 /// near miss, or it began with every item ticked and said nothing of the kind.
 fn failed(state: &RunState, evidence: &Evidence) -> bool {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    let is_none = promise::claim(message, &state.completion_promise, &state.nonce) == Claim::None;
+    let is_none = promise::claim(message, &state.options.completion_promise, &state.nonce) == Claim::None;
     if !is_none || evidence.root_popped || evidence.ending != Ending::Completed {
         return false;
     }
@@ -123,13 +123,13 @@ fn failed(state: &RunState, evidence: &Evidence) -> bool {
 
 fn began_with_all_ticked(state: &RunState, todo: Option<&TodoList>) -> bool {
     let before = &state.iteration_record.done_before;
-    let done = todo.filter(|_| state.todo_file.is_some()).map(TodoList::done).unwrap_or_default();
+    let done = todo.filter(|_| state.options.todo_file.is_some()).map(TodoList::done).unwrap_or_default();
     !done.is_empty() && done.iter().all(|item| before.contains(item))
 }
 
 /// True when the verify commands have to run for the verdict: nothing else stands against completion.
 pub fn needs_verify(state: &RunState, evidence: &Evidence) -> bool {
-    if state.verify.is_empty() {
+    if state.options.verify.is_empty() {
         return false;
     }
     let message = evidence.last_message.as_deref().unwrap_or_default();
@@ -150,9 +150,9 @@ pub(crate) fn unpromised(state: &RunState, evidence: &Evidence) -> Unpromised {
     if evidence.verify.iter().any(|outcome| !outcome.passed) {
         return Unpromised::Fails;
     }
-    match (state.verify.is_empty(), evidence.verify.is_empty()) {
+    match (state.options.verify.is_empty(), evidence.verify.is_empty()) {
         (false, true) => Unpromised::Undecided,
-        (false, false) if !state.strict_promise => {
+        (false, false) if !state.options.strict_promise => {
             Unpromised::Completed(format!("{}, without the promise", completed_words(state, evidence)))
         }
         _ => Unpromised::Blocked(unpromised_words(state, evidence)),
@@ -166,12 +166,12 @@ fn unpromised_words(state: &RunState, evidence: &Evidence) -> String {
         Some(miss) => format!("it was \"{}\"", miss.given),
         None => "it was left out".to_owned(),
     };
-    let done = match &state.todo_file {
+    let done = match &state.options.todo_file {
         Some(file) => format!("every item of {file} is ticked, but "),
         None => String::new(),
     };
-    let (times, line) = (FAILURES, promise::line(&state.completion_promise, &state.nonce));
-    let advice = match state.verify.is_empty() {
+    let (times, line) = (FAILURES, promise::line(&state.options.completion_promise, &state.nonce));
+    let advice = match state.options.verify.is_empty() {
         true => {
             "check the work: if it is done, so is the run; else plimsoll run --resume, with --verify CMD to let a command decide"
         }
@@ -185,11 +185,11 @@ fn unpromised_words(state: &RunState, evidence: &Evidence) -> String {
 }
 
 fn objections(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
-    let Some(file) = &state.todo_file else { return Vec::new() };
+    let Some(file) = &state.options.todo_file else { return Vec::new() };
     let Some(todo) = todo else {
         return vec![format!(
             "the to-do file {file} is missing, with {}",
-            counted(state.known_items.len(), "known item")
+            counted(state.items.known_items.len(), "known item")
         )];
     };
     let mut reasons = Vec::new();
@@ -199,8 +199,13 @@ fn objections(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
         reasons.push(format!("{} {verb} open in {file}: {}", counted(open.len(), "item"), names(&open)));
     }
     // One that was ticked and then removed from the list is done.
-    let unticked: Vec<String> =
-        state.known_items.iter().filter(|item| !state.ever_done.contains(item)).cloned().collect();
+    let unticked: Vec<String> = state
+        .items
+        .known_items
+        .iter()
+        .filter(|item| !state.items.ever_done.contains(item))
+        .cloned()
+        .collect();
     let vanished = todo.vanished(&unticked);
     if !vanished.is_empty() {
         reasons.push(format!(
@@ -228,7 +233,8 @@ pub(crate) fn completed_words(state: &RunState, evidence: &Evidence) -> String {
     let items = evidence.todo.as_ref().map(|todo| counted(todo.done().len(), "item"));
     let verify = (!evidence.verify.is_empty())
         .then(|| format!("{} passed", counted(evidence.verify.len(), "verify command")));
-    let parts: Vec<String> = items.filter(|_| state.todo_file.is_some()).into_iter().chain(verify).collect();
+    let parts: Vec<String> =
+        items.filter(|_| state.options.todo_file.is_some()).into_iter().chain(verify).collect();
     if parts.is_empty() { "promised".to_owned() } else { parts.join(", ") }
 }
 

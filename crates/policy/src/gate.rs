@@ -44,32 +44,18 @@ pub struct Evidence {
 /// verdict; an active checkpoint is left as it is, for the next prompt to carry on.
 pub fn gate(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
     let verdict = judge(state, evidence, settings);
-    state.refusals = match &verdict {
+    state.outcomes.refusals = match &verdict {
         Verdict::Continue { kind: ContinueKind::Refused, .. } => refusal_reasons(state, evidence),
-        Verdict::Pause { .. } => std::mem::take(&mut state.refusals),
+        Verdict::Pause { .. } => std::mem::take(&mut state.outcomes.refusals),
         _ => Vec::new(),
     };
-    state.paused_until = None;
-    match &verdict {
-        Verdict::Stop { status, .. } => state.status = *status,
-        Verdict::Pause { until, .. } => {
-            state.status = Status::Paused;
-            state.pauses += 1;
-            state.pauses_in_a_row += 1;
-            state.paused_until.clone_from(until);
-        }
-        Verdict::Continue { .. } => {
-            state.status = Status::Running;
-            state.pauses_in_a_row = 0;
-        }
-    }
-    state.last_verdict = Some(verdict.clone());
+    state.lifecycle.take(&verdict);
     verdict
 }
 
 fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
-    if state.status.is_over() {
-        return Verdict::Stop { status: state.status, reason: String::new() };
+    if state.lifecycle.is_over() {
+        return Verdict::Stop { status: state.lifecycle.status(), reason: String::new() };
     }
     let completion = completion(state, evidence);
     match &completion {
@@ -82,7 +68,7 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         _ => {}
     }
     let unpromised = unpromised(state, evidence);
-    state.promise_failures = promise_failures(state, evidence);
+    state.outcomes.promise_failures = promise_failures(state, evidence);
     match &unpromised {
         Unpromised::Completed(reason) => {
             return Verdict::Stop { status: Status::Completed, reason: reason.clone() };
@@ -130,7 +116,9 @@ fn keeps_breaking_off(state: &RunState, evidence: &Evidence) -> bool {
     /// With the backoff of a pause these are about ten minutes.
     const BORNE: u32 = 8;
     let has_worked = state.iteration_record.tokens > 0;
-    matches!(evidence.ending, Ending::Overloaded(_)) && has_worked && state.pauses_in_a_row >= BORNE
+    matches!(evidence.ending, Ending::Overloaded(_))
+        && has_worked
+        && state.lifecycle.pauses_in_a_row() >= BORNE
 }
 
 /// A session that could not work is no iteration: the run ends, or waits.
@@ -142,8 +130,10 @@ fn stopped_by_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdic
         Ending::Limit(words) => {
             let until = evidence.resets_at.clone().filter(|reset| reset.as_str() > now);
             let reason = format!("usage limit: {}", clip(words, 200));
-            let too_late =
-                until.as_ref().zip(state.limits.deadline.as_ref()).is_some_and(|(reset, end)| reset >= end);
+            let too_late = until
+                .as_ref()
+                .zip(state.options.limits.deadline.as_ref())
+                .is_some_and(|(reset, end)| reset >= end);
             if too_late {
                 let reason = format!("{reason}; it resets after the deadline");
                 return Some(Verdict::Stop { status: Status::Deadline, reason });
@@ -159,7 +149,7 @@ fn stopped_by_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdic
 }
 
 fn open_breaker(state: &mut RunState, opened: &Opened, now: &Timestamp) -> Verdict {
-    state.breaker.opened = Some(Opened { at: now.to_owned(), ..opened.clone() });
+    state.outcomes.breaker.opened = Some(Opened { at: now.to_owned(), ..opened.clone() });
     let reason = format!("{}: {}", opened.cause.word(), opened.evidence);
     Verdict::Stop { status: Status::CircuitBreaker, reason }
 }
@@ -169,14 +159,14 @@ fn thrash(state: &mut RunState, evidence: &Evidence, seen: &Observation, rule: T
     let checkpoint = &state.context_checkpoint;
     let is_fresh = checkpoint.iteration == state.iteration && checkpoint.cause == Cause::Level;
     if seen.finished {
-        state.breaker.fruitless_checkpoints_at.clear();
+        state.outcomes.breaker.fruitless_checkpoints_at.clear();
     }
     if seen.finished || !is_fresh || !checkpoint.active || rule.checkpoints == 0 {
         return None;
     }
     let now = evidence.now_seconds;
     let percent = checkpoint.percent_at_checkpoint.unwrap_or(0);
-    let times = &mut state.breaker.fruitless_checkpoints_at;
+    let times = &mut state.outcomes.breaker.fruitless_checkpoints_at;
     times.push(now);
     times.retain(|at| now - at <= i64::from(rule.minutes) * 60);
     if evidence.started_above {
@@ -198,7 +188,7 @@ fn go_on(state: &mut RunState, evidence: &Evidence, refusal: Option<String>) -> 
         return Verdict::Continue { kind: ContinueKind::Refused, reason };
     }
     let checkpoint = &state.context_checkpoint;
-    if crate::resume::due(checkpoint, evidence.todo.as_ref(), &state.set_aside).is_some() {
+    if crate::resume::due(checkpoint, evidence.todo.as_ref(), &state.items.set_aside).is_some() {
         return Verdict::Continue { kind: ContinueKind::Checkpoint, reason: checkpoint.handoff_file.clone() };
     }
     Verdict::Continue { kind: ContinueKind::Next, reason: next_words(state, evidence) }
@@ -217,8 +207,8 @@ fn next_words(state: &RunState, evidence: &Evidence) -> String {
             String::new()
         }
     };
-    let open = evidence.todo.as_ref().map_or(state.todo_items.len(), |todo| todo.open().len());
-    match &state.todo_file {
+    let open = evidence.todo.as_ref().map_or(state.items.todo_items.len(), |todo| todo.open().len());
+    match &state.options.todo_file {
         Some(_) => format!("{ending}{}", counted(open, "open item")),
         None => format!("{ending}no promise yet"),
     }
@@ -228,6 +218,7 @@ fn next_words(state: &RunState, evidence: &Evidence) -> String {
 mod tests {
     use super::*;
     use plimsoll_domain::state::Checkpoint;
+    use plimsoll_domain::state::{Items, Outcomes, RunOptions, Spent};
 
     const NOW: &str = "2026-01-07T05:00:00Z";
     const PROMISE: &str = "done\n<promise>COMPLETE n1</promise>";
@@ -236,11 +227,14 @@ mod tests {
         RunState {
             run_id: "r1".into(),
             nonce: "n1".into(),
-            completion_promise: "COMPLETE".into(),
             iteration: 3,
-            max_iterations: 50,
-            todo_file: Some("fix_plan.md".into()),
-            known_items: vec!["one".into(), "two".into()],
+            options: RunOptions {
+                completion_promise: "COMPLETE".into(),
+                max_iterations: 50,
+                todo_file: Some("fix_plan.md".into()),
+                ..RunOptions::default()
+            },
+            items: Items { known_items: vec!["one".into(), "two".into()], ..Items::default() },
             ..RunState::default()
         }
     }
@@ -266,7 +260,7 @@ mod tests {
         let mut state = state();
         state.iteration = 50;
         assert_eq!(marker(&mut state, &evidence(PROMISE, DONE)), "RALPH_STOP|completed|2 items");
-        assert_eq!(state.status, Status::Completed);
+        assert_eq!(state.lifecycle.status(), Status::Completed);
     }
 
     #[test]
@@ -276,7 +270,7 @@ mod tests {
         assert_eq!(line, "RALPH_CONTINUE|refused|1 item is open in fix_plan.md: \"two\"");
         let line = marker(&mut state, &evidence(PROMISE, "- [x] one\n"));
         assert_eq!(line, "RALPH_CONTINUE|refused|1 item vanished unticked from fix_plan.md: \"two\"");
-        assert_eq!(state.refusals.len(), 1);
+        assert_eq!(state.outcomes.refusals.len(), 1);
         let missing = Evidence { todo: None, ..evidence(PROMISE, "") };
         assert!(marker(&mut state, &missing).contains("missing"));
     }
@@ -291,17 +285,17 @@ mod tests {
             marker(&mut state, &failing),
             "RALPH_CONTINUE|refused|verify command `make test` exited with 2"
         );
-        assert_eq!(state.refusals, ["verify command `make test` exited with 2"]);
+        assert_eq!(state.outcomes.refusals, ["verify command `make test` exited with 2"]);
         let passing = Evidence { verify: vec![outcome(true)], ..evidence(PROMISE, DONE) };
         assert_eq!(marker(&mut state, &passing), "RALPH_STOP|completed|2 items, 1 verify command passed");
-        assert!(state.refusals.is_empty());
+        assert!(state.outcomes.refusals.is_empty());
     }
 
     #[test]
     fn the_order_is_cancelled_completed_fatal_limits_iterations_continue() {
         let with = |ending: Ending| Evidence { ending, ..evidence("working", "- [ ] one\n- [ ] two\n") };
         let mut cancelled = state();
-        cancelled.status = Status::Cancelled;
+        cancelled.lifecycle.cancel(None);
         assert_eq!(marker(&mut cancelled, &evidence(PROMISE, DONE)), "RALPH_STOP|cancelled|");
         let last = || RunState { iteration: 50, ..state() };
         for (ending, beginning) in [
@@ -353,7 +347,8 @@ mod tests {
 
     #[test]
     fn sessions_without_progress_open_the_breaker_and_a_limit_between_them_does_not_count() {
-        let mut state = RunState { todo_items: vec!["one".into()], ..state() };
+        let mut state =
+            RunState { items: Items { todo_items: vec!["one".into()], ..state().items }, ..state() };
         let limit = Evidence { ending: Ending::Limit("429".into()), ..working(seen(&[])) };
         for (evidence, beginning) in [
             (working(seen(&[])), "RALPH_CONTINUE|next|"),
@@ -368,8 +363,8 @@ mod tests {
             let line = marker(&mut state, &evidence);
             assert!(line.starts_with(beginning), "{line} vs {beginning}");
         }
-        assert_eq!(state.status, Status::CircuitBreaker);
-        let opened = state.breaker.opened.unwrap();
+        assert_eq!(state.lifecycle.status(), Status::CircuitBreaker);
+        let opened = state.outcomes.breaker.opened.unwrap();
         assert_eq!((opened.count, opened.at.as_str()), (3, NOW));
     }
 
@@ -401,7 +396,7 @@ mod tests {
             ("2026-01-07T09:00:00Z", "RALPH_STOP|deadline|usage limit: limit; it resets after the deadline"),
         ] {
             let mut state = state();
-            state.limits.deadline = Some("2026-01-07T08:00:00Z".into());
+            state.options.limits.deadline = Some("2026-01-07T08:00:00Z".into());
             assert_eq!(marker(&mut state, &limit(reset)), line);
         }
     }
@@ -445,9 +440,18 @@ mod tests {
         for ending in [Ending::Limit("429".into()), Ending::Overloaded("529".into())] {
             let evidence = Evidence { ending, ..evidence("", "- [ ] one\n") };
             let limits = plimsoll_domain::limits::Limits { max_cost_usd: Some(4.0), ..Default::default() };
-            let mut poor = RunState { limits: limits.clone(), cost_usd: 4.0, ..state() };
+            let mut poor = RunState {
+                options: RunOptions { limits: limits.clone(), ..state().options },
+                spent: Spent { cost_usd: 4.0, ..state().spent },
+                ..state()
+            };
             assert_eq!(marker(&mut poor, &evidence), "RALPH_STOP|budget|$4.00 of $4.00 spent");
-            let mut last = RunState { iteration: 50, limits, cost_usd: 3.9, ..state() };
+            let mut last = RunState {
+                iteration: 50,
+                options: RunOptions { limits, ..state().options },
+                spent: Spent { cost_usd: 3.9, ..state().spent },
+                ..state()
+            };
             assert!(marker(&mut last, &evidence).starts_with("RALPH_PAUSE|-|"), "it is not counted");
         }
     }
@@ -471,16 +475,21 @@ mod tests {
 
     #[test]
     fn an_item_that_was_ticked_and_then_removed_has_not_vanished() {
-        let mut state = RunState { ever_done: vec!["two".into()], ..state() };
+        let mut state =
+            RunState { items: Items { ever_done: vec!["two".into()], ..state().items }, ..state() };
         assert_eq!(marker(&mut state, &evidence(PROMISE, "- [x] one\n")), "RALPH_STOP|completed|1 item");
     }
 
     #[test]
     fn without_a_to_do_file_promise_and_verify_alone_decide() {
-        let mut state = RunState { todo_file: None, known_items: Vec::new(), ..state() };
+        let mut state = RunState {
+            options: RunOptions { todo_file: None, ..state().options },
+            items: Items { known_items: Vec::new(), ..state().items },
+            ..state()
+        };
         let bare = Evidence { todo: None, ..evidence(PROMISE, "") };
         assert_eq!(marker(&mut state, &bare), "RALPH_STOP|completed|promised");
-        state.status = Status::Running;
+        state.lifecycle = plimsoll_domain::state::Lifecycle::default();
         let working = Evidence { todo: None, ..evidence("working", "") };
         assert_eq!(marker(&mut state, &working), "RALPH_CONTINUE|next|no promise yet");
     }
@@ -519,18 +528,18 @@ mod tests {
             marker(&mut state, &evidence(MISS, "- [x] one\n- [ ] two\n")),
             format!("RALPH_CONTINUE|refused|{missed}; {LINE}; 1 item is open in fix_plan.md: \"two\"")
         );
-        assert_eq!((state.refusals.len(), state.promise_failures), (2, 0));
+        assert_eq!((state.outcomes.refusals.len(), state.outcomes.promise_failures), (2, 0));
         let failing = Evidence { verify: verified(false), ..evidence(MISS, DONE) };
         marker(&mut state, &failing);
-        assert!(state.refusals[0].starts_with(missed), "{:?}", state.refusals);
-        assert_eq!(state.refusals[1..], ["verify command `make test` exited with 2"]);
-        state.objective = "Do it. At the end say <promise>COMPLETE</promise>".into();
-        state.promise_failures = 0;
+        assert!(state.outcomes.refusals[0].starts_with(missed), "{:?}", state.outcomes.refusals);
+        assert_eq!(state.outcomes.refusals[1..], ["verify command `make test` exited with 2"]);
+        state.options.objective = "Do it. At the end say <promise>COMPLETE</promise>".into();
+        state.outcomes.promise_failures = 0;
         marker(&mut state, &evidence(MISS, DONE));
         assert!(
-            state.refusals[0].ends_with("; the task text names `<promise>COMPLETE</promise>`, but this line counts, whatever another text says"),
+            state.outcomes.refusals[0].ends_with("; the task text names `<promise>COMPLETE</promise>`, but this line counts, whatever another text says"),
             "{:?}",
-            state.refusals
+            state.outcomes.refusals
         );
     }
 
@@ -542,8 +551,14 @@ mod tests {
             ..evidence("Nothing to do.", DONE)
         };
         let passing = verified(true);
-        let with_verify = || RunState { verify: vec!["make test".into()], ..began_done() };
-        let strict = || RunState { strict_promise: true, ..with_verify() };
+        let with_verify = || RunState {
+            options: RunOptions { verify: vec!["make test".into()], ..began_done().options },
+            ..began_done()
+        };
+        let strict = || RunState {
+            options: RunOptions { strict_promise: true, ..with_verify().options },
+            ..with_verify()
+        };
         for (state, sessions, last) in [
             (
                 with_verify(),
@@ -586,7 +601,10 @@ mod tests {
     fn what_is_left_to_do_resets_the_count_of_failed_promises() {
         let miss = evidence(MISS, DONE);
         let open = evidence("I add an item.", "- [x] one\n- [x] two\n- [ ] three\n");
-        let mut state = RunState { verify: vec!["make test".into()], ..began_done() };
+        let mut state = RunState {
+            options: RunOptions { verify: vec!["make test".into()], ..began_done().options },
+            ..began_done()
+        };
         for (evidence, count) in [
             (miss.clone(), 1),
             // A session that did not end by itself says nothing about it.
@@ -599,13 +617,13 @@ mod tests {
         ] {
             let line = marker(&mut state, &evidence);
             assert!(!line.starts_with("RALPH_STOP"), "{line}");
-            assert_eq!(state.promise_failures, count, "{line}");
+            assert_eq!(state.outcomes.promise_failures, count, "{line}");
         }
         let reasons = [
             "every item is ticked, and the promise line was left out",
             "verify command `make test` exited with 2",
         ];
-        assert_eq!(state.refusals, reasons);
+        assert_eq!(state.outcomes.refusals, reasons);
         // Fixed: the run need not be asked again.
         let line = marker(&mut state, &Evidence { verify: verified(true), ..miss });
         assert!(line.ends_with("without the promise"), "{line}");
@@ -613,18 +631,24 @@ mod tests {
 
     #[test]
     fn a_session_that_ticks_the_last_item_and_says_nothing_has_not_failed() {
-        let mut state = RunState { verify: vec!["make test".into()], ..state() };
+        let mut state = RunState {
+            options: RunOptions { verify: vec!["make test".into()], ..state().options },
+            ..state()
+        };
         state.iteration_record.done_before = vec!["one".into()];
         assert_eq!(marker(&mut state, &evidence("Two is done.", DONE)), "RALPH_CONTINUE|next|0 open items");
-        assert_eq!(state.promise_failures, 0);
+        assert_eq!(state.outcomes.promise_failures, 0);
     }
 
     #[test]
     fn without_a_list_only_near_misses_in_a_row_count() {
         let bare = |verify: &[&str]| RunState {
-            todo_file: None,
-            known_items: Vec::new(),
-            verify: verify.iter().map(|command| (*command).to_owned()).collect(),
+            options: RunOptions {
+                todo_file: None,
+                verify: verify.iter().map(|command| (*command).to_owned()).collect(),
+                ..state().options
+            },
+            items: Items { known_items: Vec::new(), ..state().items },
             ..state()
         };
         let said =
@@ -641,7 +665,7 @@ mod tests {
         ] {
             let line = gate(&mut state, &evidence, &settings).marker().to_string();
             assert!(line.starts_with(beginning), "{line}");
-            assert_eq!(state.promise_failures, count, "{line}");
+            assert_eq!(state.outcomes.promise_failures, count, "{line}");
         }
         let sessions = [said(MISS, Vec::new()), said(MISS, Vec::new())];
         let markers = markers_of(bare(&[]), &sessions);
@@ -653,14 +677,18 @@ mod tests {
 
     #[test]
     fn before_the_verify_commands_have_run_nothing_is_decided() {
-        let mut state = RunState { verify: vec!["make test".into()], promise_failures: 1, ..began_done() };
+        let mut state = RunState {
+            options: RunOptions { verify: vec!["make test".into()], ..began_done().options },
+            outcomes: Outcomes { promise_failures: 1, ..began_done().outcomes },
+            ..began_done()
+        };
         let miss = evidence(MISS, DONE);
         assert!(crate::completion::needs_verify(&state, &miss));
         assert!(marker(&mut state.clone(), &miss).starts_with("RALPH_CONTINUE|refused|"));
         let silent = evidence("Nothing to do.", DONE);
         assert!(crate::completion::needs_verify(&state, &silent));
         assert!(marker(&mut state.clone(), &silent).starts_with("RALPH_CONTINUE|next|"));
-        state.promise_failures = 0;
+        state.outcomes.promise_failures = 0;
         assert!(!crate::completion::needs_verify(&state, &silent), "it is asked once more first");
     }
 
@@ -669,7 +697,7 @@ mod tests {
         let mut state = began_done();
         let line = marker(&mut state, &evidence("`<promise>BLOCKED no key</promise>`", DONE));
         assert!(line.contains("must be exactly `<promise>BLOCKED n1 REASON</promise>`"), "{line}");
-        assert_eq!(state.promise_failures, 0);
+        assert_eq!(state.outcomes.promise_failures, 0);
     }
 
     #[test]

@@ -63,27 +63,33 @@ pub fn checkpoint(state: &RunState, clean: Clean<'_>) -> String {
 
 /// What is told of a run that is over.
 pub fn end(state: &RunState, clean: Clean<'_>) -> String {
-    let reason = match &state.last_verdict {
-        Some(Verdict::Stop { status, reason }) if *status == state.status && !reason.is_empty() => {
+    let reason = match state.lifecycle.last_verdict() {
+        Some(Verdict::Stop { status, reason })
+            if *status == state.lifecycle.status() && !reason.is_empty() =>
+        {
             format!(" ({})", line(reason, LONGEST_CLAIM, clean))
         }
         _ => String::new(),
     };
-    let cost = match state.cost_usd {
+    let cost = match state.spent.cost_usd {
         0.0 => String::new(),
-        cost => format!(", {}${cost:.2}", if state.cost_is_reckoned { "about " } else { "" }),
+        cost => format!(", {}${cost:.2}", if state.spent.cost_is_reckoned { "about " } else { "" }),
     };
     format!(
         "the run ended: {}{reason}. {}; {}{cost}, {} tokens.",
-        state.status.word(),
+        state.lifecycle.status().word(),
         items(state),
         counted(state.context_history.len(), "session"),
-        tokens(state.tokens)
+        tokens(state.spent.tokens)
     )
 }
 
 fn items(state: &RunState) -> String {
-    format!("{} done, {} open", counted(state.completed_items.len(), "item"), state.todo_items.len())
+    format!(
+        "{} done, {} open",
+        counted(state.items.completed_items.len(), "item"),
+        state.items.todo_items.len()
+    )
 }
 
 /// One line of foreign words. Cleaned first: half a secret is not known for one.

@@ -56,7 +56,7 @@ pub const WITHOUT_SIGN: Duration = Duration::from_secs(3 * 60 * 60);
 
 /// What there is to wait for.
 pub fn stage(run: Option<&RunState>, record: &SessionRecord) -> Stage {
-    let Some(run) = run.filter(|run| !run.status.is_over() && !run.run_id.is_empty()) else {
+    let Some(run) = run.filter(|run| !run.lifecycle.is_over() && !run.run_id.is_empty()) else {
         return Stage::None;
     };
     match run.iteration_record.phase {
@@ -98,11 +98,13 @@ impl GivenUp {
 mod tests {
     use super::*;
     use plimsoll_domain::Status;
+    use plimsoll_domain::state::Lifecycle;
 
     #[test]
     fn a_session_is_waited_for_only_in_an_open_run_while_it_is_planned_or_at_work() {
         let run = |phase, status| {
-            let mut run = RunState { run_id: "r1".into(), status, ..RunState::default() };
+            let mut run =
+                RunState { run_id: "r1".into(), lifecycle: Lifecycle::of(status), ..RunState::default() };
             run.iteration_record.phase = phase;
             run
         };

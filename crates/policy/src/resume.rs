@@ -25,11 +25,12 @@ pub fn due(checkpoint: &Checkpoint, todo: Option<&TodoList>, set_aside: &[String
 /// The checkpoint for the session that is planned: of the item it is told to do, and of no other. One of another item that
 /// is half done waits until its turn comes.
 pub fn for_next(state: &mut RunState, todo: Option<&TodoList>) -> Option<Checkpoint> {
-    let due = due(&state.context_checkpoint, todo, &state.set_aside);
+    let due = due(&state.context_checkpoint, todo, &state.items.set_aside);
     let item = state.item_in_hand().cloned();
-    state.half_done.retain(|waiting| state.todo_items.contains(&waiting.current_todo_item));
+    state.half_done.retain(|waiting| state.items.todo_items.contains(&waiting.current_todo_item));
     let is_of_another = |due: &Checkpoint| {
-        item.as_ref() != Some(&due.current_todo_item) && state.todo_items.contains(&due.current_todo_item)
+        item.as_ref() != Some(&due.current_todo_item)
+            && state.items.todo_items.contains(&due.current_todo_item)
     };
     match due {
         Some(other) if other.item_work.is_begun && is_of_another(&other) => {
@@ -78,7 +79,7 @@ pub fn item_is_ticked(checkpoint: &Checkpoint, todo: Option<&TodoList>) -> bool 
 pub fn last_action(state: &RunState, ending: &Ending) -> String {
     let quoted = |item: &String| format!("\"{}\"", clip(&one_line(item), 80));
     let ticked: Vec<String> = state.ticked_now().iter().map(quoted).collect();
-    let open = state.iteration_record.item.as_ref().filter(|item| state.todo_items.contains(item));
+    let open = state.iteration_record.item.as_ref().filter(|item| state.items.todo_items.contains(item));
     let what = match (ticked.is_empty(), open) {
         (false, None) => format!("finished {}", ticked.join(", ")),
         (false, Some(item)) => format!("finished {}; {} is still open", ticked.join(", "), quoted(item)),
@@ -161,8 +162,8 @@ mod tests {
         let state = |open: &[&str], done: &[&str]| {
             let mut state = RunState { iteration: 3, ..RunState::default() };
             state.iteration_record.item = Some("two".into());
-            state.todo_items = open.iter().map(|item| (*item).to_owned()).collect();
-            state.completed_items = done.iter().map(|item| (*item).to_owned()).collect();
+            state.items.todo_items = open.iter().map(|item| (*item).to_owned()).collect();
+            state.items.completed_items = done.iter().map(|item| (*item).to_owned()).collect();
             state
         };
         let crashed = Ending::Crashed("was killed".into());

@@ -105,7 +105,7 @@ pub(crate) fn create(project: &Project, state: &RunState) -> Result<(), StoreErr
         run_id: state.run_id.clone(),
         project: place(project),
         command: std::env::args().collect(),
-        started_at: state.started_at.clone(),
+        started_at: state.at_start.started_at.clone(),
     };
     if let Some(kept) = preferences_path(project, &state.run_id) {
         let own = disk::read(&project.settings())?.unwrap_or_else(|| b"{}".to_vec());
@@ -122,7 +122,7 @@ pub(crate) fn note(project: &Project, state: &RunState) -> Result<(), StoreError
     }
     match write(project, state) {
         // An agent may cancel from its sandbox: the project's file says so, and that is enough.
-        Err(error) if state.status == Status::Cancelled && is_not_allowed(&error) => Ok(()),
+        Err(error) if state.lifecycle.status() == Status::Cancelled && is_not_allowed(&error) => Ok(()),
         written => written,
     }
 }

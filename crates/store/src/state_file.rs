@@ -453,8 +453,8 @@ mod tests {
             disk::replace(&file, forged, Durability::Lazy).unwrap();
         }
         let state = load(&project, None).unwrap().unwrap();
-        assert_eq!((state.iteration, state.status.is_over()), (2, false));
-        assert_eq!(state.todo_items, ["one"], "what is open is told by the project");
+        assert_eq!((state.iteration, state.lifecycle.is_over()), (2, false));
+        assert_eq!(state.items.todo_items, ["one"], "what is open is told by the project");
         for file in [project.state().to_owned(), copy_path(&project)] {
             disk::remove(&file).unwrap();
         }

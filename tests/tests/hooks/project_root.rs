@@ -1,6 +1,7 @@
 //! The project of a command is the repository's root at most: a state further up is named, and not used.
 
 use plimsoll_domain::RunId;
+use plimsoll_domain::state::{Lifecycle, RunOptions};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{ITEMS, world};
 
@@ -11,11 +12,14 @@ fn with_a_repository_inside() -> World {
     let world = world(ITEMS);
     let state = plimsoll_domain::RunState {
         run_id: RunId::from("20260107-090000-dates"),
-        task_name: "Dates".to_owned(),
-        status: plimsoll_domain::Status::Paused,
         iteration: 1,
-        max_iterations: 5,
-        todo_file: Some("fix_plan.md".to_owned()),
+        options: RunOptions {
+            task_name: "Dates".to_owned(),
+            max_iterations: 5,
+            todo_file: Some("fix_plan.md".to_owned()),
+            ..RunOptions::default()
+        },
+        lifecycle: Lifecycle::of(plimsoll_domain::Status::Paused),
         ..plimsoll_domain::RunState::default()
     };
     let project = plimsoll_store::Project::at(&world.project()).with_runs_in(&world.runs());

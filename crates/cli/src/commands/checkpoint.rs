@@ -99,26 +99,26 @@ fn told(run: Option<&RunState>, percent: Option<u64>, handoff: &str) -> String {
             "## Checkpoint Created\n\n{facts}\nThis session goes on. To go on in a fresh one, have it read the handoff."
         );
     };
-    let open = counted(run.todo_items.len(), "open item");
+    let open = counted(run.items.todo_items.len(), "open item");
     format!(
         "## Ralph Checkpoint Created\n\n**Iteration**: {} of {}\n{facts}\nThe next session of \"{}\" ({open}) resumes from this point. This one goes on: a checkpoint on demand ends nothing.",
         run.iteration,
-        run.max_iterations,
-        plimsoll_domain::text::one_line(&run.task_name)
+        run.options.max_iterations,
+        plimsoll_domain::text::one_line(&run.options.task_name)
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::state::{Items, RunOptions};
 
     #[test]
     fn it_says_what_follows_and_promises_nothing_more() {
         let run = RunState {
-            task_name: "Dates".into(),
             iteration: 5,
-            max_iterations: 50,
-            todo_items: vec!["one".into()],
+            options: RunOptions { task_name: "Dates".into(), max_iterations: 50, ..RunOptions::default() },
+            items: Items { todo_items: vec!["one".into()], ..Items::default() },
             ..RunState::default()
         };
         assert_eq!(

@@ -157,7 +157,8 @@ fn say_last_words(words: &str) {
 /// A pause that was judged before: the loop has waited by itself, or has to wait on.
 fn waited_for(state: &RunState) -> Option<Verdict> {
     let is_judged = state.iteration_record.phase == Phase::Judged;
-    let Some(Verdict::Pause { kind, until, .. }) = state.last_verdict.as_ref().filter(|_| is_judged) else {
+    let Some(Verdict::Pause { kind, until, .. }) = state.lifecycle.last_verdict().filter(|_| is_judged)
+    else {
         return None;
     };
     let has_passed = until.as_ref().and_then(clock::moment).is_none_or(|until| until <= clock::now());
@@ -222,7 +223,7 @@ fn plan_next(project: &Project) -> ExitCode {
     };
     match planned {
         // A run that was cancelled while we waited.
-        Ok(state) if state.status.is_over() => ExitCode::SUCCESS,
+        Ok(state) if state.lifecycle.is_over() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(1),
         Err(error) => fail(error, FAULT),
     }
@@ -232,7 +233,7 @@ fn plan_next(project: &Project) -> ExitCode {
 fn sleep_through(project: &Project, until: Option<&Timestamp>) {
     let run_id = ledger::run_of_environment();
     let state = state_file::load(project, run_id.as_ref()).ok().flatten();
-    let tries = state.map_or(1, |state| state.pauses_in_a_row);
+    let tries = state.map_or(1, |state| state.lifecycle.pauses_in_a_row());
     let milliseconds = match until.and_then(clock::moment) {
         Some(reset) => pause::until_reset_ms((reset - clock::now()).num_seconds(), MIDDLE),
         None => pause::backoff_ms(tries, MIDDLE),

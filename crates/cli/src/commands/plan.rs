@@ -61,7 +61,7 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
         Ok(state) => state,
         Err(error) => return fail(error, 1),
     };
-    let of_run = || state.as_ref().and_then(|state| state.todo_file.clone());
+    let of_run = || state.as_ref().and_then(|state| state.options.todo_file.clone());
     let file = arguments.todo.clone().or_else(of_run).unwrap_or(DEFAULT.to_owned());
     let todo = match disk::read_text(&project.root().join(&file)) {
         Ok(Some(text)) => match unfit(&text) {
@@ -82,7 +82,7 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
             lines: lines_named(&project, &item.text),
         })
         .collect();
-    let growth = state.map(|state| state.growth).unwrap_or_default();
+    let growth = state.map(|state| state.items.growth).unwrap_or_default();
     let (room, is_assumed) = room(&project);
     let plan = plan(&items, &growth, room);
     if arguments.json {

@@ -182,7 +182,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
 /// How to go on, where that can be, and where to see what happened.
 fn say_what_now(project: &Project) {
     let Some(state) = state_file::load(project, None).ok().flatten() else { return };
-    if !matches!(state.status, Status::Completed | Status::Cancelled) {
+    if !matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled) {
         say_error(&format!("to go on: {}", way_on(&state)));
         if let Some(words) = beside_way_on(&state) {
             say_error(&words);
@@ -196,13 +196,13 @@ fn say_what_now(project: &Project) {
 /// A run that was completed or cancelled stays so: 0. One that a person can open again says how, with the exit
 /// code of its end.
 fn over(state: &RunState, json: bool) -> u8 {
-    let for_good = matches!(state.status, Status::Completed | Status::Cancelled);
-    let reason = match &state.last_verdict {
+    let for_good = matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled);
+    let reason = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. }) if !for_good => reason.clone(),
         _ => "this run is over".to_owned(),
     };
-    let code = if for_good { 0 } else { state.status.exit_code() };
-    let marker = Marker::Stop { status: state.status, reason };
+    let code = if for_good { 0 } else { state.lifecycle.status().exit_code() };
+    let marker = Marker::Stop { status: state.lifecycle.status(), reason };
     if json {
         console::json(progress::over(state, &marker, code));
     } else {
@@ -211,8 +211,8 @@ fn over(state: &RunState, json: bool) -> u8 {
     let then = if for_good { "there is nothing to resume".to_owned() } else { way_on(state) };
     say_error(&format!(
         "the run \"{}\" is over ({}): {then}",
-        plimsoll_domain::text::one_line(&state.task_name),
-        state.status
+        plimsoll_domain::text::one_line(&state.options.task_name),
+        state.lifecycle.status()
     ));
     code
 }
@@ -220,7 +220,7 @@ fn over(state: &RunState, json: bool) -> u8 {
 /// The whole command that goes on with a run and allows its sessions these tools, quoted for a shell. None where there is
 /// none, or where allowing would not help: the user's own arguments forbid one of them.
 pub(crate) fn allowing(state: &RunState, tools: &[String], options: &str) -> Option<String> {
-    let arguments = plimsoll_policy::allow::allowing(&state.client_arguments, tools)?;
+    let arguments = plimsoll_policy::allow::allowing(&state.options.client_arguments, tools)?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let arguments = shlex::try_join(words).ok()?;
     Some(format!("plimsoll run {options} -- {arguments}"))
@@ -228,37 +228,37 @@ pub(crate) fn allowing(state: &RunState, tools: &[String], options: &str) -> Opt
 
 /// The same where refused tools are not what stopped it: what the user has not allowed stays so unless they say otherwise.
 fn beside_way_on(state: &RunState) -> Option<String> {
-    let options = match state.status {
+    let options = match state.lifecycle.status() {
         Status::CircuitBreaker if is_stopped_by_refusals(state) => return None,
         Status::CircuitBreaker => "--resume --reset-breaker".to_owned(),
         Status::MaxIterations => {
-            format!("--resume --max-iterations {}", state.max_iterations.saturating_add(10))
+            format!("--resume --max-iterations {}", state.options.max_iterations.saturating_add(10))
         }
         // More of what, only the user can say.
         Status::Budget | Status::Deadline => return None,
         _ => "--resume".to_owned(),
     };
-    let command = allowing(state, &state.denied_tools, &options)?;
-    let tools = plimsoll_domain::text::one_line(&state.denied_tools.join(", "));
+    let command = allowing(state, &state.outcomes.denied_tools, &options)?;
+    let tools = plimsoll_domain::text::one_line(&state.outcomes.denied_tools.join(", "));
     Some(format!("to go on and allow what the client refused ({tools}): {command}"))
 }
 
 /// True where the circuit breaker opened because the client refused tools.
 fn is_stopped_by_refusals(state: &RunState) -> bool {
-    let opened = state.breaker.opened.as_ref().map(|opened| opened.cause);
-    state.status == Status::CircuitBreaker && opened == Some(BreakerCause::PermissionDenied)
+    let opened = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
+    state.lifecycle.status() == Status::CircuitBreaker && opened == Some(BreakerCause::PermissionDenied)
 }
 
 /// What opens a run again, with the whole command where refused tools have stopped it.
 pub(crate) fn way_on(state: &RunState) -> String {
     let with_tools = is_stopped_by_refusals(state)
-        .then(|| allowing(state, &state.denied_tools, "--resume --reset-breaker"));
+        .then(|| allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker"));
     with_tools.flatten().unwrap_or_else(|| usual_way_on(state).to_owned())
 }
 
 /// What opens a run again, beside `plimsoll run --resume`.
 fn usual_way_on(state: &RunState) -> &'static str {
-    match state.status {
+    match state.lifecycle.status() {
         Status::CircuitBreaker => "fix what stopped it, then: plimsoll run --resume --reset-breaker",
         Status::MaxIterations => "plimsoll run --resume --max-iterations N, with a larger N",
         Status::Budget if plimsoll_policy::bounds::stops_for_quota(state) => {
@@ -277,14 +277,18 @@ fn absolute(path: PathBuf) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::state::{Lifecycle, Outcomes, RunOptions};
 
     #[test]
     fn what_was_refused_is_allowed_by_a_command_that_goes_on() {
         let of = |status: Status| RunState {
-            status,
-            max_iterations: 1,
-            denied_tools: vec!["Bash".into(), "Read".into()],
-            client_arguments: vec!["--allowedTools".into(), "Read".into()],
+            lifecycle: Lifecycle::of(status),
+            options: RunOptions {
+                max_iterations: 1,
+                client_arguments: vec!["--allowedTools".into(), "Read".into()],
+                ..RunOptions::default()
+            },
+            outcomes: Outcomes { denied_tools: vec!["Bash".into(), "Read".into()], ..Outcomes::default() },
             ..RunState::default()
         };
         let start = "to go on and allow what the client refused (Bash, Read): plimsoll run --resume";
@@ -297,7 +301,10 @@ mod tests {
             assert_eq!(beside_way_on(&of(status)), Some(expected));
         }
         assert_eq!(beside_way_on(&of(Status::Budget)), None);
-        let allowed = RunState { denied_tools: vec!["Read".into()], ..of(Status::Paused) };
+        let allowed = RunState {
+            outcomes: Outcomes { denied_tools: vec!["Read".into()], ..of(Status::Paused).outcomes },
+            ..of(Status::Paused)
+        };
         assert_eq!(beside_way_on(&allowed), None, "it is allowed by now");
     }
 }

@@ -240,11 +240,11 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
             }
             say_error(&format!(
                 "run \"{}\" is ready: PROMPT.md is written, iteration {} of {}",
-                plimsoll_domain::text::one_line(&state.task_name),
+                plimsoll_domain::text::one_line(&state.options.task_name),
                 state.iteration,
-                state.max_iterations
+                state.options.max_iterations
             ));
-            if state.limits.max_cost_usd.is_some() {
+            if state.options.limits.max_cost_usd.is_some() {
                 say_error(&format!(
                     "--max-cost is measured only when the result object is piped to plimsoll gate: {PIPE_THE_RESULT}"
                 ));

@@ -11,12 +11,16 @@ use std::process::ExitCode;
 pub(crate) fn stop() -> ExitCode {
     let project = Project::of_command();
     match lifecycle::cancel(&project) {
-        Ok(Some(state)) if state.status == Status::Cancelled => {
+        Ok(Some(state)) if state.lifecycle.status() == Status::Cancelled => {
             say(Marker::Stop { status: Status::Cancelled, reason: String::new() });
             ExitCode::SUCCESS
         }
         Ok(Some(state)) => {
-            say(format!("the run \"{}\" is over already: {}", one_line(&state.task_name), state.status));
+            say(format!(
+                "the run \"{}\" is over already: {}",
+                one_line(&state.options.task_name),
+                state.lifecycle.status()
+            ));
             ExitCode::SUCCESS
         }
         Ok(None) => {

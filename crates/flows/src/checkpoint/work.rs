@@ -86,12 +86,13 @@ pub(crate) fn of_session(question: &Question<'_>) -> Found {
         .filter(|file| tick.as_ref().is_none_or(|tick| file.is_after(tick.at) && !tick.is_all))
         .collect();
     let empty: &[String] = &[];
-    let open = question.todo.map(TodoList::open).or_else(|| question.run.map(|run| run.todo_items.clone()));
+    let open =
+        question.todo.map(TodoList::open).or_else(|| question.run.map(|run| run.items.todo_items.clone()));
     let open = open.unwrap_or_default();
     let current = attribution::current(&Seen {
         own: own.as_deref(),
         open: &open,
-        set_aside: question.run.map_or(empty, |run| &run.set_aside),
+        set_aside: question.run.map_or(empty, |run| &run.items.set_aside),
         ticked: &ticked,
         changed_since_tick: !changed.is_empty(),
         stops_before_next: question.cause == Cause::Budget,
@@ -133,14 +134,14 @@ fn own_item(question: &Question<'_>) -> Option<String> {
 /// Items that were ticked since the iteration began.
 fn ticked(question: &Question<'_>) -> Vec<String> {
     let Some(run) = question.run else { return Vec::new() };
-    let done = question.todo.map_or_else(|| run.completed_items.clone(), TodoList::done);
+    let done = question.todo.map_or_else(|| run.items.completed_items.clone(), TodoList::done);
     let IterationRecord { done_before, done_at_start, .. } = &run.iteration_record;
     done.into_iter().filter(|item| !done_before.contains(item) && !done_at_start.contains(item)).collect()
 }
 
 /// Our own files are never work, and what changes in the plan is told by its items.
 fn is_apart(question: &Question<'_>, path: &str) -> bool {
-    let todo_file = question.run.map_or(Some("fix_plan.md"), |run| run.todo_file.as_deref());
+    let todo_file = question.run.map_or(Some("fix_plan.md"), |run| run.options.todo_file.as_deref());
     facts::is_ours(path) || todo_file == Some(path)
 }
 
@@ -245,7 +246,9 @@ fn shared_commit<'a>(question: &Question<'_>, tick: &'a Tick) -> Option<&'a str>
 
 /// Where and when the last of these items was ticked: by the plan's own history, the transcript, the plan's time.
 fn last_tick(question: &Question<'_>, since: Since<'_>, ticked: &[String]) -> Tick {
-    let Some(file) = question.run.and_then(|run| run.todo_file.as_deref()) else { return Tick::default() };
+    let Some(file) = question.run.and_then(|run| run.options.todo_file.as_deref()) else {
+        return Tick::default();
+    };
     let root = question.project.root();
     let ticks = |lines: &[String]| TodoList::parse(&lines.join("\n")).done();
     let history = git::history_of(root, since, file);
@@ -363,7 +366,7 @@ fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Fo
     let last_edit = last_edit(question);
     let began = question.record.started_at.as_ref().and_then(clock::moment).map(SystemTime::from);
     let before = taken_over(question);
-    let were_there = question.run.map_or(&[][..], |run| &run.files_at_start);
+    let were_there = question.run.map_or(&[][..], |run| &run.at_start.files_at_start);
     for (rank, Changed { mut file, at }) in changed.into_iter().take(FILES).enumerate() {
         let path = question.project.root().join(&file.path);
         let content = if file.is_gone { None } else { content(&path) };

@@ -23,9 +23,9 @@ const CHECKS: usize = 3;
 /// The to-do list of a run; none when it has none or the file is missing. A list that has been emptied is as
 /// good as missing.
 pub fn todo(project: &Project, run: &RunState) -> Option<TodoList> {
-    let file = run.todo_file.as_ref()?;
+    let file = run.options.todo_file.as_ref()?;
     let text = disk::read_text(&project.root().join(file)).ok().flatten()?;
-    Some(TodoList::parse(&text)).filter(|todo| !todo.items.is_empty() || run.known_items.is_empty())
+    Some(TodoList::parse(&text)).filter(|todo| !todo.items.is_empty() || run.items.known_items.is_empty())
 }
 
 /// What the sessions before noted in its to-do list.
@@ -37,7 +37,7 @@ pub fn noted(project: &Project, run: &RunState) -> ItemNotes {
 pub fn root_popped(project: &Project, run: &RunState) -> bool {
     let by_its_session =
         || run.session_id.as_ref().is_some_and(|id| plimsoll_store::memory::seen(project, id).done);
-    run.memory
+    run.options.memory
         && by_its_session()
         && plimsoll_store::memory::load(project).is_ok_and(|memory| memory.done.is_some())
 }
@@ -72,7 +72,7 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
     let told_at = record.continuation.as_ref().and_then(|told| clock::moment(&told.at)).map(SystemTime::from);
     let of_item = lines_after(&lines, found.ticked_at.max(told_at));
     let run_for_item = commands(of_item, calls);
-    let verify = run.map(|run| run.verify.as_slice()).unwrap_or_default();
+    let verify = run.map(|run| run.options.verify.as_slice()).unwrap_or_default();
     let mut work = found.work;
     // What was run and said belongs to the item that is done: the next session would take it for its own item's.
     let is_about_item = work.is_begun;
@@ -111,7 +111,9 @@ struct TodoLists {
 fn lists(todo: Option<&TodoList>, run: Option<&RunState>) -> TodoLists {
     match (todo, run) {
         (Some(todo), _) => TodoLists { done: todo.done(), open: todo.open() },
-        (None, Some(run)) => TodoLists { done: run.completed_items.clone(), open: run.todo_items.clone() },
+        (None, Some(run)) => {
+            TodoLists { done: run.items.completed_items.clone(), open: run.items.todo_items.clone() }
+        }
         (None, None) => TodoLists { done: Vec::new(), open: Vec::new() },
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn next_item(
         return Ok(None);
     }
     let run = note_growth(call, run, &record, &measurement, &todo, &fresh)?;
-    match run.filter(|run| run.pack && may_go_on(call, run, &record, stop)) {
+    match run.filter(|run| run.options.pack && may_go_on(call, run, &record, stop)) {
         Some(run) => offer(call, &run, &record, &measurement, &todo),
         None => Ok(None),
     }
@@ -79,7 +79,7 @@ fn may_go_on(call: &HookInvocation, run: &RunState, record: &SessionRecord, stop
     let told = record.continuation.as_ref().map_or(0, |last| last.count);
     let is_busy = stop.background_tasks.iter().any(|task| task.status.as_deref() != Some("completed"));
     let has_time = bounds::passed(run, &clock::stamp(clock::now())).is_none();
-    let is_going_on = !run.status.is_over() && !record.cancelled && !call.hook.in_subagent();
+    let is_going_on = !run.lifecycle.is_over() && !record.cancelled && !call.hook.in_subagent();
     // 0 is the client's word for no cap. Each item uses tools, which starts the client's count anew; ours does
     // not, so that it can never be met.
     let below_cap = cap == 0 || told + 1 < cap.max(2);
@@ -102,7 +102,7 @@ fn offer(
     let Some(item) = run.item_in_hand() else { return Ok(None) };
     let Some((reading, marks)) = measurement.reading.as_ref().zip(measurement.marks) else { return Ok(None) };
     let lines = item_cost::lines_named(&call.project, item);
-    let estimate = estimate(item, lines, &run.growth, marks.window);
+    let estimate = estimate(item, lines, &run.items.growth, marks.window);
     let fill = reading.projected();
     let room = marks.l2.saturating_sub(fill);
     note(call, run, item, &estimate, room, fits(&estimate, fill, marks.l2))?;
@@ -123,10 +123,10 @@ fn offer(
     })?;
     Ok(Some(words::next_item(
         item,
-        run.todo_items.len(),
-        &run.completion_promise,
+        run.items.todo_items.len(),
+        &run.options.completion_promise,
         &run.nonce,
-        run.set_aside.contains(item),
+        run.items.set_aside.contains(item),
     )))
 }
 

@@ -108,7 +108,7 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
 }
 
 fn open_run(call: &HookInvocation) -> Result<Option<RunState>, plimsoll_store::StoreError> {
-    Ok(call.owned_run()?.filter(|run| !run.status.is_over()))
+    Ok(call.owned_run()?.filter(|run| !run.lifecycle.is_over()))
 }
 
 /// The decision under the session's lock, on the newest record: twenty hooks at once announce a level once.

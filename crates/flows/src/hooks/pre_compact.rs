@@ -36,7 +36,7 @@ pub fn pre_compact(input: &[u8]) -> HookResponse {
 }
 
 fn before(call: &HookInvocation) -> Result<Option<String>, StoreError> {
-    let run = call.owned_run()?.filter(|run| !run.status.is_over());
+    let run = call.owned_run()?.filter(|run| !run.lifecycle.is_over());
     let record = sessions::load(&call.project, &call.session_id);
     let measurement = measure::of_call(call, &record);
     let level = measurement.level().unwrap_or_default();
@@ -63,16 +63,17 @@ fn kept(run: Option<&RunState>, handoff: &str) -> Vec<String> {
     lines.push(format!(
         "This session is iteration {} of the run \"{}\"; its instructions stand in PROMPT.md.",
         run.iteration,
-        one_line(&run.task_name)
+        one_line(&run.options.task_name)
     ));
     lines.extend(
-        run.todo_items
+        run.items
+            .todo_items
             .first()
             .map(|item| format!("The item in hand is \"{}\"; finished items stay finished.", one_line(item))),
     );
     lines.push(format!(
         "The line that ends the run, only when everything is done: {}",
-        plimsoll_domain::promise::line(&run.completion_promise, &run.nonce)
+        plimsoll_domain::promise::line(&run.options.completion_promise, &run.nonce)
     ));
     lines
 }

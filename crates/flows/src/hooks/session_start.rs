@@ -97,7 +97,7 @@ fn claim(call: &HookInvocation) -> Result<Option<RunState>, StoreError> {
     let Some(run_id) = ledger::run_of_environment() else { return Ok(None) };
     let claimed = state_file::update(&call.project, Some(&run_id), Durability::Lazy, |state| {
         let unclaimed = state.session_id.is_none() && state.iteration_record.phase == Phase::Planned;
-        if state.run_id != run_id || state.status != Status::Running {
+        if state.run_id != run_id || state.lifecycle.status() != Status::Running {
             return None;
         }
         if unclaimed {
@@ -157,8 +157,8 @@ fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -
         format!(
             "The item in hand is \"{}\" ({} open, {} done).\n",
             clip(&one_line(item), 200),
-            run.todo_items.len(),
-            run.completed_items.len()
+            run.items.todo_items.len(),
+            run.items.completed_items.len()
         )
     });
     let handoff = record
@@ -170,9 +170,9 @@ fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -
     format!(
         "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\nThe line that ends the run, only when everything is done: {}\n{noted}{resume}",
         run.iteration,
-        one_line(&run.task_name),
+        one_line(&run.options.task_name),
         item.unwrap_or_default(),
         handoff.unwrap_or_default(),
-        promise::line(&run.completion_promise, &run.nonce),
+        promise::line(&run.options.completion_promise, &run.nonce),
     )
 }

@@ -38,10 +38,8 @@ impl Runner<'_> {
     fn pause_for_person(&mut self) -> Result<u8, RunError> {
         let status = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
             // It may have been cancelled since: then it stays so.
-            if !state.status.is_over() {
-                state.status = Status::Paused;
-            }
-            state.status
+            state.lifecycle.wait(None);
+            state.lifecycle.status()
         })?;
         let over = status.filter(|status| status.is_over());
         if over.is_none() {
@@ -59,8 +57,8 @@ impl Runner<'_> {
         reason: &str,
     ) -> Result<Option<u8>, RunError> {
         let now = clock::now();
-        let tries =
-            state_file::load(self.project, Some(&self.run_id))?.map_or(1, |state| state.pauses_in_a_row);
+        let tries = state_file::load(self.project, Some(&self.run_id))?
+            .map_or(1, |state| state.lifecycle.pauses_in_a_row());
         let chance = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
         let milliseconds = match until.and_then(clock::moment) {
             Some(reset) => plimsoll_policy::pause::until_reset_ms((reset - now).num_seconds(), chance),
@@ -68,10 +66,7 @@ impl Runner<'_> {
         };
         let end = now + Duration::from_millis(milliseconds);
         state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
-            if !state.status.is_over() {
-                state.status = Status::Paused;
-                state.paused_until = Some(clock::stamp(end));
-            }
+            state.lifecycle.wait(Some(clock::stamp(end)));
         })?;
         // One message a pause, not one a try.
         if tries <= 1 {
@@ -94,7 +89,7 @@ impl Runner<'_> {
     /// A pause ends early where the run is cancelled, or its deadline comes.
     fn over_meanwhile(&mut self) -> Result<Option<u8>, RunError> {
         let Some(state) = state_file::load(self.project, Some(&self.run_id))? else { return Ok(None) };
-        if state.status == Status::Cancelled {
+        if state.lifecycle.status() == Status::Cancelled {
             return Ok(Some(Status::Cancelled.exit_code()));
         }
         let Some(deadline) = plimsoll_policy::bounds::passed(&state, &clock::stamp(clock::now())) else {
@@ -103,8 +98,8 @@ impl Runner<'_> {
         let verdict =
             Verdict::Stop { status: Status::Deadline, reason: format!("the deadline was {deadline}") };
         let Some(state) = take_deadline(self.project, &self.run_id, &verdict)? else { return Ok(None) };
-        if state.status != Status::Deadline {
-            return Ok(Some(state.status.exit_code()));
+        if state.lifecycle.status() != Status::Deadline {
+            return Ok(Some(state.lifecycle.status().exit_code()));
         }
         let event = JournalEvent::Verdict(Box::new(VerdictReached::of(&verdict)));
         journal::note(self.project, JournalEntry::of_run(&state, event))?;
@@ -129,12 +124,7 @@ fn take_deadline(
     verdict: &Verdict,
 ) -> Result<Option<RunState>, StoreError> {
     state_file::update(project, Some(run_id), Durability::Durable, |state| {
-        if !state.status.is_over() {
-            state.status = Status::Deadline;
-            state.paused_until = None;
-            state.ended_at = Some(clock::stamp(clock::now()));
-            state.last_verdict = Some(verdict.clone());
-        }
+        state.lifecycle.stop(Status::Deadline, verdict, clock::stamp(clock::now()));
         state.clone()
     })
 }
@@ -142,6 +132,7 @@ fn take_deadline(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::state::Lifecycle;
 
     #[test]
     fn a_run_that_was_cancelled_as_its_deadline_came_stays_cancelled() {
@@ -150,11 +141,18 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
             plimsoll_store::ledger::keep();
-            let state = RunState { run_id: "r1".into(), status: before, ..RunState::default() };
+            let state =
+                RunState { run_id: "r1".into(), lifecycle: Lifecycle::of(before), ..RunState::default() };
             state_file::create(&project, &state).unwrap();
             let state = take_deadline(&project, &"r1".into(), &deadline).unwrap().unwrap();
-            assert_eq!((state.status, state.ended_at.is_some()), (after, after == Status::Deadline));
-            assert_eq!(state_file::load(&project, Some(&"r1".into())).unwrap().unwrap().status, after);
+            assert_eq!(
+                (state.lifecycle.status(), state.lifecycle.ended_at().is_some()),
+                (after, after == Status::Deadline)
+            );
+            assert_eq!(
+                state_file::load(&project, Some(&"r1".into())).unwrap().unwrap().lifecycle.status(),
+                after
+            );
         }
     }
 }

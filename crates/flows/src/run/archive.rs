@@ -6,7 +6,7 @@ use plimsoll_store::{Durability, Project, StoreError, disk};
 /// Copies what the next run will write anew into the run's own folder.
 pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let folder = project.run_folder(&state.run_id);
-    let todo = state.todo_file.as_ref().map(|file| project.root().join(file));
+    let todo = state.options.todo_file.as_ref().map(|file| project.root().join(file));
     for file in [Some(project.prompt()), Some(project.progress()), todo].into_iter().flatten() {
         let Some(name) = file.file_name() else { continue };
         if let Some(bytes) = disk::read(&file)? {
@@ -15,7 +15,7 @@ pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreEr
     }
     let _ = crate::run::prompt::put_back(project, state);
     // One that stopped for a reason a person can mend may go on, and then needs the copy of its memory.
-    if matches!(state.status, Status::Completed | Status::Cancelled) {
+    if matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled) {
         plimsoll_store::memory::forget_copy(project)?;
     }
     crate::run::linear_notes::note_end(project, state);

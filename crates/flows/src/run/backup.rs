@@ -9,20 +9,22 @@ use std::path::{Path, PathBuf};
 /// Takes the ticks of the to-do file into the state, and keeps the file, as soon as they are seen: a file that
 /// is deleted a moment later has not undone them. A file that has lost an item is not kept.
 pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
-    let Some(file) = &state.todo_file else { return Ok(()) };
+    let Some(file) = &state.options.todo_file else { return Ok(()) };
     let Some(text) = disk::read_text(&project.root().join(file))? else { return Ok(()) };
     let todo = TodoList::parse(&text);
-    let is_known = |state: &RunState| todo.open() == state.todo_items && todo.done() == state.completed_items;
+    let is_known = |state: &RunState| {
+        todo.open() == state.items.todo_items && todo.done() == state.items.completed_items
+    };
     let copy = todo_copy(project);
     let kept = disk::read_text(&copy)?;
     let is_kept = kept.as_deref() == Some(text.as_str());
-    if (is_known(state) && is_kept) || !todo.vanished(&state.known_items).is_empty() {
+    if (is_known(state) && is_kept) || !todo.vanished(&state.items.known_items).is_empty() {
         return Ok(());
     }
     if !is_kept {
         disk::replace(&copy, text.as_bytes(), Durability::Lazy)?;
     }
-    if is_known(state) || state.status.is_over() {
+    if is_known(state) || state.lifecycle.is_over() {
         return Ok(());
     }
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
@@ -35,12 +37,17 @@ pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
 pub fn lost_todo(project: &Project, state: &RunState) -> Result<String, StoreError> {
     let copy = disk::read_text(&todo_copy(project))?.filter(|text| {
         let known = TodoList::parse(text);
-        known.open() == state.todo_items && known.done() == state.completed_items
+        known.open() == state.items.todo_items && known.done() == state.items.completed_items
     });
     let item = |done: bool| {
         move |text: &String| plimsoll_domain::todo::Item { text: text.clone(), done, notes: Vec::new() }
     };
-    let items = state.completed_items.iter().map(item(true)).chain(state.todo_items.iter().map(item(false)));
+    let items = state
+        .items
+        .completed_items
+        .iter()
+        .map(item(true))
+        .chain(state.items.todo_items.iter().map(item(false)));
     Ok(copy.unwrap_or_else(|| TodoList { items: items.collect() }.render()))
 }
 
@@ -118,6 +125,7 @@ fn keep(file: &Path, copy: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::state::{Items, RunOptions};
 
     fn project() -> (tempfile::TempDir, Project) {
         let folder = tempfile::tempdir().unwrap();
@@ -181,9 +189,12 @@ mod tests {
         let file = project.root().join("plan.md");
         let state = RunState {
             run_id: "r1".into(),
-            todo_file: Some("plan.md".into()),
-            todo_items: vec!["one".into(), "two".into()],
-            known_items: vec!["one".into(), "two".into()],
+            options: RunOptions { todo_file: Some("plan.md".into()), ..RunOptions::default() },
+            items: Items {
+                todo_items: vec!["one".into(), "two".into()],
+                known_items: vec!["one".into(), "two".into()],
+                ..Items::default()
+            },
             ..RunState::default()
         };
         state_file::create(&project, &state).unwrap();
@@ -191,7 +202,7 @@ mod tests {
         put(&file, "# My plan\n- [x] one\n- [ ] two\n");
         todo(&project, &now()).unwrap();
         assert_eq!(
-            (now().completed_items, now().todo_items),
+            (now().items.completed_items, now().items.todo_items),
             (vec!["one".to_owned()], vec!["two".to_owned()])
         );
         // An item that vanishes is not taken over.

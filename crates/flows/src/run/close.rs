@@ -264,6 +264,6 @@ fn paragraph(state: &RunState, record: &SessionRecord) -> String {
         clock::stamp(clock::now()),
         state.iteration,
         record.peak_percent,
-        state.todo_items.len()
+        state.items.todo_items.len()
     )
 }

@@ -43,7 +43,7 @@ pub fn observe(
     let (moved, unsure) = moved(project, state.iteration_record.footing.as_ref(), now);
     let ticked = !state.ticked_now().is_empty();
     let passing = newly_passing(state, evidence);
-    let committed = state.todo_file.is_none() && moved.iter().any(|what| what == HEAD_MOVED);
+    let committed = state.options.todo_file.is_none() && moved.iter().any(|what| what == HEAD_MOVED);
     let progress = [(ticked, "an item was ticked"), (passing, "a verify command passes that had failed")];
     let progress = progress.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned());
     Observation {
@@ -92,7 +92,10 @@ fn is_work(project: &Project, before: &WorktreeFingerprint) -> bool {
 }
 
 fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {
-    evidence.verify.iter().any(|outcome| outcome.passed && state.verify_failing.contains(&outcome.command))
+    evidence
+        .verify
+        .iter()
+        .any(|outcome| outcome.passed && state.outcomes.verify_failing.contains(&outcome.command))
 }
 
 /// The session's own failure, else the verify command that failed, else its last command that failed and did

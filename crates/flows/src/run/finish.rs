@@ -47,16 +47,16 @@ pub fn finish_unless(
     let Some(state) = record_end(project, run_id, ended)? else { return Ok(None) };
     if state.iteration_record.phase == Phase::Judged {
         make_up(project, &state)?;
-        return Ok(state.last_verdict);
+        return Ok(state.lifecycle.last_verdict().cloned());
     }
     let left = observe_end(project, &state);
     save_all_work(project, settings, &state, &left)?;
     close::close(project, settings, run_id, state.iteration)?;
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
     let mut evidence = gather_evidence(project, settings, &state, &left, ended);
-    if !state.status.is_over() && needs_verify(&state, &evidence) {
+    if !state.lifecycle.is_over() && needs_verify(&state, &evidence) {
         evidence.verify = verify(project, settings, &state, give_up);
-        let was_given_up = evidence.verify.len() < state.verify.len();
+        let was_given_up = evidence.verify.len() < state.options.verify.len();
         if was_given_up && let Some(paused) = pause(project, run_id)? {
             return Ok(Some(paused));
         }
@@ -80,7 +80,7 @@ struct LeftBySession {
 /// Looks at what the session left. It writes copies alone (working memory, turn log), and their troubles must not end
 /// the run: a kill here leaves nothing that the next try does not find.
 fn observe_end(project: &Project, state: &RunState) -> LeftBySession {
-    if state.memory {
+    if state.options.memory {
         let _ = plimsoll_store::memory::keep(project);
     }
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
@@ -102,7 +102,7 @@ fn save_all_work(
     left: &LeftBySession,
 ) -> Result<(), StoreError> {
     // A run that the user has stopped, and a session that could not begin, leave the files as they are.
-    if state.status.is_over() {
+    if state.lifecycle.is_over() {
         return Ok(());
     }
     let LeftBySession { record, ending, fingerprint } = left;
@@ -127,9 +127,9 @@ fn save_all_work(
 /// next `--resume` verifies and judges it.
 fn pause(project: &Project, run_id: &RunId) -> Result<Option<Verdict>, StoreError> {
     let paused = state_file::update(project, Some(run_id), Durability::Durable, |state| {
-        let open = !state.status.is_over();
+        let open = !state.lifecycle.is_over();
         if open {
-            state.status = plimsoll_domain::Status::Paused;
+            state.lifecycle.wait(None);
         }
         open
     })?;
@@ -158,18 +158,19 @@ fn record_end(
             record.cost_usd = ended.cost_usd;
             // A session that broke off has told no price: it is reckoned by what the run's others have cost.
             if ended.cost_usd == 0.0 && ended.tokens > 0 {
-                record.cost_usd = bounds::reckoned_usd(state.cost_usd, state.tokens, ended.tokens);
-                state.cost_is_reckoned = true;
+                record.cost_usd =
+                    bounds::reckoned_usd(state.spent.cost_usd, state.spent.tokens, ended.tokens);
+                state.spent.cost_is_reckoned = true;
             }
-            state.cost_usd += state.iteration_record.cost_usd;
-            state.tokens += ended.tokens;
+            state.spent.cost_usd += state.iteration_record.cost_usd;
+            state.spent.tokens += ended.tokens;
             for tool in &ended.denied_tools {
-                if !state.denied_tools.contains(tool) {
-                    state.denied_tools.push(tool.clone());
+                if !state.outcomes.denied_tools.contains(tool) {
+                    state.outcomes.denied_tools.push(tool.clone());
                 }
             }
             if let Some(quota) = &ended.quota {
-                state.quota.merge(quota);
+                state.spent.quota.merge(quota);
             }
             note_history(state);
         }
@@ -229,7 +230,7 @@ fn judge(
     let files = left.fingerprint.short_hash(iteration);
     let judged = state_file::update(project, Some(&state.run_id), Durability::Durable, |state| {
         if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
-            return state.last_verdict.clone().map(|verdict| (verdict, None));
+            return state.lifecycle.last_verdict().cloned().map(|verdict| (verdict, None));
         }
         let verdict = gate(state, evidence, settings);
         let set_aside = matches!(verdict, Verdict::Continue { .. })
@@ -239,17 +240,15 @@ fn judge(
         state.context_checkpoint.active &=
             set_aside.as_ref().is_none_or(|item| state.context_checkpoint.is_half_done(item));
         take_verify(state, evidence);
-        state.last_action = plimsoll_policy::resume::last_action(state, &evidence.ending);
+        state.outcomes.last_action = plimsoll_policy::resume::last_action(state, &evidence.ending);
         let items = state.ticked_now().len() as u32;
         let entry = state.history_of(iteration);
         entry.items = items;
         // A limit may bring several sessions under one number.
         entry.delegated += delegated;
         state.iteration_record.phase = Phase::Judged;
-        state.last_diff_hash = files;
-        if state.status.is_over() {
-            state.ended_at.get_or_insert(clock::stamp(clock::now()));
-        }
+        state.outcomes.last_diff_hash = files;
+        state.lifecycle.end(clock::stamp(clock::now()));
         Some((verdict, Some((state.clone(), set_aside))))
     })?;
     let Some((verdict, fresh)) = judged.flatten() else { return Ok(None) };
@@ -261,14 +260,14 @@ fn judge(
 
 /// What comes after the verdict, where a kill came between them. The line then tells less: what was seen is gone.
 fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
-    let Some(verdict) = &state.last_verdict else { return Ok(()) };
+    let Some(verdict) = state.lifecycle.last_verdict() else { return Ok(()) };
     let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
     let line = JournalEntry::of_run_session(state, event);
     if !journal::tells(project, &line) {
         let ending = state.iteration_record.ending.clone().unwrap_or_default();
         return note_verdict(project, state, verdict, &Evidence { ending, ..Evidence::default() }, None);
     }
-    if state.status.is_over() && !archive::is_archived(project, state) {
+    if state.lifecycle.is_over() && !archive::is_archived(project, state) {
         return archive::archive(project, state);
     }
     Ok(())
@@ -277,7 +276,7 @@ fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
 fn take_verify(state: &mut RunState, evidence: &Evidence) {
     if !evidence.verify.is_empty() {
         let failing = evidence.verify.iter().filter(|outcome| !outcome.passed);
-        state.verify_failing = failing.map(|outcome| outcome.command.clone()).collect();
+        state.outcomes.verify_failing = failing.map(|outcome| outcome.command.clone()).collect();
     }
 }
 
@@ -296,16 +295,16 @@ fn note_verdict(
     let seen = evidence.observation.clone().unwrap_or_default();
     let reached = VerdictReached {
         ending: Some(evidence.ending.clone()),
-        open: Some(state.todo_items.len()),
-        done: Some(state.completed_items.len()),
+        open: Some(state.items.todo_items.len()),
+        done: Some(state.items.completed_items.len()),
         ticked: Some(state.ticked_now()),
         verify: Some(verify.collect()),
         progress: Some(seen.progress),
         error: seen.error.map(|error| clip(&error, 500)),
-        no_change_count: Some(state.no_change_count),
-        same_errors: Some(state.error_hashes.len()),
-        cost_usd: Some(state.cost_usd),
-        tokens: Some(state.tokens),
+        no_change_count: Some(state.outcomes.no_change_count),
+        same_errors: Some(state.outcomes.error_hashes.len()),
+        cost_usd: Some(state.spent.cost_usd),
+        tokens: Some(state.spent.tokens),
         cost_unknown: state.cost_is_unknown(),
         ..VerdictReached::of(verdict)
     };
@@ -314,9 +313,11 @@ fn note_verdict(
     if let Some(item) = set_aside {
         note(JournalEvent::SetAside { item })?;
     }
-    if let Some(opened) = state.breaker.opened.as_ref().filter(|opened| opened.iteration == state.iteration) {
+    if let Some(opened) =
+        state.outcomes.breaker.opened.as_ref().filter(|opened| opened.iteration == state.iteration)
+    {
         let (cause, count, evidence) = (opened.cause, opened.count, opened.evidence.clone());
         note(JournalEvent::BreakerOpened(BreakerOpened { cause, count, evidence }))?;
     }
-    if state.status.is_over() { archive::archive(project, state) } else { Ok(()) }
+    if state.lifecycle.is_over() { archive::archive(project, state) } else { Ok(()) }
 }

@@ -14,6 +14,7 @@ use crate::run::prompt;
 use crate::run::prompt::PromptError;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Planned, RunBegun};
 use plimsoll_domain::limits::Limits;
+use plimsoll_domain::state::{AtStart, Items, RunOptions};
 use plimsoll_domain::state::{Commit, IterationRecord, Phase};
 use plimsoll_domain::status::Status;
 use plimsoll_domain::text::{clip, counted, one_line};
@@ -157,13 +158,11 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     let lock = state_file::lock(project, state_file::TIMEOUT)?;
     let Ground { task, prompt_made, todo_file, todo, old } = look(project, new)?;
     let old = old.unwrap_or_default();
-    let state = RunState {
-        delegated_before: old.delegated(),
-        growth: old.growth,
-        files_at_start: crate::checkpoint::work::files_without_commit(project),
-        repository_at_start: Some(plimsoll_store::layout::repository_identity(project.root())),
-        ..state(project, new, &task, prompt_made, todo_file, &todo)
-    };
+    let mut state = state(project, new, &task, prompt_made, todo_file, &todo);
+    state.at_start.delegated_before = old.delegated();
+    state.at_start.files_at_start = crate::checkpoint::work::files_without_commit(project);
+    state.at_start.repository_at_start = Some(plimsoll_store::layout::repository_identity(project.root()));
+    state.items.growth = old.items.growth;
     write_first_files(project, &state, &task)?;
     drop(lock);
     begin(project, &state)?;
@@ -172,10 +171,10 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
 
 /// The files of a new run; the caller holds the state's lock.
 fn write_first_files(project: &Project, state: &RunState, task: &[u8]) -> Result<(), StartError> {
-    let extra: &[&str] = if state.prompt_made { &["/PROMPT.md"] } else { &[] };
+    let extra: &[&str] = if state.options.prompt_made { &["/PROMPT.md"] } else { &[] };
     exclude_run_files(project.root(), extra)?;
     prompt::keep_copy(project, task)?;
-    if state.prompt_made {
+    if state.options.prompt_made {
         disk::replace(&project.prompt(), task, Durability::Durable)?;
     }
     Ok(state_file::create(project, state)?)
@@ -187,11 +186,11 @@ fn begin(project: &Project, state: &RunState) -> Result<(), StartError> {
     // objective is another (`memory::open_for`).
     memory::begin_run(project, state)?;
     let begun = RunBegun {
-        task_name: Some(state.task_name.clone()),
-        max_iterations: Some(state.max_iterations),
-        items: Some(counted(state.known_items.len(), "item")),
-        verify: Some(state.verify.clone()),
-        memory: Some(state.memory),
+        task_name: Some(state.options.task_name.clone()),
+        max_iterations: Some(state.options.max_iterations),
+        items: Some(counted(state.items.known_items.len(), "item")),
+        verify: Some(state.options.verify.clone()),
+        memory: Some(state.options.memory),
         ..RunBegun::default()
     };
     journal::note(project, JournalEntry::of_run(state, JournalEvent::RunStarted(begun)))?;
@@ -223,11 +222,11 @@ fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
         return Err(StartError::Foreign(foreign::in_the_way(&project.relative(project.state()), &missing)));
     }
     let old = state_file::load(project, None)?;
-    if let Some(old) = old.as_ref().filter(|old| !old.status.is_over() && !old.run_id.is_empty()) {
+    if let Some(old) = old.as_ref().filter(|old| !old.lifecycle.is_over() && !old.run_id.is_empty()) {
         return Err(StartError::RunThere {
-            name: old.task_name.clone(),
+            name: old.options.task_name.clone(),
             run_id: old.run_id.clone(),
-            status: old.status,
+            status: old.lifecycle.status(),
             iteration: old.iteration,
         });
     }
@@ -245,7 +244,8 @@ fn task(project: &Project, new: &NewRun, old: Option<&RunState>) -> Result<(Vec<
         .transpose()
         .map_err(|_| PromptError::NoEndMark)?;
     // A PROMPT.md that an earlier run made of its objective is nobody's text.
-    let left_over = old.is_some_and(|old| old.prompt_made && text == Some(old.objective.as_bytes()));
+    let left_over =
+        old.is_some_and(|old| old.options.prompt_made && text == Some(old.options.objective.as_bytes()));
     // Nor is one that was killed between writing it and the state: its copy comes first.
     let objective = new.objective.as_ref().map(String::as_bytes);
     let is_of_the_dead = text.is_some() && text == objective && prompt::is_kept(project, text)?;
@@ -274,8 +274,8 @@ fn todo(project: &Project, new: &NewRun) -> Result<(Option<String>, TodoList), S
 
 /// What the user should know where a new run has a list and no open item: its sessions have nothing to take.
 pub fn nothing_open(run: &RunState) -> Option<String> {
-    let file = run.todo_file.as_ref().filter(|_| run.todo_items.is_empty())?;
-    Some(todo_list::words(&Unfit::AllTicked(run.known_items.len()), file, file != DEFAULT_LIST))
+    let file = run.options.todo_file.as_ref().filter(|_| run.items.todo_items.is_empty())?;
+    Some(todo_list::words(&Unfit::AllTicked(run.items.known_items.len()), file, file != DEFAULT_LIST))
 }
 
 fn state(
@@ -293,30 +293,35 @@ fn state(
         text.lines().map(|line| line.trim_start_matches(['#', ' '])).find(|line| !line.is_empty());
     let name = new.name.clone().or(first_line.map(|line| clip(&one_line(line), 60))).unwrap_or(folder);
     RunState {
-        task_name: one_line(&name),
-        objective: text.into_owned(),
-        started_at: clock::stamp(clock::now()),
-        max_iterations: new.max_iterations,
-        completion_promise: new.promise.clone(),
-        todo_items: todo.open(),
-        completed_items: todo.done(),
-        known_items: todo.items.iter().map(|item| item.text.clone()).collect(),
         run_id: RunId::from(uuid::Uuid::new_v4().to_string()),
         nonce: uuid::Uuid::new_v4().simple().to_string()[..8].to_owned(),
-        todo_file,
-        verify: new.verify.clone(),
-        client: new.client.clone(),
-        client_arguments: new.client_arguments.clone(),
-        prompt_made,
-        ever_done: todo.done(),
-        limits: new.limits.clone(),
-        commit: new.commit,
-        pack: new.pack,
-        memory: new.memory,
-        strict_promise: new.strict_promise,
-        idle_timeout_seconds: new.idle_timeout_seconds,
-        tool_timeout_seconds: new.tool_timeout_seconds,
-        notify: new.notify.clone(),
+        options: RunOptions {
+            task_name: one_line(&name),
+            objective: text.into_owned(),
+            max_iterations: new.max_iterations,
+            completion_promise: new.promise.clone(),
+            todo_file,
+            verify: new.verify.clone(),
+            client: new.client.clone(),
+            client_arguments: new.client_arguments.clone(),
+            prompt_made,
+            limits: new.limits.clone(),
+            commit: new.commit,
+            pack: new.pack,
+            memory: new.memory,
+            strict_promise: new.strict_promise,
+            idle_timeout_seconds: new.idle_timeout_seconds,
+            tool_timeout_seconds: new.tool_timeout_seconds,
+            notify: new.notify.clone(),
+        },
+        at_start: AtStart { started_at: clock::stamp(clock::now()), ..AtStart::default() },
+        items: Items {
+            todo_items: todo.open(),
+            completed_items: todo.done(),
+            known_items: todo.items.iter().map(|item| item.text.clone()).collect(),
+            ever_done: todo.done(),
+            ..Items::default()
+        },
         ..RunState::default()
     }
 }
@@ -346,11 +351,11 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
         state.clone()
     })?
     .ok_or_else(no_run)?;
-    if state.status.is_over() {
+    if state.lifecycle.is_over() {
         return Ok(Resumed::Over(Box::new(state)));
     }
     let resumed = RunBegun {
-        status: Some(state.status),
+        status: Some(state.lifecycle.status()),
         reset_breaker: Some(changes.reset_breaker),
         ..RunBegun::default()
     };
@@ -366,8 +371,9 @@ fn refuse_foreign(project: &Project) -> Result<(), StartError> {
     };
     let Some(document) = document else { return Ok(()) };
     let (file, missing) = (project.relative(project.state()), foreign::missing_marks(&document));
-    let ours = copy(project).filter(|run| !run.run_id.is_empty() && !run.status.is_over());
-    let ours = ours.map_or(String::new(), |run| foreign::goes_on_from_copy(&file, &one_line(&run.task_name)));
+    let ours = copy(project).filter(|run| !run.run_id.is_empty() && !run.lifecycle.is_over());
+    let ours = ours
+        .map_or(String::new(), |run| foreign::goes_on_from_copy(&file, &one_line(&run.options.task_name)));
     Err(StartError::Foreign(foreign::no_run_to_resume(&file, &missing) + &ours))
 }
 
@@ -390,18 +396,18 @@ fn change(state: &mut RunState, changes: &Changes) {
             place.clone_from(value);
         }
     }
-    set(&mut state.max_iterations, changes.max_iterations.as_ref());
-    set(&mut state.verify, changes.verify.as_ref());
-    set(&mut state.commit, changes.commit.as_ref());
-    set(&mut state.notify, changes.notify.as_ref());
-    state.client.clone_from(&changes.client);
-    state.client_arguments.clone_from(&changes.client_arguments);
-    state.pack |= changes.pack;
-    state.memory |= changes.memory;
-    set(&mut state.strict_promise, changes.strict_promise.as_ref());
-    state.tool_timeout_seconds = changes.tool_timeout_seconds.or(state.tool_timeout_seconds);
-    state.idle_timeout_seconds = changes.idle_timeout_seconds.or(state.idle_timeout_seconds);
-    let (limits, new) = (&mut state.limits, &changes.limits);
+    set(&mut state.options.max_iterations, changes.max_iterations.as_ref());
+    set(&mut state.options.verify, changes.verify.as_ref());
+    set(&mut state.options.commit, changes.commit.as_ref());
+    set(&mut state.options.notify, changes.notify.as_ref());
+    state.options.client.clone_from(&changes.client);
+    state.options.client_arguments.clone_from(&changes.client_arguments);
+    state.options.pack |= changes.pack;
+    state.options.memory |= changes.memory;
+    set(&mut state.options.strict_promise, changes.strict_promise.as_ref());
+    state.options.tool_timeout_seconds = changes.tool_timeout_seconds.or(state.options.tool_timeout_seconds);
+    state.options.idle_timeout_seconds = changes.idle_timeout_seconds.or(state.options.idle_timeout_seconds);
+    let (limits, new) = (&mut state.options.limits, &changes.limits);
     limits.max_cost_usd = new.max_cost_usd.or(limits.max_cost_usd);
     limits.max_tokens = new.max_tokens.or(limits.max_tokens);
     limits.deadline = new.deadline.clone().or(limits.deadline.take());
@@ -413,22 +419,20 @@ fn change(state: &mut RunState, changes: &Changes) {
 
 /// Opens a run again, unless what ended it still stands.
 fn reopen(state: &mut RunState, now: &Timestamp) {
-    let is_over_for_good = matches!(state.status, Status::Completed | Status::Cancelled);
-    let is_open_breaker = state.status == Status::CircuitBreaker && state.breaker.opened.is_some();
+    let is_over_for_good = matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled);
+    let is_open_breaker =
+        state.lifecycle.status() == Status::CircuitBreaker && state.outcomes.breaker.opened.is_some();
     if is_over_for_good || is_open_breaker {
         return;
     }
     // The next session tells anew.
-    state.quota.forget_undated();
-    let repeats = matches!(&state.last_verdict, Some(Verdict::Pause { kind, .. }) if kind.repeats());
+    state.spent.quota.forget_undated();
+    let repeats =
+        matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats());
     let is_judged = state.iteration_record.phase == Phase::Judged && !repeats;
     match plimsoll_policy::bounds::reached(state, now).filter(|_| is_judged) {
-        Some(Verdict::Stop { status, .. }) => state.status = status,
-        _ if state.status.is_over() => {
-            state.status = Status::Running;
-            state.ended_at = None;
-        }
-        _ => {}
+        Some(Verdict::Stop { status, .. }) => state.lifecycle.stay(status),
+        _ => state.lifecycle.reopen(),
     }
 }
 
@@ -447,7 +451,7 @@ pub struct Remembered {
 pub fn remembered(project: &Project) -> Result<Remembered, StoreError> {
     let Some(run_id) = newest_run_id(project)? else { return Ok(Remembered::default()) };
     let state = state_file::load(project, Some(&run_id))?.unwrap_or_default();
-    let RunState { client, client_arguments, memory, .. } = state;
+    let RunOptions { client, client_arguments, memory, .. } = state.options;
     Ok(Remembered { client, client_arguments, memory })
 }
 
@@ -470,14 +474,11 @@ fn newest_run_id(project: &Project) -> Result<Option<RunId>, StoreError> {
 pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
     let Some(run_id) = newest_run_id(project)? else { return Ok(None) };
     let cancelled = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
-        if !state.status.is_over() {
-            state.status = Status::Cancelled;
-            state.ended_at = Some(clock::stamp(clock::now()));
-        }
+        state.lifecycle.cancel(Some(clock::stamp(clock::now())));
         state.clone()
     })?;
     // Also of one that was cancelled before: whoever did may have died on the way.
-    if let Some(state) = cancelled.as_ref().filter(|state| state.status == Status::Cancelled) {
+    if let Some(state) = cancelled.as_ref().filter(|state| state.lifecycle.status() == Status::Cancelled) {
         tell_session(project, state)?;
         let line = JournalEntry::of_run(state, JournalEvent::Cancelled);
         if !journal::tells(project, &line) {
@@ -561,7 +562,8 @@ pub fn plan(
     memory::open_for(project, &before)?;
     let footing = evidence::footing(project);
     let state = state_file::update(project, Some(run_id), Durability::Durable, |state| {
-        let repeats = matches!(&state.last_verdict, Some(Verdict::Pause { kind, .. }) if kind.repeats());
+        let repeats =
+            matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats());
         let again = state.iteration > 0 && (state.iteration_record.phase == Phase::Planned || repeats);
         if !again {
             state.iteration += 1;
@@ -579,16 +581,13 @@ pub fn plan(
             // One of another item waits among the half done ones.
             None => state.context_checkpoint.active = false,
         }
-        if !state.status.is_over() {
-            state.status = Status::Running;
-            state.paused_until = None;
-        }
+        state.lifecycle.go_on();
         state.session_id = session_id;
         // What an iteration did before it met a limit is its own work when it is planned again.
         let before = std::mem::take(&mut state.iteration_record);
         let (done_before, reckoned, footing) = match before.footing.filter(|_| again) {
             Some(footing) => (before.done_before, before.reckoned, footing),
-            None => (state.completed_items.clone(), Vec::new(), footing),
+            None => (state.items.completed_items.clone(), Vec::new(), footing),
         };
         state.iteration_record = IterationRecord {
             iteration: state.iteration,
@@ -596,7 +595,7 @@ pub fn plan(
             resuming,
             item: state.item_in_hand().cloned(),
             done_before,
-            done_at_start: state.completed_items.clone(),
+            done_at_start: state.items.completed_items.clone(),
             reckoned,
             footing: Some(footing),
             ..IterationRecord::default()
@@ -605,7 +604,7 @@ pub fn plan(
     })?
     .ok_or_else(no_run)?;
     // An agent may have made the repository only now.
-    exclude_run_files(project.root(), if state.prompt_made { &["/PROMPT.md"] } else { &[] })?;
+    exclude_run_files(project.root(), if state.options.prompt_made { &["/PROMPT.md"] } else { &[] })?;
     prompt::write(project, &state)?;
     // Consumed only once a prompt has carried it on.
     state_file::update(project, Some(run_id), Durability::Lazy, |state| {
@@ -624,7 +623,7 @@ pub fn plan(
 /// The to-do list as it stands; where an agent has taken the whole file away, or emptied it, it is written again
 /// from what the state knows.
 fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
-    let Some(file) = &state.todo_file else { return Ok(None) };
+    let Some(file) = &state.options.todo_file else { return Ok(None) };
     if let Some(todo) = facts::todo(project, state) {
         backup::todo(project, state)?;
         return Ok(Some(todo));

@@ -26,7 +26,7 @@ fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, wo
     let note = Note {
         at: clock::stamp(clock::now()),
         run_id: state.run_id.clone(),
-        task: plimsoll_secrets::without(&state.task_name),
+        task: plimsoll_secrets::without(&state.options.task_name),
         issue: issue.clone(),
         iteration: state.iteration,
         kind,
@@ -50,6 +50,7 @@ fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, wo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::state::RunOptions;
 
     #[test]
     fn what_looks_like_a_secret_is_left_out_of_a_note() {
@@ -57,7 +58,11 @@ mod tests {
         let project = Project::at(folder.path());
         let token = format!("{}{}", "ghp_", "a1".repeat(18));
         let task_name = format!("the key {token} and postgres://me:hunter2hunter2@db/x");
-        let state = RunState { run_id: "r1".into(), task_name, ..RunState::default() };
+        let state = RunState {
+            run_id: "r1".into(),
+            options: RunOptions { task_name, ..RunOptions::default() },
+            ..RunState::default()
+        };
         let mut settings = Settings::default();
         settings.linear.issue = Some("ENG-1".to_owned());
         note_checkpoint(&project, &settings, &state);

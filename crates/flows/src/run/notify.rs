@@ -13,7 +13,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// Tells it. A program that fails is noted in the journal, and nothing else happens; where the journal cannot be written,
 /// the person has still been told.
 pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) {
-    if state.notify.is_empty() {
+    if state.options.notify.is_empty() {
         return;
     }
     let event = match verdict {
@@ -23,20 +23,24 @@ pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) {
     };
     let message = json!({
         "event": event,
-        "task_name": plimsoll_secrets::without(&state.task_name),
+        "task_name": plimsoll_secrets::without(&state.options.task_name),
         "run_id": state.run_id,
         "project": project.root().to_string_lossy(),
-        "status": state.status.word(),
+        "status": state.lifecycle.status().word(),
         "marker": plimsoll_secrets::without(&verdict.marker().to_string()),
-        "paused_until": state.paused_until,
+        "paused_until": state.lifecycle.paused_until(),
         "iteration": state.iteration,
-        "items_done": state.completed_items.len(),
-        "items_open": state.todo_items.len(),
-        "cost_usd": state.cost_usd,
-        "tokens": state.tokens,
+        "items_done": state.items.completed_items.len(),
+        "items_open": state.items.todo_items.len(),
+        "cost_usd": state.spent.cost_usd,
+        "tokens": state.spent.tokens,
     });
-    let outcome =
-        plimsoll_launcher::tell(&state.notify, project.root(), message.to_string().as_bytes(), DEADLINE);
+    let outcome = plimsoll_launcher::tell(
+        &state.options.notify,
+        project.root(),
+        message.to_string().as_bytes(),
+        DEADLINE,
+    );
     let trouble = match (&outcome.trouble, outcome.timed_out, outcome.code) {
         (Some(trouble), ..) => Some(format!("could not be started: {trouble}")),
         (None, true, _) => Some(format!("took longer than {} s", DEADLINE.as_secs())),
@@ -45,13 +49,15 @@ pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) {
             Some(format!("exited with {}", code.map_or("a signal".into(), |code| code.to_string())))
         }
     };
-    let event = JournalEvent::Notified { what: event.to_owned(), program: state.notify.clone(), trouble };
+    let event =
+        JournalEvent::Notified { what: event.to_owned(), program: state.options.notify.clone(), trouble };
     let _ = journal::note(project, JournalEntry::of_run(state, event));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::state::RunOptions;
     use plimsoll_domain::status::Status;
 
     #[test]
@@ -62,8 +68,11 @@ mod tests {
         let told = folder.path().join("told.json");
         let state = RunState {
             run_id: "r1".into(),
-            task_name: format!("push with {token}"),
-            notify: vec!["sh".into(), "-c".into(), format!("cat > {}", told.display())],
+            options: RunOptions {
+                task_name: format!("push with {token}"),
+                notify: vec!["sh".into(), "-c".into(), format!("cat > {}", told.display())],
+                ..RunOptions::default()
+            },
             ..RunState::default()
         };
         let verdict = Verdict::Stop { status: Status::Blocked, reason: format!("refused: {token}") };

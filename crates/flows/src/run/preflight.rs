@@ -99,7 +99,7 @@ fn named(project: &Project) -> String {
     state.map_or(String::new(), |state| {
         format!(
             ": the run \"{}\" ({}), iteration {}",
-            plimsoll_domain::text::one_line(&state.task_name),
+            plimsoll_domain::text::one_line(&state.options.task_name),
             state.run_id,
             state.iteration
         )

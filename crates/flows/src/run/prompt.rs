@@ -38,7 +38,7 @@ pub fn task_text(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
 
 /// Writes PROMPT.md for the present iteration; answers with its bytes.
 pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError> {
-    let task = whole_task(project, state)?.unwrap_or_else(|| state.objective.clone().into_bytes());
+    let task = whole_task(project, state)?.unwrap_or_else(|| state.options.objective.clone().into_bytes());
     keep_copy(project, &task)?;
     let resume = resumed(project, state);
     let around = Surroundings {
@@ -56,7 +56,7 @@ pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError
 /// block, and a run that is over would leave the file dirty. `run` pipes a copy with the block into the client, so the
 /// file has it only until then; a shell loop pipes the file itself, which keeps it until the run ends or pauses.
 pub fn put_back(project: &Project, state: &RunState) -> Result<(), PromptError> {
-    if state.prompt_made {
+    if state.options.prompt_made {
         return Ok(());
     }
     let Some(file) = disk::read(&project.prompt())? else { return Ok(()) };
@@ -70,7 +70,8 @@ pub fn put_back(project: &Project, state: &RunState) -> Result<(), PromptError> 
 /// The checkpoint that the iteration resumes, or that lies ready for the next one, with what has happened since.
 fn resumed(project: &Project, state: &RunState) -> Option<(Checkpoint, Staleness)> {
     let todo = facts::todo(project, state);
-    let waits = plimsoll_policy::resume::due(&state.context_checkpoint, todo.as_ref(), &state.set_aside);
+    let waits =
+        plimsoll_policy::resume::due(&state.context_checkpoint, todo.as_ref(), &state.items.set_aside);
     let carried = || state.iteration_record.resuming.then(|| state.context_checkpoint.clone());
     let checkpoint = waits.or_else(carried)?;
     let since = staleness(project, &checkpoint);

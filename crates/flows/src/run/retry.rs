@@ -5,9 +5,9 @@ use super::{Progress, RunError, Runner};
 use crate::run::apply_verdict::INTERRUPTED;
 use crate::run::lifecycle::StartError;
 use crate::run::notify::notify;
+use plimsoll_domain::Verdict;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{RunState, Status, Verdict};
 use plimsoll_store::{Durability, StoreError, journal, state_file};
 use std::time::{Duration, Instant};
 
@@ -110,12 +110,12 @@ impl Runner<'_> {
         let verdict = Verdict::Pause { kind: PauseKind::Fault, until: None, reason };
         self.note_fault(error, then);
         let paused = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
-            pause(state, &verdict);
+            state.lifecycle.wait_for(&verdict);
             state.clone()
         });
         match paused {
             Ok(Some(state)) => self.last = state,
-            _ => pause(&mut self.last, &verdict),
+            _ => self.last.lifecycle.wait_for(&verdict),
         }
         verdict
     }
@@ -123,14 +123,6 @@ impl Runner<'_> {
     fn note_fault(&self, error: &RunError, then: &str) {
         let event = JournalEvent::Fault { error: error.to_string(), then: then.to_owned(), seconds: None };
         let _ = journal::note(self.project, JournalEntry::of_run(&self.last, event));
-    }
-}
-
-fn pause(state: &mut RunState, verdict: &Verdict) {
-    if !state.status.is_over() {
-        state.status = Status::Paused;
-        state.paused_until = None;
-        state.last_verdict = Some(verdict.clone());
     }
 }
 

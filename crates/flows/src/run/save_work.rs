@@ -123,7 +123,7 @@ fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {
 /// Answers whether there is something to tell.
 pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreError> {
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(false) };
-    if state.commit == Commit::Off || !has_checkpoint(&state, |_| true) {
+    if state.options.commit == Commit::Off || !has_checkpoint(&state, |_| true) {
         return Ok(false);
     }
     let message = message(state.iteration, &state.context_checkpoint);
@@ -157,7 +157,7 @@ pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreErr
 /// Whose hooks and filters a commit would run.
 fn repository(project: &Project, state: &RunState) -> Repository {
     let now = || plimsoll_store::layout::repository_identity(project.root());
-    match &state.repository_at_start {
+    match &state.at_start.repository_at_start {
         Some(at_start) if *at_start != now() => Repository::MadeSince,
         _ => Repository::Users,
     }

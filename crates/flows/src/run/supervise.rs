@@ -71,16 +71,16 @@ impl Runner<'_> {
         let _ = backup::todo(self.project, now);
         self.note_for_others(now, follower)?;
         let record = state.session_id.as_ref().map(|id| sessions::load(self.project, id)).unwrap_or_default();
-        if now.status != Status::Cancelled && !follower.is_unguarded() {
+        if now.lifecycle.status() != Status::Cancelled && !follower.is_unguarded() {
             self.watcher.tell(&Progress::Load { state: now, record: &record });
         }
         let timeouts = Timeouts {
-            idle: now.idle_timeout_seconds.unwrap_or(self.settings.idle_timeout_seconds),
-            tool: now.tool_timeout_seconds.unwrap_or(self.settings.tool_timeout_seconds),
+            idle: now.options.idle_timeout_seconds.unwrap_or(self.settings.idle_timeout_seconds),
+            tool: now.options.tool_timeout_seconds.unwrap_or(self.settings.tool_timeout_seconds),
         };
         let lingers = self.may_linger(&record, follower);
         Ok(match () {
-            () if now.status == Status::Cancelled => Some(Reason::Cancelled),
+            () if now.lifecycle.status() == Status::Cancelled => Some(Reason::Cancelled),
             () if follower.is_unguarded() => Some(Reason::Unguarded),
             () if plimsoll_policy::bounds::passed(now, &clock::stamp(clock::now())).is_some() => {
                 Some(Reason::OutOfTime)

@@ -18,7 +18,7 @@ pub(crate) fn verify(
     run: &RunState,
     give_up: &dyn Fn() -> bool,
 ) -> Vec<VerifyOutcome> {
-    let deadline = run.limits.deadline.as_ref().and_then(clock::moment);
+    let deadline = run.options.limits.deadline.as_ref().and_then(clock::moment);
     let verify_one = |command: &String| {
         let limit = Limit::of(settings, deadline);
         let outcome = match limit.time.is_zero() {
@@ -31,7 +31,7 @@ pub(crate) fn verify(
             words: words(&outcome, limit),
         })
     };
-    run.verify.iter().map_while(verify_one).collect()
+    run.options.verify.iter().map_while(verify_one).collect()
 }
 
 /// How long a command may take.
@@ -77,14 +77,18 @@ fn shorten(output: &str) -> String {
 mod tests {
     use super::*;
     use plimsoll_domain::limits::Limits;
+    use plimsoll_domain::state::RunOptions;
 
     /// What the commands said of a run whose deadline is so many milliseconds away.
     fn said(commands: &[&str], milliseconds: i64) -> Vec<(bool, String)> {
         let folder = tempfile::tempdir().unwrap();
         let deadline = clock::fine_stamp(clock::now() + chrono::Duration::milliseconds(milliseconds));
         let run = RunState {
-            verify: commands.iter().map(|command| (*command).to_owned()).collect(),
-            limits: Limits { deadline: Some(deadline), ..Limits::default() },
+            options: RunOptions {
+                verify: commands.iter().map(|command| (*command).to_owned()).collect(),
+                limits: Limits { deadline: Some(deadline), ..Limits::default() },
+                ..RunOptions::default()
+            },
             ..RunState::default()
         };
         let outcomes = verify(&Project::at(folder.path()), &Settings::default(), &run, &|| false);

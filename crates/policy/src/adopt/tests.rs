@@ -1,4 +1,5 @@
 use super::*;
+use plimsoll_domain::state::{AtStart, RunOptions};
 use serde_json::json;
 
 fn seed() -> Value {
@@ -25,9 +26,12 @@ fn offer_on(document: &Value, change: impl FnOnce(&mut Ground<'_>)) -> Offer {
     let new = RunState {
         run_id: "r-new".into(),
         nonce: "n-new".into(),
-        completion_promise: PROMISE.into(),
-        started_at: "2027-01-01T00:00:00Z".into(),
-        max_iterations: 50,
+        options: RunOptions {
+            completion_promise: PROMISE.into(),
+            max_iterations: 50,
+            ..RunOptions::default()
+        },
+        at_start: AtStart { started_at: "2027-01-01T00:00:00Z".into(), ..AtStart::default() },
         ..RunState::default()
     };
     let mut ground = Ground {
@@ -62,14 +66,17 @@ fn the_scripts_own_shape_is_taken_and_what_is_missing_is_filled() {
     let state = &offer.state;
     assert_eq!((state.run_id.as_str(), state.nonce.as_str()), ("r-new", "n-new"));
     assert_eq!(
-        (state.task_name.as_str(), state.objective.as_str()),
+        (state.options.task_name.as_str(), state.options.objective.as_str()),
         ("Migrate Jest to Vitest", "Convert all test files")
     );
-    assert_eq!((state.iteration, state.max_iterations, state.status), (5, 50, Status::Running));
-    assert_eq!(state.todo_items, ["Item 3", "Item 4"]);
-    assert_eq!(state.known_items, ["Item 1", "Item 2", "Item 3", "Item 4"]);
-    assert_eq!(state.ever_done, ["Item 1", "Item 2"]);
-    assert_eq!(state.todo_file.as_deref(), Some("fix_plan.md"));
+    assert_eq!(
+        (state.iteration, state.options.max_iterations, state.lifecycle.status()),
+        (5, 50, Status::Running)
+    );
+    assert_eq!(state.items.todo_items, ["Item 3", "Item 4"]);
+    assert_eq!(state.items.known_items, ["Item 1", "Item 2", "Item 3", "Item 4"]);
+    assert_eq!(state.items.ever_done, ["Item 1", "Item 2"]);
+    assert_eq!(state.options.todo_file.as_deref(), Some("fix_plan.md"));
     assert_eq!(
         offer.list.as_ref().map(TodoList::render).as_deref(),
         Some("- [x] Item 1\n- [x] Item 2\n- [ ] Item 3\n- [ ] Item 4\n")
@@ -77,7 +84,7 @@ fn the_scripts_own_shape_is_taken_and_what_is_missing_is_filled() {
     assert_eq!((state.context_checkpoint.active, state.context_checkpoint.iteration), (true, 5));
     assert!(!offer.lacks_handoff);
     assert_eq!(state.context_history.len(), 1);
-    assert_eq!((state.last_diff_hash.as_str(), state.no_change_count), ("", 0));
+    assert_eq!((state.outcomes.last_diff_hash.as_str(), state.outcomes.no_change_count), ("", 0));
     for field in ["run_id", "nonce", "known_items", "verify"] {
         assert!(matches!(fate(&offer, field), FieldOutcome::Filled(_)), "{field}");
     }
@@ -100,11 +107,23 @@ fn the_file_gains_no_authority() {
     let offer = offer(&document);
     let kept = RunState { run_id: "r-new".into(), nonce: "n-new".into(), ..RunState::default() };
     let state = &offer.state;
-    assert_eq!((&state.verify, &state.notify, &state.client), (&kept.verify, &kept.notify, &kept.client));
-    assert_eq!((&state.client_arguments, &state.limits), (&kept.client_arguments, &kept.limits));
-    assert_eq!((state.commit, state.pack, state.memory), (kept.commit, kept.pack, kept.memory));
+    assert_eq!(
+        (&state.options.verify, &state.options.notify, &state.options.client),
+        (&kept.options.verify, &kept.options.notify, &kept.options.client)
+    );
+    assert_eq!(
+        (&state.options.client_arguments, &state.options.limits),
+        (&kept.options.client_arguments, &kept.options.limits)
+    );
+    assert_eq!(
+        (state.options.commit, state.options.pack, state.options.memory),
+        (kept.options.commit, kept.options.pack, kept.options.memory)
+    );
     assert_eq!((&state.session_id, &state.nonce, state.revision), (&kept.session_id, &kept.nonce, 0));
-    assert_eq!((state.max_iterations, state.cost_usd, state.prompt_made), (50, 0.0, false));
+    assert_eq!(
+        (state.options.max_iterations, state.spent.cost_usd, state.options.prompt_made),
+        (50, 0.0, false)
+    );
     for (field, _) in evil.as_object().expect("an object").iter().filter(|(field, _)| *field != "nonce") {
         assert!(matches!(fate(&offer, field), FieldOutcome::Ignored(_)), "{field}");
     }
@@ -152,7 +171,7 @@ fn other_shapes_are_named_and_not_taken() {
         FieldOutcome::Taken("1 entry; 1 entry not understood".to_owned())
     );
     assert_eq!(fate(&offer, "loop_count"), FieldOutcome::Kept);
-    assert_eq!((offer.state.iteration, offer.state.todo_file, offer.list), (0, None, None));
+    assert_eq!((offer.state.iteration, offer.state.options.todo_file, offer.list), (0, None, None));
 }
 
 #[test]
@@ -160,15 +179,18 @@ fn the_command_line_and_the_files_of_the_project_come_first() {
     let offer = offer_on(&seed(), |ground| {
         ground.max_iterations = Some(200);
         ground.promise = Some("DONE".to_owned());
-        ground.new.completion_promise = "DONE".to_owned();
+        ground.new.options.completion_promise = "DONE".to_owned();
         ground.has_task = true;
-        ground.new.objective = "As PROMPT.md says".to_owned();
-        ground.new.todo_file = Some("fix_plan.md".to_owned());
-        ground.new.known_items = vec!["Item 3".to_owned(), "Item 5".to_owned()];
+        ground.new.options.objective = "As PROMPT.md says".to_owned();
+        ground.new.options.todo_file = Some("fix_plan.md".to_owned());
+        ground.new.items.known_items = vec!["Item 3".to_owned(), "Item 5".to_owned()];
     });
-    assert_eq!((offer.state.max_iterations, offer.state.completion_promise.as_str()), (200, "DONE"));
-    assert_eq!(offer.state.objective, "As PROMPT.md says");
-    assert_eq!(offer.state.known_items, ["Item 3", "Item 5"]);
+    assert_eq!(
+        (offer.state.options.max_iterations, offer.state.options.completion_promise.as_str()),
+        (200, "DONE")
+    );
+    assert_eq!(offer.state.options.objective, "As PROMPT.md says");
+    assert_eq!(offer.state.items.known_items, ["Item 3", "Item 5"]);
     assert_eq!(offer.list, None, "the list that is there stays");
     assert!(ignored(&offer, "todo_items").contains("lacks \"Item 4\""));
     assert!(ignored(&offer, "objective").contains("As PROMPT.md says"));
@@ -179,7 +201,7 @@ fn more_sessions_than_usual_must_be_asked_for() {
     for (number, taken) in [(0, 50), (1, 1), (50, 50), (51, 50), (100_000, 50)] {
         let mut document = seed();
         document["max_iterations"] = json!(number);
-        assert_eq!(offer(&document).state.max_iterations, taken, "{number}");
+        assert_eq!(offer(&document).state.options.max_iterations, taken, "{number}");
     }
 }
 

@@ -36,9 +36,9 @@ pub(super) fn section(facts: &RunFacts) -> Section {
         Ok(None) => return Section::new("Run", "none", Vec::new()),
         Ok(Some(state)) => state,
     };
-    let name = clip(&one_line(&state.task_name), 60);
+    let name = clip(&one_line(&state.options.task_name), 60);
     let resume = "`plimsoll run --resume` (or `plimsoll stop`, if it is to end)";
-    let (summary, finding) = match (state.status, facts.work) {
+    let (summary, finding) = match (state.lifecycle.status(), facts.work) {
         (Status::Running | Status::Paused, Work::Run(pid)) => {
             let pid = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             (format!("\"{name}\" is at work{pid}"), None)
@@ -61,7 +61,7 @@ pub(super) fn section(facts: &RunFacts) -> Section {
 }
 
 fn reason(state: &RunState) -> String {
-    match &state.last_verdict {
+    match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. }) if !reason.is_empty() => {
             format!(": {}", clip(&one_line(reason), 200))
         }
@@ -73,11 +73,16 @@ fn reason(state: &RunState) -> String {
 mod tests {
     use super::super::codes;
     use super::*;
+    use plimsoll_domain::state::{Lifecycle, RunOptions};
 
     #[test]
     fn a_run_without_anybody_at_work_is_named() {
         let look = |status: Status, work: Work| {
-            let state = RunState { status, task_name: "Dates".to_owned(), ..RunState::default() };
+            let state = RunState {
+                lifecycle: Lifecycle::of(status),
+                options: RunOptions { task_name: "Dates".to_owned(), ..RunOptions::default() },
+                ..RunState::default()
+            };
             section(&RunFacts { state: Ok(Some(Box::new(state))), file: "ralph-state.json".to_owned(), work })
         };
         for (section, expected) in [

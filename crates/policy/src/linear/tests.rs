@@ -2,6 +2,7 @@ use super::*;
 use plimsoll_domain::Status;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::state::{Cause, Checkpoint, HistoryEntry};
+use plimsoll_domain::state::{Items, Lifecycle, Spent};
 
 fn note(iteration: u32, words: &str) -> Note {
     Note {
@@ -32,8 +33,11 @@ fn state() -> RunState {
             handoff_file: ".claude/handoffs/2026-01-07-1145.md".into(),
             ..Checkpoint::default()
         },
-        completed_items: vec!["Item one".into()],
-        todo_items: vec!["Item two".into(), "Item three".into()],
+        items: Items {
+            completed_items: vec!["Item one".into()],
+            todo_items: vec!["Item two".into(), "Item three".into()],
+            ..Items::default()
+        },
         ..RunState::default()
     }
 }
@@ -63,19 +67,20 @@ fn a_finished_item_is_credited_and_the_next_one_is_not_begun() {
 
 #[test]
 fn an_end_is_told_with_its_reason_and_what_it_took() {
+    let verdict = Verdict::Stop { status: Status::MaxIterations, reason: "2 of 2".into() };
     let ended = RunState {
-        status: Status::MaxIterations,
-        last_verdict: Some(Verdict::Stop { status: Status::MaxIterations, reason: "2 of 2".into() }),
         context_history: vec![HistoryEntry::default(), HistoryEntry::default()],
-        cost_usd: 1.234,
-        tokens: 1_200_000,
+        lifecycle: Lifecycle::after(&verdict),
+        spent: Spent { cost_usd: 1.234, tokens: 1_200_000, ..state().spent },
         ..state()
     };
     assert_eq!(
         end(&ended, &clean),
         "the run ended: max_iterations (2 of 2). 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens."
     );
-    let cancelled = RunState { status: Status::Cancelled, ..ended };
+    let mut cancelled = ended;
+    cancelled.lifecycle.reopen();
+    cancelled.lifecycle.cancel(None);
     assert!(
         end(&cancelled, &clean).starts_with("the run ended: cancelled. "),
         "an older verdict is no reason"

@@ -3,6 +3,7 @@
 use super::Target;
 use crate::seeds::texts;
 use plimsoll_domain::limits::Limits;
+use plimsoll_domain::state::{Items, Lifecycle, RunOptions, Spent};
 use plimsoll_domain::{RunState, Status, authority};
 use serde_json::{Map, Value, json};
 
@@ -12,19 +13,21 @@ pub(super) const TARGET: Target = Target { name: "authority", body, seeds, input
 fn known() -> RunState {
     RunState {
         run_id: "r1".into(),
-        status: Status::Running,
         iteration: 3,
-        max_iterations: 50,
-        verify: vec!["cargo test".into()],
-        notify: vec!["tell-me".into()],
-        client: Some("claude".into()),
-        client_arguments: vec!["--model".into(), "opus".into()],
         nonce: "5f2c".into(),
-        known_items: vec!["one".into(), "two".into()],
-        limits: Limits { max_tokens: Some(1_000), max_cost_usd: Some(5.0), ..Limits::default() },
-        cost_usd: 1.5,
-        tokens: 500,
         revision: 7,
+        lifecycle: Lifecycle::default(),
+        options: RunOptions {
+            max_iterations: 50,
+            verify: vec!["cargo test".into()],
+            notify: vec!["tell-me".into()],
+            client: Some("claude".into()),
+            client_arguments: vec!["--model".into(), "opus".into()],
+            limits: Limits { max_tokens: Some(1_000), max_cost_usd: Some(5.0), ..Limits::default() },
+            ..RunOptions::default()
+        },
+        items: Items { known_items: vec!["one".into(), "two".into()], ..Items::default() },
+        spent: Spent { cost_usd: 1.5, tokens: 500, ..Spent::default() },
         ..RunState::default()
     }
 }
@@ -56,25 +59,33 @@ fn body(bytes: &[u8]) {
     let held = authority::held(&known, claimed.clone());
     // What starts a program, counts, or says when all is done.
     let authority = |state: &RunState| {
-        let RunState { run_id, verify, notify, client, client_arguments, nonce, known_items, .. } =
-            state.clone();
-        (run_id, verify, notify, client, client_arguments, nonce, known_items)
+        let RunState { run_id, nonce, options, items, .. } = state.clone();
+        // A smaller limit ends the run sooner, and may be claimed.
+        let options = RunOptions { limits: known.options.limits.clone(), max_iterations: 0, ..options };
+        (run_id, nonce, options, items.known_items)
     };
     assert_eq!(authority(&held), authority(&known));
-    assert_eq!((held.iteration, held.tokens, held.cost_usd), (known.iteration, known.tokens, known.cost_usd));
-    assert_eq!(held.breaker, known.breaker);
+    assert_eq!(
+        (held.iteration, held.spent.tokens, held.spent.cost_usd),
+        (known.iteration, known.spent.tokens, known.spent.cost_usd)
+    );
+    assert_eq!(held.outcomes.breaker, known.outcomes.breaker);
     assert_eq!(
         (held.iteration_record.pid, held.iteration_record.process_started),
         (None, None),
         "a forged pid"
     );
     // It may end sooner, and never later.
-    assert!(held.max_iterations <= known.max_iterations);
-    assert!(held.limits.max_tokens.is_some_and(|most| most <= 1_000));
-    assert!(held.limits.max_cost_usd.is_some_and(|most| most <= 5.0));
-    assert!(matches!(held.status, Status::Running | Status::Cancelled), "{:?}", held.status);
-    assert!(held.status != Status::Cancelled || claimed.status == Status::Cancelled);
+    assert!(held.options.max_iterations <= known.options.max_iterations);
+    assert!(held.options.limits.max_tokens.is_some_and(|most| most <= 1_000));
+    assert!(held.options.limits.max_cost_usd.is_some_and(|most| most <= 5.0));
+    assert!(
+        matches!(held.lifecycle.status(), Status::Running | Status::Cancelled),
+        "{:?}",
+        held.lifecycle.status()
+    );
+    assert!(held.lifecycle.status() != Status::Cancelled || claimed.lifecycle.status() == Status::Cancelled);
     // A run that has ended stays as it ended.
-    let over = RunState { status: Status::Completed, ..known };
-    assert_eq!(authority::held(&over, claimed).status, Status::Completed);
+    let over = RunState { lifecycle: Lifecycle::of(Status::Completed), ..known };
+    assert_eq!(authority::held(&over, claimed).lifecycle.status(), Status::Completed);
 }

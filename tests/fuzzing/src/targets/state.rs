@@ -4,6 +4,7 @@ use super::Target;
 use crate::seeds::texts;
 use plimsoll_domain::RunState;
 use plimsoll_domain::state::{Checkpoint, FileInProgress, merge};
+use plimsoll_domain::state::{Items, RunOptions, Spent};
 use serde_json::{Map, Value};
 
 pub(super) const TARGET: Target = Target { name: "state", body, seeds, inputs: 10_000 };
@@ -16,14 +17,17 @@ fn seeds() -> Vec<Vec<u8>> {
         ..FileInProgress::default()
     }];
     let mut state = RunState {
-        task_name: "Dates".into(),
         iteration: 2,
         run_id: "r1".into(),
         session_id: Some("s1".into()),
-        todo_items: vec!["two".into()],
-        completed_items: vec!["one".into()],
-        cost_usd: 0.1,
         context_checkpoint: Checkpoint { active: true, files_in_progress: files, ..Checkpoint::default() },
+        options: RunOptions { task_name: "Dates".into(), ..RunOptions::default() },
+        items: Items {
+            todo_items: vec!["two".into()],
+            completed_items: vec!["one".into()],
+            ..Items::default()
+        },
+        spent: Spent { cost_usd: 0.1, ..Spent::default() },
         ..RunState::default()
     };
     state.history_of(1).peak_percent = 87;
@@ -68,7 +72,7 @@ fn body(bytes: &[u8]) {
     assert_eq!(laid_over, document, "laid over itself");
     assert!(!state.is_owned_by(Some(&"".into()), Some(&"".into())) && !state.is_owned_by(None, None));
     let _ = (state.vanished(), state.ticked_now(), state.item_in_hand());
-    if let Some(verdict) = &state.last_verdict {
+    if let Some(verdict) = state.lifecycle.last_verdict() {
         assert!(!verdict.marker().to_string().contains('\n'));
     }
 }

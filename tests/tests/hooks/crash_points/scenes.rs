@@ -2,6 +2,7 @@
 
 use crate::crash_points::stage::{Play, Stage};
 use plimsoll_domain::memory::Op;
+use plimsoll_domain::state::{Items, RunOptions};
 use plimsoll_domain::state::{IterationRecord, Phase};
 use plimsoll_domain::{RunId, RunState, SessionId};
 use plimsoll_store::Project;
@@ -144,16 +145,22 @@ impl Scene {
 pub fn state(phase: Phase) -> RunState {
     RunState {
         run_id: RunId::from(RUN),
-        task_name: "Dates".to_owned(),
-        objective: "Do the plan.".to_owned(),
         iteration: 1,
-        max_iterations: 5,
-        completion_promise: "RALPH_DONE".to_owned(),
         nonce: "abcd1234".to_owned(),
-        todo_file: Some("fix_plan.md".to_owned()),
-        todo_items: vec!["Item one".to_owned(), "Item two".to_owned()],
-        known_items: vec!["Item one".to_owned(), "Item two".to_owned()],
         iteration_record: IterationRecord { iteration: 1, phase, ..IterationRecord::default() },
+        options: RunOptions {
+            task_name: "Dates".to_owned(),
+            objective: "Do the plan.".to_owned(),
+            max_iterations: 5,
+            completion_promise: "RALPH_DONE".to_owned(),
+            todo_file: Some("fix_plan.md".to_owned()),
+            ..RunOptions::default()
+        },
+        items: Items {
+            todo_items: vec!["Item one".to_owned(), "Item two".to_owned()],
+            known_items: vec!["Item one".to_owned(), "Item two".to_owned()],
+            ..Items::default()
+        },
         ..RunState::default()
     }
 }

@@ -90,8 +90,8 @@ impl View<'_> {
         let named = item.map_or("none open".to_owned(), |item| format!("\"{}\"", clip(item, 120)));
         let mut rows = vec![("Current Item", named)];
         rows.extend(item.and_then(|item| self.complexity(item)).map(|words| ("Item Complexity", words)));
-        let name = clip(&one_line(&run.task_name), 60);
-        rows.push(("Iteration", format!("{} of {} (\"{name}\")", run.iteration, run.max_iterations)));
+        let name = clip(&one_line(&run.options.task_name), 60);
+        rows.push(("Iteration", format!("{} of {} (\"{name}\")", run.iteration, run.options.max_iterations)));
         rows
     }
 
@@ -118,7 +118,7 @@ impl View<'_> {
     /// In tokens and in percent of the window. Where the window is not known, only what the item states counts,
     /// which is a share of any window.
     fn estimate(&self, item: &str) -> (Estimate, u64) {
-        let growth = self.run.zip(self.marks).map(|(run, _)| run.growth.as_slice()).unwrap_or_default();
+        let growth = self.run.zip(self.marks).map(|(run, _)| run.items.growth.as_slice()).unwrap_or_default();
         let window = self.marks.map_or(100, |marks| marks.window.max(1));
         let estimate = estimate(item, self.lines, growth, window);
         let percent = estimate.tokens.saturating_mul(100) / window;

@@ -5,6 +5,7 @@ use plimsoll_domain::forecast::{Forecast, Outlook, Span};
 use plimsoll_domain::level::{Ceiling, CeilingAction, Marks};
 use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
 use plimsoll_domain::size::ItemCost;
+use plimsoll_domain::state::{Items, RunOptions};
 use plimsoll_domain::{Reading, RunState, Settings};
 use plimsoll_flows::context::forecast::Foresight;
 
@@ -31,10 +32,9 @@ fn marks(l2: u64) -> Marks {
 
 fn run(item: &str) -> RunState {
     RunState {
-        task_name: "Auth".into(),
         iteration: 5,
-        max_iterations: 50,
-        todo_items: vec![item.to_owned()],
+        options: RunOptions { task_name: "Auth".into(), max_iterations: 50, ..RunOptions::default() },
+        items: Items { todo_items: vec![item.to_owned()], ..Items::default() },
         ..RunState::default()
     }
 }
@@ -111,7 +111,7 @@ fn where_nothing_is_ahead_nothing_is_said_of_a_forecast() {
 fn the_complexity_is_what_the_item_states_or_what_items_took() {
     let grown = |item: &str, tokens: &[u64]| {
         let growth = tokens.iter().map(|tokens| ItemCost { size: None, tokens: *tokens }).collect();
-        RunState { growth, ..run(item) }
+        RunState { items: Items { growth, ..run(item).items }, ..run(item) }
     };
     for (state, row) in [
         (run("Parse dates (medium)"), Some("Medium (est. 40% of the window) |")),

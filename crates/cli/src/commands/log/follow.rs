@@ -42,9 +42,9 @@ pub(super) fn follow(
 
 /// Words about a run that is over; none while it is not, or its `plimsoll run` has still to tell somebody.
 fn over(project: &Project) -> Option<String> {
-    let state = state_file::load(project, None).ok().flatten().filter(|state| state.status.is_over())?;
-    let name = plimsoll_domain::text::one_line(&state.task_name);
-    (!is_at_work(project)).then(|| format!("the run \"{name}\" is over ({})", state.status))
+    let state = state_file::load(project, None).ok().flatten().filter(|state| state.lifecycle.is_over())?;
+    let name = plimsoll_domain::text::one_line(&state.options.task_name);
+    (!is_at_work(project)).then(|| format!("the run \"{name}\" is over ({})", state.lifecycle.status()))
 }
 
 /// Waits a little; true as soon as nobody reads our standard output any more.

@@ -42,7 +42,7 @@ pub(super) fn gather(
     let mut report = Report {
         gaps: gaps.iter().map(|gap| cleaner.line(gap, 300)).collect(),
         items: items::items(state, &told.sittings, cleaner),
-        pauses: pauses::pauses(&entries, state.status == Status::Paused),
+        pauses: pauses::pauses(&entries, state.lifecycle.status() == Status::Paused),
         troubles: troubles::troubles(&entries),
         levels: moments::levels(&entries).or_else(|| reckoned_levels(project, &told.sittings)),
         handoffs: handoffs::handoffs(project, state, &entries, folder),
@@ -66,22 +66,22 @@ fn bare(
     let state = &chosen.state;
     let moment = |stamp: Option<&Timestamp>| stamp.and_then(clock::moment);
     Report {
-        name: cleaner.line(&state.task_name, 80),
-        objective: cleaner.line(&state.objective, 400),
+        name: cleaner.line(&state.options.task_name, 80),
+        objective: cleaner.line(&state.options.objective, 400),
         run_id: cleaner.line(&state.run_id, 60),
-        status: state.status,
+        status: state.lifecycle.status(),
         standing: standing(
             state,
             chosen.is_present,
             &crate::commands::status::standing(project, state),
             cleaner,
         ),
-        started: moment(Some(&state.started_at)),
-        ended: moment(state.ended_at.as_ref()).filter(|_| state.status.is_over()),
+        started: moment(Some(&state.at_start.started_at)),
+        ended: moment(state.lifecycle.ended_at()).filter(|_| state.lifecycle.is_over()),
         is_live: chosen.is_present && (is_at_work(project) || living_client(state).is_some()),
         looked: clock::now(),
         counted: state.iteration,
-        max_sessions: state.max_iterations,
+        max_sessions: state.options.max_iterations,
         cost: cost(state),
         sittings: told.sittings,
         moments: told.moments,
@@ -124,7 +124,7 @@ impl Gathered {
 }
 
 fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {
-    let until = chosen.state.paused_until.as_ref().and_then(clock::moment);
+    let until = chosen.state.lifecycle.paused_until().and_then(clock::moment);
     Scene {
         state: &chosen.state,
         at_work: chosen.is_present && is_at_work(project),
@@ -135,11 +135,11 @@ fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {
 
 fn cost(state: &RunState) -> Cost {
     Cost {
-        usd: state.cost_usd,
-        is_reckoned: state.cost_is_reckoned,
-        max_usd: state.limits.max_cost_usd,
-        tokens: state.tokens,
-        max_tokens: state.limits.max_tokens,
+        usd: state.spent.cost_usd,
+        is_reckoned: state.spent.cost_is_reckoned,
+        max_usd: state.options.limits.max_cost_usd,
+        tokens: state.spent.tokens,
+        max_tokens: state.options.limits.max_tokens,
     }
 }
 
@@ -190,7 +190,7 @@ fn commits(project: &Project, state: &RunState, cleaner: &Redactor) -> Vec<Commi
         let at = u64::try_from(commit.at).ok().and_then(clock::at)?;
         Some(Commit { id: commit.id, subject: cleaner.line(&commit.subject, 120), at })
     };
-    plimsoll_launcher::git::log_since(project.root(), state.started_at.as_str())
+    plimsoll_launcher::git::log_since(project.root(), state.at_start.started_at.as_str())
         .into_iter()
         .filter_map(commit)
         .collect()

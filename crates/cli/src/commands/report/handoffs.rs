@@ -60,7 +60,7 @@ fn handoff(
         item: written.item.as_ref().map(|item| entry.words(item)),
         claims: text.as_deref().map(|text| claims(text, entry.cleaner)).unwrap_or_default(),
         text: text.filter(|_| whole).map(|text| entry.cleaner.lines(&text, TEXT)),
-        is_waiting: last.active && last.handoff_file == path && !state.todo_items.is_empty(),
+        is_waiting: last.active && last.handoff_file == path && !state.items.todo_items.is_empty(),
     }
 }
 

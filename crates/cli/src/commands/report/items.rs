@@ -9,14 +9,14 @@ const NAME: usize = super::entry::FACT;
 
 /// Done first, in the order in which they were ticked as far as that was seen; then what is open.
 pub(super) fn items(state: &RunState, sittings: &[RunSession], cleaner: &Redactor) -> Vec<Item> {
-    let is_done = |item: &&String| state.completed_items.contains(item);
-    let seen = state.ever_done.iter().filter(is_done);
-    let unseen = state.completed_items.iter().filter(|item| !state.ever_done.contains(item));
+    let is_done = |item: &&String| state.items.completed_items.contains(item);
+    let seen = state.items.ever_done.iter().filter(is_done);
+    let unseen = state.items.completed_items.iter().filter(|item| !state.items.ever_done.contains(item));
     let fate = |item: &String| {
-        if state.set_aside.contains(item) { ItemOutcome::SetAside } else { ItemOutcome::Open }
+        if state.items.set_aside.contains(item) { ItemOutcome::SetAside } else { ItemOutcome::Open }
     };
     let done = unseen.chain(seen).map(|item| (item.clone(), ItemOutcome::Done));
-    let open = state.todo_items.iter().map(|item| (item.clone(), fate(item)));
+    let open = state.items.todo_items.iter().map(|item| (item.clone(), fate(item)));
     let gone = state.vanished().into_iter().map(|item| (item.to_owned(), ItemOutcome::Gone));
     let mut items: Vec<Item> =
         done.chain(open).chain(gone).map(|(name, fate)| bare(cleaner.line(&name, NAME), fate)).collect();

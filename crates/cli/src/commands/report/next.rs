@@ -41,8 +41,8 @@ fn step(words: impl Into<String>, command: &str) -> Plain {
 const RESUME: &str = "plimsoll run --resume";
 
 fn earlier(scene: &Scene<'_>) -> Vec<Plain> {
-    let open = scene.state.todo_items.len();
-    if scene.state.status == Status::Completed || open == 0 {
+    let open = scene.state.items.todo_items.len();
+    if scene.state.lifecycle.status() == Status::Completed || open == 0 {
         return vec![step("Nothing: this run is over, and another has begun since.", "plimsoll report")];
     }
     let words = format!(
@@ -54,7 +54,7 @@ fn earlier(scene: &Scene<'_>) -> Vec<Plain> {
 
 fn present(scene: &Scene<'_>) -> Vec<Plain> {
     let state = scene.state;
-    match state.status {
+    match state.lifecycle.status() {
         Status::Completed => vec![step("Nothing is left to do. Look at what was done:", "git log --stat")],
         Status::Running if scene.at_work => {
             vec![step("Nothing: it goes on by itself.", "plimsoll status --watch")]
@@ -67,7 +67,8 @@ fn present(scene: &Scene<'_>) -> Vec<Plain> {
         Status::FatalError => fatal(state),
         Status::CircuitBreaker => breaker(state),
         Status::MaxIterations => {
-            let more = state.max_iterations.saturating_add(10.max(2 * state.todo_items.len() as u32));
+            let more =
+                state.options.max_iterations.saturating_add(10.max(2 * state.items.todo_items.len() as u32));
             vec![step(
                 "All its sessions are used up. Give it more:",
                 &format!("{RESUME} --max-iterations {more}"),
@@ -84,7 +85,7 @@ fn present(scene: &Scene<'_>) -> Vec<Plain> {
 }
 
 fn paused(scene: &Scene<'_>) -> Vec<Plain> {
-    let kind = match &scene.state.last_verdict {
+    let kind = match scene.state.lifecycle.last_verdict() {
         Some(Verdict::Pause { kind, .. }) => *kind,
         _ => PauseKind::Interrupted,
     };
@@ -113,7 +114,7 @@ fn paused(scene: &Scene<'_>) -> Vec<Plain> {
 
 /// The words of a fatal error tell what to mend.
 fn fatal(state: &RunState) -> Vec<Plain> {
-    let reason = match &state.last_verdict {
+    let reason = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. }) => reason.to_lowercase(),
         _ => String::new(),
     };
@@ -137,13 +138,13 @@ fn budget(state: &RunState) -> Vec<Plain> {
         return vec![step("Your share of the quota is used up. When it has room again:", RESUME)];
     }
     let spent = |used: f64, most: f64| used >= most;
-    match (state.limits.max_cost_usd, state.limits.max_tokens) {
-        (Some(most), _) if spent(state.cost_usd, most) => {
-            let more = (2.0 * most).max(state.cost_usd + most).ceil();
+    match (state.options.limits.max_cost_usd, state.options.limits.max_tokens) {
+        (Some(most), _) if spent(state.spent.cost_usd, most) => {
+            let more = (2.0 * most).max(state.spent.cost_usd + most).ceil();
             vec![step("Its money is spent. Give it more, in all:", &format!("{RESUME} --max-cost {more}"))]
         }
         (_, Some(most)) => {
-            let more = (most.max(state.tokens) + most).div_ceil(1_000_000);
+            let more = (most.max(state.spent.tokens) + most).div_ceil(1_000_000);
             vec![step(
                 "Its tokens are used up. Give it more, in all:",
                 &format!("{RESUME} --max-tokens {more}M"),
@@ -155,7 +156,7 @@ fn budget(state: &RunState) -> Vec<Plain> {
 
 fn breaker(state: &RunState) -> Vec<Plain> {
     let on = "plimsoll run --resume --reset-breaker";
-    let cause = state.breaker.opened.as_ref().map(|opened| opened.cause);
+    let cause = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
     let mend = match cause {
         Some(BreakerCause::PermissionDenied) => {
             "The client refused a tool again and again. Allow it behind `--` (the evidence names it):"
@@ -172,18 +173,19 @@ fn breaker(state: &RunState) -> Vec<Plain> {
             "Nothing moved any more. Say the item in hand more plainly, or split it, then:"
         }
     };
-    let tools = &state.denied_tools;
+    let tools = &state.outcomes.denied_tools;
     let allow = crate::commands::run::allowing(state, tools, "--resume --reset-breaker")
         .unwrap_or_else(|| format!("{on} -- --allowedTools Bash Edit Write"));
     vec![step(mend, if cause == Some(BreakerCause::PermissionDenied) { &allow } else { on })]
 }
 
 fn set_aside(state: &RunState) -> Option<String> {
-    let number = state.set_aside.len();
-    let first = state.set_aside.first().map(|item| plimsoll_domain::text::clip(item, 80)).unwrap_or_default();
+    let number = state.items.set_aside.len();
+    let first =
+        state.items.set_aside.first().map(|item| plimsoll_domain::text::clip(item, 80)).unwrap_or_default();
     let first = if number == 1 { format!(" (“{first}”)") } else { format!(" (“{first}” first)") };
     let them = if number == 1 { "it" } else { "them" };
-    (number > 0 && state.status != Status::Cancelled).then(|| {
+    (number > 0 && state.lifecycle.status() != Status::Cancelled).then(|| {
         let items = counted(number, "item") + &first;
         format!("Set aside: {items}, for nobody got anywhere: say {them} more plainly in fix_plan.md, or split {them}.")
     })
@@ -205,6 +207,7 @@ mod tests {
     use super::*;
     use clap::Parser;
     use plimsoll_domain::limits::Limits;
+    use plimsoll_domain::state::{Items, Lifecycle, RunOptions, Spent};
 
     fn of(state: &RunState, at_work: bool, is_present: bool) -> Vec<Step> {
         let scene = Scene { state, at_work, is_present, until: None };
@@ -228,10 +231,10 @@ mod tests {
         for status in all {
             let limits = Limits { max_cost_usd: Some(20.0), ..Limits::default() };
             let state = RunState {
-                status,
-                cost_usd: 21.5,
-                limits,
-                set_aside: vec!["x".into()],
+                lifecycle: Lifecycle::of(status),
+                spent: Spent { cost_usd: 21.5, ..Spent::default() },
+                options: RunOptions { limits, ..RunOptions::default() },
+                items: Items { set_aside: vec!["x".into()], ..Items::default() },
                 ..RunState::default()
             };
             for (at_work, is_present) in [(true, true), (false, true), (false, false)] {
@@ -252,13 +255,23 @@ mod tests {
     #[test]
     fn what_is_used_up_is_asked_for_with_a_figure_that_is_enough() {
         let limits = Limits { max_cost_usd: Some(20.0), ..Limits::default() };
-        let state = RunState { status: Status::Budget, cost_usd: 21.5, limits, ..RunState::default() };
+        let state = RunState {
+            lifecycle: Lifecycle::of(Status::Budget),
+            spent: Spent { cost_usd: 21.5, ..Spent::default() },
+            options: RunOptions { limits, ..RunOptions::default() },
+            ..RunState::default()
+        };
         assert_eq!(
             of(&state, false, true)[0].command.as_ref().unwrap().text(),
             "plimsoll run --resume --max-cost 42"
         );
         let limits = Limits { max_tokens: Some(5_000_000), ..Limits::default() };
-        let state = RunState { status: Status::Budget, tokens: 5_100_000, limits, ..RunState::default() };
+        let state = RunState {
+            lifecycle: Lifecycle::of(Status::Budget),
+            spent: Spent { tokens: 5_100_000, ..Spent::default() },
+            options: RunOptions { limits, ..RunOptions::default() },
+            ..RunState::default()
+        };
         assert_eq!(
             of(&state, false, true)[0].command.as_ref().unwrap().text(),
             "plimsoll run --resume --max-tokens 11M"
@@ -274,8 +287,8 @@ mod tests {
             ("there is no such model", "model"),
             ("it is so", "No session"),
         ] {
-            let last_verdict = Some(Verdict::Stop { status: Status::FatalError, reason: reason.to_owned() });
-            let state = RunState { status: Status::FatalError, last_verdict, ..RunState::default() };
+            let verdict = Verdict::Stop { status: Status::FatalError, reason: reason.to_owned() };
+            let state = RunState { lifecycle: Lifecycle::after(&verdict), ..RunState::default() };
             assert!(of(&state, false, true)[0].words.text().contains(word), "{reason}");
         }
     }

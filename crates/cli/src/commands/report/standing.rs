@@ -17,12 +17,12 @@ pub(super) fn standing(
 ) -> Vec<RedactedText> {
     let (ours, foreign) = (|text: &str| cleaner.ours(text, MOST), |text: &str| cleaner.line(text, MOST));
     let reason = told.reason.as_deref().unwrap_or_default();
-    match state.status {
+    match state.lifecycle.status() {
         // What is at work now is at work at another one.
         Status::Running if !is_present => vec![ours("another run has begun since")],
         Status::Running => vec![ours(told.activity.as_deref().unwrap_or_default())],
         Status::Cancelled => vec![ours(&told.heading)],
-        Status::CircuitBreaker if let Some(opened) = &state.breaker.opened => {
+        Status::CircuitBreaker if let Some(opened) = &state.outcomes.breaker.opened => {
             vec![foreign(&of_breaker(opened.cause, &opened.evidence))]
         }
         Status::Paused if reason.is_empty() => vec![ours(&told.heading)],
@@ -54,6 +54,7 @@ pub(super) fn of_breaker(cause: BreakerCause, evidence: &str) -> String {
 mod tests {
     use super::*;
     use plimsoll_domain::breaker::{Breaker, Opened};
+    use plimsoll_domain::state::{Lifecycle, Outcomes};
 
     fn said(state: &RunState, is_present: bool, told: &Standing) -> String {
         let parts = standing(state, is_present, told, &Redactor);
@@ -62,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_the_heading_says_is_not_said_again() {
-        let of = |status: Status| RunState { status, ..RunState::default() };
+        let of = |status: Status| RunState { lifecycle: Lifecycle::of(status), ..RunState::default() };
         let running = Standing {
             heading: "running".to_owned(),
             activity: Some("a `plimsoll run` is at work".to_owned()),
@@ -101,7 +102,11 @@ mod tests {
                 at: plimsoll_domain::Timestamp::UNKNOWN,
             };
             let breaker = Breaker { opened: Some(opened), ..Breaker::default() };
-            let state = RunState { status: Status::CircuitBreaker, breaker, ..RunState::default() };
+            let state = RunState {
+                lifecycle: Lifecycle::of(Status::CircuitBreaker),
+                outcomes: Outcomes { breaker, ..Outcomes::default() },
+                ..RunState::default()
+            };
             assert_eq!(said(&state, true, &told), shown);
         }
     }

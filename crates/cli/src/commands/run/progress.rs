@@ -176,8 +176,8 @@ fn announced(record: &SessionRecord) -> String {
 
 /// Items, load line, cost: what a glance wants to know.
 fn summary(state: &RunState, record: &SessionRecord) -> String {
-    let done = state.completed_items.len();
-    let total = done + state.todo_items.len();
+    let done = state.items.completed_items.len();
+    let total = done + state.items.todo_items.len();
     let items = if total > 0 {
         format!("[{}{}] {done}/{total} items", "■".repeat(done.min(20)), "·".repeat((total - done).min(20)))
     } else {
@@ -195,9 +195,9 @@ fn summary(state: &RunState, record: &SessionRecord) -> String {
     format!(
         "iteration {}/{} {items} {}{size} ${:.2}{stops}{trouble}",
         state.iteration,
-        state.max_iterations,
+        state.options.max_iterations,
         load_line(&View { load, ..View::default() }, 20),
-        state.cost_usd
+        state.spent.cost_usd
     )
 }
 
@@ -205,15 +205,16 @@ fn line(progress: &Progress<'_>) -> Option<String> {
     Some(match progress {
         Progress::Run { state } => {
             let todo = state
+                .options
                 .todo_file
                 .as_ref()
-                .map(|file| format!(", {} in {file}", counted(state.todo_items.len(), "open item")))
+                .map(|file| format!(", {} in {file}", counted(state.items.todo_items.len(), "open item")))
                 .unwrap_or_default();
             format!(
                 "run \"{}\" ({}), at most {} sessions{todo}",
-                one_line(&state.task_name),
+                one_line(&state.options.task_name),
                 state.run_id,
-                state.max_iterations
+                state.options.max_iterations
             )
         }
         Progress::Iteration { state } => {
@@ -233,7 +234,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         }
         Progress::Denied { state, tools } => format!("   {}", denied(state, tools)),
         Progress::Judged { state, verdict } => {
-            format!("   {}   (${:.2})", verdict.marker(), state.cost_usd)
+            format!("   {}   (${:.2})", verdict.marker(), state.spent.cost_usd)
         }
         Progress::Pause { until, seconds, reason } => format!(
             "   paused until {} ({}): {}",

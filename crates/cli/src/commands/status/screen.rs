@@ -43,8 +43,10 @@ impl View<'_> {
     /// The lines. What has nothing to say is left out; what says much is cut.
     pub(super) fn lines(&self) -> Vec<String> {
         let state = self.state;
-        let mut lines =
-            vec![columns::clip(&format!("{} ({})", plain(&state.task_name), state.run_id), self.width)];
+        let mut lines = vec![columns::clip(
+            &format!("{} ({})", plain(&state.options.task_name), state.run_id),
+            self.width,
+        )];
         lines.extend(self.wrapped("Status", &standing(self).to_string()));
         lines.extend(self.in_hand().map(|words| self.line("In hand", &words)));
         lines.extend(self.items());
@@ -84,7 +86,7 @@ impl View<'_> {
     }
 
     pub(super) fn in_hand(&self) -> Option<String> {
-        if self.state.status.is_over() || self.state.iteration == 0 {
+        if self.state.lifecycle.is_over() || self.state.iteration == 0 {
             return None;
         }
         let item = self.state.item_in_hand().map(|item| format!("\"{}\", ", clip(item, 60)));
@@ -96,23 +98,23 @@ impl View<'_> {
     }
 
     pub(super) fn items(&self) -> Vec<String> {
-        let (done, open) = (self.state.completed_items.len(), self.state.todo_items.len());
+        let (done, open) = (self.state.items.completed_items.len(), self.state.items.todo_items.len());
         if done + open == 0 {
             return vec![self.line("Items", "none: promise and verify commands decide")];
         }
-        let aside = self.state.set_aside.len();
+        let aside = self.state.items.set_aside.len();
         let aside = if aside > 0 { format!(", {aside} of them set aside") } else { String::new() };
         let open = if open > 0 { format!(", {open} open{aside}") } else { String::new() };
-        let total = done + self.state.todo_items.len();
+        let total = done + self.state.items.todo_items.len();
         let mut lines = vec![self.line("Items", &format!("{done} of {total} done{open}"))];
         let row = |mark: char, words: String| {
             columns::clip(&format!("  [{mark}] {}", one_line(&words)), self.width)
         };
         let (done, open) = (self.last_done(), self.next_open());
         let more = |all: usize, named: usize| (all > named).then(|| format!("      … {} more", all - named));
-        lines.extend(more(self.state.completed_items.len(), done.len()));
+        lines.extend(more(self.state.items.completed_items.len(), done.len()));
         lines.extend(done.into_iter().map(|item| row('x', item)));
-        let more_open = more(self.state.todo_items.len(), open.len());
+        let more_open = more(self.state.items.todo_items.len(), open.len());
         lines.extend(open.into_iter().map(|item| row(' ', item)));
         lines.extend(more_open);
         lines
@@ -121,17 +123,17 @@ impl View<'_> {
     /// In the order in which they were ticked, as far as that was seen.
     fn last_done(&self) -> Vec<String> {
         let state = self.state;
-        let seen = |item: &&String| state.ever_done.contains(item);
-        let unseen = state.completed_items.iter().filter(|item| !seen(item));
-        let in_order = state.ever_done.iter().filter(|item| state.completed_items.contains(item));
+        let seen = |item: &&String| state.items.ever_done.contains(item);
+        let unseen = state.items.completed_items.iter().filter(|item| !seen(item));
+        let in_order = state.items.ever_done.iter().filter(|item| state.items.completed_items.contains(item));
         let all: Vec<&String> = unseen.chain(in_order).collect();
         all.iter().skip(all.len().saturating_sub(NAMED)).map(|item| (*item).clone()).collect()
     }
 
     /// The next ones; one that is set aside is named whatever lies before it.
     fn next_open(&self) -> Vec<String> {
-        let aside = |item: &&String| self.state.set_aside.contains(item);
-        let all = &self.state.todo_items;
+        let aside = |item: &&String| self.state.items.set_aside.contains(item);
+        let all = &self.state.items.todo_items;
         let (set_aside, ahead): (Vec<&String>, Vec<&String>) = all.iter().partition(aside);
         let room = if set_aside.is_empty() || all.len() <= NAMED { NAMED } else { NAMED - 1 };
         let ahead = ahead.into_iter().take(room).cloned();
@@ -141,11 +143,11 @@ impl View<'_> {
 
     fn sessions(&self) -> String {
         let state = self.state;
-        let pauses = match state.pauses {
+        let pauses = match state.lifecycle.pauses() {
             0 => String::new(),
             number => format!(", {}", counted(number as usize, "pause")),
         };
-        format!("{} of at most {}{pauses}", state.iteration, state.max_iterations)
+        format!("{} of at most {}{pauses}", state.iteration, state.options.max_iterations)
     }
 
     fn peaks(&self) -> Option<String> {
@@ -172,38 +174,45 @@ impl View<'_> {
     }
 
     pub(super) fn cost(&self) -> String {
-        let (state, limits) = (self.state, &self.state.limits);
+        let (state, limits) = (self.state, &self.state.options.limits);
         let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
         let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
-        let about = if state.cost_is_reckoned { "about " } else { "" };
+        let about = if state.spent.cost_is_reckoned { "about " } else { "" };
         let Some(present) = self.present_tokens else {
-            return format!("{about}${:.2}{money}, {}{most} tokens", state.cost_usd, tokens(state.tokens));
+            return format!(
+                "{about}${:.2}{money}, {}{most} tokens",
+                state.spent.cost_usd,
+                tokens(state.spent.tokens)
+            );
         };
         // Its price comes with its end.
-        let cost = if state.cost_usd > 0.0 {
-            format!("{about}${:.2}{money} before this session, whose cost is not known yet", state.cost_usd)
+        let cost = if state.spent.cost_usd > 0.0 {
+            format!(
+                "{about}${:.2}{money} before this session, whose cost is not known yet",
+                state.spent.cost_usd
+            )
         } else {
             "not known yet for this session".to_owned()
         };
-        format!("{cost}, {}{most} tokens", tokens(state.tokens.saturating_add(present)))
+        format!("{cost}, {}{most} tokens", tokens(state.spent.tokens.saturating_add(present)))
     }
 
     pub(super) fn quota(&self) -> Option<String> {
-        let quota = &self.state.quota;
+        let quota = &self.state.spent.quota;
         let windows = [("five-hour", &quota.five_hour), ("weekly", &quota.seven_day)];
         let known: Vec<String> = windows
             .into_iter()
             .filter_map(|(name, window)| window.as_ref().map(|window| quota_words(name, window)))
             .collect();
-        let stop = self.state.limits.stop_at_limit_percent;
+        let stop = self.state.options.limits.stop_at_limit_percent;
         let stop = stop.map(|percent| format!("; waits at {percent}%")).unwrap_or_default();
         (!known.is_empty()).then(|| format!("{}{stop}", known.join(", ")))
     }
 
     pub(super) fn time(&self) -> String {
         let state = self.state;
-        let started = clock::moment(&state.started_at);
-        let ended = state.ended_at.as_ref().and_then(clock::moment);
+        let started = clock::moment(&state.at_start.started_at);
+        let ended = state.lifecycle.ended_at().and_then(clock::moment);
         let took =
             started.map(|started| duration((ended.unwrap_or(self.now) - started).num_seconds().max(0)));
         let took = took.unwrap_or_else(|| "?".to_owned());
@@ -212,13 +221,13 @@ impl View<'_> {
             Some(ended) => format!(", ended {}, took {took}", clock::for_people(ended)),
             None => format!(", {took} ago"),
         };
-        let deadline = state.limits.deadline.as_ref().and_then(clock::moment).map(clock::for_people);
+        let deadline = state.options.limits.deadline.as_ref().and_then(clock::moment).map(clock::for_people);
         let deadline = deadline.map(|deadline| format!(", deadline {deadline}")).unwrap_or_default();
         format!("started {started}{so_far}{deadline}")
     }
 
     fn refused(&self) -> Option<String> {
-        let reasons = &self.state.refusals;
+        let reasons = &self.state.outcomes.refusals;
         let first = reasons.first()?.lines().next()?;
         let more =
             if reasons.len() > 1 { format!(" (and {} more)", reasons.len() - 1) } else { String::new() };

@@ -3,6 +3,7 @@ use plimsoll_domain::breaker::{Breaker, BreakerCause, Opened};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::limits::{Limits, Quota, QuotaWindow};
 use plimsoll_domain::state::{ApiTrouble, Checkpoint, HistoryEntry, IterationRecord, WorktreeFingerprint};
+use plimsoll_domain::state::{AtStart, Items, Lifecycle, Outcomes, RunOptions, Spent};
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
@@ -18,31 +19,28 @@ fn items(range: std::ops::Range<usize>) -> Vec<String> {
 
 fn state(status: Status) -> RunState {
     RunState {
-        task_name: "Dates".into(),
         run_id: "r1".into(),
-        status,
         iteration: 3,
-        max_iterations: 50,
-        started_at: STARTED.into(),
-        completed_items: items(1..3),
-        todo_items: items(3..6),
+        options: RunOptions { task_name: "Dates".into(), max_iterations: 50, ..RunOptions::default() },
+        lifecycle: Lifecycle::of(status),
+        at_start: AtStart { started_at: STARTED.into(), ..AtStart::default() },
+        items: Items { completed_items: items(1..3), todo_items: items(3..6), ..Items::default() },
         ..RunState::default()
     }
 }
 
 fn stopped(status: Status, reason: &str) -> RunState {
-    let verdict = Verdict::Stop { status, reason: reason.into() };
-    RunState { last_verdict: Some(verdict), ended_at: Some("2026-01-07T01:00:00Z".into()), ..state(status) }
+    let mut lifecycle = Lifecycle::after(&Verdict::Stop { status, reason: reason.into() });
+    lifecycle.end("2026-01-07T01:00:00Z".into());
+    RunState { lifecycle, ..state(status) }
 }
 
 fn paused(kind: PauseKind) -> RunState {
     let reason = "usage limit: You've hit your 5-hour limit".to_owned();
-    RunState {
-        last_verdict: Some(Verdict::Pause { kind, until: Some(UNTIL.into()), reason }),
-        paused_until: Some(UNTIL.into()),
-        pauses: 2,
-        ..state(Status::Paused)
-    }
+    let pause = Verdict::Pause { kind, until: Some(UNTIL.into()), reason };
+    let mut lifecycle = Lifecycle::after(&pause);
+    lifecycle.take(&pause);
+    RunState { lifecycle, ..state(Status::Paused) }
 }
 
 fn view(state: &RunState, at_work: bool) -> View<'_> {
@@ -71,7 +69,11 @@ fn said(screen: &str, title: &str) -> String {
 
 #[test]
 fn a_fresh_run_says_what_lies_before_it_and_nothing_that_it_does_not_know() {
-    let fresh = RunState { iteration: 0, completed_items: Vec::new(), ..state(Status::Running) };
+    let fresh = RunState {
+        iteration: 0,
+        items: Items { completed_items: Vec::new(), ..state(Status::Running).items },
+        ..state(Status::Running)
+    };
     let screen = screen(&fresh, true);
     assert!(screen.starts_with("Dates (r1)\n"), "{screen}");
     assert_eq!(said(&screen, "Status"), "running: a `plimsoll run` is at work");
@@ -99,14 +101,20 @@ fn a_running_run_names_its_item_and_whether_anybody_is_at_work() {
 fn a_list_that_is_whole_counts_nothing_more() {
     let text = screen(&state(Status::Running), true);
     assert!(!text.contains(" more"), "two done and three open are all named: {text}");
-    let longer = RunState { todo_items: items(3..7), ..state(Status::Running) };
+    let longer = RunState {
+        items: Items { todo_items: items(3..7), ..state(Status::Running).items },
+        ..state(Status::Running)
+    };
     assert!(screen(&longer, true).contains("\n      … 1 more\n"), "{}", screen(&longer, true));
 }
 
 #[test]
 fn the_cost_counts_the_session_at_work_as_far_as_it_is_known() {
     let of = |cost_usd: f64, present_tokens: Option<u64>| {
-        let state = RunState { cost_usd, tokens: (cost_usd * 1e6) as u64, ..state(Status::Running) };
+        let state = RunState {
+            spent: Spent { cost_usd, tokens: (cost_usd * 1e6) as u64, ..state(Status::Running).spent },
+            ..state(Status::Running)
+        };
         said(&View { present_tokens, ..view(&state, true) }.lines().join("\n"), "Cost")
     };
     assert_eq!(of(0.0, None), "$0.00, 0 tokens");
@@ -142,9 +150,17 @@ fn a_refused_tool_is_allowed_by_a_whole_command_that_no_width_cuts() {
         at: Timestamp::from(at),
     };
     let state = RunState {
-        breaker: Breaker { opened: Some(opened), ..Breaker::default() },
-        denied_tools: vec!["Bash".into()],
-        client_arguments: ["--model", "opus", "--append-system-prompt", "Say 'it'."].map(Into::into).into(),
+        outcomes: Outcomes {
+            breaker: Breaker { opened: Some(opened), ..Breaker::default() },
+            denied_tools: vec!["Bash".into()],
+            ..stopped(Status::CircuitBreaker, "permission_denied: x").outcomes
+        },
+        options: RunOptions {
+            client_arguments: ["--model", "opus", "--append-system-prompt", "Say 'it'."]
+                .map(Into::into)
+                .into(),
+            ..stopped(Status::CircuitBreaker, "permission_denied: x").options
+        },
         ..stopped(Status::CircuitBreaker, "permission_denied: x")
     };
     let lines = View { width: 40, ..view(&state, false) }.lines().join("\n");
@@ -152,7 +168,13 @@ fn a_refused_tool_is_allowed_by_a_whole_command_that_no_width_cuts() {
     let words = shlex::split(&command).expect("a line for a shell");
     let expected = "plimsoll run --resume --reset-breaker -- --model opus --append-system-prompt";
     assert_eq!(words.join(" "), format!("{expected} Say 'it'. --allowedTools Bash"));
-    let forbidden = RunState { client_arguments: vec!["--allowedTools".into(), "Bash".into()], ..state };
+    let forbidden = RunState {
+        options: RunOptions {
+            client_arguments: vec!["--allowedTools".into(), "Bash".into()],
+            ..state.options
+        },
+        ..state
+    };
     let next = said(&screen(&forbidden, false), "Next");
     assert!(next.starts_with("fix what stopped it, then"), "it is allowed already: {next}");
 }
@@ -171,7 +193,7 @@ fn a_paused_run_says_until_when_and_why() {
     assert_eq!(said(&left, "Next"), "plimsoll run --resume");
     let thrash = screen(&paused(PauseKind::Thrash), false);
     assert!(said(&thrash, "Next").starts_with("give it more room"), "{thrash}");
-    let by_hand = RunState { last_verdict: None, paused_until: None, ..paused(PauseKind::Limit) };
+    let by_hand = RunState { lifecycle: Lifecycle::of(Status::Paused), ..paused(PauseKind::Limit) };
     assert_eq!(said(&screen(&by_hand, false), "Status"), "paused: interrupted by a person");
 }
 
@@ -226,13 +248,16 @@ fn an_open_breaker_shows_its_cause_its_evidence_and_the_counters() {
         at: STARTED.into(),
     };
     let state = RunState {
-        no_change_count: 3,
-        error_hashes: vec!["a".into()],
-        breaker: Breaker {
-            refused: 1,
-            opened: Some(opened),
-            last_error: "E0308\nhere".into(),
-            ..Breaker::default()
+        outcomes: Outcomes {
+            no_change_count: 3,
+            error_hashes: vec!["a".into()],
+            breaker: Breaker {
+                refused: 1,
+                opened: Some(opened),
+                last_error: "E0308\nhere".into(),
+                ..Breaker::default()
+            },
+            ..stopped(Status::CircuitBreaker, "no_progress: short").outcomes
         },
         ..stopped(Status::CircuitBreaker, "no_progress: short")
     };
@@ -260,12 +285,7 @@ fn the_longest() -> RunState {
     });
     let window = |percent| Some(QuotaWindow { percent, resets_at: Some(UNTIL.into()) });
     RunState {
-        task_name: long.clone(),
         iteration: 40,
-        completed_items: items(1..13),
-        ever_done: items(3..13).into_iter().rev().collect(),
-        todo_items: (13..26).map(|number| format!("Item {number} {long}")).collect(),
-        set_aside: vec![format!("Item 20 {long}")],
         context_history: history.collect(),
         context_checkpoint: Checkpoint {
             handoff_file: ".claude/handoffs/2026-01-07-0219.md".into(),
@@ -274,19 +294,40 @@ fn the_longest() -> RunState {
             iteration: 40,
             ..Checkpoint::default()
         },
-        refusals: vec![format!("{}\nsecond line", one_line(&long)), "another".into()],
-        cost_usd: 4.1,
-        tokens: 3_200_000,
-        limits: Limits {
-            max_cost_usd: Some(10.0),
-            max_tokens: Some(5_000_000),
-            deadline: Some("2026-01-07T08:00:00Z".into()),
-            stop_at_limit_percent: Some(80),
+        options: RunOptions {
+            task_name: long.clone(),
+            limits: Limits {
+                max_cost_usd: Some(10.0),
+                max_tokens: Some(5_000_000),
+                deadline: Some("2026-01-07T08:00:00Z".into()),
+                stop_at_limit_percent: Some(80),
+            },
+            ..paused(PauseKind::Limit).options
         },
-        quota: Quota { five_hour: window(81.4), seven_day: window(40.0) },
-        no_change_count: 2,
-        breaker: Breaker { refused: 1, last_error: long.clone(), ..Breaker::default() },
-        last_verdict: Some(Verdict::Pause { kind: PauseKind::Thrash, until: None, reason: long }),
+        items: Items {
+            completed_items: items(1..13),
+            ever_done: items(3..13).into_iter().rev().collect(),
+            todo_items: (13..26).map(|number| format!("Item {number} {long}")).collect(),
+            set_aside: vec![format!("Item 20 {long}")],
+            ..paused(PauseKind::Limit).items
+        },
+        outcomes: Outcomes {
+            refusals: vec![format!("{}\nsecond line", one_line(&long)), "another".into()],
+            no_change_count: 2,
+            breaker: Breaker { refused: 1, last_error: long.clone(), ..Breaker::default() },
+            ..paused(PauseKind::Limit).outcomes
+        },
+        spent: Spent {
+            cost_usd: 4.1,
+            tokens: 3_200_000,
+            quota: Quota { five_hour: window(81.4), seven_day: window(40.0) },
+            ..paused(PauseKind::Limit).spent
+        },
+        lifecycle: Lifecycle::after(&Verdict::Pause {
+            kind: PauseKind::Thrash,
+            until: Some(UNTIL.into()),
+            reason: long,
+        }),
         ..paused(PauseKind::Limit)
     }
 }
@@ -341,7 +382,10 @@ fn the_last_done_items_the_next_open_ones_and_those_set_aside_are_named() {
 
 #[test]
 fn a_run_without_a_to_do_list_says_what_decides() {
-    let state = RunState { completed_items: Vec::new(), todo_items: Vec::new(), ..state(Status::Running) };
+    let state = RunState {
+        items: Items { completed_items: Vec::new(), todo_items: Vec::new(), ..state(Status::Running).items },
+        ..state(Status::Running)
+    };
     let screen = screen(&state, true);
     assert_eq!(said(&screen, "Items"), "none: promise and verify commands decide");
     assert_eq!(said(&screen, "In hand"), "session 3, 43% full");
@@ -356,9 +400,9 @@ fn words_of_every_script_fit_every_width_by_the_columns_that_they_take() {
     ];
     for text in scripts.map(|text| format!("{text} ").repeat(4)) {
         let state = RunState {
-            task_name: text.clone(),
-            todo_items: vec![text.clone()],
-            refusals: vec![text.clone()],
+            options: RunOptions { task_name: text.clone(), ..stopped(Status::Blocked, &text).options },
+            items: Items { todo_items: vec![text.clone()], ..stopped(Status::Blocked, &text).items },
+            outcomes: Outcomes { refusals: vec![text.clone()], ..stopped(Status::Blocked, &text).outcomes },
             ..stopped(Status::Blocked, &text)
         };
         for width in 40..130 {
@@ -374,14 +418,20 @@ fn a_share_of_a_quota_without_a_reset_is_no_matter_of_money() {
     let window =
         |resets_at: Option<&str>| Some(QuotaWindow { percent: 85.0, resets_at: resets_at.map(Into::into) });
     let out = RunState {
-        limits: Limits { max_cost_usd: Some(10.0), stop_at_limit_percent: Some(80), ..Limits::default() },
-        quota: Quota { five_hour: None, seven_day: window(None) },
+        options: RunOptions {
+            limits: Limits { max_cost_usd: Some(10.0), stop_at_limit_percent: Some(80), ..Limits::default() },
+            ..stopped(Status::Budget, "85% of the weekly quota is used").options
+        },
+        spent: Spent {
+            quota: Quota { five_hour: None, seven_day: window(None) },
+            ..stopped(Status::Budget, "85% of the weekly quota is used").spent
+        },
         ..stopped(Status::Budget, "85% of the weekly quota is used")
     };
     let words = screen(&out, false);
     assert!(said(&words, "Status").starts_with("out of quota (budget): 85% of the weekly"), "{words}");
     assert!(said(&words, "Next").contains("--stop-at-limit") && !words.contains("--max-cost"), "{words}");
-    let of_money = screen(&RunState { cost_usd: 10.0, ..out }, false);
+    let of_money = screen(&RunState { spent: Spent { cost_usd: 10.0, ..out.spent }, ..out }, false);
     assert!(said(&of_money, "Next").contains("--max-cost"), "{of_money}");
 }
 

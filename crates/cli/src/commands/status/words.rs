@@ -33,7 +33,7 @@ impl std::fmt::Display for Standing {
 pub(super) fn standing(view: &View<'_>) -> Standing {
     let state = view.state;
     let because = |heading: &str| with_reason(heading, reason(state));
-    match state.status {
+    match state.lifecycle.status() {
         Status::Running => {
             Standing { heading: "running".to_owned(), activity: Some(activity(view)), reason: None }
         }
@@ -55,7 +55,7 @@ fn with_reason(heading: &str, reason: Option<String>) -> Standing {
 }
 
 fn reason(state: &RunState) -> Option<String> {
-    let reason = match state.last_verdict.as_ref()? {
+    let reason = match state.lifecycle.last_verdict()? {
         Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. } => reason,
         Verdict::Continue { .. } => return None,
     };
@@ -63,7 +63,7 @@ fn reason(state: &RunState) -> Option<String> {
 }
 
 fn breaker(state: &RunState) -> Option<String> {
-    let opened = state.breaker.opened.as_ref()?;
+    let opened = state.outcomes.breaker.opened.as_ref()?;
     Some(format!("{}: {}", opened.cause.word(), clip(&one_line(&opened.evidence), 400)))
 }
 
@@ -88,7 +88,7 @@ fn paused(view: &View<'_>) -> Standing {
     let Some(kind) = pause_kind(state) else {
         return with_reason("paused: interrupted by a person", None);
     };
-    let until = state.paused_until.as_ref().and_then(clock::moment);
+    let until = state.lifecycle.paused_until().and_then(clock::moment);
     let until = until.map(|until| format!(" until {}", clock::for_people(until))).unwrap_or_default();
     let nobody = kind.passes() && !view.at_work;
     let nobody = if nobody { " (and no `plimsoll run` is waiting)" } else { "" };
@@ -97,7 +97,7 @@ fn paused(view: &View<'_>) -> Standing {
 
 /// None where a person has paused it between two sessions.
 fn pause_kind(state: &RunState) -> Option<PauseKind> {
-    match state.last_verdict.as_ref()? {
+    match state.lifecycle.last_verdict()? {
         Verdict::Pause { kind, .. } => Some(*kind),
         _ => None,
     }
@@ -106,7 +106,7 @@ fn pause_kind(state: &RunState) -> Option<PauseKind> {
 /// What a person does next.
 pub(super) fn next(view: &View<'_>) -> String {
     let resume = way_on(view.state);
-    match view.state.status {
+    match view.state.lifecycle.status() {
         Status::Running if view.at_work && view.state.iteration_record.stops_after => {
             format!(
                 "nothing: it stops after this session; Ctrl-C again ends the session now; later: {resume}"
@@ -143,10 +143,10 @@ pub(super) fn troubles(state: &RunState) -> Option<String> {
         BreakerCause::QuickFailure,
     ];
     let counted_causes = causes.into_iter().filter_map(|cause| trouble(cause, state));
-    let fruitless = state.breaker.fruitless_checkpoints_at.len();
+    let fruitless = state.outcomes.breaker.fruitless_checkpoints_at.len();
     let fruitless =
         (fruitless > 0).then(|| format!("{} without a finished item", counted(fruitless, "checkpoint")));
-    let trial = state.breaker.half_open.map(|cause| format!("on trial after {}", cause.word()));
+    let trial = state.outcomes.breaker.half_open.map(|cause| format!("on trial after {}", cause.word()));
     let unseen = state.iteration_record.footing.as_ref().is_some_and(|footing| footing.tree.is_none());
     let unseen =
         unseen.then(|| "progress in the files cannot be seen (too many, or git is too slow)".to_owned());
@@ -160,7 +160,7 @@ fn trouble(cause: BreakerCause, state: &RunState) -> Option<String> {
     (number > 0).then(|| match cause {
         BreakerCause::NoProgress => format!("{sessions} without progress"),
         BreakerCause::SameError => {
-            let error = clip(&one_line(&state.breaker.last_error), 50);
+            let error = clip(&one_line(&state.outcomes.breaker.last_error), 50);
             let error = if error.is_empty() { String::new() } else { format!(" ({error})") };
             let same = if number > 1 { "with the same error" } else { "with an error" };
             format!("{sessions} {same}{error}")

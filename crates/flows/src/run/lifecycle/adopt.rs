@@ -90,7 +90,7 @@ fn nothing_to_adopt(project: &Project, file: &str) -> Result<StartError, StartEr
         Some(run) => {
             format!(
                 "the run \"{}\" in {file} is Plimsoll's own: go on with `plimsoll run --resume`",
-                plimsoll_domain::text::one_line(&run.task_name)
+                plimsoll_domain::text::one_line(&run.options.task_name)
             )
         }
         None => format!("there is no state to adopt: {file} is missing; `plimsoll start` begins a new run"),
@@ -100,13 +100,13 @@ fn nothing_to_adopt(project: &Project, file: &str) -> Result<StartError, StartEr
 /// A run that would end with its first session is not begun.
 fn refuse_finished(file: &str, run: &RunState) -> Result<(), StartError> {
     let refuse = |why: String| Err(StartError::Foreign(why));
-    if run.iteration >= run.max_iterations {
+    if run.iteration >= run.options.max_iterations {
         return refuse(format!(
             "{file} stands at iteration {} of {}: give --max-iterations with a larger number",
-            run.iteration, run.max_iterations
+            run.iteration, run.options.max_iterations
         ));
     }
-    if !run.known_items.is_empty() && run.todo_items.is_empty() {
+    if !run.items.known_items.is_empty() && run.items.todo_items.is_empty() {
         return refuse(format!("all items of {file} are completed, so there is nothing to do"));
     }
     Ok(())
@@ -115,7 +115,7 @@ fn refuse_finished(file: &str, run: &RunState) -> Result<(), StartError> {
 /// Takes it over, if it is still what was shown.
 pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError> {
     let Offer { file, document, mut state, task, list, lacks_handoff, .. } = offer;
-    super::records::refuse_unfit(project, &state.client_arguments)?;
+    super::records::refuse_unfit(project, &state.options.client_arguments)?;
     let lock = state_file::lock(project, state_file::TIMEOUT)?;
     let bytes = disk::read(project.state())?.unwrap_or_default();
     if serde_json::from_slice::<Value>(&bytes).ok().as_ref() != Some(&document) {
@@ -158,8 +158,8 @@ fn write_handoff(project: &Project, settings: &Settings, run: &RunState) -> Resu
         written_at: timestamp.clone(),
         files: files_in_progress.clone(),
         current_item: Some(run.context_checkpoint.current_todo_item.clone()).filter(|item| !item.is_empty()),
-        done: run.completed_items.clone(),
-        open: run.todo_items.clone(),
+        done: run.items.completed_items.clone(),
+        open: run.items.todo_items.clone(),
         ..Handoff::default()
     };
     let notes = Notes {

@@ -122,8 +122,8 @@ impl StreamPrinter {
         let planned = JournalEvent::Planned(Planned {
             resuming: state.iteration_record.resuming,
             item: state.item_in_hand().cloned(),
-            open: Some(state.todo_items.len()),
-            done: Some(state.completed_items.len()),
+            open: Some(state.items.todo_items.len()),
+            done: Some(state.items.completed_items.len()),
         });
         let goes_on = std::mem::take(&mut self.is_paused).then_some(JournalEvent::PauseOver);
         goes_on.into_iter().chain([planned]).collect()
@@ -180,11 +180,11 @@ impl StreamPrinter {
             })
         });
         let verdict = JournalEvent::Verdict(Box::new(VerdictReached {
-            status: Some(state.status),
-            open: Some(state.todo_items.len()),
-            done: Some(state.completed_items.len()),
-            cost_usd: Some(state.cost_usd),
-            tokens: Some(state.tokens),
+            status: Some(state.lifecycle.status()),
+            open: Some(state.items.todo_items.len()),
+            done: Some(state.items.completed_items.len()),
+            cost_usd: Some(state.spent.cost_usd),
+            tokens: Some(state.spent.tokens),
             ..VerdictReached::of(verdict)
         }));
         checkpoint.into_iter().chain(closed).chain([verdict]).collect()
@@ -193,10 +193,10 @@ impl StreamPrinter {
 
 fn begun(state: &RunState) -> JournalEvent {
     let begun = RunBegun {
-        task_name: Some(state.task_name.clone()),
-        max_iterations: Some(state.max_iterations),
-        todo_items: Some(state.todo_items.clone()),
-        completed_items: Some(state.completed_items.clone()),
+        task_name: Some(state.options.task_name.clone()),
+        max_iterations: Some(state.options.max_iterations),
+        todo_items: Some(state.items.todo_items.clone()),
+        completed_items: Some(state.items.completed_items.clone()),
         ..RunBegun::default()
     };
     if state.iteration == 0 { JournalEvent::RunStarted(begun) } else { JournalEvent::Resumed(begun) }
@@ -214,12 +214,12 @@ fn session_end(ended: &SessionResult) -> JournalEvent {
 fn ended(state: Option<&RunState>, exit_code: u8) -> RunEnded {
     let Some(state) = state else { return RunEnded { exit_code, ..RunEnded::default() } };
     RunEnded {
-        status: Some(state.status),
-        open: Some(state.todo_items.len()),
-        done: Some(state.completed_items.len()),
-        cost_usd: Some(state.cost_usd),
-        tokens: Some(state.tokens),
-        marker: state.last_verdict.as_ref().map(Verdict::marker),
+        status: Some(state.lifecycle.status()),
+        open: Some(state.items.todo_items.len()),
+        done: Some(state.items.completed_items.len()),
+        cost_usd: Some(state.spent.cost_usd),
+        tokens: Some(state.spent.tokens),
+        marker: state.lifecycle.last_verdict().map(Verdict::marker),
         error: None,
         exit_code,
     }
@@ -287,9 +287,7 @@ mod tests {
         assert_eq!(events(&mut teller, &pause), ["pause"]);
         assert_eq!(events(&mut teller, &Progress::Iteration { state: &state }), ["pause_over", "planned"]);
         assert_eq!(events(&mut teller, &Progress::Iteration { state: &state }), ["planned"]);
-        state.status = Status::Paused;
-        state.last_verdict =
-            Some(Verdict::Pause { kind: PauseKind::Limit, until: None, reason: "limit".into() });
+        state.lifecycle.take(&Verdict::Pause { kind: PauseKind::Limit, until: None, reason: "limit".into() });
         let last = teller.tell(&Progress::Over { state: Some(&state), code: 6 }).remove(0);
         let facts = last.event.facts();
         assert_eq!((&facts["exit_code"], &facts["marker"]), (&6.into(), &"RALPH_PAUSE|-|limit".into()));

@@ -72,7 +72,7 @@ fn head(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
     let plain = |words: String| (words, Style::new());
     let mut rows = vec![title(state, look)];
     rows.extend(load(scene, look, columns));
-    rows.push((titled("Status", &standing(&view).to_string()), look.tone(tone(state.status))));
+    rows.push((titled("Status", &standing(&view).to_string()), look.tone(tone(state.lifecycle.status()))));
     rows.extend(countdown(scene).map(|words| plain(titled("Pause", &words))));
     rows.extend(view.in_hand().map(|words| plain(titled("In hand", &words))));
     rows.extend(view.items().into_iter().map(plain));
@@ -92,9 +92,13 @@ fn titled(title: &str, words: &str) -> String {
 }
 
 fn title(state: &RunState, look: &Look) -> Row {
-    let name = one_line(&state.task_name);
-    let words =
-        format!("{name} · session {}/{} · {}", state.iteration, state.max_iterations, state.status.word());
+    let name = one_line(&state.options.task_name);
+    let words = format!(
+        "{name} · session {}/{} · {}",
+        state.iteration,
+        state.options.max_iterations,
+        state.lifecycle.status().word()
+    );
     (words, look.tone(Tone::Bold))
 }
 
@@ -108,8 +112,8 @@ fn tone(status: Status) -> Tone {
 
 /// How long a pause still lasts.
 fn countdown(scene: &Scene) -> Option<String> {
-    let state = scene.state.as_ref().filter(|state| state.status == Status::Paused)?;
-    let until = clock::moment(state.paused_until.as_ref()?)?;
+    let state = scene.state.as_ref().filter(|state| state.lifecycle.status() == Status::Paused)?;
+    let until = clock::moment(state.lifecycle.paused_until()?)?;
     let left = (until - scene.now).num_seconds();
     let words = if left > 0 { format!("{} left", for_people(left)) } else { "over by now".to_owned() };
     Some(format!("{words}, until {}", clock::for_people(until)))

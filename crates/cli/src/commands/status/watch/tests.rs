@@ -4,6 +4,7 @@ use super::scene::Scene;
 use crate::commands::log::Tone;
 use plimsoll_domain::level::{Ceiling, CeilingAction, Marks};
 use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
+use plimsoll_domain::state::{AtStart, Items, Lifecycle, RunOptions, Spent};
 use plimsoll_domain::state::{Checkpoint, IterationRecord};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Reading, RunState, Status, Verdict};
@@ -17,14 +18,8 @@ const MILLION: u64 = 1_000_000;
 
 fn state() -> RunState {
     RunState {
-        task_name: "Dates".into(),
         run_id: "r1".into(),
         iteration: 3,
-        max_iterations: 50,
-        started_at: "2026-01-07T05:00:00Z".into(),
-        completed_items: vec!["Item one".into()],
-        todo_items: vec!["Item two".into(), "Item three".into()],
-        cost_usd: 1.5,
         context_checkpoint: Checkpoint {
             handoff_file: ".claude/handoffs/a.md".into(),
             iteration: 2,
@@ -32,6 +27,14 @@ fn state() -> RunState {
             ..Checkpoint::default()
         },
         iteration_record: IterationRecord::default(),
+        options: RunOptions { task_name: "Dates".into(), max_iterations: 50, ..RunOptions::default() },
+        at_start: AtStart { started_at: "2026-01-07T05:00:00Z".into(), ..AtStart::default() },
+        items: Items {
+            completed_items: vec!["Item one".into()],
+            todo_items: vec!["Item two".into(), "Item three".into()],
+            ..Items::default()
+        },
+        spent: Spent { cost_usd: 1.5, ..Spent::default() },
         ..RunState::default()
     }
 }
@@ -114,13 +117,14 @@ fn an_ordinary_terminal_has_all_of_it() {
 fn nothing_breaks_on_any_size_nor_by_hostile_names() {
     let hostile = "認証\u{1b}[2J\u{7}\r\n a\u{301}\u{200d}👩‍👩‍👧 \u{202e}evil | ".repeat(20);
     let evil = RunState {
-        task_name: hostile.clone(),
-        completed_items: vec![hostile.clone(); 200],
-        todo_items: vec![hostile.clone(); 3],
-        last_verdict: Some(Verdict::Stop { status: Status::FatalError, reason: hostile.clone() }),
-        status: Status::FatalError,
-        cost_usd: f64::MAX,
-        tokens: u64::MAX,
+        options: RunOptions { task_name: hostile.clone(), ..state().options },
+        items: Items {
+            completed_items: vec![hostile.clone(); 200],
+            todo_items: vec![hostile.clone(); 3],
+            ..state().items
+        },
+        lifecycle: Lifecycle::after(&Verdict::Stop { status: Status::FatalError, reason: hostile.clone() }),
+        spent: Spent { cost_usd: f64::MAX, tokens: u64::MAX, ..state().spent },
         ..state()
     };
     let mut spoiled = scene(evil);
@@ -152,16 +156,17 @@ fn a_pause_counts_down_and_the_end_is_told() {
     let until = "2026-01-07T08:05:00Z";
     let kind = PauseKind::Limit;
     let paused = RunState {
-        status: Status::Paused,
-        paused_until: Some(until.into()),
-        last_verdict: Some(Verdict::Pause { kind, until: Some(until.into()), reason: "usage limit".into() }),
+        lifecycle: Lifecycle::after(&Verdict::Pause {
+            kind,
+            until: Some(until.into()),
+            reason: "usage limit".into(),
+        }),
         ..state()
     };
     let text = shown(&scene(paused), &Look::default(), 100, 24);
     assert!(text.contains("Pause        1 h 5 min left, until") && text.contains("usage limit"), "{text}");
     let completed = RunState {
-        status: Status::Completed,
-        last_verdict: Some(Verdict::Stop { status: Status::Completed, reason: "3 items".into() }),
+        lifecycle: Lifecycle::after(&Verdict::Stop { status: Status::Completed, reason: "3 items".into() }),
         ..state()
     };
     let text = shown(&Scene { at_work: false, ..scene(completed) }, &Look::default(), 100, 24);

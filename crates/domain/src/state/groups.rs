@@ -1,0 +1,123 @@
+//! The parts of the state that are read and written together. In the file their fields stand side by side, as other people's
+//! scripts know them.
+
+use super::Commit;
+use crate::breaker::Breaker;
+use crate::limits::{Limits, Quota};
+use crate::size::{ItemCost, OpenItemCost};
+use crate::subagent_usage::SubagentUsage;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// What the user asked for: at the start, or with a later `--resume`. No session changes it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunOptions {
+    /// A short name for people.
+    pub task_name: String,
+    /// What is to be done.
+    pub objective: String,
+    /// The to-do file, relative to the project; none without one.
+    pub todo_file: Option<String>,
+    /// The run ends after so many sessions.
+    pub max_iterations: u32,
+    /// The word of the promise.
+    pub completion_promise: String,
+    /// True when only the exact promise line completes the run (`--strict-promise`).
+    pub strict_promise: bool,
+    /// Commands that must pass before completion is believed.
+    pub verify: Vec<String>,
+    /// What the run may use.
+    pub limits: Limits,
+    /// True when a session may go on with the next item while the window has room for it.
+    pub pack: bool,
+    /// True when the run's sessions have the working memory: its root frame is the run.
+    pub memory: bool,
+    /// What becomes of uncommitted work at a checkpoint.
+    pub commit: Commit,
+    /// A program with its arguments, told of the end and of pauses.
+    pub notify: Vec<String>,
+    /// The client, as the user named it; none where nobody did.
+    pub client: Option<String>,
+    /// What the user passes on to the client: `run --resume` uses it again.
+    pub client_arguments: Vec<String>,
+    /// A client that says nothing for so long is ended; none for the settings' value.
+    pub idle_timeout_seconds: Option<u64>,
+    /// The same while a tool runs; none for the settings' value.
+    pub tool_timeout_seconds: Option<u64>,
+    /// True when PROMPT.md is ours as a whole (the run was started with an objective).
+    pub prompt_made: bool,
+}
+
+/// The items of the plan, and what they took.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Items {
+    /// Open items.
+    pub todo_items: Vec<String>,
+    /// Ticked items.
+    pub completed_items: Vec<String>,
+    /// Items that were known at the start; none may vanish unticked.
+    pub known_items: Vec<String>,
+    /// Items that were ticked at any time: one that is then removed from the list has not vanished.
+    pub ever_done: Vec<String>,
+    /// Open items that are passed over while others are open: nobody got anywhere with them.
+    pub set_aside: Vec<String>,
+    /// What the last items took.
+    pub growth: Vec<ItemCost>,
+    /// What sessions took so far for items that are still open.
+    pub begun: Vec<OpenItemCost>,
+}
+
+/// What the sessions so far came to: what the breaker and the next prompt go by.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Outcomes {
+    /// Iterations in a row without progress.
+    pub no_change_count: u32,
+    /// What the files looked like after the last iteration, apart from ours: two equal ones, nothing has changed.
+    pub last_diff_hash: String,
+    /// Fingerprints of the last errors.
+    pub error_hashes: Vec<String>,
+    /// What the last iteration did, in a sentence; empty before the first verdict.
+    pub last_action: String,
+    /// Why the last promise was refused; the next prompt carries it.
+    pub refusals: Vec<String>,
+    /// Sessions in a row that should have made the promise and did not, while every item was ticked.
+    pub promise_failures: u32,
+    /// Verify commands that failed when they were last run.
+    pub verify_failing: Vec<String>,
+    /// Tools that the client has refused in sessions of this run, each once. Also one that is allowed by now.
+    pub denied_tools: Vec<String>,
+    /// What has gone wrong in a row.
+    pub breaker: Breaker,
+}
+
+/// What the run has used so far.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spent {
+    /// US dollars spent by all sessions, as the client reckons them.
+    pub cost_usd: f64,
+    /// True when a session broke off without a price, so that the cost is reckoned in part, or more than known.
+    pub cost_is_reckoned: bool,
+    /// Tokens of all sessions, as the client counts them: input, output, cache written and cache read.
+    pub tokens: u64,
+    /// The client's own quotas, as it last told them.
+    pub quota: Quota,
+}
+
+/// How the project stood when the run began.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AtStart {
+    /// RFC 3339 UTC.
+    pub started_at: Timestamp,
+    /// The files that lay in a repository without a commit when the run began: to git an edit of them is a new file.
+    pub files_at_start: Vec<String>,
+    /// The git folder of the project when the run began, as the file system knows it; empty where there was none. A
+    /// repository that was made since is its agent's. None in a run of an older version.
+    pub repository_at_start: Option<String>,
+    /// What stayed with the subagents of earlier runs in this project.
+    pub delegated_before: SubagentUsage,
+}
