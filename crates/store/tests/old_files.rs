@@ -1,4 +1,5 @@
 //! Files that an older version wrote, in a real run and by real commands, are read as they were meant.
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests lay old files down by hand")]
 
 use plimsoll_domain::SessionId;
 use plimsoll_domain::handoff::Notes;

@@ -165,7 +165,8 @@ mod tests {
     fn no_run_is_open_and_ended_or_stopped_and_waiting() {
         let (now, reset) = (Timestamp::from("2026-01-07T04:00:00Z"), Timestamp::from("2026-01-07T05:00:00Z"));
         let stop = Verdict::Stop { status: Status::Budget, reason: String::new() };
-        let changes: [(&str, &dyn Fn(&mut Lifecycle)); 10] = [
+        type Change<'a> = (&'a str, &'a dyn Fn(&mut Lifecycle));
+        let changes: [Change<'_>; 10] = [
             ("pause", &|run| run.take(&pause(Some("2026-01-07T05:00:00Z")))),
             ("stop by the gate", &|run| run.take(&stop)),
             ("go on", &|run| run.go_on()),
