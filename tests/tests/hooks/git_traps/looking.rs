@@ -5,6 +5,7 @@ use plimsoll_testkit::world::{Launch, World};
 use plimsoll_tests::put_run;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 /// As an older version of git, or a plain one, is asked.
 #[test]
@@ -156,6 +157,9 @@ fn nothing_of_ours_springs_a_trap_of_the_repository_or_of_one_inside_it() {
     let world = world();
     begin_run(&world);
     lay(&world);
+    // Work of the session, which only the first hook begins: on a slow machine that is a second later.
+    let changed = std::fs::File::options().append(true).open(world.path("changed.txt")).unwrap();
+    changed.set_modified(SystemTime::now() + Duration::from_secs(3_600)).unwrap();
     world.git(&["config", "commit.gpgSign", "false"]);
     assert_nothing_springs(&world, &[]);
     // They have looked all the same.
