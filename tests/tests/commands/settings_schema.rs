@@ -112,18 +112,17 @@ fn kind(setting: &Value) -> String {
 fn the_page_about_the_settings_is_what_the_schema_says() {
     let schema = schema();
     let mut page = String::from(
-        "# Settings\n\nMade from the schema (`plimsoll generate schema`) by `tests/tests/commands/settings_schema.rs`; \
-         `PLIMSOLL_UPDATE_GOLDEN=1` makes it anew.\n\n",
+        "# Settings\n\nGenerated from the schema (`plimsoll generate schema`) by `tests/tests/commands/settings_schema.rs` with \
+         `PLIMSOLL_UPDATE_GOLDEN=1`.\n\n",
     );
     page.push_str(schema["description"].as_str().expect("words"));
     page.push_str(
-        "\nA file with a fault is named by every command and in the status line, and until it is mended nothing of it holds. \
-         `plimsoll doctor` says which settings are in force, and names each key of a project's file that is ignored.\n\n\
-         The fourth column says what a project's file may do with a key: **prefer** (its value holds), **lower** or **raise** (its \
-         value holds where it is stricter than yours, or than the default where you say nothing; 0 of a limit means that there \
-         is none, and a project cannot say that), or **nothing** (ignored: say it in your own file, for one project below \
-         `projects`):\n\n```json ~/.config/plimsoll/settings.json\n{ \"projects\": { \"~/work/dates\": { \"linear\": { \"issue\": \"ENG-123\" } } } }\n```\n\n\
-         | setting | type | default | a project may | what it is |\n| --- | --- | --- | --- | --- |\n",
+        "\nIf a file has an error, every command and the status line report it, and Plimsoll ignores the whole file until you fix it. \
+         `plimsoll doctor` shows which settings apply, and names each key of a project's file that is ignored.\n\n\
+         The fourth column says what a project's file may do with a key: **prefer** (its value applies), **lower** or **raise** \
+         (its value applies if it is stricter than yours, or than the default if you set none; where 0 means no limit, a project \
+         cannot set 0), or **nothing** (ignored: set it in your own file, for one project below `projects`):\n\n```json ~/.config/plimsoll/settings.json\n{ \"projects\": { \"~/work/dates\": { \"linear\": { \"issue\": \"ENG-123\" } } } }\n```\n\n\
+         | setting | type | default | a project may | meaning |\n| --- | --- | --- | --- | --- |\n",
     );
     rows(schema["properties"].as_object().expect("properties"), "", &mut page);
     let path = workspace_root().join("docs/settings.md");
