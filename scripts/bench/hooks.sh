@@ -65,7 +65,7 @@ hooks() {
   if [ "${HOOK_NAMES[0]}" = Python ]; then
     local times
     times=$(awk -v a="${TENTH[2]}" -v b="${TENTH[1]}" 'BEGIN { printf "%.1f", a / b }')
-    echo "Promised against Python, with nothing to change: at least 15 times faster. Measured: $times times; $(held 15 "$times")."
+    echo "Budget against Python, with nothing to change: at least 15 times faster. Measured: $times times; $(held 15 "$times")."
   fi
 }
 hook_row() { # name, number

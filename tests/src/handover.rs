@@ -219,7 +219,7 @@ pub fn section(outcomes: &[Outcome], programs: &[&str]) -> String {
             share(people(&|one| one.stale.0), people(&|one| one.stale.1)),
         );
     }
-    text.push_str("\n| programs | resumes of an item half done | after a tick | before any work | ended well | right | again | begun twice | reopened | sessions |\n");
+    text.push_str("\n| programs | resumes of a half-done item | after a tick | before any work | ended well | right | again | begun twice | reopened | sessions |\n");
     text.push_str("| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: |\n");
     for name in programs {
         let nights = of(name);

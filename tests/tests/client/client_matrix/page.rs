@@ -7,7 +7,7 @@ use plimsoll_testkit::workspace_root;
 use std::fmt::Write as _;
 
 const HEAD: &str = include_str!("head.md");
-const NEWEST: &str = "Newest at the last refresh: ";
+const NEWEST: &str = "Newest version at the last refresh: ";
 
 /// The page as it is, or as it must be.
 pub(crate) fn check() {
@@ -40,7 +40,7 @@ fn made(day: &str) -> String {
     let mut page = format!("{head}\n{NEWEST}{newest}, {day}.\n\n");
     page.push_str(&matrix(&all));
     page.push_str(
-        "\n## What we do where something lacks\n\n| what lacks | where | then |\n| --- | --- | --- |\n",
+        "\n## What Plimsoll does without it\n\n| what is missing | versions | instead |\n| --- | --- | --- |\n",
     );
     for probe in PROBES {
         let Lack::Then(then) = probe.lack else { continue };

@@ -26,12 +26,12 @@ const fn probe(key: &'static str, row: &'static str, lack: Lack) -> Probe {
     Probe { key, row, lack }
 }
 
-const UPDATE: &str = "`plimsoll init`, `run` and `doctor` name the version that it takes";
+const UPDATE: &str = "`plimsoll init`, `run` and `doctor` name the required version";
 
 /// Everything, in the order of the page.
 pub(crate) const PROBES: &[Probe] = &[
-    probe("event.SessionStart", "hooks hear of `SessionStart`", Never),
-    probe("event.SessionStart after a compaction", "`SessionStart` once more after a compaction", Never),
+    probe("event.SessionStart", "hooks receive `SessionStart`", Never),
+    probe("event.SessionStart after a compaction", "`SessionStart` again after a compaction", Never),
     probe("event.UserPromptSubmit", "`UserPromptSubmit`", Never),
     probe("event.PreToolUse", "`PreToolUse`", Never),
     probe("event.PostToolUse", "`PostToolUse`", Never),
@@ -42,69 +42,69 @@ pub(crate) const PROBES: &[Probe] = &[
     probe(
         "event.PostToolBatch",
         "`PostToolBatch`",
-        Then("the monitor hangs at `PostToolUse` and measures after each tool; no working memory"),
+        Then("the monitor uses `PostToolUse` and measures after each tool; no working memory"),
     ),
     probe(
         "event.PostToolUseFailure",
         "`PostToolUseFailure`",
-        Then("a failed call is taken from the transcript, as everywhere"),
+        Then("failed calls are read from the transcript, as in all versions"),
     ),
     probe("event.SubagentStart", "`SubagentStart`", Then("no frames, and no working memory")),
     probe(
         "event.PostCompact",
         "`PostCompact`",
-        Then("`SessionStart` after the compaction tells what is to be kept"),
+        Then("`SessionStart` after the compaction tells the model what to keep"),
     ),
     probe(
         "entry.unknown event",
-        "an unknown event costs only its own entry",
+        "an unknown event invalidates only its own entry",
         Then(
-            "the client drops the whole file without a word: `init` writes only what the client knows, `doctor` names the others",
+            "the client silently drops the whole file: `init` writes only events that the client knows, `doctor` names the others",
         ),
     ),
     probe(
         "entry.args",
-        "`args` of an entry, and no shell",
-        Then("our entries for it have no `args`, and quotes where a path needs them"),
+        "`args` of an entry, without a shell",
+        Then("our entries for it have no `args`, and quote a path that needs it"),
     ),
     probe(
         "payload.tool_use_id",
         "a tool's event names its call",
-        Then("the last answer is taken for the one at hand: the figure may be one request behind"),
+        Then("the last answer is taken as the current one: the figure may be one request old"),
     ),
     probe(
         "payload.agent_id",
-        "a subagent's event says so",
-        Then(
-            "while a subagent is at work nothing is announced; the next event of the session itself does it",
-        ),
+        "a subagent's event is marked as such",
+        Then("nothing is announced while a subagent works; the next event of the session itself does it"),
     ),
     probe(
         "payload.last_assistant_message",
-        "`Stop` brings the last words",
-        Then("they are taken from the result and the transcript"),
+        "`Stop` contains the last message",
+        Then("it is read from the result and the transcript"),
     ),
     probe(
         "payload.background_tasks",
-        "`Stop` tells what still runs",
-        Then("`run` waits for what the client still does after its result, as long as for background work"),
+        "`Stop` lists what is still running",
+        Then("`run` waits for the client to exit after its result, as long as for background tasks"),
     ),
     probe(
         "transcript.requestedModel",
         "the transcript keeps the `[1m]` of the model",
-        Then("the window is what the result said last for that model (`modelUsage`), else our table's"),
+        Then(
+            "the window is the one last reported for that model in a result (`modelUsage`), else the one in our table",
+        ),
     ),
-    probe("result.total_cost_usd", "the result tells the cost", Never),
-    probe("result.permission_denials", "the result names tools that were refused", Never),
+    probe("result.total_cost_usd", "the result contains the cost", Never),
+    probe("result.permission_denials", "the result names refused tools", Never),
     probe(
         "result.contextWindow",
-        "the result tells the window",
-        Then("our table of models tells it, or `windows` in the settings"),
+        "the result contains the window",
+        Then("it comes from our table of models, or `windows` in the settings"),
     ),
     probe(
         "result.terminal_reason",
-        "the result says why it ended",
-        Then("`is_error`, the status in its words, and the words themselves decide"),
+        "the result contains the reason why it ended",
+        Then("`is_error`, the status in the text, and the text itself decide"),
     ),
     probe(
         "init.modern template",
@@ -114,42 +114,46 @@ pub(crate) const PROBES: &[Probe] = &[
     probe(
         "init.memory",
         "`init --memory` and `run --memory`",
-        Then("refused, with the version that it takes and the one that is there"),
+        Then("refused, with the required version and the installed one"),
     ),
     probe(
         "doctor.nothing to say of the client",
-        "`doctor` has nothing to say of the client",
+        "`doctor` has no finding about the client",
         Then("it warns (`client.classic`, or `client.too_old` as a problem) and says what to do"),
     ),
     probe("session.L1 told once", "L1 reaches the model, once", Never),
-    probe("session.not told to a subagent", "and not a subagent in its place", Never),
-    probe("turns.of the session", "the turn log has every answer of the session, and is whole", Never),
+    probe("session.not told to a subagent", "… and not a subagent instead", Never),
+    probe("turns.of the session", "the turn log has every answer of the session, and is intact", Never),
     probe(
         "turns.of a subagent",
-        "the turn log has those of a subagent",
+        "the turn log has a subagent's answers",
         Then("a subagent's answers are not in the log; its call and its report are"),
     ),
-    probe("mcp.tools in the first request", "the MCP server's tools stand in the first request", Never),
-    probe("mcp.call answered", "a call of it is answered", Never),
-    probe("memory.told", "the working memory is told when a session begins", Then(UPDATE)),
+    probe("mcp.tools in the first request", "the MCP server's tools are in the first request", Never),
+    probe("mcp.call answered", "a call to it is answered", Never),
+    probe("memory.told", "the working memory is shown when a session begins", Then(UPDATE)),
     probe("run.begins", "`run` begins", Never),
     probe("run.L2 checkpoint", "at L2 it writes a checkpoint and tells the model", Never),
     probe("run.resumes at the item", "the next session is told item, progress, files and lines", Never),
     probe("run.L3 ends the session", "at L3 it ends the session", Never),
     probe("run.completed", "it completes, exit 0", Never),
-    probe("run.cost known", "it knows what it cost", Never),
+    probe("run.cost known", "its cost is known", Never),
     probe("run.a wrong key ends it", "a wrong key ends the run (exit 5)", Never),
-    probe("run.an overloaded API pauses it", "an overloaded API pauses it (exit 6 with `--no-wait`)", Never),
-    probe("plugin.is taken", "`--plugin-dir` is known", Then("the client says so itself and does not start")),
+    probe(
+        "run.an overloaded API pauses it",
+        "an overloaded API pauses the run (exit 6 with `--no-wait`)",
+        Never,
+    ),
+    probe("plugin.is taken", "`--plugin-dir` is supported", Then("the client reports it and does not start")),
     probe("plugin.tools", "the plugin's MCP tools are there", Then("use `plimsoll init`")),
     probe(
         "plugin.memory told",
-        "the plugin's hooks run: the memory is told",
+        "the plugin's hooks run: the memory is shown",
         Then(
-            "the client drops them all without a word: the server's instructions say so to the model, `doctor` to you (`plugin.old_client`); use `plimsoll init`",
+            "the client silently drops them all: the server's instructions tell the model, `doctor` tells you (`plugin.old_client`); use `plimsoll init`",
         ),
     ),
-    probe("plugin.L1 told", "L1 reaches the model by the plugin", Then("the same")),
+    probe("plugin.L1 told", "L1 reaches the model with the plugin", Then("as above")),
 ];
 
 /// What was found in one version: `yes`, `no`, or a word more.

@@ -49,13 +49,13 @@ impl Nearness {
         (errors.get(errors.len() / 2).copied().unwrap_or_default() * 100.0).round() as u64
     }
 
-    /// The share that came within the span, percent.
+    /// The share that came within the range, percent.
     pub(crate) fn coverage(&self) -> u64 {
         (self.within * 100 / self.number.max(1)) as u64
     }
 }
 
-/// Forecasts of the turns to L2, after each response of each session, by the number of responses known.
+/// Forecasts of the turns to L2, after each response of each session, by the number of turns known.
 pub(crate) fn nearness(kind: Kind, window: u64) -> [Nearness; SAMPLES.len()] {
     let marks = line(window);
     let mut found: [Nearness; SAMPLES.len()] = std::array::from_fn(|_| Nearness::default());

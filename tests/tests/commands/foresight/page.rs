@@ -26,8 +26,8 @@ const END: &str = "<!-- end of figures -->\n";
 
 fn tables() -> String {
     let mut text = format!(
-        "\n{SESSIONS} simulated sessions of each kind and window, asked after every fifth response: turns to L2.\n\n\
-         | window | growth | responses known | forecasts | median relative error | within the span |\n\
+        "\n{SESSIONS} simulated sessions of each kind and window, with a forecast after every fifth turn: turns to L2.\n\n\
+         | window | growth | turns known | forecasts | median relative error | within the range |\n\
          | --- | --- | --- | ---: | ---: | ---: |\n"
     );
     for (window, name) in WINDOWS {
@@ -48,9 +48,9 @@ fn tables() -> String {
     }
     let _ = write!(
         text,
-        "\n{RUNS} simulated runs of {ITEMS} items each (90k tokens in the middle, some several times that), packed into \
+        "\n{RUNS} simulated runs of {ITEMS} items each (median 90k tokens, some several times that), packed into \
          sessions:\n\n\
-         | window | going on with the next item | sessions | checkpoints between items | within an item |\n\
+         | window | continues with the next item | sessions | checkpoints between items | within an item |\n\
          | --- | --- | ---: | ---: | ---: |\n"
     );
     for (window, name) in WINDOWS {
@@ -62,8 +62,7 @@ fn tables() -> String {
     }
     let _ = write!(
         text,
-        "\n{RUNS} simulated items of {STEPS} steps each (25k tokens in the middle), each step ending with a commit, over as many \
-         sessions as they take:\n\n\
+        "\n{RUNS} simulated items of {STEPS} steps each (median 25k tokens), each step ending with a commit, over as many sessions as needed:\n\n\
          | window | steps | the checkpoint comes | sessions | at a commit | within a step |\n\
          | --- | --- | --- | ---: | ---: | ---: |\n"
     );

@@ -1,4 +1,4 @@
-//! Simulated sessions: what each response adds, drawn from a seed. Real tool results are small mostly and huge now and
+//! Simulated sessions: what each turn adds, drawn from a seed. Real tool results are small mostly and huge now and
 //! then, and work goes in phases: reading, changing, testing.
 
 use plimsoll_testkit::night::Dice;
@@ -23,11 +23,11 @@ impl Kind {
 
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Kind::Even => "even: each response adds 2.4k to 5.4k",
-            Kind::Fast => "even: each response adds 16k to 37k",
-            Kind::Slow => "small: each response adds 0.2k to 1.2k",
+            Kind::Even => "even: each turn adds 2.4k to 5.4k",
+            Kind::Fast => "even: each turn adds 16k to 37k",
+            Kind::Slow => "small: each turn adds 0.2k to 1.2k",
             Kind::Phases => "phases of reading (6k), changing (0.9k) and testing (2.5k)",
-            Kind::Giants => "the same phases, and 20k to 60k at once in one response of thirty",
+            Kind::Giants => "the same phases, and 20k to 60k at once in one turn of thirty",
         }
     }
 }

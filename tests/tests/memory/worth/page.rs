@@ -80,7 +80,7 @@ fn is_alike(old: &str, new: &str) -> bool {
 fn figures(table: Table, measured: &Measured) -> String {
     let mut lines = vec![
         String::new(),
-        "| the agent | requests | sent | price | written | peak of the session | peak of any conversation | \
+        "| the agent | requests | input | price | written | peak of the session | peak of any conversation | \
          compactions | facts at hand when needed | facts in sight at the end |"
             .to_owned(),
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |".to_owned(),
@@ -134,7 +134,7 @@ fn of_a_frame(measured: &Measured, sign: f64, tokens: &str, price: &str) -> Stri
     };
     let [sent, priced] = [more(|figures| figures.sent), more(|figures| figures.priced)];
     format!(
-        "Beside the same phase in one session with a memory, each frame sent {sent} tokens {tokens} (price {priced} {price})."
+        "Compared with the same phase in one session with a memory, each frame used {sent} {tokens} input tokens (price {priced} {price})."
     )
 }
 
