@@ -1,4 +1,4 @@
-//! What a user may say of the status line: which segments stand in which line, how each is written, and in what
+//! What a user may say of the status line: which segments are in which line, how each is written, and in what
 //! colours.
 
 mod colour;
@@ -21,7 +21,7 @@ pub struct StatusLine {
     pub theme: Theme,
     /// What it is painted on.
     pub background: Background,
-    /// What stands between two segments; none: what the theme has.
+    /// What is between two segments; none: what the theme has.
     pub separator: Option<String>,
     /// The segments of each line, in their order.
     pub lines: Vec<Vec<Cow<'static, str>>>,
@@ -72,7 +72,7 @@ pub struct Segment {
     /// From this value on it is painted as an alarm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alarm: Option<f64>,
-    /// A segment of the user's own: where its value stands in what the client tells (RFC 6901, `/model/id`).
+    /// A segment of the user's own: a JSON pointer into the client's payload (RFC 6901, `/model/id`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
     /// A segment of the user's own: the program that prints its value, with its arguments.
@@ -118,7 +118,7 @@ impl StatusLine {
         self.segments.get(name)
     }
 
-    /// Whether a segment stands in any line.
+    /// Whether a segment is in any line.
     pub fn shows(&self, kind: Kind) -> bool {
         self.lines.iter().flatten().any(|name| name == kind.name())
     }
@@ -144,7 +144,7 @@ impl StatusLine {
     pub fn problem(&self) -> Option<String> {
         if self.separator.as_ref().is_some_and(|text| text.contains(char::is_control)) {
             return Some(
-                "statusline.separator has a control character, which a terminal may obey".to_owned(),
+                "statusline.separator has a control character, which a terminal may interpret".to_owned(),
             );
         }
         let unknown = |name: &&Cow<'static, str>| {
@@ -152,7 +152,7 @@ impl StatusLine {
         };
         if let Some(name) = self.lines.iter().flatten().find(unknown) {
             return Some(format!(
-                "statusline.lines names {name:?}, which is no segment: there are {}, and those of statusline.segments",
+                "statusline.lines names {name:?}, which is not a segment: there are {}, and those of statusline.segments",
                 Kind::ALL.map(Kind::name).join(", ")
             ));
         }
@@ -167,14 +167,14 @@ impl Segment {
         let fields: Vec<&str> = match (Kind::named(name), &self.pointer, &self.command) {
             (Some(kind), None, None) => kind.fields().iter().map(|(field, _)| *field).collect(),
             (Some(_), ..) => {
-                return Some("is a segment of ours: a pointer or a command wants a name of its own".into());
+                return Some("is a built-in segment: a pointer or a command needs a name of its own".into());
             }
             (None, Some(_), Some(_)) => {
-                return Some("has a pointer and a command: it can have one value".into());
+                return Some("has a pointer and a command: give only one".into());
             }
             (None, None, None) => {
                 return Some(format!(
-                    "is no segment of ours ({}), and has no pointer and no command",
+                    "is not a built-in segment ({}), and has no pointer and no command",
                     Kind::ALL.map(Kind::name).join(", ")
                 ));
             }
@@ -184,7 +184,7 @@ impl Segment {
             return Some(format!("pointer {pointer:?} must begin with a slash: \"/model/id\""));
         }
         if self.command.as_ref().is_some_and(|command| command.first().is_none_or(String::is_empty)) {
-            return Some("command names no program: it is a list, the program and its arguments".into());
+            return Some("command names no program: give a list of the program and its arguments".into());
         }
         let unknown = format::fields(self.format.as_ref()?.source())
             .into_iter()
@@ -208,9 +208,9 @@ mod tests {
     fn what_makes_no_sense_is_named_with_its_place() {
         for (json, words) in [
             (r#"{"lines": [["model", "modell"]]}"#, "\"modell\""),
-            (r#"{"segments": {"x": {}}}"#, "segments.x: is no segment of ours"),
-            (r#"{"segments": {"model": {"pointer": "/a"}}}"#, "segments.model: is a segment of ours"),
-            (r#"{"segments": {"x": {"pointer": "/a", "command": ["b"]}}}"#, "one value"),
+            (r#"{"segments": {"x": {}}}"#, "segments.x: is not a built-in segment"),
+            (r#"{"segments": {"model": {"pointer": "/a"}}}"#, "segments.model: is a built-in segment"),
+            (r#"{"segments": {"x": {"pointer": "/a", "command": ["b"]}}}"#, "give only one"),
             (r#"{"segments": {"x": {"pointer": "a"}}}"#, "begin with a slash"),
             (r#"{"segments": {"x": {"command": []}}}"#, "names no program"),
             (r#"{"segments": {"model": {"format": "{nam}"}}}"#, "{nam}, but its fields are name, id"),

@@ -16,7 +16,7 @@ use plimsoll_domain::statusline::{Kind, StatusLine};
 use segments::Piece;
 use std::borrow::Cow;
 
-/// The line, or lines. Never empty: without a line the client would show nothing, and nobody would know why.
+/// The line, or lines. Never empty: without a line the client would show nothing, without a reason.
 pub fn render(view: &View, look: &StatusLine) -> String {
     let painted = look.lines.iter().filter_map(|names| {
         let pieces = names.iter().filter_map(|name| segments::piece(name, view, look).ok()).collect();
@@ -43,7 +43,7 @@ fn level(view: &View) -> Option<Level> {
 pub struct Explained {
     /// Its name.
     pub name: String,
-    /// In which line it stands, from 1; none where it stands in none.
+    /// The line it is in, from 1; none if it is in none.
     pub line: Option<usize>,
     /// What it shows.
     pub words: String,
@@ -79,7 +79,7 @@ fn explained(name: &str, view: &View, look: &StatusLine) -> Explained {
         fields: fields.map(|(field, value)| ((*field).to_owned(), value.clone())).collect(),
         shown: piece.and_then(|piece| {
             match line.map(|line| left_out(&piece, &look.lines[line], view, look)) {
-                None => Err(Hidden::Nothing("it stands in no line of the settings")),
+                None => Err(Hidden::Nothing("it is in no line of the settings")),
                 Some(true) => Err(Hidden::NoRoom { columns: view.columns.unwrap_or_default() }),
                 Some(false) => Ok(piece.text),
             }

@@ -16,17 +16,19 @@ pub(crate) struct StatusLineArguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Choose segments, formats, colours and theme on the whole screen, with the line before your eyes
+    /// Choose segments, formats, colours and theme on the full screen, with a live preview
     #[command(
-        after_help = "Written are only the settings of the status line, to .claude/plimsoll.json of this project, \
+        after_help = "Writes only the settings of the status line: to .claude/plimsoll.json of this project, \
                             or with --user to ~/.config/plimsoll/settings.json. \
-                            Commands of your own segments are not written into a project's file: it starts no program."
+                            Commands of your own segments are not written to a project's file, which may not start \
+                            programs."
     )]
     Edit(edit::EditArguments),
     /// Show each segment's value, source and visibility
-    #[command(after_help = "What the client hands to a status line may be piped in: \
-                            plimsoll statusline explain < payload.json\n\
-                            Otherwise the session that was measured last is shown, with what is known of it.")]
+    #[command(
+        after_help = "To explain a payload of the client, pipe it in: plimsoll statusline explain < payload.json\n\
+                            Otherwise it explains the session that was measured last, with what is known about it."
+    )]
     Explain(explain::ExplainArguments),
 }
 

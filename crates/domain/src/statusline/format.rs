@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Format(String);
 
-/// A piece of a writing, where it stands: the status line is written a thousand times for each time it is changed.
+/// A piece of a format, parsed once: the status line is written a thousand times for each change of its format.
 enum Part<'a> {
     Text(&'a str),
     Field(&'a str),
-    /// What stands between the brackets.
+    /// What is between the brackets.
     Group(&'a str),
 }
 
@@ -47,7 +47,7 @@ fn for_each_field<'a>(source: &'a str, visit: &mut dyn FnMut(&'a str)) {
     }
 }
 
-/// Written out, with or without its groups. None where nothing but text is left of it.
+/// Written out, with or without its groups. None if nothing but text is left of it.
 pub fn write<'a>(source: &str, groups: bool, field: &dyn Fn(&str) -> Option<&'a str>) -> Option<String> {
     let mut written = String::with_capacity(96);
     let mut said = false;
@@ -78,7 +78,7 @@ pub fn write<'a>(source: &str, groups: bool, field: &dyn Fn(&str) -> Option<&'a 
     }
 }
 
-/// None where a field in it is empty; else whether there is one.
+/// None if a field in it is empty; else whether there is one.
 fn write_group<'a>(
     source: &str,
     written: &mut String,
@@ -102,7 +102,7 @@ fn write_group<'a>(
 fn next<'a>(rest: &mut &'a str) -> Option<Part<'a>> {
     let source = *rest;
     let first = source.chars().next()?;
-    // Where the letters stand that mean something, and nothing else does.
+    // The positions of the characters that have a meaning.
     let (part, after) = match first {
         '\\' => {
             let letter = source[1..].chars().next().map_or(0, char::len_utf8);
@@ -170,7 +170,7 @@ fn fault(source: &str) -> Option<&'static str> {
                 Some('}') => {}
                 _ => return Some("a `{` is never closed"),
             },
-            '[' if is_in_group => return Some("a group in a group"),
+            '[' if is_in_group => return Some("a group inside a group"),
             '[' => is_in_group = true,
             ']' if is_in_group => is_in_group = false,
             ']' => return Some("a `]` without its `[`; write `\\]` for the letter"),
@@ -226,7 +226,7 @@ mod tests {
             ("[a", "`[` is never closed"),
             ("a]", "`]` without"),
             ("a}", "`}` without"),
-            ("[a[b]]", "a group in a group"),
+            ("[a[b]]", "a group inside a group"),
             ("a\\", "last `\\`"),
             ("\u{1b}[31m{a}", "control character"),
         ] {

@@ -40,7 +40,7 @@ impl Display for Hidden {
             Hidden::NotReported(what) => write!(formatter, "the client reports no {what}"),
             Hidden::Nothing(why) => formatter.write_str(why),
             Hidden::TooNarrow { wanted, columns } => {
-                write!(formatter, "it wants {wanted} columns, and there are {columns}")
+                write!(formatter, "it needs {wanted} columns, and there are {columns}")
             }
             Hidden::NoRoom { columns } => write!(formatter, "the line is too long for {columns} columns"),
             Hidden::NothingAt(pointer) => write!(formatter, "the client reports nothing at {pointer}"),

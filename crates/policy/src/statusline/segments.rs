@@ -1,4 +1,4 @@
-//! Each segment by itself: its fields, how it stands, and why it has nothing to show.
+//! Each segment: its fields, its state, and why it has nothing to show.
 
 use super::Hidden::{self, NotReported, Nothing};
 use super::{CacheView, LimitView, View, level, load};
@@ -8,7 +8,7 @@ use plimsoll_domain::memory::Pressure;
 use plimsoll_domain::statusline::{Colour, Format, Kind, Segment, StatusLine, format};
 use plimsoll_domain::text::{clip, clip_start, for_terminal, tokens};
 
-/// How a segment stands, which is how it is painted.
+/// The state of a segment, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     /// Nothing is known.
@@ -92,7 +92,7 @@ pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Res
         Some(kind) => fields(kind, view, said, writing)?,
         None => own(name, view, said)?,
     };
-    let text = written(writing, true, &fields).ok_or(Nothing("its format shows nothing of it"))?;
+    let text = written(writing, true, &fields).ok_or(Nothing("its format shows none of its fields"))?;
     Ok(Piece { name, kind, fields, tone, colour: said.and_then(|segment| segment.colour), text, writing })
 }
 
@@ -130,14 +130,14 @@ fn fields(kind: Kind, view: &View, said: Option<&Segment>, writing: &str) -> Res
         Kind::Lines => {
             let both = view.lines_added.zip(view.lines_removed).ok_or(NotReported("lines"))?;
             let (added, removed) =
-                Some(both).filter(|both| *both != (0, 0)).ok_or(Nothing("no line was changed"))?;
+                Some(both).filter(|both| *both != (0, 0)).ok_or(Nothing("no line has changed"))?;
             vec![("added", added.to_string()), ("removed", removed.to_string())]
         }
         Kind::Version => {
             vec![("client", name(view.version.as_ref()).ok_or(NotReported("version"))?)]
         }
         Kind::Health => {
-            let what = view.health.as_deref().ok_or(Nothing("all is well"))?;
+            let what = view.health.as_deref().ok_or(Nothing("nothing is wrong"))?;
             return Ok((vec![("what", clip(&for_terminal(what), 60))], Tone::Alarm));
         }
     };
@@ -146,7 +146,7 @@ fn fields(kind: Kind, view: &View, said: Option<&Segment>, writing: &str) -> Res
 
 /// One that the user has made.
 fn own(name: &str, view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
-    let value = view.own.get(name).ok_or(Nothing("it stands in no line"))?.clone()?;
+    let value = view.own.get(name).ok_or(Nothing("it is in no line"))?.clone()?;
     let text = clip(&for_terminal(&value), 80);
     if text.is_empty() {
         return Err(Nothing("its value is empty"));
@@ -260,7 +260,7 @@ fn git(view: &View) -> Result<(Fields, Tone), Hidden> {
 }
 
 fn run(view: &View) -> Result<(Fields, Tone), Hidden> {
-    let run = view.run.as_ref().ok_or(Nothing("no run goes on in this project"))?;
+    let run = view.run.as_ref().ok_or(Nothing("no run is active in this project"))?;
     let of_items = |number: usize| if run.items > 0 { number.to_string() } else { String::new() };
     let fields = vec![
         ("iteration", run.iteration.to_string()),
@@ -276,7 +276,7 @@ fn run(view: &View) -> Result<(Fields, Tone), Hidden> {
 
 /// `memory 1 calc · stale R2 R7 · heap 92% high`
 fn memory(view: &View) -> Result<(Fields, Tone), Hidden> {
-    let memory = view.memory.as_ref().ok_or(Nothing("this session has been told of no working memory"))?;
+    let memory = view.memory.as_ref().ok_or(Nothing("this session does not use the working memory"))?;
     let stale: Vec<&str> = memory.stale.iter().map(|register| &register.key()[..2]).collect();
     let presses = memory.pressure > Pressure::Low;
     let pressing = |text: String| if presses { text } else { String::new() };
@@ -292,7 +292,7 @@ fn memory(view: &View) -> Result<(Fields, Tone), Hidden> {
 
 fn growth(view: &View) -> Result<Fields, Hidden> {
     let growths = load::growths(&view.load.fills);
-    let last = growths.last().ok_or(Nothing("there were no two responses since the window was empty"))?;
+    let last = growths.last().ok_or(Nothing("fewer than two responses since the window was empty"))?;
     Ok(vec![
         ("spark", load::spark(&growths)),
         ("last", tokens(*last)),

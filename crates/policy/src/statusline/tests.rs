@@ -159,14 +159,14 @@ fn a_segment_without_a_value_is_hidden_and_says_why() {
         ("model", "reports no model"),
         ("effort", "some models have none"),
         ("git", "in no git repository"),
-        ("run", "no run goes on"),
-        ("memory", "told of no working memory"),
-        ("growth", "no two responses"),
+        ("run", "no run is active"),
+        ("memory", "does not use the working memory"),
+        ("growth", "fewer than two responses"),
         ("cache", "before the first answer"),
         ("burn", "no cost"),
         ("five_hour", "no such limit"),
         ("lines", "reports no lines"),
-        ("health", "all is well"),
+        ("health", "nothing is wrong"),
     ] {
         let said = shown(name, &nothing).unwrap_err().to_string();
         assert!(said.contains(why), "{name}: {said}");
@@ -178,11 +178,11 @@ fn a_segment_without_a_value_is_hidden_and_says_why() {
         cost_usd: Some(1.0),
         ..nothing
     };
-    assert_eq!(shown("lines", &calm), Err(Hidden::Nothing("no line was changed")));
+    assert_eq!(shown("lines", &calm), Err(Hidden::Nothing("no line has changed")));
     assert_eq!(shown("burn", &calm), Err(Hidden::Nothing("the session is younger than a minute")));
     let absent = explain(&calm, &look(r#"{"lines": [["load"]]}"#));
     let cost = absent.iter().find(|explained| explained.name == "cost").unwrap();
-    assert_eq!(cost.shown, Err(Hidden::Nothing("it stands in no line of the settings")));
+    assert_eq!(cost.shown, Err(Hidden::Nothing("it is in no line of the settings")));
 }
 
 fn fills(used: &[u64]) -> Vec<Fill> {
@@ -297,7 +297,7 @@ fn settings_choose_lines_formats_and_widths() {
     let why =
         |name: &str| explain(&view, &look(json)).into_iter().find(|one| one.name == name).unwrap().shown;
     assert_eq!(why("gone").unwrap_err().to_string(), "it exited with 3");
-    assert_eq!(why("directory").unwrap_err().to_string(), "it wants 90 columns, and there are 80");
+    assert_eq!(why("directory").unwrap_err().to_string(), "it needs 90 columns, and there are 80");
     assert_eq!(render(&view, &look(r#"{"lines": [[]]}"#)), "plimsoll");
 }
 

@@ -7,7 +7,7 @@ use plimsoll_testkit::world::World;
 use serde_json::Value;
 use std::fmt::Write;
 
-const BEGIN: &str = "PLIMSOLL_UPDATE_GOLDEN=1 makes them anew -->\n";
+const BEGIN: &str = "with PLIMSOLL_UPDATE_GOLDEN=1 -->\n";
 const END: &str = "<!-- /segments -->";
 
 fn table() -> String {

@@ -1,4 +1,4 @@
-//! What to show: what the client handed to the status line if somebody pipes it in, else what is known of the session
+//! What to show: the client's payload if it is piped in, else what is known of the session
 //! that was measured last.
 
 use crate::standard_input;
@@ -20,11 +20,11 @@ pub(crate) enum Origin {
 impl Origin {
     pub(crate) fn words(&self) -> String {
         match self {
-            Origin::StandardInput => "what stands on standard input".to_owned(),
+            Origin::StandardInput => "the payload on standard input".to_owned(),
             Origin::Session(id) => {
-                format!("session {id}, as far as it is known outside of it (cost, limits and cache are not)")
+                format!("session {id}, as far as its record shows (cost, limits and cache are unknown)")
             }
-            Origin::Nothing => "no session: none is known here".to_owned(),
+            Origin::Nothing => "no session has been recorded here".to_owned(),
         }
     }
 }

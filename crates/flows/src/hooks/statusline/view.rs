@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// So long a fault of a hook is shown.
+/// How long a fault of a hook is shown.
 const FAULT_IS_NEWS_MINUTES: i64 = 60;
 
 impl StatusLineInvocation<'_> {
@@ -83,7 +83,7 @@ impl StatusLineInvocation<'_> {
         }
     }
 
-    /// The project's run, while it goes on: whoever works here wants to know.
+    /// The project's run, while it is open: every session here shows it.
     fn run(&self) -> Option<RunView> {
         let glance = state_file::glance(&self.project).filter(|glance| !glance.status.is_over())?;
         let until = |stamp: &Timestamp| {
@@ -107,7 +107,7 @@ impl StatusLineInvocation<'_> {
         })
     }
 
-    /// The working memory, where this session was told of it: another's is not this one's.
+    /// The working memory, if this session was told about it: another session's is not shown.
     fn memory(&self) -> Option<MemoryView> {
         if !memory::exists(&self.project) {
             return None;
@@ -157,7 +157,7 @@ impl StatusLineInvocation<'_> {
     }
 
     fn pointed_at(&self, pointer: Option<&str>) -> Result<String, Hidden> {
-        let nowhere = "it has no pointer, and no command that holds: one in a project's file is ignored";
+        let nowhere = "it has no pointer and no usable command: one in a project's file is ignored";
         let pointer = pointer.ok_or(Hidden::Nothing(nowhere))?;
         let document = plimsoll_domain::text::json_value(&String::from_utf8_lossy(self.input));
         match document.pointer(pointer) {

@@ -1,4 +1,4 @@
-//! The configurator's screen: the line, the segments, what the present one can tell, and the keys.
+//! The editor's screen: the line, the segments, the fields of the current one, and the keys.
 
 use super::editor::{Editor, Field, Row};
 use super::paint::painted;
@@ -10,7 +10,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Wrap};
 
-const KEYS: &str = "↑↓ choose · ←→ move · space show/hide · n new line · f format · c colour · r reset · t theme · b background · w width · s write · q leave";
+const KEYS: &str = "↑↓ choose · ←→ move · space show/hide · n new line · f format · c colour · r reset · t theme · b background · w width · s save · q quit";
 
 pub(super) fn draw(desk: &Editor, frame: &mut Frame<'_>) {
     let area = frame.area();
@@ -43,7 +43,7 @@ pub(super) fn draw(desk: &Editor, frame: &mut Frame<'_>) {
     );
     let said = match &desk.typing {
         Some(typing) => {
-            format!("{}: {}▏  (Enter takes it, Esc leaves it) {}", label(typing.what), typing.text, desk.word)
+            format!("{}: {}▏  (Enter accepts, Esc cancels) {}", label(typing.what), typing.text, desk.word)
         }
         None => desk.word.clone(),
     };
@@ -93,7 +93,7 @@ fn told(desk: &Editor, view: &View, row: &Row) -> Vec<Line<'static>> {
         one.fields.iter().map(|(field, value)| format!("{{{field}}} {value}")).collect::<Vec<_>>().join("  ")
     });
     let colour = desk.setting(&row.name, Field::Colour);
-    let colour = if colour.is_empty() { "as the theme has it".to_owned() } else { colour };
+    let colour = if colour.is_empty() { "the theme's".to_owned() } else { colour };
     vec![
         Line::from(shown.unwrap_or_default()),
         Line::from(format!("format: {}   colour: {colour}", desk.setting(&row.name, Field::Format))),

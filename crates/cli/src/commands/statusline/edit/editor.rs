@@ -1,4 +1,4 @@
-//! What lies on the configurator's desk: the look as it is chosen so far, and what a key makes of it.
+//! The state of the status line editor: the appearance chosen so far, and what each key does.
 
 use plimsoll_domain::statusline::{
     Background, Colour, Format, FormatError, Kind, Segment, StatusLine, Theme, UnknownColour,
@@ -56,7 +56,7 @@ pub(super) enum Action {
     Leave,
 }
 
-/// A row of the list: a segment, and the line it stands in.
+/// A row of the list: a segment, and the line it is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) name: String,
@@ -101,7 +101,7 @@ impl Editor {
         rows
     }
 
-    /// The present setting of a segment.
+    /// The current setting of a segment.
     pub(super) fn setting(&self, name: &str, field: Field) -> String {
         let said = self.look.of(name);
         match field {
@@ -254,7 +254,7 @@ impl Editor {
     }
 }
 
-const UNWRITTEN: &str = "not written yet: s writes it, q again leaves it";
+const UNWRITTEN: &str = "not saved: s saves, q again quits without saving";
 
 fn next_theme(theme: Theme) -> Theme {
     match theme {
