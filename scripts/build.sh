@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds Plimsoll as users get it: small static binaries, and says where they lie.
+# Builds Plimsoll as users get it: small static binaries, and prints where they are.
 #
 # A static musl build starts four times faster than a dynamic glibc one, and a hook
-# runs after every batch of tools. Where the musl target is not to be had, glibc is linked statically instead.
+# runs after every batch of tools. If the musl target is not available, it links glibc statically instead.
 #
 # Usage: scripts/build.sh [--target TRIPLE]    for another machine: its musl target, linked by Rust's own linker.
 set -euo pipefail
@@ -31,7 +31,7 @@ elif ! rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r tes
   command -v rustup >/dev/null && rustup target add "$target" >&2 || target=""
 fi
 if [ -n "$other" ]; then
-  [ -n "$target" ] || { echo "the target $2 is not to be had here" >&2; exit 1; }
+  [ -n "$target" ] || { echo "the target $2 is not available here" >&2; exit 1; }
   linker=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_LINKER
   # Rust's own linker will do: the target brings its own libc.
   export "$linker=${!linker:-rust-lld}"
@@ -60,7 +60,7 @@ if [ -n "$target" ]; then
   export "$flags=${!flags:-} -U_FORTIFY_SOURCE"
 fi
 
-# Somebody who looks on sees it move.
+# On a terminal cargo shows its progress.
 quiet=--quiet
 [ ! -t 2 ] || quiet=""
 # All at once, so that what they share is compiled once: what one of them does not use, its link leaves out.
@@ -68,7 +68,7 @@ if [ -n "$target" ]; then
   cargo build $quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll -p plimsoll-mcp --bins
   echo "${CARGO_TARGET_DIR:-$PWD/target}/$target/release"
 else
-  echo "the musl target is not to be had here: linking glibc statically" >&2
+  echo "the musl target is not available here: linking glibc statically" >&2
   export RUSTFLAGS="-C target-feature=+crt-static"
   cargo build $quiet --release --locked -p plimsoll-hooks -p plimsoll -p plimsoll-mcp --bins
   echo "${CARGO_TARGET_DIR:-$PWD/target}/release"

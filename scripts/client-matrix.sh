@@ -16,7 +16,7 @@ failed=0
 installed=()
 for version in "${versions[@]}"; do
   if [ "$version" = newest ]; then
-    version=$(npm view @anthropic-ai/claude-code version 2>/dev/null) || { echo "npm does not tell the newest version" >&2; failed=1; continue; }
+    version=$(npm view @anthropic-ai/claude-code version 2>/dev/null) || { echo "npm does not report the newest version" >&2; failed=1; continue; }
   fi
   case " ${installed[*]} " in *" $version "*) continue ;; esac
   folder="$target/client-$version"
@@ -24,7 +24,7 @@ for version in "${versions[@]}"; do
     echo "installing @anthropic-ai/claude-code@$version into $folder" >&2
     mkdir -p "$folder"
     if ! npm install --prefix "$folder" --no-audit --no-fund --no-save --loglevel=error "@anthropic-ai/claude-code@$version" >&2; then
-      echo "$version cannot be installed: it is left out (npm's words are above)" >&2
+      echo "$version cannot be installed and is left out (npm's message is above)" >&2
       failed=1
       continue
     fi

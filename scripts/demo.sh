@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job before your eyes: a real run with the real client and real hooks, from the first item over a
+# Shows a complete run: a real run with the real client and real hooks, from the first item over a
 # checkpoint and a resume to completion. The model is scripted on this machine: no key, no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."

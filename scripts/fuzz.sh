@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the fuzz targets of tests/fuzzing under libFuzzer, one after another, and prints what each came to.
+# Runs the fuzz targets of tests/fuzzing under libFuzzer, one after another, and prints the result of each.
 #   scripts/fuzz.sh [SECONDS for each target, default 10] [TARGET …]
 # What breaks a target is kept in fuzz/artifacts/TARGET/: put a small one into tests/fuzzing/found/TARGET/, where
-# `cargo test -p plimsoll-fuzzing` tries it ever after.
+# `cargo test -p plimsoll-fuzzing` tests it from then on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Plimsoll below a prefix: programs, shell completions, manual pages; and takes exactly that out again.
+# Installs Plimsoll below a prefix: programs, shell completions, manual pages. --uninstall removes exactly these.
 # It works in a checkout (it builds first) and in an unpacked release archive (nothing to build).
 set -euo pipefail
 
@@ -30,19 +30,19 @@ while [ $# -gt 0 ]; do
   esac
 done
 if [ -z "$prefix" ]; then
-  [ -n "${HOME:-}" ] || fail "HOME is not set: say where to with --prefix DIR"
+  [ -n "${HOME:-}" ] || fail "HOME is not set: give a folder with --prefix DIR"
   prefix=$HOME/.local
 fi
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
-case $prefix in *$'\n'*) fail "a prefix with a line break in it is not possible" ;; esac
+case $prefix in *$'\n'*) fail "a prefix cannot contain a line break" ;; esac
 # One spelling of one place: --uninstall compares it.
-prefix=$(realpath -ms -- "$prefix") || fail "cannot make sense of the prefix $prefix"
+prefix=$(realpath -ms -- "$prefix") || fail "the prefix $prefix is not a valid path"
 
-# What lies there because of us: a path a line. First folders, with a slash at the end and each after the one it lies
-# in; then this list, so that it goes after the files; then the files.
+# What this script installed: one path per line. First folders, with a slash at the end and each after its
+# parent; then this list, so that it goes after the files; then the files.
 list=$prefix/share/plimsoll/installed.txt
 
-# --- out ----------------------------------------------------------------------------------------------------
+# --- uninstall ----------------------------------------------------------------------------------------------------
 
 # Removes what the given list names and the second does not.
 remove_listed() { # list, list of what stays
@@ -59,13 +59,13 @@ remove_listed() { # list, list of what stays
 
 if [ -n "$uninstall" ]; then
   [ -f "$list" ] || fail "nothing is installed in $prefix (there is no $list); with another prefix: --prefix DIR --uninstall"
-  grep -qxF -- "$list" "$list" || fail "$list is of another place, $(grep -m 1 '/bin/plimsoll$' "$list" || true): was $prefix moved?"
+  grep -qxF -- "$list" "$list" || fail "$list belongs to another folder, $(grep -m 1 '/bin/plimsoll$' "$list" || true): was $prefix moved?"
   copy=$(mktemp)
   trap 'rm -f "$copy"' EXIT
   cp "$list" "$copy"
   remove_listed "$copy" /dev/null
-  echo "Plimsoll is removed from $prefix."
-  echo "Hooks in settings files are not touched: \`plimsoll uninstall\` in a project is for those, and comes before this."
+  echo "Plimsoll has been removed from $prefix."
+  echo "Hooks in settings files are not changed: run \`plimsoll uninstall\` in a project for those, before you remove the programs."
   exit 0
 fi
 
@@ -73,7 +73,7 @@ fi
 
 here=$(cd "$(dirname "$0")" && pwd)
 if [ -n "${PLIMSOLL_BIN_DIR:-}" ]; then
-  bin=$(cd "$PLIMSOLL_BIN_DIR" && pwd) || fail "PLIMSOLL_BIN_DIR is no folder: $PLIMSOLL_BIN_DIR"
+  bin=$(cd "$PLIMSOLL_BIN_DIR" && pwd) || fail "PLIMSOLL_BIN_DIR is not a folder: $PLIMSOLL_BIN_DIR"
 elif [ -x "$here/bin/plimsoll" ]; then
   bin=$here/bin
 else
@@ -114,7 +114,7 @@ pages=$("$bin/plimsoll" generate man --list)
 for page in $pages; do "$bin/plimsoll" generate man "$page" >"$stage/$page.1"; done
 for shell in bash zsh fish; do "$bin/plimsoll" generate completions "$shell" >"$stage/$shell"; done
 
-# --- in -----------------------------------------------------------------------------------------------------
+# --- install -----------------------------------------------------------------------------------------------------
 
 : >"$stage/before"
 if [ -f "$list" ]; then cp "$list" "$stage/before"; fi
@@ -135,8 +135,8 @@ plan "$stage/zsh" share/zsh/site-functions/_plimsoll 644
 plan "$stage/fish" share/fish/vendor_completions.d/plimsoll.fish 644
 for page in $pages; do plan "$stage/$page.1" "share/man/man1/$page.1" 644; done
 
-# First everything beside its place, then the renames: a full disk changes nothing, and a program that is running
-# goes on with the file it was started from.
+# First write every file next to its destination, then rename: a full disk changes nothing, and a program that is running
+# continues with the file it was started from.
 for number in "${!from[@]}"; do
   folder "$(dirname "${to[$number]}")"
   [ ! -d "${to[$number]}" ] || fail "${to[$number]} is a folder"
@@ -147,7 +147,7 @@ for number in "${!from[@]}"; do
   printf '%s\n' "${to[$number]}" >>"$stage/now"
 done
 folder "$(dirname "$list")"
-# A folder that was removed by hand meanwhile and made again is named twice.
+# A folder that was removed by hand and created again is named twice.
 { awk '/\/$/ && !seen[$0]++' "$stage/now"; printf '%s\n' "$list"; grep -v '/$' "$stage/now"; } >"$stage/ordered"
 mv -f "$stage/ordered" "$stage/now"
 # Before the renames: whatever happens from here on, --uninstall finds everything.

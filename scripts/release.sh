@@ -10,10 +10,10 @@ usage() {
 Usage: scripts/release.sh [--target TRIPLE] [--out DIR] [--tag TAG]
        scripts/release.sh --sums [--out DIR]
 
-  --target TRIPLE  for which machine [default: this one, static musl]
-  --out DIR        where the archive goes [default: target/release-archives]
-  --tag TAG        refuse if the tag is not v and the version in Cargo.toml
-  --sums           only write SHA256SUMS anew, for archives brought together from several machines
+  --target TRIPLE  the machine to build for [default: this one, static musl]
+  --out DIR        where to write the archive [default: target/release-archives]
+  --tag TAG        fail unless the tag is `v` plus the version in Cargo.toml
+  --sums           only write SHA256SUMS again, for archives collected from several machines
 
 PLIMSOLL_BIN_DIR names a folder of programs that are already built.
 TEXT
@@ -47,13 +47,13 @@ if [ -n "$only_sums" ]; then
 fi
 
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
-[ -n "$version" ] || fail "Cargo.toml names no version"
+[ -n "$version" ] || fail "Cargo.toml has no version"
 [ -z "$tag" ] || [ "$tag" = "v$version" ] || fail "the tag is $tag, but Cargo.toml says version $version"
 
 bin=${PLIMSOLL_BIN_DIR:-$(scripts/build.sh --target "$target")}
 case $bin in /*) ;; *) bin=$called_from/$bin ;; esac
-# Pages and completions come from the program itself, and must be run to be told: where the archive is for another
-# kind of machine, by this machine's build.
+# Pages and completions come from the program itself, which must run here: for another kind of machine,
+# this machine's build prints them.
 speaker=$bin
 if [ "$target" != "$own" ] && [ -z "${PLIMSOLL_BIN_DIR:-}" ]; then speaker=$(scripts/build.sh); fi
 told=$("$speaker/plimsoll" --version) || fail "$speaker/plimsoll does not run on this machine"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the whole test suite again and again, to find the tests that fail only now and then. It may be stopped at any
-# time (Ctrl-C) and started again: a later start goes on counting where the earlier one stopped.
+# time (Ctrl-C) and started again: a later start continues the count.
 #
 # Usage: scripts/soak.sh [ROUNDS]    until this commit has so many rounds, default 20
 #

@@ -3,7 +3,7 @@
 # exactly what is missing.
 #
 # Usage: scripts/test.sh            everything
-#        scripts/test.sh --quick    while one works: format, lints, units and tables, the hooks, one whole run
+#        scripts/test.sh --quick    while you work: format, lints, units and tables, the hooks, one whole run
 #        scripts/test.sh --tests    the tests alone: no format, no lints, nothing of what is released
 #        scripts/test.sh --long     the tests that take too long for every change
 set -euo pipefail
@@ -26,7 +26,7 @@ need() { # program, Debian package
 need_library() { # library, Debian package; for one that it does not find, the compiler says the bare name
   [ -e "$(cc -print-file-name="$1.so")" ] || fetch "$@"
 }
-# Each step says how long it took, so that nobody has to guess where the time goes.
+# Each step prints how long it took.
 begun=$SECONDS name=""
 step() {
   [ -z "$name" ] || printf '   %s: %d s\n' "$name" $((SECONDS - begun))
@@ -42,11 +42,11 @@ need dash dash
 need jq jq
 need cc gcc
 need python3 python3
-# The completions are tried in the shells they are for, the pages by the reader they are for.
+# The completions are tested in their shells, the manual pages with man.
 need zsh zsh
 need fish fish
 need man man-db
-# Claude Code's sandbox stands on these.
+# Claude Code's sandbox needs these.
 need bwrap bubblewrap
 need socat socat
 need_library libjq libjq-dev
@@ -59,7 +59,7 @@ done
 PATH=$(scripts/nextest.sh):$PATH
 export PATH
 
-# What is fetched from elsewhere comes while the compiler works.
+# Downloads run while the compiler works.
 fetched=$(mktemp -d)
 trap 'rm -rf "$fetched"' EXIT
 fetch_all() {
@@ -72,7 +72,7 @@ fetch_all() {
 fetch_all &
 fetching=$!
 
-# With libjq the table of `plimsoll query` is held against both engines; the programs for users know nothing of it.
+# With libjq the table of `plimsoll query` is checked against both engines; the released programs do not contain it.
 workspace=(--workspace --locked --features plimsoll/libjq)
 if [ "$what" = --all ] || [ "$what" = --quick ]; then
   step "format"
@@ -100,7 +100,7 @@ step "what is fetched: client, judges, MCP Inspector"
 wait "$fetching"
 if [ -e "$fetched/failed" ]; then
   cat "$fetched/log" >&2
-  echo "missing: $(paste -sd' ' "$fetched/failed") (why is told above)" >&2
+  echo "missing: $(paste -sd' ' "$fetched/failed") (the reason is above)" >&2
   exit 1
 fi
 

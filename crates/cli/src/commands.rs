@@ -44,7 +44,7 @@ First steps:
   plimsoll init                                set up the hooks in this project
   plimsoll run --objective 'Do fix_plan.md.' -- --allowedTools Bash Edit Write
   plimsoll status                              where the run stands
-  plimsoll run --help                          every command has such a page";
+  plimsoll run --help                          every command has a page like this";
 
 const UNINSTALL: &str = "\
 Examples:
@@ -80,7 +80,7 @@ pub(crate) enum Verb {
     /// Cancel the run; it cannot be resumed
     #[command(after_help = STOP)]
     Stop,
-    /// Show where the run stands
+    /// Show the status of the run
     Status(status::StatusArguments),
     /// Show what happened, one line per event, or why (--why)
     Log(log::LogArguments),

@@ -22,7 +22,7 @@ pub(crate) enum ValueError {
     Duration,
     #[error("a time such as 07:00 or \"2026-01-07 07:00\", or a duration such as 8h or 90m")]
     Deadline,
-    #[error("{0} lies in the past")]
+    #[error("{0} is in the past")]
     InThePast(String),
     #[error("a time such as 07:00, 2026-01-07 or \"2026-01-07 07:00\", or a duration ago such as 12h")]
     Past,
@@ -86,7 +86,7 @@ pub(crate) fn deadline(text: &str) -> Result<Timestamp, ValueError> {
     Ok(clock::stamp(moment))
 }
 
-/// A moment that has been, as it stands in the turn log: `07:00` (the last one), `2026-01-07`, RFC 3339, or so long
+/// A moment that has been, as written in the turn log: `07:00` (the last one), `2026-01-07`, RFC 3339, or so long
 /// ago (`12h`).
 pub(crate) fn past(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();

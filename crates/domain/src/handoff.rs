@@ -42,9 +42,9 @@ pub struct Handoff {
     pub commands: Vec<CommandFact>,
     /// The last assistant words.
     pub last_words: Option<String>,
-    /// The working memory in a few lines; nothing where there is none.
+    /// The working memory in a few lines; nothing if there is none.
     pub memory: Vec<String>,
-    /// The client's transcript, for whoever must look.
+    /// The path of the client's transcript.
     pub transcript: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub struct RunFacts {
     pub run_id: RunId,
     /// Its name.
     pub task_name: String,
-    /// The present iteration.
+    /// The current iteration.
     pub iteration: u32,
 }
 
@@ -70,7 +70,7 @@ pub struct GitFacts {
     pub subject: String,
     /// Why no file list could be had, if so.
     pub trouble: Option<String>,
-    /// What became of the uncommitted work; empty while nobody has touched it.
+    /// What became of the uncommitted work; empty while it is untouched.
     pub work: String,
 }
 
@@ -192,7 +192,7 @@ impl Handoff {
         )
     }
 
-    /// Its own next session is told the memory whole; this is for everybody else.
+    /// The session's successor gets the whole memory; this is for other readers.
     fn memory_section(&self, lines: usize) -> String {
         if self.memory.is_empty() {
             return String::new();
@@ -233,7 +233,7 @@ impl Handoff {
     }
 
     fn words_section(&self, lines: usize) -> String {
-        // Words that are notes stand below, among the notes.
+        // Words that are notes are below, among the notes.
         let is_told = |words: &&str| !words.trim().is_empty() && Notes::in_message(words).is_empty();
         let Some(words) = self.last_words.as_deref().filter(is_told) else { return String::new() };
         let quoted: String =
@@ -248,12 +248,12 @@ impl Handoff {
             .map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
         let head = self.git.as_ref().and_then(|git| git.head.as_deref());
         let go_on = if self.work.is_begun {
-            format!("{} Go on with {item}.", sentence(&resume::range(&self.work, head)))
+            format!("{} Continue with {item}.", sentence(&resume::range(&self.work, head)))
         } else {
             format!("Begin {item}: no file has been changed for it.")
         };
         format!(
-            "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. {go_on}\n3. The notes below say how far the session believes it came; check before you build on it.\n"
+            "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. {go_on}\n3. The notes below are the session's own claims about its progress; check them before you build on them.\n"
         )
     }
 }
@@ -325,7 +325,7 @@ impl Notes {
         self.put(document, |_| true)
     }
 
-    /// Writes each note behind its label, where what stands there may go.
+    /// Writes each note behind its label, where what is there may go.
     fn put(&self, document: &str, may_go: fn(&str) -> bool) -> String {
         let Some(place) = notes_start(document) else { return document.to_owned() };
         let (above, mut section) = (&document[..place], document[place..].to_owned());
@@ -376,7 +376,7 @@ fn label_of(line: &str) -> Option<(usize, &str)> {
     })
 }
 
-/// The text without its comments. One that never ends is none: whoever mentions the letters has more to say. They are
+/// The text without its comments. One that never ends is not a comment: the text only mentions the letters. They are
 /// written so that they begin none elsewhere either.
 fn without_comments(text: &str) -> String {
     let mut kept = String::new();

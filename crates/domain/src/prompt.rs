@@ -9,18 +9,18 @@ use crate::state::{Checkpoint, RunState};
 use crate::text::{clip, clip_middle, counted, one_line};
 use plimsoll_protocol::foreign_words::for_model;
 
-/// How the block begins. It stands first, so that a task text that begins with `/` is never taken for a
+/// How the block begins. It comes first, so that a task text that begins with `/` is never taken for a
 /// command by the client.
 pub const BEGIN: &str = "<!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->";
 /// How the block ends.
 pub const END: &str = "<!-- plimsoll:end -->";
 const GAP: &str = "\n\n";
 
-/// So many open items are named: the file has the rest.
+/// How many open items are named at most: the file has the rest.
 const ITEMS_NAMED: usize = 10;
-/// So much of all refusals together: the first and last 2 KB of one command's output and a few words more.
+/// How much of all refusals together: the first and last 2 KB of one command's output and a few words more.
 const REFUSALS: usize = 6_000;
-/// So much of one paragraph of progress.
+/// How much of one paragraph of progress.
 const PARAGRAPH: usize = 600;
 
 /// What the block is made of beside the state.
@@ -30,7 +30,7 @@ pub struct Surroundings {
     pub resume: Option<(Checkpoint, Staleness)>,
     /// The last paragraphs of the progress file.
     pub progress: Vec<String>,
-    /// What earlier sessions noted in the to-do list.
+    /// What earlier sessions noted in the plan.
     pub noted: ItemNotes,
 }
 
@@ -136,7 +136,7 @@ fn refusals(state: &RunState) -> String {
     )
 }
 
-/// The open items but the one in hand, so that nobody has to open the file to know what is left.
+/// The open items except the current one, so that no session has to open the file to know what is left.
 fn open_items(state: &RunState) -> String {
     let in_hand = state.item_in_hand();
     let others: Vec<&String> = state.items.todo_items.iter().filter(|item| Some(*item) != in_hand).collect();
@@ -149,7 +149,7 @@ fn open_items(state: &RunState) -> String {
         .map(|item| {
             let is_half_done = state.half_done.iter().any(|waiting| waiting.current_todo_item == **item);
             let aside = if state.items.set_aside.contains(item) {
-                " (set aside: sessions got nowhere with it)"
+                " (set aside: sessions made no progress on it)"
             } else if is_half_done {
                 " (half done: leave it, a later session resumes it)"
             } else {
@@ -181,15 +181,14 @@ fn put_back(file: &str, state: &RunState) -> String {
         return String::new();
     }
     format!(
-        "\nThese items stood in `{}` and are no longer there, unticked. Put each back as a `- [ ]` line, or as `- [x]` if it is done, and go on with the first open one:\n\n{}\n",
+        "\nThese items were in `{}` and are gone, unticked. Put each back as a `- [ ]` line, or as `- [x]` if it is done, and continue with the first open one:\n\n{}\n",
         one_line(file),
         items.concat()
     )
 }
 
 /// Of an item that was set aside and is taken up again.
-pub const BEGUN_BEFORE: &str =
-    "It was set aside: sessions began it and got nowhere. Look at how far it is before you go on with it.";
+pub const BEGUN_BEFORE: &str = "It was set aside: earlier sessions began it and made no progress. Check how far it is before you continue with it.";
 
 /// What this session is about.
 fn item(state: &RunState) -> String {
@@ -199,28 +198,28 @@ fn item(state: &RunState) -> String {
         (Some(file), None) if !state.vanished().is_empty() => return put_back(file, state),
         (Some(file), None) => {
             return format!(
-                "All items of `{file}` are ticked. Check the whole, then make the promise below.\n"
+                "All items of `{file}` are ticked. Check all of the work, then make the promise below.\n"
             );
         }
         (None, _) => {
-            return "Do one sound step of the task, verify it, commit, and end your turn.\n".to_owned();
+            return "Do one complete step of the task, verify it, commit, and end your turn.\n".to_owned();
         }
     };
     let which = if state.items.set_aside.is_empty() { "" } else { " that is not set aside" };
     let then = if state.options.pack {
-        "You may then be told to go on with the next one in this session: only then. "
+        "You may then be told to continue with the next one in this session: do so only then. "
     } else {
         ""
     };
     let split = if Size::stated(next) == Some(Size::VeryComplex) {
-        "It states that it fits no window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.\n"
+        "It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.\n"
     } else {
         ""
     };
     let begun =
         if state.items.set_aside.contains(next) { format!("{BEGUN_BEFORE}\n") } else { String::new() };
     format!(
-        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. Commit on the way what stands by itself: a checkpoint falls best right after a commit. {then}{} in all.\n{split}{begun}{}",
+        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. Commit each part that is complete by itself: the best moment for a checkpoint is right after a commit. {then}{} in all.\n{split}{begun}{}",
         clip(&one_line(next), 200),
         counted(state.items.todo_items.len(), "open item"),
         put_back(file, state),
@@ -228,23 +227,23 @@ fn item(state: &RunState) -> String {
 }
 
 /// What a session with the working memory is told beside the server's own instructions.
-const MEMORY: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap are those of the sessions before you, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame says the same as the promise line below: only when everything is done.\n\n";
+const MEMORY: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap come from earlier sessions, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame means the same as the promise line below: call it only when everything is done.\n\n";
 
-/// What a session without the working memory is told: a line in a file outlives whatever ends the session.
+/// What a session without the working memory is told: a line in a file survives the end of the session.
 fn note_below(file: &str) -> String {
     format!(
-        "What you find out and no file says (a value, a decision, a dead end), write at once below the item in `{file}`, in an indented line of its own: `  > what you found out`. The sessions after you are told it, also if this one breaks off.\n\n"
+        "Record findings that are in no file (a value, a decision, a dead end) immediately, in `{file}` under the item, each on an indented line of its own: `  > what you found out`. Later sessions see them, even if this one breaks off.\n\n"
     )
 }
 
-/// What fills a window, who takes it over, and what is to come back of it.
+/// Work that fills a window, the subagent for it, and what it should return.
 const DELEGATION: &str = "\
-Load on demand: open files when you need them, not all at the start. Leave what fills the window to subagents (the Agent tool): they hand back the result, and their reading stays out of this window.
+Load on demand: open files when you need them, not all at the start. Delegate work that fills the window to subagents (the Agent tool): they return the result, and what they read stays out of this window.
 
-| Work | Subagent | Let it hand back |
+| Work | Subagent | Ask it to return |
 |------|----------|------------------|
-| Exploring the code, research, many or large files | `Explore`, else `general-purpose` | the places, a line on each |
-| Reviewing a change | `general-purpose` | the faults, by file and line |
+| Exploring the code, research, many or large files | `Explore`, else `general-purpose` | the places, one line about each |
+| Reviewing a change | `general-purpose` | the problems, by file and line |
 | Test output and logs | `general-purpose` | what failed, and why |
 | Documentation | `general-purpose` | the files it wrote |
 ";
@@ -273,7 +272,7 @@ fn instructions(state: &RunState) -> String {
         format!("Completion is believed only when these commands pass:\n\n{commands}\n")
     };
     format!(
-        "## Instructions\n\n{item}\n{DELEGATION}{delegated}\n{memory}When a message tells you that the context is at L2: finish the edit in hand, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it):\n\n{promise}\n{rival}\nIf you cannot go on without a person, end with exactly this line instead, with your reason:\n\n{blocked}\n"
+        "## Instructions\n\n{item}\n{DELEGATION}{delegated}\n{memory}When a message tells you that the context is at L2: finish the current edit, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it):\n\n{promise}\n{rival}\nIf you cannot continue without the user, end with exactly this line instead, with your reason:\n\n{blocked}\n"
     )
 }
 

@@ -59,9 +59,9 @@ pub enum UsedSource {
 pub enum WindowSource {
     /// The settings say so.
     Settings,
-    /// The client told the status line of this session.
+    /// Reported by the client to this session's status line.
     StatusLine,
-    /// The client told us in an earlier session with exactly this model.
+    /// Reported by the client in an earlier session with exactly this model.
     Learned,
     /// The table of models with 200k windows, or the `[1m]` suffix.
     Table,
@@ -72,21 +72,21 @@ pub enum WindowSource {
 }
 
 impl WindowSource {
-    /// As a person reads it.
+    /// As shown to the user.
     pub fn words(self) -> &'static str {
         match self {
             WindowSource::Settings => "settings",
             WindowSource::StatusLine => "the client's status line",
             WindowSource::Learned => "learned from the client",
             WindowSource::Table => "table of models",
-            WindowSource::Assumed => "assumed, as the client does for models it does not know",
-            WindowSource::Used => "more was used than believed",
+            WindowSource::Assumed => "assumed: the client's default for unknown models",
+            WindowSource::Used => "raised: usage exceeded the expected limit",
         }
     }
 }
 
 impl UsedSource {
-    /// As a person reads it.
+    /// As shown to the user.
     pub fn words(self) -> &'static str {
         match self {
             UsedSource::Transcript => "transcript",
@@ -109,7 +109,7 @@ pub fn tokens_shown_as(percent: u64, window: u64) -> u64 {
 }
 
 impl Reading {
-    /// What the next request will hold for certain: everything sent and answered so far.
+    /// What the next request will contain for certain: all input and output so far.
     pub fn measured(&self) -> u64 {
         self.used.saturating_add(self.output)
     }

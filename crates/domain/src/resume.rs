@@ -1,17 +1,17 @@
-//! What a session is told that takes over from a checkpoint. Facts of git, the files and the list stand as facts, what the
-//! session before said is marked as unchecked, and what nobody knows is left out.
+//! What a session that resumes from a checkpoint is told. Facts from git, the files and the plan are stated as facts, what the
+//! session before said is marked as unchecked, and what is unknown is left out.
 
 use crate::claims::{self, Source};
 use crate::state::{Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place, short_id};
 use crate::text::{clip, counted, one_line};
 
-/// So many files are named.
+/// How many files are named at most.
 const FILES: usize = 20;
-/// So many commits, finished items, and lines of a failed check.
+/// How many commits, finished items, and lines of a failed check are named at most.
 const NAMED: usize = 8;
-/// So much of what the session says of itself.
+/// How much of what the session says of itself.
 const CLAIM: usize = 600;
-/// So much of an item.
+/// How much of an item.
 const ITEM: usize = 200;
 
 /// What has happened to the work since the checkpoint.
@@ -21,7 +21,7 @@ pub struct Staleness {
     pub commits: Vec<CommitRef>,
     /// How many there are in all.
     pub commit_count: usize,
-    /// The checkpoint's commit, where HEAD no longer stands on it (a reset, a rebase, another branch).
+    /// The checkpoint's commit, if HEAD no longer contains it (a reset, a rebase, another branch).
     pub left_behind: Option<String>,
     /// Files of the checkpoint that are no longer there.
     pub gone: Vec<String>,
@@ -78,15 +78,17 @@ pub fn section(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> String
 
 fn headline(checkpoint: &Checkpoint) -> String {
     let work = &checkpoint.item_work;
-    let before = "the session before";
+    let before = "the previous session";
     match (work.is_begun, work.finished.is_empty()) {
         (true, false) if work.own_item != checkpoint.current_todo_item => format!(
-            "The session before finished its item and went on: what it changed after that stands below; {}.",
+            "The previous session finished its item and went on: what it changed after that is listed below; {}.",
             cause(checkpoint, "it")
         ),
-        (true, _) => format!("This session takes over an item half done: {}.", cause(checkpoint, before)),
+        (true, _) => {
+            format!("This session continues an item that is half done: {}.", cause(checkpoint, before))
+        }
         (false, true) => format!("The item has not been begun: {}.", cause(checkpoint, before)),
-        (false, false) => format!("The session before finished its item; {}.", cause(checkpoint, "it")),
+        (false, false) => format!("The previous session finished its item; {}.", cause(checkpoint, "it")),
     }
 }
 
@@ -119,7 +121,7 @@ fn half_done(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> String {
         "" => String::new(),
         item => format!("Item: {}", clip(&one_line(item), ITEM)),
     };
-    // What HEAD no longer stands on is no range of it: that is said among what has happened since.
+    // A commit that HEAD no longer contains gives no range: that is reported among the changes since the checkpoint.
     let is_known = checkpoint.item_work.began_at.is_some();
     let range = match &since.left_behind {
         Some(_) => String::new(),
@@ -147,14 +149,14 @@ fn not_begun(checkpoint: &Checkpoint, seed: &str) -> String {
     };
     match claim(&checkpoint.resume_summary) {
         Some(said) => {
-            let said = fenced(&format!("It said at its end (unchecked): {said}"), seed);
+            let said = fenced(&format!("Its last words (unchecked): {said}"), seed);
             format!("{next}\n\n{said}")
         }
         None => next,
     }
 }
 
-/// A file that is gone is no place to go on; of one that has changed since, the lines are no longer known.
+/// A file that is gone is no place to continue; of one that has changed since, the lines are no longer known.
 fn still_there(checkpoint: &Checkpoint, since: &Staleness) -> Vec<FileInProgress> {
     let is_there = |file: &&FileInProgress| !since.gone.contains(&file.path);
     let as_it_is = |file: &FileInProgress| {
@@ -168,7 +170,7 @@ fn still_there(checkpoint: &Checkpoint, since: &Staleness) -> Vec<FileInProgress
     checkpoint.files_in_progress.iter().filter(is_there).map(as_it_is).collect()
 }
 
-/// Where the work on the item lies in git.
+/// Where the work on the item is in git.
 pub fn range(work: &ItemWork, head: Option<&str>) -> String {
     let uncommitted = match work.uncommitted.as_slice() {
         [] => String::new(),
@@ -253,9 +255,9 @@ pub fn checks(checks: &[Check]) -> String {
 
 fn claims(checkpoint: &Checkpoint, seed: &str) -> String {
     let lines = [
-        ("It said (unchecked)", &checkpoint.resume_summary),
-        ("Progress, in its words (unchecked)", &checkpoint.progress_on_item),
-        ("Next step, in its words (unchecked)", &checkpoint.next_step),
+        ("Summary (its claim, unchecked)", &checkpoint.resume_summary),
+        ("Progress (its claim, unchecked)", &checkpoint.progress_on_item),
+        ("Next step (its claim, unchecked)", &checkpoint.next_step),
     ];
     let said = lines.iter().filter_map(|(label, words)| Some(format!("{label}: {}", claim(words)?)));
     fenced(&said.collect::<Vec<_>>().join("\n"), seed)
@@ -286,7 +288,7 @@ fn list(title: &str, lines: &[String]) -> String {
 fn handoff(checkpoint: &Checkpoint) -> String {
     match checkpoint.handoff_file.as_str() {
         "" => String::new(),
-        file => format!("More about that session (its last commands, the whole list): `{}`", one_line(file)),
+        file => format!("More about that session (its last commands, all its files): `{}`", one_line(file)),
     }
 }
 
@@ -295,11 +297,11 @@ fn instructions(checkpoint: &Checkpoint, since: &Staleness) -> String {
         return "1. **Do not start over**: finished items stay finished.\n".to_owned();
     }
     let look = match (checkpoint.item_work.commit_count, checkpoint.item_work.uncommitted.is_empty()) {
-        (0, true) => "Look at what is there",
-        _ => "Look at that work, run the checks",
+        (0, true) => "Review what is there",
+        _ => "Review that work, run the checks",
     };
     let first = format!(
-        "1. **Do not start over.** {look}, then go on from there; where words and files differ, the files are right.\n"
+        "1. **Do not start over.** {look}, then continue from there; if the notes and the files differ, trust the files.\n"
     );
     let is_known = |path: &str| {
         !since.gone.iter().chain(&since.changed).any(|known| known == path) && since.left_behind.is_none()
@@ -309,7 +311,7 @@ fn instructions(checkpoint: &Checkpoint, since: &Staleness) -> String {
     let edited = checkpoint.item_work.place.as_ref().filter(|place| is_known(&place.path));
     match (said, edited) {
         (Some(place), _) => format!(
-            "{first}2. Continue from line {} of {} (in its words, unchecked).\n",
+            "{first}2. Continue from line {} of {} (its claim, unchecked).\n",
             place.line,
             one_line(&place.path)
         ),

@@ -237,7 +237,7 @@ fn the_heap_keeps_account_ages_and_its_ceilings() {
     let long = memory.apply(&alloc("long", &"😀".repeat(CHUNK_UNITS / 2 + 1))).unwrap_err().to_string();
     assert!(long.contains("UTF-16 units"), "{long}");
     for (op, words) in [
-        (alloc("two", "x"), "there already: rewrite it with heap_write"),
+        (alloc("two", "x"), "already exists: rewrite it with heap_write"),
         (
             Op::HeapWrite { name: "four".into(), content: String::new() },
             "there is no chunk four: there are api-spec, two",

@@ -1,6 +1,6 @@
 //! `init` and `uninstall`: first a plan of every file with its bytes before and after, then the writing.
 //!
-//! Rules: no file of the user's is changed that we cannot read whole; the settings as they were lie beside
+//! Rules: no file of the user's is changed that we cannot read whole; the settings as they were are next to
 //! the file before the first change; what is not ours is never removed.
 
 mod client;
@@ -65,8 +65,8 @@ pub enum InstallError {
     /// `--user` without a home.
     #[error("no home directory: neither CLAUDE_CONFIG_DIR nor HOME is set")]
     NoHome,
-    /// Somebody else wrote between our reading and our writing.
-    #[error("{} was changed by someone else just now", path.display())]
+    /// Another program wrote between our reading and our writing.
+    #[error("{} was changed by another program in the meantime", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
@@ -78,7 +78,7 @@ impl InstallError {
     pub fn hint(&self) -> &'static str {
         match self {
             InstallError::Store(error) => error.hint(),
-            InstallError::Unreadable { .. } => "nothing was changed; mend the file and try again",
+            InstallError::Unreadable { .. } => "nothing was changed; fix the file and try again",
             InstallError::OldClient { .. } => {
                 "nothing was changed; update Claude Code, or run `plimsoll init` without --memory"
             }
@@ -99,7 +99,7 @@ pub struct Change {
     pub after: Option<Vec<u8>>,
 }
 
-/// Everything that is about to be written, in order, and what to tell the person.
+/// Everything that is about to be written, in order, and the messages for the user.
 #[derive(Debug)]
 pub struct Plan<Report> {
     /// In the order of writing; empty if there is nothing to do.
@@ -121,7 +121,7 @@ pub struct Installation {
     pub events: Vec<String>,
     /// How many entries of others stay.
     pub foreign_hooks: usize,
-    /// The status line of somebody else, which stays.
+    /// Another status line, which stays.
     pub foreign_status_line: Option<String>,
     /// The file says `disableAllHooks`.
     pub hooks_switched_off: bool,
@@ -146,7 +146,7 @@ pub struct Installation {
 pub struct Wishes {
     /// The working memory.
     pub memory: bool,
-    /// To measure through the status line of somebody else.
+    /// To measure through another status line.
     pub wrap: bool,
 }
 
@@ -236,7 +236,7 @@ pub fn carry_out(changes: &[Change]) -> Result<(), InstallError> {
     let is_ours = |change: &&Change| change.after.is_none() && !change.path.ends_with(places::SERVERS);
     let removed = changes.iter().filter(is_ours);
     let mut folders: Vec<&Path> = removed.filter_map(|change| change.path.parent()).collect();
-    // A folder before the one it lies in.
+    // A folder before the one it is in.
     folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
     folders.into_iter().for_each(disk::remove_empty_folder);
     Ok(())

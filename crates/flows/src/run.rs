@@ -1,5 +1,5 @@
 //! `plimsoll run`: one headless session after another, until the gate says stop. It survives its own death: what is
-//! done stands in the state, and a client that was started and not yet noted there is found by its ids.
+//! done is in the state, and a client that was started and not yet noted there is found by its ids.
 
 mod apply_verdict;
 pub(crate) mod archive;
@@ -61,7 +61,7 @@ pub struct Options {
     pub wait: bool,
 }
 
-/// Why a run could not go on.
+/// Why a run could not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The disk.
@@ -71,11 +71,11 @@ pub enum RunError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// Another `plimsoll run` works here.
-    #[error("another `plimsoll run` is at work in this project{0}")]
+    #[error("another `plimsoll run` is active in this project{0}")]
     Busy(String),
     /// The hook programs are missing.
     #[error(
-        "the hook program {0} is neither beside plimsoll nor on the PATH: install all of Plimsoll (scripts/build.sh says where the programs lie)"
+        "the hook program {0} is neither next to plimsoll nor on the PATH: install all of Plimsoll (scripts/build.sh says where the programs are)"
     )]
     NoHooks(String),
     /// The client cannot be used as it is, or as it was called.
@@ -135,7 +135,7 @@ pub fn run(
 }
 
 /// The loop looks many times a second, and asks politely first: where it has not ended the client by then, it is stuck.
-/// A program that is told to end by the system is killed after 90 s.
+/// The system kills a program 90 s after it asked it to end.
 #[expect(clippy::exit, reason = "the thread that would return an exit code is the one that is held up")]
 fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
     Terms {
@@ -168,7 +168,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// One round, from wherever the state says that the run stands: what was begun is finished first. None means
+    /// One round, from the run's status in the state: what was begun is finished first. None means
     /// another round.
     fn go_on(&mut self) -> Result<Option<u8>, RunError> {
         let gone = || StartError::NoRun(self.project.root().display().to_string());
@@ -222,7 +222,7 @@ impl Runner<'_> {
     fn spawn(&mut self, state: &RunState) -> Result<Client, RunError> {
         let prompt = self.output(state, "prompt.md");
         disk::replace(&prompt, &disk::read(&self.project.prompt())?.unwrap_or_default(), Durability::Lazy)?;
-        // Only for order's sake: it must not end the night.
+        // Only for order's sake: it must not end the run.
         let _ = prompt::put_back(self.project, state);
         let session_id = state.session_id.clone().unwrap_or_default();
         let ours = [
@@ -251,7 +251,7 @@ impl Runner<'_> {
             stdout: disk::open_to_append(&self.output(state, "jsonl"))?,
             stderr: disk::open_to_append(&self.output(state, "err"))?,
         })?;
-        // None where the client has already ended: it was a session all the same.
+        // None if the client has already ended: it was a session all the same.
         let identity = client.identity();
         if let Some(identity) = identity {
             self.watchdog.watch(identity, lifecycle::settings_of(state));
@@ -350,7 +350,7 @@ impl Runner<'_> {
         state.is_some_and(|state| state.lifecycle.status() == Status::Cancelled)
     }
 
-    /// Where a session's output lies: a limit may bring several sessions under one number.
+    /// Where a session's output is: a limit may bring several sessions under one number.
     fn output(&self, state: &RunState, kind: &str) -> PathBuf {
         let session: String = state.session_id.as_deref().unwrap_or("none").chars().take(8).collect();
         self.project
@@ -363,7 +363,7 @@ impl Runner<'_> {
     }
 }
 
-/// A run that was paused until a known moment goes on waiting for it when it is resumed; for its share of a
+/// A run that was paused until a known moment continues waiting for it when it is resumed; for its share of a
 /// quota only as far as the share that it has now says so.
 fn pause_that_lasts(run: &RunState) -> Option<Verdict> {
     let Some(Verdict::Pause { kind, until: Some(until), .. }) = run.lifecycle.last_verdict() else {

@@ -21,7 +21,7 @@ pub(crate) struct Answer {
     pub(crate) errors: Vec<GraphError>,
 }
 
-/// So much of an answer that is no JSON is shown.
+/// How much of an answer that is no JSON is shown.
 const SHOWN: usize = 200;
 /// A reset further away than this is a fault of a clock.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
@@ -72,7 +72,7 @@ pub(crate) fn read(received: &Received, host: &str, key: &Key) -> Result<Answer,
 fn graph_error(error: &Value, key: &Key) -> GraphError {
     let extensions = &error["extensions"];
     let words = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let message = words(&error["message"]).unwrap_or_else(|| "an error without words".to_owned());
+    let message = words(&error["message"]).unwrap_or_else(|| "an error without a message".to_owned());
     // What Linear means for people says more than the message, which is often only a class.
     let message = match words(&extensions["userPresentableMessage"]) {
         Some(said) if !message.contains(&said) => format!("{message}: {said}"),

@@ -1,4 +1,4 @@
-//! Where Linear is asked: its own address, or another one for tests and for those who stand behind a gateway.
+//! Where Linear is asked: its own address, or another one for tests and for those who follow a gateway.
 
 use crate::CourierError;
 use ureq::http::Uri;
@@ -18,10 +18,10 @@ impl Endpoint {
     pub fn new(named: Option<&str>) -> Result<Endpoint, CourierError> {
         let url = named.unwrap_or(LINEAR).trim();
         let wrong = |what| CourierError::Endpoint { what };
-        let uri: Uri = url.parse().map_err(|_| wrong("it is no address"))?;
+        let uri: Uri = url.parse().map_err(|_| wrong("it is not an address"))?;
         let authority = uri.authority().ok_or(wrong("it names no host"))?;
         if authority.as_str().contains('@') {
-            return Err(wrong("it holds a name or a password"));
+            return Err(wrong("it contains a name or a password"));
         }
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let is_loopback = match host.parse::<std::net::IpAddr>() {
@@ -31,7 +31,7 @@ impl Endpoint {
         match uri.scheme_str() {
             Some("https") => {}
             Some("http") if is_loopback => {}
-            Some("http") => return Err(wrong("without https only this computer (127.0.0.1) is spoken to")),
+            Some("http") => return Err(wrong("without https only this computer (127.0.0.1) is allowed")),
             _ => return Err(wrong("it must begin with https://")),
         }
         // The parser's form has the scheme in small letters.
@@ -48,12 +48,12 @@ impl Endpoint {
         &self.host
     }
 
-    /// True where TLS is spoken.
+    /// True if TLS is spoken.
     pub(crate) fn is_secure(&self) -> bool {
         self.url.starts_with("https:")
     }
 
-    /// True for this computer: no proxy stands between.
+    /// True for this computer: there is no proxy in between.
     pub(crate) fn is_loopback(&self) -> bool {
         self.is_loopback
     }

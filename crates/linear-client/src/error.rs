@@ -17,7 +17,7 @@ pub enum CourierError {
         /// What the search said.
         why: String,
     },
-    /// Nobody was reached.
+    /// No server was reached.
     #[error("{host} cannot be reached: {why}")]
     Unreachable {
         /// The computer that was asked.
@@ -34,7 +34,7 @@ pub enum CourierError {
         limit: Duration,
     },
     /// The connection is not what it should be: a certificate, a protocol.
-    #[error("no safe connection to {host}: {why}")]
+    #[error("no secure connection to {host}: {why}")]
     Tls {
         /// The computer that was asked.
         host: String,
@@ -48,7 +48,7 @@ pub enum CourierError {
         wait: Wait,
     },
     /// The key is wrong.
-    #[error("Linear does not know the key: {said}")]
+    #[error("Linear rejects the key: {said}")]
     Unauthorized {
         /// Linear's words.
         said: String,
@@ -90,7 +90,7 @@ pub enum CourierError {
 pub struct GraphError {
     /// What it says to people.
     pub message: String,
-    /// Its code; empty where there is none.
+    /// Its code; empty if there is none.
     pub code: String,
     /// The field it is about, such as `commentCreate.comment`.
     pub path: String,
@@ -113,7 +113,7 @@ impl std::fmt::Display for GraphError {
 pub enum Wait {
     /// Until this moment, in milliseconds since the beginning of 1970.
     Until(u64),
-    /// For so long.
+    /// For how long.
     For(Duration),
     /// It does not say.
     Unknown,
@@ -128,24 +128,22 @@ impl CourierError {
                 "install the package ca-certificates, or name a file of them in SSL_CERT_FILE"
             }
             CourierError::Unreachable { .. } => {
-                "look at the network; behind a proxy set HTTPS_PROXY (and NO_PROXY)"
+                "check the network; behind a proxy set HTTPS_PROXY (and NO_PROXY)"
             }
-            CourierError::Silent { .. } => "look at the network; try again later",
+            CourierError::Silent { .. } => "check the network; try again later",
             CourierError::Tls { .. } => {
-                "look at the clock and the proxy; a company's own certificate goes into SSL_CERT_FILE"
+                "check the clock and the proxy; set SSL_CERT_FILE to a company's own certificate"
             }
             CourierError::Limited { .. } => "try again after that time",
             CourierError::Unauthorized { .. } => {
                 "make a new key in Linear (Settings, Security & access, Personal API keys) and set LINEAR_API_KEY"
             }
             CourierError::Forbidden { .. } => {
-                "use a key that may read and write, of somebody who sees the team"
+                "use a key that may read and write, of a user who has access to the team"
             }
-            CourierError::Refused { .. } => {
-                "look at linear.issue; `plimsoll linear check` looks at each part"
-            }
-            CourierError::Server { .. } => "try again later; https://linearstatus.com tells more",
-            CourierError::Strange { .. } => "look at LINEAR_API_URL, and at the proxy between",
+            CourierError::Refused { .. } => "check linear.issue; `plimsoll linear check` checks each part",
+            CourierError::Server { .. } => "try again later; see https://linearstatus.com",
+            CourierError::Strange { .. } => "check LINEAR_API_URL and the proxy",
         }
     }
 

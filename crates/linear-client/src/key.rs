@@ -1,4 +1,4 @@
-//! The API key: it is shown to nobody but Linear.
+//! The API key: it is sent only to Linear.
 
 /// What opens Linear's door. It has no `Display`, and its `Debug` says nothing.
 #[derive(Clone)]
@@ -14,7 +14,7 @@ pub enum KeyProblem {
     #[error("it is {0} lines of text instead of one")]
     Lines(usize),
     /// Blanks, control characters, letters that no key has.
-    #[error("there are characters in it that no key has")]
+    #[error("it contains characters that no key has")]
     Characters,
 }
 

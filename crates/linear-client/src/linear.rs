@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use ureq::{Agent, Error};
 
-/// How long a caller waits in all, and how often a trouble that may pass is borne.
+/// How long a caller waits in all, and how often a trouble that may pass is tolerated.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// No call lasts beyond it.
@@ -17,7 +17,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// So much time from now.
+    /// This much time from now.
     pub fn of(time: Duration, tries: u32) -> Patience {
         Patience { until: Instant::now() + time, tries }
     }
@@ -106,7 +106,7 @@ impl Linear {
         operations::read(answer, take).map_err(|errors| match errors.is_empty() {
             true => CourierError::Strange {
                 host: self.endpoint.host().to_owned(),
-                what: "the answer lacks what was asked for".to_owned(),
+                what: "the answer lacks the requested data".to_owned(),
             },
             false => CourierError::Refused { errors },
         })

@@ -27,7 +27,7 @@ Usage: plimsoll-mcp [--workspace]
   --version    print the version
   --help       print this
 
-The project is CLAUDE_PROJECT_DIR, or the one that the working directory lies in.";
+The project is CLAUDE_PROJECT_DIR, or the one that contains the working directory.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
@@ -53,7 +53,7 @@ fn complain(words: &str) {
 /// Prints words of ours.
 #[expect(clippy::disallowed_methods, reason = "the client's messages are rmcp's")]
 fn say(text: &str) -> ExitCode {
-    // Who closes the pipe has read enough.
+    // A reader that closes the pipe has read enough.
     let _ = writeln!(std::io::stdout(), "{text}");
     ExitCode::SUCCESS
 }

@@ -34,13 +34,13 @@ pub(crate) enum ToolError {
     #[error(transparent)]
     Confined(#[from] ConfinedError),
     /// A file with bytes that no text has.
-    #[error("{path} is no text: {size} bytes, some of them zero. Look at it with a program")]
+    #[error("{path} is not text: {size} bytes, some of them zero. Inspect it with a program")]
     NotText { path: String, size: u64 },
     /// A command failed: how it ended, and what it printed.
     #[error("{0}")]
     Command(String),
     /// We are at fault.
-    #[error("the server failed in this call: a fault of ours, try again")]
+    #[error("internal error of the server in this call: try again")]
     Server,
 }
 

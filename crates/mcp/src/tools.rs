@@ -1,4 +1,4 @@
-//! Every tool: its name, what it says of itself, what it takes, and who does it.
+//! Every tool: its name, its description, its arguments, and the function that runs it.
 
 use crate::arguments::{self, Argument, Given};
 use crate::tool_error::ToolError;
@@ -19,7 +19,7 @@ pub(crate) struct Call {
     pub(crate) given: Given,
     /// The call as the client names it.
     pub(crate) id: Option<String>,
-    /// True once nobody waits for the answer any more.
+    /// True once the caller no longer waits for the answer.
     pub(crate) is_given_up: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Tool {
     pub(crate) name: &'static str,
     /// What it takes.
     pub(crate) arguments: Vec<Argument>,
-    /// Who does it.
+    /// The function that runs it.
     pub(crate) run: fn(&Call) -> Answer,
     /// True for one that may take long: others need not wait for it.
     pub(crate) is_long: bool,
@@ -286,7 +286,7 @@ fn in_workspace() -> [Tool; 4] {
         Tool {
             name: "list_files",
             title: "List a folder",
-            about: "What lies in a folder of the project: folders end in /, links in @.",
+            about: "The entries of a folder of the project: folders end in /, links in @.",
             arguments: vec![path("Relative to the project's folder; that folder itself if left out")],
             run: workspace::list_files,
             is_long: false,
@@ -311,5 +311,5 @@ pub(crate) fn is_in_workspace(name: &str) -> bool {
 
 /// The arguments of a call that are no object.
 pub(crate) fn no_object() -> Value {
-    json!({"content": [{"type": "text", "text": "the arguments are no JSON object: give one, with the names that tools/list shows. Nothing was done."}], "isError": true})
+    json!({"content": [{"type": "text", "text": "the arguments are not a JSON object: give one, with the names that tools/list shows. Nothing was done."}], "isError": true})
 }

@@ -10,10 +10,10 @@ use plimsoll_flows::turns::words::{what, whole};
 use plimsoll_flows::turns::{Body, Recorded, Selection, find};
 use plimsoll_store::clock;
 
-/// So many turns at most are listed.
+/// How many turns are listed at most.
 pub(crate) const MOST: u64 = 200;
 const USUAL: usize = 20;
-/// So many characters of a line of the list, and of a turn.
+/// How many characters of a line of the list, and of a turn, are shown.
 const LINE: usize = 200;
 const WHOLE: usize = 20_000;
 
@@ -29,7 +29,7 @@ pub(crate) fn list(call: &Call) -> Answer {
     };
     let found = which.last(&call.project, given.count("last").unwrap_or(USUAL))?;
     if found.is_empty() {
-        return Ok("no turn is like that".to_owned());
+        return Ok("no turn matches".to_owned());
     }
     Ok(found.iter().map(line).collect::<Vec<_>>().join("\n"))
 }

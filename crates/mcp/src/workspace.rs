@@ -8,11 +8,11 @@ use plimsoll_store::confined::{Confined, ConfinedError};
 use std::path::Path;
 use std::time::Duration;
 
-/// So many characters of a file are read.
+/// How many characters of a file are read at most.
 const FILE: usize = 10_000;
-/// So many names of a folder are listed.
+/// How many names of a folder are listed at most.
 const NAMES: usize = 500;
-/// So long a command may run.
+/// How long a command may run.
 const LIMIT: Duration = Duration::from_secs(30);
 /// So many characters of what a command printed are told, of each stream.
 const PRINTED: usize = 8_000;
@@ -71,7 +71,7 @@ fn run(line: &str, folder: &Path, limit: Duration, is_given_up: &dyn Fn() -> boo
     let words = printed(&outcome);
     let ended = match (&outcome.trouble, outcome.code) {
         (Some(trouble), _) => format!("sh cannot be started: {trouble}"),
-        _ if outcome.given_up => "ended: nobody waits for it any more".to_owned(),
+        _ if outcome.given_up => "ended: the caller no longer waits for it".to_owned(),
         _ if outcome.timed_out => {
             format!("ended after {} seconds, with all that it had started in its group", limit.as_secs())
         }

@@ -1,5 +1,5 @@
-//! What `plimsoll start --adopt` takes of a state that another program wrote, field by field. The file lies in the
-//! project and may have been written by anybody: it says what the task is and where it stands, never which commands
+//! What `plimsoll start --adopt` takes of a state that another program wrote, field by field. The file is in the
+//! project and may come from anywhere: it says what the task is and how far it is, never which commands
 //! run or what may be spent.
 
 use crate::foreign::PROMISE;
@@ -40,9 +40,9 @@ pub struct Offer {
     pub state: RunState,
     /// The fields, in the order in which they are shown.
     pub rows: Vec<Row>,
-    /// The to-do file to be written, where there is none yet.
+    /// The plan file to be written, where there is none yet.
     pub list: Option<TodoList>,
-    /// True where the checkpoint's handoff is not there and has to be written.
+    /// True if the checkpoint's handoff is not there and has to be written.
     pub lacks_handoff: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct Offer {
 pub struct Ground<'a> {
     /// A new run with what the command line says; its objective is PROMPT.md where there is one.
     pub new: RunState,
-    /// True where `--name` was given.
+    /// True if `--name` was given.
     pub named: bool,
     /// `--max-iterations`.
     pub max_iterations: Option<u32>,
@@ -59,11 +59,11 @@ pub struct Ground<'a> {
     pub usual_iterations: u32,
     /// `--promise`.
     pub promise: Option<String>,
-    /// True where PROMPT.md or the command line is the task.
+    /// True if PROMPT.md or the command line is the task.
     pub has_task: bool,
-    /// The to-do file where none is named and none is there.
+    /// The plan file where none is named and none is there.
     pub default_list: &'a str,
-    /// True where the checkpoint's handoff ([`handoff_of`]) is there.
+    /// True if the checkpoint's handoff ([`handoff_of`]) is there.
     pub has_handoff: bool,
 }
 
@@ -82,11 +82,11 @@ const AUTHORITY: [&str; 10] = [
 ];
 /// The breaker of a new run counts from nothing.
 const COUNTERS: [&str; 3] = ["no_change_count", "last_diff_hash", "error_hashes"];
-/// So much of a name, an item or a text is taken.
+/// How much of a name, an item or a text is taken.
 const NAME: usize = 60;
 const ITEM: usize = 500;
 const TEXT: usize = 2_000;
-/// So much of a value is shown.
+/// How much of a value is shown.
 const SHOWN: usize = 60;
 
 /// What the run would be, and what becomes of each field.
@@ -187,7 +187,7 @@ impl<'a> Adoption<'a> {
         self.row("task_name", fate);
     }
 
-    /// Where it stands.
+    /// How far it is.
     fn place(&mut self, ground: &Ground<'_>) {
         let fate = match self.number("iteration") {
             Found::Value(number) => {
@@ -219,7 +219,7 @@ impl<'a> Adoption<'a> {
                 self.state.at_start.started_at = text.as_str().into();
                 FieldOutcome::Taken(text)
             }
-            Found::Value(text) => FieldOutcome::Ignored(format!("{} is no time", quoted(&text))),
+            Found::Value(text) => FieldOutcome::Ignored(format!("{} is not a time", quoted(&text))),
             found => filled_or_wrong(found, "now".to_owned()),
         };
         self.row("started_at", fate);
@@ -243,14 +243,14 @@ impl<'a> Adoption<'a> {
             }
             (Found::Value(word), None) => {
                 self.state.options.completion_promise = PROMISE.to_owned();
-                FieldOutcome::Ignored(format!("{} is no plain word: the run has {PROMISE}", quoted(&word)))
+                FieldOutcome::Ignored(format!("{} is not a plain word: the run has {PROMISE}", quoted(&word)))
             }
             (found, _) => filled_or_wrong(found, quoted(&self.state.options.completion_promise)),
         };
         self.row("completion_promise", fate);
     }
 
-    /// The items: the to-do file's where there is one, else the state's, from which one is to be written.
+    /// The items: the plan file's where there is one, else the state's, from which one is to be written.
     fn items(&mut self, ground: &Ground<'_>) -> Option<TodoList> {
         let texts = |found: Found<Vec<String>>| match found {
             Found::Value(items) => (items, None),
@@ -271,7 +271,7 @@ impl<'a> Adoption<'a> {
             let list = TodoList { items: known.iter().map(|text| item(text, false)).collect() };
             for (field, items, wrong) in fields {
                 let lost = list.vanished(items);
-                let words = format!("{} is the list ({})", for_terminal(&file), counted(known.len(), "item"));
+                let words = format!("{} is the plan ({})", for_terminal(&file), counted(known.len(), "item"));
                 let fate = match (wrong, lost.first()) {
                     (Some(why), _) => FieldOutcome::Ignored(why),
                     (None, Some(first)) => {
@@ -305,13 +305,13 @@ impl<'a> Adoption<'a> {
         self.state.options.todo_file = Some(ground.default_list.to_owned());
         self.state.take_items(&list);
         self.rows.push(Row {
-            field: "the to-do list".to_owned(),
+            field: "the plan".to_owned(),
             fate: FieldOutcome::Filled(format!("{}, written from these items", ground.default_list)),
         });
         Some(list)
     }
 
-    /// A checkpoint that waits for its resume. True where its handoff has to be written.
+    /// A checkpoint that waits for its resume. True if its handoff has to be written.
     fn checkpoint(&mut self, ground: &Ground<'_>) -> bool {
         let name = "context_checkpoint";
         let read = |value: &Value| {
@@ -319,7 +319,7 @@ impl<'a> Adoption<'a> {
             value.as_object_mut()?.retain(|_, field| !field.is_null());
             serde_json::from_value::<Checkpoint>(value).ok()
         };
-        let (fate, lacks_handoff) = match self.field(name, "a checkpoint as we know it", read) {
+        let (fate, lacks_handoff) = match self.field(name, "a checkpoint that Plimsoll understands", read) {
             Found::Value(found) if found.active => {
                 let has_handoff = is_inside(&found.handoff_file) && ground.has_handoff;
                 let fate = FieldOutcome::Taken(checkpoint_words(&found, has_handoff));
@@ -329,7 +329,7 @@ impl<'a> Adoption<'a> {
                     current_todo_item: clip(&one_line(&found.current_todo_item), ITEM),
                     progress_on_item: clip(&one_line(&found.progress_on_item), ITEM),
                     iteration: self.state.iteration,
-                    // What became of the work, and where, nobody has looked at.
+                    // What became of the work, and where, has not been checked.
                     head: None,
                     work: String::new(),
                     item_work: ItemWork::default(),
@@ -339,7 +339,7 @@ impl<'a> Adoption<'a> {
                 (fate, !has_handoff)
             }
             Found::Value(_) => {
-                (FieldOutcome::Ignored("it is not active: nothing waits for a resume".to_owned()), false)
+                (FieldOutcome::Ignored("it is not active: there is nothing to resume".to_owned()), false)
             }
             found => (filled_or_wrong(found, "none".to_owned()), false),
         };
@@ -393,9 +393,9 @@ impl<'a> Adoption<'a> {
                 continue;
             }
             let fate = if AUTHORITY.contains(&name) {
-                FieldOutcome::Ignored("only the command line says this".to_owned())
+                FieldOutcome::Ignored("only the command line can set this".to_owned())
             } else if COUNTERS.contains(&name) {
-                FieldOutcome::Ignored("the run counts anew".to_owned())
+                FieldOutcome::Ignored("the run counts from zero".to_owned())
             } else if ours.get(name).is_some() {
                 FieldOutcome::Ignored("a new run begins without it".to_owned())
             } else {
@@ -417,7 +417,7 @@ fn item(text: &str, done: bool) -> plimsoll_domain::todo::Item {
     plimsoll_domain::todo::Item { text: text.to_owned(), done, notes: Vec::new() }
 }
 
-/// One word of letters, digits, `_` and `-`, other than the agent's honest way out.
+/// One word of letters, digits, `_` and `-`, other than the word for "blocked".
 pub fn is_promise_word(word: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     !word.is_empty() && word.bytes().all(is_plain) && word != "BLOCKED"

@@ -29,7 +29,7 @@ pub fn spent(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     None
 }
 
-/// What so many tokens cost by the price of others; nothing where there are none to compare with.
+/// What this many tokens cost at the price of others; none if there are none to compare with.
 pub fn reckoned_usd(known_usd: f64, known_tokens: u64, tokens: u64) -> f64 {
     if known_tokens == 0 { 0.0 } else { known_usd / known_tokens as f64 * tokens as f64 }
 }
@@ -79,7 +79,7 @@ fn quota(state: &RunState, now: &Timestamp) -> Option<Verdict> {
         }
         Some(reset) => Some(Verdict::Pause { kind: PauseKind::Quota, until: Some(reset.clone()), reason }),
         None => {
-            let reason = format!("{reason}; the client names no reset that could be waited for");
+            let reason = format!("{reason}; the client reports no reset time to wait for");
             Some(Verdict::Stop { status: Status::Budget, reason })
         }
     }
@@ -159,7 +159,7 @@ mod tests {
             (
                 quota(Some((99.0, "")), None),
                 Some(
-                    "RALPH_STOP|budget|99% of the five-hour quota is used, and the run stops at 80%; the client names no reset",
+                    "RALPH_STOP|budget|99% of the five-hour quota is used, and the run stops at 80%; the client reports no reset",
                 ),
             ),
         ] {

@@ -1,4 +1,4 @@
-//! The circuit breaker: a night that gets nowhere ends, with the reason and the evidence. Pure counting; what
+//! The circuit breaker: a run without progress ends, with the reason and the evidence. Pure counting; what
 //! counts as progress was found out before.
 
 use crate::error_fingerprint::fingerprint;
@@ -14,9 +14,9 @@ pub struct Observation {
     pub progress: Vec<String>,
     /// True when an item was ticked, or a verify command passes that had failed.
     pub finished: bool,
-    /// True when it finished something, or, in a run without a to-do list, made a commit: there that is the item.
+    /// True when it finished something, or, in a run without a plan, made a commit: there that is the item.
     pub advanced: bool,
-    /// True when nobody could find out whether anything moved: that is held against nobody.
+    /// True when it is unknown whether anything changed: that does not count as no progress.
     pub unsure: bool,
     /// The error it ended with: its own, or its last command's that did not pass later.
     pub error: Option<String>,
@@ -28,7 +28,7 @@ pub struct Observation {
     pub failed_at_start: bool,
 }
 
-/// So many fingerprints are kept.
+/// How many fingerprints are kept at most.
 const ERRORS_KEPT: usize = 20;
 /// The order in which causes are named when several are due: the most telling first.
 const ORDER: [BreakerCause; 6] = [
@@ -137,7 +137,7 @@ fn evidence(
         BreakerCause::SameError => format!("{sessions} in a row ended with the same error{said}"),
         BreakerCause::NoProgress => {
             let item =
-                state.item_in_hand().map(|item| format!("; the item in hand is \"{}\"", clip(item, 80)));
+                state.item_in_hand().map(|item| format!("; the current item is \"{}\"", clip(item, 80)));
             format!(
                 "{sessions} in a row changed nothing: no commit, no file, no item{}{said}",
                 item.unwrap_or_default()
@@ -156,7 +156,7 @@ fn again(cause: BreakerCause, state: &RunState) -> bool {
     }
 }
 
-/// Before a stuck item opens the breaker it is set aside, if another one is open: the night goes on with the
+/// Before a stuck item opens the breaker it is set aside, if another one is open: the night continues with the
 /// rest. Answers with the item.
 pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String> {
     let nearly = |cause| {
@@ -176,7 +176,7 @@ pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String>
     Some(stuck)
 }
 
-/// `--reset-breaker`: the counters begin anew, and the next session is a trial for the old trouble. By its last
+/// `--reset-breaker`: the counters start again, and the next session is a trial for the old trouble. By its last
 /// fingerprint the same error is known again.
 pub fn reset(state: &mut RunState) {
     let trouble = state.outcomes.breaker.opened.take().map(|opened| opened.cause);

@@ -2,11 +2,11 @@
 
 use plimsoll_protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, parse_version};
 
-/// Why we do not work with a client, by what `claude --version` prints; none where we do, or where it does not tell.
+/// Why we do not work with a client, from the output of `claude --version`; none if we do, or if it does not report it.
 pub fn too_old(said: &str) -> Option<String> {
     let version = parse_version(said).filter(|version| *version < FIRST_CLASSIC)?;
     Some(format!(
-        "Claude Code {} is older than {}, the first that knows the events of our hooks; it would drop them all without a word",
+        "Claude Code {} is older than {}, the first version that knows the events of our hooks; it would silently drop them all",
         dotted(version),
         dotted(FIRST_CLASSIC)
     ))
@@ -22,7 +22,7 @@ pub fn runs_no_hooks(name: &str, version: &str) -> Option<String> {
         parse_version(version).filter(|version| name == "claude-code" && *version < FIRST_MODERN)?;
     Some(format!(
         "This client ({}) is older than {}: the working memory's hooks and those of Plimsoll's plugin do not run in it. \
-        Nothing is shown to you by itself: call memory_show at the start and after a compaction. Tell the user once that \
+        Nothing is shown to you automatically: call memory_show at the start and after a compaction. Tell the user once that \
         the plugin does not measure how full the context is: update Claude Code, or use `plimsoll init`.",
         dotted(version),
         dotted(FIRST_MODERN)

@@ -1,4 +1,4 @@
-//! Is the run done? What the agent claims, and what stands against it.
+//! Is the run done? What the agent claims, and what contradicts it.
 
 use crate::gate::Evidence;
 use plimsoll_domain::promise::{self, Claim, NearMiss};
@@ -16,16 +16,16 @@ pub struct VerifyOutcome {
     pub words: String,
 }
 
-/// What the agent claims, and what stands against it before any command has run.
+/// What the agent claims, and what contradicts it before any command has run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Completion {
     /// No promise was made.
     NotClaimed,
-    /// The agent cannot go on.
+    /// The agent cannot continue.
     Blocked(String),
     /// The promise is refused, for these reasons: it was not given as asked, or something is not done.
     Refused(Vec<String>),
-    /// Nothing stands against it but the verify commands.
+    /// Only the verify commands are left to decide.
     Plausible,
 }
 
@@ -72,7 +72,7 @@ fn miss_words(state: &RunState, miss: &NearMiss) -> String {
     )
 }
 
-/// After so many failures of the promise in a row the run is not asked for it again.
+/// After this many failures of the promise in a row, the run is not asked for it again.
 const FAILURES: u32 = 2;
 
 /// What became of the promise in a session after which nothing else was left to do.
@@ -127,7 +127,7 @@ fn began_with_all_ticked(state: &RunState, todo: Option<&TodoList>) -> bool {
     !done.is_empty() && done.iter().all(|item| before.contains(item))
 }
 
-/// True when the verify commands have to run for the verdict: nothing else stands against completion.
+/// True when the verify commands have to run for the verdict: nothing else contradicts completion.
 pub fn needs_verify(state: &RunState, evidence: &Evidence) -> bool {
     if state.options.verify.is_empty() {
         return false;
@@ -173,7 +173,7 @@ fn unpromised_words(state: &RunState, evidence: &Evidence) -> String {
     let (times, line) = (FAILURES, promise::line(&state.options.completion_promise, &state.nonce));
     let advice = match state.options.verify.is_empty() {
         true => {
-            "check the work: if it is done, so is the run; else plimsoll run --resume, with --verify CMD to let a command decide"
+            "check the work: if it is done, so is the run; otherwise plimsoll run --resume, with --verify CMD to let a command decide"
         }
         false => {
             "the verify commands passed, but --strict-promise asks for the line: plimsoll run --resume --strict-promise=false lets them decide"

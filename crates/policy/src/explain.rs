@@ -63,7 +63,7 @@ fn level(reached: &LevelReached) -> Vec<String> {
     let LevelReached { level, reading, marks, waited_ms, reason, .. } = reached;
     let mut lines = measured(*level, reading.as_ref(), marks.as_ref(), *waited_ms);
     let reason = reason.as_deref().and_then(said);
-    lines.extend(reason.map(|reason| format!("The reason that the session was given: {reason}.")));
+    lines.extend(reason.map(|reason| format!("The reason given to the session: {reason}.")));
     lines
 }
 
@@ -83,7 +83,9 @@ fn measured(
     let mut lines: Vec<String> = reading.map(figures).unwrap_or_default();
     lines.extend(marks.map(|marks| mark(level, marks)));
     lines.extend(waited_ms.map(|waited| {
-        format!("It waited {waited} ms for the client to write its answer down, because a level was near.")
+        format!(
+            "The hook waited {waited} ms for the client to write its answer, because a threshold was near."
+        )
     }));
     lines
 }
@@ -93,19 +95,22 @@ fn figures(reading: &Reading) -> Vec<String> {
     let of = window.map_or(String::new(), |window| format!(" of {}", tokens(window.tokens)));
     let percent = reading.percent().map_or("?".to_owned(), |percent| percent.to_string());
     let mut lines = vec![format!(
-        "The next request would have held about {}{of} tokens ({percent}%): {} sent, {} answered, {} estimated for tool results that were not sent yet.",
+        "The next request would have held about {}{of} tokens ({percent}%): {} input, {} output, {} estimated for tool results not sent yet.",
         tokens(reading.projected()),
         tokens(reading.used),
         tokens(reading.output),
         tokens(reading.added),
     )];
     if let Some(percent) = reading.percent_used() {
-        lines.push(format!("The client itself showed {percent}%: it counts what was sent."));
+        lines.push(format!("The client showed {percent}%: it counts input tokens only."));
     }
     let at = reading.at.as_ref().map(|at| format!(" of {at}")).unwrap_or_default();
-    let behind =
-        if reading.behind { "; the answer at hand was not written down yet, so one request old" } else { "" };
-    lines.push(format!("The figure comes from: {}{at}{behind}.", reading.source.words()));
+    let behind = if reading.behind {
+        "; the current answer was not written yet, so the figure is one request old"
+    } else {
+        ""
+    };
+    lines.push(format!("Source of the figure: {}{at}{behind}.", reading.source.words()));
     if let Some(window) = window {
         let model = reading.model.as_deref().unwrap_or("an unnamed model");
         lines.push(format!(
@@ -128,12 +133,12 @@ fn mark(level: Level, marks: &Marks) -> String {
     let passed = reached.map(|at| format!("{level} begins at {} ({}%). ", tokens(at), marks.percent(at)));
     let action = match marks.ceiling.action {
         CeilingAction::Compacts => "the client compacts",
-        CeilingAction::Refuses => "the client refuses to go on",
+        CeilingAction::Refuses => "the client refuses to continue",
         CeilingAction::Rejected => "the API refuses",
     };
-    let clamped = if marks.clamped { "; levels were moved down to come before that" } else { "" };
+    let clamped = if marks.clamped { "; thresholds were lowered to come before that" } else { "" };
     format!(
-        "{}All marks: {}, {}, {}; {action} {}{clamped}.",
+        "{}All thresholds: {}, {}, {}; {action} {}{clamped}.",
         passed.unwrap_or_default(),
         begins("L1", marks.l1),
         begins("L2", marks.l2),
@@ -147,11 +152,11 @@ fn what_was_kept(written: &CheckpointWritten) -> Vec<String> {
     if let Some(handoff) = said(&written.handoff) {
         let item = written.item.as_deref().and_then(said);
         let item = item.map(|item| format!(", for the item \"{item}\"")).unwrap_or_default();
-        lines.push(format!("What was done: the handoff {handoff} was written{item}."));
+        lines.push(format!("The handoff {handoff} was written{item}."));
     }
     let files = brief(written.files.iter().flatten());
     if !files.is_empty() {
-        lines.push(format!("Files at work: {}.", files.join(", ")));
+        lines.push(format!("Files in progress: {}.", files.join(", ")));
     }
     let trouble = written.trouble.as_deref().and_then(said);
     lines.extend(trouble.map(|trouble| format!("The state could not be written: {trouble}.")));
@@ -169,7 +174,7 @@ fn verdict(reached: &VerdictReached, beside: &[JournalEntry]) -> Vec<String> {
 }
 
 fn provisional(marker: &Marker) -> Vec<String> {
-    let until_then = "This is the hook's word before the verify commands have run; the final one follows when the session is over.";
+    let until_then = "This is the Stop hook's provisional verdict, before the verify commands have run; the final one follows when the session is over.";
     vec![decided(marker), until_then.to_owned()]
 }
 
@@ -189,7 +194,7 @@ fn followed(entry: &JournalEntry) -> Option<String> {
             said(evidence).unwrap_or_default()
         )),
         JournalEvent::SetAside { item } => Some(format!(
-            "The item \"{}\" was set aside, because nobody got anywhere with it.",
+            "The item \"{}\" was set aside, because no session made progress on it.",
             said(item).unwrap_or_default()
         )),
         _ => None,
@@ -200,41 +205,44 @@ fn followed(entry: &JournalEntry) -> Option<String> {
 fn decided(marker: &Marker) -> String {
     let because = |why: &str| said(why).map(|why| format!(", because: {why}")).unwrap_or_default();
     match marker {
-        Marker::Stop { status, reason } => format!("It ended the run as {status}{}.", because(reason)),
-        Marker::Pause { until: None, reason } => format!("It paused the run{}.", because(reason)),
+        Marker::Stop { status, reason } => format!("The gate ended the run as {status}{}.", because(reason)),
+        Marker::Pause { until: None, reason } => format!("The gate paused the run{}.", because(reason)),
         Marker::Pause { until: Some(until), reason } => {
-            format!("It paused the run until {}{}.", one_line(until.as_str()), because(reason))
+            format!("The gate paused the run until {}{}.", one_line(until.as_str()), because(reason))
         }
         Marker::Continue { kind: ContinueKind::Refused, reason } => {
-            format!("It did not believe the promise{}; a fresh session goes on.", because(reason))
+            format!("The gate did not believe the promise{}; a fresh session continues.", because(reason))
         }
         Marker::Continue { kind: ContinueKind::Checkpoint, reason } => {
-            format!("It goes on with a fresh session that resumes from {}.", said(reason).unwrap_or_default())
+            format!(
+                "The run continues with a fresh session that resumes from {}.",
+                said(reason).unwrap_or_default()
+            )
         }
         Marker::Continue { kind: ContinueKind::Next, reason } => {
-            format!("It goes on with a fresh session{}.", because(reason))
+            format!("The run continues with a fresh session{}.", because(reason))
         }
         // No gate says so.
-        Marker::Warning { .. } | Marker::Checkpoint { .. } => format!("It decided: {marker}."),
+        Marker::Warning { .. } | Marker::Checkpoint { .. } => format!("The decision: {marker}."),
     }
 }
 
 fn ended(ending: &Ending) -> String {
     let how = match ending {
         Ending::Completed => "the model ended its turn",
-        Ending::HookStopped => "a hook of ours ended it at a checkpoint",
+        Ending::HookStopped => "Plimsoll ended it at a checkpoint",
         Ending::WindowFull(_) => "the window was full",
         Ending::ClientLimit(_) => "the client's own limit ended it",
-        Ending::Fatal(_) => "no session can succeed like this",
+        Ending::Fatal(_) => "no session can succeed until this is fixed",
         Ending::Limit(_) => "a usage or rate limit ended it",
         Ending::Overloaded(_) => "the service was overloaded or out of reach",
-        Ending::Silent(_) => "it said nothing for too long, and was ended",
-        Ending::OutOfTime => "the deadline came",
-        Ending::Interrupted => "a person interrupted it",
+        Ending::Silent(_) => "it was silent for too long, and was ended",
+        Ending::OutOfTime => "it was ended at the deadline",
+        Ending::Interrupted => "you interrupted it",
         Ending::Cancelled => "`plimsoll stop` ended it",
         Ending::Crashed(_) => "it broke off without a result",
         Ending::Failed(_) => "it ended with an error",
-        Ending::Unknown => "nobody saw how it ended",
+        Ending::Unknown => "how it ended is not known",
     };
     let detail = ending.detail().and_then(said).map(|detail| format!(" ({detail})")).unwrap_or_default();
     format!("The session: {how}{detail}.")
@@ -253,8 +261,8 @@ fn items(reached: &VerdictReached) -> Option<String> {
 fn moved(reached: &VerdictReached) -> Vec<String> {
     let idle = reached.no_change_count.unwrap_or(0).max(1) as usize;
     let progress = reached.progress.as_ref().map(|progress| match brief(progress.iter()).as_slice() {
-        [] => format!("Nothing moved, {} in a row.", counted(idle, "session")),
-        moved => format!("Something moved: {}.", moved.join(", ")),
+        [] => format!("No progress, {} in a row.", counted(idle, "session")),
+        moved => format!("Progress: {}.", moved.join(", ")),
     });
     let same = reached.same_errors.filter(|count| *count > 1);
     let same = same.map(|count| format!(", the same {count} times")).unwrap_or_default();
@@ -288,7 +296,7 @@ fn facts(event: &JournalEvent) -> Vec<String> {
     event.facts().iter().filter_map(|(name, value)| Some(format!("{name}: {}", words(value)?))).collect()
 }
 
-/// A fact on one line, not too long; none where it says nothing.
+/// A fact on one line, not too long; none if it says nothing.
 fn said(words: &str) -> Option<String> {
     let words = clip(&one_line(words), 400);
     let words = words.trim_end_matches('.').to_owned();

@@ -15,19 +15,19 @@ use serde_json::{Value, json};
 
 /// What a run of ours always has, and no other program writes.
 pub const MARKS_OF_OURS: [&str; 2] = ["run_id", "nonce"];
-/// An unlimited loop is nobody's intention: the bound where the file names none.
+/// No loop should be unlimited: the bound if the file names none.
 const MAX_ITERATIONS: u64 = 50;
 /// The word of the promise where the file names none.
 pub const PROMISE: &str = "COMPLETE";
-/// So much of a foreign word is repeated.
+/// How much of a foreign word is repeated.
 const WORD_SHOWN: usize = 40;
 
 /// What the scripts of a loop keep in the file, as far as it is of the right kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loop {
-    /// Its status in its own words; none where the file has none.
+    /// Its status in its own words; none if the file has none.
     pub status: Option<String>,
-    /// False where the file says `"active": false`.
+    /// False if the file says `"active": false`.
     pub active: bool,
     /// The number of the session.
     pub iteration: u64,
@@ -37,7 +37,7 @@ pub struct Loop {
     pub promise: String,
     /// Open items.
     pub open: Vec<String>,
-    /// The handoff of a checkpoint that waits for its resume, empty where it names none; and its level.
+    /// The handoff of a checkpoint that waits for its resume, empty if it names none; and its level.
     pub checkpoint: Option<(String, Level)>,
     /// When it began, in its own words: tells one loop from the next.
     pub started_at: Timestamp,
@@ -45,7 +45,7 @@ pub struct Loop {
     pub not_understood: Vec<String>,
 }
 
-/// The marks of a run of ours that a document lacks; nothing where it is ours.
+/// The marks of a run of ours that a document lacks; nothing if it is ours.
 pub fn missing_marks(document: &Value) -> Vec<&'static str> {
     let has = |field: &&str| document.get(*field).and_then(Value::as_str).is_some_and(|id| !id.is_empty());
     MARKS_OF_OURS.into_iter().filter(|field| !has(field)).collect()
@@ -57,7 +57,7 @@ impl Loop {
         let mut reader = Reader { document, wrong: Vec::new() };
         let checkpoint = document.get("context_checkpoint").filter(|value| !value.is_null());
         if checkpoint.is_some_and(|value| !value.is_object()) {
-            reader.wrong.push("context_checkpoint is no object".to_owned());
+            reader.wrong.push("context_checkpoint is not an object".to_owned());
         }
         let is_active = checkpoint.and_then(|value| value.get("active")) == Some(&Value::Bool(true));
         let text = |name: &str| checkpoint.and_then(|value| value.get(name)?.as_str()).unwrap_or_default();
@@ -74,7 +74,7 @@ impl Loop {
         }
     }
 
-    /// True while its scripts would go on.
+    /// True while its scripts would continue.
     pub fn is_running(&self) -> bool {
         self.active && self.status.as_deref() == Some(Status::Running.word())
     }
@@ -128,7 +128,7 @@ pub struct Evidence<'a> {
     pub last_message: Option<&'a str>,
     /// Why no session can succeed (wrong credentials, for one).
     pub fatal: Option<String>,
-    /// The to-do file as it stands: an item that is ticked there is not open, whatever the state says.
+    /// The plan file as it is: an item that is ticked there is not open, whatever the state says.
     pub todo: Option<&'a TodoList>,
     /// The number that the session had when the gate judged last in this loop.
     pub judged_before: Option<u64>,
@@ -139,11 +139,11 @@ pub struct Evidence<'a> {
 pub enum Judgement {
     /// The loop ends; the status in the loop's own word.
     Stop(String, String),
-    /// A fresh session goes on from the handoff.
+    /// A fresh session continues from the handoff.
     Checkpoint(String),
     /// A fresh session takes the next item.
     Next(String),
-    /// A fresh session goes on, for the promise does not hold.
+    /// A fresh session continues, for the promise does not hold.
     Refused(String),
 }
 
@@ -163,7 +163,7 @@ impl Judgement {
         }
     }
 
-    /// 0 ends the loop, 1 goes on.
+    /// 0 ends the loop, 1 continues.
     pub fn exit_code(&self) -> u8 {
         u8::from(!matches!(self, Judgement::Stop(..)))
     }
@@ -215,7 +215,7 @@ fn is_promise(message: &str, word: &str) -> bool {
     last == Some(format!("<promise>{word}</promise>").as_str())
 }
 
-/// The document after the judgement: what the loop's own script would have written. The answer is true where it
+/// The document after the judgement: what the loop's own script would have written. The answer is true if it
 /// has changed.
 pub fn note_judgement(document: &mut Value, judgement: &Judgement, iteration: u64) -> bool {
     let before = document.clone();
@@ -230,7 +230,7 @@ pub fn note_judgement(document: &mut Value, judgement: &Judgement, iteration: u6
     *document != before
 }
 
-/// What the next session is told of a checkpoint: the block above the user's own PROMPT.md; empty where there is none.
+/// What the next session is told of a checkpoint: the block above the user's own PROMPT.md; empty if there is none.
 pub fn resume_block(document: &Value) -> String {
     let text = |name: &str| {
         let value = document.pointer(&format!("/context_checkpoint/{name}"));
@@ -259,7 +259,7 @@ pub enum Watch {
     Quiet,
     /// The session is warned.
     Warn,
-    /// A checkpoint is written; nothing where one of this level or a higher one waits already.
+    /// A checkpoint is written; nothing if one of this level or a higher one waits already.
     Checkpoint,
     /// It waits already: the marker is said again, as the loop's own script does.
     Again,
@@ -278,7 +278,7 @@ pub fn watch(of: &Loop, level: Level) -> Watch {
     }
 }
 
-/// The level of a percentage that somebody tells, where no window is known.
+/// The level of a given percentage, if no window is known.
 pub fn level_of_percent(percent: u64, levels: &plimsoll_domain::settings::Levels) -> Level {
     let percent = percent as f64;
     let marks = [(levels.l3, Level::L3), (levels.l2, Level::L2), (levels.l1, Level::L1)];

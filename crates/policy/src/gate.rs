@@ -1,4 +1,4 @@
-//! The gate: end the run, wait, or go on with a fresh session. One pure function for the Stop hook (which
+//! The gate: end the run, wait, or continue with a fresh session. One pure function for the Stop hook (which
 //! judges provisionally) and for `plimsoll run` and `plimsoll gate` (which judge finally).
 
 use crate::bounds;
@@ -25,7 +25,7 @@ pub struct Evidence {
     pub last_message: Option<String>,
     /// True when the root frame of the run's working memory has popped: as good as the promise line.
     pub root_popped: bool,
-    /// The to-do list; none when the run has none or its file is missing.
+    /// The plan; none when the run has none or its file is missing.
     pub todo: Option<TodoList>,
     /// What the verify commands said; empty before they have run.
     pub verify: Vec<VerifyOutcome>,
@@ -39,7 +39,7 @@ pub struct Evidence {
     pub now_seconds: i64,
 }
 
-/// Judges, in the order of the design: cancelled, completed or blocked, fatal, limits, bounds, breaker, go on.
+/// Judges, in the order of the design: cancelled, completed or blocked, fatal, limits, bounds, breaker, continue.
 /// Completion comes before the limits, so that a promise on the last iteration counts. The state takes the
 /// verdict; an active checkpoint is left as it is, for the next prompt to carry on.
 pub fn gate(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
@@ -110,7 +110,7 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
     go_on(state, evidence, refusal)
 }
 
-/// A service that fails is waited for, whoever it hits; but what breaks one session after another in the middle of
+/// A failing service is waited for; but what breaks one session after another in the middle of
 /// its work may well be the work: from then on each of them counts.
 fn keeps_breaking_off(state: &RunState, evidence: &Evidence) -> bool {
     /// With the backoff of a pause these are about ten minutes.
@@ -171,7 +171,7 @@ fn thrash(state: &mut RunState, evidence: &Evidence, seen: &Observation, rule: T
     times.retain(|at| now - at <= i64::from(rule.minutes) * 60);
     if evidence.started_above {
         return Some(format!(
-            "checkpoint thrash: the session stood at L2 before any work (checkpoint at {percent}%): what is loaded at its start leaves no room"
+            "checkpoint thrash: the session was at L2 before any work (checkpoint at {percent}%): what is loaded at its start leaves no room"
         ));
     }
     (times.len() >= rule.checkpoints as usize).then(|| {
@@ -430,7 +430,7 @@ mod tests {
         let above = Evidence { started_above: true, ..working(seen(&["files"])) };
         let line = marker(&mut state, &above);
         assert!(
-            line.starts_with("RALPH_PAUSE|-|checkpoint thrash: the session stood at L2 before any work"),
+            line.starts_with("RALPH_PAUSE|-|checkpoint thrash: the session was at L2 before any work"),
             "{line}"
         );
     }
@@ -523,7 +523,7 @@ mod tests {
     #[test]
     fn a_near_miss_is_refused_with_what_was_wrong_and_with_what_is_left_to_do() {
         let mut state = state();
-        let missed = "the promise line did not count: it stood in bold or italics, the code of this run, `n1`, was missing (it was \"**<promise>COMPLETE</promise>**\")";
+        let missed = "the promise line did not count: it was in bold or italics, the code of this run, `n1`, was missing (it was \"**<promise>COMPLETE</promise>**\")";
         assert_eq!(
             marker(&mut state, &evidence(MISS, "- [x] one\n- [ ] two\n")),
             format!("RALPH_CONTINUE|refused|{missed}; {LINE}; 1 item is open in fix_plan.md: \"two\"")

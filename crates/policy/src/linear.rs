@@ -1,29 +1,29 @@
-//! What is told in Linear, and how long after a failure it is tried again. Words of the agent and of the to-do list go
-//! into Markdown as letters: nothing in them becomes a heading, a link, or a picture that somebody's browser fetches.
+//! The notes for Linear, and how long after a failure delivery is retried. Words of the agent and of the plan go
+//! into Markdown as letters: nothing in them becomes a heading, a link, or an image that a browser fetches.
 
 use plimsoll_domain::linear::{Note, folded};
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{RunState, Verdict};
 
-/// Longer than this nobody reads a comment; what Linear itself takes is a multiple of it.
+/// Longer comments are not read; Linear's own limit is a multiple of this.
 pub const LONGEST_BODY: usize = 20_000;
 /// What is left of an old note when the room is needed.
 const SHORTENED: usize = 120;
 /// An item is one line of a list.
 const LONGEST_ITEM: usize = 160;
-/// So many finished items are named.
+/// How many finished items are named at most.
 const ITEMS_NAMED: usize = 5;
-/// What a session says of itself: as much as the next session is told.
+/// The session's own notes, cut to what the next session is told.
 const LONGEST_CLAIM: usize = 600;
 /// The first failure of a night is mostly a moment's; later ones last.
 const FIRST_SECONDS: u64 = 60;
 /// A network that is away for the night is asked twice an hour.
 const LONGEST_SECONDS: u64 = 1_800;
 
-/// Takes out of foreign words what nobody else may read.
+/// Removes from foreign text what must not leave this machine.
 pub type Clean<'a> = &'a dyn Fn(&str) -> String;
 
-/// What is told of the last checkpoint of a run.
+/// What is said about the last checkpoint of a run.
 pub fn checkpoint(state: &RunState, clean: Clean<'_>) -> String {
     let checkpoint = &state.context_checkpoint;
     let at = checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent} %")).unwrap_or_default();
@@ -61,7 +61,7 @@ pub fn checkpoint(state: &RunState, clean: Clean<'_>) -> String {
     )
 }
 
-/// What is told of a run that is over.
+/// What is said about a run that is over.
 pub fn end(state: &RunState, clean: Clean<'_>) -> String {
     let reason = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { status, reason })
@@ -135,12 +135,12 @@ pub fn body(notes: &[Note], most: usize) -> String {
     }
     let gap = match left_out {
         0 => String::new(),
-        _ => format!("\n… {} left out; they stand in the journal.\n", counted(left_out, "older note")),
+        _ => format!("\n… {} left out; they are in the journal.\n", counted(left_out, "older note")),
     };
     format!("{head}{gap}{}", paragraphs.concat())
 }
 
-/// The line that tells of notes that were left out has this room.
+/// The line that mentions notes that were left out has this room.
 const LEFT_OUT: usize = 80;
 
 fn paragraph(note: &Note, most: usize) -> String {
@@ -152,7 +152,7 @@ fn paragraph(note: &Note, most: usize) -> String {
     )
 }
 
-/// `2026-01-07T11:45:00Z` as a person reads it.
+/// `2026-01-07T11:45:00Z` as shown to the user.
 fn moment(stamp: &str) -> String {
     match stamp.get(..16) {
         Some(minute) => format!("{} UTC", minute.replace('T', " ")),
@@ -160,7 +160,7 @@ fn moment(stamp: &str) -> String {
     }
 }
 
-/// Seconds until the next try after so many failures in a row.
+/// Seconds until the next attempt after this many failures in a row.
 pub fn backoff_seconds(failures: u32) -> u64 {
     FIRST_SECONDS.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_SECONDS)
 }

@@ -19,11 +19,11 @@ pub struct MonitorInput {
     pub marks: Option<Marks>,
     /// True after a whole batch of tools; false after each tool, on clients that know no batches.
     pub is_batch: bool,
-    /// True when the session belongs to a run that is going on.
+    /// True when the session belongs to a run that is in progress.
     pub in_run: bool,
     /// Where HEAD has moved since the last commit that was noted.
     pub committed: Option<Commit>,
-    /// True when the item in hand is still open after it.
+    /// True when the current item is still open after it.
     pub item_is_open: bool,
     /// True when the record holds a claim whose process is gone.
     pub claim_is_orphaned: bool,
@@ -38,7 +38,7 @@ pub struct MonitorInput {
 pub struct Commit {
     /// Its id.
     pub head: String,
-    /// The fill in tokens, if this batch has made it; none where it is older, or that is not known.
+    /// The fill in tokens, if this batch has made it; none if it is older, or that is not known.
     pub fill: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub struct Commit {
 pub enum Action {
     /// Say nothing.
     Nothing,
-    /// Tell of a level: advice, and in a session without a run (from L2 on) a handoff that is ready.
+    /// Announce a level: advice, and in a session without a run (from L2 on) a handoff that is ready.
     Warn {
         /// The level.
         level: Level,
@@ -174,7 +174,7 @@ fn note_reading(record: &mut SessionRecord, reading: &Reading, percent: u64) {
     record.peak_percent = record.peak_percent.max(percent);
 }
 
-/// In a session of no run people work: they are told, each level once, and nothing is ever ended.
+/// A session outside a run belongs to the user: each level is announced once, and nothing is ever ended.
 /// A handoff that a killed hook has not written comes with the next event.
 fn advise(record: &mut SessionRecord, sight: &MonitorInput, level: Level, percent: u64) -> Action {
     let unfinished = record.claim.is_some() && sight.claim_is_orphaned;
@@ -198,7 +198,7 @@ fn emergency(record: &mut SessionRecord, sight: &MonitorInput, percent: u64) -> 
         record.claim = Some(claim(sight, Level::L3, percent));
         return Action::Checkpoint { level: Level::L3, percent, ends: true };
     }
-    // The client went on all the same (a background task woke it): the checkpoint stands, so only end it.
+    // The client continued all the same (a background task woke it): the checkpoint exists, so only end the session.
     Action::End { level: Level::L3, percent, reason: format!("the context is at {percent}%") }
 }
 
@@ -217,18 +217,18 @@ fn wrap_up(
         sight.reading.measured() >= record.checkpoint_tokens.saturating_add(left / 2).max(marks.l2);
     let batches = record.batches_since_checkpoint;
     let reason = if record.ended_by_us.is_some() {
-        "the session had been ended at its checkpoint and went on".to_owned()
+        "the session continued after it had been ended at its checkpoint".to_owned()
     } else if batches >= settings.grace_batches {
         format!("{batches} batches of tools after the checkpoint")
     } else if half_gone {
-        format!("half of the room between the checkpoint and L3 is gone ({percent}%)")
+        format!("half of the room between the checkpoint and L3 is used ({percent}%)")
     } else {
         return Action::Nothing;
     };
     Action::End { level: Level::L2, percent, reason }
 }
 
-/// Parallel tools of one message are one batch, also where the client tells of each tool apart.
+/// Parallel tools of one message are one batch, also where the client reports each tool apart.
 fn count_batch(record: &mut SessionRecord, sight: &MonitorInput) {
     let message = sight.reading.message_id.clone().filter(|_| !sight.is_batch);
     if message.is_none() || message != record.counted_message {
@@ -241,7 +241,7 @@ fn claim(sight: &MonitorInput, level: Level, percent: u64) -> Claim {
     Claim { level, percent, pid: sight.pid, at: sight.now.clone() }
 }
 
-/// One message can add so much to the window: a few large Reads at once. In percent of the window, and at
+/// One message can add this much to the window: a few large Reads at once. In percent of the window, and at
 /// least one Read in tokens.
 const STEP_PERCENT: u64 = 20;
 const STEP_TOKENS: u64 = 40_000;

@@ -1,8 +1,8 @@
-//! May a session go on with the next item? Only while the load line leaves room for it.
+//! May a session continue with the next item? Only while the load line leaves room for it.
 
 use plimsoll_domain::size::{ItemCost, Size};
 
-/// Of what items took so far, so many percent took no more than the estimate.
+/// This percentage of the items so far took no more than the estimate.
 const QUANTILE: usize = 75;
 
 /// What an item will probably take, and how we know.
@@ -17,24 +17,24 @@ pub struct Estimate {
 /// Where an estimate comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// What so many items of this run took (of the same stated size, where the item states one).
+    /// What this many items took (of the same stated size, if the item states one).
     Items(usize),
     /// The size that the item states.
     Stated(Size),
-    /// The files that the item names have so many lines.
+    /// The number of lines in the files that the item names.
     Files(u64),
     /// Nothing is known: taken as a medium one.
     Nothing,
 }
 
 impl Source {
-    /// As a person reads it.
+    /// As shown to the user.
     pub fn words(self) -> String {
         match self {
             Source::Items(number) => format!("from {}", plimsoll_domain::text::counted(number, "item")),
             Source::Stated(size) => format!("a stated size: up to {}% of the window", size.percent()),
             Source::Files(lines) => format!("the files it names: {lines} lines"),
-            Source::Nothing => "no item is known yet: taken as a medium one".to_owned(),
+            Source::Nothing => "no item has been measured yet: counted as medium".to_owned(),
         }
     }
 }
@@ -72,7 +72,7 @@ fn quantile(mut samples: Vec<u64>) -> u64 {
     samples.get(place).copied().unwrap_or_default()
 }
 
-/// True when the item fits between the present fill and L2.
+/// True when the item fits between the current fill and L2.
 pub fn fits(estimate: &Estimate, fill: u64, l2: u64) -> bool {
     fill.saturating_add(estimate.tokens) < l2
 }

@@ -43,7 +43,7 @@ impl Room {
         self.l2.saturating_sub(self.base)
     }
 
-    /// True where a fresh session already holds as much as L2, or so nearly that no work fits: less than one percent of
+    /// True if a fresh session already holds as much as L2, or so nearly that no work fits: less than one percent of
     /// the window is left. No number of sessions would be true then.
     pub fn is_full_at_start(&self) -> bool {
         self.tokens() < self.window / 100
@@ -133,10 +133,12 @@ fn planned(items: &[Item], growth: &[ItemCost], room: Room) -> (Vec<Planned>, Ve
         let mut after = Vec::new();
         for (_, other) in after_numbers(&item.text) {
             match other.checked_sub(1).and_then(|place| items.get(place)) {
-                Some(_) if other == number => complaints.push(format!("item {number} waits for itself")),
+                Some(_) if other == number => complaints.push(format!("item {number} depends on itself")),
                 Some(other_item) if !other_item.done => after.push(other),
                 Some(_) => {}
-                None => complaints.push(format!("item {number} waits for item {other}, and there is none")),
+                None => {
+                    complaints.push(format!("item {number} depends on item {other}, which does not exist"))
+                }
             }
         }
         complaints.extend(misspelt(&item.text).map(|words| format!("item {number} says {words}")));
@@ -158,13 +160,13 @@ fn out_of_turn(items: &[Planned]) -> Vec<String> {
     for circle in &circles {
         let words: Vec<String> = circle.iter().map(usize::to_string).collect();
         if let Some((last, others)) = words.split_last() {
-            complaints.push(format!("items {} and {last} wait for each other", others.join(", ")));
+            complaints.push(format!("items {} and {last} depend on each other", others.join(", ")));
         }
     }
     for item in items {
         let later = item.after.iter().filter(|other| **other > item.number && !in_one(item.number, **other));
         complaints.extend(
-            later.map(|other| format!("item {} waits for item {other}, which comes later", item.number)),
+            later.map(|other| format!("item {} depends on item {other}, which comes later", item.number)),
         );
     }
     complaints
@@ -194,7 +196,7 @@ fn circles(items: &[Planned]) -> BTreeSet<Vec<usize>> {
 }
 
 /// The open items in the places of open items, in this order, ticked ones where they are; from the first line that changes to
-/// the last. Nothing where no item waits for another: then moving lines is enough.
+/// the last. Nothing if no item waits for another: then moving lines is enough.
 fn changed_lines(items: &[Item], order: &[&Planned]) -> Vec<(usize, String)> {
     if order.iter().all(|item| item.after.is_empty()) {
         return Vec::new();

@@ -1,15 +1,15 @@
-//! Whether the records of runs may lie where they would: nowhere that a command of a session may write.
+//! Whether the records of runs may be where they would be: never where a session's command may write.
 
 use std::path::{Path, PathBuf};
 
-/// Where they would lie, and what a session may write. Every path absolute, its links resolved.
+/// Where they would be, and what a session may write. Every path absolute, its links resolved.
 #[derive(Debug, Clone, Default)]
 pub struct Ground {
     /// The folder of the records.
     pub records: PathBuf,
     /// The project.
     pub project: PathBuf,
-    /// The user's home; none where there is none.
+    /// The user's home; none if there is none.
     pub home: Option<PathBuf>,
     /// Temporary folders.
     pub temporary: Vec<PathBuf>,
@@ -17,7 +17,7 @@ pub struct Ground {
     pub added: Vec<PathBuf>,
 }
 
-/// Why they must not lie there; none where they may.
+/// Why they must not be there; none if they may.
 pub fn unfit(ground: &Ground) -> Option<String> {
     let Ground { records, project, home, temporary, added } = ground;
     let holds = |folder: &Path| records.starts_with(folder);
@@ -34,7 +34,7 @@ pub fn unfit(ground: &Ground) -> Option<String> {
         },
     };
     Some(format!(
-        "the records of runs would lie {what}, where a session's commands may write ({}): set XDG_STATE_HOME to another folder of yours",
+        "the records of runs would be {what}, where a session's commands may write ({}): set XDG_STATE_HOME to another folder of yours",
         records.display()
     ))
 }

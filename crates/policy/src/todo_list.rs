@@ -1,4 +1,4 @@
-//! Can a run begin with this to-do list? One without an item would be paid for and come to nothing.
+//! Can a run begin with this plan? A run of a plan without an item would cost money and do nothing.
 //!
 //! A list whose items are all ticked is no error: the objective may be another one, and sessions may add items.
 
@@ -10,20 +10,20 @@ use std::fmt::Write as _;
 /// Why a run cannot begin with a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unfit {
-    /// Nothing stands in the file.
+    /// Nothing is in the file.
     Empty,
     /// No line has a box; these look like items.
     NoItems(Vec<Lookalike>),
-    /// So many items, and all are ticked: the user is told.
+    /// The number of items, which are all ticked: the user is told.
     AllTicked(usize),
 }
 
-/// So many lines are named.
+/// How many lines are named at most.
 const LINES_NAMED: usize = 5;
-/// So much of a line is shown.
+/// How much of a line is shown.
 const LINE_SHOWN: usize = 80;
 
-/// Why a run cannot begin with this list; none where it can.
+/// Why a run cannot begin with this plan; none if it can.
 pub fn unfit(text: &str) -> Option<Unfit> {
     let items = TodoList::parse(text).items;
     match items.len() {
@@ -33,36 +33,36 @@ pub fn unfit(text: &str) -> Option<Unfit> {
     }
 }
 
-/// What is wrong with the list, and what to do. `named` is true where the user named the file with `--todo`.
+/// What is wrong with the list, and what to do. `named` is true if the user named the file with `--todo`.
 pub fn words(unfit: &Unfit, file: &str, named: bool) -> String {
     let shown = for_terminal(file);
     let without = match named {
-        true => "for a run without a list leave --todo out".to_owned(),
-        false => format!("for a run without a list rename it: mv {0} notes-{0}", shell_word(file)),
+        true => "for a run without a plan leave out --todo".to_owned(),
+        false => format!("for a run without a plan rename it: mv {0} notes-{0}", shell_word(file)),
     };
     match unfit {
         Unfit::Empty => {
-            format!("the to-do file {shown} is empty: write `- [ ] …` lines, one for each item; {without}")
+            format!("the plan {shown} is empty: write `- [ ] …` lines, one for each item; {without}")
         }
         Unfit::NoItems(lines) if lines.is_empty() => {
-            format!("the to-do file {shown} has no item: write `- [ ] …` lines, one for each item; {without}")
+            format!("the plan {shown} has no item: write `- [ ] …` lines, one for each item; {without}")
         }
         Unfit::NoItems(lines) => {
-            let fix = format!("to make boxes of them: {}", fix_command(file, named));
+            let fix = format!("to add the checkboxes: {}", fix_command(file, named));
             format!(
-                "the to-do file {shown} has no item; these lines look like items without a box (`- [ ] …`):\n{}{fix}\n{without}",
+                "the plan {shown} has no item; these lines look like items without a checkbox (`- [ ] …`):\n{}{fix}\n{without}",
                 list(&shown, lines)
             )
         }
         Unfit::AllTicked(count) => {
             let what = if *count == 1 {
-                "the one item".to_owned()
+                "the only item".to_owned()
             } else {
                 format!("all {}", counted(*count, "item"))
             };
             let verb = if *count == 1 { "is" } else { "are" };
             format!(
-                "{what} of {shown} {verb} ticked, so no session has an item to take: add `- [ ] …` lines; {without}"
+                "{what} of {shown} {verb} ticked, so no session has an item to work on: add `- [ ] …` lines; {without}"
             )
         }
     }
@@ -125,14 +125,14 @@ mod tests {
         let unfit = unfit(&text).expect("no item");
         assert_eq!(
             words(&unfit, "fix_plan.md", false),
-            "the to-do file fix_plan.md has no item; these lines look like items without a box (`- [ ] …`):\n  \
+            "the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):\n  \
              fix_plan.md:1: 1. do 1\n  fix_plan.md:2: 2. do 2\n  fix_plan.md:3: 3. do 3\n  fix_plan.md:4: 4. do 4\n  \
-             fix_plan.md:5: 5. do 5\n  and 3 more\nto make boxes of them: plimsoll plan --fix\n\
-             for a run without a list rename it: mv fix_plan.md notes-fix_plan.md"
+             fix_plan.md:5: 5. do 5\n  and 3 more\nto add the checkboxes: plimsoll plan --fix\n\
+             for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md"
         );
         let named = words(&unfit, "my plan.md", true);
         assert!(named.contains("plimsoll plan --fix --todo 'my plan.md'\n"), "{named}");
-        assert!(named.ends_with("leave --todo out"), "{named}");
+        assert!(named.ends_with("leave out --todo"), "{named}");
         let five = words(&Unfit::NoItems(lookalikes("* a\n* b\n* c\n* d\n* e\n")), "a", false);
         assert!(!five.contains("more"), "{five}");
     }
@@ -147,7 +147,7 @@ mod tests {
     fn one_ticked_item_is_one() {
         let one = words(&Unfit::AllTicked(1), "fix_plan.md", false);
         assert!(
-            one.starts_with("the one item of fix_plan.md is ticked, so no session has an item to take"),
+            one.starts_with("the only item of fix_plan.md is ticked, so no session has an item to work on"),
             "{one}"
         );
         let all = words(&Unfit::AllTicked(3), "fix_plan.md", false);

@@ -11,13 +11,13 @@ use plimsoll_domain::{Marker, Reading};
 pub fn warning(percent: u64, marks: &Marks) -> String {
     let marker = Marker::Warning { level: Level::L1, percent };
     format!(
-        "{marker}\nThe context window is {percent}% full. Go on with the item in hand, read only what you need, and start nothing large. What you have found out and no file says, write down now, as your prompt tells you. A checkpoint follows at {}%.",
+        "{marker}\nThe context window is {percent}% full. Continue with the current item, read only what you need, and start nothing large. Record findings that are in no file now, as your prompt says. A checkpoint follows at {}%.",
         marks.percent(marks.l2)
     )
 }
 
 /// What a session says at its end, for the next one.
-const THREE_LINES: &str = "End your turn with a message of three lines, which are copied into the handoff (it need not be edited):\nSummary: what you were doing, and what you have found out that no file says\nProgress on the item: how far it is\nNext step: what comes next\nA fresh session goes on from the handoff. (If everything is done already, end with the promise line instead.)";
+const THREE_LINES: &str = "End your turn with a message of three lines, which are copied into the handoff (it need not be edited):\nSummary: what you were doing, and findings that are in no file\nProgress on the item: how far it is\nNext step: what comes next\nA fresh session continues from the handoff. (If everything is done already, end with the promise line instead.)";
 
 /// At a commit below L2, inside a run: the next step would probably not fit.
 pub fn stop_here(percent: u64, handoff: &str, why: TooSmall, marks: &Marks) -> String {
@@ -34,7 +34,7 @@ pub fn stop_here(percent: u64, handoff: &str, why: TooSmall, marks: &Marks) -> S
 pub fn wrap_up(percent: u64, handoff: &str) -> String {
     let marker = Marker::Checkpoint { level: Level::L2, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
-        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}. Now:\n1. Finish the edit in hand, and start nothing new.\n2. Commit your work. Do not tick an item that is not finished.\n3. {THREE_LINES}"
+        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}. Now:\n1. Finish the current edit, and start nothing new.\n2. Commit your work. Do not tick an item that is not finished.\n3. {THREE_LINES}"
     )
 }
 
@@ -42,7 +42,7 @@ pub fn wrap_up(percent: u64, handoff: &str) -> String {
 pub fn emergency(percent: u64, handoff: &str) -> String {
     let marker = Marker::Checkpoint { level: Level::L3, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
-        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}, and the session ends here. A fresh one goes on from the handoff."
+        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}, and the session ends here. A fresh one continues from the handoff."
     )
 }
 
@@ -58,10 +58,10 @@ pub fn advice(level: Level, percent: u64, marks: &Marks, handoff: Option<&str>) 
         CeilingAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
     };
     let ready = handoff
-        .map(|file| format!(" A handoff with the facts of this session lies ready in {file}."))
+        .map(|file| format!(" A handoff with the facts of this session is ready in {file}."))
         .unwrap_or_default();
     format!(
-        "{marker}\nFor information: the context window is {percent}% full ({}). {then}{ready} No action is required; this is only so that you can plan.",
+        "{marker}\nFor information: the context window is {percent}% full ({}). {then}{ready} No action is required; this only helps you to plan.",
         level.word()
     )
 }
@@ -72,7 +72,7 @@ pub fn advice_for_person(level: Level, percent: u64, marks: &Marks, handoff: Opt
     let ceiling = marks.percent(marks.ceiling.tokens);
     let then = match marks.ceiling.action {
         CeilingAction::Compacts => format!("Claude Code compacts at about {ceiling}%."),
-        CeilingAction::Refuses => format!("Claude Code goes no further than about {ceiling}%."),
+        CeilingAction::Refuses => format!("Claude Code stops at about {ceiling}%."),
         CeilingAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
     };
     let ready = match handoff {
@@ -96,7 +96,7 @@ pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_as
         "Then end your turn: you will be told whether there is room for another one.".to_owned()
     };
     format!(
-        "The item is done, and the context window has room for the next one. Go on in this session with exactly this item: \"{item}\". {begun}Verify it, tick it, commit. {then}"
+        "The item is done, and the context window has room for the next one. Continue in this session with exactly this item: \"{item}\". {begun}Verify it, tick it, commit. {then}"
     )
 }
 

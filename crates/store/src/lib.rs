@@ -45,7 +45,7 @@ pub enum StoreError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// Somebody else holds the lock.
+    /// Another program holds the lock.
     #[error("{path} is locked by another process (waited {waited_ms} ms)")]
     Busy {
         /// The lock file.
@@ -73,7 +73,7 @@ pub enum StoreError {
     },
     /// A session in a project without files of ours, and no home to keep them in.
     #[error(
-        "there is no place for what is noted about sessions in {project}: neither HOME nor XDG_STATE_HOME is set to an absolute path"
+        "there is no folder for session records of {project}: neither HOME nor XDG_STATE_HOME is set to an absolute path"
     )]
     NoHome {
         /// The project.
@@ -121,16 +121,14 @@ impl StoreError {
         match self {
             StoreError::Io { .. } => "check the path, its permissions and the free space",
             StoreError::Busy { .. } => {
-                "try again; if nothing of Plimsoll runs, the holder is a foreign process"
+                "try again; if no Plimsoll process is running, another program holds the lock"
             }
-            StoreError::Corrupt { .. } => "look at the file, mend it or delete it",
-            StoreError::Settings { .. } => "correct the file; until then nothing of it holds",
+            StoreError::Corrupt { .. } => "check the file, then fix or delete it",
+            StoreError::Settings { .. } => "correct the file; until then all of it is ignored",
             StoreError::NoHome { .. } => "set HOME, or run `plimsoll init` in the project",
-            StoreError::NotAFile { .. } => "point to a plain file",
-            StoreError::LeadsOut { .. } | StoreError::Linked { .. } => {
-                "put the file itself in the link's place"
-            }
-            StoreError::TooLarge { .. } => "look at the file, and move it away",
+            StoreError::NotAFile { .. } => "replace it by a plain file",
+            StoreError::LeadsOut { .. } | StoreError::Linked { .. } => "replace the link by the file itself",
+            StoreError::TooLarge { .. } => "check the file, and move it away",
         }
     }
 }

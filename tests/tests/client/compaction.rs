@@ -54,7 +54,7 @@ fn assert_nothing_is_lost(world: &World, requests: &[Request], handoff: &str) {
         "word for word",
         handoff,
         "iteration 1 of the run \"Dates\"",
-        "The item in hand is \"Item two\"",
+        "The current item is \"Item two\"",
         &promise,
     ] {
         assert!(summarizer[0].contains(part), "the summarizer was not told: {part}");
@@ -66,7 +66,7 @@ fn assert_nothing_is_lost(world: &World, requests: &[Request], handoff: &str) {
     let briefing = &text[text.find(COMPACTED).expect("the briefing is in the very next request")..];
     for part in [
         "iteration 1 of the run \"Dates\"",
-        "The item in hand is \"Item two\"",
+        "The current item is \"Item two\"",
         handoff,
         "Do not start over",
         &promise,

@@ -130,7 +130,7 @@ fn the_commands_that_an_agent_calls_work_in_the_sandbox_and_write_nothing_outsid
     assert_eq!(said.matches("-- 0").count(), 7, "{said}");
     for words in [
         "## Ralph Checkpoint Created",
-        "a `plimsoll run` is at work",
+        "a `plimsoll run` is active",
         "Current Context",
         "RALPH_STOP|cancelled",
     ] {

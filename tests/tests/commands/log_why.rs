@@ -41,11 +41,11 @@ fn after_a_run_the_level_and_the_verdict_are_explained_with_their_figures() {
         &[
             "session 1 of the run",
             "checkpoint L2 at 87%: .claude/handoffs/",
-            "870k sent",
+            "870k input",
             "L2 begins at 845k (85%)",
             "the client compacts at 967k (97%)",
-            "The figure comes from: transcript of ",
-            "Files at work: src/dates.txt",
+            "Source of the figure: transcript of ",
+            "Files in progress: src/dates.txt",
         ],
     );
     assert_eq!(explained(&world, &["L2"]), level);
@@ -53,7 +53,7 @@ fn after_a_run_the_level_and_the_verdict_are_explained_with_their_figures() {
     assert_told(
         &verdict,
         &[
-            "It ended the run as completed",
+            "The gate ended the run as completed",
             "the model ended its turn",
             "Items: 1 done, 0 open",
             "Verify `true` passed.",

@@ -129,7 +129,7 @@ fn what_looks_like_a_secret_is_gone_from_log_pieces_and_waiting_files_and_the_ch
     let done = turns(&world, &["erase", "--secrets"]).expect_success().stdout;
     assert!(done.contains("2 turns, 3 other records, 3 loose files of 2 sessions held"), "{done}");
     assert!(done.contains("github-token (") && done.contains("url-password ("), "{done}");
-    assert!(done.contains("Erased here for good"), "{done}");
+    assert!(done.contains("Erased here permanently"), "{done}");
     assert_eq!(held(&world), Vec::<String>::new());
     for said in [&shown, &done] {
         assert!(!said.contains("ghp_") && !said.contains(&password()), "{said}");

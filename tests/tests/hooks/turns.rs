@@ -168,7 +168,7 @@ fn grep_diff_and_query_find_what_is_there() {
     assert!(changes.contains("src.py: edited in natural_:5"), "{changes}");
     assert!(changes.contains("out.txt: written in natural_:6"), "{changes}");
     let across = ask(&world, &["diff", "natural_:3", "parallel:1"]);
-    assert!(across.stderr.contains("are not two turns of one session"), "{}", across.stderr);
+    assert!(across.stderr.contains("are not two turns of the same session"), "{}", across.stderr);
     let failed =
         world.plimsoll(&["query", "--on", "turns", "-r", "select(.success | not) | .result.reason"]).run();
     let reasons: BTreeSet<&str> = failed.stdout.lines().collect();
@@ -200,7 +200,7 @@ fn verify_names_what_was_changed_and_erase_keeps_the_chain() {
     let log = ".claude/plimsoll/turns/compaction.jsonl";
     assert!(world.read(log).contains(secret));
     let erased = ask(&world, &["erase", "compacti:4"]).expect_success().stdout;
-    assert!(erased.contains("1 record erased here for good"), "{erased}");
+    assert!(erased.contains("1 record erased here permanently"), "{erased}");
     assert!(!world.read(log).contains(secret));
     let verified = ask(&world, &["verify", "--session", "compaction"]).expect_success().stdout;
     assert!(verified.contains("whole: 27 records, 4 turns, 1 erased"), "{verified}");
@@ -225,7 +225,7 @@ fn a_transcript_that_no_hook_has_seen_can_be_read_and_nothing_is_read_twice() {
     assert_eq!(ask(&world, &["sync", &file]).expect_success().stdout, "2 new turns\n");
     assert_eq!(ask(&world, &["sync", &file]).expect_success().stdout, "0 new turns\n");
     assert_eq!(listed(&world, &[]), ["parallel:1", "parallel:2"]);
-    assert!(ask(&world, &["sync", "/no/such/file"]).stderr.contains("is no transcript"));
+    assert!(ask(&world, &["sync", "/no/such/file"]).stderr.contains("is not a transcript"));
 }
 
 #[test]

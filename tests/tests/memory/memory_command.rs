@@ -47,7 +47,7 @@ fn a_person_reads_and_writes_and_sees_who_wrote_what() {
     assert_eq!(done(&world, &["write", "api-spec", "add(a,b), sub(a,b)"]), "ok r4\n");
     assert_eq!(
         done(&world, &[]),
-        "<plimsoll-memory rev=\"4\" frame=\"root\" depth=\"0\"> (of several blocks of one frame the highest rev is true)
+        "<plimsoll-memory rev=\"4\" frame=\"root\" depth=\"0\"> (of a frame's blocks, the highest rev is current)
 R0 GOAL: Build calc
 R4 CONSTRAINTS: Keep the public API.
 HEAP 18 of 8000 chars (0%), pressure low
@@ -88,7 +88,7 @@ fn what_cannot_be_says_what_and_what_to_do_and_changes_nothing() {
     for (arguments, code, words) in [
         (&["set", "R9", "x"][..], 2, "one of R0_GOAL"),
         (&["set", "phase", &long], 1, "R3_PHASE takes at most 60 characters, and 61 were given"),
-        (&["alloc", "a", "y"], 1, "the chunk a is there already: rewrite it with heap_write"),
+        (&["alloc", "a", "y"], 1, "the chunk a already exists: rewrite it with heap_write"),
         (&["alloc", "two words", "y"], 1, "a chunk's name has 1 to 40 letters"),
         (&["alloc", "b", &huge], 1, "a chunk has at most 9500"),
         (&["write", "b", "y"], 1, "there is no chunk b: there are a"),
@@ -131,7 +131,7 @@ fn the_stack_is_listed_and_each_frame_shown() {
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("the root frame is closed by pop_frame alone"), "{refused:?}");
     let refused = world.plimsoll(&["memory", "frame", "show", "7"]).run();
-    assert!(refused.stderr.contains("there is no frame 7: the present one is 0"), "{refused:?}");
+    assert!(refused.stderr.contains("there is no frame 7: the current one is 0"), "{refused:?}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn the_next_session_has_the_memory_of_the_last_and_the_root_s_pop_is_the_promise
     completed(&world, &finished);
     let first = first_request_of(&model, 1);
     assert!(first.contains("R0 GOAL: Do the plan."), "{first}");
-    assert!(first.contains("`pop_frame` in the root frame says the same as the promise line"), "{first}");
+    assert!(first.contains("`pop_frame` in the root frame means the same as the promise line"), "{first}");
     let second = first_request_of(&model, 2);
     for words in [
         "R0 GOAL: Do the plan.",
@@ -93,7 +93,7 @@ fn a_pop_of_the_root_with_open_items_or_failing_commands_is_refused_and_the_memo
     let finished = run(&world, &["--memory", "--verify", "test -e proof"]);
     completed(&world, &finished);
     let first = last_request_of(&model, 1);
-    assert!(first.contains("nothing is written until a person speaks again"), "{first}");
+    assert!(first.contains("nothing is written until the user writes again"), "{first}");
     let told: Vec<String> = [2, 3].map(|iteration| first_request_of(&model, iteration)).into();
     assert!(told[0].contains("1 item is open in fix_plan.md: \"Item two\""), "{}", told[0]);
     assert!(told[1].contains("verify command `test -e proof`"), "{}", told[1]);

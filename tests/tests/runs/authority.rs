@@ -161,7 +161,7 @@ fn a_run_is_resumed_only_where_it_was_begun_and_its_progress_is_adopted_elsewher
     std::fs::rename(world.runs(), world.home().join("lost")).expect("moved");
     let refused = resume(&world, &["--max-iterations", "5"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("you began no such run in this folder"), "{refused:?}");
+    assert!(refused.stderr.contains("you started no such run in this folder"), "{refused:?}");
     assert!(refused.stderr.contains("plimsoll start --adopt"), "{refused:?}");
     let adopted =
         world.plimsoll(&["start", "--adopt", "--yes", "--max-iterations", "5"]).run().expect_success();
@@ -220,7 +220,7 @@ fn one_run_works_in_a_project_whatever_home_or_mount_it_is_seen_through() {
     for way in ways {
         let refused = second(&world, &way).run();
         assert_ne!(refused.code, Some(0), "{way}: {refused:?}");
-        let words = "another `plimsoll run` is at work in this project";
+        let words = "another `plimsoll run` is active in this project";
         assert_eq!(refused.stderr.matches(words).count(), 2, "{way}: {refused:?}");
     }
     assert_eq!(events(&journal(&world), "spawned").len(), 1, "one client");

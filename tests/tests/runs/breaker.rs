@@ -101,7 +101,7 @@ fn talk_without_work_opens_it_at_the_third_session_across_a_restart_and_one_comm
     assert_eq!(world.json(STATE)["no_change_count"], 2);
     let third = resume(&world, &["--max-iterations", "9"]);
     let why = "3 sessions in a row changed nothing";
-    opened(&world, &third, "no_progress", 3, &[why, "the item in hand is \"Item three\""]);
+    opened(&world, &third, "no_progress", 3, &[why, "the current item is \"Item three\""]);
     assert_eq!(sessions(&world), 3);
 
     let refused = resume(&world, &["--max-iterations", "20"]);
@@ -323,7 +323,7 @@ fn a_stuck_item_is_set_aside_before_it_opens_and_the_others_are_done() {
     assert_eq!(set_aside(&world), [(4, "Item one".to_owned())], "once, just before the fifth would open it");
     let fifth = first_request_of(&model, 5);
     assert!(fifth.contains("that is not set aside, which is \"Item two\""), "{fifth}");
-    assert!(fifth.contains("- Item one (set aside: sessions got nowhere with it)"), "{fifth}");
+    assert!(fifth.contains("- Item one (set aside: sessions made no progress on it)"), "{fifth}");
     assert!(first_request_of(&model, 6).contains("which is \"Item one\""), "at last it is tried again");
     assert_eq!(world.read("done.txt"), "Item two\nItem one\n");
 }

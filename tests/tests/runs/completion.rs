@@ -281,5 +281,5 @@ fn a_verify_command_ends_with_the_deadline_and_the_run_too() {
     assert!(finished.stdout.contains("RALPH_STOP|deadline|the deadline was"), "{}", finished.stdout);
     let journal = journal(&world);
     let verify = &events(&journal, "verdict")[0]["verify"][0];
-    assert_eq!(verify["words"], "was ended as the run's deadline came", "{verify}");
+    assert_eq!(verify["words"], "was ended at the run's deadline", "{verify}");
 }

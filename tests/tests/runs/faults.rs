@@ -96,8 +96,8 @@ fn a_repository_made_anew_does_not_let_a_second_run_begin() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let seen = last_request_of(&model, 1);
     let seen = &seen[seen.len().saturating_sub(3_000)..];
-    assert!(seen.contains("another `plimsoll run` is at work"), "{seen}");
-    assert!(!seen.contains("its `plimsoll run` has gone"), "{seen}");
+    assert!(seen.contains("another `plimsoll run` is active"), "{seen}");
+    assert!(!seen.contains("its `plimsoll run` has ended"), "{seen}");
     assert_eq!(events(&journal(&world), "spawned").len(), 3);
 }
 
@@ -122,7 +122,7 @@ fn an_emptied_list_comes_back_and_one_that_lost_an_item_is_told_of_it() {
     assert!(second.contains("which is \"Item one\"") && second.contains("**Remaining items**: 3 of 3"));
     assert!(world.read("fix_plan.md").contains("Nothing left to do."), "what was written there is not lost");
     let third = first_request_of(&model, 3);
-    assert!(third.contains("no longer there, unticked") && third.contains("- Item two"), "{third}");
+    assert!(third.contains("gone, unticked") && third.contains("- Item two"), "{third}");
     assert_eq!(world.json(STATE)["completed_items"].as_array().map(Vec::len), Some(3));
 }
 

@@ -143,7 +143,7 @@ fn a_run_that_it_was_written_over_goes_on_from_its_copy_with_the_command_that_is
     let command = refused
         .stderr
         .lines()
-        .find_map(|line| line.split_once("\"Dates\" that was there before it goes on from its copy: "));
+        .find_map(|line| line.split_once("\"Dates\" that was there before continues from its copy: "));
     let command = format!("{} -- --model opus --allowedTools Bash", command.expect(&refused.stderr).1);
     let resumed = world.command("sh", &["-c", &command]).timeout(Duration::from_secs(60)).run();
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
@@ -218,8 +218,8 @@ fn an_adoption_shows_each_field_and_takes_nothing_unasked() {
         ("run_id", "missing, filled with: a new one"),
         ("nonce", "missing, filled with: a new one"),
         ("known_items", "missing, filled with: 4 items"),
-        ("verify", "ignored: only the command line says this"),
-        ("last_diff_hash", "ignored: the run counts anew"),
+        ("verify", "ignored: only the command line can set this"),
+        ("last_diff_hash", "ignored: the run counts from zero"),
         ("mine", "kept in the file as it is"),
     ] {
         assert_eq!(row(field), fate, "{field}");

@@ -317,7 +317,7 @@ fn of_two_resumes_at_once_the_second_is_refused() {
     watch.end(&format!("{ends:#?}"));
     let refused: Vec<&Finished> = ends.iter().filter(|end| end.code == Some(1)).collect();
     assert_eq!(refused.len(), 1, "{ends:#?}");
-    assert!(refused[0].stderr.contains("another `plimsoll run` is at work"), "{ends:#?}");
+    assert!(refused[0].stderr.contains("another `plimsoll run` is active"), "{ends:#?}");
     assert!(ends.iter().any(|end| end.code == Some(0)), "{ends:#?}");
     assert_eq!(world.read("work.txt"), DONE);
     assert_eq!(model.main_requests().len(), 4);

@@ -144,7 +144,7 @@ fn a_file_that_speaks_of_a_limit_or_an_error_is_none() {
     assert_eq!(state["error_hashes"], json!([]));
 }
 
-/// The cost of one session with the scripted model, as the client reckons it.
+/// The cost of one session with the scripted model, as reported by Claude Code.
 fn cost(world: &World) -> f64 {
     world.json(STATE)["cost_usd"].as_f64().unwrap_or(0.0)
 }
@@ -216,7 +216,7 @@ fn the_deadline_ends_a_session_at_work_and_keeps_what_it_did() {
     assert!(past.stderr.contains("--deadline"), "{}", past.stderr);
     let bad = world.plimsoll(&["run", "--resume", "--deadline", "2001-01-01 07:00"]).run();
     assert_eq!(bad.code, Some(2), "{bad:?}");
-    assert!(bad.stderr.contains("lies in the past"), "{}", bad.stderr);
+    assert!(bad.stderr.contains("is in the past"), "{}", bad.stderr);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn a_list_by_name_is_named_in_the_command_which_works_when_copied() {
     let model = start(&mut world, honest);
     let refused = run(&world, &["--todo", "my plan.md"]);
     assert_eq!((refused.code, model.main_requests().len()), (Some(1), 0), "{refused:?}");
-    let command = refused.stderr.lines().find_map(|line| line.strip_prefix("to make boxes of them: "));
+    let command = refused.stderr.lines().find_map(|line| line.strip_prefix("to add the checkboxes: "));
     let command = format!("{} --yes", command.expect(&refused.stderr));
     world.command("sh", &["-c", &command]).run().expect_success();
     assert_eq!(world.read("my plan.md"), "- [ ] Item one\n- [ ] Item three\n");
@@ -94,7 +94,7 @@ fn what_the_error_of_the_default_list_names_works_when_copied() {
     world.write("fix_plan.md", "# Plan\n\n1. Item one\n2. Item three\n");
     let _model = start(&mut world, honest);
     let refused = run(&world, &[]);
-    let command = refused.stderr.lines().find_map(|line| line.strip_prefix("to make boxes of them: "));
+    let command = refused.stderr.lines().find_map(|line| line.strip_prefix("to add the checkboxes: "));
     let command = format!("{} --yes", command.expect(&refused.stderr));
     world.command("sh", &["-c", &command]).run().expect_success();
     let finished = run(&world, &[]);
@@ -119,7 +119,7 @@ fn the_fix_shows_what_it_would_change_and_changes_nothing_unasked() {
     assert_eq!(world.read("fix_plan.md"), boxed);
 
     let again = world.plimsoll(&["plan", "--fix"]).run().expect_success();
-    assert!(again.stdout.contains("fix_plan.md has 2 items with boxes: nothing to fix"), "{again:?}");
+    assert!(again.stdout.contains("fix_plan.md has 2 items with checkboxes: nothing to fix"), "{again:?}");
     assert_eq!(world.read("fix_plan.md"), boxed);
 }
 
@@ -143,7 +143,7 @@ fn the_fix_says_what_it_cannot_do() {
     let world = World::new();
     let missing = world.plimsoll(&["plan", "--fix", "--yes"]).run();
     assert_eq!(missing.code, Some(1), "{missing:?}");
-    assert!(missing.stderr.contains("there is no to-do list: fix_plan.md"), "{missing:?}");
+    assert!(missing.stderr.contains("there is no plan: fix_plan.md"), "{missing:?}");
     world.write("fix_plan.md", "Make the dates ISO.\n");
     let prose = world.plimsoll(&["plan", "--fix", "--yes"]).run();
     assert_eq!(prose.code, Some(1), "{prose:?}");

@@ -37,7 +37,7 @@ impl Night {
     fn resume(&self) {
         self.overloaded.store(false, Ordering::SeqCst);
         let running = self.world.plimsoll(&["run", "--resume"]).spawn();
-        let is_seen = || said(&self.ask(&["status"]), "Status") == "running: a `plimsoll run` is at work";
+        let is_seen = || said(&self.ask(&["status"]), "Status") == "running: a `plimsoll run` is active";
         self.world.wait_until(Duration::from_secs(40), is_seen, "the run is seen at work");
         assert_eq!(self.world.plimsoll(&["status", "--json"]).run().json()["at_work"], true);
         let finished = running.wait(Duration::from_secs(120));
@@ -113,7 +113,7 @@ fn status_and_log_tell_in_the_morning_what_the_night_came_to() {
         "{screen}"
     );
     assert!(said(&screen, "Time").contains(", ended "), "{screen}");
-    assert!(said(&screen, "Next").starts_with("nothing: it is done"), "{screen}");
+    assert!(said(&screen, "Next").starts_with("nothing: the run is done"), "{screen}");
 
     let log = night.ask(&["log"]);
     let goes_on = format!("  goes on from {handoff}");
@@ -124,7 +124,7 @@ fn status_and_log_tell_in_the_morning_what_the_night_came_to() {
             "  -  run \"Dates\" started: 3 items, at most 50 sessions",
             "  1  session began (fresh)",
             "  1  session ended, peak 3%",
-            "  1  ticked \"Item one\"; goes on: 2 open items ($",
+            "  1  ticked \"Item one\"; continues: 2 open items ($",
             "  2  session began (fresh)",
             "  2  paused: overloaded: ",
             "  2  session began (fresh)",

@@ -48,7 +48,7 @@ fn a_near_miss_is_refused_and_the_next_prompt_says_what_the_line_must_be() {
     let finished = run(&world, &["--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let verdicts = markers(&journal(&world));
-    let beginning = "RALPH_CONTINUE|refused|the promise line did not count: it stood in bold or italics (it was \"**<promise>COMPLETE ";
+    let beginning = "RALPH_CONTINUE|refused|the promise line did not count: it was in bold or italics (it was \"**<promise>COMPLETE ";
     assert!(verdicts[0].starts_with(beginning), "{verdicts:?}");
     assert_eq!(verdicts[1], "RALPH_STOP|completed|1 item, 1 verify command passed", "{verdicts:?}");
     let nonce = world.json(".claude/ralph-state.json")["nonce"].as_str().expect("a nonce").to_owned();
@@ -56,7 +56,7 @@ fn a_near_miss_is_refused_and_the_next_prompt_says_what_the_line_must_be() {
     let must = format!(
         "the last line of the last message must be exactly `<promise>COMPLETE {nonce}</promise>`, as plain text"
     );
-    assert!(refusal.contains("it stood in bold or italics") && refusal.contains(&must), "{refusal}");
+    assert!(refusal.contains("it was in bold or italics") && refusal.contains(&must), "{refusal}");
 }
 
 #[test]
@@ -75,12 +75,11 @@ fn a_near_miss_while_items_are_open_or_a_check_fails_lists_those_reasons_too() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let second = refusal_in(&model, 2);
     assert!(
-        second.contains("it stood in bold")
-            && second.contains("1 item is open in fix_plan.md: \"Item four\""),
+        second.contains("it was in bold") && second.contains("1 item is open in fix_plan.md: \"Item four\""),
         "{second}"
     );
     let third = refusal_in(&model, 3);
-    assert!(third.contains("it stood in bold") && third.contains("the widget is missing"), "{third}");
+    assert!(third.contains("it was in bold") && third.contains("the widget is missing"), "{third}");
     assert_eq!(markers(&journal(&world))[2], "RALPH_STOP|completed|2 items, 1 verify command passed");
 }
 
@@ -235,8 +234,7 @@ fn without_a_to_do_list_the_same_rule_holds_for_near_misses_in_a_row() {
     let verdicts = markers(&journal(&world));
     assert_eq!(verdicts[0], "RALPH_CONTINUE|next|no promise yet");
     assert!(
-        verdicts[1]
-            .starts_with("RALPH_CONTINUE|refused|the promise line did not count: it stood in backticks")
+        verdicts[1].starts_with("RALPH_CONTINUE|refused|the promise line did not count: it was in backticks")
     );
     assert_eq!(verdicts[2], "RALPH_STOP|completed|1 verify command passed, without the promise");
 }

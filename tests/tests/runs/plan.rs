@@ -24,11 +24,11 @@ fn an_order_that_saves_a_session_is_shown_and_the_list_stays_as_it_is() {
     world.write("fix_plan.md", list);
     let shown = plan(&world, &[]);
     assert!(shown.contains("6 items open in fix_plan.md, 1 done."), "{shown}");
-    assert!(shown.contains("assumed: no session is known here yet"), "{shown}");
+    assert!(shown.contains("assumed: no session has been recorded here yet"), "{shown}");
     assert!(shown.contains("| 2 | One (complex) | complex | 60% | 1 | its stated size |"), "{shown}");
     assert!(shown.contains("With `--pack`, in your order: 4 sessions (2 · 3+4 · 5+6 · 7)."), "{shown}");
     assert!(shown.contains("this order saves 1 session: 2+4 · 3+5 · 6+7."), "{shown}");
-    let lines = "Items 3 to 4 are then these, with the new numbers behind `after:` (notes below an item move with it):\n\n\
+    let lines = "Items 3 to 4 then are these, with new `after:` numbers (move the notes below an item with it):\n\n\
                  ```\n- [ ] Three (simple)\n- [ ] Two (complex)\n```";
     assert!(shown.contains(lines), "{shown}");
     let figures = figures(&world);
@@ -47,7 +47,7 @@ fn an_order_that_puts_what_waits_behind_is_shown_and_what_is_misspelt_or_too_lar
          - [ ] Five (very complex)\n",
     );
     let shown = plan(&world, &[]);
-    let order = "in this order no item comes before what it waits for (with `--pack`: 4 sessions): 2+3+1 · 4 · 5 (2 sessions).";
+    let order = "in this order no item comes before one it depends on (with `--pack`: 4 sessions): 2+3+1 · 4 · 5 (2 sessions).";
     assert!(shown.contains(order), "{shown}");
     let lines = "```\n- [ ] Two (simple)\n- [ ] Three (simple)\n- [ ] One (simple, after: 2)\n```";
     assert!(shown.contains(lines), "{shown}");
@@ -70,7 +70,7 @@ fn files_that_an_item_names_speak_where_nothing_else_does_and_only_those_of_the_
     let figures = figures(&world);
     let by = |place: usize| figures["items"][place]["estimate_source"].as_str().expect("words").to_owned();
     assert_eq!(by(0), "the files it names: 120 lines");
-    assert!(by(1).starts_with("no item is known yet") && by(2) == by(1), "{figures}");
+    assert!(by(1).starts_with("no item has been measured yet") && by(2) == by(1), "{figures}");
 }
 
 #[test]
@@ -78,9 +78,9 @@ fn without_a_list_it_says_what_is_missing_and_a_wrong_after_is_told() {
     let world = World::new();
     let finished = world.plimsoll(&["plan"]).run();
     assert_eq!(finished.code, Some(1));
-    assert!(finished.stderr.contains("there is no to-do list: fix_plan.md"), "{finished:?}");
+    assert!(finished.stderr.contains("there is no plan: fix_plan.md"), "{finished:?}");
     world.write("fix_plan.md", "- [ ] One (after: 9)\n");
-    assert!(plan(&world, &[]).contains("In fix_plan.md, item 1 waits for item 9, and there is none."));
+    assert!(plan(&world, &[]).contains("In fix_plan.md, item 1 depends on item 9, which does not exist."));
     world.write("fix_plan.md", "- [x] One\n");
     assert!(plan(&world, &[]).contains("Nothing is open in fix_plan.md (1 item done)."));
 }

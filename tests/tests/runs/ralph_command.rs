@@ -58,7 +58,7 @@ fn a_headless_session_answers_with_the_table_of_its_run() {
         "| Current Context     | 67% (668k of 1M tokens) |",
         "| Level               | L0 (Normal) |",
         "| Estimated Remaining | ~177k tokens to the checkpoint, ",
-        "| Forecast            | too little is known yet (",
+        "| Forecast            | too little data yet (",
         "| Current Item        | \"Implement OAuth callback (medium)\" |",
         "| Item Complexity     | Medium (est. 40% of the window) |",
         "| Iteration           | 1 of 50 (\"Auth\") |",

@@ -88,7 +88,7 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
     wait_for(&world, "begun");
     run.interrupt();
     // Two signals at once may be one.
-    world.wait_until(SOON, || run.stdout_so_far().contains("stopping: "), "the first Ctrl-C");
+    world.wait_until(SOON, || run.stdout_so_far().contains("stopping after "), "the first Ctrl-C");
     run.interrupt();
     let finished = run.wait(SOON);
     assert_eq!(finished.code, Some(130), "{finished:?}");
@@ -100,7 +100,7 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
     let (world, _model) = sitting(|| Step::text("never").hang(Duration::from_secs(50)));
     let run = begin(&world, &["--idle-timeout", "2s", "--max-iterations", "1"]);
     let finished = run.wait(SOON);
-    let words = "iteration 1 was ended by plimsoll: no output for 2 s";
+    let words = "iteration 1 was ended by Plimsoll: no output for 2 s";
     assert!(finished.stdout.contains(words), "{}", finished.stdout);
 }
 
@@ -131,7 +131,7 @@ fn status_and_progress_say_since_when_the_api_cannot_be_reached() {
     world.wait_until(SOON, is_said, "since when, in the status");
     let screen = status(&world);
     assert!(line(&screen, "Status").contains("the client retries by itself"), "{screen}");
-    assert!(!screen.contains("it goes on by itself"), "{screen}");
+    assert!(!screen.contains("it continues by itself"), "{screen}");
     run.kill();
     world.end_leftovers();
 }
@@ -179,7 +179,7 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
     let finished = run.wait(SOON);
     assert_eq!(finished.code, Some(130), "{finished:?}");
     assert!(
-        finished.stdout.contains("stopped after this session, as you asked with Ctrl-C"),
+        finished.stdout.contains("stopped after this session, as requested with Ctrl-C"),
         "{}",
         finished.stdout
     );
@@ -305,7 +305,7 @@ fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
     let extra = ["--append-system-prompt", prompt];
     let finished = world.plimsoll(&[&arguments[..], &extra].concat()).run();
     assert_eq!(finished.code, Some(4), "{finished:?}");
-    let command = behind(&finished.stderr, "to go on: ");
+    let command = behind(&finished.stderr, "to continue: ");
     for words in
         ["plimsoll run --resume --reset-breaker -- ", "--model opus", "--allowedTools Read ", "Bash", "Write"]
     {
@@ -330,7 +330,7 @@ fn a_run_that_stops_for_another_reason_says_apart_how_to_allow_what_was_refused(
     let arguments = ["run", "--objective", "Do the plan.", "--max-iterations", "1", "--", "--model", "opus"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(3), "{finished:?}");
-    let command = behind(&finished.stderr, "to go on and allow what the client refused (Write, Bash): ");
+    let command = behind(&finished.stderr, "to continue and allow what the client refused (Write, Bash): ");
     let again = world.command("sh", &["-c", &command]).timeout(Duration::from_secs(60)).run();
     assert_eq!(again.code, Some(0), "{command}: {again:?}");
 }

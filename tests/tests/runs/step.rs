@@ -56,7 +56,7 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_done_once(&world, 2);
     let first = first_request_of(&model, 1);
-    assert!(first.contains("Commit on the way what stands by itself"), "{first}");
+    assert!(first.contains("Commit each part that is complete by itself"), "{first}");
     let told = model.main_requests().iter().map(|request| request.text()).find(|text| text.contains(STOP));
     let told = told.expect("it was told");
     for part in [
@@ -87,8 +87,8 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     let second = first_request_of(&model, 2);
     for part in [
         "stopped after a commit at 74% of its context window, where the next step would probably not have fitted",
-        "It said (unchecked): three of four parts stand",
-        "Next step, in its words (unchecked): part 4",
+        "Summary (its claim, unchecked): three of four parts stand",
+        "Next step (its claim, unchecked): part 4",
     ] {
         assert!(second.contains(part), "{part} in\n{second}");
     }
@@ -122,7 +122,7 @@ fn who_goes_on_all_the_same_meets_l2_as_ever() {
     assert_eq!(told, [(json!("step"), json!("L1"), handoff.clone()), (json!("level"), json!("L2"), handoff)]);
     let requests = model.main_requests();
     let l2 = requests.iter().map(|request| request.text()).find(|text| text.contains("TRIGGERED|L2|87|"));
-    assert!(l2.expect("told at L2").contains("1. Finish the edit in hand, and start nothing new."));
+    assert!(l2.expect("told at L2").contains("1. Finish the current edit, and start nothing new."));
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn what_a_session_leaves_at_work_is_named_and_not_ended() {
     let pid = named.trim_start_matches(['[', '"']).split(' ').next().and_then(|pid| pid.parse().ok());
     assert!(pid.is_some_and(is_alive), "it may be a job whose result is wanted: {named}");
     let log = world.plimsoll(&["log"]).run().expect_success().stdout;
-    assert!(log.contains("the session left processes at work"), "{log}");
+    assert!(log.contains("the session left processes running"), "{log}");
     world.end_leftovers();
 }
 

@@ -37,7 +37,7 @@ fn it_follows_the_run_to_its_end_and_stays_until_the_person_leaves() {
     world.put_run(&state);
     terminal.wait_for("Dates · session 1/50 · completed", SOON);
     terminal.type_text("?");
-    terminal.wait_for("leave; the run goes on", SOON);
+    terminal.wait_for("quit; the run continues", SOON);
     terminal.type_text("q");
     let screen = terminal.wait_for("as-before", SOON);
     assert!(screen.contains("exit 0") && !screen.contains("session 1/50"), "{screen}");

@@ -244,7 +244,7 @@ fn a_session_that_begins_above_the_checkpoint_level_pauses_the_run_at_once() {
     let _model = start(&mut world, |turn| filling(turn, 860_000).delay(LIFELIKE));
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(6), "{finished:?}");
-    let marker = "RALPH_PAUSE|-|checkpoint thrash: the session stood at L2 before any work";
+    let marker = "RALPH_PAUSE|-|checkpoint thrash: the session was at L2 before any work";
     assert!(finished.stdout.contains(marker), "{}", finished.stdout);
     assert_eq!(events(&journal(&world), "spawned").len(), 1);
 }

@@ -44,7 +44,7 @@ pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> ExitCode {
             Err(error) => fail(error, 1),
         },
         Ok(None) => fail(
-            "no session is known here: run this inside a session with Plimsoll's hooks, or during a run",
+            "no session has been recorded here: run this inside a session with Plimsoll's hooks, or during a run",
             1,
         ),
         Err(error) => fail(error, 1),
@@ -90,18 +90,18 @@ fn take(
     Ok(format!("{marker}\n\n{}", told(whose.run.as_ref(), percent, &handoff)))
 }
 
-/// What a person sees of it, in Markdown.
+/// What the user sees of it, in Markdown.
 fn told(run: Option<&RunState>, percent: Option<u64>, handoff: &str) -> String {
     let percent = percent.map_or("?".to_owned(), |percent| format!("{percent}%"));
     let facts = format!("**Context**: {percent}\n**Handoff**: {handoff}\n");
     let Some(run) = run else {
         return format!(
-            "## Checkpoint Created\n\n{facts}\nThis session goes on. To go on in a fresh one, have it read the handoff."
+            "## Checkpoint Created\n\n{facts}\nThis session continues. To continue in a fresh one, let it read the handoff."
         );
     };
     let open = counted(run.items.todo_items.len(), "open item");
     format!(
-        "## Ralph Checkpoint Created\n\n**Iteration**: {} of {}\n{facts}\nThe next session of \"{}\" ({open}) resumes from this point. This one goes on: a checkpoint on demand ends nothing.",
+        "## Ralph Checkpoint Created\n\n**Iteration**: {} of {}\n{facts}\nThe next session of \"{}\" ({open}) resumes from this point. This one continues: a checkpoint on demand ends nothing.",
         run.iteration,
         run.options.max_iterations,
         plimsoll_domain::text::one_line(&run.options.task_name)
@@ -123,10 +123,10 @@ mod tests {
         };
         assert_eq!(
             told(Some(&run), Some(72), ".claude/handoffs/a.md"),
-            "## Ralph Checkpoint Created\n\n**Iteration**: 5 of 50\n**Context**: 72%\n**Handoff**: .claude/handoffs/a.md\n\nThe next session of \"Dates\" (1 open item) resumes from this point. This one goes on: a checkpoint on demand ends nothing."
+            "## Ralph Checkpoint Created\n\n**Iteration**: 5 of 50\n**Context**: 72%\n**Handoff**: .claude/handoffs/a.md\n\nThe next session of \"Dates\" (1 open item) resumes from this point. This one continues: a checkpoint on demand ends nothing."
         );
         let alone = told(None, None, "a.md");
         assert!(alone.starts_with("## Checkpoint Created\n\n**Context**: ?\n**Handoff**: a.md\n"), "{alone}");
-        assert!(!alone.contains("Iteration") && alone.contains("have it read the handoff"), "{alone}");
+        assert!(!alone.contains("Iteration") && alone.contains("let it read the handoff"), "{alone}");
     }
 }

@@ -97,7 +97,7 @@ fn text(
     settings: &Settings,
 ) -> String {
     let Some(whose) = whose else {
-        return "Context: ? (no session is known here: one is after its first answer, with the hooks of `plimsoll init`)".to_owned();
+        return "Context: ? (no session has been recorded here: with the hooks of `plimsoll init` one is after its first answer)".to_owned();
     };
     let reading = measurement.reading.as_ref();
     let view = View {

@@ -18,13 +18,13 @@ pub(crate) struct DemoArguments {
     /// The client
     #[arg(long, default_value = "claude", value_name = "PATH")]
     client: String,
-    /// Keep the project for a look
+    /// Keep the project folder afterwards
     #[arg(long)]
     keep: bool,
 }
 
 const PLAN: &str = "# Plan\n\n- [ ] Parse dates\n- [ ] Convert the table\n- [ ] Write the summary\n";
-/// A pace that a person can follow.
+/// A pace that the user can follow.
 const PACE: Duration = Duration::from_millis(350);
 
 /// Plays it; exit code 0 if the run did what this page promises.
@@ -49,7 +49,7 @@ enum DemoError {
     Store(#[from] StoreError),
     #[error("git is needed: {0}")]
     NoGit(String),
-    #[error("this program does not know where it lies")]
+    #[error("this program cannot find its own path")]
     NoOwnFolder,
     #[error("cannot start {program}: {why}")]
     NotStarted { program: PathBuf, why: std::io::Error },
@@ -67,7 +67,7 @@ fn play(arguments: &DemoArguments) -> Result<bool, DemoError> {
     stage.set()?;
     let model = story(|turn| agent(turn).delay(PACE));
     say(
-        "A to-do list of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid.",
+        "A plan of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid.",
     );
     say("In iteration 2 the window fills: 20 → 55 → 72 → 87 %. Watch the checkpoint and the resume.\n");
     let code = stage.run(&client, &model.url())?;

@@ -20,7 +20,7 @@ pub(crate) struct DoctorArguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// The client, where it is not `claude` on the PATH
+    /// The client, if it is not `claude` on the PATH
     #[arg(long, value_name = "PATH")]
     client: Option<PathBuf>,
 }
@@ -32,7 +32,7 @@ Examples:
   plimsoll doctor --json | jq -r '.findings[].code'
 
 Exit codes:
-  0  all will work; there may be warnings
+  0  everything works; there may be warnings
   1  something will not work";
 
 /// Looks: exit code 0 where all will work, 1 where something will not.

@@ -37,7 +37,7 @@ pub(crate) struct Export {
     /// Replace what looks like a key, a token or a password by [redacted:KIND]
     #[arg(long)]
     redact: bool,
-    /// If there is something that --redact would replace: write nothing, name each place, exit 1
+    /// If --redact would replace something: write nothing, name each place, exit with 1
     #[arg(long)]
     fail_on_secret: bool,
 }
@@ -50,7 +50,7 @@ enum Format {
     Otel,
     /// For a review
     Markdown,
-    /// One page that needs nothing else
+    /// One self-contained page
     Html,
     /// One record a line, everything the log has
     Jsonl,
@@ -90,7 +90,7 @@ fn no_session(project: &Project, beginning: Option<&str>) -> String {
     match beginning {
         Some(beginning) => format!("no session begins with `{beginning}` in {}", folder.display()),
         None => format!(
-            "no session has been recorded in {}\nhint: `plimsoll init` puts the hooks in that record them",
+            "no session has been recorded in {}\nhint: `plimsoll init` sets up the hooks that record them",
             folder.display()
         ),
     }

@@ -50,21 +50,21 @@ Example, a loop of your own:
     [ $? -eq 1 ] || break
   done
 
-The result object on standard input is the best evidence, and the only one of the cost (--max-cost); without it the hooks'
-records are, and the tokens are summed up from the transcript. One marker line is printed; the session's answer goes to
-standard error.
+The result object on standard input is the best evidence, and the only source of the cost (--max-cost). Without it the
+gate uses the hooks' records and adds up the tokens from the transcript. One marker line is printed; the session's answer
+goes to standard error.
 
-A pipe is read to its end while the session that was planned is unfinished, however long that takes. It is given up 5 minutes
-after the gate began if no session begins, after 3 hours without a sign of the session, and 5 seconds after the session has
-ended. Without an open run nothing is waited for.
+While the planned session is unfinished, the gate reads a pipe to its end, however long that takes. It gives up 5 minutes
+after it began if no session begins, after 3 hours without a sign of the session, and 5 seconds after the session has
+ended. Without an open run it does not wait.
 
 Exit codes:
   0   stop the loop: the run is over, or there is none
-  1   go on with a fresh session
+  1   continue with a fresh session
   75  paused: try again later
-  70  a fault of our own";
+  70  an internal error";
 
-/// Judges: 0 stop the loop, 1 continue, 75 pause; 0 where there is no run; 70 for a fault of our own.
+/// Judges: 0 stop the loop, 1 continue, 75 pause; 0 if there is no run; 70 for a fault of our own.
 pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
     let project = Project::of_command();
     if let Some(code) = foreign_state::gate(&project) {
@@ -94,11 +94,13 @@ pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
 /// A session that is still at work is not judged from inside it, nor one that `plimsoll run` judges itself.
 fn somebody_else(project: &Project) -> Option<&'static str> {
     if environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).is_some() {
-        return Some("this is inside a session: the gate is for the loop around it, after it has ended");
+        return Some(
+            "this is inside a session: run the gate in the loop around it, after the session has ended",
+        );
     }
     let has_run = state_file::load(project, None).ok().flatten().is_some();
     let busy = has_run && lock::acquire_run(project, GLANCE).is_err();
-    busy.then_some("a `plimsoll run` is at work in this project, and judges its sessions itself")
+    busy.then_some("a `plimsoll run` is active in this project and judges its sessions itself")
 }
 
 fn is_hook(document: &[u8]) -> bool {
@@ -116,7 +118,7 @@ fn as_hook(document: &[u8]) -> ExitCode {
     }
 }
 
-/// The final verdict on the present iteration. A result object of `claude -p --output-format json` on standard
+/// The final verdict on the current iteration. A result object of `claude -p --output-format json` on standard
 /// input is the best evidence; else the hooks' records are.
 fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, plimsoll_store::StoreError> {
     let run_id = ledger::run_of_environment();
@@ -166,7 +168,7 @@ fn waited_for(state: &RunState) -> Option<Verdict> {
     (kind.passes() && has_passed).then_some(goes_on)
 }
 
-/// A headless client does not wait for its StopFailure hook (PROTOCOL §13): a session that has told nothing of its
+/// A headless client does not wait for its StopFailure hook (PROTOCOL §13): a session that has reported nothing about its
 /// end is given a moment, or a limit would look like a session that simply ended.
 fn settled(project: &Project, mut record: SessionRecord) -> SessionRecord {
     const MOMENT: Duration = Duration::from_secs(2);

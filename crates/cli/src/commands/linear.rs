@@ -28,11 +28,11 @@ pub(crate) struct LinearArguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Look at the setting, the key, the network, the issue and the rights; nothing is written to Linear
+    /// Check settings, key, network, issue and permissions; writes nothing to Linear
     Check,
     /// Deliver the notes that wait
     Sync {
-        /// Print each comment as it would be sent; send nothing (needs no key)
+        /// Print each comment that would be sent; send nothing (needs no key)
         #[arg(long)]
         dry_run: bool,
     },
@@ -40,22 +40,22 @@ enum Verb {
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll linear check            is all well with key, issue, rights and network?
-  plimsoll linear sync             deliver what a night without network left behind
-  plimsoll linear sync --dry-run   read what would be sent
+  plimsoll linear check            check key, issue, permissions and network
+  plimsoll linear sync             deliver notes that could not be sent
+  plimsoll linear sync --dry-run   show what would be sent
 
 The issue is `linear.issue` in your own ~/.config/plimsoll/settings.json, for one project below `projects`;
-the key is LINEAR_API_KEY, or what `linear.key_command` there prints. A project's own file names neither.
+the key is LINEAR_API_KEY, or what `linear.key_command` there prints. A project's own file can name neither.
 
 Exit codes:
-  0  all is well, or delivered
-  1  something is not, and it says what to do; what waits goes on waiting";
+  0  all is well, or everything was delivered
+  1  something failed; the output says what to do, and notes stay queued";
 
-/// A person waits so long for a delivery.
+/// The user waits this long for a delivery.
 const TIMEOUT: Duration = Duration::from_secs(40);
 const TRIES: u32 = 4;
 
-/// What stands between us and Linear before anything is sent.
+/// What is between us and Linear before anything is sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WayError {
     #[error(transparent)]
@@ -102,7 +102,7 @@ pub(crate) fn linear(arguments: &LinearArguments) -> ExitCode {
 fn show(project: &Project) -> Result<ExitCode, StoreError> {
     let waiting = waiting(project);
     if waiting.is_empty() {
-        say("nothing waits to be delivered");
+        say("no notes to deliver");
     }
     for run in waiting {
         let notes = outbox::notes(project, &run)?;
@@ -119,7 +119,7 @@ fn waiting(project: &Project) -> Vec<RunId> {
 
 fn sync(project: &Project, settings: &Settings) -> ExitCode {
     if waiting(project).is_empty() {
-        say("nothing waits to be delivered");
+        say("no notes to deliver");
         return ExitCode::SUCCESS;
     }
     let Some(issue) = settings.linear.issue.as_deref() else {
@@ -142,7 +142,7 @@ fn sync(project: &Project, settings: &Settings) -> ExitCode {
 fn tell(project: &Project, report: &Report) -> ExitCode {
     report.delivered.iter().for_each(|one| say(sentence(one)));
     for warning in report.delivered.iter().flat_map(|one| &one.warnings) {
-        say_error(&format!("Linear says beside it: {}", for_terminal(warning)));
+        say_error(&format!("Linear also says: {}", for_terminal(warning)));
     }
     for (run, other) in &report.elsewhere {
         let words = format!(
@@ -155,11 +155,9 @@ fn tell(project: &Project, report: &Report) -> ExitCode {
         (None, Some(wait)) => {
             let until =
                 clock::moment(&wait.until).map_or_else(|| wait.until.clone().to_string(), clock::for_people);
-            not_delivered(project, &format!("Linear has asked us to wait until {until}"), "try again then")
+            not_delivered(project, &format!("Linear asked us to wait until {until}"), "try again then")
         }
-        _ if report.is_busy => {
-            fail("another plimsoll is delivering just now\nhint: try again in a minute", 1)
-        }
+        _ if report.is_busy => fail("another plimsoll is delivering now\nhint: try again in a minute", 1),
         _ => ExitCode::SUCCESS,
     }
 }
@@ -172,5 +170,5 @@ fn sentence(one: &Delivered) -> String {
 
 fn not_delivered(project: &Project, error: &impl std::fmt::Display, hint: &str) -> ExitCode {
     let left = counted(outbox::all_undelivered(project), "note");
-    fail(format!("{}; {left} still to be delivered\nhint: {hint}", for_terminal(&error.to_string())), 1)
+    fail(format!("{}; {left} not delivered yet\nhint: {hint}", for_terminal(&error.to_string())), 1)
 }

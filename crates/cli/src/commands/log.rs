@@ -24,14 +24,14 @@ use tell::LogLine;
 #[derive(Debug, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArguments {
-    /// Go on as lines come, until the run is over
+    /// Print new lines as they come, until the run is over
     #[arg(short, long)]
     follow: bool,
-    /// Only so many lines, the newest [default: all since the present run began, else 50]
+    /// Only the newest N lines [default: all since the current run began, else 50]
     #[arg(short = 'n', long, value_name = "N")]
     lines: Option<usize>,
     /// Explain the last decision, with the figures behind it: a `level` (or L1, L2, L3), a `verdict` (or what it said:
-    /// completed, refused, circuit_breaker, paused, …), any event of the journal [default: whatever came last]
+    /// completed, refused, circuit_breaker, paused, …), any event of the journal [default: what came last]
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["follow", "lines"])]
     why: Option<String>,
     /// With --why: print the entries of the journal behind it, as one JSON list
@@ -48,7 +48,7 @@ impl LogArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll log                  since the present run began
+  plimsoll log                  since the current run began
   plimsoll log -n 20
   plimsoll log --follow         as it happens; ends with the run
   plimsoll log --why            why Plimsoll acted last
@@ -96,7 +96,7 @@ fn present_run(project: &Project) -> Option<RunId> {
     state_file::load(project, None).ok().flatten().map(|state| state.run_id).filter(|id| !id.is_empty())
 }
 
-/// What is shown at first. Since the present run began everything is: what happened beside it may be the reason
+/// What is shown at first. Since the current run began everything is: what happened beside it may be the reason
 /// for what happened in it.
 fn chosen(
     teller: &mut EventPrinter,
@@ -138,7 +138,7 @@ impl JournalTail {
         }
     }
 
-    /// The lines that have come since the last time: at first all since the present run began. A journal that
+    /// The lines that have come since the last time: at first all since the current run began. A journal that
     /// cannot be read just now may be readable again later.
     pub(crate) fn news(&mut self) -> Vec<(String, Tone)> {
         let lines = self.journal.news().unwrap_or_default();

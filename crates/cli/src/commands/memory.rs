@@ -27,8 +27,8 @@ impl MemoryArguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  plimsoll memory                                  what the agent has in mind
-  plimsoll memory set R4 'Keep the public API.'    a word to the agent: it sees it at its next step
+  plimsoll memory                                  registers and heap
+  plimsoll memory set R4 'Keep the public API.'    a message to the agent: it sees it at its next step
   plimsoll memory alloc api-spec - < spec.md       a chunk that every frame sees
   plimsoll memory free api-spec
   plimsoll memory frame show                       what the present frame is to do
@@ -36,7 +36,7 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Registers of the present frame, heap with its contents
+    /// The registers of the current frame, and the heap with its contents
     Show(ShowArguments),
     /// Write a register
     Set {
@@ -50,17 +50,17 @@ enum Verb {
     Alloc {
         /// Its name
         name: String,
-        /// What it holds; `-` reads standard input
+        /// Its content; `-` reads standard input
         content: String,
         /// What it is for
         #[arg(long, default_value = "")]
         description: String,
     },
-    /// Write a chunk anew
+    /// Replace a chunk's content
     Write {
         /// Its name
         name: String,
-        /// What it holds from now on; `-` reads standard input
+        /// Its new content; `-` reads standard input
         content: String,
     },
     /// Take a chunk off the heap
@@ -100,7 +100,7 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
             Some(Verb::History { last, json }) => return history(&project, *last, *json),
             Some(Verb::Set { register, text }) => text_of(text).map(|text| Op::UpdateRegisters {
                 values: Values::from([(*register, text)]),
-                // A person sees what does not fit, and shortens it.
+                // The user sees what does not fit, and shortens it.
                 strict: true,
                 everywhere: true,
             }),
@@ -123,7 +123,7 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
 enum InputError {
     #[error("cannot read standard input: {0}")]
     Unreadable(std::io::Error),
-    #[error("standard input is no UTF-8 text")]
+    #[error("standard input is not UTF-8 text")]
     NotUtf8,
 }
 
@@ -149,7 +149,7 @@ fn change(project: &Project, op: &Op) -> ExitCode {
     }
 }
 
-/// A person speaks: a memory whose root is done goes on, unless somebody works for the run that it is of.
+/// The user speaks: a memory whose root is done continues, unless its run is active.
 fn with_a_persons_word(project: &Project, op: &Op) -> Result<Report, MemoryError> {
     let is_done = memory::load(project)?.done.is_some();
     if is_done && plimsoll_flows::memory::run_at_work(project)?.is_none() {
@@ -231,7 +231,7 @@ fn line(change: &Change) -> String {
         }
         Op::PushFrame { name, objective, .. } => format!("push {name}: {}", clip(&one_line(objective), 60)),
         Op::BeginRun { objective } => format!("a run begins: {}", clip(&one_line(objective), 60)),
-        Op::StartFrame { owner, .. } => format!("the frame is started in session {}", owner.session),
+        Op::StartFrame { owner, .. } => format!("the frame was started in session {}", owner.session),
         Op::EnterFrame { agent } => format!("subagent {agent} works in the frame"),
         Op::PopFrame { result } => format!("pop: {}", clip(&one_line(result), 60)),
         Op::CloseFrame { how, .. } => format!("frame closed ({how:?})").to_lowercase(),
@@ -239,7 +239,7 @@ fn line(change: &Change) -> String {
         Op::HeapWrite { name, content } => format!("write {name} ({} chars)", content.chars().count()),
         Op::HeapFree { name } => format!("free {name}"),
         Op::Step => "step".to_owned(),
-        Op::Reopen => "a person has spoken again".to_owned(),
+        Op::Reopen => "the user has written again".to_owned(),
     };
     let frame = if change.frame.is_empty() { "root" } else { &change.frame };
     format!(
@@ -262,11 +262,11 @@ pub(crate) struct FrameArguments {
 enum FrameVerb {
     /// The stack, the root first
     List(ShowArguments),
-    /// End the present frame, if nobody will return from it: its status, questions and plan go to its parent
+    /// End the current frame if no agent will return from it: its status, questions and plan go to its parent
     Close,
     /// One frame: objective, context, what it is to report, registers
     Show {
-        /// How deep it lies: 0 is the root [default: the present one]
+        /// Its depth: 0 is the root [default: the current one]
         depth: Option<usize>,
         /// Print one JSON object
         #[arg(long)]
@@ -282,7 +282,7 @@ fn frame(project: &Project, arguments: &FrameArguments) -> ExitCode {
     };
     match &arguments.verb {
         Some(FrameVerb::Close) => {
-            let words = "a person has closed it".to_owned();
+            let words = "the user has closed it".to_owned();
             change(project, &Op::CloseFrame { how: Closing::Abandoned, words })
         }
         Some(FrameVerb::Show { depth, json }) => show_frame(&memory, depth.unwrap_or(memory.depth()), *json),
@@ -311,7 +311,7 @@ fn labelled(label: &str, text: &str) -> String {
 
 fn show_frame(memory: &Memory, depth: usize, as_json: bool) -> ExitCode {
     let Some(frame) = memory.frames.get(depth) else {
-        return fail(format!("there is no frame {depth}: the present one is {}", memory.depth()), 1);
+        return fail(format!("there is no frame {depth}: the current one is {}", memory.depth()), 1);
     };
     if as_json {
         console::json(frame_in_json(frame));

@@ -23,10 +23,10 @@ pub(crate) struct PlanArguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Another to-do list than the run's [default: fix_plan.md]
+    /// Another plan than the run's [default: fix_plan.md]
     #[arg(long, value_name = "FILE")]
     todo: Option<String>,
-    /// Show how the lines that look like items would get boxes (`1. x` becomes `- [ ] x`), and ask before writing
+    /// Add checkboxes to lines that look like items (`1. x` becomes `- [ ] x`); shows the change and asks before writing
     #[arg(long, conflicts_with = "json")]
     fix: bool,
     /// With --fix: write without asking
@@ -38,15 +38,15 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll plan
   plimsoll plan --json | jq .better
-  plimsoll plan --fix                     boxes for a list of `1. …` or `* …` lines
+  plimsoll plan --fix                     add checkboxes to `1. …` or `* …` lines
 
-In the to-do list:
+In the plan:
   - [ ] Parse the dates (medium)            trivial, simple, medium, complex, very complex
-  - [ ] Convert the files (after: 1)        waits for the first item of the list";
+  - [ ] Convert the files (after: 1)        depends on the first item of the plan";
 
-/// The to-do list where none is named.
+/// The plan where none is named.
 const DEFAULT: &str = "fix_plan.md";
-/// A window of which nobody has said anything, as the client assumes it.
+/// The client's default for an unknown window.
 const ASSUMED_WINDOW: u64 = 1_000_000;
 /// What a fresh session holds before any work (observed: 17k to 30k with the usual tools), where none has been seen.
 const ASSUMED_BASE: u64 = 25_000;
@@ -96,14 +96,14 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
 /// Which file is changed, only the command line says: a state in the project may have been written by anybody.
 fn fix_list(arguments: &PlanArguments) -> ExitCode {
     let file = arguments.todo.as_deref().unwrap_or(DEFAULT);
-    // A run is started where one stands, in a project the list may lie further up.
+    // A run starts in the current directory; in a project the plan may be further up.
     let here = environment::current_dir().join(file);
     let path = if disk::exists(&here) { here } else { Project::of_command().root().join(file) };
     fix::fix(&path, file, arguments.todo.is_some(), arguments.yes)
 }
 
 fn no_list(file: &str) -> String {
-    format!("there is no to-do list: {file} (`- [ ] …` lines, one item each)")
+    format!("there is no plan: {file} (`- [ ] …` lines, one item each)")
 }
 
 /// By the newest session's window and beginning, where one is known; and whether the window is only assumed.

@@ -33,7 +33,7 @@ use tally::{NOT_COMPILED, Tally, UNUSABLE};
 pub(crate) struct QueryArguments {
     /// The jq program
     filter: String,
-    /// The document that is asked
+    /// The document to query
     #[arg(long, value_enum, value_name = "DOCUMENT", default_value_t = Document::State, hide_possible_values = true)]
     on: Document,
     /// Print strings as they are, without quotes
@@ -83,7 +83,7 @@ Exit codes:
   2  wrong usage, no such document, or something in it is not JSON
   3  the filter does not compile
   4  with -e: there was no answer
-  5  an error in the filter; the values after it were still asked";
+  5  an error in the filter; the values after it were still processed";
 
 /// Answers; the exit codes are jq's.
 pub(crate) fn query(arguments: &QueryArguments) -> ExitCode {

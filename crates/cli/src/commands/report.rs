@@ -29,7 +29,7 @@ use which::{Chosen, NoRun, chosen};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArguments {
-    /// An earlier run, by the beginning of its id [default: the present one, else the last]
+    /// An earlier run, by the beginning of its id [default: the current one, else the last]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
     /// Open the page in the browser
@@ -42,16 +42,16 @@ pub(crate) struct ReportArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  plimsoll report                  write the page of the present run, and print where it is
+  plimsoll report                  write the page of the current run, and print its path
   plimsoll report --open           … and open it in the browser
   plimsoll report --run 4f2a       an earlier run, by the beginning of its id
   plimsoll report -o - | less      the page itself
 
-One page that needs nothing else: no script, no network. What looks like a
-key, a token or a password is replaced by [redacted:KIND]; read it yourself
-before you send it to somebody.";
+One self-contained page: no script, no network. What looks like a
+key, a token or a password is replaced by [redacted:KIND]; read the page before
+you send it to anyone.";
 
-/// So long a browser may take to say that it cannot.
+/// How long a browser may take to say that it cannot.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Writes it; exit code 1 where there is no run, or it cannot be written or opened.
@@ -65,7 +65,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> ExitCode {
     let cleaner = Redactor;
     let to_stdout = arguments.output.as_deref() == Some(Path::new("-"));
     if to_stdout && arguments.open {
-        return fail("a page on standard output cannot be opened: leave --open or `-o -` out", 2);
+        return fail("a page on standard output cannot be opened: leave out --open or `-o -`", 2);
     }
     let path = place(&project, &chosen, arguments.output.as_deref());
     let folder = path.parent().filter(|_| !to_stdout).map(Path::to_owned);

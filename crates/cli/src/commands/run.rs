@@ -29,28 +29,28 @@ pub(crate) struct RunArguments {
     /// The client [default: claude; with --resume the one the run was started with]
     #[arg(long, value_name = "PATH")]
     client: Option<String>,
-    /// Go on with the run of this project
+    /// Continue the run of this project
     #[arg(long)]
     resume: bool,
     /// With --resume: close the circuit breaker; the next session is a trial
     #[arg(long, requires = "resume")]
     reset_breaker: bool,
-    /// End a client that says nothing for so long (30m, 90s; 0 for never) [default: 30m]
+    /// End a client that is silent for this long (30m, 90s; 0 for never) [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
     idle_timeout: Option<u64>,
-    /// The same while a tool runs, whose silence is no idleness (3h; 0 for never) [default: 2h]
+    /// The same while a tool runs, such as a long build (3h; 0 for never) [default: 2h]
     #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
     tool_timeout: Option<u64>,
-    /// A program told of the end and of pauses, with JSON on its standard input; no shell reads it
+    /// A program to start at the end and at pauses, with JSON on its standard input; no shell is used
     #[arg(long, value_name = "CMD")]
     notify: Option<String>,
-    /// Do not sit through pauses: exit with 6 instead
+    /// Do not wait during pauses: exit with 6 instead
     #[arg(long)]
     no_wait: bool,
-    /// Print one JSON object a line: each step as it is taken, in the journal's words
+    /// Print each step as it happens, one JSON object per line, as in the journal
     #[arg(long)]
     json: bool,
-    /// Arguments passed on to the client (with --resume, none means those of before), such as `--model opus --allowedTools Bash Edit Write`
+    /// Arguments for the client (with --resume, the earlier ones unless given), such as `--model opus --allowedTools Bash Edit Write`
     #[arg(last = true, value_name = "CLIENT ARGS")]
     client_arguments: Vec<String>,
 }
@@ -59,8 +59,8 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll run --verify 'cargo test' -- --model opus --permission-mode acceptEdits --allowedTools Bash
   plimsoll run --objective 'Translate docs/ into German.' --todo pages.md --deadline 07:00 --max-cost 20
-  plimsoll run --resume                        go on after Ctrl-C, a crash, a reboot
-  plimsoll run --resume --reset-breaker        go on after you have fixed what was stuck
+  plimsoll run --resume                        continue after Ctrl-C, a crash, a reboot
+  plimsoll run --resume --reset-breaker        continue after you have fixed the cause
 
 Exit codes:
   0    completed
@@ -70,11 +70,11 @@ Exit codes:
   4    the circuit breaker is open
   5    a fatal error
   6    paused
-  7    blocked: the agent says that it cannot go on, or only its promise is missing
+  7    blocked: the agent says that it cannot continue, or only its promise is missing
   9    cancelled by `plimsoll stop`
-  130  ended by you; --resume goes on";
+  130  ended by you; --resume continues";
 
-/// Runs; the exit code tells how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
+/// Runs; the exit code says how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
 /// 9 cancelled, 130 interrupted, 1 could not run).
 pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
     let project =
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
     }
 }
 
-/// Why a run did not begin, or could not go on.
+/// Why a run did not begin, or could not continue.
 #[derive(Debug, Error)]
 enum RunCommandError {
     #[error("{0}; {hint}", hint = .0.hint())]
@@ -179,21 +179,21 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     Ok(code)
 }
 
-/// How to go on, where that can be, and where to see what happened.
+/// How to continue, where that can be, and where to see what happened.
 fn say_what_now(project: &Project) {
     let Some(state) = state_file::load(project, None).ok().flatten() else { return };
     if !matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled) {
-        say_error(&format!("to go on: {}", way_on(&state)));
+        say_error(&format!("to continue: {}", way_on(&state)));
         if let Some(words) = beside_way_on(&state) {
             say_error(&words);
         }
     }
     if !state.context_history.is_empty() {
-        say_error(&"what happened: plimsoll report --open, or plimsoll log");
+        say_error(&"to see what happened: plimsoll report --open, or plimsoll log");
     }
 }
 
-/// A run that was completed or cancelled stays so: 0. One that a person can open again says how, with the exit
+/// A run that was completed or cancelled stays so: 0. One that the user can open again says how, with the exit
 /// code of its end.
 fn over(state: &RunState, json: bool) -> u8 {
     let for_good = matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled);
@@ -217,7 +217,7 @@ fn over(state: &RunState, json: bool) -> u8 {
     code
 }
 
-/// The whole command that goes on with a run and allows its sessions these tools, quoted for a shell. None where there is
+/// The whole command that continues with a run and allows its sessions these tools, quoted for a shell. None if there is
 /// none, or where allowing would not help: the user's own arguments forbid one of them.
 pub(crate) fn allowing(state: &RunState, tools: &[String], options: &str) -> Option<String> {
     let arguments = plimsoll_policy::allow::allowing(&state.options.client_arguments, tools)?;
@@ -240,10 +240,10 @@ fn beside_way_on(state: &RunState) -> Option<String> {
     };
     let command = allowing(state, &state.outcomes.denied_tools, &options)?;
     let tools = plimsoll_domain::text::one_line(&state.outcomes.denied_tools.join(", "));
-    Some(format!("to go on and allow what the client refused ({tools}): {command}"))
+    Some(format!("to continue and allow what the client refused ({tools}): {command}"))
 }
 
-/// True where the circuit breaker opened because the client refused tools.
+/// True if the circuit breaker opened because the client refused tools.
 fn is_stopped_by_refusals(state: &RunState) -> bool {
     let opened = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
     state.lifecycle.status() == Status::CircuitBreaker && opened == Some(BreakerCause::PermissionDenied)
@@ -291,7 +291,7 @@ mod tests {
             outcomes: Outcomes { denied_tools: vec!["Bash".into(), "Read".into()], ..Outcomes::default() },
             ..RunState::default()
         };
-        let start = "to go on and allow what the client refused (Bash, Read): plimsoll run --resume";
+        let start = "to continue and allow what the client refused (Bash, Read): plimsoll run --resume";
         for (status, options) in [
             (Status::Paused, ""),
             (Status::MaxIterations, " --max-iterations 11"),

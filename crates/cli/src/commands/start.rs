@@ -35,41 +35,41 @@ pub(crate) struct TaskArguments {
     /// A short name for the run
     #[arg(long)]
     name: Option<String>,
-    /// The to-do list, with `- [ ]` lines [default: fix_plan.md, if there is one]
+    /// The plan, with `- [ ]` lines [default: fix_plan.md, if it exists]
     #[arg(long, value_name = "FILE")]
     todo: Option<String>,
-    /// End after so many sessions [default: 50]
+    /// End after N sessions [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_iterations: Option<u32>,
     /// The word of the promise
     #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word)]
     promise: String,
-    /// A command line that must pass before completion is believed; may be given several times
+    /// A command that must pass before completion is believed; may be given several times
     #[arg(long, value_name = "CMD")]
     verify: Vec<String>,
-    /// Complete only with the exact promise line. Without this, when every item is ticked and the promise was not
+    /// Complete only with the exact promise line. Without this option, when every item is ticked and the promise was not
     /// given as asked twice, passing --verify commands complete the run [with --resume: =false switches it off]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     strict_promise: Option<bool>,
-    /// End when so many US dollars are spent, as the client reckons them
+    /// End when this many US dollars are spent, as reported by Claude Code
     #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
     max_cost: Option<f64>,
-    /// End when so many tokens are used, all kinds together: 500k, 5M
+    /// End when this many tokens are used, all kinds together: 500k, 5M
     #[arg(long, value_name = "TOKENS", value_parser = value_parsers::tokens)]
     max_tokens: Option<u64>,
     /// End at a time (07:00, "2026-01-07 07:00") or after a duration (8h, 90m)
     #[arg(long, value_name = "TIME|DURATION", value_parser = value_parsers::deadline)]
     deadline: Option<Timestamp>,
-    /// Wait for the reset once so much of the five-hour or weekly quota is used (where the client reports it)
+    /// Wait for the reset once this share of the five-hour or weekly quota is used (if the client reports it)
     #[arg(long, value_name = "PERCENT", value_parser = value_parsers::percent)]
     stop_at_limit: Option<u8>,
-    /// What becomes of uncommitted work at a checkpoint [default: wip]
+    /// What to do with uncommitted work at a checkpoint [default: wip]
     #[arg(long, value_name = "MODE")]
     commit: Option<CommitMode>,
-    /// Let a session go on with the next item while its window has room for it
+    /// Let a session continue with the next item while its window has room for it
     #[arg(long)]
     pack: bool,
-    /// Give the run's sessions the working memory: registers, frames and a heap that last from one to the next
+    /// Give the run's sessions the working memory: registers, frames and a heap that persist between sessions
     #[arg(long)]
     memory: bool,
 }
@@ -93,7 +93,7 @@ pub(crate) enum TaskError {
     Store(#[from] StoreError),
     #[error("the objective file {0} is missing")]
     NoObjective(PathBuf),
-    #[error("{0} belongs to a new run: with --resume the task stays as it was")]
+    #[error("{0} belongs to a new run: with --resume the task stays the same")]
     OfNewRun(&'static str),
 }
 
@@ -103,7 +103,7 @@ enum StartCommandError {
     #[error(transparent)]
     Start(#[from] StartError),
     #[error(
-        "nothing was taken, because there is no terminal to ask on; with what is listed above: plimsoll start --adopt --yes"
+        "nothing was taken, because there is no terminal to ask for confirmation; with what is listed above: plimsoll start --adopt --yes"
     )]
     NoTerminal,
     #[error("nothing was taken")]
@@ -195,7 +195,7 @@ fn read(file: &Path) -> Result<String, TaskError> {
 pub(crate) struct StartArguments {
     #[command(flatten)]
     task: TaskArguments,
-    /// Take over the state that another program wrote: shows what would be taken, and asks
+    /// Take over the state that another program wrote; shows what would be taken, and asks
     #[arg(long)]
     adopt: bool,
     /// With --adopt: take it without asking
@@ -208,7 +208,7 @@ Examples:
   eval \"$(plimsoll start --objective 'Migrate to Vitest')\"
   plimsoll start --adopt                   a ralph-state.json that another program wrote
 
-`scripts/ralph-loop.sh` is the loop around it. Without one: `plimsoll run`.";
+`scripts/ralph-loop.sh` is such a loop. `plimsoll run` needs none.";
 
 /// Creates the run, plans its first iteration and prints its environment for `eval`.
 pub(crate) fn start(arguments: &StartArguments) -> ExitCode {

@@ -1,4 +1,4 @@
-//! `plimsoll status`: where the run stands, on one screen.
+//! `plimsoll status`: the status of the run, on one screen.
 
 pub(crate) mod columns;
 mod screen;
@@ -27,10 +27,10 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatusArguments {
-    /// Print the state as it stands in the file, with the session's record and whether a run is at work
+    /// Print the state file, the session's record, and whether a `plimsoll run` is active
     #[arg(long)]
     json: bool,
-    /// Show it on the whole screen, and stay with the run until you press q
+    /// Show it on the full screen and keep it up to date until you press q
     #[arg(long, conflicts_with = "json")]
     watch: bool,
 }
@@ -38,9 +38,9 @@ pub(crate) struct StatusArguments {
 const EXAMPLES: &str = "\
 Examples:
   plimsoll status
-  plimsoll status --json    for scripts; null where there is no run";
+  plimsoll status --json    for scripts; null if there is no run";
 
-/// So wide is a screen of which nobody knows anything, and so wide is a line that is still read easily.
+/// The width of a screen of unknown size, and the width of a line that is still easy to read.
 const USUAL_WIDTH: usize = 100;
 /// Narrower than this nothing can be said.
 const LEAST_WIDTH: usize = 40;
@@ -89,7 +89,7 @@ fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -
     view(project, state, record).lines().join("\n")
 }
 
-/// Where a run stands, and why, in one sentence.
+/// The status of a run, and why, in one sentence.
 pub(crate) fn standing(project: &Project, state: &RunState) -> Standing {
     words::standing(&view(project, state, None))
 }
@@ -109,7 +109,7 @@ fn view<'a>(project: &Project, state: &'a RunState, record: Option<&SessionRecor
     }
 }
 
-/// When the present session's checkpoint is due.
+/// When the current session's checkpoint is due.
 fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
     let (settings, _) = config::load(project);
     let transcript = record.transcript_path.as_ref().map(PathBuf::from);
@@ -118,14 +118,14 @@ fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
     foresee(transcript, &measurement).forecast?.l2
 }
 
-/// What the session at work has used so far; none where none is, or nothing has been answered yet.
+/// What the current session has used so far; none if there is no session, or no answer yet.
 fn present_tokens(state: &RunState, record: &SessionRecord) -> Option<u64> {
     let is_at_work = !state.lifecycle.is_over() && state.iteration_record.phase == Phase::Spawned;
     let transcript = record.transcript_path.as_ref().filter(|_| is_at_work)?;
     plimsoll_store::tail::spent(Path::new(transcript)).ok().filter(|tokens| *tokens > 0)
 }
 
-/// The client of the present session, where it lives: also one whose `plimsoll run` has died.
+/// The client of the current session, where it lives: also one whose `plimsoll run` has died.
 pub(crate) fn living_client(state: &RunState) -> Option<u32> {
     let record = &state.iteration_record;
     let known = record.pid.zip(record.process_started).map(|(pid, started)| Identity { pid, started });

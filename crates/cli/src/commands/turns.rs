@@ -33,41 +33,41 @@ pub(crate) struct TurnsArguments {
 
 const EXAMPLES: &str = "Examples:
   plimsoll turns                                the last 20 turns of all sessions
-  plimsoll turns list --failures --since 12h    what went wrong in the night
-  plimsoll turns list --file src/report.rs      who touched a file
-  plimsoll turns show 4f2a91bc:17               one turn: words, calls, results
+  plimsoll turns list --failures --since 12h    failures of the last 12 hours
+  plimsoll turns list --file src/report.rs      turns that name a file
+  plimsoll turns show 4f2a91bc:17               one turn: text, calls, results
   plimsoll turns grep 'connection refused'
   plimsoll turns stats                          what filled the window
-  plimsoll turns verify                         is the record what was written?";
+  plimsoll turns verify                         check that the log is unchanged";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// The turns, newest at the end
     List(list::ListArguments),
-    /// One turn: SESSION:NUMBER as `list` shows it, or only the number, of the newest session
+    /// One turn: SESSION:NUMBER as `list` shows it, or only a NUMBER of the newest session
     Show(show::ShowArguments),
-    /// Turns in which a text stands
+    /// Turns that contain a text
     Grep(grep::GrepArguments),
     /// What changed from one turn to another: files and working memory
     Diff(diff::DiffArguments),
     /// Turns, failures, tools, tokens, what filled the window, cost
     Stats(stats::StatsArguments),
-    /// Is the log what was written? Exit 0: whole; 1: changed, cut or corrupt
+    /// Check that the log is unchanged. Exit 0: intact; 1: changed, cut or corrupt
     Verify(verify::VerifyArguments),
-    /// Read what the transcripts hold and the log does not yet
+    /// Read from the transcripts what the log does not contain yet
     Sync(SyncArguments),
     /// Export a session to share: web page, Markdown, ATIF, OpenTelemetry, JSON lines
     Export(crate::commands::export::Export),
     /// Turns as they happen
     Follow(follow::FollowArguments),
-    /// Take the contents of turns away for good; their numbers and the chain stay
+    /// Delete the contents of turns permanently; their numbers and the chain stay
     Erase(erase::EraseArguments),
 }
 
 /// Which transcripts.
 #[derive(Debug, Args)]
 struct SyncArguments {
-    /// Transcripts of sessions that no hook of ours has seen [default: those of this project's sessions]
+    /// Transcripts of sessions without Plimsoll's hooks [default: those of this project's sessions]
     transcripts: Vec<PathBuf>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
     })
 }
 
-/// Brings the log up to date before it is read; what cannot be read is said and stops nobody.
+/// Brings the log up to date before it is read; what cannot be read is reported, and the command continues.
 fn bring_up_to_date(project: &Project) {
     if let Err(error) = capture::sync(project, Patience::PERSON) {
         say_error(&format!("the newest turns may be missing: {error}"));
@@ -111,7 +111,7 @@ fn sync(project: &Project, arguments: &SyncArguments) -> Result<ExitCode, TurnsE
             .filter(|_| plimsoll_store::disk::size(path).is_some())
             .ok_or_else(|| {
                 TurnsError::Typed(format!(
-                    "{} is no transcript: expected a file SESSION.jsonl",
+                    "{} is not a transcript: expected a file SESSION.jsonl",
                     path.display()
                 ))
             })?;

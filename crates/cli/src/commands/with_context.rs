@@ -1,4 +1,4 @@
-//! `plimsoll with-context`: another's hook or script, told how full the session's context window is.
+//! `plimsoll with-context`: runs another hook or script with the context usage in its environment.
 
 use crate::console::fail;
 use crate::target_session::TargetSession;
@@ -16,17 +16,17 @@ const NOT_FOUND: u8 = 127;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct WithContextArguments {
-    /// The program and its arguments; no shell reads them
+    /// The program and its arguments; no shell is used
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD", value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<String>,
 }
 
-const EXAMPLE: &str = "The payload of the client's hook is read from standard input and handed on byte for byte. Without one, in a
-tool of an agent, its own session is meant. Set, where they are known:
-  CLAUDE_CONTEXT_PERCENT      whole percent of the window, by the client's own figure
-  CLAUDE_CONTEXT_TOKENS_USED  tokens sent with the last request
+const EXAMPLE: &str = "The payload of the client's hook is read from standard input and passed on byte for byte. Without a payload, in a tool
+that an agent calls, the agent's own session is used. These variables are set if they are known:
+  CLAUDE_CONTEXT_PERCENT      used % of the window, as the client shows it
+  CLAUDE_CONTEXT_TOKENS_USED  input tokens of the last request
   CLAUDE_CONTEXT_TOKENS_MAX   the window in tokens
-Standard output, standard error and exit code are those of the program.
+Standard output, standard error and exit code are the program's.
 
 Examples:
   plimsoll with-context -- ./my-hook.sh < payload.json

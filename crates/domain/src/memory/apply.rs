@@ -5,7 +5,7 @@ use super::heap::{CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOS
 use super::{Cut, Frame, Memory, Op, Pressure, Register, Slot, Values, fit};
 use serde::Serialize;
 
-/// So many chunks that are gone are remembered: nobody has older ones in mind.
+/// How many freed chunks are remembered: no conversation still refers to older ones.
 const MOST_FREED: usize = 100;
 
 /// What a change came to.
@@ -16,7 +16,7 @@ pub struct Report {
     /// Values that were too long.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<Cut>,
-    /// What whoever changed it should know.
+    /// What the caller should know about the change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The heap's pressure, where the heap has changed.
@@ -64,7 +64,7 @@ impl Memory {
             Op::BeginRun { .. } => {}
             _ if self.done.is_some() => {
                 return refuse(
-                    "the root frame has popped: nothing is written until a person speaks again".into(),
+                    "the root frame has popped: nothing is written until the user writes again".into(),
                 );
             }
             _ => {}
@@ -156,11 +156,11 @@ impl Memory {
     fn alloc(&mut self, name: &str, content: &str, description: &str) -> Result<Report, Refusal> {
         check_name(name)?;
         if self.chunk(name).is_some() {
-            return refuse(format!("the chunk {name} is there already: rewrite it with heap_write"));
+            return refuse(format!("the chunk {name} already exists: rewrite it with heap_write"));
         }
         if self.heap.len() >= MOST_CHUNKS {
             return refuse(format!(
-                "the heap has {MOST_CHUNKS} chunks, and takes no more: merge some, or free them"
+                "the heap has {MOST_CHUNKS} chunks, the most it can hold: merge some, or free them"
             ));
         }
         self.check_size(name, content)?;
@@ -230,7 +230,7 @@ impl Memory {
         let pressure = self.pressure();
         let note = (pressure > Pressure::Low).then(|| {
             format!(
-                "the heap is at {}% of its ceiling: free what no future step needs",
+                "the heap is at {}% of its limit: free what no future step needs",
                 share(self.heap_size())
             )
         });
@@ -238,7 +238,7 @@ impl Memory {
     }
 }
 
-/// A chunk's name stands in tags and lists: letters, digits and `-_./:`.
+/// A chunk's name is in tags and lists: letters, digits and `-_./:`.
 fn check_name(name: &str) -> Result<(), Refusal> {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:".contains(letter);
     if (1..=CHUNK_NAME).contains(&name.encode_utf16().count()) && name.chars().all(is_plain) {

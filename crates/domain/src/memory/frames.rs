@@ -21,7 +21,7 @@ impl Memory {
     pub(super) fn push(&mut self, frame: Frame) -> Result<Report, Refusal> {
         if self.depth() >= DEEPEST {
             return refuse(format!(
-                "the stack is full: {DEEPEST} frames lie on the root; finish this one with pop_frame"
+                "the stack is full: {DEEPEST} frames above the root; finish this one with pop_frame"
             ));
         }
         let length = frame.name.chars().count();
@@ -45,7 +45,7 @@ impl Memory {
         Ok(Report::default())
     }
 
-    /// The client has been told to begin the present frame's subagent: once, and by one call.
+    /// The client has been told to begin the current frame's subagent: once, and by one call.
     pub(super) fn start(&mut self, call: &str, owner: &Owner) -> Result<Report, Refusal> {
         let (depth, rev) = (self.depth(), self.rev);
         let frame = &mut self.frames[depth];
@@ -70,7 +70,7 @@ impl Memory {
     pub(super) fn pop(&mut self, result: &str) -> Result<Report, Refusal> {
         if self.depth() == 0 {
             self.done = Some(result.to_owned());
-            let note = "the root frame is done; open items and verify commands still decide about the run";
+            let note = "the root frame is done; open items and verify commands still decide whether the run is complete";
             return Ok(Report { notes: vec![note.to_owned()], ..Report::default() });
         }
         Ok(self.merge(result, None))
@@ -107,7 +107,7 @@ impl Memory {
         Report { notes, ..Report::default() }
     }
 
-    /// Of a child that died its registers are all that is left of its work: they go to the parent. Where nobody worked
+    /// The registers of a child that died are all that is left of its work: they go to the parent. Where nobody worked
     /// there is none.
     fn inherit(&mut self, words: &str) -> Report {
         let Some(child) = self.frames.pop() else { return Report::default() };
@@ -137,7 +137,7 @@ impl Returned {
     }
 }
 
-/// An objective as R0 has it; the whole of it stands in the frame.
+/// An objective as R0 has it; the whole of it is in the frame.
 fn as_goal(objective: &str) -> String {
     let limit = Register::Goal.limit();
     if objective.chars().count() <= limit {

@@ -8,7 +8,7 @@ use plimsoll_protocol::foreign_words::{blanked, without, without_tags};
 
 /// What one hook may say, in UTF-16 units: of more the client shows a preview only.
 pub const ENTRY_UNITS: usize = 9_900;
-/// So many entries hold any heap below the hard ceiling, with whole chunks in each.
+/// This many entries hold any heap below the hard ceiling, with whole chunks in each.
 pub const ENTRIES: usize = 6;
 
 /// How much the heap's index says of a chunk.
@@ -30,7 +30,7 @@ pub fn overview(memory: &Memory, depth: usize) -> String {
 fn with_index(memory: &Memory, depth: usize, says: Index) -> String {
     let name = name_of(&memory.frames[depth]);
     let start = format!(
-        "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (of several blocks of one frame the highest rev is true)",
+        "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (of a frame's blocks, the highest rev is current)",
         memory.rev
     );
     let registers = Register::ALL.into_iter().filter_map(|register| line(memory, depth, register));
@@ -40,7 +40,7 @@ fn with_index(memory: &Memory, depth: usize, says: Index) -> String {
 
 const END: &str = "</plimsoll-memory>";
 
-/// A frame's name as it may stand in an attribute.
+/// A frame's name as it may be in an attribute.
 fn name_of(frame: &Frame) -> String {
     if frame.name.is_empty() { "root".to_owned() } else { safe(&frame.name).replace('"', "'") }
 }
@@ -54,7 +54,7 @@ fn units(text: &str) -> usize {
 pub struct Delta {
     /// The words; none if nothing is new.
     pub text: Option<String>,
-    /// Up to which revision it is told: below the memory's own where one entry could not hold it all. The rest
+    /// The revision that it shows: below the memory's own if one entry could not hold everything. The rest
     /// comes next time, each piece whole, and the words say so.
     pub told: u64,
 }
@@ -63,7 +63,7 @@ pub struct Delta {
 pub fn delta(memory: &Memory, depth: usize, since: u64, own: &[u64]) -> Delta {
     let mut pieces = pieces(memory, depth);
     pieces.retain(|(rev, _)| *rev > since && !own.contains(rev));
-    // By age: what does not fit is then newer than everything that was told.
+    // By age: what does not fit is then newer than everything that was shown.
     pieces.sort_by_key(|(rev, _)| *rev);
     let start = |what: &str| format!("<plimsoll-memory rev=\"{}\"> ({what})", memory.rev);
     let (mut lines, mut taken) = (vec![start("what has changed")], units(END) + 150);
@@ -105,7 +105,7 @@ fn line(memory: &Memory, depth: usize, register: Register) -> Option<String> {
     (!text.is_empty()).then(|| format!("{}: {}", register.label(), indented(text)))
 }
 
-/// Text of several lines as it may stand behind a label.
+/// Text of several lines as it may be behind a label.
 pub fn indented(text: &str) -> String {
     lines(text).replace('\n', "\n ")
 }
@@ -125,7 +125,7 @@ pub fn brief(memory: &Memory) -> String {
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// What a frame is to do, in one entry: where that is too much, its end is left out (the context stands last).
+/// What a frame is to do, in one entry: where that is too much, its end is left out (the context comes last).
 pub fn task(memory: &Memory, depth: usize) -> String {
     task_within(memory, depth, ENTRY_UNITS)
 }
@@ -137,14 +137,13 @@ fn task_within(memory: &Memory, depth: usize, room: usize) -> String {
     };
     let words = format!(
         "You work in the frame \"{}\" of a working memory, at depth {depth}. Do what the objective says and nothing \
-         else; when it is met, or cannot be met, report with pop_frame as RETURN asks, and end your turn. Whoever \
-         pushed the frame sees that report alone.{}{}",
+         else; when it is met, or cannot be met, report with pop_frame as RETURN asks, and end your turn. The agent that pushed the frame sees only that report.{}{}",
         name_of(frame),
         whole("OBJECTIVE", &frame.objective),
         whole("RETURN", &frame.return_spec)
     );
     let text = words + &whole("CONTEXT", &frame.context);
-    const CUT: &str = " [cut: memory_show tells it whole]";
+    const CUT: &str = " [cut: memory_show shows all of it]";
     if units(&text) <= room {
         return text;
     }
@@ -157,7 +156,7 @@ fn task_within(memory: &Memory, depth: usize, room: usize) -> String {
     text.chars().take_while(fits).collect::<String>() + CUT
 }
 
-/// The memory for somebody who only wants to know what it is about: what is in the registers of the present frame, and
+/// A summary of the memory: what is in the registers of the current frame, and
 /// the names on the heap, a line each.
 pub fn summary(memory: &Memory) -> Vec<String> {
     const LINE: usize = 300;
@@ -230,7 +229,7 @@ pub fn entries(memory: &Memory) -> Vec<String> {
 }
 
 /// The same text with every `<` replaced by `‹` that would begin a tag of ours or of the client's, and a sign in the place
-/// of each hidden character: the length of what is told is bounded.
+/// of each hidden character: the length of the output is bounded.
 pub fn safe(text: &str) -> String {
     blanked(&without(&without_tags(text), &["plimsoll"])).into_owned()
 }
@@ -261,7 +260,7 @@ mod tests {
         memory.apply(&Op::Step).unwrap();
         assert_eq!(
             overview(&memory, 0),
-            "<plimsoll-memory rev=\"3\" frame=\"root\" depth=\"0\"> (of several blocks of one frame the highest rev is true)
+            "<plimsoll-memory rev=\"3\" frame=\"root\" depth=\"0\"> (of a frame's blocks, the highest rev is current)
 R0 GOAL: Build calc.py
 R1 PLAN: 1. write
  2. test
@@ -392,7 +391,7 @@ HEAP 8 of 8000 chars (0%), pressure low
         memory.apply(&push).unwrap();
         assert!(brief(&memory).contains(&context));
         let task = task(&memory, 1);
-        assert!(units(&task) <= ENTRY_UNITS && task.ends_with("[cut: memory_show tells it whole]"));
+        assert!(units(&task) <= ENTRY_UNITS && task.ends_with("[cut: memory_show shows all of it]"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub struct NearMiss {
     pub given: String,
     /// What is wrong with it, in words.
     pub flaws: Vec<String>,
-    /// True if it was meant to say that the agent cannot go on.
+    /// True if it was meant to say that the agent cannot continue.
     pub is_blocked: bool,
 }
 
@@ -24,7 +24,7 @@ const CLOSE: &str = "</promise>";
 /// A promise that is spread over more lines than this is not recognized.
 const SPREAD: usize = 3;
 
-/// Finds the last line of a message that was meant as the promise. None where the message makes a valid promise, or
+/// Finds the last line of a message that was meant as the promise. None if the message makes a valid promise, or
 /// none at all: one that only talks about it, or quotes it and ends with something else.
 pub fn near_miss(message: &str, word: &str, nonce: &str) -> Option<NearMiss> {
     if nonce.is_empty() || claim(message, word, nonce) != Claim::None {
@@ -69,7 +69,7 @@ fn lines_of(message: &str) -> Vec<Line> {
     join_spread(lines)
 }
 
-/// Joins `<promise>`, its words and `</promise>` where they stand on lines of their own.
+/// Joins `<promise>`, its words and `</promise>` if they are on lines of their own.
 fn join_spread(lines: Vec<Line>) -> Vec<Line> {
     let mut joined: Vec<Line> = Vec::new();
     for line in lines {
@@ -93,7 +93,7 @@ fn has(text: &str, tag: &str) -> bool {
     text.to_ascii_lowercase().contains(tag)
 }
 
-/// What stands on a line: before the promise, in it, behind it.
+/// What is on a line: before the promise, in it, behind it.
 #[derive(Debug)]
 struct Parts<'a> {
     before: &'a str,
@@ -120,7 +120,7 @@ fn attempt(line: &Line, is_last: bool, word: &str, nonce: &str) -> Option<NearMi
         flaws_of_form(line, &parts, is_last).into_iter().map(str::to_owned).collect();
     flaws.extend(of_words);
     if flaws.is_empty() {
-        flaws.push("it was not written exactly, to the last character".to_owned());
+        flaws.push("it did not match exactly, character for character".to_owned());
     }
     Some(NearMiss { given: clip(&one_line(&line.text), QUOTED), flaws, is_blocked })
 }
@@ -171,14 +171,14 @@ fn flaws_of_form(line: &Line, parts: &Parts<'_>, is_last: bool) -> Vec<&'static 
     let before = parts.before.trim_start_matches(['*', '_', '`', '>', ' ', '\t']);
     let after = parts.after.trim_start_matches(['*', '_', '`']);
     [
-        (line.is_fenced, "it stood in a code fence"),
-        (around(&['`']), "it stood in backticks"),
-        (around(&['*', '_']), "it stood in bold or italics"),
+        (line.is_fenced, "it was in a code fence"),
+        (around(&['`']), "it was in backticks"),
+        (around(&['*', '_']), "it was in bold or italics"),
         (parts.before.contains('>'), "it was quoted with `>`"),
         (is_indented, "it was indented"),
-        (!before.trim().is_empty(), "something stood before it on its line"),
-        (!after.trim().is_empty(), "something stood behind it on its line"),
-        (line.is_spread, "it was spread over several lines"),
+        (!before.trim().is_empty(), "there was text before it on its line"),
+        (!after.trim().is_empty(), "there was text after it on its line"),
+        (line.is_spread, "it was split over several lines"),
         (!is_last, "more text followed it"),
         (!parts.is_tagged, "the tags `<promise>` and `</promise>` were missing"),
         (!parts.is_closed, "the tag `</promise>` was missing"),
@@ -204,10 +204,10 @@ fn flaws_of_words(parts: &Parts<'_>, word: &str, nonce: &str) -> (Vec<String>, b
         _ if first == nonce => {}
         None => flaws.push(format!("the code of this run, `{nonce}`, was missing")),
         Some(code) if *code == nonce => {}
-        Some(_) => flaws.push(format!("the code of this run is `{nonce}`, and it gave another")),
+        Some(_) => flaws.push(format!("the code of this run is `{nonce}`, but the line gave another")),
     }
     if !is_blocked && said.len() > 2 {
-        flaws.push("it held more words than these two".to_owned());
+        flaws.push("it contained more than these two words".to_owned());
     }
     (flaws, is_blocked)
 }
@@ -225,33 +225,36 @@ mod tests {
         const EXACT: &str = "<promise>COMPLETE 7f3a</promise>";
         let missing = "the code of this run, `7f3a`, was missing";
         for (message, expected) in [
-            ("**<promise>COMPLETE 7f3a</promise>**", vec!["it stood in bold or italics"]),
-            ("_<promise>COMPLETE 7f3a</promise>_\n", vec!["it stood in bold or italics"]),
-            ("Done.\n\n`<promise>COMPLETE 7f3a</promise>`", vec!["it stood in backticks"]),
-            ("```\n<promise>COMPLETE 7f3a</promise>\n```", vec!["it stood in a code fence"]),
-            ("```text\n<promise>COMPLETE 7f3a</promise>\n```\n\n", vec!["it stood in a code fence"]),
+            ("**<promise>COMPLETE 7f3a</promise>**", vec!["it was in bold or italics"]),
+            ("_<promise>COMPLETE 7f3a</promise>_\n", vec!["it was in bold or italics"]),
+            ("Done.\n\n`<promise>COMPLETE 7f3a</promise>`", vec!["it was in backticks"]),
+            ("```\n<promise>COMPLETE 7f3a</promise>\n```", vec!["it was in a code fence"]),
+            ("```text\n<promise>COMPLETE 7f3a</promise>\n```\n\n", vec!["it was in a code fence"]),
             ("> <promise>COMPLETE 7f3a</promise>", vec!["it was quoted with `>`"]),
             ("    <promise>COMPLETE 7f3a</promise>", vec!["it was indented"]),
-            ("- <promise>COMPLETE 7f3a</promise>", vec!["something stood before it on its line"]),
-            ("<promise>COMPLETE 7f3a</promise>.", vec!["something stood behind it on its line"]),
-            ("The line is <promise>COMPLETE 7f3a</promise>", vec!["something stood before it on its line"]),
-            ("<promise>COMPLETE 7f3a</promise> All done!", vec!["something stood behind it on its line"]),
+            ("- <promise>COMPLETE 7f3a</promise>", vec!["there was text before it on its line"]),
+            ("<promise>COMPLETE 7f3a</promise>.", vec!["there was text after it on its line"]),
+            ("The line is <promise>COMPLETE 7f3a</promise>", vec!["there was text before it on its line"]),
+            ("<promise>COMPLETE 7f3a</promise> All done!", vec!["there was text after it on its line"]),
             (&format!("{EXACT}\n\nBut first one more thing."), vec!["more text followed it"]),
-            (&format!("**{EXACT}**\nBye."), vec!["it stood in bold or italics", "more text followed it"]),
-            ("<promise>\nCOMPLETE 7f3a\n</promise>", vec!["it was spread over several lines"]),
+            (&format!("**{EXACT}**\nBye."), vec!["it was in bold or italics", "more text followed it"]),
+            ("<promise>\nCOMPLETE 7f3a\n</promise>", vec!["it was split over several lines"]),
             ("<promise>COMPLETE 7f3a", vec!["the tag `</promise>` was missing"]),
             (
                 "**COMPLETE 7f3a**",
-                vec!["it stood in bold or italics", "the tags `<promise>` and `</promise>` were missing"],
+                vec!["it was in bold or italics", "the tags `<promise>` and `</promise>` were missing"],
             ),
             ("All done.\n\nCOMPLETE", vec!["the tags `<promise>` and `</promise>` were missing", missing]),
             ("<promise>COMPLETE</promise>", vec![missing]),
             ("<promise>DONE</promise>", vec!["it said `DONE` and not `COMPLETE`", missing]),
             ("<promise>complete 7f3a</promise>", vec!["it said `complete` and not `COMPLETE`"]),
-            ("<Promise>COMPLETE 7f3a</Promise>", vec!["it was not written exactly, to the last character"]),
-            ("<promise> COMPLETE 7f3a </promise>", vec!["it was not written exactly, to the last character"]),
-            ("<promise>COMPLETE 00</promise>", vec!["the code of this run is `7f3a`, and it gave another"]),
-            ("<promise>COMPLETE 7f3a now</promise>", vec!["it held more words than these two"]),
+            ("<Promise>COMPLETE 7f3a</Promise>", vec!["it did not match exactly, character for character"]),
+            ("<promise> COMPLETE 7f3a </promise>", vec!["it did not match exactly, character for character"]),
+            (
+                "<promise>COMPLETE 00</promise>",
+                vec!["the code of this run is `7f3a`, but the line gave another"],
+            ),
+            ("<promise>COMPLETE 7f3a now</promise>", vec!["it contained more than these two words"]),
             ("<promise>7f3a</promise>", vec!["the word `COMPLETE` was missing"]),
             ("<promise></promise>", vec!["the word `COMPLETE` was missing", missing]),
         ] {

@@ -22,7 +22,7 @@ pub enum May {
     Nothing,
 }
 
-/// Every key. `NAME` stands for any name; a key that is not here may nothing.
+/// Every key. `NAME` stands for any name; a key that is not here is never taken.
 pub const TABLE: &[(&str, May)] = &[
     ("$schema", May::Prefer),
     ("levels.l1", May::Prefer),
@@ -33,7 +33,7 @@ pub const TABLE: &[(&str, May)] = &[
     ("margins.l3", May::Raise),
     ("grace_batches", May::Prefer),
     ("windows", May::Prefer),
-    // A hook waits so long.
+    // A hook waits this long.
     ("freshness_wait_ms", May::Lower),
     // The next session reads all of it.
     ("handoff_bytes", May::Lower),
@@ -67,7 +67,7 @@ pub const TABLE: &[(&str, May)] = &[
     ("statusline.segments.NAME.pointer", May::Prefer),
     // The status line starts it.
     ("statusline.segments.NAME.command", May::Nothing),
-    // Never above five seconds, whoever says so.
+    // Never above five seconds, whatever the file says.
     ("statusline.segments.NAME.timeout_ms", May::Prefer),
     // The user's own words about each project.
     ("projects", May::Nothing),
@@ -100,10 +100,10 @@ impl Ignored {
         let key = &self.key;
         match &self.why {
             Why::Authority => format!(
-                "{key} is ignored in a project's file: what starts a program or sends something out is yours to say"
+                "{key} is ignored in a project's file: only your own settings may start a program or send something out"
             ),
             Why::Bound(holds) => {
-                format!("{key} is ignored: a project's file may only tighten it, and {holds} holds")
+                format!("{key} is ignored: a project's file may only make it stricter; {holds} applies")
             }
         }
     }
@@ -123,7 +123,7 @@ pub fn restrict(project: &mut Value, without: &Value) -> Vec<Ignored> {
     walk.ignored
 }
 
-/// Where a key stands: as the user wrote it, and as the table calls it.
+/// The path of a key: as the user wrote it, and as the table names it.
 #[derive(Default)]
 struct Place {
     written: Vec<String>,
@@ -168,7 +168,7 @@ impl Walk<'_> {
             May::Lower | May::LowerNotZero | May::Raise => self.lifted(may, value, place),
         };
         let Some(why) = why else { return true };
-        // Who says that there is none asks for nothing.
+        // Setting no limit is not stricter.
         if !value.is_null() {
             self.ignored.push(Ignored { key: place.written.join("."), why });
         }

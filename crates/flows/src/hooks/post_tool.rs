@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// A lock is held for a millisecond or two; twenty hooks at once still pass in this time.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The session's last message is looked for in so much of its transcript's end.
+/// The session's last message is looked for in this much of its transcript's end.
 const NEAR: u64 = 2 * 1024 * 1024;
 /// A claim older than this was left by a hook that died: git is given five seconds, and the rest is quick.
 const CLAIM_LIFE_SECONDS: i64 = 20;
@@ -52,7 +52,7 @@ fn answer(call: HookInvocation) -> HookResponse {
     }
 }
 
-/// An old client does not say that an event is a subagent's: what is told there, the session itself never hears.
+/// An old client does not say that an event is a subagent's: what is announced there never reaches the session itself.
 fn is_a_childs(call: &HookInvocation) -> bool {
     let Event::PostToolUse(tool) = call.event() else { return false };
     let lines = call.transcript().and_then(|path| tail::last_lines(&path, NEAR).ok()).unwrap_or_default();
@@ -88,7 +88,7 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
     sight.now = clock::fine_stamp(clock::now());
     let (action, record) = match decide(call, &sight, &measurement) {
         Ok(decided) => decided,
-        // At L3 it acts even if the lock cannot be had.
+        // At L3 it acts even if the lock is not available.
         Err(_) if matches!(foreseen, Action::Checkpoint { ends: true, .. } | Action::End { .. }) => {
             (foreseen, draft)
         }
@@ -135,7 +135,7 @@ fn decide(
     Ok((action, record))
 }
 
-/// A wait in vain is remembered: it is not repeated at every batch.
+/// A wait without success is remembered: it is not repeated at every batch.
 fn note_wait(call: &HookInvocation, measurement: &Measurement) -> Result<(), plimsoll_store::StoreError> {
     let Some(waited) = measurement.waited else { return Ok(()) };
     sessions::update(&call.project, &call.session_id, TIMEOUT, |record| {
@@ -178,7 +178,7 @@ fn committed(call: &HookInvocation, record: &SessionRecord, reading: &Reading) -
     Some(Commit { head: newest.id, fill: is_of_batch.then(|| reading.projected()) })
 }
 
-/// False where the item is done, or where nobody can say so.
+/// False if the item is done, or if that is unknown.
 fn item_is_open(call: &HookInvocation) -> bool {
     let run = open_run(call).ok().flatten();
     let todo = run.as_ref().and_then(|run| facts::todo(&call.project, run));
@@ -229,7 +229,7 @@ impl ActionContext<'_> {
         let (handoff, complaint) = match handoff.transpose() {
             Ok(handoff) => (handoff, None),
             Err(error) => {
-                // It is not tried again with every batch: people work here, and have been told.
+                // It is not retried with every batch: the user works here, and has been told.
                 self.drop_claim();
                 (None, Some(error))
             }
@@ -262,7 +262,7 @@ impl ActionContext<'_> {
             return HookResponse::reply(&reply).with_complaint(complaint);
         }
         let reason = format!(
-            "The context window is {percent}% full. The checkpoint is in {handoff}; a fresh session goes on from it."
+            "The context window is {percent}% full. The checkpoint is in {handoff}; a fresh session continues from it."
         );
         let _ = sessions::update(&self.call.project, &self.call.session_id, TIMEOUT, |record| {
             record.ended_by_us = Some(format!("{level} at {percent}%"));
@@ -287,7 +287,7 @@ impl ActionContext<'_> {
                 let text = words::stop_here(percent, &handoff, why, marks);
                 (Marker::Checkpoint { level, percent: Some(percent), handoff }, text, None)
             }
-            // It was better, not needed: the session is warned, and goes on to L2.
+            // It was better, not needed: the session is warned, and continues to L2.
             Err(error) => {
                 self.drop_claim();
                 (Marker::Warning { level, percent }, words::warning(percent, marks), Some(error))
@@ -301,7 +301,7 @@ impl ActionContext<'_> {
         self.note(JournalEvent::Ended(self.reached(level, percent, Some(reason))));
         let handoff = self.record.handoff.clone().unwrap_or_default();
         let marker = Marker::Continue { kind: ContinueKind::Checkpoint, reason: handoff.clone() }.to_string();
-        let words = format!("{reason}. The checkpoint is in {handoff}; a fresh session goes on from it.");
+        let words = format!("{reason}. The checkpoint is in {handoff}; a fresh session continues from it.");
         let reply = Reply::default().end_session(words).tell_person(marker);
         HookResponse::reply(&reply).exit(u8::from(level == Level::L3))
     }

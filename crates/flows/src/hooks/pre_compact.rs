@@ -58,10 +58,10 @@ fn before(call: &HookInvocation) -> Result<Option<String>, StoreError> {
 }
 
 fn kept(run: Option<&RunState>, handoff: &str) -> Vec<String> {
-    let mut lines = vec![format!("A handoff with the facts of this session lies in {}.", one_line(handoff))];
+    let mut lines = vec![format!("A handoff with the facts of this session is in {}.", one_line(handoff))];
     let Some(run) = run else { return lines };
     lines.push(format!(
-        "This session is iteration {} of the run \"{}\"; its instructions stand in PROMPT.md.",
+        "This session is iteration {} of the run \"{}\"; its instructions are in PROMPT.md.",
         run.iteration,
         one_line(&run.options.task_name)
     ));
@@ -69,7 +69,7 @@ fn kept(run: Option<&RunState>, handoff: &str) -> Vec<String> {
         run.items
             .todo_items
             .first()
-            .map(|item| format!("The item in hand is \"{}\"; finished items stay finished.", one_line(item))),
+            .map(|item| format!("The current item is \"{}\"; finished items stay finished.", one_line(item))),
     );
     lines.push(format!(
         "The line that ends the run, only when everything is done: {}",

@@ -27,7 +27,7 @@ use plimsoll_store::{
 use serde_json::json;
 use std::time::Duration;
 
-/// SessionStart. Where a plugin brings us, nobody has called `init` in this project: without our lines an agent's
+/// SessionStart. If a plugin starts us, `init` has not been run in this project: without our lines an agent's
 /// `git add -A` would take our files.
 pub fn session_start(input: &[u8], brought: Brought) -> HookResponse {
     let call = match HookInvocation::read(input) {
@@ -73,7 +73,7 @@ fn record_turns(call: &HookInvocation, source: Source) -> Result<(), StoreError>
 
 fn begin(call: &HookInvocation, source: Source) -> Result<String, StoreError> {
     let run = claim(call)?;
-    // Before the lock, under which nobody waits for git.
+    // Before the lock is taken: no process waits for git while it holds the lock.
     let is_first = sessions::load(&call.project, &call.session_id).started_at.is_none();
     let head = if is_first { plimsoll_launcher::git::head(call.project.root()) } else { None };
     let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
@@ -91,7 +91,7 @@ fn begin(call: &HookInvocation, source: Source) -> Result<String, StoreError> {
     Ok(briefing(&call.project, run.as_ref(), &record, source))
 }
 
-/// The run that this session owns. In a shell loop nobody knew the session's id beforehand: there the first
+/// The run that this session owns. In a shell loop the session's id was not known beforehand: there the first
 /// session that starts with the run's variable claims it, and nested ones come too late.
 fn claim(call: &HookInvocation) -> Result<Option<RunState>, StoreError> {
     let Some(run_id) = ledger::run_of_environment() else { return Ok(None) };
@@ -104,7 +104,7 @@ fn claim(call: &HookInvocation) -> Result<Option<RunState>, StoreError> {
             state.session_id = Some(call.session_id.clone());
             state.iteration_record.phase = Phase::Spawned;
             state.iteration_record.started_at = Some(clock::stamp(clock::now()));
-            // Its pid is not noted: the loop started it, and whoever has not started a client must not end it.
+            // Its pid is not noted: the loop started it, and only the process that started a client may end it.
         }
         if !state.is_owned_by(Some(&run_id), Some(&call.session_id)) {
             return None;
@@ -141,7 +141,7 @@ fn briefing(project: &Project, run: Option<&RunState>, record: &SessionRecord, s
         // At its start the prompt says it, and nothing is sent twice; `/clear` takes that away.
         (Some(run), Source::Clear) if run.iteration_record.resuming => resumed(run),
         (None, Source::Compact) => record.handoff.as_ref().map_or(String::new(), |handoff| {
-            format!("The conversation has just been compacted. For information: the facts of the session before that were written to {}.", one_line(handoff))
+            format!("The conversation has just been compacted. For information: the facts recorded before it are in {}.", one_line(handoff))
         }),
         _ => String::new(),
     }
@@ -151,11 +151,11 @@ fn resumed(run: &RunState) -> String {
     resume::section(&run.context_checkpoint, &Staleness::default(), &run.nonce)
 }
 
-/// A compaction that nobody could prevent loses nothing that was recorded.
+/// A compaction that cannot be prevented loses nothing that was recorded.
 fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -> String {
     let item = run.item_in_hand().map(|item| {
         format!(
-            "The item in hand is \"{}\" ({} open, {} done).\n",
+            "The current item is \"{}\" ({} open, {} done).\n",
             clip(&one_line(item), 200),
             run.items.todo_items.len(),
             run.items.completed_items.len()

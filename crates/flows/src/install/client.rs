@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub enum Client {
     /// No `claude` on the PATH.
     Missing,
-    /// It is there, and did not tell its version.
+    /// It is there, but did not report its version.
     Silent(PathBuf),
     /// What it says of itself.
     Version(String),
@@ -41,7 +41,7 @@ impl Client {
     pub(super) fn too_old(&self) -> InstallError {
         let client = match self {
             Client::Missing => "there is none".to_owned(),
-            Client::Silent(path) => format!("{} does not tell its version", path.display()),
+            Client::Silent(path) => format!("{} does not report its version", path.display()),
             Client::Version(version) => {
                 format!("this one is {}", version.split_whitespace().next().unwrap_or("?"))
             }

@@ -34,7 +34,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Ctrl-C once: the session has ended, and no other begins.
+    /// One Ctrl-C: the session has ended, and no other begins.
     fn pause_for_person(&mut self) -> Result<u8, RunError> {
         let status = state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
             // It may have been cancelled since: then it stays so.
@@ -44,7 +44,7 @@ impl Runner<'_> {
         let over = status.filter(|status| status.is_over());
         if over.is_none() {
             self.watcher
-                .tell(&Progress::Note("stopped after this session, as you asked with Ctrl-C".to_owned()));
+                .tell(&Progress::Note("stopped after this session, as requested with Ctrl-C".to_owned()));
         }
         Ok(over.map_or(INTERRUPTED, Status::exit_code))
     }
@@ -109,7 +109,7 @@ impl Runner<'_> {
         Ok(Some(Status::Deadline.exit_code()))
     }
 
-    /// The person is told with what is known, also where the state cannot be read just now.
+    /// The user is notified with what is known, even if the state cannot be read now.
     fn notify(&self, verdict: &Verdict) {
         let now = state_file::load(self.project, Some(&self.run_id)).ok().flatten();
         notify(self.project, now.as_ref().unwrap_or(&self.last), verdict);

@@ -36,15 +36,15 @@ pub struct Answer {
 
 /// A figure that the loop's own scripts know, too.
 const PERCENT: &str = "CLAUDE_CONTEXT_PERCENT";
-/// So much of the session's last words is a summary.
+/// How much of the session's last words is a summary.
 const SUMMARY: usize = 600;
 
-/// True where a loop of shell scripts is at work whose state no run of ours wrote.
+/// True if a loop of shell scripts is at work whose state no run of ours wrote.
 pub fn is_at_work(project: &Project) -> Result<bool, StoreError> {
     Ok(state_file::foreign(project)?.is_some_and(|document| Loop::of(&document).is_running()))
 }
 
-/// Judges the session that has ended; `input` is what the session printed, or the JSON of a Stop hook. None where the
+/// Judges the session that has ended; `input` is what the session printed, or the JSON of a Stop hook. None if the
 /// state is a run's of ours, or there is none.
 pub fn gate(project: &Project, input: Option<&[u8]>) -> Result<Option<Answer>, StoreError> {
     let Some(document) = state_file::foreign(project)? else { return Ok(None) };
@@ -75,7 +75,7 @@ pub fn gate(project: &Project, input: Option<&[u8]>) -> Result<Option<Answer>, S
 
 fn complaints(project: &Project, of: &Loop) -> Vec<String> {
     let file = project.relative(project.state());
-    of.not_understood.iter().map(|what| format!("{file}: {what}; it is taken as missing")).collect()
+    of.not_understood.iter().map(|what| format!("{file}: {what}; it is treated as missing")).collect()
 }
 
 /// What a session said last, and whether no other can do better.
@@ -151,7 +151,7 @@ struct Measured {
     percent: u64,
 }
 
-/// Looks at the session; `input` is the JSON of a hook. None where the state is a run's of ours, or there is none.
+/// Looks at the session; `input` is the JSON of a hook. None if the state is a run's of ours, or there is none.
 pub fn monitor(project: &Project, input: Option<&[u8]>) -> Result<Option<Answer>, StoreError> {
     let Some(document) = state_file::foreign(project)? else { return Ok(None) };
     let of = Loop::of(&document);

@@ -28,17 +28,17 @@ use plimsoll_store::{
 };
 use std::time::Duration;
 
-/// The to-do list where none is named.
+/// The plan where none is named.
 const DEFAULT_LIST: &str = "fix_plan.md";
 
 /// What the person asked for.
 #[derive(Debug, Clone, Default)]
 pub struct NewRun {
-    /// What is to be done; none where PROMPT.md says it.
+    /// What is to be done; none if PROMPT.md says it.
     pub objective: Option<String>,
     /// A short name.
     pub name: Option<String>,
-    /// The to-do file; none for `fix_plan.md` if there is one.
+    /// The plan file; none for `fix_plan.md` if there is one.
     pub todo: Option<String>,
     /// The run ends after so many sessions.
     pub max_iterations: u32,
@@ -54,7 +54,7 @@ pub struct NewRun {
     pub limits: Limits,
     /// What becomes of uncommitted work at a checkpoint.
     pub commit: Commit,
-    /// True when a session may go on with the next item while the window has room for it.
+    /// True when a session may continue with the next item while the window has room for it.
     pub pack: bool,
     /// True when the run's sessions have the working memory.
     pub memory: bool,
@@ -83,13 +83,13 @@ pub struct Changes {
     pub limits: Limits,
     /// What becomes of uncommitted work at a checkpoint.
     pub commit: Option<Commit>,
-    /// True to let sessions go on with the next item.
+    /// True to let sessions continue with the next item.
     pub pack: bool,
     /// True to give them the working memory.
     pub memory: bool,
     /// True when only the exact promise line completes the run.
     pub strict_promise: Option<bool>,
-    /// A client that says nothing for so long is ended.
+    /// A client that is silent for this long is ended.
     pub idle_timeout_seconds: Option<u64>,
     /// The same while a tool runs.
     pub tool_timeout_seconds: Option<u64>,
@@ -108,7 +108,7 @@ pub enum StartError {
     /// PROMPT.md.
     #[error(transparent)]
     Prompt(#[from] PromptError),
-    /// Two texts and no way to tell which is meant.
+    /// Two texts: it is not clear which one is meant.
     #[error(
         "there is a PROMPT.md and an objective: give one of them (without --objective, PROMPT.md is the task)"
     )]
@@ -116,15 +116,15 @@ pub enum StartError {
     /// No text at all.
     #[error("there is no task: write PROMPT.md, or give --objective TEXT or --objective-file FILE")]
     NoTask,
-    /// The to-do file that was named is not there.
-    #[error("the to-do file {0} is missing: write it, or leave --todo out")]
+    /// The plan file that was named is not there.
+    #[error("the plan {0} is missing: write it, or leave out --todo")]
     NoTodo(String),
-    /// The to-do file has no open item.
+    /// The plan file has no open item.
     #[error("{0}")]
     UnfitTodo(String),
     /// A run is there already.
     #[error(
-        "the run \"{}\" ({run_id}) is {status} at iteration {iteration}: go on with `plimsoll run --resume`, or cancel it with `plimsoll stop`",
+        "the run \"{}\" ({run_id}) is {status} at iteration {iteration}: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`",
         one_line(name)
     )]
     RunThere {
@@ -132,21 +132,21 @@ pub enum StartError {
         name: String,
         /// Its id.
         run_id: RunId,
-        /// Where it stands.
+        /// Its status.
         status: Status,
-        /// Its present iteration.
+        /// Its current iteration.
         iteration: u32,
     },
-    /// The client cannot be told to work there.
+    /// The client cannot work there.
     #[error("the path {0:?} is not valid UTF-8, and Claude Code does not work in such a folder: rename it")]
     NotUtf8(std::path::PathBuf),
-    /// What a run rests on would lie where its sessions may write.
+    /// The records of a run would be where its sessions may write.
     #[error("{0}")]
     UnfitRecords(String),
     /// There is none.
     #[error("there is no run in {0}: start one with `plimsoll run`")]
     NoRun(String),
-    /// The state there is not a run's of ours, or it cannot be taken over as it stands.
+    /// The state there is not a run's of ours, or it cannot be taken over as it is.
     #[error("{0}")]
     Foreign(String),
 }
@@ -180,9 +180,9 @@ fn write_first_files(project: &Project, state: &RunState, task: &[u8]) -> Result
     Ok(state_file::create(project, state)?)
 }
 
-/// What follows once the state stands.
+/// What follows once the state is written.
 fn begin(project: &Project, state: &RunState) -> Result<(), StartError> {
-    // Two of our locks are never held at once. After a kill before this the first plan begins the root anew where the
+    // Two of our locks are never held at once. After a kill before this the first plan begins the root again where the
     // objective is another (`memory::open_for`).
     memory::begin_run(project, state)?;
     let begun = RunBegun {
@@ -197,7 +197,7 @@ fn begin(project: &Project, state: &RunState) -> Result<(), StartError> {
     Ok(backup::afresh(project)?)
 }
 
-/// What a new run stands on.
+/// What a new run begins with.
 struct Ground {
     task: Vec<u8>,
     prompt_made: bool,
@@ -243,7 +243,7 @@ fn task(project: &Project, new: &NewRun, old: Option<&RunState>) -> Result<(Vec<
         .map(plimsoll_domain::prompt::task_text)
         .transpose()
         .map_err(|_| PromptError::NoEndMark)?;
-    // A PROMPT.md that an earlier run made of its objective is nobody's text.
+    // A PROMPT.md that an earlier run made of its objective is not the user's text.
     let left_over =
         old.is_some_and(|old| old.options.prompt_made && text == Some(old.options.objective.as_bytes()));
     // Nor is one that was killed between writing it and the state: its copy comes first.
@@ -329,18 +329,18 @@ fn state(
 /// What `--resume` finds.
 #[derive(Debug)]
 pub enum Resumed {
-    /// A run to go on with.
+    /// A run to continue with.
     Open(Box<RunState>),
     /// A run that is over.
     Over(Box<RunState>),
 }
 
-/// Looks for the run to resume. A run that stopped for a reason a person can mend is opened again once it is
-/// mended; one that was completed or cancelled is over for good.
+/// Looks for the run to resume. A run that stopped for a reason the user can repair is opened again once it is
+/// repaired; one that was completed or cancelled is over for good.
 pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartError> {
     let no_run = || StartError::NoRun(project.root().display().to_string());
     refuse_foreign(project)?;
-    // A copy may be forged, too: what nobody here began has no ledger.
+    // A copy may be forged, too: a run that this user did not begin has no ledger.
     let run_id = newest_run_id(project)?.filter(|id| ledger::knows(project, id)).ok_or_else(no_run)?;
     records::refuse_unfit(project, &changes.client_arguments)?;
     let now = clock::stamp(clock::now());
@@ -363,7 +363,7 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
     Ok(Resumed::Open(Box::new(state)))
 }
 
-/// A state that no run of ours wrote is never resumed: no promise could end it, and who wrote it nobody knows.
+/// A state that no run of ours wrote is never resumed: no promise could end it, and its author is unknown.
 fn refuse_foreign(project: &Project) -> Result<(), StartError> {
     let document = match state_file::foreign(project)? {
         Some(document) => Some(document),
@@ -417,7 +417,7 @@ fn change(state: &mut RunState, changes: &Changes) {
     }
 }
 
-/// Opens a run again, unless what ended it still stands.
+/// Opens a run again, unless what ended it still holds.
 fn reopen(state: &mut RunState, now: &Timestamp) {
     let is_over_for_good = matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled);
     let is_open_breaker =
@@ -425,7 +425,7 @@ fn reopen(state: &mut RunState, now: &Timestamp) {
     if is_over_for_good || is_open_breaker {
         return;
     }
-    // The next session tells anew.
+    // The next session reports it again.
     state.spent.quota.forget_undated();
     let repeats =
         matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats());
@@ -436,7 +436,7 @@ fn reopen(state: &mut RunState, now: &Timestamp) {
     }
 }
 
-/// With what a run was started: a resume that names none of it goes on so.
+/// With what a run was started: a resume that names none of it continues so.
 #[derive(Debug, Clone, Default)]
 pub struct Remembered {
     /// The client.
@@ -477,7 +477,7 @@ pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
         state.lifecycle.cancel(Some(clock::stamp(clock::now())));
         state.clone()
     })?;
-    // Also of one that was cancelled before: whoever did may have died on the way.
+    // Also for one that was cancelled before: that process may have died on the way.
     if let Some(state) = cancelled.as_ref().filter(|state| state.lifecycle.status() == Status::Cancelled) {
         tell_session(project, state)?;
         let line = JournalEntry::of_run(state, JournalEvent::Cancelled);
@@ -490,7 +490,7 @@ pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
     Ok(cancelled)
 }
 
-/// Nobody may come to judge it any more: it is archived as it stands. One whose session ends later is archived then
+/// It may never be judged any more: it is archived as it is. One whose session ends later is archived then
 /// once more.
 fn archive_cancelled(project: &Project, run_id: &RunId) -> Result<(), StoreError> {
     match state_file::load(project, Some(run_id))? {
@@ -519,7 +519,7 @@ fn end_orphan(project: &Project, state: &RunState) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The client of the present iteration, if it lives: known by pid and start, or found by its session and run
+/// The client of the current iteration, if it lives: known by pid and start, or found by its session and run
 /// where its `plimsoll run` died before it could note them.
 pub(crate) fn orphan(run: &RunState) -> Option<process::Identity> {
     let record = &run.iteration_record;
@@ -543,7 +543,7 @@ pub(crate) fn end_started_with([run, session]: &[String; 2]) {
     process::end_left_behind([run, session], Duration::from_secs(1));
 }
 
-/// What stands in the environment of everything that is started inside the present session.
+/// What is in the environment of everything that is started inside the current session.
 pub(crate) fn settings_of(run: &RunState) -> Option<[String; 2]> {
     let session_id = run.session_id.as_ref().filter(|id| !id.is_empty())?;
     Some([format!("{RUN_VARIABLE}={}", run.run_id), format!("{SESSION_VARIABLE}={session_id}")])
@@ -620,7 +620,7 @@ pub fn plan(
     Ok(state)
 }
 
-/// The to-do list as it stands; where an agent has taken the whole file away, or emptied it, it is written again
+/// The plan as it is; where an agent has taken the whole file away, or emptied it, it is written again
 /// from what the state knows.
 fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
     let Some(file) = &state.options.todo_file else { return Ok(None) };
@@ -628,7 +628,7 @@ fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, St
         backup::todo(project, state)?;
         return Ok(Some(todo));
     }
-    // What stands in a list that has been emptied is no item, and is not lost.
+    // What is in a list that has been emptied is no item, and is not lost.
     let rest = disk::read_text(&project.root().join(file))?.unwrap_or_default();
     let text = backup::lost_todo(project, state)? + &rest;
     let todo = TodoList::parse(&text);

@@ -67,7 +67,7 @@ impl Runner<'_> {
         let now = state_file::load(self.project, Some(&self.run_id))?;
         let now = now.as_ref().unwrap_or(state);
         follower.sees_hooks(now.iteration_record.hooks_seen);
-        // What keeps copies must not end the night.
+        // What keeps copies must not end the run.
         let _ = backup::todo(self.project, now);
         self.note_for_others(now, follower)?;
         let record = state.session_id.as_ref().map(|id| sessions::load(self.project, id)).unwrap_or_default();
@@ -178,7 +178,7 @@ impl Runner<'_> {
         let version = follower.version();
         self.note(state, JournalEvent::Unguarded { client_version: version.clone() })?;
         let words = format!(
-            "our hooks did not run in this session (client {version}), so nothing would guard it: look for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings"
+            "our hooks did not run in this session (client {version}), so nothing would guard it: check for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings"
         );
         Ok(SessionResult { ending: Ending::Fatal(words), ..ended })
     }
@@ -211,7 +211,7 @@ enum Reason {
     Unguarded,
     /// The run's deadline has come.
     OutOfTime,
-    /// It lives on so long after its result.
+    /// How long it lives on after its result.
     Lingers(Duration),
     /// It has said nothing for too long.
     Silent(Silence),
@@ -225,12 +225,12 @@ impl Reason {
         }
     }
 
-    /// For the journal; none where another line tells it.
+    /// For the journal; none if another line tells it.
     fn words(&self) -> Option<String> {
         match self {
             Reason::Interrupted | Reason::Unguarded => None,
             Reason::Cancelled => Some("the run was cancelled".to_owned()),
-            Reason::OutOfTime => Some("the deadline has come".to_owned()),
+            Reason::OutOfTime => Some("the deadline has passed".to_owned()),
             Reason::Lingers(limit) => Some(format!("alive {} s after its result", limit.as_secs())),
             Reason::Silent(silence) => Some(silence.words()),
         }

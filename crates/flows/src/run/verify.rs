@@ -7,7 +7,7 @@ use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_store::{Project, clock};
 use std::time::Duration;
 
-/// So much of a command's output goes into journal and prompt, from its beginning and from its end.
+/// How much of a command's output goes into journal and prompt, from its beginning and from its end.
 const OUTPUT_KEPT: usize = 2_000;
 
 /// Runs them in their order, none beyond the run's deadline. One that was given up, and those after it, have no
@@ -56,7 +56,7 @@ impl Limit {
 fn words(outcome: &plimsoll_launcher::Outcome, limit: Limit) -> String {
     let how = match (&outcome.trouble, outcome.timed_out, outcome.code) {
         (Some(trouble), ..) => format!("could not be started: {trouble}"),
-        (None, true, _) if limit.is_deadline => "was ended as the run's deadline came".to_owned(),
+        (None, true, _) if limit.is_deadline => "was ended at the run's deadline".to_owned(),
         (None, true, _) => format!("took longer than {} s and was ended", limit.time.as_secs()),
         (None, false, Some(code)) => format!("exited with {code}"),
         (None, false, None) => "was ended by a signal".to_owned(),
@@ -79,7 +79,7 @@ mod tests {
     use plimsoll_domain::limits::Limits;
     use plimsoll_domain::state::RunOptions;
 
-    /// What the commands said of a run whose deadline is so many milliseconds away.
+    /// What the commands said of a run whose deadline is this many milliseconds away.
     fn said(commands: &[&str], milliseconds: i64) -> Vec<(bool, String)> {
         let folder = tempfile::tempdir().unwrap();
         let deadline = clock::fine_stamp(clock::now() + chrono::Duration::milliseconds(milliseconds));
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn no_command_runs_beyond_the_deadline() {
         let begun = std::time::Instant::now();
-        let ended = (false, "was ended as the run's deadline came".to_owned());
+        let ended = (false, "was ended at the run's deadline".to_owned());
         let passed = (true, "exited with 0".to_owned());
         assert_eq!(
             said(&["true", "sleep 30", "sleep 30"], 1_500),

@@ -6,7 +6,7 @@ use plimsoll_domain::turn::{ToolCall, Turn};
 use plimsoll_store::clock;
 use serde_json::Value;
 
-/// So many letters of what came back are shown.
+/// How many letters of what came back are shown at most.
 const RESULT: usize = 1_200;
 
 /// Its calls with what they are about, or its words.
@@ -60,7 +60,7 @@ pub fn whole(found: &Recorded, turn: &Turn) -> String {
     if let Some(usage) = found.header.usage {
         let cached = tokens(usage.cache_read);
         parts.push(format!(
-            "Tokens   {} sent ({cached} from the cache), {} answered",
+            "Tokens   {} input ({cached} from the cache), {} output",
             tokens(usage.sent()),
             tokens(usage.output)
         ));
@@ -85,7 +85,7 @@ fn call(call: &ToolCall) -> String {
     let result = call.result_text();
     let shown = clip(&result, RESULT);
     let more = result.chars().count().saturating_sub(RESULT);
-    let more = if more > 0 { format!("\n  ({more} more letters: --json)") } else { String::new() };
+    let more = if more > 0 { format!("\n  ({more} more characters: --json)") } else { String::new() };
     let body: String = shown.lines().map(|line| format!("\n  | {line}")).collect();
     format!("\n→ {}   [{outcome}{took}{agent}]{body}{more}", about(&call.name, &call.args))
 }

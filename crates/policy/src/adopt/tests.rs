@@ -93,7 +93,7 @@ fn the_scripts_own_shape_is_taken_and_what_is_missing_is_filled() {
     }
 }
 
-/// Whatever stands in the file, it never says which commands run or what may be spent.
+/// Whatever is in the file, it never says which commands run or what may be spent.
 #[test]
 fn the_file_gains_no_authority() {
     let mut document = seed();
@@ -158,11 +158,11 @@ fn other_shapes_are_named_and_not_taken() {
         ("iteration", "\"5\" is not a whole number: the run has 0"),
         ("max_iterations", "-1 is not a whole number: the run has 50"),
         ("status", "\"in_progress\": an adopted run begins as \"running\""),
-        ("started_at", "\"yesterday\" is no time"),
-        ("completion_promise", "\"all done!\" is no plain word: the run has COMPLETE"),
+        ("started_at", "\"yesterday\" is not a time"),
+        ("completion_promise", "\"all done!\" is not a plain word: the run has COMPLETE"),
         ("todo_items", "is not a list of texts"),
         ("completed_items", "\"none\" is not a list of texts"),
-        ("context_checkpoint", "\"h.md\" is not a checkpoint as we know it: the run has none"),
+        ("context_checkpoint", "\"h.md\" is not a checkpoint that Plimsoll understands: the run has none"),
     ] {
         assert!(ignored(&offer, field).contains(words), "{field}: {}", ignored(&offer, field));
     }
@@ -191,7 +191,7 @@ fn the_command_line_and_the_files_of_the_project_come_first() {
     );
     assert_eq!(offer.state.options.objective, "As PROMPT.md says");
     assert_eq!(offer.state.items.known_items, ["Item 3", "Item 5"]);
-    assert_eq!(offer.list, None, "the list that is there stays");
+    assert_eq!(offer.list, None, "the plan that is there stays");
     assert!(ignored(&offer, "todo_items").contains("lacks \"Item 4\""));
     assert!(ignored(&offer, "objective").contains("As PROMPT.md says"));
 }

@@ -18,7 +18,7 @@ impl ClientFacts {
         parse_version(self.version.as_deref()?)
     }
 
-    /// Which of our templates it understands. Without a client it is the one that will come.
+    /// Which of our templates it understands. Without a client, the newest.
     pub fn era(&self) -> HookSupport {
         match (&self.path, &self.version) {
             (None, _) => HookSupport::Modern,
@@ -31,7 +31,7 @@ pub(super) fn section(facts: &ClientFacts) -> Section {
     let Some(path) = &facts.path else {
         let finding = Finding::problem(
             "client.missing",
-            "there is no `claude` on the PATH",
+            "`claude` is not on the PATH",
             "install Claude Code, or name it: `plimsoll doctor --client PATH`",
         );
         return Section::new("Client", "none", vec![finding]);
@@ -39,8 +39,8 @@ pub(super) fn section(facts: &ClientFacts) -> Section {
     let (Some(version), Some(_)) = (&facts.version, facts.numbers()) else {
         let finding = Finding::problem(
             "client.silent",
-            "the client does not tell its version",
-            "look what `claude --version` says; until then it gets the entries that every client understands",
+            "the client does not report its version",
+            "check the output of `claude --version`; until then `plimsoll init` writes the entries that every version understands",
         );
         return Section::new("Client", path.clone(), vec![finding.at(path.clone())]);
     };
@@ -54,7 +54,7 @@ pub(super) fn section(facts: &ClientFacts) -> Section {
         Finding::warning(
             "client.classic",
             format!(
-                "the client is older than {first}: it is measured after each tool, has no working memory, and its limits are seen only in what it prints"
+                "the client is older than {first}: usage is measured after each tool, there is no working memory, and limits are recognised only from its output"
             ),
             crate::client::UPDATE,
         )

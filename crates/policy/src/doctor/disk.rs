@@ -13,27 +13,27 @@ pub struct Folder {
     pub mode: u32,
     /// True when it is ours.
     pub own: bool,
-    /// True when nobody else should even read it.
+    /// True when no other user should even read it.
     pub private: bool,
 }
 
-/// Where the files lie.
+/// Where the files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileSystem {
-    /// On a disk of this computer, as far as can be told.
+    /// On a disk of this computer, as far as known.
     Local,
     /// On another computer: locks may not hold.
     Network(&'static str),
-    /// A program stands in between.
+    /// A program is in between.
     Fuse,
 }
 
 /// A lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
-    /// Nobody holds it.
+    /// It is free.
     Free,
-    /// Somebody does, perhaps this process.
+    /// It is held, perhaps by this process.
     Held(Option<u32>),
 }
 
@@ -44,9 +44,9 @@ pub struct DiskFacts {
     pub folders: Vec<Folder>,
     /// The state's lock, after a moment's patience.
     pub state_lock: Lock,
-    /// Where the files lie.
+    /// Where the files are.
     pub file_system: FileSystem,
-    /// Free bytes; none where that cannot be told.
+    /// Free bytes; none if unknown.
     pub free: Option<u64>,
     /// True in a git repository.
     pub repository: bool,
@@ -68,21 +68,25 @@ pub(super) fn section(facts: &DiskFacts) -> Section {
     findings.extend(space(facts));
     if let Lock::Held(holder) = facts.state_lock {
         let who = holder.map_or("another process".to_owned(), |pid| format!("process {pid}"));
-        let what = format!("{who} holds the state's lock: hooks wait for it in vain");
-        findings.push(Finding::warning("disk.locked", what, "look at that process; the lock goes with it"));
+        let what = format!("{who} holds the state's lock: hooks wait for it until they time out");
+        findings.push(Finding::warning(
+            "disk.locked",
+            what,
+            "check that process; the lock is released when it ends",
+        ));
     }
     findings.extend(match facts.file_system {
         FileSystem::Local => None,
         FileSystem::Network(kind) => Some(Finding::warning(
             "disk.network",
             format!(
-                "the project lies on a network file system ({kind}): locks may not hold, and hooks are slow"
+                "the project is on a network file system ({kind}): locks may not work, and hooks are slow"
             ),
             "work on a local disk, if you can",
         )),
         FileSystem::Fuse => Some(Finding::note(
             "disk.fuse",
-            "the project lies on a file system in user space (FUSE): locks may not hold there",
+            "the project is on a file system in user space (FUSE): locks may not work there",
             "work on a local disk, if you can",
         )),
     });
@@ -95,19 +99,19 @@ pub(super) fn section(facts: &DiskFacts) -> Section {
 
 fn rights(folder: &Folder) -> Option<Finding> {
     let finding = if !folder.writable {
-        let todo = "give yourself the right to write there (`ls -ld` shows whose it is)";
+        let todo = "give yourself write permission (`ls -ld` shows the owner)";
         Finding::problem(
             "disk.not_writable",
-            "we may not write here: nothing would be measured or kept",
+            "Plimsoll may not write here: nothing would be measured or recorded",
             todo,
         )
     } else if !folder.own {
         Finding::warning("disk.not_own", "this belongs to another user", "`chown` it, or work as that user")
     } else if folder.mode & ANYBODY_WRITES != 0 {
-        let what = "every user of this computer may write here: our hooks believe what stands there";
+        let what = "every user of this computer may write here: our hooks trust what is in it";
         Finding::warning("disk.world_writable", what, "`chmod o-w` it")
     } else if folder.private && folder.mode & OTHERS_READ != 0 {
-        let what = "others may read here: turn logs and handoffs hold what the session saw";
+        let what = "other users may read here: turn logs and handoffs contain what the session saw";
         Finding::note("disk.readable", what, "`chmod go-rx` it")
     } else {
         return None;
@@ -118,7 +122,7 @@ fn rights(folder: &Folder) -> Option<Finding> {
 fn space(facts: &DiskFacts) -> Option<Finding> {
     let free = facts.free.filter(|free| *free < LITTLE)?;
     let what = format!("only {} are free", bytes(free));
-    let todo = "make room; a full disk costs the checkpoint";
+    let todo = "free some space; on a full disk no checkpoint can be written";
     Some(if free < NOTHING {
         Finding::problem("disk.full", what, todo)
     } else {
@@ -128,11 +132,11 @@ fn space(facts: &DiskFacts) -> Option<Finding> {
 
 fn git(facts: &DiskFacts) -> Option<Finding> {
     if !facts.repository {
-        let what = "not a git repository: handoffs know fewer facts, and no work in progress is committed";
-        return Some(Finding::note("disk.no_repository", what, "`git init`, if you want that"));
+        let what = "not a git repository: handoffs contain fewer facts, and no work in progress is committed";
+        return Some(Finding::note("disk.no_repository", what, "run `git init` if you want that"));
     }
     let file = facts.not_excluded.as_ref()?;
-    let what = "git's exclude file, which a clone does not bring along, does not list our run files: an agent's `git add -A` \
+    let what = "git's exclude file (which a clone does not include) does not list our run files: an agent's `git add -A` \
                 would commit ralph-state.json (our folders hide themselves)";
     Some(Finding::warning("disk.not_excluded", what, "run `plimsoll init` again").at(file.clone()))
 }
@@ -141,7 +145,7 @@ fn tracked(facts: &DiskFacts) -> Option<Finding> {
     let first = facts.tracked.first()?;
     let number = plimsoll_domain::text::counted(facts.tracked.len(), "file");
     let what = format!(
-        "{number} of what we recorded, such as this one, are tracked by git: transcripts and handoffs hold what the sessions saw"
+        "{number} of our recorded files, such as this one, are tracked by git: transcripts and handoffs contain what the sessions saw"
     );
     let mut roots: Vec<&str> = facts.tracked.iter().map(|path| root_of(path)).collect();
     roots.dedup();
@@ -152,7 +156,7 @@ fn tracked(facts: &DiskFacts) -> Option<Finding> {
     Some(Finding::problem("disk.tracked", what, &todo).at(first.clone()))
 }
 
-/// The folder of ours that a file lies in, or the file.
+/// The folder of ours that a file is in, or the file.
 fn root_of(path: &str) -> &str {
     let ours = [".claude/plimsoll", ".claude/handoffs"];
     ours.into_iter().find(|ours| path.starts_with(ours)).unwrap_or(path)

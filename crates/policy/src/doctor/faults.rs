@@ -20,7 +20,7 @@ pub struct ClientFault {
 pub struct FaultFacts {
     /// What our hooks said, oldest first.
     pub own: Vec<Fault>,
-    /// What the client says of them in the present session, oldest first.
+    /// What the client says of them in the current session, oldest first.
     pub of_client: Vec<ClientFault>,
     /// A day ago, RFC 3339: what is older is only noted.
     pub since: Timestamp,
@@ -31,7 +31,7 @@ pub(super) fn section(facts: &FaultFacts) -> Section {
     let mut findings = Vec::new();
     if let Some(last) = facts.own.last() {
         let what = format!("{} at {}: {}", last.program, last.at, clip(&one_line(&last.what), 200));
-        let todo = "mend what it names; all that are kept are in .claude/plimsoll/faults.jsonl";
+        let todo = "fix what it names; all recorded faults are in .claude/plimsoll/faults.jsonl";
         findings.push(match recent {
             0 => Finding::note("faults.old", format!("the last fault is more than a day old: {what}"), todo),
             1 => Finding::warning("faults.recent", what, todo),
@@ -47,7 +47,7 @@ pub(super) fn section(facts: &FaultFacts) -> Section {
             clip(&one_line(&last.command), 100),
             clip(&one_line(&last.what), 200)
         );
-        let todo = "look whether the program is there and starts; `plimsoll init` writes its path anew";
+        let todo = "check that the program exists and starts; `plimsoll init` writes its path again";
         findings.push(Finding::warning("faults.client", what, todo));
     }
     let summary = match (recent, facts.of_client.len()) {

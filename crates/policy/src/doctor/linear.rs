@@ -19,7 +19,7 @@ pub struct LinearFacts {
 pub(super) fn section(facts: &LinearFacts) -> Section {
     let mut findings = Vec::new();
     if !facts.has_key {
-        let what = "an issue is set, and no key: neither LINEAR_API_KEY nor linear.key_command";
+        let what = "an issue is set, but no key: neither LINEAR_API_KEY nor linear.key_command is set";
         let todo = "export LINEAR_API_KEY, then `plimsoll linear check`";
         findings.push(Finding::warning("linear.no_key", what, todo));
     }

@@ -1,9 +1,9 @@
-//! Other loops beside us: who else answers at Stop would make a session go on that we end, or end one that we need.
+//! Other loops beside us: who else answers at Stop would make a session continue that we end, or end one that we need.
 
 use super::{Finding, Section};
 use plimsoll_domain::text::{clip, counted, one_line};
 
-/// Somebody else's hook at Stop.
+/// Another program's hook at Stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopHook {
     /// The file that names it.
@@ -19,7 +19,7 @@ pub struct StopHook {
 pub struct LoopFacts {
     /// Hooks at Stop that are not ours.
     pub hooks: Vec<StopHook>,
-    /// Those of the known state files that lie in the project.
+    /// Those of the known state files that are in the project.
     pub state_files: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ struct Loop {
     name: &'static str,
     /// What its hook's command or its plugin's name holds.
     marks: &'static [&'static str],
-    /// What lies in the project while it is at work.
+    /// What is in the project while it is at work.
     state_files: &'static [&'static str],
 }
 
@@ -51,7 +51,7 @@ const LOOPS: [Loop; 4] = [
     },
 ];
 
-/// What lies in a project while another loop is at work there.
+/// What is in a project while another loop is at work there.
 pub const KNOWN_STATE_FILES: [&str; 5] = [
     ".omc/state/ralph-state.json",
     ".omc/state/ultrawork-state.json",
@@ -75,8 +75,8 @@ pub(super) fn section(facts: &LoopFacts) -> Section {
     let mut findings: Vec<Finding> = facts.hooks.iter().map(|hook| finding(facts, hook)).collect();
     findings.extend(facts.state_files.iter().filter_map(|file| left_behind(facts, file)));
     let summary = match facts.hooks.len() {
-        0 => "nobody else answers at Stop".to_owned(),
-        hooks => format!("{} of others at Stop", counted(hooks, "hook")),
+        0 => "no other hook runs at Stop".to_owned(),
+        hooks => format!("{} of other programs at Stop", counted(hooks, "hook")),
     };
     Section::new("Other loops", summary, findings)
 }
@@ -85,7 +85,8 @@ fn finding(facts: &LoopFacts, hook: &StopHook) -> Finding {
     let command = clip(&one_line(&hook.command), 100);
     let Some(known) = hook.known() else {
         let what = format!("another hook runs at Stop: `{command}`");
-        let todo = "nothing, if it only looks on; one that blocks or continues would fight with the gate";
+        let todo =
+            "nothing, if it only observes; a hook that blocks or continues would conflict with the gate";
         return Finding::note("loops.other_hook", what, todo).at(hook.file.clone());
     };
     let remove = match &hook.plugin {
@@ -96,14 +97,15 @@ fn finding(facts: &LoopFacts, hook: &StopHook) -> Finding {
     match at_work {
         Some(file) => {
             let what = format!(
-                "{} is at work in this project ({file}) and would fight with us over Stop",
+                "{} is active in this project ({file}) and would conflict with our Stop hook",
                 known.name
             );
             let todo = format!("end it (delete {file}), or {remove}");
             Finding::problem("loops.at_work", what, &todo).at(hook.file.clone())
         }
         None => {
-            let what = format!("{} is installed (`{command}`) and would fight with us over Stop", known.name);
+            let what =
+                format!("{} is installed (`{command}`) and would conflict with our Stop hook", known.name);
             Finding::warning("loops.known", what, &remove).at(hook.file.clone())
         }
     }

@@ -30,11 +30,11 @@ pub struct MemoryFacts {
     pub agent: String,
     /// True when it is there.
     pub has_agent: bool,
-    /// How deep agents may nest; none if nobody says.
+    /// How deep agents may nest; none if not stated.
     pub depth: Option<u64>,
 }
 
-/// So deep do frames go.
+/// How deep frames can nest.
 pub(super) const DEPTH: u64 = 5;
 
 pub(super) fn section(facts: &MemoryFacts) -> Section {
@@ -43,7 +43,7 @@ pub(super) fn section(facts: &MemoryFacts) -> Section {
         Server::Ours | Server::LeftToUser => None,
         Server::Missing => Some((
             "memory.no_server",
-            "our server is not in the list: the agent has no tools to write with",
+            "our server is not in the list of MCP servers: the agent has no tools to write with",
             again,
         )),
         Server::Foreign => Some((
@@ -53,8 +53,8 @@ pub(super) fn section(facts: &MemoryFacts) -> Section {
         )),
         Server::Unreadable => Some((
             "memory.unreadable",
-            "the list of servers does not parse: the client starts none",
-            "mend the file",
+            "the list of MCP servers does not parse: the client starts none",
+            "fix the file",
         )),
     };
     let mut findings: Vec<Finding> = server
@@ -62,17 +62,17 @@ pub(super) fn section(facts: &MemoryFacts) -> Section {
         .map(|(code, what, todo)| Finding::warning(code, what, todo).at(facts.list.clone()))
         .collect();
     findings.extend(facts.refused_by.iter().map(|file| {
-        let what = "our server was refused when the client asked for it";
+        let what = "our server was refused when the client asked whether to use it";
         Finding::warning("memory.server_refused", what, "take plimsoll out of \"disabledMcpjsonServers\"")
             .at(file.clone())
     }));
     if !facts.has_agent {
-        let what = "the agent that works in a frame is not there";
+        let what = "the agent for frames is missing";
         findings.push(Finding::warning("memory.no_agent", what, again).at(facts.agent.clone()));
     }
     if let Some(depth) = facts.depth.filter(|depth| *depth < DEPTH) {
-        let what = format!("agents nest {depth} deep here: frames go no deeper");
-        let todo = "set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH to 5 in the settings' env, if you want them to";
+        let what = format!("agents nest only {depth} deep here, and so do frames");
+        let todo = "set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH to 5 in the settings' env to allow more";
         findings.push(Finding::note("memory.depth", what, todo));
     }
     Section::new("Memory", "the working memory is installed", findings)

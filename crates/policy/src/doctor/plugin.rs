@@ -15,18 +15,17 @@ pub struct PluginFacts {
     pub version: Option<String>,
     /// A list of servers that starts ours by other words, which makes two of it.
     pub other_server: Option<String>,
-    /// How deep agents may nest; none if nobody says.
+    /// How deep agents may nest; none if not stated.
     pub depth: Option<u64>,
 }
 
-/// So deep do agents nest where nobody says anything (observed on 2.1.329).
+/// How deep agents nest by default (observed on 2.1.329).
 const USUAL_DEPTH: u64 = 3;
 
 pub(super) fn section(facts: &PluginFacts, programs: &str, client: &ClientFacts) -> Section {
     let mut findings = Vec::new();
     if client.era() == HookSupport::Classic {
-        let what =
-            "this client drops all hooks of the plugin without a word: by it sessions are not measured";
+        let what = "this client silently drops all hooks of the plugin, so no session is measured";
         let todo =
             format!("update Claude Code; or `claude plugin disable {}` and `plimsoll init`", facts.name);
         findings.push(Finding::problem("plugin.old_client", what, &todo).at(facts.manifest.clone()));
@@ -34,21 +33,21 @@ pub(super) fn section(facts: &PluginFacts, programs: &str, client: &ClientFacts)
     if let Some(version) = facts.version.as_deref().filter(|version| *version != programs) {
         let what = format!("the plugin is {version}, and the programs are {programs}");
         let todo = format!(
-            "`claude plugin update {}`, or install the programs of its version; then start sessions anew",
+            "`claude plugin update {}`, or install the programs of its version; then restart your sessions",
             facts.name
         );
         findings.push(Finding::warning("plugin.other_version", what, &todo).at(facts.manifest.clone()));
     }
     if let Some(list) = &facts.other_server {
-        let what = "our server stands here by another path than in the plugin: the client starts both, and the model has every tool twice";
+        let what = "our server is configured here with another path than in the plugin: the client starts both, and the model has every tool twice";
         let todo = format!("`plimsoll uninstall`, or `claude plugin disable {}`", facts.name);
         findings.push(Finding::warning("plugin.two_servers", what, &todo).at(list.clone()));
     }
     let depth = facts.depth.unwrap_or(USUAL_DEPTH);
     if depth < DEPTH {
         let what =
-            format!("agents nest {depth} deep here, and a plugin cannot change it: frames go no deeper");
-        let todo = "set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH to 5 in your settings' env, if you want them to";
+            format!("agents nest only {depth} deep here, and so do frames; a plugin cannot change that");
+        let todo = "set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH to 5 in your settings' env to allow more";
         findings.push(Finding::note("plugin.depth", what, todo));
     }
     let version = facts.version.as_deref().unwrap_or("of no version");

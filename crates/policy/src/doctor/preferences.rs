@@ -1,4 +1,4 @@
-//! Keys of a settings file of ours that do not hold where they stand.
+//! Keys of a Plimsoll settings file that are ignored in that file.
 
 use super::{Finding, Section};
 use plimsoll_domain::settings::authority::Ignored;
@@ -14,7 +14,7 @@ pub struct PreferenceFacts {
     pub project: String,
 }
 
-/// None where everything holds that is said.
+/// None if everything holds that is said.
 pub(super) fn section(facts: &PreferenceFacts) -> Option<Section> {
     let findings: Vec<Finding> = facts.ignored.iter().map(|one| finding(facts, one)).collect();
     let summary =
@@ -25,7 +25,7 @@ pub(super) fn section(facts: &PreferenceFacts) -> Option<Section> {
 fn finding(facts: &PreferenceFacts, (file, ignored): &(String, Ignored)) -> Finding {
     let user = facts.user_file.as_deref().unwrap_or("~/.config/plimsoll/settings.json");
     let todo = format!(
-        "look who wrote it; to have it, move it to {user}, for this project alone below \"projects\": {{\"{}\": …}}",
+        "check who wrote it; to use it, move it to {user}, for this project only below \"projects\": {{\"{}\": …}}",
         facts.project
     );
     Finding::warning("preferences.ignored", ignored.words(), &todo).at(file.clone())
@@ -49,6 +49,6 @@ mod tests {
         let first = &section.findings[0];
         assert!(first.what.contains("linear.key_command") && first.todo.contains("\"/p\""), "{first:?}");
         assert_eq!(first.place.as_deref(), Some(".claude/plimsoll.json"));
-        assert!(section.findings[1].what.contains("3 holds"), "{section:?}");
+        assert!(section.findings[1].what.contains("3 applies"), "{section:?}");
     }
 }

@@ -14,7 +14,7 @@ pub enum Standing {
     Silent,
     /// It says this.
     Version(String),
-    /// It is another file than the one of its name beside us; nobody has started it to ask.
+    /// It is another file than the program of the same name next to us; it was not started to ask for its version.
     Other,
 }
 
@@ -34,17 +34,17 @@ pub struct Named {
 pub struct ProgramFacts {
     /// Our own version.
     pub version: String,
-    /// The folder that we lie in.
+    /// The folder that contains us.
     pub folder: String,
     /// The programs that belong beside us.
     pub beside: Vec<(String, Standing)>,
-    /// Those that settings name and that lie elsewhere, or nowhere.
+    /// Those that settings name and that are elsewhere, or nowhere.
     pub named: Vec<Named>,
     /// Every `plimsoll` on the PATH, in its order.
     pub on_path: Vec<String>,
     /// True when the first of them is we.
     pub first_is_we: bool,
-    /// True when the hooks need no loader; none where that cannot be told.
+    /// True when the hooks need no loader; none if unknown.
     pub is_static: Option<bool>,
 }
 
@@ -71,7 +71,7 @@ fn named(facts: &ProgramFacts, one: &Named) -> Option<Finding> {
     let finding = match &one.standing {
         Standing::Missing => Finding::problem(
             "settings.missing_program",
-            format!("the settings name {}, which is not there", one.name),
+            format!("the settings name {}, which does not exist", one.name),
             "run `plimsoll init` again (with --user or --local, where those settings are)",
         ),
         standing => of_standing(facts, &one.name, standing)?,
@@ -86,12 +86,12 @@ fn of_standing(facts: &ProgramFacts, name: &str, standing: &Standing) -> Option<
         }
         Standing::NotExecutable => Some(Finding::problem(
             "programs.not_executable",
-            format!("{name} may not be executed"),
-            "`chmod +x` it, and look whether its file system is mounted noexec",
+            format!("{name} is not executable"),
+            "`chmod +x` it, and check whether its file system is mounted noexec",
         )),
         Standing::Silent => Some(Finding::problem(
             "programs.silent",
-            format!("{name} does not start, or is too old to tell its version"),
+            format!("{name} does not start, or is too old to report its version"),
             TOGETHER,
         )),
         Standing::Version(version) if *version != facts.version => Some(Finding::warning(
@@ -101,7 +101,7 @@ fn of_standing(facts: &ProgramFacts, name: &str, standing: &Standing) -> Option<
         )),
         Standing::Other => Some(Finding::warning(
             "programs.other_version",
-            format!("{name} is not the program that lies beside plimsoll: perhaps of another version"),
+            format!("{name} is not the program next to plimsoll: it may be another version"),
             "run `plimsoll init` again (with --user or --local, where those settings are), or install all programs together",
         )),
         Standing::Version(_) => None,

@@ -1,4 +1,4 @@
-//! The run: whether it can go on.
+//! The run: whether it can continue.
 
 use super::{Finding, ReadFailure, Section};
 use plimsoll_domain::text::{clip, one_line};
@@ -7,11 +7,11 @@ use plimsoll_domain::{RunState, Status, Verdict};
 /// Who works at the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// A `plimsoll run`, with its process where that can be told.
+    /// A `plimsoll run`, with its process if known.
     Run(Option<u32>),
     /// Only its client: the `plimsoll run` has died.
     Client(u32),
-    /// Nobody.
+    /// No process.
     Nobody,
 }
 
@@ -29,7 +29,7 @@ pub struct RunFacts {
 pub(super) fn section(facts: &RunFacts) -> Section {
     let state = match &facts.state {
         Err(why) => {
-            let todo = "mend the file, or delete it: the copy in .git/plimsoll is taken then";
+            let todo = "fix the file, or delete it: the copy in .git/plimsoll is taken then";
             let finding = Finding::problem("run.unreadable", clip(&one_line(&why.to_string()), 300), todo);
             return Section::new("Run", "its state cannot be read", vec![finding.at(facts.file.clone())]);
         }
@@ -37,18 +37,18 @@ pub(super) fn section(facts: &RunFacts) -> Section {
         Ok(Some(state)) => state,
     };
     let name = clip(&one_line(&state.options.task_name), 60);
-    let resume = "`plimsoll run --resume` (or `plimsoll stop`, if it is to end)";
+    let resume = "`plimsoll run --resume` (or `plimsoll stop` to cancel it)";
     let (summary, finding) = match (state.lifecycle.status(), facts.work) {
         (Status::Running | Status::Paused, Work::Run(pid)) => {
             let pid = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             (format!("\"{name}\" is at work{pid}"), None)
         }
         (Status::Running, Work::Client(pid)) => {
-            let what = format!("its `plimsoll run` has died; its client (process {pid}) still works");
+            let what = format!("its `plimsoll run` has died; its client (process {pid}) is still running");
             (format!("\"{name}\" is running"), Some(Finding::warning("run.orphaned", what, resume)))
         }
         (Status::Running, Work::Nobody) => {
-            let what = "nobody is at work on it (a shell loop of your own is not seen)";
+            let what = "no process works on it (a shell loop of your own is not detected)";
             (format!("\"{name}\" is running"), Some(Finding::warning("run.abandoned", what, resume)))
         }
         (Status::Paused, _) => {

@@ -18,7 +18,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// As a person reads it.
+    /// As shown to the user.
     pub fn words(self) -> &'static str {
         match self {
             Scope::Managed => "managed",
@@ -30,7 +30,7 @@ impl Scope {
 
     fn init(self) -> &'static str {
         match self {
-            Scope::Managed => "ask whoever manages this file",
+            Scope::Managed => "ask the administrator of this machine to change this file",
             Scope::Local => "run `plimsoll init --local` again",
             Scope::Project => "run `plimsoll init` again",
             Scope::User => "run `plimsoll init --user` again",
@@ -39,7 +39,7 @@ impl Scope {
 
     fn uninstall(self) -> &'static str {
         match self {
-            Scope::Managed => "ask whoever manages this file",
+            Scope::Managed => "ask the administrator of this machine to change this file",
             Scope::Local => "`plimsoll uninstall --local`",
             Scope::Project => "`plimsoll uninstall`",
             Scope::User => "`plimsoll uninstall --user`",
@@ -132,13 +132,13 @@ fn readable(facts: &SettingsFacts) -> impl Iterator<Item = (&SettingsFile, &Surv
 fn unreadable(file: &SettingsFile) -> Option<Finding> {
     let place = file.survey.as_ref().err()?;
     let what =
-        format!("the file does not parse ({place}): the client takes nothing of it, hooks least of all");
-    Some(Finding::problem("settings.unreadable", what, "mend the file").at(file.path.clone()))
+        format!("the file does not parse ({place}): the client ignores the whole file, hooks included");
+    Some(Finding::problem("settings.unreadable", what, "fix the file").at(file.path.clone()))
 }
 
 fn bad_status_line((file, survey): (&SettingsFile, &Survey)) -> Option<Finding> {
-    let what = "\"statusLine\" is no object with a \"command\": the client takes nothing of the file, hooks least of all";
-    let todo = "take it out, or write {\"type\": \"command\", \"command\": \"plimsoll-statusline\"}";
+    let what = "\"statusLine\" is not an object with a \"command\": the client ignores the whole file, hooks included";
+    let todo = "remove it, or write {\"type\": \"command\", \"command\": \"plimsoll-statusline\"}";
     let finding = || Finding::problem("settings.bad_status_line", what, todo).at(file.path.clone());
     survey.bad_status_line.then(finding)
 }
@@ -146,14 +146,14 @@ fn bad_status_line((file, survey): (&SettingsFile, &Survey)) -> Option<Finding> 
 fn off(facts: &SettingsFacts) -> Vec<Finding> {
     let surveys = readable(facts).map(|(file, survey)| (file.path.as_str(), survey));
     let off = switched_off(surveys).map(|path| {
-        let what = "\"disableAllHooks\" is true: no hook and no status line runs, and `plimsoll run` refuses to go on";
-        Finding::problem("settings.hooks_disabled", what, "take it out, or set it to false").at(path)
+        let what = "\"disableAllHooks\" is true: no hook and no status line runs, and `plimsoll run` refuses to start or continue";
+        Finding::problem("settings.hooks_disabled", what, "remove it, or set it to false").at(path)
     });
     let managed = readable(facts)
         .find(|(file, survey)| file.scope == Scope::Managed && survey.managed_hooks_only)
         .map(|(file, _)| {
             let what = "\"allowManagedHooksOnly\" is true: only hooks of the managed settings run";
-            let todo = "ask whoever manages this machine to add our hooks there";
+            let todo = "ask the administrator of this machine to add our hooks there";
             Finding::problem("settings.managed_hooks_only", what, todo).at(file.path.clone())
         });
     off.into_iter().chain(managed).collect()
@@ -166,10 +166,10 @@ fn unknown_events(facts: &SettingsFacts, file: &SettingsFile) -> Option<Finding>
         survey.events.iter().map(String::as_str).filter(|event| !OLD_EVENTS.contains(event)).collect();
     (!unknown.is_empty()).then(|| {
         let what = format!(
-            "this client does not know {}, and then silently drops every hook of the file",
+            "this client does not know {}, and therefore silently drops every hook of the file",
             unknown.join(", ")
         );
-        let todo = format!("{}; take other such events out by hand", file.scope.init());
+        let todo = format!("{}; remove other such events by hand", file.scope.init());
         Finding::problem("settings.unknown_event", what, &todo).at(file.path.clone())
     })
 }
@@ -191,7 +191,7 @@ fn entries(facts: &SettingsFacts, file: &SettingsFile) -> Vec<Finding> {
     let init = file.scope.init();
     let edited = edited.map(|edited| {
         let what = format!("entries of ours were changed by hand: {edited}");
-        Finding::note("settings.edited", what, &format!("if that was not meant, {init}"))
+        Finding::note("settings.edited", what, &format!("if that was not intended, {init}"))
     });
     let wrong = wrong(facts.era, missing, unasked)
         .map(|(severity, code, what)| Finding::new(severity, code, what, init));
@@ -232,7 +232,7 @@ fn wrong(era: Option<HookSupport>, missing: Option<String>, unasked: Option<Stri
             format!("entries of ours are missing: {missing}"),
         )),
         (None, Some(unasked)) => {
-            let what = format!("there is more of ours than we write: {unasked}");
+            let what = format!("there are entries of ours that we do not write: {unasked}");
             Some((Severity::Warning, "settings.unasked", what))
         }
         (None, None) => None,
@@ -258,12 +258,13 @@ fn doubled(facts: &SettingsFacts) -> Option<Finding> {
     };
     if let Some(places) = places.values().find(|places| twice(places) && differs(places)) {
         let last = places.last().map_or(Scope::User, |(file, _)| file.scope);
-        let what = format!("our hooks stand twice with different commands ({}): both run", files(places));
+        let what =
+            format!("our hooks are configured twice with different commands ({}): both run", files(places));
         return Some(Finding::warning("settings.doubled", what, last.uninstall()));
     }
     let places = places.values().find(twice)?;
     let last = places.last().map_or(Scope::User, |(file, _)| file.scope);
-    let what = format!("our hooks stand twice ({}); the client runs them once", files(places));
+    let what = format!("our hooks are configured twice ({}); the client runs them once", files(places));
     Some(Finding::note("settings.doubled_alike", what, &format!("nothing, or {}", last.uninstall())))
 }
 
@@ -271,8 +272,9 @@ fn status_line(facts: &SettingsFacts) -> Option<Finding> {
     let mut lines = readable(facts).filter_map(|(file, survey)| Some((file, survey.status_line.as_ref()?)));
     let (first, shown) = lines.next()?;
     let (behind, _) = lines.find(|(_, line)| line.ours).filter(|_| !shown.ours)?;
-    let what = format!("our status line in {} is not shown: `{}` goes before it", behind.path, shown.command);
-    let todo = "take that one out to see ours; the hooks measure without it";
+    let what =
+        format!("our status line in {} is not shown: `{}` takes precedence", behind.path, shown.command);
+    let todo = "remove that one to see ours; the hooks measure without it";
     Some(Finding::note("settings.status_line_shadowed", what, todo).at(first.path.clone()))
 }
 

@@ -7,7 +7,7 @@ use plimsoll_domain::reading::{Reading, Window};
 use plimsoll_domain::settings::Levels;
 use plimsoll_domain::text::tokens;
 
-/// The window of the present session, or of the next one.
+/// The window of the current session, or of the next one.
 #[derive(Debug, Clone)]
 pub struct WindowFacts {
     /// The session that was measured last.
@@ -39,8 +39,8 @@ pub(super) fn section(facts: &WindowFacts) -> Section {
     };
     findings.extend(out_of_reach(facts, marks));
     if facts.knobs.iter().any(|knob| knob.starts_with("CLAUDE_CONTEXT_PERCENT")) {
-        let what = "CLAUDE_CONTEXT_PERCENT is set: where nothing else is known, that figure is believed";
-        findings.push(Finding::note("window.percent_set", what, "take it away, if it is not meant so"));
+        let what = "CLAUDE_CONTEXT_PERCENT is set: if nothing else is known, that figure is used";
+        findings.push(Finding::note("window.percent_set", what, "unset it, if that is not intended"));
     }
     let who = facts.model.as_ref().map_or("an unnamed model".to_owned(), |(model, _)| model.clone());
     let summary = format!("{} tokens for {who} ({})", tokens(window.tokens), window.source.words());
@@ -48,11 +48,11 @@ pub(super) fn section(facts: &WindowFacts) -> Section {
 }
 
 fn own_settings(complaint: &str) -> Finding {
-    let what = format!("our own settings do not count, the defaults hold: {complaint}");
+    let what = format!("our settings are ignored and the defaults apply: {complaint}");
     Finding::problem(
         "window.settings_fault",
         what,
-        "mend the file (schema: hooks-config/plimsoll.schema.json)",
+        "fix the file (schema: hooks-config/plimsoll.schema.json)",
     )
 }
 
@@ -73,12 +73,12 @@ fn details(facts: &WindowFacts, window: &Window, marks: &Marks) -> Vec<String> {
     );
     let action = match marks.ceiling.action {
         CeilingAction::Compacts => "the client compacts there",
-        CeilingAction::Refuses => "the client refuses to go on there",
+        CeilingAction::Refuses => "the client refuses to continue there",
         CeilingAction::Rejected => "the API refuses there; this model never compacts by itself before",
     };
     let percent = |tokens: u64| marks.percent(tokens);
     let ceiling = marks.ceiling.tokens;
-    lines.push(format!("ceiling {} ({}%): {action}", tokens(ceiling), percent(ceiling)));
+    lines.push(format!("auto-compact threshold {} ({}%): {action}", tokens(ceiling), percent(ceiling)));
     let [l1, l2, l3] = [marks.l1, marks.l2, marks.l3].map(percent);
     lines.push(format!("levels: L1 {l1}%, L2 {l2}%, L3 {l3}%"));
     lines.extend(knobs(facts));
@@ -89,7 +89,7 @@ fn knobs(facts: &WindowFacts) -> Vec<String> {
     facts.knobs.iter().map(|knob| format!("in force: {knob}")).collect()
 }
 
-/// The default of L3 lies a point too near the ceiling of every window: only what moves far is worth a word.
+/// The default of L3 is a point too close to the ceiling of every window: only a larger move is reported.
 fn out_of_reach(facts: &WindowFacts, marks: &Marks) -> Option<Finding> {
     let Levels { l2, l3, .. } = facts.levels;
     let ceiling = marks.percent(marks.ceiling.tokens);
@@ -102,12 +102,12 @@ fn out_of_reach(facts: &WindowFacts, marks: &Marks) -> Option<Finding> {
         return None;
     }
     let what = format!(
-        "{} would be out of reach, because the client acts at {ceiling}%: moved down to L2 {}%, L3 {}%",
+        "{} would be out of reach, because the client acts at {ceiling}%: lowered to L2 {}%, L3 {}%",
         above.join(" and "),
         marks.percent(marks.l2),
         marks.percent(marks.l3)
     );
-    let todo = "nothing: they come in time now; for more room choose a model with a larger window, or smaller `margins` in your own settings";
+    let todo = "nothing: they are reached in time now; for more room choose a model with a larger window, or smaller `margins` in your own settings";
     Some(Finding::note("window.out_of_reach", what, todo))
 }
 
@@ -156,9 +156,11 @@ mod tests {
     fn every_source_is_told_also_the_one_that_lost() {
         let section = look(1_000_000, |facts| facts.knobs.push("DISABLE_AUTO_COMPACT=1".to_owned()));
         let told = section.details.join("\n");
-        for part in
-            ["not used: 200k (table of models)", "ceiling 967k (97%)", "in force: DISABLE_AUTO_COMPACT=1"]
-        {
+        for part in [
+            "not used: 200k (table of models)",
+            "auto-compact threshold 967k (97%)",
+            "in force: DISABLE_AUTO_COMPACT=1",
+        ] {
             assert!(told.contains(part), "{part}\n{told}");
         }
     }

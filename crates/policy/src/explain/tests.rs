@@ -39,15 +39,15 @@ fn a_level_is_explained_by_its_figures_their_source_and_the_marks() {
         &checkpoint,
         &[],
         &[
-            "872k of 1M tokens (87%): 870k sent, 500 answered, 1k estimated",
-            "The client itself showed 87%",
-            "comes from: transcript of 2026-01-07T11:45:00Z; the answer at hand",
+            "872k of 1M tokens (87%): 870k input, 500 output, 1k estimated",
+            "The client showed 87%",
+            "Source of the figure: transcript of 2026-01-07T11:45:00Z; the current answer",
             "The window of claude-opus-5-5: 1M tokens (table of models).",
-            "L2 begins at 850k (85%). All marks: L1 at 700k (70%), L2 at 850k (85%), L3 at 947k (95%)",
-            "the client compacts at 967k (97%); levels were moved down",
+            "L2 begins at 850k (85%). All thresholds: L1 at 700k (70%), L2 at 850k (85%), L3 at 947k (95%)",
+            "the client compacts at 967k (97%); thresholds were lowered",
             "waited 12 ms",
-            "the handoff .claude/handoffs/a.md was written, for the item \"Item two\"",
-            "Files at work: src/dates.txt.",
+            "The handoff .claude/handoffs/a.md was written, for the item \"Item two\"",
+            "Files in progress: src/dates.txt.",
         ],
     );
     assert_eq!(told(&json!({ "event": "warning" }), &[]), "", "what nobody wrote down is not invented");
@@ -69,27 +69,30 @@ fn a_verdict_is_explained_by_its_evidence() {
         &verdict,
         &[opened],
         &[
-            "It ended the run as circuit_breaker, because: no_progress: nothing changed.",
+            "The gate ended the run as circuit_breaker, because: no_progress: nothing changed.",
             "The session: it ended with an error (exit 1).",
             "Items: 1 done, 2 open; nothing was ticked in this session.",
             "Verify `cargo test` did not pass: 1 failed.",
             "Verify `true` passed.",
-            "Nothing moved, 3 sessions in a row.",
+            "No progress, 3 sessions in a row.",
             "Its error, the same 2 times: exit 1.",
             "The circuit breaker opened: no_progress, 3 in a row: nothing changed.",
             "So far: $1.50, 1.2M tokens.",
         ],
     );
     for (marker, words) in [
-        ("RALPH_STOP|completed|3 items", "It ended the run as completed, because: 3 items."),
+        ("RALPH_STOP|completed|3 items", "The gate ended the run as completed, because: 3 items."),
         (
             "RALPH_PAUSE|2026-01-07T12:00:00Z|limit",
-            "It paused the run until 2026-01-07T12:00:00Z, because: limit.",
+            "The gate paused the run until 2026-01-07T12:00:00Z, because: limit.",
         ),
-        ("RALPH_PAUSE|-|thrash", "It paused the run, because: thrash."),
-        ("RALPH_CONTINUE|refused|1 open item", "It did not believe the promise, because: 1 open item;"),
+        ("RALPH_PAUSE|-|thrash", "The gate paused the run, because: thrash."),
+        ("RALPH_CONTINUE|refused|1 open item", "The gate did not believe the promise, because: 1 open item;"),
         ("RALPH_CONTINUE|checkpoint|.claude/handoffs/a.md", "resumes from .claude/handoffs/a.md."),
-        ("RALPH_CONTINUE|next|2 open items", "It goes on with a fresh session, because: 2 open items."),
+        (
+            "RALPH_CONTINUE|next|2 open items",
+            "The run continues with a fresh session, because: 2 open items.",
+        ),
     ] {
         assert_told(&json!({ "event": "verdict", "marker": marker }), &[], &[words]);
     }

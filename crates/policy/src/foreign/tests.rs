@@ -252,7 +252,7 @@ fn the_words_name_file_marks_and_commands() {
     for words in [file, "no run_id and no nonce", "plimsoll start --adopt"] {
         assert!(resume.contains(words), "{words} in {resume}");
     }
-    assert!(no_run_to_resume(file, &[]).contains("you began no such run in this folder"));
+    assert!(no_run_to_resume(file, &[]).contains("you started no such run in this folder"));
     let new = in_the_way(file, &["nonce"]);
     for words in [
         "(it has no nonce)",

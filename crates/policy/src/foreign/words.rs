@@ -4,12 +4,12 @@ use super::Loop;
 use crate::todo_list::shell_word;
 use plimsoll_domain::text::{clip, counted, for_terminal};
 
-/// So much of a foreign text is shown.
+/// How much of a foreign text is shown.
 const SHOWN: usize = 60;
 
 fn lacks(missing: &[&str]) -> String {
     if missing.is_empty() {
-        return "you began no such run in this folder (no record of it is among your state: it came with a clone, was moved, or lost its home)"
+        return "you started no such run in this folder (your state folder has no record of it: it came with a clone, was moved, or its record was lost)"
             .to_owned();
     }
     format!("Plimsoll did not write it (it has no {})", missing.join(" and no "))
@@ -28,7 +28,7 @@ pub fn no_run_to_resume(file: &str, missing: &[&str]) -> String {
 pub fn goes_on_from_copy(file: &str, name: &str) -> String {
     let (from, to) = (shell_word(file), shell_word(&format!("{file}.before")));
     format!(
-        "\nthe run \"{}\" that was there before it goes on from its copy: mv {from} {to} && plimsoll run --resume",
+        "\nthe run \"{}\" that was there before continues from its copy: mv {from} {to} && plimsoll run --resume",
         clip(&for_terminal(name), SHOWN)
     )
 }
@@ -44,7 +44,7 @@ pub fn in_the_way(file: &str, missing: &[&str]) -> String {
     )
 }
 
-/// Where the loop stands, as its file says.
+/// The loop's status, as its file says.
 pub fn standing(file: &str, missing: &[&str], of: &Loop) -> String {
     let status = of.status.as_deref().map_or("no status".to_owned(), |status| {
         format!("status \"{}\"", clip(&for_terminal(status), SHOWN))

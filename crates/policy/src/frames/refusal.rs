@@ -51,7 +51,7 @@ pub enum FrameRefusal {
         nesting: usize,
     },
     /// An ordinary session works beside a run, whose root frame this is.
-    #[error("the root frame is that of the run in this project: only the run's own session pops it")]
+    #[error("the root frame belongs to the run in this project: only the run's own session pops it")]
     RootOfRun,
 }
 

@@ -171,16 +171,16 @@ fn complaints(texts: &[&str]) -> Vec<String> {
 #[test]
 fn a_wrong_after_is_told() {
     let rows: [(&[&str], &[&str]); 7] = [
-        (&["a after: 2", "b"], &["item 1 waits for item 2, which comes later"]),
-        (&["a after: 7", "b (after: #1)"], &["item 1 waits for item 7, and there is none"]),
-        (&["a after: 1"], &["item 1 waits for itself"]),
+        (&["a after: 2", "b"], &["item 1 depends on item 2, which comes later"]),
+        (&["a after: 7", "b (after: #1)"], &["item 1 depends on item 7, which does not exist"]),
+        (&["a after: 1"], &["item 1 depends on itself"]),
         (&["x a", "b after: 1", "c, looked after: well"], &[]),
-        (&["a (after: 2)", "b (after: 1)"], &["items 1 and 2 wait for each other"]),
+        (&["a (after: 2)", "b (after: 1)"], &["items 1 and 2 depend on each other"]),
         (
             &["a after: 3", "b after: 1", "c after: 2", "d after: 5", "e after: 4", "f after: 1"],
-            &["items 1, 2 and 3 wait for each other", "items 4 and 5 wait for each other"],
+            &["items 1, 2 and 3 depend on each other", "items 4 and 5 depend on each other"],
         ),
-        (&["a (after: 1) 2 times", "thereafter: 7 more"], &["item 1 waits for itself"]),
+        (&["a (after: 1) 2 times", "thereafter: 7 more"], &["item 1 depends on itself"]),
     ];
     for (texts, told) in rows {
         assert_eq!(complaints(texts), told, "{texts:?}");

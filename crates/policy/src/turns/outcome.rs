@@ -13,10 +13,12 @@ pub(super) fn failure(open: &OpenTurn, text: &str) -> Option<(Reason, String)> {
     let missing = open.calls.iter().find(|(id, ..)| !open.results.contains_key(id));
     let stopped = open.results.values().find(|back| back.result.behind.interrupted || back.result.stopped);
     if open.interrupted && missing.is_some() || stopped.is_some() || open.answer.aborted {
-        return Some((Reason::Interrupted, "a person stopped it".to_owned()));
+        return Some((Reason::Interrupted, "the user stopped it".to_owned()));
     }
     match open.answer.stop_reason.as_deref() {
-        Some("max_tokens") => return Some((Reason::MaxTokens, "the response was cut at its longest".into())),
+        Some("max_tokens") => {
+            return Some((Reason::MaxTokens, "the response reached its maximum length".into()));
+        }
         Some("model_context_window_exceeded") => {
             return Some((Reason::MaxTokens, "the window was full in the middle of the response".into()));
         }

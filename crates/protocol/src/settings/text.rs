@@ -1,6 +1,6 @@
-//! A JSON text edited where it stands: what is not ours keeps its bytes, its order and its spacing.
+//! A JSON text edited in place: what is not ours keeps its bytes, its order and its spacing.
 //!
-//! Limit: an edit reads the text anew. Settings are small, and a value per edit is simpler than a tree with spans.
+//! Limit: an edit reads the text again. Settings are small, and a value per edit is simpler than a tree with spans.
 
 use crate::lenient;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -66,8 +66,8 @@ pub(super) fn whole(text: &str) -> Result<Range<usize>, Unreadable> {
     Ok(range_in(text, raw))
 }
 
-/// The members of an object, or nothing if it is something else. A key that stands twice is refused: one of
-/// the two would be lost on the client, and nobody can say which one was meant.
+/// The members of an object, or nothing if it is something else. A duplicate key is refused: one of
+/// the two would be lost on the client, and it is unclear which one was meant.
 pub(super) fn members(text: &str, object: &Range<usize>) -> Result<Option<Vec<Member>>, Unreadable> {
     struct Pairs;
     impl<'de> Visitor<'de> for Pairs {
@@ -93,11 +93,7 @@ pub(super) fn members(text: &str, object: &Range<usize>) -> Result<Option<Vec<Me
     for (key, raw) in pairs {
         let value = range_in(text, raw);
         if members.iter().any(|member| member.key == key) {
-            return Err(Unreadable::at(
-                text,
-                value.start,
-                format!("the key {key:?} stands here a second time"),
-            ));
+            return Err(Unreadable::at(text, value.start, format!("the key {key:?} is here a second time")));
         }
         members.push(Member { key, value });
     }
@@ -115,7 +111,7 @@ pub(super) fn string(text: &str, value: &Range<usize>) -> Option<String> {
     lenient::text_of(serde_json::from_str(&text[value.clone()]).ok()?)
 }
 
-/// The value that stands there; `null` where it cannot be held (a lone surrogate).
+/// The value that is there; `null` where it cannot be held (a lone surrogate).
 pub(super) fn value(text: &str, at: &Range<usize>) -> Value {
     serde_json::from_str(&text[at.clone()]).unwrap_or_default()
 }
@@ -217,14 +213,14 @@ fn is_one_line(text: &str) -> bool {
     !text.contains('\n') && text.len() > 2
 }
 
-/// The white space at the start of the line in which a byte stands.
+/// The white space at the start of the line that contains a byte.
 fn line_indent(text: &str, byte: usize) -> &str {
     let line = &text[text[..byte].rfind('\n').map_or(0, |newline| newline + 1)..];
     let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
     &line[..blank]
 }
 
-/// One step of indentation: what stands before the first key of the file; two spaces if nothing does.
+/// One step of indentation: what is before the first key of the file; two spaces if nothing does.
 fn indent_unit(text: &str) -> &str {
     let inside = text.find('{').map_or("", |brace| &text[brace + 1..]);
     let space = &inside[..leading_space(inside)];

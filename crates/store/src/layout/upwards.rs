@@ -67,7 +67,7 @@ pub struct PassedOver {
 }
 
 impl PassedOver {
-    /// True where we stand in the very project that is not ours: nothing may be done with it.
+    /// True if we are in the very project that is not ours: nothing may be done with it.
     pub fn is_here(&self) -> bool {
         self.is_here
     }
@@ -86,7 +86,7 @@ impl fmt::Display for PassedOver {
                 write!(to, "folder in git's safe.directory)")
             }
             End::Repository(root) => {
-                write!(to, "{state} is not used: it lies above the repository {}", root.display())
+                write!(to, "{state} is not used: it is above the repository {}", root.display())
             }
             End::Root => write!(to, "{state} is not used"),
         }
@@ -106,7 +106,7 @@ fn is_before_sudo(owner: u32) -> bool {
         && environment::variable("SUDO_UID").is_some_and(|uid| uid.parse() == Ok(owner))
 }
 
-/// Whether git's `safe.directory` names the repository that this lies in, or the folder. Rarely asked.
+/// Whether git's `safe.directory` names the repository that this is in, or the folder. Rarely asked.
 fn is_named_safe(path: &Path) -> bool {
     let is_root = |folder: &&Path| git_folder_at(&folder.join(".git")).is_some();
     let is_ours = |name: &std::ffi::OsStr| name == ".claude" || name == "ralph-state.json";
@@ -121,7 +121,7 @@ fn names_safe(listed: &[String], place: &Path, home: Option<&Path>) -> bool {
             (Some(below), Some(home)) => home.join(below),
             _ => PathBuf::from(line),
         };
-        // `/shared/*` names what lies below.
+        // `/shared/*` names what is below.
         let below = path.to_str().and_then(|path| path.strip_suffix("/*"));
         line == "*"
             || below
@@ -129,7 +129,7 @@ fn names_safe(listed: &[String], place: &Path, home: Option<&Path>) -> bool {
     })
 }
 
-/// What the user's own settings of git list. Git honours none that lies in a repository; what they include is not read.
+/// What the user's own settings of git list. Git honours none that is in a repository; what they include is not read.
 fn safe_directories() -> Vec<String> {
     let home = environment::home();
     let config = environment::variable("XDG_CONFIG_HOME").map(PathBuf::from);

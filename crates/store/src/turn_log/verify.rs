@@ -1,4 +1,4 @@
-//! Is the log what was written? Tamper-evident, not tamper-proof: who can write the files can write them all anew.
+//! Is the log what was written? Tamper-evident, not tamper-proof: who can write the files can write them all again.
 
 use super::{Head, TurnLog};
 use crate::StoreError;
@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Finding {
     /// The line, from 1.
     pub line: u64,
-    /// The record, where it can be told.
+    /// The record, if known.
     pub seq: Option<u64>,
-    /// False for what is only said: erased contents, mended ends.
+    /// False for what is only said: erased contents, repaired ends.
     pub is_bad: bool,
     /// What.
     pub what: String,
@@ -101,7 +101,7 @@ impl Check<'_> {
         let follows = parsed.follows(&self.link);
         let follows_truth = self.true_link.as_ref().is_some_and(|truth| parsed.follows(truth));
         if !follows && !follows_truth {
-            bad(self, "does not follow the line before it: changed, moved, doubled or put in".to_owned());
+            bad(self, "does not follow the previous line: changed, moved, duplicated or inserted".to_owned());
         }
         self.true_link = (!follows && !follows_truth).then(|| parsed.link_after(&self.link));
         if seq != self.seq + 1 {
@@ -148,12 +148,12 @@ impl Check<'_> {
                     (Some(from), _) => {
                         self.lost = self.lost.max(fields["lost_to"].as_u64().unwrap_or(from));
                         format!(
-                            "records {from} to {} were lost here; recorded anew where the transcript still held them",
+                            "records {from} to {} were lost here; recorded again as far as the transcript still had them",
                             self.lost
                         )
                     }
                     (None, Some(bytes)) => format!("a torn end of {bytes} bytes was moved aside here"),
-                    _ => "mended here".to_owned(),
+                    _ => "repaired here".to_owned(),
                 };
                 self.say(line, Some(seq), false, words);
             }
@@ -167,7 +167,7 @@ impl Check<'_> {
             if erasures.contains(seq) {
                 self.say(*line, Some(*seq), false, "erased".to_owned());
             } else {
-                self.say(*line, Some(*seq), true, "erased, and no erasure was recorded".to_owned());
+                self.say(*line, Some(*seq), true, "erased, but no erasure was recorded".to_owned());
             }
         }
         let last = self.seq;

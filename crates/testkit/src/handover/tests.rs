@@ -106,7 +106,9 @@ fn true_text(scene: &Scene, truth: &Truth) -> String {
         .map(|(file, (_, to))| format!("2. Continue from line {} of {file}.\n", to + 1));
     let next = match &truth.next {
         Next::Said(words) => {
-            format!("It said (unchecked): kept apart, note 7\nNext step, in its words (unchecked): {words}\n")
+            format!(
+                "Summary (its claim, unchecked): kept apart, note 7\nNext step (its claim, unchecked): {words}\n"
+            )
         }
         Next::Older(_) | Next::Nothing => String::new(),
     };
@@ -191,12 +193,12 @@ fn each_fault_costs_its_own_score() {
         ),
         (
             "glued to the summary",
-            text.replace("note 7\nNext step, in its words (unchecked):", "note 7 Next step:"),
+            text.replace("note 7\nNext step (its claim, unchecked):", "note 7 Next step:"),
             [true, true, true, false],
         ),
         (
             "not marked",
-            text.replace("Next step, in its words (unchecked)", "Next step"),
+            text.replace("Next step (its claim, unchecked)", "Next step"),
             [true, true, true, false],
         ),
         (
@@ -236,7 +238,7 @@ fn a_place_that_only_the_sessions_words_name_is_told_with_them() {
     scene.say(0, &format!("{file} line {}, the rest", to + 1));
     let truth = scene.truth(&[]);
     let text = true_text(&scene, &truth);
-    let table = text.find("| File").expect("a table")..text.find("It said").expect("words");
+    let table = text.find("| File").expect("a table")..text.find("Summary (its").expect("words");
     let bare = text.replace(&text[table], "").replace("Continue from", "It was");
     assert_eq!(scores(&scene.judge(&truth, &bare)), [true; 4]);
     let elsewhere = bare.replace(&format!("line {}, the", to + 1), "line 2, the");

@@ -1,4 +1,4 @@
-//! What a session is told about where to go on: read from its first request, by patterns of this file's own. It takes the
+//! What a session is told about where to continue: read from its first request, by patterns of this file's own. It takes the
 //! text of today and the one before, so that programs of both kinds can be measured.
 
 use regex::Regex;
@@ -30,7 +30,7 @@ pattern!(UNCHECKED r"(?i)unchecked|unverified|not verified|claim");
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) file: String,
-    /// From, to; nothing where no lines are named.
+    /// From, to; nothing if no lines are named.
     pub(super) lines: Vec<(u32, u32)>,
     /// Its status says that the file is no longer there.
     pub(super) is_gone: bool,
@@ -97,7 +97,7 @@ impl Told {
         self.rows.iter().find(|row| !row.is_gone)
     }
 
-    /// Where a reader would go on.
+    /// Where a reader would continue.
     pub(super) fn goal(&self) -> Option<(String, Option<u32>)> {
         let row = || {
             let row = self.first_row()?;
@@ -157,7 +157,7 @@ mod tests {
 
 ## CONTEXT CHECKPOINT RESUME
 
-> This session takes over an item half done: the session before stopped at 87% of its context window (L2 threshold).
+> This session continues an item that is half done: the previous session stopped at 87% of its context window (L2 threshold).
 
 Item: Write the printer
 
@@ -171,8 +171,8 @@ Its work: `f3602d1..HEAD` (`git diff f3602d1`), of which a4464ad is a work-in-pr
 | src/oauth.ts | 45-90, 100 | modified: handleCallback |
 | src/z.ts | - | deleted |
 
-Progress, in its words (unchecked): 70%
-Next step, in its words (unchecked): oauth.ts line 91
+Progress (its claim, unchecked): 70%
+Next step (its claim, unchecked): oauth.ts line 91
 
 Since the checkpoint:
 - 1 commit by others: abc1234 Remove z.txt
@@ -197,7 +197,7 @@ Promise: <promise>COMPLETE ab12</promise>";
         assert_eq!(told.progress, ["70%"]);
         assert_eq!(told.promise.as_deref(), Some("<promise>COMPLETE ab12</promise>"));
         assert!(told.says("z.txt", "gone") && !told.says("z.txt", "changed"));
-        let ticked = "## CONTEXT CHECKPOINT RESUME\n\n> The session before finished its item.\n\nAlready done:\n- Write the parser\n\nBegin the next item: \"Write the printer\"\n";
+        let ticked = "## CONTEXT CHECKPOINT RESUME\n\n> The previous session finished its item.\n\nAlready done:\n- Write the parser\n\nBegin the next item: \"Write the printer\"\n";
         let told = Told::read(ticked);
         assert_eq!((told.item.as_deref(), told.begin.as_deref()), (None, Some("Write the printer")));
         assert_eq!((told.goal(), told.next.len()), (None, 0));

@@ -153,7 +153,7 @@ fn a_broken_list_of_servers_is_refused_with_its_place_and_nothing_is_written() {
         let before = stage.files();
         let finished = stage.plimsoll(INIT);
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
-        for part in [SERVERS, place, "nothing was changed; mend the file and try again"] {
+        for part in [SERVERS, place, "nothing was changed; fix the file and try again"] {
             assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
         }
         assert_eq!(stage.files(), before);
@@ -165,7 +165,7 @@ fn a_broken_list_of_servers_is_refused_with_its_place_and_nothing_is_written() {
 #[test]
 fn a_classic_client_is_refused_and_an_installed_memory_is_told_to_go() {
     for (version, named) in
-        [("2.1.206 (Claude Code)", "this one is 2.1.206"), ("", "does not tell its version")]
+        [("2.1.206 (Claude Code)", "this one is 2.1.206"), ("", "does not report its version")]
     {
         let stage = Stage::new();
         stage.client(version);
@@ -181,7 +181,7 @@ fn a_classic_client_is_refused_and_an_installed_memory_is_told_to_go() {
         stage.client(version);
         // One unknown event would switch off every hook of the file.
         let said = stage.done(&["init"]);
-        assert!(said.contains("the working memory's hooks are taken out"), "{said}");
+        assert!(said.contains("the working memory's hooks were removed"), "{said}");
         assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::CLASSIC));
     }
 }

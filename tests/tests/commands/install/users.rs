@@ -18,11 +18,11 @@ fn wrong_usage_is_told_from_failure() {
 #[test]
 fn the_template_fits_the_client_on_the_path() {
     for (version, template, said) in [
-        (None, settings::MODERN, "there is no `claude` on the PATH"),
+        (None, settings::MODERN, "`claude` is not on the PATH"),
         (Some("2.1.329 (Claude Code)"), settings::MODERN, "modern (the client is 2.1.329)"),
         (Some("2.1.101 (Claude Code)"), settings::CLASSIC, "classic (the client is 2.1.101"),
         (Some("1.0.128 (Claude Code)"), settings::CLASSIC, "classic (the client is 1.0.128"),
-        (Some(""), settings::CLASSIC, "does not tell its version"),
+        (Some(""), settings::CLASSIC, "does not report its version"),
     ] {
         let stage = Stage::new();
         if let Some(version) = version {
@@ -116,7 +116,7 @@ fn a_command_file_of_ours_is_renewed_and_a_changed_one_survives_uninstall() {
 fn two_scopes_of_one_project_share_commands_and_exclude_lines() {
     let stage = Stage::new();
     stage.done(&["init"]);
-    assert!(stage.done(&["init", "--local"]).contains(".claude/settings.json has our hooks, too"));
+    assert!(stage.done(&["init", "--local"]).contains(".claude/settings.json also has our hooks"));
     stage.done(&["uninstall", "--local"]);
     assert!(stage.world.exists(".claude/commands/ralph.md"));
     assert!(stage.world.read(".git/info/exclude").contains(".claude/plimsoll/"));

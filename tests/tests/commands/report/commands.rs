@@ -30,7 +30,7 @@ fn an_earlier_run_is_named_by_the_beginning_of_its_id() {
     assert!(page(&["--run", "4f2a"]).expect_success().stdout.contains("<h1><bdi>ISO dates</bdi></h1>"));
     let before = page(&["--run", "4f2b"]).expect_success().stdout;
     assert!(before.contains("<h1><bdi>The week before</bdi></h1>"), "{before}");
-    assert!(before.contains("Nobody can resume this run") && !before.contains("--resume"), "{before}");
+    assert!(before.contains("This run cannot be resumed") && !before.contains("--resume"), "{before}");
     let several = page(&["--run", "4f2"]);
     assert!(
         several.code == Some(1) && several.stderr.contains(RUN) && several.stderr.contains(EARLIER),

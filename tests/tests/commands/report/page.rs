@@ -43,12 +43,7 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
     let words = words(&page(&stage()));
     assert_in_order(
         &words,
-        &[
-            "ISO dates",
-            "Tue 6 Jan 21:04 – Wed 7 Jan 04:31",
-            "Stuck.",
-            "nothing changed any more: HEAD and all files",
-        ],
+        &["ISO dates", "Tue 6 Jan 21:04 – Wed 7 Jan 04:31", "Stuck.", "no more progress: HEAD and all files"],
     );
     assert_in_order(
         &words,
@@ -62,7 +57,7 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
             "5 h 33 min in sessions · 1 h 40 min paused",
             "What to do now",
             "plimsoll run --resume --reset-breaker",
-            "Set aside: 1 item (“Replace the calendar library”)",
+            "Set aside after no progress: 1 item (“Replace the calendar library”)",
             "The load line",
         ],
     );
@@ -72,10 +67,10 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
             "checkpoint (1)",
             "compaction by the client (1)",
             "a session’s end (7)",
-            "a session broke off (1)",
+            "a session that broke off (1)",
             "promise refused (1)",
             "circuit breaker (1)",
-            "stood still (1)",
+            "paused (1)",
             "usage limit: resets at 02:00",
             "Of 3 sessions only the peak is known",
         ],
@@ -95,7 +90,7 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
         &[
             "What filled the window",
             "Read",
-            "which are not in here: about 31k tokens stayed with 3 subagents.",
+            "which are not included: about 31k tokens stayed with 3 subagents.",
             "The largest single results",
             "the zone table",
         ],
@@ -230,7 +225,7 @@ fn what_was_not_recorded_is_not_made_up() {
             "which session did it was not recorded",
         ],
     );
-    assert_in_order(&told, &["there is no turn log", "The journal has nothing of this run"]);
+    assert_in_order(&told, &["there is no turn log", "The journal has no entries of this run"]);
     // A session of which nothing but its end is known.
     let mut journal = Journal::default();
     journal.line("21:04", "planned", 1, None, &json!({}));
@@ -261,8 +256,8 @@ fn a_run_that_goes_on_says_as_of_when() {
             "as of ",
             "not over yet",
             "Interrupted.",
-            "no plimsoll run is at work (a shell loop",
-            "No plimsoll run is at work any more",
+            "no plimsoll run is active (a shell loop",
+            "No plimsoll run is active any more",
             "plimsoll run --resume",
         ],
     );

@@ -108,7 +108,7 @@ fn a_verdict_and_the_next_plan() {
 fn a_run_starts() {
     let play = Play::command(&["start", "--objective", "Do the plan.", "--name", "Dates"]);
     let is_well = |finished: &Finished| {
-        finished.code == Some(0) || finished.stderr.contains("go on with `plimsoll run --resume`")
+        finished.code == Some(0) || finished.stderr.contains("continue with `plimsoll run --resume`")
     };
     whole_after_kills(&Scene::ordinary(), &play, 1, &play, is_well);
 }

@@ -109,7 +109,7 @@ fn what_is_wrong_is_named_and_changes_nothing() {
     }
     for arguments in [json!("R2_NEXT"), json!(["x"]), json!(7)] {
         let said = client.refused("update_registers", arguments);
-        assert!(said.contains("no JSON object"), "{said}");
+        assert!(said.contains("not a JSON object"), "{said}");
     }
     let history = world.plimsoll(&["memory", "history", "--json"]).run().expect_success().json();
     assert_eq!(history.as_array().map(Vec::len), Some(1), "{history}");
@@ -200,7 +200,7 @@ fn long_output_is_cut_in_the_middle_and_long_files_at_the_end() {
     assert!(text.ends_with("ä\n[the first 10000 characters of 20002 bytes]"), "{}", text.len());
     assert_eq!(client.ok("read_file", json!({"path": "just.txt"})), "ä".repeat(10_000));
     assert_eq!(client.ok("read_file", json!({"path": "empty.txt"})), "[the file is empty]");
-    assert!(client.refused("read_file", json!({"path": "binary"})).contains("is no text: 3 bytes"));
+    assert!(client.refused("read_file", json!({"path": "binary"})).contains("is not text: 3 bytes"));
     let said = client.refused("run_command", json!({"command": "seq 1 20000; exit 7"}));
     assert!(said.starts_with("exit 7\nstdout (cut in the middle: 108893 characters):\n1\n2\n"), "{said}");
     assert!(said.ends_with("19999\n20000") && said.chars().count() < 8_100, "{}", said.len());

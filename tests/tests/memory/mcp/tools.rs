@@ -121,7 +121,7 @@ fn the_example_of_the_original_goes_through() {
     );
     assert!(client.ok("pop_frame", json!({"result": "All done."})).contains("the root frame is done"));
     assert!(
-        client.refused("update_registers", json!({"R2_NEXT": "x"})).contains("until a person speaks again")
+        client.refused("update_registers", json!({"R2_NEXT": "x"})).contains("until the user writes again")
     );
     assert!(client.ok("memory_show", json!({})).contains("DONE: the root frame has popped"));
     let history = history(&world);
@@ -165,7 +165,7 @@ fn turns_are_listed_and_shown() {
     assert_eq!(names(client.ok("turns_list", json!({"last": 1}))), ["natural_:10"]);
     assert_eq!(names(client.ok("turns_list", json!({"failures": true}))), ["parallel:1", "natural_:8"]);
     assert_eq!(names(client.ok("turns_list", json!({"tool": "glob", "session": "para"}))), ["parallel:1"]);
-    assert_eq!(client.ok("turns_list", json!({"text": "said by nobody"})), "no turn is like that");
+    assert_eq!(client.ok("turns_list", json!({"text": "said by nobody"})), "no turn matches");
     let line = client.ok("turns_list", json!({"tool": "glob"}));
     assert!(line.contains("tool_error") && line.contains("Bash(echo A)"), "{line}");
     let turn = client.ok("turns_show", json!({"turn": "parallel:1"}));

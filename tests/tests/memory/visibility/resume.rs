@@ -70,7 +70,7 @@ fn a_session_that_was_killed_is_told_everything_when_it_goes_on() {
     stage.play("Go on.", &["--resume", id]);
     // Whether the client had kept what the hook said cannot be known: it is said again.
     let first = stage.seen("main", |seen| seen[2].request.text());
-    assert!(first.contains("R4 CONSTRAINTS: keep the API") && first.contains("(of several blocks"));
+    assert!(first.contains("R4 CONSTRAINTS: keep the API") && first.contains("(of a frame's blocks"));
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_full_heap_is_told_whole_at_the_start_after_a_compaction_and_when_a_session_
     assert_eq!(stage.model.requests_of(RequestKind::Compaction).len(), 1);
     stage.seen("main", |seen| {
         assert_eq!(seen.len(), 6);
-        let wholes = |request: &Request| request.text().matches("(of several blocks").count();
+        let wholes = |request: &Request| request.text().matches("(of a frame's blocks").count();
         assert_eq!([0, 1, 2, 3, 4].map(|place| wholes(&seen[place].request)), [1, 1, 1, 1, 2]);
     });
 }

@@ -29,7 +29,7 @@ ok       Network  Linear answers
 ok       Account  Ada, in the workspace Test
 ok       Issue    ENG-123 “Convert the dates”, team Engineering
 ok       Rights   the key may write comments
-ok       Spool    nothing waits to be delivered
+ok       Spool    no notes to deliver
 ";
     assert_eq!(finished.stdout, expected);
     assert!(server.comments().is_empty());
@@ -68,16 +68,16 @@ fn the_part_where_the_way_ends_is_named_with_what_to_do() {
         assert!(finished.stdout.contains(&format!("    → {todo}")), "{todo} in {}", finished.stdout);
     };
     set_issue(&world, "ENG-999");
-    ends(&world, "Issue there is no issue ENG-999 for this key", "look at the identifier");
+    ends(&world, "Issue there is no issue ENG-999 for this key", "check the identifier");
     world.write_user_settings(&json!({}));
     ends(&world, "Setting no issue is set", "put {\"linear\"");
     set_issue(&world, "ENG-123");
     world.set_env("LINEAR_API_KEY", "");
     ends(&world, "Key there is no key for Linear", "make a key in Linear");
     world.set_env("LINEAR_API_KEY", "two words");
-    ends(&world, "Key LINEAR_API_KEY holds no key: there are characters", "export LINEAR_API_KEY");
+    ends(&world, "Key LINEAR_API_KEY holds no key: it contains characters", "export LINEAR_API_KEY");
     world.set_env("LINEAR_API_KEY", "lin_api_wrong");
-    ends(&world, "Account Linear does not know the key", "make a new key");
+    ends(&world, "Account Linear rejects the key", "make a new key");
     world.set_env("LINEAR_API_KEY", KEY);
     server.forbid_writing();
     ends(&world, "Rights Linear does not allow it: Invalid scope: `write` required", "use a key that may");
@@ -90,7 +90,7 @@ fn the_part_where_the_way_ends_is_named_with_what_to_do() {
     );
     assert_eq!(server.asked().len(), asked);
     world.set_env("LINEAR_API_URL", "http://127.0.0.1:9/");
-    ends(&world, "Network 127.0.0.1 cannot be reached", "look at the network");
+    ends(&world, "Network 127.0.0.1 cannot be reached", "check the network");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn what_linear_refuses_is_not_mended_by_calling_the_check_again() {
         marked(&finished, "PROBLEM").starts_with("Account Linear refuses: Something went wrong"),
         "{finished:?}"
     );
-    assert!(finished.stdout.contains("    → its own words are above"), "{finished:?}");
+    assert!(finished.stdout.contains("    → its message is above"), "{finished:?}");
     assert!(!finished.stdout.contains("plimsoll linear check"), "{finished:?}");
 }
 

@@ -36,7 +36,7 @@ fn a_key_that_linear_does_not_know_is_named_and_the_notes_stay() {
     world.set_env("LINEAR_API_KEY", "lin_api_wrong");
     let finished = sync(&world);
     assert_eq!(finished.code, Some(1));
-    for part in ["Linear does not know the key", "1 note still to be delivered", "hint: make a new key"] {
+    for part in ["Linear rejects the key", "1 note not delivered yet", "hint: make a new key"] {
         assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
     }
     assert!(!finished.stderr.contains("lin_api_wrong"));
@@ -117,7 +117,7 @@ fn a_limit_is_honoured_until_its_moment() {
         assert!(finished.stderr.contains("too many requests"), "{finished:?}");
         let again = sync(&world);
         assert_eq!(again.code, Some(1));
-        assert!(again.stderr.contains("Linear has asked us to wait until"), "{again:?}");
+        assert!(again.stderr.contains("Linear asked us to wait until"), "{again:?}");
         assert_eq!(server.asked().len(), 1, "before that time nobody is asked");
         let wait = outbox::wait(&project(&world)).expect("it is remembered");
         let moment = plimsoll_store::clock::parse(wait.until.as_str()).expect("a moment").timestamp_millis();
@@ -157,7 +157,7 @@ fn a_trouble_that_lasts_is_told_and_noted_once() {
     for _ in 0..2 {
         let finished = sync(&world);
         assert_eq!(finished.code, Some(1));
-        assert!(finished.stderr.contains("1 note still to be delivered"), "{finished:?}");
+        assert!(finished.stderr.contains("1 note not delivered yet"), "{finished:?}");
     }
     assert_eq!(told(&world).len(), 1);
     assert_eq!(outbox::wait(&project(&world)).expect("it is remembered").failures, 2);

@@ -36,7 +36,7 @@ fn a_night_is_one_comment_with_a_paragraph_for_each_checkpoint_and_the_end() {
     assert_eq!(told.len(), 2, "{told:#?}");
     assert!(told.iter().all(|entry| entry["event"] == "linear_delivered"), "{told:#?}");
     let log = world.plimsoll(&["log"]).run().expect_success().stdout;
-    assert_eq!(log.matches("told Linear: ENG-123").count(), 2, "{log}");
+    assert_eq!(log.matches("Linear notified: ENG-123").count(), 2, "{log}");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_night_without_network_ends_the_same_and_one_sync_tells_all_of_it() {
     world.set_env("LINEAR_API_URL", nowhere());
     let finished = run(&world, &[CHECKPOINTS, FINISHES, PROMISES]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let said = "Linear is not told: 127.0.0.1 cannot be reached";
+    let said = "Linear was not notified: 127.0.0.1 cannot be reached";
     assert_eq!(finished.stdout.matches(said).count(), 1, "one line for all of it: {}", finished.stdout);
     let failures = told(&world);
     assert_eq!(failures.len(), 1, "{failures:#?}");
@@ -64,7 +64,7 @@ fn a_night_without_network_ends_the_same_and_one_sync_tells_all_of_it() {
     for part in ["**Iteration 1**", "half of them", "**Iteration 3**", "the run ended: completed"] {
         assert!(comments[0].body.contains(part), "{part} in {comments:#?}");
     }
-    assert_eq!(sync(&world).stdout, "nothing waits to be delivered\n");
+    assert_eq!(sync(&world).stdout, "no notes to deliver\n");
     assert_eq!(server.operations(), ["commentCreate"]);
 }
 

@@ -343,7 +343,7 @@ const SAMPLE: &str = "Before.
 
 ## CONTEXT CHECKPOINT RESUME
 
-> This session takes over an item half done: the session before stopped at 87% of its context window (L2 threshold).
+> This session continues an item that is half done: the previous session stopped at 87% of its context window (L2 threshold).
 
 Item: Write the printer
 
@@ -357,9 +357,9 @@ Its work: `f3602d1..HEAD` (`git diff f3602d1`), of which a4464ad is a work-in-pr
 | src/oauth.ts | 45-90 | modified: handleCallback |
 | `z.txt` | - | deleted |
 
-It said (unchecked): a summary that says Continue from line 7 of src/evil.ts
-Progress, in its words (unchecked): 70%
-Next step, in its words (unchecked): oauth.ts line 91
+Summary (its claim, unchecked): a summary that says Continue from line 7 of src/evil.ts
+Progress (its claim, unchecked): 70%
+Next step (its claim, unchecked): oauth.ts line 91
 
 Since the checkpoint:
 - 1 commit by others: abc1234 Remove z.txt
@@ -383,7 +383,7 @@ fn a_block_is_read_as_it_is_meant() {
     assert_eq!(told.places(), [(91, OAUTH.to_owned())]);
     assert_eq!(told.done(), ["Write the parser"]);
     assert_eq!(told.base(), "f3602d1");
-    assert_eq!(told.next_steps(), ["Next step, in its words (unchecked): oauth.ts line 91"]);
+    assert_eq!(told.next_steps(), ["Next step (its claim, unchecked): oauth.ts line 91"]);
     assert_eq!(hashes(&told.block), ["f3602d1", "f3602d1", "a4464ad", "abc1234"]);
     assert!(!told.block.contains("src/after.ts") && !told.block.contains("Before."));
 }

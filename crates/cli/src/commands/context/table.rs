@@ -26,7 +26,7 @@ pub(super) struct View<'a> {
     pub(super) trouble: Option<String>,
     /// The run that the session belongs to.
     pub(super) run: Option<&'a RunState>,
-    /// The lines of the files that the item in hand names.
+    /// The lines of the files that the current item names.
     pub(super) lines: Option<u64>,
     /// The handoff that this session has already.
     pub(super) handoff: Option<&'a str>,
@@ -68,18 +68,18 @@ impl View<'_> {
         let Some(forecast) = &self.foresight.forecast else {
             let is_past =
                 [marks.l1, marks.l2, marks.ceiling.tokens].iter().all(|mark| reading.projected() >= *mark);
-            let words =
-                format!("too little is known yet ({})", counted(self.foresight.responses, "response"));
+            let words = format!("too little data yet ({})", counted(self.foresight.responses, "turn"));
             return if is_past { Vec::new() } else { vec![("Forecast", words)] };
         };
-        let marks = [("To L1", &forecast.l1), ("To L2", &forecast.l2), ("To the ceiling", &forecast.ceiling)];
+        let marks =
+            [("To L1", &forecast.l1), ("To L2", &forecast.l2), ("To auto-compact", &forecast.ceiling)];
         let row = |(name, outlook): (&'static str, &Option<Outlook>)| {
             let words = outlook.as_ref()?.words();
             // The row above says that it is no more than that; 80 columns are few.
             Some((name, words.strip_prefix("about ").unwrap_or(&words).to_owned()))
         };
-        let by = counted(forecast.samples, "response");
-        let mut rows = vec![("Forecast", format!("by {by}; the brackets hold 8 of 10 cases"))];
+        let by = counted(forecast.samples, "turn");
+        let mut rows = vec![("Forecast", format!("from {by}; the ranges hold in 8 of 10 cases"))];
         rows.extend(marks.into_iter().filter_map(row));
         rows
     }
@@ -105,11 +105,11 @@ impl View<'_> {
             _ if is_too_large(item) => Some(format!("{stated} (fits no window: split it)")),
             Source::Items(number) => {
                 let known = counted(number, "item");
-                Some(format!("{stated} (est. {percent}% of the window, by {known} of this project)"))
+                Some(format!("{stated} (est. {percent}% of the window, from {known} of this project)"))
             }
             Source::Stated(_) => Some(format!("{stated} (est. {percent}% of the window)")),
             Source::Files(_) => {
-                Some(format!("{stated} (est. {percent}% of the window, by the files it names)"))
+                Some(format!("{stated} (est. {percent}% of the window, from the files it names)"))
             }
             Source::Nothing => None,
         }
@@ -125,7 +125,7 @@ impl View<'_> {
         (estimate, percent)
     }
 
-    /// Who says so, how old it is, and where the levels lie.
+    /// The source, the age, and the thresholds.
     fn sources(&self) -> Vec<Row> {
         let mut rows = vec![("Session", self.session_id.to_owned())];
         rows.extend(self.trouble.iter().map(|trouble| ("Trouble", trouble.clone())));
@@ -144,7 +144,7 @@ impl View<'_> {
         });
         let next = tokens(reading.projected());
         vec![
-            ("Next Request", format!("about {next} tokens, with the answer and what was added since")),
+            ("Next Request", format!("about {next} tokens, with the answer and what has been added since")),
             ("Source", format!("{}, {age}", reading.source.words())),
             ("Window", format!("{window}{model}")),
         ]
@@ -154,7 +154,10 @@ impl View<'_> {
         let [l1, l2, l3] = [marks.l1, marks.l2, marks.l3].map(|mark| marks.percent(mark));
         let wished = &self.settings.levels;
         let moved = if marks.clamped {
-            format!(" (moved down from {}/{}/{}%, below the ceiling)", wished.l1, wished.l2, wished.l3)
+            format!(
+                " (lowered from {}/{}/{}%, below the auto-compact threshold)",
+                wished.l1, wished.l2, wished.l3
+            )
         } else {
             String::new()
         };
@@ -164,17 +167,17 @@ impl View<'_> {
     /// What to do, and when a checkpoint comes by itself.
     fn advice(&self) -> String {
         let Some((reading, marks)) = self.reading.zip(self.marks) else {
-            return "none; how full the window is will be known with the next answer.".to_owned();
+            return "none; the usage will be known after the next answer.".to_owned();
         };
         let level = marks.level(reading.projected());
         let advice = match level {
             Level::L0 if self.may_not_fit(reading, marks) => {
-                "Go on with what is begun. An item of this size will probably not fit before the checkpoint: if it is not begun yet, leave it to a fresh session."
+                "Continue with work that has begun. An item of this size will probably not fit before the checkpoint: if it has not begun, leave it to a fresh session."
             }
             Level::L0 => "Safe to continue.",
-            Level::L1 => "Go on with the item in hand; start nothing large.",
-            Level::L2 if self.run.is_some() => "Finish the edit in hand, commit, and end the turn.",
-            Level::L2 => "Finish the edit in hand and start a fresh session.",
+            Level::L1 => "Continue with the current item; start nothing large.",
+            Level::L2 if self.run.is_some() => "Finish the current edit, commit, and end the turn.",
+            Level::L2 => "Finish the current edit and start a fresh session.",
             Level::L3 => "Stop now: the next large result may not fit.",
         };
         let handoff = self.handoff.filter(|_| level >= Level::L2);
@@ -183,14 +186,14 @@ impl View<'_> {
         let then = match (level < Level::L2, self.run.is_some()) {
             (true, true) => format!("Checkpoint will trigger automatically at {mark}%."),
             (true, false) => {
-                format!("A handoff will be written automatically at {mark}%; the session goes on.")
+                format!("A handoff will be written automatically at {mark}%; the session continues.")
             }
             (false, _) => format!("The checkpoint was due at {mark}%.{handoff}"),
         };
         format!("{advice}\n\n{then}")
     }
 
-    /// By what the item states or others took; a mere guess frightens nobody.
+    /// From what the item states or others took; a mere guess gives no warning.
     fn may_not_fit(&self, reading: &Reading, marks: &Marks) -> bool {
         self.run.and_then(RunState::item_in_hand).is_some_and(|item| {
             let (estimate, _) = self.estimate(item);
@@ -203,11 +206,11 @@ fn remaining(reading: &Reading, marks: &Marks) -> String {
     let left = |mark: u64| tokens(mark.saturating_sub(reading.projected()));
     let action = match marks.ceiling.action {
         CeilingAction::Compacts => "the client compacts",
-        CeilingAction::Refuses => "the client refuses to go on",
+        CeilingAction::Refuses => "the client refuses to continue",
         CeilingAction::Rejected => "the API refuses the prompt",
     };
     format!(
-        "~{} tokens to the checkpoint, ~{} to the ceiling ({}%: {action})",
+        "~{} tokens to the checkpoint, ~{} to the auto-compact threshold ({}%: {action})",
         left(marks.l2),
         left(marks.ceiling.tokens),
         marks.percent(marks.ceiling.tokens)

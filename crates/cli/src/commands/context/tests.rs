@@ -71,15 +71,18 @@ fn in_a_run_it_shows_what_the_originals_example_shows() {
 |---------------------|-------|
 | Current Context     | 67% (669k of 1M tokens) |
 | Level               | L0 (Normal) |
-| Estimated Remaining | ~180k tokens to the checkpoint, ~297k to the ceiling (97%: the client compacts) |
-| Forecast            | too little is known yet (1 response) |
+| Estimated Remaining | ~180k tokens to the checkpoint, ~297k to the auto-compact threshold (97%: the client compacts) |
+| Forecast            | too little data yet (1 turn) |
 | Current Item        | \"Implement OAuth callback (simple)\" |
 | Item Complexity     | Simple (est. 20% of the window) |
 | Iteration           | 5 of 50 (\"Auth\") |
 ";
     assert!(text.starts_with(start), "{text}");
     let end = "fresh session.\n\nCheckpoint will trigger automatically at 85%.";
-    assert!(text.contains("**Recommendation**: Go on with what is begun.") && text.ends_with(end), "{text}");
+    assert!(
+        text.contains("**Recommendation**: Continue with work that has begun.") && text.ends_with(end),
+        "{text}"
+    );
 }
 
 /// As it is shown in 80 columns, in a terminal and in the client's table.
@@ -92,9 +95,9 @@ fn each_mark_that_is_ahead_has_a_row_and_the_brackets_are_explained_once() {
     let foresight = Foresight { forecast: Some(forecast), responses: 121 };
     let text = foreseen(Some(720_000), 850_000, Some(&run("Parse dates")), &foresight);
     let rows = "\
-| Forecast            | by 120 responses; the brackets hold 8 of 10 cases |
+| Forecast            | from 120 turns; the ranges hold in 8 of 10 cases |
 | To L2               | 14 turns (9 to 22) |
-| To the ceiling      | 130 turns (84 to over 200), 43 min (28 to over 68) |
+| To auto-compact     | 130 turns (84 to over 200), 43 min (28 to over 68) |
 | Current Item";
     assert!(text.contains(rows), "{text}");
     assert!(!text.contains("To L1"), "it is past: {text}");
@@ -118,7 +121,7 @@ fn the_complexity_is_what_the_item_states_or_what_items_took() {
         (run("All of it (very complex)"), Some("Very complex (fits no window: split it) |")),
         (
             grown("Parse dates", &[120_000; 4]),
-            Some("Not stated (est. 12% of the window, by 4 items of this project) |"),
+            Some("Not stated (est. 12% of the window, from 4 items of this project) |"),
         ),
         (run("Parse dates"), None),
     ] {
@@ -161,13 +164,13 @@ fn the_advice_follows_the_level_and_names_the_mark_as_it_is() {
             100_000,
             850_000,
             None,
-            "Safe to continue.\n\nA handoff will be written automatically at 85%; the session goes on.",
+            "Safe to continue.\n\nA handoff will be written automatically at 85%; the session continues.",
         ),
         (860_000, 850_000, None, "and start a fresh session."),
     ] {
         let text = table(Some(used), l2, run);
         assert!(text.contains(words), "{words}\n{text}");
-        assert_eq!(text.contains("moved down from 70/85/95%"), l2 != 850_000, "{text}");
+        assert_eq!(text.contains("lowered from 70/85/95%"), l2 != 850_000, "{text}");
     }
 }
 

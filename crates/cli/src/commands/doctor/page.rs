@@ -14,7 +14,7 @@ pub(super) struct Page {
 /// A colour and what is painted in it.
 type Sign = (Option<&'static str>, &'static str);
 
-/// The names of the checks stand in a column of their own.
+/// The names of the checks are in a column of their own.
 const NAME: usize = 12;
 /// Findings and details are set in.
 const INSET: &str = "    ";
@@ -109,7 +109,7 @@ mod tests {
             severity,
             what: "something that takes quite a few words to say is not as it should be here".to_owned(),
             place: Some("settings.json".to_owned()),
-            todo: "mend it".to_owned(),
+            todo: "fix it".to_owned(),
         });
         Section {
             name: "Settings",
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(lines[0], "ok       Settings     hooks");
         assert_eq!(lines[2], "PROBLEM  Settings     hooks");
         assert!(lines[4].starts_with("    - settings.json: something"), "{lines:#?}");
-        assert!(lines.iter().any(|line| line == "    → mend it"), "{lines:#?}");
+        assert!(lines.iter().any(|line| line == "    → fix it"), "{lines:#?}");
         assert!(lines.iter().all(|line| line.chars().count() <= 70), "{lines:#?}");
         let coloured = shown(&Page { colours: true, width: 60 }.lines(&[section(Some(Severity::Note))]));
         assert!(coloured[0].starts_with("\u{1b}[32m✓"), "{coloured:#?}");

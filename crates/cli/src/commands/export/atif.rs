@@ -18,7 +18,7 @@ pub(crate) fn render(exported: &Exported) -> String {
         steps = all_steps(own);
         inside.extend(own.agents.values().map(|agent| trajectory(exported, agent)));
     }
-    // Whoever started these is not in the log.
+    // Their parents are not in the log.
     inside.extend(streams.map(|stream| trajectory(exported, &stream)));
     let mut totals = own.as_ref().map(|own| metrics(own, &steps)).unwrap_or_default();
     if let Some(cost) = exported.cost() {
@@ -55,7 +55,7 @@ fn document(
         "trajectory_id": id,
         "agent": {"name": "claude-code", "version": "unknown", "model_name": model},
         "steps": steps,
-        "notes": "From Plimsoll's turn log. prompt_tokens counts what was sent, cached or not; total_cost_usd is the client's own account of the whole session, subagents included.",
+        "notes": "From Plimsoll's turn log. prompt_tokens counts all input tokens, cached or not; total_cost_usd is the cost of the whole session as reported by Claude Code, subagents included.",
         "final_metrics": totals,
         "extra": {"exported_by": concat!("plimsoll ", env!("CARGO_PKG_VERSION"))},
     });

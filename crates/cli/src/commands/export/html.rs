@@ -1,4 +1,4 @@
-//! One page that needs nothing else: no network, no script to read it. Every word of the session is escaped, and
+//! One self-contained page: no network, no script to read it. Every word of the session is escaped, and
 //! the page's own policy lets nothing in but its own style and its one script, by its digest.
 
 mod curve;
@@ -31,7 +31,7 @@ pub(crate) fn render(exported: &Exported) -> String {
     page.add("<section class=\"timeline\" aria-label=\"Timeline\">\n");
     for (place, stream) in exported.streams().iter().enumerate() {
         if place > 0 {
-            page.agent(stream, "not in the log who started it");
+            page.agent(stream, "who started it is not in the log");
         } else {
             page.stream(stream);
         }

@@ -1,5 +1,5 @@
 //! Markdown for a review: a heading a turn, prompts and the model's words quoted, calls and results fenced. What
-//! stands in a session can neither end its fence nor become a heading or HTML.
+//! is in a session can neither end its fence nor become a heading or HTML.
 
 mod quote;
 
@@ -47,7 +47,7 @@ impl Page {
         let mut facts = vec![
             format!("{}, {failed} failed", counted(turns.count(), "turn")),
             format!(
-                "{} tokens sent, {} answered",
+                "{} input tokens, {} output tokens",
                 tokens(usages().map(plimsoll_domain::log_line::Tokens::sent).sum()),
                 tokens(usages().map(|usage| usage.output).sum())
             ),
@@ -57,7 +57,7 @@ impl Page {
             let window = exported.window.as_ref().map(|window| format!(" of {}", tokens(window.tokens)));
             format!("peak {} tokens{}", tokens(peak), window.unwrap_or_default())
         }));
-        facts.extend(exported.cost().map(|cost| format!("{cost:.4} USD by the client's account")));
+        facts.extend(exported.cost().map(|cost| format!("{cost:.4} USD as reported by Claude Code")));
         for checkpoint in &exported.checkpoints {
             let percent = checkpoint.percent.map(|percent| format!(" at {percent} %")).unwrap_or_default();
             facts.push(format!(
@@ -116,7 +116,7 @@ impl Page {
         self.line(&title);
         let usage = header
             .usage
-            .map(|usage| format!(" · {} sent, {} answered", tokens(usage.sent()), tokens(usage.output)));
+            .map(|usage| format!(" · {} input, {} output", tokens(usage.sent()), tokens(usage.output)));
         self.line(&format!("*{}{}*", inline(header.at.as_str()), usage.unwrap_or_default()));
         let Some(turn) = turn else {
             return match &record.body {
@@ -171,7 +171,7 @@ impl Page {
         self.line(&fenced(&asked(&call.args), language));
         let result = visible(&call.result_text());
         match (result.is_empty(), call.result.is_null()) {
-            (_, true) => self.line("*It never returned.*"),
+            (_, true) => self.line("*It did not return.*"),
             (true, _) => self.line("*It returned nothing.*"),
             _ => self.line(&fenced(&result, "")),
         }

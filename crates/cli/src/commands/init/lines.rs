@@ -7,8 +7,8 @@ use plimsoll_flows::install::{
 use plimsoll_protocol::settings::{HookSupport, Variable, servers};
 use std::path::Path;
 
-/// A person with `cargo install` easily has the command without the hooks.
-const HOW_TO_INSTALL: &str = "`scripts/install.sh` in a checkout brings them, or there `cargo install --locked --path crates/hooks` (and crates/cli, crates/mcp)";
+/// The user with `cargo install` easily has the command without the hooks.
+const HOW_TO_INSTALL: &str = "`scripts/install.sh` in a checkout installs them, or there `cargo install --locked --path crates/hooks` (and crates/cli, crates/mcp)";
 
 pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String {
     let report = &plan.report;
@@ -19,7 +19,7 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
         if written {
             format!("{}: hooks for {}{line}", shown(&report.settings), report.events.join(", "))
         } else {
-            format!("{}: our hooks are already there, as they should be", shown(&report.settings))
+            format!("{}: our hooks are already there and up to date", shown(&report.settings))
         },
         template_line(report),
     ];
@@ -29,7 +29,7 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     }
     lines.extend(report.backup.iter().map(|path| format!("Backup of the file as it was: {}", shown(path))));
     if report.foreign_hooks > 0 {
-        lines.push(format!("Kept: {} of others", counted(report.foreign_hooks, "hook", "hooks")));
+        lines.push(format!("Kept: {} of other programs", counted(report.foreign_hooks, "hook", "hooks")));
     }
     lines.extend(report.foreign_status_line.iter().map(|command| {
         format!("Kept: your status line `{command}`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`."
@@ -39,13 +39,13 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
         lines.push("Careful: this file says \"disableAllHooks\": true, so no hook will run.".to_owned());
     }
     lines.extend(report.also_in.iter().map(|path| {
-        format!("Careful: {} has our hooks, too; where the commands differ, both run.", shown(path))
+        format!("Careful: {} also has our hooks; if the commands differ, both run.", shown(path))
     }));
     if let Some(folder) = report.missing_programs.first().and_then(|path| path.parent()) {
         let names: Vec<_> =
             report.missing_programs.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         lines.push(format!(
-            "Careful: {} lacks {}, and what is missing cannot run. All programs belong together: {}.",
+            "Careful: {} lacks {}, which therefore cannot run. Install all programs together: {}.",
             folder.display(),
             names.join(", "),
             HOW_TO_INSTALL
@@ -60,15 +60,15 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     }));
     lines.extend(report.memory.iter().flat_map(|memory| memory_lines(memory, report, project)));
     if report.memory_dropped {
-        lines.push("Careful: the working memory's hooks are taken out; this client does not know their events. Then, with a newer one: `plimsoll init --memory`.".to_owned());
+        lines.push("Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.".to_owned());
     }
     lines.extend(report.excluded.iter().filter_map(|excluded| match excluded {
-        Excluded::Written(path) => Some(format!("{}: git overlooks our run files", shown(path))),
-        Excluded::NoRepository => Some("Not a git repository: no exclude file to write.".to_owned()),
+        Excluded::Written(path) => Some(format!("{}: run files are ignored by git", shown(path))),
+        Excluded::NoRepository => Some("Not a git repository: there is no exclude file to write.".to_owned()),
         Excluded::Already(_) => None,
     }));
     if report.excluded.is_none() {
-        lines.push("What is noted of sessions and their handoffs lies in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.".to_owned());
+        lines.push("Session records and handoffs are in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.".to_owned());
     }
     lines.push("Sessions that are already open keep their old hooks.".to_owned());
     lines.push("Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.".to_owned());
@@ -82,7 +82,7 @@ fn memory_lines(memory: &MemoryInstallation, report: &Installation, project: &Pa
     let asked = memory.variable.is_some();
     let mut lines = Vec::new();
     lines.extend(memory.variable.iter().map(|variable| match variable {
-        Variable::Set(name) => format!("{settings}: the working memory's hooks, and {name} for frames in frames"),
+        Variable::Set(name) => format!("{settings}: the working memory's hooks, and {name} for nested frames"),
         Variable::Users(name, value) => format!(
             "{settings}: the working memory's hooks. Kept: your {name} = {value}; frames nest as deep as that, and no deeper than five."
         ),
@@ -92,7 +92,7 @@ fn memory_lines(memory: &MemoryInstallation, report: &Installation, project: &Pa
         let list = shown(list);
         match entry {
             ServerEntry::Written => {
-                Some(format!("{list}: the server {name}; a client with a screen asks once: choose \"Use this MCP server\", Enter alone goes without"))
+                Some(format!("{list}: the server {name}; Claude Code asks once in a terminal: choose \"Use this MCP server\" (Enter alone declines)"))
             }
             ServerEntry::Already => asked.then(|| format!("{list}: the server {name} is already there")),
             ServerEntry::OwnWay => {
@@ -105,11 +105,11 @@ fn memory_lines(memory: &MemoryInstallation, report: &Installation, project: &Pa
         }
     }));
     lines.extend(memory.by_hand.iter().map(|command| {
-        format!("Left to you, because the client itself keeps the list of your own servers: {command}")
+        format!("For you to run, because the client keeps the list of your own servers: {command}")
     }));
     let (path, outcome) = &memory.agent;
     match outcome {
-        OwnFile::Written => lines.push(format!("{}: the agent that works in a frame", shown(path))),
+        OwnFile::Written => lines.push(format!("{}: the agent for frames", shown(path))),
         OwnFile::Kept => {
             lines.push(format!("Kept: {} is your own; frames run in it as it is.", shown(path)));
         }
@@ -119,7 +119,7 @@ fn memory_lines(memory: &MemoryInstallation, report: &Installation, project: &Pa
         OwnFile::Removed | OwnFile::Absent => {}
     }
     if asked {
-        lines.push(format!("Headless sessions need leave for the tools: --allowedTools mcp__{name}"));
+        lines.push(format!("Headless sessions need permission for the tools: --allowedTools mcp__{name}"));
     }
     lines
 }
@@ -131,11 +131,11 @@ fn template_line(report: &Installation) -> String {
         HookSupport::Classic => "classic",
     };
     let why = match &report.client {
-        Client::Missing => format!(
-            "there is no `claude` on the PATH; with a client before {first} run `plimsoll init` again"
-        ),
+        Client::Missing => {
+            format!("`claude` is not on the PATH; with a client before {first} run `plimsoll init` again")
+        }
         Client::Silent(path) => {
-            format!("{} does not tell its version, and every client knows these events", path.display())
+            format!("{} does not report its version, and every version knows these events", path.display())
         }
         Client::Version(version) => {
             let version = version.split_whitespace().next().unwrap_or("?");
@@ -156,13 +156,13 @@ pub(super) fn removal(plan: &Plan<Removal>, project: &Path) -> String {
     let settings = shown(&report.settings);
     let mut lines = Vec::new();
     if report.removed.is_empty() && !report.status_line {
-        lines.push(format!("{settings}: nothing of ours in it"));
+        lines.push(format!("{settings}: contains nothing of ours"));
     } else {
         let line = if report.status_line { " and our status line" } else { "" };
         lines.push(format!("{settings}: removed {}{line}", counted(report.removed.len(), "hook", "hooks")));
     }
     if report.variable {
-        lines.push(format!("{settings}: removed the depth of frames from env"));
+        lines.push(format!("{settings}: removed the frame depth from env"));
     }
     lines.extend(report.returned.iter().flat_map(|file| returned(file, project)));
     if let Some(file) = &report.servers {
@@ -172,7 +172,7 @@ pub(super) fn removal(plan: &Plan<Removal>, project: &Path) -> String {
     let files = report.commands.iter().chain(&report.agent);
     lines.extend(files.filter_map(|(path, outcome)| match outcome {
         OwnFile::Removed => Some(format!("{}: removed", shown(path))),
-        OwnFile::Kept => Some(format!("Kept: {}, because it is not as we wrote it", shown(path))),
+        OwnFile::Kept => Some(format!("Kept: {}, because it was changed", shown(path))),
         OwnFile::Written | OwnFile::Already | OwnFile::Absent => None,
     }));
     lines.extend(report.exclude.iter().map(|path| format!("{}: our lines are removed", shown(path))));
@@ -185,7 +185,7 @@ pub(super) fn removal(plan: &Plan<Removal>, project: &Path) -> String {
     if !report.left.is_empty() {
         let left: Vec<String> = report.left.iter().map(|path| shown(path)).collect();
         lines.push(format!(
-            "Left, what was recorded here (git sees it now; delete it when you like): {}",
+            "Kept: recorded files (git sees them now; delete them when you like): {}",
             left.join(" ")
         ));
     }
@@ -200,7 +200,7 @@ fn returned(file: &Returned, project: &Path) -> Vec<String> {
     let shown = |path: &Path| shown(path, project);
     let mut lines = Vec::new();
     if file.file_removed {
-        lines.push(format!("{}: removed, nothing else was in it", shown(&file.path)));
+        lines.push(format!("{}: removed; it contained nothing else", shown(&file.path)));
     }
     if file.restored {
         lines.push(format!("{}: byte for byte as before; the backup is removed", shown(&file.path)));

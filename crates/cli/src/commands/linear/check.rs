@@ -9,7 +9,7 @@ use plimsoll_store::{Project, clock, config, outbox};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// A person waits so long for all of it.
+/// The user waits this long for all of it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const TRIES: u32 = 2;
 
@@ -63,7 +63,7 @@ impl Page {
         let todo = match error {
             // The courier's hint is to call this very command.
             CourierError::Refused { .. } => {
-                "its own words are above: look at linear.issue and LINEAR_API_URL, try again later, or with a new key"
+                "its message is above: check linear.issue and LINEAR_API_URL, try again later, or use a new key"
             }
             error => error.hint(),
         };
@@ -78,7 +78,7 @@ fn parts(project: &Project, settings: &Settings, page: &mut Page) -> Option<()> 
     page.good("Setting", format!("notes go to {issue}"));
     let key = match key::find(project, settings) {
         Ok((key, place)) => {
-            let kind = key.kind().unwrap_or("which does not look like one of Linear's");
+            let kind = key.kind().unwrap_or("which does not look like a Linear key");
             page.good("Key", format!("from {place}: {kind}"));
             key
         }
@@ -103,13 +103,13 @@ fn no_issue(project: &Project, page: &mut Page) -> Option<()> {
     match ignored.iter().find(|(_, one)| one.key == "linear.issue") {
         Some((file, one)) => {
             let words = format!("{}: {}", project.relative(file), one.words());
-            page.bad("Setting", words, &format!("if it is meant so, {todo}"))
+            page.bad("Setting", words, &format!("if that is intended, {todo}"))
         }
-        None => page.bad("Setting", "no issue is set: nothing is noted, nothing is sent", &todo),
+        None => page.bad("Setting", "no issue is set: nothing is queued, nothing is sent", &todo),
     }
 }
 
-/// Whoever is told that the key is wrong has at least been reached.
+/// An answer that the key is wrong still shows that Linear was reached.
 fn account(linear: &Linear, patience: Patience, page: &mut Page) -> Option<()> {
     let told = match linear.viewer(patience) {
         Ok(told) => told,
@@ -133,21 +133,21 @@ fn issue_of(linear: &Linear, id: &str, patience: Patience, page: &mut Page) -> O
     let issue = match linear.issue(id, patience) {
         Ok(told) => told.what,
         Err(error) if error.is_not_found() => {
-            let todo = "look at the identifier, and whether the owner of the key sees its team";
+            let todo = "check the identifier, and whether the owner of the key has access to its team";
             return page.bad("Issue", format!("there is no issue {id} for this key ({error})"), todo);
         }
         Err(error) => return page.courier("Issue", &error),
     };
     let words = format!("{} “{}”, team {}", issue.identifier, issue.title, issue.team);
     if issue.is_archived {
-        page.unsure("Issue", &format!("{words}: it is archived"), Some("name an issue that somebody reads"));
+        page.unsure("Issue", &format!("{words}: it is archived"), Some("name an issue that is in use"));
     } else {
         page.good("Issue", words);
     }
     Some(())
 }
 
-/// Nothing tells what a key may do, except to try: a change of a comment that cannot be there is refused, either because
+/// What a key may do can only be tried: a change of a comment that cannot be there is refused, either because
 /// it is not there or because the key may not write.
 fn rights(linear: &Linear, patience: Patience, page: &mut Page) -> Option<()> {
     let nobody = uuid_of_nobody();
@@ -157,11 +157,7 @@ fn rights(linear: &Linear, patience: Patience, page: &mut Page) -> Option<()> {
         Err(CourierError::Refused { errors }) => {
             let said = errors.first().map(ToString::to_string).unwrap_or_default();
             let todo = "if notes do not arrive, use a key that may read and write";
-            page.unsure(
-                "Rights",
-                &format!("it cannot be told whether the key may write: {said}"),
-                Some(todo),
-            );
+            page.unsure("Rights", &format!("whether the key may write is not known: {said}"), Some(todo));
         }
         Err(error) => return page.courier("Rights", &error),
     }
@@ -182,11 +178,11 @@ fn outbox_of(project: &Project, page: &mut Page) {
         format!(" (last time: {}; not before {until})", wait.trouble)
     });
     match notes {
-        0 => page.good("Spool", "nothing waits to be delivered"),
+        0 => page.good("Spool", "no notes to deliver"),
         notes => page.unsure(
             "Spool",
             &format!("{} to be delivered{}", counted(notes, "note"), tried.unwrap_or_default()),
-            // Not before what is wrong above is mended.
+            // Not before what is wrong above is repaired.
             page.is_sound.then_some("`plimsoll linear sync` delivers"),
         ),
     }

@@ -9,7 +9,7 @@ const VARIABLE: &str = "LINEAR_API_KEY";
 /// A password manager may ask its owner first.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Why there is no key. What the command printed is not told: it may be a key.
+/// Why there is no key. What the command printed is not shown: it may be a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyError {
     #[error("there is no key for Linear: neither LINEAR_API_KEY nor linear.key_command is set")]
@@ -30,7 +30,7 @@ impl KeyError {
             }
             KeyError::Variable(_) => "export LINEAR_API_KEY with the key alone, such as lin_api_…",
             KeyError::Printed(_) => "let the command print the key alone, on one line",
-            KeyError::Command(_) => "run the command yourself in the project, and mend it",
+            KeyError::Command(_) => "run the command yourself in the project, and fix it",
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Between two sessions.
 const BETWEEN: Duration = Duration::from_secs(5);
-/// At the end there is nothing more to be late for, except for a person who wants to leave.
+/// At the end there is nothing more to be late for, except for the user who wants to leave.
 const AT_END: Duration = Duration::from_secs(10);
 const INTERRUPTED: Duration = Duration::from_secs(2);
 const TRIES: u32 = 2;
@@ -26,7 +26,7 @@ pub(crate) fn reporting<'a>(
     inner: Box<dyn RunObserver + 'a>,
 ) -> Box<dyn RunObserver + 'a> {
     let Some(issue) = settings.linear.issue.clone() else { return inner };
-    // Now, while a person sits there whom a password manager can ask.
+    // Now, while the user sits there whom a password manager can ask.
     let linear = way(project, settings);
     let untold = linear.as_ref().err().map(|error| format!("{error}; {}", error.hint()));
     if let Some(trouble) = &untold {
@@ -41,7 +41,7 @@ struct Reporter<'a> {
     project: &'a Project,
     /// Where its notes go.
     issue: String,
-    /// None where there is no way: then the notes wait.
+    /// None if there is no way: then the notes wait.
     linear: Option<Linear>,
     /// Why there is none, until it has been said.
     untold: Option<String>,
@@ -51,7 +51,7 @@ struct Reporter<'a> {
 
 impl RunObserver for Reporter<'_> {
     fn tell(&mut self, progress: &Progress<'_>) {
-        // The end is the last thing that is told.
+        // The end is reported last.
         if matches!(progress, Progress::Over { .. } | Progress::Failed { .. }) {
             self.deliver(AT_END);
         }
@@ -59,7 +59,7 @@ impl RunObserver for Reporter<'_> {
         match progress {
             Progress::Run { .. } => {
                 if let Some(trouble) = self.untold.take() {
-                    self.say(&format!("Linear is not told: {trouble}"));
+                    self.say(&format!("Linear was not notified: {trouble}"));
                 }
             }
             Progress::Judged { .. } => self.deliver(BETWEEN),
@@ -84,10 +84,10 @@ impl Reporter<'_> {
         let report = deliver(self.project, linear, &self.issue, Patience::of(time, TRIES), Asked::ByRun);
         match report {
             Ok(Report { trouble: Some(trouble), is_new_trouble: true, .. }) => self.say(&format!(
-                "Linear is not told: {trouble}; it is tried again by itself, and by `plimsoll linear sync`"
+                "Linear was not notified: {trouble}; Plimsoll retries by itself, or run `plimsoll linear sync`"
             )),
             Ok(_) => {}
-            Err(error) => self.say(&format!("Linear is not told: {error}; {}", error.hint())),
+            Err(error) => self.say(&format!("Linear was not notified: {error}; {}", error.hint())),
         }
     }
 

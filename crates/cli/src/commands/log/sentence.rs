@@ -26,7 +26,7 @@ pub(crate) enum Tone {
     Bold,
     /// It went well.
     Good,
-    /// A person should look.
+    /// The user should look.
     Bad,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         }
         JournalEvent::Resumed(_) => plain("run resumed".to_owned()),
         JournalEvent::Adopted { pid } => {
-            plain(format!("run resumed; its client (process {pid}) still worked"))
+            plain(format!("run resumed; its client (process {pid}) was still running"))
         }
         JournalEvent::SessionStart { source } => plain(session_start(*source)),
         JournalEvent::Warning(LevelReached { level, percent, .. }) => {
@@ -62,7 +62,7 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         }
         JournalEvent::Checkpoint(written) => plain(checkpoint(written)),
         JournalEvent::Ended(LevelReached { percent, reason, .. }) => {
-            plain(format!("session ended by us at {percent}%{}", colon(reason.as_deref())))
+            plain(format!("session ended by Plimsoll at {percent}%{}", colon(reason.as_deref())))
         }
         JournalEvent::WipCommit(WipCommit { trouble: Some(trouble), .. }) => {
             bad(format!("the uncommitted work could not be committed: {}", brief(trouble)))
@@ -73,13 +73,13 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
             Sentence::Said(words, tone)
         }
         JournalEvent::SetAside { item } => {
-            bad(format!("set aside: {}, nobody got anywhere with it", quoted(item)))
+            bad(format!("set aside: {}, no session made progress on it", quoted(item)))
         }
         JournalEvent::BreakerOpened(BreakerOpened { cause, evidence, .. }) => {
             bad(format!("circuit breaker opened: {}{}", cause.word(), colon(Some(evidence))))
         }
         JournalEvent::Packed(room) => {
-            plain(format!("goes on in the same session with {}", item_and_room(room)))
+            plain(format!("continues in the same session with {}", item_and_room(room)))
         }
         JournalEvent::NotPacked(room) => {
             plain(format!("no room in this session for {}", item_and_room(room)))
@@ -93,28 +93,34 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         JournalEvent::Notified { what, program, trouble } => {
             let program = clip(&brief(&program.join(" ")), 60);
             match trouble {
-                None => plain(format!("`{program}` was told that the run has {}", brief(what))),
-                Some(trouble) => bad(format!("`{program}` was not told: it {}", brief(trouble))),
+                None => plain(format!("`{program}` was notified that the run has {}", brief(what))),
+                Some(trouble) => bad(format!("`{program}` was not notified: it {}", brief(trouble))),
             }
         }
-        JournalEvent::LinearDelivered(told) => plain(format!("told Linear: {}", brief(&told.issue))),
-        JournalEvent::LinearFailed { trouble, .. } => bad(format!("Linear is not told: {}", brief(trouble))),
+        JournalEvent::LinearDelivered(told) => plain(format!("Linear notified: {}", brief(&told.issue))),
+        JournalEvent::LinearFailed { trouble, .. } => {
+            bad(format!("Linear was not notified: {}", brief(trouble)))
+        }
         JournalEvent::Cancelled => bold("run cancelled with `plimsoll stop`"),
         JournalEvent::Unguarded { client_version } => {
             bad(format!("our hooks did not run in this session (client {})", brief(client_version)))
         }
-        JournalEvent::ClientEnded { reason } => plain(format!("client ended by us{}", colon(Some(reason)))),
+        JournalEvent::ClientEnded { reason } => {
+            plain(format!("client ended by Plimsoll{}", colon(Some(reason))))
+        }
         JournalEvent::LeftBehind { processes } => {
             let processes: Vec<String> = processes.iter().map(|process| brief(process)).collect();
-            plain(format!("the session left processes at work: {}", processes.join("; ")))
+            plain(format!("the session left processes running: {}", processes.join("; ")))
         }
         JournalEvent::Fault { error, then, .. } => bad(format!("{}; {}", brief(error), brief(then))),
         JournalEvent::PromptMended { old_file } => plain(format!(
-            "PROMPT.md had lost the task, and has it again; the old file is {}",
+            "PROMPT.md had lost the task; it was restored, and the old file is {}",
             brief(old_file)
         )),
-        JournalEvent::TodoMended { file } => plain(format!("{} was gone, and is there again", brief(file))),
-        JournalEvent::StateMended { what } => plain(format!("state mended: {}", brief(what))),
+        JournalEvent::TodoMended { file } => {
+            plain(format!("{} was missing and has been restored", brief(file)))
+        }
+        JournalEvent::StateMended { what } => plain(format!("state repaired: {}", brief(what))),
         // Only in the stream of `run --json`, or of another version: all that it says.
         JournalEvent::Client { .. }
         | JournalEvent::Tool { .. }
@@ -156,14 +162,14 @@ fn run_started(begun: &RunBegun) -> String {
 fn session_start(source: Source) -> String {
     match source {
         Source::Startup => "session began".to_owned(),
-        Source::Compact => "session goes on after a compaction".to_owned(),
+        Source::Compact => "session continues after a compaction".to_owned(),
         Source::Resume => "session began (resume)".to_owned(),
         Source::Fork => "session began (fork)".to_owned(),
         Source::Clear => "session began (clear)".to_owned(),
     }
 }
 
-/// `other` is the client's word for a headless end: it tells nothing.
+/// `other` is the client's word for a headless end: it says nothing.
 fn session_end(peak_percent: Option<u64>, reason: Option<&str>) -> String {
     let peak = peak_percent.filter(|peak| *peak > 0);
     let peak = peak.map(|peak| format!(", peak {peak}%")).unwrap_or_default();

@@ -72,7 +72,7 @@ fn a_session_is_told_in_the_order_of_its_life() {
             format!("{}   5  session ended, peak 88%", time("2026-01-06T12:20:00Z")),
             local("2026-01-08T12:20:01Z", "── %A, %-d %B %Y"),
             format!(
-                "{}   5  ticked \"Parse dates\"; goes on: 2 open items ($0.40 so far)",
+                "{}   5  ticked \"Parse dates\"; continues: 2 open items ($0.40 so far)",
                 time("2026-01-08T12:20:01Z")
             ),
         ]
@@ -89,7 +89,7 @@ fn a_verdict_says_what_follows_and_why() {
         ("RALPH_STOP|fatal_error|no key", "run over (fatal_error): no key".to_owned()),
         ("RALPH_PAUSE|-|overloaded: 529", "paused: overloaded: 529".to_owned()),
         ("RALPH_CONTINUE|refused|1 item is open", "promise refused: 1 item is open".to_owned()),
-        ("RALPH_CONTINUE|checkpoint|h.md", "goes on from h.md".to_owned()),
+        ("RALPH_CONTINUE|checkpoint|h.md", "continues from h.md".to_owned()),
         ("NEW|x", "verdict marker=NEW|x".to_owned()),
         (
             "RALPH_PAUSE|2026-01-07T05:00:02Z|usage limit: soon",
@@ -200,7 +200,7 @@ fn verdicts_have_colours_where_they_are_wanted_and_nothing_else_does() {
     };
     assert!(painted("RALPH_STOP|completed|x").ends_with("\u{1b}[1;32mrun completed: x\u{1b}[0m"));
     assert!(painted("RALPH_STOP|blocked|x").contains("\u{1b}[1;31m"));
-    assert!(painted("RALPH_CONTINUE|next|x").contains("\u{1b}[1mgoes on"));
+    assert!(painted("RALPH_CONTINUE|next|x").contains("\u{1b}[1mcontinues"));
     let told = EventPrinter::default().tell(&line(&entry("todo_mended", &json!({})))).unwrap();
     assert!(!Page::new(true).lines(&told)[1].to_terminal().contains('\u{1b}'));
 }

@@ -1,4 +1,4 @@
-//! The verdict in words: what was ticked, what follows, why, and what it has cost so far.
+//! The verdict in words: what was ticked, what follows, why, and the cost so far.
 
 use super::sentence::{Tone, brief};
 use plimsoll_domain::journal::VerdictReached;
@@ -26,9 +26,9 @@ fn decision(marker: &Marker) -> (String, Tone) {
             (because("promise refused", reason), Tone::Bad)
         }
         Marker::Continue { kind: ContinueKind::Checkpoint, reason } => {
-            (format!("goes on from {}", brief(reason)), Tone::Bold)
+            (format!("continues from {}", brief(reason)), Tone::Bold)
         }
-        Marker::Continue { kind: ContinueKind::Next, reason } => (because("goes on", reason), Tone::Bold),
+        Marker::Continue { kind: ContinueKind::Next, reason } => (because("continues", reason), Tone::Bold),
         // No gate says so.
         Marker::Warning { .. } | Marker::Checkpoint { .. } => (marker.to_string(), Tone::Bold),
     }
@@ -73,7 +73,7 @@ fn ending(reached: &VerdictReached) -> String {
         | Ending::Interrupted
         | Ending::Cancelled
         | Ending::OutOfTime => String::new(),
-        Ending::Silent(_) => format!("plimsoll ended the session{detail}; "),
+        Ending::Silent(_) => format!("Plimsoll ended the session{detail}; "),
         Ending::WindowFull(_) | Ending::ClientLimit(_) | Ending::Crashed(_) | Ending::Failed(_) => {
             format!("the session ended as {}{detail}; ", ending.word())
         }

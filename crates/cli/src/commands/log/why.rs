@@ -18,7 +18,8 @@ pub(super) fn why(project: &Project, what: &str, as_json: bool) -> ExitCode {
     };
     if entries.is_empty() {
         let journal = project.journal();
-        let words = format!("nothing has been written to {} yet: nothing was done", journal.display());
+        let words =
+            format!("nothing has been written to {} yet: Plimsoll has not acted here", journal.display());
         return fail(format!("{words}\nhint: {BEGINS}"), 1);
     }
     let wanted = Wanted::named(what);
@@ -107,7 +108,7 @@ fn is_mere_record(event: &JournalEvent) -> bool {
     )
 }
 
-/// Whether a verdict's marker says this: a status, what makes it go on, or `paused`.
+/// Whether a verdict's marker says this: a status, what makes it continue, or `paused`.
 fn says(marker: &Marker, word: &str) -> bool {
     match marker {
         Marker::Pause { .. } => matches!(word, "pause" | "paused"),
@@ -117,7 +118,7 @@ fn says(marker: &Marker, word: &str) -> bool {
     }
 }
 
-/// What was decided with a verdict stands right behind it.
+/// What was decided with a verdict follows it directly.
 fn beside(entries: &[JournalEntry], at: usize) -> Vec<JournalEntry> {
     let same = |entry: &&JournalEntry| {
         let belongs = matches!(entry.event, JournalEvent::BreakerOpened(_) | JournalEvent::SetAside { .. });

@@ -1,4 +1,4 @@
-//! `plimsoll plan --fix`: boxes before the lines of a to-do list that look like items, after showing the change.
+//! `plimsoll plan --fix`: boxes before the lines of a plan that look like items, after showing the change.
 
 use crate::console;
 use crate::console::{fail, refused, say};
@@ -35,16 +35,22 @@ pub(super) fn fix(path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
     if !yes && !std::io::stdin().is_terminal() {
         let named = if named { format!(" --todo {}", shell_word(file)) } else { String::new() };
         let command = format!("plimsoll plan --fix --yes{named}");
-        return fail(format!("nothing was written, because there is no terminal to ask on: {command}"), 1);
+        return fail(
+            format!("nothing was written, because there is no terminal to ask for confirmation: {command}"),
+            1,
+        );
     }
     if !yes && !agrees(file) {
         return fail("nothing was written", 1);
     }
-    // Somebody may have edited it while the question stood there.
+    // The file may have been edited while the question was open.
     match disk::read(path) {
         Ok(now) if now.as_deref() == Some(&bytes) => {}
         Ok(_) => {
-            return fail(format!("{} has changed meanwhile: nothing was written", for_terminal(file)), 1);
+            return fail(
+                format!("{} has changed in the meantime: nothing was written", for_terminal(file)),
+                1,
+            );
         }
         Err(error) => return refused(&error),
     }
@@ -64,7 +70,7 @@ fn nothing_to_fix(text: &str, file: &str, named: bool) -> ExitCode {
         Some(unfit) => fail(words(&unfit, file, named), 1),
         None => {
             let items = counted(items, "item");
-            say(format!("{} has {items} with boxes: nothing to fix", for_terminal(file)));
+            say(format!("{} has {items} with checkboxes: nothing to fix", for_terminal(file)));
             ExitCode::SUCCESS
         }
     }

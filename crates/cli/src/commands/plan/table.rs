@@ -12,9 +12,9 @@ pub(super) struct View<'a> {
     pub(super) plan: &'a Plan,
     /// Where the work happens.
     pub(super) room: Room,
-    /// True when nobody has said how large the window is.
+    /// True when the size of the window is unknown.
     pub(super) is_assumed: bool,
-    /// The to-do list.
+    /// The plan.
     pub(super) file: &'a str,
     /// How many items are ticked.
     pub(super) done: usize,
@@ -50,14 +50,14 @@ impl View<'_> {
     /// Instead of a number of sessions, where there is none.
     fn nothing_fits(&self) -> String {
         format!(
-            "No item fits into a session: a new one already holds about {} tokens with its first answer, and the checkpoint (L2) comes at {}.\n\nLook at what is loaded at the start (`/context` in Claude Code shows it): CLAUDE.md files, MCP servers, a resumed conversation; or choose a model with a larger window.",
+            "No item fits into a session: a new one already holds about {} tokens with its first answer, and the checkpoint (L2) comes at {}.\n\nCheck what is loaded at the start (`/context` in Claude Code shows it): CLAUDE.md files, MCP servers, a resumed conversation; or choose a model with a larger window.",
             tokens(self.room.base),
             tokens(self.room.l2),
         )
     }
 
     fn title(&self) -> String {
-        let assumed = if self.is_assumed { ", assumed: no session is known here yet" } else { "" };
+        let assumed = if self.is_assumed { ", assumed: no session has been recorded here yet" } else { "" };
         format!(
             "## Plan\n\n{} open in {}, {} done. A session has room for about {} tokens before L2 (window {}{assumed}).",
             counted(self.plan.items.len(), "item"),
@@ -110,16 +110,16 @@ impl View<'_> {
             (false, _) => format!("with `--pack`, this order saves {saved}"),
             (true, true) => {
                 format!(
-                    "in this order no item comes before what it waits for, and with `--pack` it saves {saved}"
+                    "in this order no item comes before one it depends on, and with `--pack` it saves {saved}"
                 )
             }
             (true, false) => format!(
-                "in this order no item comes before what it waits for (with `--pack`: {})",
+                "in this order no item comes before one it depends on (with `--pack`: {})",
                 counted(sessions as usize, "session")
             ),
         };
         format!(
-            "**Recommendation**: {why}: {}. Reorder {} so if you want it; a run follows your order.",
+            "**Recommendation**: {why}: {}. Reorder {} if you want that; a run follows your order.",
             self.groups(better),
             self.file,
         )
@@ -131,7 +131,7 @@ impl View<'_> {
         let (Some((first, _)), Some((last, _))) = (lines.first(), lines.last()) else { return String::new() };
         let words: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
         format!(
-            "Items {first} to {last} are then these, with the new numbers behind `after:` (notes below an item move with it):\n\n```\n{words}```"
+            "Items {first} to {last} then are these, with new `after:` numbers (move the notes below an item with it):\n\n```\n{words}```"
         )
     }
 
@@ -142,7 +142,7 @@ impl View<'_> {
             return String::new();
         }
         format!(
-            "Split: {}. No session has room for such an item, and a checkpoint would fall into its middle: add its parts as `- [ ]` lines below it.",
+            "Split: {}. No session has room for such an item, so a checkpoint would interrupt it: add its parts as `- [ ]` lines below it.",
             large.join(", ")
         )
     }
@@ -166,7 +166,7 @@ impl View<'_> {
     }
 }
 
-/// Where a figure comes from. A stated size and its share stand in the columns beside it.
+/// Where a figure comes from. A stated size and its share are in the columns beside it.
 fn by(source: Source) -> String {
     match source {
         Source::Stated(_) => "its stated size".to_owned(),

@@ -10,19 +10,19 @@ use plimsoll_flows::turns::{Body, Recorded};
 use plimsoll_store::clock;
 use std::collections::BTreeMap;
 
-/// About so many bytes are a token.
+/// About this many bytes are a token.
 const BYTES_A_TOKEN: u64 = 4;
-/// So many of the largest results are named.
+/// How many of the largest results are named at most.
 const NAMED: usize = 5;
 /// Smaller ones are not worth naming.
 const LARGE: u64 = 500;
 /// What is no tool's result.
 const PROMPTS: &str = "prompts";
-const TOLD: &str = "what hooks and the client told it";
+const TOLD: &str = "what hooks and the client added";
 const CLIENTS: &str = "the client's own (instructions, tools, memory files)";
-const MODELS: &str = "the model's own words and thoughts";
-const UNEXPLAINED: &str = "not told apart (images, reminders, rough estimates)";
-/// So many points of all load lines are drawn: more could not be seen.
+const MODELS: &str = "the model's own text and reasoning";
+const UNEXPLAINED: &str = "not distinguished (images, reminders, rough estimates)";
+/// How many points of all load lines are drawn at most: more could not be seen.
 pub(super) const POINTS: usize = 4_000;
 
 /// What the logs of the run's sessions come to.
@@ -140,7 +140,7 @@ impl<'a> Fill<'a> {
 }
 
 impl Session {
-    /// What the conversation has grown by, and nobody can say whence: our estimates are rough, and the client adds
+    /// Growth of the conversation from an unknown source: our estimates are rough, and the client adds
     /// what it does not write down.
     fn settle(&mut self) {
         self.unexplained += self.grown.saturating_sub(self.explained);
@@ -166,7 +166,7 @@ impl Session {
         piece.zip(at).for_each(|(piece, at)| piece.push((at, sent)));
     }
 
-    /// The load line in a window, of at most about so many points.
+    /// The load line in a window, of at most about this many points.
     pub(super) fn trace(&self, window: u64, most: usize) -> Vec<Vec<Point>> {
         let share = |sent: u64| sent as f64 * 100.0 / window.max(1) as f64;
         let all: usize = self.sent.iter().map(Vec::len).sum();

@@ -19,7 +19,7 @@ use plimsoll_flows::turns::capture::Patience;
 use plimsoll_store::{Project, StoreError, TurnLog, clock, config, journal, sessions};
 use std::path::Path;
 
-/// Everything that is known of a run. The page will lie in this folder; none where that is not known.
+/// Everything that is known of a run. The page will be in this folder; none if that is not known.
 pub(super) fn gather(
     project: &Project,
     chosen: &Chosen,
@@ -35,7 +35,7 @@ pub(super) fn gather(
     let entries = Entry::of_run(&journal, &state.run_id, cleaner);
     if entries.is_empty() {
         gaps.push(
-            "The journal has nothing of this run: sessions, pauses and troubles are not known.".to_owned(),
+            "The journal has no entries of this run: sessions, pauses and problems are unknown.".to_owned(),
         );
     }
     let told = Gathered::of(project, state, &entries, cleaner)?;
@@ -55,7 +55,7 @@ pub(super) fn gather(
     Ok(report)
 }
 
-/// What the state alone tells, with the sessions and the log.
+/// What comes from the state alone, with the sessions and the log.
 fn bare(
     project: &Project,
     chosen: &Chosen,
@@ -196,7 +196,7 @@ fn commits(project: &Project, state: &RunState, cleaner: &Redactor) -> Vec<Commi
         .collect()
 }
 
-/// A commit is of the session in whose time it lies: git counts whole seconds, and ours come before the verdict.
+/// A commit belongs to the session during which it was made: git counts whole seconds, and ours come before the verdict.
 fn assign(sittings: &mut [RunSession], commits: Vec<Commit>) {
     for commit in commits {
         let second = |at: Option<At>| at.map(|at| at.timestamp());
@@ -212,7 +212,7 @@ fn assign(sittings: &mut [RunSession], commits: Vec<Commit>) {
     }
 }
 
-/// Where no decision has told them: as they would lie in the last session's window.
+/// If no decision recorded them: as they would be in the last session's window.
 fn reckoned_levels(project: &Project, sittings: &[RunSession]) -> Option<super::contents::Levels> {
     let id = sittings.iter().rev().find_map(|sitting| sitting.window.and(sitting.session_id.as_ref()))?;
     let record = sessions::load(project, id);

@@ -80,7 +80,7 @@ pub(super) fn of_marks(marks: &Marks) -> Levels {
         ceiling: share(marks.ceiling.tokens),
         ceiling_does: match marks.ceiling.action {
             CeilingAction::Compacts => "the client compacts",
-            CeilingAction::Refuses => "the client refuses to go on",
+            CeilingAction::Refuses => "the client refuses to continue",
             CeilingAction::Rejected => "the API refuses the prompt",
         },
         window: marks.window,

@@ -12,7 +12,7 @@ pub(super) struct Scene<'a> {
     pub(super) state: &'a RunState,
     /// True while a `plimsoll run` works or waits.
     pub(super) at_work: bool,
-    /// False for an earlier run: nobody can go on with it.
+    /// False for an earlier run, which cannot be resumed.
     pub(super) is_present: bool,
     /// Until when it waits, for people.
     pub(super) until: Option<String>,
@@ -46,7 +46,7 @@ fn earlier(scene: &Scene<'_>) -> Vec<Plain> {
         return vec![step("Nothing: this run is over, and another has begun since.", "plimsoll report")];
     }
     let words = format!(
-        "Nobody can resume this run: another has begun since. See whether that one has {} too.",
+        "This run cannot be resumed: another has begun since. Check whether that one has {} too.",
         if open == 1 { "its open item".to_owned() } else { format!("its {open} open items") }
     );
     vec![step(words, "plimsoll status")]
@@ -55,31 +55,31 @@ fn earlier(scene: &Scene<'_>) -> Vec<Plain> {
 fn present(scene: &Scene<'_>) -> Vec<Plain> {
     let state = scene.state;
     match state.lifecycle.status() {
-        Status::Completed => vec![step("Nothing is left to do. Look at what was done:", "git log --stat")],
+        Status::Completed => vec![step("Nothing is left to do. Review what was done:", "git log --stat")],
         Status::Running if scene.at_work => {
-            vec![step("Nothing: it goes on by itself.", "plimsoll status --watch")]
+            vec![step("Nothing: it continues by itself.", "plimsoll status --watch")]
         }
-        Status::Running => vec![step("No `plimsoll run` is at work any more. Let it go on:", RESUME)],
+        Status::Running => vec![step("No `plimsoll run` is active any more. Continue:", RESUME)],
         Status::Paused => paused(scene),
         Status::Blocked => {
-            vec![step("Answer in PROMPT.md what blocks it (the agent's words are above), then:", RESUME)]
+            vec![step("Answer in PROMPT.md what blocks it (the agent's message is above), then:", RESUME)]
         }
         Status::FatalError => fatal(state),
         Status::CircuitBreaker => breaker(state),
         Status::MaxIterations => {
             let more =
                 state.options.max_iterations.saturating_add(10.max(2 * state.items.todo_items.len() as u32));
-            vec![step(
-                "All its sessions are used up. Give it more:",
-                &format!("{RESUME} --max-iterations {more}"),
-            )]
+            vec![step("All its sessions are used. Allow more:", &format!("{RESUME} --max-iterations {more}"))]
         }
         Status::Budget => budget(state),
         Status::Deadline => {
-            vec![step("Its time was up. Give it a later deadline:", &format!("{RESUME} --deadline 8h"))]
+            vec![step("Its deadline has passed. Set a later one:", &format!("{RESUME} --deadline 8h"))]
         }
         Status::Cancelled => {
-            vec![step("It was cancelled for good. For what is open, begin a new run:", "plimsoll run")]
+            vec![step(
+                "It was cancelled and cannot be resumed. For the open items, start a new run:",
+                "plimsoll run",
+            )]
         }
     }
 }
@@ -93,26 +93,29 @@ fn paused(scene: &Scene<'_>) -> Vec<Plain> {
     match kind {
         kind if kind.passes() && scene.at_work => {
             vec![step(
-                format!("Nothing: it waits{until}, and then goes on by itself."),
+                format!("Nothing: it waits{until}, then continues by itself."),
                 "plimsoll status --watch",
             )]
         }
         kind if kind.passes() => {
-            vec![step(format!("It is to wait{until}, but nobody waits. This waits, and goes on:"), RESUME)]
+            vec![step(
+                format!("The run is paused{until} and no process is waiting. Run this to wait and continue:"),
+                RESUME,
+            )]
         }
         PauseKind::Thrash => vec![step(
-            "Its sessions fill up before anything gets done. Split the item in hand in fix_plan.md, or load less at the start; then:",
+            "Its sessions fill the window before anything gets done. Split the current item in fix_plan.md, or load less at the start; then:",
             RESUME,
         )],
         PauseKind::Fault => vec![
-            step("Something of this machine's failed. See what:", "plimsoll doctor"),
-            step("Mend it, then:", RESUME),
+            step("Something on this machine failed. Find out what:", "plimsoll doctor"),
+            step("Fix it, then:", RESUME),
         ],
-        _ => vec![step("A person stopped it. Let it go on:", RESUME)],
+        _ => vec![step("You interrupted it. Continue:", RESUME)],
     }
 }
 
-/// The words of a fatal error tell what to mend.
+/// The message of a fatal error says what to fix.
 fn fatal(state: &RunState) -> Vec<Plain> {
     let reason = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. }) => reason.to_lowercase(),
@@ -120,37 +123,43 @@ fn fatal(state: &RunState) -> Vec<Plain> {
     };
     let speaks_of = |words: &[&str]| words.iter().any(|word| reason.contains(word));
     let first = if speaks_of(&["hook", "guard"]) {
-        step("Our hooks did not run. See why:", "plimsoll doctor")
+        step("Our hooks did not run. Find out why:", "plimsoll doctor")
     } else if speaks_of(&["billing", "credit", "balance"]) {
-        step("The account has no credit left: add some where you pay for it.", "")
+        step("The account has no credit left: add credit in its billing settings.", "")
     } else if speaks_of(&["log", "auth", "key", "401", "403", "credential", "token"]) {
         step("The client could not log in. Start it, and log in again with /login:", "claude")
     } else if speaks_of(&["model"]) {
-        step("The model cannot be had. Name another behind `--`:", "plimsoll run --resume -- --model opus")
+        step(
+            "The model is not available. Name another one after `--`:",
+            "plimsoll run --resume -- --model opus",
+        )
     } else {
-        step("No session can succeed like this. See what is wrong, and mend it:", "plimsoll doctor")
+        step("No session can succeed until this is fixed. Find out what is wrong:", "plimsoll doctor")
     };
-    vec![first, step("Then let it go on:", RESUME)]
+    vec![first, step("Then continue:", RESUME)]
 }
 
 fn budget(state: &RunState) -> Vec<Plain> {
     if plimsoll_policy::bounds::stops_for_quota(state) {
-        return vec![step("Your share of the quota is used up. When it has room again:", RESUME)];
+        return vec![step("The allowed share of the quota is used. When the quota has room again:", RESUME)];
     }
     let spent = |used: f64, most: f64| used >= most;
     match (state.options.limits.max_cost_usd, state.options.limits.max_tokens) {
         (Some(most), _) if spent(state.spent.cost_usd, most) => {
             let more = (2.0 * most).max(state.spent.cost_usd + most).ceil();
-            vec![step("Its money is spent. Give it more, in all:", &format!("{RESUME} --max-cost {more}"))]
+            vec![step(
+                "Its cost limit is reached. Set a higher total:",
+                &format!("{RESUME} --max-cost {more}"),
+            )]
         }
         (_, Some(most)) => {
             let more = (most.max(state.spent.tokens) + most).div_ceil(1_000_000);
             vec![step(
-                "Its tokens are used up. Give it more, in all:",
+                "Its token limit is reached. Set a higher total:",
                 &format!("{RESUME} --max-tokens {more}M"),
             )]
         }
-        _ => vec![step("Its budget is used up. Give it a larger one:", RESUME)],
+        _ => vec![step("Its budget is used. Set a larger one:", RESUME)],
     }
 }
 
@@ -159,18 +168,18 @@ fn breaker(state: &RunState) -> Vec<Plain> {
     let cause = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
     let mend = match cause {
         Some(BreakerCause::PermissionDenied) => {
-            "The client refused a tool again and again. Allow it behind `--` (the evidence names it):"
+            "The client refused a tool repeatedly. Allow it after `--` (the evidence names it):"
         }
         Some(BreakerCause::SameError) => {
-            "The same error came again and again. Mend its cause (see the evidence), then:"
+            "The same error came repeatedly. Fix its cause (see the evidence), then:"
         }
         Some(BreakerCause::Refused) => {
-            "It promised to be done and was not. See which check refused it; mend the check or the item, then:"
+            "It promised completion and was not done. See which check refused it; fix the check or the item, then:"
         }
-        Some(BreakerCause::EmptyReply) => "Its sessions said and did nothing. Look at PROMPT.md, then:",
+        Some(BreakerCause::EmptyReply) => "Its sessions said and did nothing. Check PROMPT.md, then:",
         Some(BreakerCause::QuickFailure) => "Its sessions failed at once. Try the client by hand, then:",
         Some(BreakerCause::NoProgress) | None => {
-            "Nothing moved any more. Say the item in hand more plainly, or split it, then:"
+            "No more progress. Describe the current item more clearly, or split it, then:"
         }
     };
     let tools = &state.outcomes.denied_tools;
@@ -187,11 +196,11 @@ fn set_aside(state: &RunState) -> Option<String> {
     let them = if number == 1 { "it" } else { "them" };
     (number > 0 && state.lifecycle.status() != Status::Cancelled).then(|| {
         let items = counted(number, "item") + &first;
-        format!("Set aside: {items}, for nobody got anywhere: say {them} more plainly in fix_plan.md, or split {them}.")
+        format!("Set aside after no progress: {items}. Describe {them} more clearly in fix_plan.md, or split {them}.")
     })
 }
 
-/// A handoff that nobody has carried on comes first where a person must decide.
+/// A handoff that has not been resumed comes first if the user must decide.
 pub(super) fn with_handoff(report: &mut Report, cleaner: &Redactor) {
     let waiting = report.handoffs.iter().find(|handoff| handoff.is_waiting);
     if let Some(handoff) = waiting.filter(|_| !matches!(report.status, Status::Completed | Status::Running)) {

@@ -35,7 +35,7 @@ pub(super) fn render(report: &Report) -> String {
     page.html
 }
 
-/// A night that began and ended within a day is told by the clock alone.
+/// A run that began and ended within a day shows only times.
 fn spans_days(report: &Report) -> bool {
     report.started.is_some_and(|started| (report.until() - started).num_hours() >= 24)
 }
@@ -43,7 +43,7 @@ fn spans_days(report: &Report) -> bool {
 /// The page in the making.
 struct Page {
     html: String,
-    /// True where a time needs its day.
+    /// True if a time needs its day.
     long: bool,
 }
 
@@ -53,7 +53,7 @@ impl Page {
         self.html.push_str(html);
     }
 
-    /// Adds foreign words, in a piece of text of their own direction; in a sentence of ours what stands in backticks is
+    /// Adds foreign words, in a piece of text of their own direction; in a sentence of ours what is in backticks is
     /// code.
     fn say(&mut self, words: &RedactedText) {
         let html = escaped(words.text());
@@ -112,7 +112,7 @@ fn day_and_time(at: At) -> String {
     at.with_timezone(&Local).format("%a %-d %b %H:%M").to_string()
 }
 
-/// `about $1.20`, with cents as far as they tell something.
+/// `about $1.20`, with cents if they matter.
 fn dollars(usd: f64) -> String {
     if usd > 0.0 && usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
@@ -142,13 +142,13 @@ fn lines(page: &mut Page, report: &Report) {
 const SOURCES: &str = "<ul>
 <li>What is done and open, cost and limits: the run’s state, <code>ralph-state.json</code>.</li>
 <li>Sessions, pauses, checkpoints, refusals, the circuit breaker: Plimsoll’s own journal.</li>
-<li>The load line and what filled the window: the turn log. The line shows what was sent with each request, the figure that
+<li>The load line and what filled the window: the turn log. The line shows the input tokens of each request, the figure that
 the client shows too; a checkpoint also counts what the next request would have added.</li>
-<li>Money is what the client reckoned, not a bill. Tokens are all that it counts: sent, read from the cache, written to it,
-answered.</li>
-<li>Commits belong to the session in whose time they were made: one that somebody else made then is among them.</li>
-<li>“not recorded” and “?” mean that nobody wrote it down. It does not mean none.</li>
-<li>Times are those of the machine that made this page. What looked like a secret was replaced.</li>
+<li>Cost is as reported by Claude Code, not a bill. Tokens are all that it counts: input, read from the cache, written to it,
+output.</li>
+<li>Commits are counted to the session during which they were made, even if someone else made them.</li>
+<li>“not recorded” and “?” mean that there is no record, not that there was nothing.</li>
+<li>Times are in the time zone of the machine that made this page. What looked like a secret was replaced.</li>
 </ul>\n";
 
 fn sources(page: &mut Page, report: &Report) {
@@ -178,11 +178,11 @@ mod tests {
             page.say(words);
             page.html
         };
-        let text = "no `plimsoll run` <b> is `at work";
+        let text = "no `plimsoll run` <b> is `active";
         assert_eq!(
             said(&cleaner.ours(text, 80)),
-            "<bdi>no <code>plimsoll run</code> &lt;b&gt; is `at work</bdi>"
+            "<bdi>no <code>plimsoll run</code> &lt;b&gt; is `active</bdi>"
         );
-        assert_eq!(said(&cleaner.line(text, 80)), "<bdi>no `plimsoll run` &lt;b&gt; is `at work</bdi>");
+        assert_eq!(said(&cleaner.line(text, 80)), "<bdi>no `plimsoll run` &lt;b&gt; is `active</bdi>");
     }
 }

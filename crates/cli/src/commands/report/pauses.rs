@@ -21,8 +21,8 @@ pub(super) fn pauses(entries: &[Entry<'_>], is_paused: bool) -> Vec<Pause> {
             && let Some(from) = before
             && !goes_on_at_work(&entries[place + 1..])
         {
-            // Ctrl-C, a kill, a reboot: nobody was there to write it down.
-            let reason = entry.words("stopped by a person, or by the end of its process");
+            // Ctrl-C, a kill, a reboot: no process was left to record it.
+            let reason = entry.words("stopped by you, or by the end of its process");
             pauses.push(Pause { from, to: Some(entry.at), reason });
         }
         match event {
@@ -36,7 +36,7 @@ pub(super) fn pauses(entries: &[Entry<'_>], is_paused: bool) -> Vec<Pause> {
             }
             _ => {}
         }
-        // What a person or a session of no run did meanwhile is not the run's.
+        // What the user or a session outside a run did meanwhile is not the run's.
         if !matches!(event, JournalEvent::Notified { .. } | JournalEvent::StateMended { .. }) {
             before = Some(entry.at);
         }
@@ -60,7 +60,7 @@ fn goes_on_at_work(after: &[Entry<'_>]) -> bool {
     after.first().is_some_and(|next| matches!(next.event(), JournalEvent::Adopted { .. }))
 }
 
-/// What a verdict begins. A stop is a pause once somebody resumes.
+/// What a verdict begins. A stop is a pause once the run is resumed.
 fn standstill(entry: &Entry<'_>, marker: &Marker) -> Option<Pause> {
     let reason = match marker {
         Marker::Pause { reason, .. } if reason.is_empty() => "paused".to_owned(),
@@ -129,10 +129,10 @@ mod tests {
         let opened =
             json!({"event": "breaker_opened", "cause": "no_progress", "evidence": "HEAD is as it was"});
         let after_it = told(&[stuck, opened, plain("resumed"), plain("planned")], false);
-        assert_eq!(after_it[0].2, "stopped (circuit breaker): nothing changed any more: HEAD is as it was");
+        assert_eq!(after_it[0].2, "stopped (circuit breaker): no more progress: HEAD is as it was");
         let after_ctrl_c = told(&[plain("session_end"), plain("resumed"), plain("planned")], false);
         assert_eq!((after_ctrl_c[0].0, after_ctrl_c[0].1, after_ctrl_c.len()), (0, Some(1), 1));
-        assert!(after_ctrl_c[0].2.contains("stopped by a person"), "{after_ctrl_c:?}");
+        assert!(after_ctrl_c[0].2.contains("stopped by you"), "{after_ctrl_c:?}");
         let adopted = told(&[plain("spawned"), plain("resumed"), plain("adopted")], false);
         assert_eq!(adopted, [], "its client worked on");
     }

@@ -1,11 +1,11 @@
-//! Where the run stands and why, beside the heading that says it in a word.
+//! The status of the run and why, beside the heading that says it in a word.
 
 use crate::commands::status::Standing;
 use crate::render::redact::{RedactedText, Redactor};
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::{RunState, Status};
 
-/// So much of it is shown.
+/// How much of it is shown.
 const MOST: usize = 600;
 
 /// What `plimsoll status` says, without the words that the heading has already.
@@ -37,15 +37,15 @@ pub(super) fn standing(
     }
 }
 
-/// What the circuit breaker says, without the code word of its cause.
+/// What the circuit breaker says, without the name of its cause.
 pub(super) fn of_breaker(cause: BreakerCause, evidence: &str) -> String {
     let cause = match cause {
-        BreakerCause::NoProgress => "nothing changed any more",
+        BreakerCause::NoProgress => "no more progress",
         BreakerCause::QuickFailure => "its sessions failed at once",
-        BreakerCause::PermissionDenied => "the client refused a tool again and again",
+        BreakerCause::PermissionDenied => "the client refused a tool repeatedly",
         BreakerCause::EmptyReply => "its sessions said and did nothing",
-        BreakerCause::Refused => "it promised to be done and was not",
-        BreakerCause::SameError => "the same error came again and again",
+        BreakerCause::Refused => "it promised completion and was not done",
+        BreakerCause::SameError => "the same error came repeatedly",
     };
     if evidence.is_empty() { cause.to_owned() } else { format!("{cause}: {evidence}") }
 }
@@ -66,15 +66,15 @@ mod tests {
         let of = |status: Status| RunState { lifecycle: Lifecycle::of(status), ..RunState::default() };
         let running = Standing {
             heading: "running".to_owned(),
-            activity: Some("a `plimsoll run` is at work".to_owned()),
+            activity: Some("a `plimsoll run` is active".to_owned()),
             reason: None,
         };
-        assert_eq!(said(&of(Status::Running), true, &running), "a `plimsoll run` is at work");
+        assert_eq!(said(&of(Status::Running), true, &running), "a `plimsoll run` is active");
         assert_eq!(said(&of(Status::Running), false, &running), "another run has begun since");
         for (status, heading, reason, shown) in [
             (Status::Budget, "out of money or tokens (budget)", "$2.00: spent", "$2.00: spent"),
             (Status::Paused, "paused", "usage limit", "paused: usage limit"),
-            (Status::Paused, "paused: interrupted by a person", "", "paused: interrupted by a person"),
+            (Status::Paused, "paused: interrupted by you", "", "paused: interrupted by you"),
             (Status::Cancelled, "cancelled with `plimsoll stop`", "", "cancelled with `plimsoll stop`"),
         ] {
             let reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
@@ -91,8 +91,8 @@ mod tests {
             reason: Some("no_progress: HEAD".to_owned()),
         };
         for (cause, evidence, shown) in [
-            (BreakerCause::NoProgress, "HEAD", "nothing changed any more: HEAD"),
-            (BreakerCause::Refused, "", "it promised to be done and was not"),
+            (BreakerCause::NoProgress, "HEAD", "no more progress: HEAD"),
+            (BreakerCause::Refused, "", "it promised completion and was not done"),
         ] {
             let opened = Opened {
                 cause,

@@ -16,7 +16,7 @@ pub(super) fn troubles(entries: &[Entry<'_>]) -> Vec<Trouble> {
             match troubles.iter_mut().find(|known| known.kind == kind && known.words == words) {
                 Some(known) => {
                     known.times.push(time);
-                    // The newest evidence is what a person can still look at.
+                    // The newest evidence is what the user can still look at.
                     known.evidence = evidence;
                 }
                 None => troubles.push(Trouble { kind, words, evidence, times: vec![time] }),
@@ -57,7 +57,7 @@ fn of(entry: &Entry<'_>) -> Vec<TroubleParts> {
             vec![("Circuit breaker", words(&cause), vec![words(&opened.evidence)])]
         }
         JournalEvent::SetAside { item } => {
-            vec![("Set aside", words(item), vec![words("nobody got anywhere with it")])]
+            vec![("Set aside", words(item), vec![words("no session made progress on it")])]
         }
         JournalEvent::Fault { error, then, .. } => vec![("Fault", words(error), vec![words(then)])],
         JournalEvent::Unguarded { client_version } => {
@@ -67,9 +67,11 @@ fn of(entry: &Entry<'_>) -> Vec<TroubleParts> {
         JournalEvent::WipCommit(WipCommit { trouble: Some(trouble), .. }) => {
             vec![("Not committed", words(trouble), Vec::new())]
         }
-        JournalEvent::ClientEnded { reason } => vec![("Session ended by us", words(reason), Vec::new())],
+        JournalEvent::ClientEnded { reason } => {
+            vec![("Session ended by Plimsoll", words(reason), Vec::new())]
+        }
         JournalEvent::LeftBehind { processes } => {
-            vec![("Left at work", words("processes that a session started"), entry.list(processes))]
+            vec![("Left running", words("processes that a session started"), entry.list(processes))]
         }
         JournalEvent::Notified { program, trouble: Some(trouble), .. } => {
             let program = program.iter().take(1).map(|program| words(program));

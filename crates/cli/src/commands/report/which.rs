@@ -1,11 +1,11 @@
-//! Which run is meant: the present one, or an earlier one by the beginning of its id.
+//! Which run is meant: the current one, or an earlier one by the beginning of its id.
 
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::{RunId, RunState};
 use plimsoll_store::{Project, StoreError, disk, state_file};
 use std::path::PathBuf;
 
-/// A run, and whether it is the present one.
+/// A run, and whether it is the current one.
 pub(super) struct Chosen {
     pub(super) state: RunState,
     pub(super) is_present: bool,
@@ -16,7 +16,7 @@ pub(super) struct Chosen {
 pub(super) enum NoRun {
     /// Neither a state nor an archive.
     #[error(
-        "there is no run in {0}, and none was archived\nhint: `plimsoll run` begins one; of sessions without a run `plimsoll turns stats` and `plimsoll turns export --format html` tell"
+        "there is no run in {0}, and none was archived\nhint: `plimsoll run` begins one; for sessions without a run use `plimsoll turns stats` and `plimsoll turns export --format html`"
     )]
     None(PathBuf),
     /// A prefix of nothing.
@@ -24,7 +24,7 @@ pub(super) enum NoRun {
     Unknown {
         /// What was typed.
         wanted: String,
-        /// Where archives lie.
+        /// Where archives are.
         folder: PathBuf,
         /// The runs that there are.
         known: String,
@@ -37,9 +37,9 @@ pub(super) enum NoRun {
         /// The runs.
         found: String,
     },
-    /// A run that was never over, and is no longer the present one.
+    /// A run that was never over, and is no longer the current one.
     #[error(
-        "the run {id} left no state in {path}: it was not over when the next one began\nhint: `plimsoll log` and `plimsoll query` still tell of it"
+        "the run {id} left no state in {path}: it was not over when the next one began\nhint: `plimsoll log` and `plimsoll query` still show it"
     )]
     NoState {
         /// The run.

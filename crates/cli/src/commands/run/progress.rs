@@ -1,4 +1,4 @@
-//! What a person sees of a run: a bar on a terminal, plain lines elsewhere, JSON for scripts.
+//! What the user sees of a run: a bar on a terminal, plain lines elsewhere, JSON for scripts.
 
 mod json;
 
@@ -60,7 +60,7 @@ pub(crate) fn watcher(style: Style) -> std::io::Result<Box<dyn RunObserver>> {
     })
 }
 
-/// The signals that were ignored when we were started, one bit each; none where the system does not tell.
+/// The signals that were ignored when we were started, one bit each; none if the system does not report it.
 fn ignored_signals() -> u64 {
     let status = plimsoll_store::disk::read_text(std::path::Path::new("/proc/self/status"))
         .ok()
@@ -91,7 +91,7 @@ fn listen(
 /// What follows from having been interrupted so often.
 fn understood(interrupts: usize) -> &'static str {
     match interrupts {
-        ..=1 => "stopping: a session at work may finish (Ctrl-C again ends it now); --resume goes on",
+        ..=1 => "stopping after the current session (Ctrl-C again ends it now); --resume continues",
         _ => "ending the session now",
     }
 }
@@ -115,7 +115,7 @@ fn bar() -> ProgressBar {
 struct Lines {
     interrupts: Interrupts,
     bar: Option<ProgressBar>,
-    /// The highest level that has been shown of the present session.
+    /// The highest level that has been shown of the current session.
     announced: Level,
 }
 
@@ -244,7 +244,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         ),
         Progress::Note(words) => format!("   {words}"),
         Progress::Fault { error, seconds } => format!("   {error}; trying again in {seconds} s"),
-        // The exit code and standard error tell it.
+        // The exit code and standard error report it.
         Progress::Over { .. } | Progress::Failed { .. } => return None,
         // What Ctrl-C means was said when it was pressed.
         Progress::Load { .. } | Progress::Waiting { .. } | Progress::StopRequested => return None,
@@ -266,14 +266,14 @@ fn ending(ending: &Ending) -> String {
     let words = |words: &str| clip(&one_line(words), 120);
     match ending {
         Ending::Completed => "ended its turn".to_owned(),
-        Ending::HookStopped => "was ended by plimsoll at its checkpoint".to_owned(),
+        Ending::HookStopped => "was ended by Plimsoll at its checkpoint".to_owned(),
         Ending::WindowFull(why) => format!("ended: the context window was full ({})", words(why)),
         Ending::ClientLimit(which) => format!("was ended by the client's {}", words(which)),
         Ending::Fatal(why) => format!("failed: {}", words(why)),
         Ending::Limit(why) => format!("met a usage limit: {}", words(why)),
         Ending::Overloaded(why) => format!("ended: the API failed ({})", words(why)),
-        Ending::Silent(why) => format!("was ended by plimsoll: {}", words(why)),
-        Ending::OutOfTime => "was ended by plimsoll: the deadline has come".to_owned(),
+        Ending::Silent(why) => format!("was ended by Plimsoll: {}", words(why)),
+        Ending::OutOfTime => "was ended by Plimsoll: the deadline has passed".to_owned(),
         Ending::Interrupted => "was ended by you (Ctrl-C, or a signal)".to_owned(),
         Ending::Cancelled => "was ended by `plimsoll stop`".to_owned(),
         Ending::Crashed(how) => format!("crashed: the client {}", words(how)),
@@ -306,7 +306,7 @@ fn denied(state: &RunState, tools: &[String]) -> String {
         Some(command) => {
             format!("the client refused the {tool} {named}: allow {it}, after Ctrl-C, with: {command}")
         }
-        None => format!("the client refused the {tool} {named}: your settings or arguments decide that"),
+        None => format!("the client refused the {tool} {named}: your settings or arguments decide this"),
     }
 }
 
@@ -319,8 +319,8 @@ mod tests {
         for (of, words) in [
             (Ending::Interrupted, "was ended by you (Ctrl-C, or a signal)"),
             (Ending::Cancelled, "was ended by `plimsoll stop`"),
-            (Ending::Silent("no output for 30 min".into()), "was ended by plimsoll: no output for 30 min"),
-            (Ending::OutOfTime, "was ended by plimsoll: the deadline has come"),
+            (Ending::Silent("no output for 30 min".into()), "was ended by Plimsoll: no output for 30 min"),
+            (Ending::OutOfTime, "was ended by Plimsoll: the deadline has passed"),
             (Ending::Crashed("ended by signal 9".into()), "crashed: the client ended by signal 9"),
             (Ending::Completed, "ended its turn"),
         ] {

@@ -37,13 +37,13 @@ pub(super) fn adopt(
 fn shown(offer: &Offer) -> String {
     let width = offer.rows.iter().map(|row| row.field.chars().count()).max().unwrap_or(0).min(30);
     let mut lines = vec![format!(
-        "Plimsoll did not write {} (it has no {}). A run made of it would have:",
+        "Plimsoll did not write {} (it has no {}). A run made from it would have:",
         for_terminal(&offer.file),
         offer.missing.join(" and no ")
     )];
     lines.extend(offer.rows.iter().map(|row| row.line(width)));
     lines.push(
-        "Commands (verify, notify, the client) and limits come from this command line alone.".to_owned(),
+        "Commands (verify, notify, the client) and limits come only from this command line.".to_owned(),
     );
     lines.extend(offer.careful.iter().map(|words| format!("Careful: {words}.")));
     lines.join("\n")

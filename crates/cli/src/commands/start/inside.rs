@@ -1,5 +1,5 @@
 //! `plimsoll start` in a session's own shell. A run works in fresh sessions: what this one exports they never see, and
-//! nobody would start them. So nothing is prepared here, and the user is given the command for a terminal.
+//! it would not be started. So nothing is prepared here, and the user is given the command for a terminal.
 
 use crate::console::fail;
 use plimsoll_flows::run::lifecycle;
@@ -18,7 +18,7 @@ pub(super) fn refuse(project: &Project, new: &NewRun, adopts: bool) -> ExitCode 
     }
     let given: Vec<String> = std::env::args().skip(2).collect();
     let folder = shell_word(&project.root().to_string_lossy());
-    let words = "a run works in sessions of its own, and this is inside one: nothing was started. The user can start it with this command in a terminal";
+    let words = "a run starts its own sessions, and this is inside a session: nothing was started. The user can start the run with this command in a terminal";
     fail(format!("{words}:\ncd {folder} && {}", command(&given, adopts)), 1)
 }
 

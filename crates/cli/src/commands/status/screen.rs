@@ -16,17 +16,17 @@ use plimsoll_store::clock;
 pub(super) struct View<'a> {
     /// The run.
     pub(super) state: &'a RunState,
-    /// How full the present session is.
+    /// How full the current session is.
     pub(super) percent: Option<u64>,
-    /// When its checkpoint is due, while that is ahead and can be foreseen.
+    /// When its checkpoint is due, while that is ahead and can be estimated.
     pub(super) checkpoint_in: Option<Outlook>,
-    /// Tokens of the session at work, which the run's own sum does not hold yet; none where there is no such session.
+    /// Tokens of the session at work, which the run's own sum does not hold yet; none if there is no such session.
     pub(super) present_tokens: Option<u64>,
     /// True while a `plimsoll run` works or waits.
     pub(super) at_work: bool,
-    /// The client of the present session, while it lives.
+    /// The client of the current session, while it lives.
     pub(super) client: Option<u32>,
-    /// Where the journal lies.
+    /// Where the journal is.
     pub(super) journal: String,
     /// Now.
     pub(super) now: DateTime<Utc>,
@@ -34,7 +34,7 @@ pub(super) struct View<'a> {
     pub(super) width: usize,
 }
 
-/// So many done items and so many open ones are named.
+/// How many done items, and how many open ones, are named at most.
 const NAMED: usize = 3;
 /// Where the words begin behind a title.
 pub(super) const INDENT: usize = 13;
@@ -48,7 +48,7 @@ impl View<'_> {
             self.width,
         )];
         lines.extend(self.wrapped("Status", &standing(self).to_string()));
-        lines.extend(self.in_hand().map(|words| self.line("In hand", &words)));
+        lines.extend(self.in_hand().map(|words| self.line("Current item", &words)));
         lines.extend(self.items());
         lines.push(self.line("Sessions", &self.sessions()));
         lines.extend(self.peaks().map(|words| self.line("Peaks", &words)));
@@ -130,7 +130,7 @@ impl View<'_> {
         all.iter().skip(all.len().saturating_sub(NAMED)).map(|item| (*item).clone()).collect()
     }
 
-    /// The next ones; one that is set aside is named whatever lies before it.
+    /// The next ones; one that is set aside is always named.
     fn next_open(&self) -> Vec<String> {
         let aside = |item: &&String| self.state.items.set_aside.contains(item);
         let all = &self.state.items.todo_items;
@@ -240,7 +240,7 @@ fn plain(name: &str) -> String {
     clip(&one_line(name), 60)
 }
 
-/// A session has one handoff: so many of them ended at theirs.
+/// A session has one handoff: this many of them ended at theirs.
 fn with_one(sessions: usize) -> String {
     match sessions {
         0 => String::new(),

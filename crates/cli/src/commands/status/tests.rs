@@ -76,10 +76,10 @@ fn a_fresh_run_says_what_lies_before_it_and_nothing_that_it_does_not_know() {
     };
     let screen = screen(&fresh, true);
     assert!(screen.starts_with("Dates (r1)\n"), "{screen}");
-    assert_eq!(said(&screen, "Status"), "running: a `plimsoll run` is at work");
+    assert_eq!(said(&screen, "Status"), "running: a `plimsoll run` is active");
     assert_eq!(said(&screen, "Items"), "0 of 3 done, 3 open");
     assert_eq!(said(&screen, "Sessions"), "0 of at most 50");
-    for absent in ["Peaks", "Checkpoints", "Refused", "Trouble", "Quota", "In hand", "pause"] {
+    for absent in ["Peaks", "Checkpoints", "Refused", "Trouble", "Quota", "Current item", "pause"] {
         assert!(!screen.contains(absent), "{absent} in\n{screen}");
     }
 }
@@ -88,13 +88,13 @@ fn a_fresh_run_says_what_lies_before_it_and_nothing_that_it_does_not_know() {
 fn a_running_run_names_its_item_and_whether_anybody_is_at_work() {
     let state = state(Status::Running);
     let with = screen(&state, true);
-    assert_eq!(said(&with, "In hand"), "\"Item 3\", session 3, 43% full");
+    assert_eq!(said(&with, "Current item"), "\"Item 3\", session 3, 43% full");
     assert!(said(&with, "Next").contains("plimsoll log --follow"), "{with}");
     let without = screen(&state, false);
-    assert!(said(&without, "Status").contains("no `plimsoll run` is at work"), "{without}");
+    assert!(said(&without, "Status").contains("no `plimsoll run` is active"), "{without}");
     assert_eq!(said(&without, "Next"), "plimsoll run --resume");
     let orphaned = View { client: Some(4711), ..view(&state, false) }.lines().join("\n");
-    assert!(said(&orphaned, "Status").contains("its client (process 4711) still works"), "{orphaned}");
+    assert!(said(&orphaned, "Status").contains("its client (process 4711) is still running"), "{orphaned}");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn what_holds_a_running_run_up_or_ends_it_soon_is_said() {
     let status = away.lines().skip_while(|line| !line.starts_with("Status")).take(2).collect::<String>();
     assert!(status.contains("the API cannot be reached since "), "{away}");
     assert!(status.contains("the client retries by itself"), "{away}");
-    assert!(!away.contains("it goes on by itself"), "{away}");
+    assert!(!away.contains("it continues by itself"), "{away}");
     let stops = with(IterationRecord { stops_after: true, ..IterationRecord::default() });
     assert!(said(&stops, "Status").contains("stops after this session (Ctrl-C)"), "{stops}");
     assert!(said(&stops, "Next").starts_with("nothing: it stops after this session"), "{stops}");
@@ -186,7 +186,7 @@ fn a_paused_run_says_until_when_and_why() {
     let waiting = screen(&state, true);
     let expected = format!("paused until {until}: usage limit: You've hit your 5-hour limit");
     assert_eq!(said(&waiting, "Status"), one_line(&expected));
-    assert!(said(&waiting, "Next").starts_with("nothing: it goes on by itself"), "{waiting}");
+    assert!(said(&waiting, "Next").starts_with("nothing: it continues by itself"), "{waiting}");
     assert_eq!(said(&waiting, "Sessions"), "3 of at most 50, 2 pauses");
     let left = screen(&state, false);
     assert!(said(&left, "Status").contains("no `plimsoll run` is waiting"), "{left}");
@@ -194,14 +194,14 @@ fn a_paused_run_says_until_when_and_why() {
     let thrash = screen(&paused(PauseKind::Thrash), false);
     assert!(said(&thrash, "Next").starts_with("give it more room"), "{thrash}");
     let by_hand = RunState { lifecycle: Lifecycle::of(Status::Paused), ..paused(PauseKind::Limit) };
-    assert_eq!(said(&screen(&by_hand, false), "Status"), "paused: interrupted by a person");
+    assert_eq!(said(&screen(&by_hand, false), "Status"), "paused: interrupted by you");
 }
 
 #[test]
 fn a_run_that_is_over_says_why_and_what_opens_it_again() {
     for (status, reason, standing, next) in [
-        (Status::Completed, "3 items", "completed: 3 items", "nothing: it is done"),
-        (Status::Blocked, "no key", "blocked: the agent found no way on: no key", "answer what blocks it"),
+        (Status::Completed, "3 items", "completed: 3 items", "nothing: the run is done"),
+        (Status::Blocked, "no key", "blocked: the agent cannot continue: no key", "answer what blocks it"),
         (
             Status::MaxIterations,
             "50 iterations done",
@@ -220,26 +220,21 @@ fn a_run_that_is_over_says_why_and_what_opens_it_again() {
             "out of time (deadline): the",
             "plimsoll run --resume --deadline TIME",
         ),
-        (
-            Status::FatalError,
-            "authentication failed",
-            "it cannot go on like this (fatal_error): auth",
-            "fix the cause",
-        ),
+        (Status::FatalError, "authentication failed", "a fatal error (fatal_error): auth", "fix the cause"),
         (Status::Cancelled, "", "cancelled with `plimsoll stop`", "start a new run"),
     ] {
         let screen = screen(&stopped(status, reason), false);
         assert!(said(&screen, "Status").starts_with(standing), "{screen}");
         assert!(said(&screen, "Next").starts_with(next), "{screen}");
         assert!(said(&screen, "Time").contains("took 3 h 55 min"), "{screen}");
-        assert!(!screen.contains("In hand"), "{screen}");
+        assert!(!screen.contains("Current item"), "{screen}");
     }
 }
 
 #[test]
 fn an_open_breaker_shows_its_cause_its_evidence_and_the_counters() {
     let evidence =
-        "3 sessions in a row changed nothing: no commit, no file, no item; the item in hand is \"Item 3\"";
+        "3 sessions in a row changed nothing: no commit, no file, no item; the current item is \"Item 3\"";
     let opened = Opened {
         cause: BreakerCause::NoProgress,
         count: 3,
@@ -266,7 +261,7 @@ fn an_open_breaker_shows_its_cause_its_evidence_and_the_counters() {
         said(&screen, "Status").starts_with("stuck (circuit_breaker): no_progress: 3 sessions"),
         "{screen}"
     );
-    assert!(screen.contains("the item in hand is \"Item 3\""), "it goes on on a second line: {screen}");
+    assert!(screen.contains("the current item is \"Item 3\""), "it goes on on a second line: {screen}");
     assert_eq!(
         said(&screen, "Trouble"),
         "3 sessions without progress, 1 session with an error (E0308 here), 1 promise refused"
@@ -388,7 +383,7 @@ fn a_run_without_a_to_do_list_says_what_decides() {
     };
     let screen = screen(&state, true);
     assert_eq!(said(&screen, "Items"), "none: promise and verify commands decide");
-    assert_eq!(said(&screen, "In hand"), "session 3, 43% full");
+    assert_eq!(said(&screen, "Current item"), "session 3, 43% full");
 }
 
 #[test]

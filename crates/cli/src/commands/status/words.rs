@@ -1,4 +1,4 @@
-//! Where a run stands, what troubles it and what a person does next, in words.
+//! The status of a run, what troubles it and what the user does next, in words.
 
 use super::screen::View;
 use crate::commands::run::progress::api_trouble;
@@ -10,7 +10,7 @@ use plimsoll_domain::{RunState, Status, Verdict};
 use plimsoll_policy::breaker::count;
 use plimsoll_store::clock;
 
-/// Where a run stands, and why. Shown, it is one sentence.
+/// The status of a run, and why. Shown, it is one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Standing {
     /// Our words for the status.
@@ -29,7 +29,7 @@ impl std::fmt::Display for Standing {
     }
 }
 
-/// Where it stands, and why.
+/// Its status, and why.
 pub(super) fn standing(view: &View<'_>) -> Standing {
     let state = view.state;
     let because = |heading: &str| with_reason(heading, reason(state));
@@ -39,13 +39,13 @@ pub(super) fn standing(view: &View<'_>) -> Standing {
         }
         Status::Paused => paused(view),
         Status::Completed => because("completed"),
-        Status::Blocked => because("blocked: the agent found no way on"),
+        Status::Blocked => because("blocked: the agent cannot continue"),
         Status::MaxIterations => because("out of sessions (max_iterations)"),
         Status::Budget if plimsoll_policy::bounds::stops_for_quota(state) => because("out of quota (budget)"),
         Status::Budget => because("out of money or tokens (budget)"),
         Status::Deadline => because("out of time (deadline)"),
         Status::CircuitBreaker => with_reason("stuck (circuit_breaker)", breaker(state).or(reason(state))),
-        Status::FatalError => because("it cannot go on like this (fatal_error)"),
+        Status::FatalError => because("a fatal error (fatal_error)"),
         Status::Cancelled => with_reason("cancelled with `plimsoll stop`", None),
     }
 }
@@ -74,19 +74,19 @@ fn activity(view: &View<'_>) -> String {
             let stops = if record.stops_after { ", and stops after this session (Ctrl-C)" } else { "" };
             let trouble = record.api_trouble.as_ref();
             let trouble = trouble.map(|known| format!("; {}", api_trouble(known.status, &known.since)));
-            format!("a `plimsoll run` is at work{stops}{}", trouble.unwrap_or_default())
+            format!("a `plimsoll run` is active{stops}{}", trouble.unwrap_or_default())
         }
         (false, Some(pid)) => {
-            format!("its `plimsoll run` has gone; its client (process {pid}) still works")
+            format!("its `plimsoll run` has ended; its client (process {pid}) is still running")
         }
-        (false, None) => "no `plimsoll run` is at work (a shell loop of your own is not seen)".to_owned(),
+        (false, None) => "no `plimsoll run` is active (a shell loop of your own is not detected)".to_owned(),
     }
 }
 
 fn paused(view: &View<'_>) -> Standing {
     let state = view.state;
     let Some(kind) = pause_kind(state) else {
-        return with_reason("paused: interrupted by a person", None);
+        return with_reason("paused: interrupted by you", None);
     };
     let until = state.lifecycle.paused_until().and_then(clock::moment);
     let until = until.map(|until| format!(" until {}", clock::for_people(until))).unwrap_or_default();
@@ -95,7 +95,7 @@ fn paused(view: &View<'_>) -> Standing {
     with_reason(&format!("paused{until}{nobody}"), reason(state))
 }
 
-/// None where a person has paused it between two sessions.
+/// None if the user has paused it between two sessions.
 fn pause_kind(state: &RunState) -> Option<PauseKind> {
     match state.lifecycle.last_verdict()? {
         Verdict::Pause { kind, .. } => Some(*kind),
@@ -103,20 +103,20 @@ fn pause_kind(state: &RunState) -> Option<PauseKind> {
     }
 }
 
-/// What a person does next.
+/// What the user does next.
 pub(super) fn next(view: &View<'_>) -> String {
     let resume = way_on(view.state);
     match view.state.lifecycle.status() {
         Status::Running if view.at_work && view.state.iteration_record.stops_after => {
             format!(
-                "nothing: it stops after this session; Ctrl-C again ends the session now; later: {resume}"
+                "nothing: it stops after this session; Ctrl-C again ends the session now; to continue later: {resume}"
             )
         }
         Status::Running if view.at_work && view.state.iteration_record.api_trouble.is_some() => {
-            "nothing, or look at your network: the session goes on once the API answers".to_owned()
+            "nothing, or check your network: the session continues once the API answers".to_owned()
         }
         Status::Running | Status::Paused if view.at_work => {
-            "nothing: it goes on by itself; watch it with plimsoll log --follow".to_owned()
+            "nothing: it continues by itself; watch it with plimsoll log --follow".to_owned()
         }
         Status::Paused if pause_kind(view.state) == Some(PauseKind::Thrash) => {
             format!("give it more room (a smaller item, less loaded at the start), then: {resume}")
@@ -124,7 +124,7 @@ pub(super) fn next(view: &View<'_>) -> String {
         Status::Paused if pause_kind(view.state) == Some(PauseKind::Fault) => {
             format!("fix the cause, then: {resume}")
         }
-        Status::Completed => "nothing: it is done; look at it with git log and plimsoll report".to_owned(),
+        Status::Completed => "nothing: the run is done; see git log and plimsoll report".to_owned(),
         Status::Blocked => format!("answer what blocks it, then: {resume}"),
         Status::FatalError => format!("fix the cause, then: {resume}"),
         Status::Cancelled => "start a new run with: plimsoll run".to_owned(),

@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// So much of a value is shown.
+/// How much of a value is shown.
 const VALUE: usize = 80;
 
 /// From which turn to which.
 #[derive(Debug, Args)]
 pub(super) struct DiffArguments {
-    /// The turn before: its changes are not counted
+    /// The earlier turn: its own changes are not counted
     from: String,
     /// The last turn whose changes count; of the same session and stream
     to: String,
@@ -35,7 +35,7 @@ pub(super) fn diff(project: &Project, arguments: &DiffArguments) -> Result<ExitC
     let number = |turn: &Recorded| turn.header.number.unwrap_or(0);
     if !same || number(&from) == 0 || number(&to) == 0 {
         return Err(TurnsError::Typed(format!(
-            "{} and {} are not two turns of one session and stream",
+            "{} and {} are not two turns of the same session and stream",
             arguments.from, arguments.to
         )));
     }
@@ -68,7 +68,7 @@ fn words(log: &TurnLog, from: &Recorded, to: &Recorded) -> Result<String, TurnsE
     lines.extend(files.iter().map(|(path, changes)| format!("  {path}: {}", changes.join(", "))));
     if commands > 0 {
         let commands = counted(commands, "command");
-        lines.push(format!("  ({commands} of Bash may have changed others: see git)"));
+        lines.push(format!("  (Bash may have changed others, in {commands}: see git)"));
     }
     lines.extend([String::new(), "Working memory".to_owned()]);
     let empty = Map::new();

@@ -25,7 +25,7 @@ pub(super) struct EraseArguments {
     /// Every record that holds what looks like a key, a token or a password
     #[arg(long)]
     secrets: bool,
-    /// Only name the records, and what was found in them; erase nothing
+    /// Only list the records and what was found in them; erase nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -37,9 +37,9 @@ const EXAMPLES: &str = "Examples:
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-const NOTHING_ERASED: &str = "Nothing was erased: leave out --dry-run to do so.";
+const NOTHING_ERASED: &str = "Nothing was erased: run it without --dry-run to erase.";
 /// What an erasure does not reach.
-const TRANSCRIPT: &str = "The client's own transcript still has the words, until it deletes it.";
+const TRANSCRIPT: &str = "The client's own transcript still has the contents, until the client deletes it.";
 
 pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<ExitCode, TurnsError> {
     bring_up_to_date(project);
@@ -62,6 +62,6 @@ pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<Exi
     for (log, seqs) in wanted.values() {
         count += log.erase(seqs, TIMEOUT)?;
     }
-    say(format!("{} erased here for good. {TRANSCRIPT}", counted(count, "record")));
+    say(format!("{} erased here permanently. {TRANSCRIPT}", counted(count, "record")));
     Ok(ExitCode::SUCCESS)
 }

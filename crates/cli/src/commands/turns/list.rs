@@ -35,14 +35,14 @@ pub(super) fn list(project: &Project, arguments: &ListArguments) -> Result<ExitC
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
-        console::say_error(&"no turn is like that");
+        console::say_error(&"no turn matches");
     }
     let width = width();
     found.iter().for_each(|turn| say(row(turn, width)));
     Ok(ExitCode::SUCCESS)
 }
 
-/// The eight fields by name, and `ext`, which also says where it stands.
+/// The eight fields by name, and `ext`, which also has its place.
 pub(crate) fn as_json(recorded: &Recorded) -> Value {
     let mut value = match &recorded.body {
         Body::Turn(turn) => serde_json::to_value(turn).unwrap_or_default(),

@@ -46,7 +46,7 @@ struct Stats {
     delegated: SubagentUsage,
     peak: u64,
     compactions: u64,
-    /// The client's own account, where a session's end told it.
+    /// The client's own figure, if a session's end reported it.
     cost_usd: Option<f64>,
     told: Tokens,
     /// Tokens of the sessions whose account is known: what the two are compared by.
@@ -78,7 +78,7 @@ struct Session {
     turns: u64,
     used: Tokens,
     sent_before: Option<u64>,
-    /// The last response, until the next request tells what its calls have added.
+    /// The last response, until the next request shows what its calls have added.
     open: Option<Open>,
     delegated: Tally,
     told: Option<(f64, Tokens)>,
@@ -215,7 +215,7 @@ impl Stats {
                 counted(self.sessions, "session")
             ),
             format!(
-                "Tokens     {} sent ({} from the cache), {} answered; half of the turns send more than {} and answer more than {}",
+                "Tokens     {} input ({} from the cache), {} output; median per turn: {} input, {} output",
                 tokens(self.used.sent()),
                 tokens(self.used.cache_read),
                 tokens(self.used.output),
@@ -223,7 +223,7 @@ impl Stats {
                 tokens(quantile(&self.answered, 50))
             ),
             format!(
-                "Window     peak {} tokens, {}; half of the turns add more than {}, one in ten more than {}",
+                "Window     peak {} tokens, {}; added per turn: median {}, 90th percentile {}",
                 tokens(self.peak),
                 counted(number(self.compactions), "compaction"),
                 tokens(self.growth_at(50)),
@@ -240,19 +240,19 @@ impl Stats {
     }
 
     fn cost_words(&self) -> String {
-        let Some(usd) = self.cost_usd else { return "unknown: no session's end has told it".to_owned() };
+        let Some(usd) = self.cost_usd else { return "unknown: no session has reported it".to_owned() };
         let agrees = if self.told == self.compared {
             "whose tokens are the ones counted here".to_owned()
         } else {
             format!(
-                "which counts {} sent and {} answered where the turns have {} and {}: the client also asks for titles and summaries",
+                "which counts {} input and {} output tokens, the turns {} and {}: the client also requests titles and summaries",
                 tokens(self.told.sent()),
                 tokens(self.told.output),
                 tokens(self.compared.sent()),
                 tokens(self.compared.output)
             )
         };
-        format!("${usd:.2} by the client's own account, {agrees}")
+        format!("${usd:.2} as reported by Claude Code, {agrees}")
     }
 
     fn json(&self) -> Value {

@@ -70,7 +70,7 @@ pub fn look(project: &Project, new: &NewRun, given: &Given) -> Result<Offer, Sta
     let prompt = String::from_utf8_lossy(&text);
     let stale = prompt.lines().position(|line| line.contains(RESUME_HEADING)).filter(|_| has_task);
     let careful = stale.map(|line| {
-        format!("PROMPT.md has a section \"{RESUME_HEADING}\" in line {}: each session is told it anew until you remove it", line + 1)
+        format!("PROMPT.md has a section \"{RESUME_HEADING}\" in line {}: every session reads it until you remove it", line + 1)
     });
     Ok(Offer {
         missing: foreign::missing_marks(&document),
@@ -89,7 +89,7 @@ fn nothing_to_adopt(project: &Project, file: &str) -> Result<StartError, StartEr
     Ok(StartError::Foreign(match state_file::load(project, None)? {
         Some(run) => {
             format!(
-                "the run \"{}\" in {file} is Plimsoll's own: go on with `plimsoll run --resume`",
+                "the run \"{}\" in {file} is Plimsoll's own: continue with `plimsoll run --resume`",
                 plimsoll_domain::text::one_line(&run.options.task_name)
             )
         }
@@ -102,7 +102,7 @@ fn refuse_finished(file: &str, run: &RunState) -> Result<(), StartError> {
     let refuse = |why: String| Err(StartError::Foreign(why));
     if run.iteration >= run.options.max_iterations {
         return refuse(format!(
-            "{file} stands at iteration {} of {}: give --max-iterations with a larger number",
+            "{file} is at iteration {} of {}: give --max-iterations with a larger number",
             run.iteration, run.options.max_iterations
         ));
     }
@@ -120,7 +120,7 @@ pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError
     let bytes = disk::read(project.state())?.unwrap_or_default();
     if serde_json::from_slice::<Value>(&bytes).ok().as_ref() != Some(&document) {
         return Err(StartError::Foreign(format!(
-            "{file} has changed meanwhile: nothing was taken; look again"
+            "{file} has changed in the meantime: nothing was taken; run the command again"
         )));
     }
     disk::replace(&kept_at(project), &bytes, Durability::Durable)?;
@@ -129,7 +129,7 @@ pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError
         if !disk::create_new(&path, list.render().as_bytes())? {
             let name = super::DEFAULT_LIST;
             return Err(StartError::Foreign(format!(
-                "{name} is there by now: nothing was taken; look again"
+                "{name} exists by now: nothing was taken; run the command again"
             )));
         }
     }

@@ -13,7 +13,7 @@ const LEFT: f64 = 56.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = 26.0;
-/// Below this share of the window the curve would lie on the ground: it is then drawn against its own peak.
+/// Below this share of the window the curve would be at the bottom: it is then drawn relative to its own peak.
 const LEAST_SHARE: f64 = 0.12;
 
 /// A turn on the curve.
@@ -37,7 +37,7 @@ pub(super) fn render(exported: &Exported) -> String {
         Chart { count: points.len(), first: number(points.first()), last: number(points.last()), top };
     let mut svg = format!(
         "<figure class=\"curve\"><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
-         aria-label=\"Tokens sent per turn\">\n"
+         aria-label=\"Input tokens per turn\">\n"
     );
     svg += &chart.grid();
     if let Some(window) = window.filter(|_| is_near) {
@@ -71,7 +71,7 @@ fn caption(exported: &Exported, peak: u64, window: Option<u64>, is_near: bool) -
         ),
         None => " (the window is not known)".to_owned(),
     };
-    let mut words = format!("Tokens sent per turn. Peak {}{window}.", tokens(peak));
+    let mut words = format!("Input tokens per turn. Peak {}{window}.", tokens(peak));
     let compactions = exported.records.iter().filter(|record| is_compaction(record)).count();
     for (count, noun) in [(exported.checkpoints.len(), "checkpoint"), (compactions, "compaction")] {
         if count > 0 {
@@ -94,7 +94,7 @@ struct Chart {
 }
 
 impl Chart {
-    /// Where the turn at a place stands; one at a half stands between two.
+    /// The position of the turn at a place; one at a half is between two.
     fn x(&self, place: f64) -> f64 {
         let steps = self.count.saturating_sub(1).max(1) as f64;
         let room = WIDTH - LEFT - RIGHT;

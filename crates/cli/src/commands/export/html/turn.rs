@@ -1,4 +1,4 @@
-//! A turn on the page: one line that tells how it went, folded behind it everything.
+//! A turn on the page: one line with its outcome, and everything else folded behind it.
 
 use super::Page;
 use crate::commands::export::exported::{Stream, model_of};
@@ -81,7 +81,7 @@ impl Page {
         }
         let usage = record.header.usage.map(|usage| {
             format!(
-                "{} new, {} from the cache, {} into the cache, {} answered",
+                "input {}, {} from the cache, {} into the cache, output {}",
                 usage.input, usage.cache_read, usage.cache_creation, usage.output
             )
         });
@@ -122,7 +122,7 @@ impl Page {
         self.pre("code", &asked(&call.args));
         let result = visible(&call.result_text());
         match (call.result.is_null(), result.is_empty()) {
-            (true, _) => self.add("<p class=\"gone\">It never returned.</p>"),
+            (true, _) => self.add("<p class=\"gone\">It did not return.</p>"),
             (_, true) => self.add("<p class=\"gone\">It returned nothing.</p>"),
             _ => self.pre("result", &result),
         }

@@ -7,14 +7,14 @@ use crate::render::web_page::escaped;
 pub(super) fn render(page: &mut Page, report: &Report) {
     page.section("handoffs", "Handoffs");
     if report.handoffs.is_empty() {
-        page.add("<p>None was written: no session came to a checkpoint.</p>\n");
+        page.add("<p>None was written: no session reached a checkpoint.</p>\n");
         return page.end_section();
     }
     page.add("<ul class=\"handoffs\">\n");
     for handoff in &report.handoffs {
         one(page, handoff);
     }
-    page.add("</ul>\n<p class=\"note\">The newest first. What a session says of itself is its own claim, and nobody has checked it.</p>\n");
+    page.add("</ul>\n<p class=\"note\">The newest first. What a session says about itself is its own claim and unchecked.</p>\n");
     page.end_section();
 }
 
@@ -29,7 +29,7 @@ fn one(page: &mut Page, handoff: &Handoff) {
         None => page.say(&handoff.path),
     }
     if handoff.is_waiting {
-        page.add(" <strong class=\"waiting\">nobody has carried it on yet</strong>");
+        page.add(" <strong class=\"waiting\">not resumed yet</strong>");
     }
     let session = handoff.iteration.map(|number| format!("session {number}, ")).unwrap_or_default();
     page.add(&format!("</p><p class=\"note\">{session}{}, ", page.time(handoff.at)));
@@ -46,7 +46,7 @@ fn one(page: &mut Page, handoff: &Handoff) {
     }
     if let Some(text) = &handoff.text {
         let open = if handoff.is_waiting { " open" } else { "" };
-        page.add(&format!("<details{open}><summary>the whole of it</summary><pre>"));
+        page.add(&format!("<details{open}><summary>the whole handoff</summary><pre>"));
         page.add(&escaped(text.text()));
         page.add("</pre></details>");
     }

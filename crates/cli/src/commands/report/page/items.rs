@@ -7,7 +7,7 @@ use plimsoll_domain::text::{counted, tokens};
 
 /// More done items than this are folded: what is open is to be seen.
 const UNFOLDED: usize = 12;
-/// So many commits of one item are named.
+/// How many commits of one item are named at most.
 const COMMITS: usize = 6;
 
 pub(super) fn render(page: &mut Page, report: &Report) {
@@ -44,7 +44,7 @@ fn list(page: &mut Page, report: &Report, items: &[&Item]) {
             ItemOutcome::Done => ("done", "✓", "done"),
             ItemOutcome::Open => ("open", "○", "open"),
             ItemOutcome::SetAside => ("aside", "‖", "set aside"),
-            ItemOutcome::Gone => ("gone", "✕", "gone from the list, never ticked"),
+            ItemOutcome::Gone => ("gone", "✕", "gone from the plan, never ticked"),
         };
         page.add(&format!("<li class=\"{class}\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span><div><p class=\"name\">"));
         page.say(&item.name);
@@ -110,7 +110,7 @@ fn strays(page: &mut Page, report: &Report) {
         let sum: u64 = strays.iter().filter_map(|sitting| sitting.tokens).sum();
         let usd: f64 = strays.iter().filter_map(|sitting| sitting.usd).sum();
         let words = format!(
-            "{} with none of these items, or it was not recorded with which: {} tokens, {}.",
+            "{} with none of these items, or without a recorded item: {} tokens, {}.",
             counted(strays.len(), "session"),
             tokens(sum),
             dollars(usd)

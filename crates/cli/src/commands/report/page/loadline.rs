@@ -1,5 +1,5 @@
 //! The load line of the whole night: how full each session's window was, the levels, and what happened when. The
-//! picture needs no colour and no script: shapes differ, each has its title, and the same stands in lines below.
+//! picture needs no colour and no script: shapes differ, each has its title, and the same is in lines below.
 
 mod mark;
 
@@ -11,7 +11,7 @@ use plimsoll_domain::text::counted;
 
 /// Room below the window for the axis.
 const AXIS: f64 = 24.0;
-/// Labels beside the window need so many pixels each.
+/// Labels beside the window need this many pixels each.
 const LABEL: f64 = 13.0;
 
 pub(super) fn render(page: &mut Page, report: &Report) {
@@ -53,7 +53,7 @@ fn told(report: &Report) -> String {
     let highest = peaks.max().map_or("not recorded".to_owned(), |peak| format!("{peak} % of the window"));
     let count = |what: Mark| report.moments.iter().filter(|moment| moment.what == what).count();
     format!(
-        "Fill of the context window over {}; highest: {highest}; {}, {}, {}",
+        "Usage of the context window over {}; highest: {highest}; {}, {}, {}",
         counted(report.sittings.len(), "session"),
         counted(count(Mark::Checkpoint), "checkpoint"),
         counted(count(Mark::Compaction), "compaction"),
@@ -66,15 +66,15 @@ fn caption(report: &Report) -> String {
     if let Some(levels) = &report.levels {
         let window = plimsoll_domain::text::tokens(levels.window);
         words.push(format!(
-            "The dashed lines are the levels in a window of {window} tokens; at {:.0} % {}.",
+            "The dashed lines are the thresholds in a window of {window} tokens; at {:.0} % {}.",
             levels.ceiling.round(),
             levels.ceiling_does
         ));
         if levels.moved {
-            words.push("They lay elsewhere at another time of the night; these are the last.".to_owned());
+            words.push("The thresholds changed during the run; these are the last.".to_owned());
         }
     } else {
-        words.push("Where the levels lay was not recorded.".to_owned());
+        words.push("The thresholds were not recorded.".to_owned());
     }
     let untold = report.sittings.iter().filter(|sitting| sitting.trace.is_empty());
     let (bare, nothing): (Vec<&RunSession>, Vec<&RunSession>) =
@@ -114,8 +114,8 @@ fn grid(page: &mut Page, scale: &Scale) {
 fn stand(page: &mut Page, scale: &Scale, pause: &Pause) {
     let until = pause.to.unwrap_or_else(|| scale.end());
     let (x, width) = span(scale, pause.from, until);
-    let to = pause.to.map_or("and still".to_owned(), |to| format!("to {}", clock(to)));
-    let title = format!("stood still from {} {to}: {}", clock(pause.from), pause.reason.text());
+    let to = pause.to.map_or("until now".to_owned(), |to| format!("to {}", clock(to)));
+    let title = format!("paused from {} {to}: {}", clock(pause.from), pause.reason.text());
     page.add(&format!(
         "<g class=\"pause\"><title>{}</title><rect x=\"{x:.2}%\" y=\"0\" width=\"{width:.2}%\" height=\"{HEIGHT}\"/>",
         escaped(&title)
@@ -156,7 +156,7 @@ fn title(place: usize, sitting: &RunSession) -> String {
     let about = sitting.ticked.first().or(sitting.item.as_ref());
     let about = about.map(|item| format!(", {}", item.text())).unwrap_or_default();
     let peak = sitting.peak.map(|peak| format!(", peak {peak} %")).unwrap_or_default();
-    format!("session {} (the {} of the night){about}{peak}", sitting.iteration, ordinal(place + 1))
+    format!("session {} (the {} of the run){about}{peak}", sitting.iteration, ordinal(place + 1))
 }
 
 fn ordinal(number: usize) -> String {

@@ -55,7 +55,7 @@ fn until(report: &Report, ended: At) -> String {
     }
 }
 
-/// Colour, sign and word: each of them tells it alone.
+/// Colour, sign and word: each is enough alone.
 fn verdict(report: &Report) -> (&'static str, &'static str, &'static str) {
     match report.status {
         Status::Completed => ("good", "✓", "Done."),
@@ -67,7 +67,7 @@ fn verdict(report: &Report) -> (&'static str, &'static str, &'static str) {
         Status::Budget => ("wait", "■", "Out of budget."),
         Status::Deadline => ("wait", "■", "Out of time."),
         Status::CircuitBreaker => ("bad", "✕", "Stuck."),
-        Status::FatalError => ("bad", "✕", "It could not go on."),
+        Status::FatalError => ("bad", "✕", "It could not continue."),
         Status::Cancelled => ("wait", "■", "Cancelled."),
     }
 }
@@ -82,7 +82,7 @@ fn figures(page: &mut Page, report: &Report) {
     page.add("</dl>\n");
 }
 
-/// No session was free: where there is no figure, nobody has told one.
+/// No session was free: a missing figure was not recorded.
 const NOT_TOLD: &str = "not recorded";
 
 fn cost(page: &mut Page, report: &Report) {
@@ -90,12 +90,13 @@ fn cost(page: &mut Page, report: &Report) {
     if cost.usd <= 0.0 {
         let note = cost
             .max_usd
-            .map_or("the client has told none".to_owned(), |most| format!("of {}", dollars(most)));
+            .map_or("the client reported none".to_owned(), |most| format!("of {}", dollars(most)));
         return figure(page, "Cost", NOT_TOLD, &note);
     }
     let about = if cost.is_reckoned { "about " } else { "" };
     let of = cost.max_usd.map(|most| format!("of {} · ", dollars(most))).unwrap_or_default();
-    let reckoned = if cost.is_reckoned { "in part reckoned by us" } else { "as the client reckons it" };
+    let reckoned =
+        if cost.is_reckoned { "partly estimated by Plimsoll" } else { "as reported by Claude Code" };
     figure(page, "Cost", &format!("{about}{}", dollars(cost.usd)), &format!("{of}{reckoned}"));
 }
 
@@ -103,7 +104,7 @@ fn tokens_used(page: &mut Page, report: &Report) {
     let cost = report.cost;
     let of = cost
         .max_tokens
-        .map_or("sent and answered, the cache too".to_owned(), |most| format!("of {}", tokens(most)));
+        .map_or("input and output, cache included".to_owned(), |most| format!("of {}", tokens(most)));
     let used = if cost.tokens == 0 { NOT_TOLD.to_owned() } else { tokens(cost.tokens) };
     figure(page, "Tokens", &used, &of);
 }
@@ -125,7 +126,7 @@ fn items(page: &mut Page, report: &Report) {
     let parts = [
         (count(ItemOutcome::Open), "open"),
         (count(ItemOutcome::SetAside), "set aside"),
-        (count(ItemOutcome::Gone), "gone from the list"),
+        (count(ItemOutcome::Gone), "gone from the plan"),
     ];
     let rest: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();

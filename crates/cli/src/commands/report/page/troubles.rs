@@ -10,7 +10,7 @@ const TIMES: usize = 6;
 pub(super) fn render(page: &mut Page, report: &Report) {
     page.section("trouble", "What went wrong");
     if report.troubles.is_empty() {
-        page.add("<p>Nothing that was recorded: no promise refused, no session broken off, the circuit breaker closed.</p>\n");
+        page.add("<p>Nothing was recorded: no promise refused, no session broken off, the circuit breaker closed.</p>\n");
         return page.end_section();
     }
     page.add("<ul class=\"troubles\">\n");

@@ -30,7 +30,7 @@ pub(super) fn render(page: &mut Page, report: &Report) {
     };
     let kept = filling.delegated.words().map(|words| format!(": {words}")).unwrap_or_default();
     page.element("p", "note", &format!(
-        "Each thing once, when it came into the window of one of {of}{missing}. The model’s words and the client’s own are counted by the client; the rest is estimated at four bytes a token. Subagents have windows of their own, which are not in here{kept}."
+        "Each part is counted once, when it enters the window of one of {of}{missing}. The model’s text and the client’s own part are counted by the client; the rest is estimated at four bytes per token. Subagents have windows of their own, which are not included{kept}."
     ));
     page.add("\n");
     largest(page, &filling.largest);

@@ -36,7 +36,7 @@ pub(super) fn draw(scene: &Scene, look: &Look, area: Rect, buffer: &mut Buffer) 
     page.extend(if look.help { help(look) } else { log(scene, look, columns, room) });
     page.resize(rows.saturating_sub(foot), (String::new(), Style::new()));
     if foot > 0 {
-        page.push((" q leave   ↑↓ PgUp PgDn log   ? help".to_owned(), look.dim()));
+        page.push((" q quit   ↑↓ PgUp PgDn log   ? help".to_owned(), look.dim()));
     }
     for ((text, style), y) in page.into_iter().take(rows).zip(area.y..) {
         buffer.set_line(area.x, y, &Line::styled(clip(&one_line_of(&text), columns), style), area.width);
@@ -74,7 +74,7 @@ fn head(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
     rows.extend(load(scene, look, columns));
     rows.push((titled("Status", &standing(&view).to_string()), look.tone(tone(state.lifecycle.status()))));
     rows.extend(countdown(scene).map(|words| plain(titled("Pause", &words))));
-    rows.extend(view.in_hand().map(|words| plain(titled("In hand", &words))));
+    rows.extend(view.in_hand().map(|words| plain(titled("Current item", &words))));
     rows.extend(view.items().into_iter().map(plain));
     rows.push(plain(titled("Cost", &view.cost())));
     rows.extend(view.checkpoints().map(|words| plain(titled("Handoff", &words))));
@@ -119,7 +119,7 @@ fn countdown(scene: &Scene) -> Option<String> {
     Some(format!("{words}, until {}", clock::for_people(until)))
 }
 
-/// The load line with its figure, and where the marks lie.
+/// The load line with its figure, and the positions of the thresholds.
 fn load(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
     let Some(reading) = &scene.reading else {
         return vec![(titled("Load", "? (nothing has been measured yet)"), look.dim())];
@@ -158,7 +158,7 @@ fn cells(reading: &Reading, marks: Option<&Marks>, count: usize) -> String {
 fn legend(marks: &Marks) -> String {
     let [l1, l2, l3, ceiling] =
         [marks.l1, marks.l2, marks.l3, marks.ceiling.tokens].map(|mark| marks.percent(mark));
-    format!("L1 {l1}% · L2 {l2}% · L3 {l3}% · ceiling {ceiling}%")
+    format!("L1 {l1}% · L2 {l2}% · L3 {l3}% · auto-compact {ceiling}%")
 }
 
 fn help(look: &Look) -> Vec<Row> {

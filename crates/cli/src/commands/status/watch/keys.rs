@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 /// How the person looks at the screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Look {
-    /// So many lines of the log lie below what is shown; 0 follows it.
+    /// How many lines of the log are below what is shown; 0 follows it.
     pub(super) above: usize,
     /// The keys are explained.
     pub(super) help: bool,
@@ -18,10 +18,10 @@ const PAGE: usize = 10;
 
 /// What the keys do, for people.
 pub(super) const KEYS: [(&str, &str); 4] = [
-    ("q, Esc, Ctrl-C", "leave; the run goes on"),
-    ("Up, Down", "one line of the log back or on"),
-    ("PgUp, PgDn", "ten lines"),
-    ("Home, End", "to its beginning; to its end, and follow it"),
+    ("q, Esc, Ctrl-C", "quit; the run continues"),
+    ("Up, Down", "scroll the log by one line"),
+    ("PgUp, PgDn", "scroll by ten lines"),
+    ("Home, End", "to the beginning of the log; to its end, and follow it"),
 ];
 
 impl Look {
@@ -49,7 +49,7 @@ impl Look {
         false
     }
 
-    /// Who reads further up is not moved by what comes.
+    /// New lines do not scroll a reader who is further up.
     pub(super) fn keep_place(&mut self, news: usize) {
         if self.above > 0 {
             self.above += news;

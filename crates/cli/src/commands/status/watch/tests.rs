@@ -96,8 +96,8 @@ fn an_ordinary_terminal_has_all_of_it() {
         "Dates · session 3/50 · running",
         "█",
         "▏ 43% 430k L0 (normal)",
-        "L1 70% · L2 85% · L3 95% · ceiling 97%",
-        "running: a `plimsoll run` is at work",
+        "L1 70% · L2 85% · L3 95% · auto-compact 97%",
+        "running: a `plimsoll run` is active",
         "\"Item two\", session 3, 43% full",
         "1 of 3 done, 2 open",
         "[x] Item one",
@@ -105,7 +105,7 @@ fn an_ordinary_terminal_has_all_of_it() {
         "$1.50",
         ".claude/handoffs/a.md",
         "── log ──",
-        "line 40 of the log\n q leave",
+        "line 40 of the log\n q quit",
     ] {
         assert!(text.contains(words), "{words}\n{text}");
     }
@@ -146,7 +146,7 @@ fn nothing_breaks_on_any_size_nor_by_hostile_names() {
 fn a_small_terminal_shows_what_matters_most() {
     let text = shown(&scene(state()), &Look::default(), 30, 6);
     assert!(text.starts_with("Dates · session 3/50 · running\n"), "{text}");
-    assert!(text.contains("43%") && text.contains("q leave"), "{text}");
+    assert!(text.contains("43%") && text.contains("q quit"), "{text}");
     let text = shown(&scene(state()), &Look::default(), 40, 12);
     assert!(text.contains("line 40"), "some of the log, too: {text}");
 }
@@ -171,7 +171,7 @@ fn a_pause_counts_down_and_the_end_is_told() {
     };
     let text = shown(&Scene { at_work: false, ..scene(completed) }, &Look::default(), 100, 24);
     assert!(
-        text.contains("completed: 3 items") && text.contains("Next         nothing: it is done"),
+        text.contains("completed: 3 items") && text.contains("Next         nothing: the run is done"),
         "{text}"
     );
 }
@@ -197,7 +197,7 @@ fn the_log_is_scrolled_and_keeps_its_place() {
     look.keep_place(3);
     assert_eq!(look.above, 0, "who follows goes on following");
     press(&mut look, KeyCode::Char('?'));
-    assert!(shown(&scene, &look, 80, 24).contains("leave; the run goes on"));
+    assert!(shown(&scene, &look, 80, 24).contains("quit; the run continues"));
     assert!(!press(&mut look, KeyCode::Esc) && !look.help);
     for (code, modifiers) in [
         (KeyCode::Char('q'), KeyModifiers::NONE),

@@ -123,7 +123,7 @@ impl Tally {
             .collect();
         let kinds: Vec<String> = self.kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
         let end =
-            if is_dry { NOTHING_ERASED.to_owned() } else { format!("Erased here for good. {TRANSCRIPT}") };
+            if is_dry { NOTHING_ERASED.to_owned() } else { format!("Erased here permanently. {TRANSCRIPT}") };
         let sessions = counted(self.sessions, "session");
         format!(
             "{} of {sessions} held what looks like a secret: {}. {end}",

@@ -9,7 +9,7 @@ use plimsoll_domain::text::tokens;
 use plimsoll_domain::turn::ToolCall;
 use serde_json::{Value, json};
 
-/// About so many bytes are a token, where no later request tells.
+/// About this many bytes are a token, if no later request shows the real figure.
 const BYTES_A_TOKEN: u64 = 4;
 
 /// What a tool came to.
@@ -20,9 +20,9 @@ pub(super) struct Tool {
     milliseconds: u64,
     /// What came back, in bytes.
     bytes: u64,
-    /// What each call added to the window, where the next request told it.
+    /// What each call added to the window, if the next request shows it.
     added: Vec<u64>,
-    /// The bytes of the calls of which none told.
+    /// The bytes of the calls for which none does.
     untold_bytes: u64,
 }
 
@@ -73,7 +73,7 @@ impl Tool {
     }
 
     pub(super) const HEAD: [&str; 7] =
-        ["Tool", "calls", "failed", "seconds", "tokens added", "half over", "1 in 10 over"];
+        ["Tool", "calls", "failed", "seconds", "tokens added", "median", "90th percentile"];
 
     pub(super) fn row(&self, name: &str) -> String {
         let seconds = format!("{:.1}", self.milliseconds as f64 / 1_000.0);
@@ -104,8 +104,8 @@ impl Tool {
 
 /// One line of the table.
 pub(super) fn line(cells: &[&str; 7]) -> String {
-    let [name, calls, failed, seconds, added, half, tenth] = cells;
-    format!("{name:<24} {calls:>6} {failed:>7} {seconds:>9} {added:>13} {half:>10} {tenth:>13}")
+    let [name, calls, failed, seconds, added, median, ninetieth] = cells;
+    format!("{name:<24} {calls:>6} {failed:>7} {seconds:>9} {added:>13} {median:>10} {ninetieth:>16}")
 }
 
 #[cfg(test)]

@@ -39,14 +39,14 @@ impl Mark {
             Mark::Checkpoint => "checkpoint",
             Mark::Compaction => "compaction by the client",
             Mark::End => "a session’s end",
-            Mark::BadEnd => "a session broke off",
+            Mark::BadEnd => "a session that broke off",
             Mark::Refused => "promise refused",
             Mark::Breaker => "circuit breaker",
         }
     }
 }
 
-/// The marks. What has no place on the line stands on the ground; a fall is drawn to the ground, too.
+/// The marks. A mark without a place on the line is drawn at the bottom, and so is a fall.
 pub(super) fn render(page: &mut Page, scale: &Scale, moments: &[Moment]) {
     for moment in moments {
         let x = scale.x(moment.at);
@@ -82,7 +82,7 @@ pub(super) fn legend(page: &mut Page, report: &Report) {
     }
     if !report.pauses.is_empty() {
         page.add(&format!(
-            "<li><span class=\"swatch pause\">‖</span>stood still ({})</li>\n",
+            "<li><span class=\"swatch pause\">‖</span>paused ({})</li>\n",
             report.pauses.len()
         ));
     }
@@ -90,7 +90,7 @@ pub(super) fn legend(page: &mut Page, report: &Report) {
     standstills(page, report);
 }
 
-/// Nobody sees a title on a telephone: the pauses and their reasons in lines.
+/// Phones show no tooltips: the pauses and their reasons as lines.
 fn standstills(page: &mut Page, report: &Report) {
     if report.pauses.is_empty() {
         return;
@@ -112,5 +112,5 @@ fn standstills(page: &mut Page, report: &Report) {
     }
 }
 
-/// So many pauses are listed.
+/// How many pauses are listed at most.
 const SHOWN: usize = 12;
