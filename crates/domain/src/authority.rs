@@ -1,4 +1,4 @@
-//! What the project's own state file may say of a run, held against what the run's ledger knows. The ledger lies outside the
+//! What the project's own state file may change about a run, compared with the run's ledger. The ledger is outside the
 //! project, where only `plimsoll run`, `gate`, `start` and `stop` write; the file in the project may have been written by
 //! an agent, or have come with a clone.
 
@@ -8,10 +8,10 @@ use crate::state::{Items, RunOptions};
 use crate::state::{IterationRecord, Phase};
 use crate::{RunState, Status};
 
-/// The run as it is. What starts a program, counts, limits or ends it comes from `known`; what tells of the work comes from
+/// The run as it is. What starts a program, counts, limits or ends it comes from `known`; what describes the work comes from
 /// `claimed`, which may also make the run end sooner: cancelled, or by a smaller limit.
 pub fn held(known: &RunState, claimed: RunState) -> RunState {
-    // The ledger is written first: whoever died between the two has left the project's file behind.
+    // The ledger is written first: after a kill between the two writes the project's file is older.
     if claimed.run_id != known.run_id || claimed.revision < known.revision {
         return known.clone();
     }
@@ -44,7 +44,7 @@ pub fn held(known: &RunState, claimed: RunState) -> RunState {
     state
 }
 
-/// In a shell loop nobody knows the session's id beforehand: the first session that starts with the run's variable claims
+/// In a shell loop the session's id is not known beforehand: the first session that starts with the run's variable claims
 /// the iteration that was planned.
 fn claims_session(known: &RunState, claimed: &RunState) -> bool {
     let planned = &known.iteration_record;
@@ -75,7 +75,7 @@ fn iteration(known: &RunState, claimed: &RunState) -> IterationRecord {
     record
 }
 
-/// Whoever may write the plan can tick an item and take it out of the list: to be told so is no more authority.
+/// An agent that can write the plan can tick and remove items anyway: taking this from the file gives it no more authority.
 fn joined(known: &[String], claimed: Vec<String>) -> Vec<String> {
     let new = claimed.into_iter().filter(|item| !known.contains(item));
     known.iter().cloned().chain(new).collect()

@@ -15,7 +15,7 @@ pub struct Lookalike {
 struct Bullet<'a> {
     /// Blanks and tabs before the marker.
     indent: &'a str,
-    /// True where the line has a ticked box that we do not read as one (`1. [x] done`).
+    /// True if the line has a ticked box that we do not read as one (`1. [x] done`).
     done: bool,
     /// What follows the marker and that box, with the line end.
     rest: &'a str,

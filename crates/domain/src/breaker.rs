@@ -3,7 +3,7 @@
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Separate counters for separate causes. The two that the original design named lie in the state itself:
+/// Separate counters for separate causes. The two that the original design named are in the state itself:
 /// `no_change_count` and `error_hashes`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -45,7 +45,7 @@ pub enum BreakerCause {
 }
 
 impl BreakerCause {
-    /// As it stands in the marker.
+    /// As written in the marker.
     pub fn word(self) -> &'static str {
         match self {
             BreakerCause::QuickFailure => "quick_failure",

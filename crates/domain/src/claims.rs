@@ -3,7 +3,7 @@
 use crate::digest::sha256;
 use plimsoll_protocol::foreign_words::for_model;
 
-/// Whose words stand in a block.
+/// Whose words are in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// What earlier sessions said or noted.
@@ -21,8 +21,8 @@ impl Source {
     }
 }
 
-/// A mark that does not stand in the text: made of a seed (the run's nonce) and the text, so that the same prompt is made
-/// twice alike, and whoever writes a part of the text cannot know it beforehand. Its letters make no number of a commit.
+/// A mark that does not be in the text: made of a seed (the run's nonce) and the text, so that the same prompt is made
+/// twice alike, and the one that writes a part of the text cannot know it beforehand. Its letters make no number of a commit.
 pub fn fence(seed: &str, text: &str) -> String {
     const LENGTH: usize = 12;
     let made = |number: u64| {
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(fence("7f3a", "x"), first);
         assert_ne!(fence("7f3b", "x"), first);
         assert_ne!(fence("7f3a", "y"), first);
-        // One letter stands in many a text: the search must go on until it does not.
+        // One letter is in many a text: the search must continue until it does not.
         let all: String = (0..5_000).map(|number| format!("{number:x} {first} ")).collect();
         assert!(!all.contains(&fence("7f3a", &all)));
     }

@@ -1,4 +1,4 @@
-//! A fault of our own: what a hook could not do, kept so that somebody may ask for it later.
+//! A fault of our own: what a hook could not do, kept for `plimsoll doctor`.
 
 use crate::ids::SessionId;
 use crate::time::Timestamp;
@@ -12,8 +12,8 @@ pub struct Fault {
     pub at: Timestamp,
     /// Which of our programs.
     pub program: String,
-    /// The session it was called in; empty where nobody said.
+    /// The session it was called in; empty if not stated.
     pub session_id: SessionId,
-    /// What it told standard error, on one line.
+    /// What it wrote to standard error, on one line.
     pub what: String,
 }

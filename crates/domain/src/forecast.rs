@@ -3,7 +3,7 @@
 use crate::text::counted;
 use serde::Serialize;
 
-/// Farther than so many responses nobody sees.
+/// No forecast goes beyond this many turns.
 pub const FARTHEST: u64 = 200;
 
 /// How full the window was after a response.
@@ -15,7 +15,7 @@ pub struct Fill {
     pub at: Option<i64>,
 }
 
-/// The middle of what may come, and the ends between which at least 80 of 100 lie.
+/// The median, and the range that holds in at least 80 of 100 cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Span {
     /// One of ten comes sooner.
@@ -31,7 +31,7 @@ pub struct Span {
 pub struct Outlook {
     /// Responses of the model until then, at most [`FARTHEST`].
     pub turns: Span,
-    /// Minutes until then, half up; none where times are not known, or it is too far.
+    /// Minutes until then, half up; none if times are not known, or it is too far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<Span>,
 }
@@ -53,7 +53,7 @@ pub struct Forecast {
 }
 
 impl Span {
-    /// The ends in brackets; none where they are one. An end that was cut is only known to lie farther.
+    /// The range in brackets; none if both ends are equal. An end that was cut is a lower bound.
     fn words(&self, is_cut: bool) -> String {
         let over = if is_cut { "over " } else { "" };
         if self.soonest == self.latest && !is_cut {
@@ -67,7 +67,7 @@ impl Outlook {
     /// `about 14 turns (9 to 22), 25 min (15 to 40)`.
     pub fn words(&self) -> String {
         let turns = &self.turns;
-        // Nobody looks farther than so many turns, and so the minutes end there, too.
+        // The forecast ends after this many turns, so the minutes end there, too.
         let (is_far, is_cut) = (turns.likely >= FARTHEST, turns.latest >= FARTHEST);
         let said = if is_far {
             format!("over {FARTHEST} turns")

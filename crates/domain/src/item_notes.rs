@@ -1,19 +1,19 @@
-//! What the sessions of a run noted below the items of its to-do list, as the next session is told it. It is read off
+//! What the sessions of a run noted below the items of its plan, as the next session is told it. It is read off
 //! the list each time: no second place could lose it.
 
 use crate::TodoList;
 use crate::claims::{self, Source};
 use crate::text::{clip, one_line};
 
-/// So much of what was noted on one item.
+/// How much of what was noted on one item.
 const ONE: usize = 400;
-/// So much for the item in hand, and as much for all others: the newest.
+/// The most that is shown for the current item, and for all others together: the newest.
 const ALL: usize = 2_000;
 
-/// The notes of a list, those on the item in hand apart.
+/// The notes of a list, those on the current item apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ItemNotes {
-    /// On the item in hand.
+    /// On the current item.
     pub own: Vec<String>,
     /// On other items.
     pub others: Vec<String>,
@@ -30,7 +30,7 @@ impl ItemNotes {
         noted
     }
 
-    /// A section of the prompt, with the run's nonce as the seed of its fence; nothing where nothing was noted.
+    /// A section of the prompt, with the run's nonce as the seed of its fence; nothing if nothing was noted.
     pub fn section(&self, seed: &str) -> String {
         let parts = [("On this item:", &self.own), ("On other items:", &self.others)];
         let parts: String = parts

@@ -1,7 +1,7 @@
 //! The journal: one JSON line for each decision of Plimsoll, with the figures behind it. `plimsoll run --json` prints
 //! the same lines, and some that only matter while they happen.
 //!
-//! The file lies in the project, so an agent can write it too: a line that is not ours is a [`Line::Foreign`], and an
+//! The file is in the project, so an agent can write it too: a line that is not ours is a [`Line::Foreign`], and an
 //! event that this version does not know, or whose facts have another shape, is [`JournalEvent::Unknown`]. Neither is an error.
 
 mod event;
@@ -37,12 +37,12 @@ pub struct JournalEntry {
     pub event: JournalEvent,
 }
 
-/// What stands on one line of the file.
+/// What is on one line of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
     /// An entry.
     Entry(Box<JournalEntry>),
-    /// Anything else, as it stands there.
+    /// Anything else, as it is there.
     Foreign(String),
 }
 
@@ -62,17 +62,17 @@ struct Head {
 const BEGINNING: &str = "{\"at\":";
 
 impl JournalEntry {
-    /// A line about an event, of no run and no session yet.
+    /// A line about an event, outside a run and no session yet.
     pub fn new(event: JournalEvent) -> JournalEntry {
         JournalEntry { at: Timestamp::UNKNOWN, run_id: None, iteration: None, session_id: None, event }
     }
 
-    /// A line about an event of a run, in its present iteration.
+    /// A line about an event of a run, in its current iteration.
     pub fn of_run(state: &RunState, event: JournalEvent) -> JournalEntry {
         JournalEntry::new(event).run(Some((&state.run_id, state.iteration)))
     }
 
-    /// A line about an event of a run's present session.
+    /// A line about an event of a run's current session.
     pub fn of_run_session(state: &RunState, event: JournalEvent) -> JournalEntry {
         JournalEntry::of_run(state, event).session(state.session_id.as_ref())
     }
@@ -103,7 +103,7 @@ impl JournalEntry {
     /// True if this line is about the same kind of event, in the same run, iteration and session. It reads no more of
     /// the line: a hook asks this, and need not know how every event is read.
     pub fn is_told_by(&self, line: &str) -> bool {
-        // Where a writer was cut off, the next entry stands behind what it had begun.
+        // Where a writer was cut off, the next entry follows what it had begun.
         let entry = &line[line.rfind(BEGINNING).unwrap_or(0)..];
         let Ok(head) = serde_json::from_str::<Head>(entry) else { return false };
         head.event == self.event.name()
@@ -122,8 +122,8 @@ impl JournalEntry {
 }
 
 impl Line {
-    /// Reads what stands on one line: mostly one entry, nothing on a blank one. Where a writer was cut off, the next
-    /// entry stands behind what it had begun.
+    /// Reads what is on one line: mostly one entry, nothing on a blank one. Where a writer was cut off, the next
+    /// entry follows what it had begun.
     pub fn read(bytes: &[u8]) -> Vec<Line> {
         let text = String::from_utf8_lossy(bytes);
         if text.trim().is_empty() {

@@ -71,7 +71,7 @@ pub struct Ceiling {
 pub enum CeilingAction {
     /// It compacts: a summary replaces the conversation.
     Compacts,
-    /// It refuses to go on (automatic compaction is off).
+    /// It refuses to continue (automatic compaction is off).
     Refuses,
     /// The API refuses the prompt as too long.
     Rejected,
@@ -88,9 +88,9 @@ impl Marks {
         }
     }
 
-    /// A threshold in whole percent, rounded as readings are. The levels lie where a whole percent begins
+    /// A threshold in whole percent, rounded as readings are. The levels are where a whole percent begins
     /// (`plimsoll_policy::levels::marks`), so a reading that is shown with this percent has reached the level, and none that has
-    /// is shown with less. The client's own threshold lies anywhere: its percent is right to within half a percent.
+    /// is shown with less. The client's own threshold may be anywhere: its percent is right to within half a percent.
     pub fn percent(&self, tokens: u64) -> u64 {
         crate::reading::percent(tokens, self.window).unwrap_or(0)
     }

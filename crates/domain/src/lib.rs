@@ -5,7 +5,7 @@
 //! what is unknown is kept where a file is written back (`state::merge`), and is [`journal::JournalEvent::Unknown`] in the
 //! journal. What is absent is absent, never guessed.
 //!
-//! It does not promise that what a file says is true: the files lie in the project, and `authority` says which fields a
+//! It does not promise that what a file says is true: the files are in the project, and `authority` says which fields a
 //! project's copy may set.
 
 pub mod authority;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// US dollars, as the client reckons them.
+    /// US dollars, as reported by the client.
     pub max_cost_usd: Option<f64>,
     /// Tokens of all sessions, as the client counts them: input, output, cache written and cache read.
     pub max_tokens: Option<u64>,
@@ -17,7 +17,7 @@ pub struct Limits {
     pub stop_at_limit_percent: Option<u8>,
 }
 
-/// The quotas of a subscription, as the client last told them.
+/// The quotas of a subscription, as last reported by the client.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Quota {
@@ -39,7 +39,7 @@ impl Quota {
         }
     }
 
-    /// Forgets figures that name no reset: they would hold for ever.
+    /// Forgets figures without a reset: they would never expire.
     pub fn forget_undated(&mut self) {
         for window in [&mut self.five_hour, &mut self.seven_day] {
             window.take_if(|window| window.resets_at.is_none());
@@ -53,7 +53,7 @@ impl Quota {
 pub struct QuotaWindow {
     /// How much of it is used, 0 to 100.
     pub percent: f64,
-    /// When it begins anew, RFC 3339 UTC.
+    /// When it starts again, RFC 3339 UTC.
     pub resets_at: Option<Timestamp>,
 }
 

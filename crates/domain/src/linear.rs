@@ -19,13 +19,13 @@ pub struct Note {
     pub issue: String,
     /// The session it is about.
     pub iteration: u32,
-    /// What it tells of.
+    /// What it reports.
     pub kind: Kind,
     /// What it says.
     pub words: String,
 }
 
-/// What a note tells of.
+/// What a note reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -52,22 +52,22 @@ pub fn folded(notes: &[Note]) -> Vec<Note> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Comment {
-    /// The issue it stands at.
+    /// The issue it is at.
     pub issue: String,
     /// Its id, which we have chosen.
     pub id: String,
-    /// Grows when somebody has deleted the comment and it is made anew.
+    /// Incremented when the comment was deleted and is created again.
     pub generation: u32,
     /// True once Linear has said that it is there.
     pub is_there: bool,
-    /// So many notes of the outbox are in it.
+    /// How many notes of the outbox are in it.
     pub delivered: usize,
-    /// Where a person reads it.
+    /// Where the user reads it.
     pub url: Option<String>,
 }
 
 impl Comment {
-    /// The comment of a run that nobody has sent yet. Its id follows from the run: it is the same when this record
+    /// The comment of a run that has not been sent yet. Its id follows from the run: it is the same when this record
     /// is lost, so that a run never gets a second comment by accident.
     pub fn of(run_id: &RunId, issue: &str, generation: u32) -> Comment {
         let id = comment_id(run_id, issue, generation);

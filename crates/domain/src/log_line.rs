@@ -80,7 +80,7 @@ impl Tokens {
 pub enum Kind {
     /// A turn.
     Turn,
-    /// A prompt, by a person or the client.
+    /// A prompt, by the user or the client.
     Prompt,
     /// The client replaced the conversation by a summary.
     Compaction,
@@ -94,9 +94,9 @@ pub enum Kind {
     Cost,
     /// Something that came after its turn had been closed; kept, because nothing is lost.
     Late,
-    /// The log was mended here: a torn or missing end.
+    /// The log was repaired here: a torn or missing end.
     Repair,
-    /// A person took contents away for good.
+    /// The user took contents away for good.
     Erase,
     /// The working memory was changed.
     Memory,

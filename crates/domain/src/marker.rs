@@ -9,7 +9,7 @@ use serde::de::value::{Error as WordError, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Serialize};
 
-/// A marker line. Within JSON it stands as its text.
+/// A marker line. In JSON it is its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Marker {
@@ -36,7 +36,7 @@ pub enum Marker {
         /// Why.
         reason: String,
     },
-    /// `RALPH_CONTINUE|next|…`: the loop goes on with a fresh session.
+    /// `RALPH_CONTINUE|next|…`: the loop continues with a fresh session.
     Continue {
         /// What makes the next session.
         kind: ContinueKind,
@@ -45,7 +45,7 @@ pub enum Marker {
     },
     /// `RALPH_PAUSE|2026-01-07T12:00:00Z|reason`
     Pause {
-        /// When to go on, if that is known.
+        /// When to continue, if that is known.
         until: Option<Timestamp>,
         /// Why.
         reason: String,
@@ -108,7 +108,7 @@ fn read(text: &str) -> Option<Marker> {
     let kind = fields.next()?;
     let (first, second, third) = (fields.next()?, fields.next()?, fields.next());
     let known = |field: &str| (field != "-").then(|| field.to_owned());
-    // A reason holds no separator; of what stands behind one in another's line, nothing is lost.
+    // A reason holds no separator; of what is behind one in another's line, nothing is lost.
     let reason = || third.map_or(second.to_owned(), |third| format!("{second}|{third}"));
     Some(match kind {
         "CCS_WARNING" => Marker::Warning { level: word(first)?, percent: second.parse().ok()? },

@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 pub const DEEPEST: usize = 5;
 /// The longest name of a frame, in characters: `returned from: ` and it fill R3.
 pub const NAME: usize = 45;
-/// After so many steps without a word a register that belongs to every step is stale.
+/// After this many steps without a write, a register that belongs to every step is stale.
 pub const STALE_STEPS: u64 = 3;
 
 /// The working memory.
@@ -36,13 +36,13 @@ pub struct Memory {
     pub rev: u64,
     /// Responses of the model so far, over all frames.
     pub step: u64,
-    /// The stack: the root first, the present frame last. Never empty.
+    /// The stack: the root first, the current frame last. Never empty.
     pub frames: Vec<Frame>,
     /// The heap, in the order of allocation.
     pub heap: Vec<Chunk>,
     /// What is gone, with the revision in which it went: a reader may still have it in mind.
     pub freed: Vec<(String, u64)>,
-    /// The root's result, once it has popped: then nothing is written until a person speaks again.
+    /// The root's result, once it has popped: then nothing is written until the user writes again.
     pub done: Option<String>,
     /// The frame that returned last: its parent is told when its call is over.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ pub struct Started {
     pub rev: u64,
 }
 
-/// A session and the client behind it: a frame whose owner is gone is nobody's.
+/// A session and its client: a frame whose owner is gone has no owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Owner {
@@ -156,7 +156,7 @@ impl Memory {
         memory
     }
 
-    /// The present frame.
+    /// The current frame.
     pub fn top(&self) -> &Frame {
         &self.frames[self.frames.len() - 1]
     }
@@ -166,7 +166,7 @@ impl Memory {
         self.frames.len() - 1
     }
 
-    /// A register of the present frame.
+    /// A register of the current frame.
     pub fn register(&self, register: Register) -> &str {
         &self.top().registers[register.index()].text
     }
@@ -179,7 +179,7 @@ impl Memory {
         }
     }
 
-    /// True while the present frame has been pushed and nobody was told to work in it.
+    /// True while the current frame has been pushed and no agent was told to work in it.
     pub fn is_waiting(&self) -> bool {
         self.depth() > 0 && self.top().started.is_none()
     }
@@ -208,7 +208,7 @@ impl Memory {
         [Register::Next, Register::Status].into_iter().filter(is_stale).collect()
     }
 
-    /// As a turn keeps it: what is in the registers of the present frame, and the heap.
+    /// As a turn keeps it: what is in the registers of the current frame, and the heap.
     pub fn snapshot(&self) -> Map<String, Value> {
         let filled = Register::ALL.into_iter().filter(|register| !self.register(*register).is_empty());
         let registers: Map<String, Value> =

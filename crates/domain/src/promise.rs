@@ -4,7 +4,7 @@ mod near_miss;
 
 pub use near_miss::{NearMiss, near_miss, rival};
 
-/// The word of a session that cannot go on.
+/// The word of a session that cannot continue.
 const BLOCKED: &str = "BLOCKED";
 
 /// What the last assistant message claims.

@@ -26,7 +26,7 @@ pub struct SessionRecord {
     /// The transcript, as the client named it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transcript_path: Option<String>,
-    /// The client's process, as it named it at SessionStart; none where it did not.
+    /// The client's process, as it named it at SessionStart; none if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientProcess>,
     /// When SessionStart came, RFC 3339 UTC.
@@ -64,7 +64,7 @@ pub struct SessionRecord {
     /// Batches of tools since then.
     #[serde(skip_serializing_if = "is_default")]
     pub batches_since_checkpoint: u32,
-    /// The message whose tools were counted last, on clients that tell of each tool apart.
+    /// The message whose tools were counted last, on clients that report each tool apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_message: Option<String>,
     /// Its own commits: from one to the next is a step.
@@ -88,7 +88,7 @@ pub struct SessionRecord {
     /// What StopFailure said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureEvidence>,
-    /// The gate's last word that the session may go on with the next item.
+    /// The gate's last word that the session may continue with the next item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation: Option<Continuation>,
     /// How often the monitor waited for the client's transcript writer.
@@ -144,7 +144,7 @@ pub struct Commits {
 }
 
 impl Commits {
-    /// Notes one; false where it is known. One whose fill nobody knows would make one step of two: it begins anew.
+    /// Adds one; false if it is known. If its usage is unknown, two steps would become one, so the list starts again.
     pub fn note(&mut self, head: &str, fill: Option<u64>) -> bool {
         let is_new = self.head.as_deref() != Some(head);
         if is_new {
@@ -174,7 +174,7 @@ pub struct Claim {
     pub at: Timestamp,
 }
 
-/// The gate's word that the session may go on with the next item.
+/// The gate's word that the session may continue with the next item.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Continuation {
@@ -184,7 +184,7 @@ pub struct Continuation {
     pub done: usize,
     /// The fill at that moment, in tokens.
     pub tokens: u64,
-    /// How often the session has been told so.
+    /// How often the session has been told this.
     pub count: u32,
     /// When, RFC 3339 UTC with milliseconds.
     pub at: Timestamp,
@@ -214,7 +214,7 @@ pub struct FailureEvidence {
     pub at: Timestamp,
     /// The client's word for the error.
     pub error: String,
-    /// What it told the person, else the API's own words.
+    /// The client's message to the user, else the API's own words.
     pub details: String,
 }
 
@@ -245,7 +245,7 @@ pub struct StatusRecord {
     pub git: Option<GitRecord>,
 }
 
-/// So many fills are kept.
+/// How many fills are kept at most.
 pub const FILLS_KEPT: usize = 25;
 
 impl StatusRecord {
@@ -284,7 +284,7 @@ pub struct GitRecord {
     pub folder: String,
     /// HEAD and the index as they were: their text and time.
     pub state: String,
-    /// The counts; none where it has never answered in time.
+    /// The counts; none if it has never answered in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<GitCounts>,
     /// When it was asked last, milliseconds since 1970.
@@ -292,7 +292,7 @@ pub struct GitRecord {
     /// True when it did not answer in time then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
-    /// The branch as git named it, where the files do not tell.
+    /// The branch as git named it, if the files do not contain it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub branch: String,
 }

@@ -29,11 +29,11 @@ pub struct Settings {
     pub background_wait_seconds: u64,
     /// How long one `--verify` command may take, in seconds.
     pub verify_timeout_seconds: u64,
-    /// A client that says nothing for so long is ended, in seconds; 0 for never.
+    /// A client that is silent for this long is ended, in seconds; 0 for never.
     pub idle_timeout_seconds: u64,
     /// The same while a tool runs: a long build is silent, too.
     pub tool_timeout_seconds: u64,
-    /// How often in a row each trouble is borne before the breaker opens; 0 for always.
+    /// How many times in a row each problem may occur before the breaker opens; 0 for no limit.
     pub breaker: BreakerLimits,
     /// Checkpoints that follow one another too fast.
     pub thrash: Thrash,
@@ -56,7 +56,7 @@ pub struct Linear {
     pub key_command: Option<String>,
 }
 
-/// How often in a row each trouble is borne before the breaker opens; 0 for always.
+/// How many times in a row each problem may occur before the breaker opens; 0 for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BreakerLimits {
@@ -74,7 +74,7 @@ pub struct BreakerLimits {
     pub quick_failure: u32,
 }
 
-/// So many level checkpoints in so many minutes, with no finished item, pause the run; 0 for never.
+/// This many threshold checkpoints within this many minutes, with no finished item, pause the run; 0 for never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Thrash {

@@ -1,4 +1,4 @@
-//! How large an item is: what the to-do list says about it, and what items of this run really took.
+//! How large an item is: what the plan says about it, and what items of this run really took.
 
 use serde::{Deserialize, Serialize};
 

@@ -27,12 +27,12 @@ pub struct RunState {
     /// What the user asked for: at the start, or with a later `--resume`. No session changes it.
     #[serde(flatten)]
     pub options: RunOptions,
-    /// The present session's number, from 1; 0 before the first.
+    /// The current session's number, from 1; 0 before the first.
     pub iteration: u32,
     /// How the project stood when the run began.
     #[serde(flatten)]
     pub at_start: AtStart,
-    /// Where the run stands.
+    /// The status of the run.
     #[serde(flatten)]
     pub lifecycle: Lifecycle,
     /// What the sessions so far came to: what the breaker and the next prompt go by.
@@ -55,7 +55,7 @@ pub struct RunState {
     pub nonce: String,
     /// Grows with every write: a copy that went back in time is known by it.
     pub revision: u64,
-    /// The life of the present iteration.
+    /// The life of the current iteration.
     pub iteration_record: IterationRecord,
     /// What the run has used so far.
     #[serde(flatten)]
@@ -73,10 +73,10 @@ pub enum Commit {
     Off,
 }
 
-/// So many of the last items are remembered with what they took.
+/// How many of the last items are remembered with their cost.
 const GROWTH_KEPT: usize = 20;
 
-/// The item in hand of these open ones: the first that is not set aside, while there is another.
+/// The current item of these open ones: the first that is not set aside, while there is another.
 pub fn item_in_hand<'a>(open: &'a [String], set_aside: &[String]) -> Option<&'a String> {
     open.iter().find(|item| !set_aside.contains(item)).or(open.first())
 }
@@ -112,7 +112,7 @@ impl RunState {
         &mut self.context_history[place]
     }
 
-    /// Takes the to-do list as it stands now.
+    /// Takes the plan as it is now.
     pub fn take_items(&mut self, todo: &TodoList) {
         self.items.todo_items = todo.open();
         self.items.completed_items = todo.done();
@@ -131,18 +131,18 @@ impl RunState {
         self.items.known_items.iter().filter(|item| !is_there(item)).map(String::as_str).collect()
     }
 
-    /// True when the present session used tokens and nobody knows their price, though the run has a bound in dollars.
+    /// True when the current session used tokens whose price is unknown, although the run has a limit in dollars.
     pub fn cost_is_unknown(&self) -> bool {
         let record = &self.iteration_record;
         self.options.limits.max_cost_usd.is_some() && record.tokens > 0 && record.cost_usd == 0.0
     }
 
-    /// The item that the present session is about: the first open one that is not set aside, else the first.
+    /// The item that the current session is about: the first open one that is not set aside, else the first.
     pub fn item_in_hand(&self) -> Option<&String> {
         item_in_hand(&self.items.todo_items, &self.items.set_aside)
     }
 
-    /// Items that have been ticked since the present iteration began.
+    /// Items that have been ticked since the current iteration began.
     pub fn ticked_now(&self) -> Vec<String> {
         let before = &self.iteration_record.done_before;
         self.items.completed_items.iter().filter(|item| !before.contains(item)).cloned().collect()
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A state as the version before the present types wrote it: of a real run, with what that run did not meet put in.
+    /// A state as the version before the current types wrote it: of a real run, with what that run did not meet put in.
     const OLD: &str = include_str!("state/old.json");
 
     #[test]

@@ -1,15 +1,15 @@
-//! Where a run stands.
+//! The status of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a run stands.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Going on.
     #[default]
     Running,
-    /// Waiting for a limit, an overload or a person.
+    /// Waiting for a limit, an overload or the user.
     Paused,
     /// Done: promise, items and verify commands agree.
     Completed,
@@ -48,7 +48,7 @@ impl Status {
         }
     }
 
-    /// As it stands in the file.
+    /// As written in the file.
     pub fn word(self) -> &'static str {
         match self {
             Status::Running => "running",

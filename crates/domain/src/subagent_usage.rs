@@ -17,7 +17,7 @@ pub struct SubagentUsage {
 }
 
 impl SubagentUsage {
-    /// In words; none where nothing stayed with them.
+    /// In words; none if nothing stayed with them.
     pub fn words(self) -> Option<String> {
         let agents = counted(self.agents as usize, "subagent");
         (self.tokens > 0).then(|| format!("about {} tokens stayed with {agents}", tokens(self.tokens)))
@@ -31,7 +31,7 @@ impl AddAssign for SubagentUsage {
     }
 }
 
-/// Reckons it from a session's turns, in their order.
+/// Estimates it from a session's turns, in their order.
 #[derive(Debug, Default)]
 pub struct Tally {
     agents: BTreeMap<String, Agent>,

@@ -95,7 +95,7 @@ pub fn json_value(json: &str) -> serde_json::Value {
     serde_json::from_str(json).or_else(again).unwrap_or_default()
 }
 
-/// Each half of a surrogate pair that stands alone becomes U+FFFD.
+/// Each half of a surrogate pair that is alone becomes U+FFFD.
 fn without_halves(json: &str) -> String {
     let unit = |at: usize| {
         let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
@@ -130,7 +130,7 @@ pub fn counted(number: usize, noun: &str) -> String {
     if number == 1 { format!("{number} {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// Tokens as a person reads them: `950`, `66k`, `1.2M`.
+/// Tokens as shown to the user: `950`, `66k`, `1.2M`.
 pub fn tokens(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),

@@ -1,6 +1,6 @@
-//! The to-do list: `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks, and what it notes below them.
+//! The plan: `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks, and what it notes below them.
 
-/// The items of a to-do file, in their order.
+/// The items of a plan file, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TodoList {
     /// All items.
@@ -46,7 +46,7 @@ impl TodoList {
     /// not a finished item. Words added behind an item (`… (done in abc123)`) do not make it another one.
     pub fn vanished(&self, known: &[String]) -> Vec<String> {
         // First those that are there to the letter, each line for one item: "Add tests for the parser" must not
-        // stand in for a lost "Add tests".
+        // are in for a lost "Add tests".
         let mut lines: Vec<&str> = self.items.iter().map(|item| item.text.as_str()).collect();
         let mut missing: Vec<&String> = known.iter().collect();
         for same in [|line: &str, known: &str| plain(line) == plain(known), same_item] {
@@ -78,7 +78,7 @@ impl TodoList {
     }
 }
 
-/// The lines outside code fences, with their places: what stands inside is an example.
+/// The lines outside code fences, with their places: what is inside is an example.
 pub(crate) fn outside_fences<'a>(
     lines: impl Iterator<Item = &'a str>,
 ) -> impl Iterator<Item = (usize, &'a str)> {
@@ -109,7 +109,7 @@ fn plain(text: &str) -> String {
 }
 
 fn item(line: &str) -> Option<Item> {
-    // Some editors begin a file with a mark that nobody sees.
+    // Some editors begin a file with an invisible byte order mark.
     let rest = line.trim_start_matches('\u{feff}').strip_prefix(['-', '*', '+'])?.trim_start();
     let (done, text) = match rest.strip_prefix("[ ]") {
         Some(text) => (false, text),

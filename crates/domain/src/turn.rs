@@ -71,7 +71,7 @@ impl Turn {
         &self.raw_response
     }
 
-    /// The tool calls, one a line; none where the response held no action.
+    /// The tool calls, one a line; none if the response held no action.
     pub fn program(&self) -> Option<&str> {
         self.program.as_deref()
     }

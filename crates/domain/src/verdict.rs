@@ -26,7 +26,7 @@ pub enum Verdict {
         /// Why.
         reason: String,
     },
-    /// A fresh session goes on.
+    /// A fresh session continues.
     Continue {
         /// checkpoint, next or refused.
         kind: ContinueKind,
@@ -46,16 +46,16 @@ pub enum PauseKind {
     Overload,
     /// The user's own share of a quota is used up; the session itself went well.
     Quota,
-    /// A person interrupted it.
+    /// The user interrupted it.
     Interrupted,
     /// Checkpoints follow one another and nothing gets done.
     Thrash,
-    /// Something of the machine's failed, and went on failing: a program, a disk, a lock.
+    /// Something of the machine's failed, and continued failing: a program, a disk, a lock.
     Fault,
 }
 
 impl PauseKind {
-    /// True when waiting helps; else a person is needed.
+    /// True when waiting helps; else the user is needed.
     pub fn passes(self) -> bool {
         matches!(self, PauseKind::Limit | PauseKind::Overload | PauseKind::Quota)
     }
@@ -99,7 +99,7 @@ impl Verdict {
 }
 
 impl ContinueKind {
-    /// As it stands in the marker.
+    /// As written in the marker.
     pub fn word(self) -> &'static str {
         match self {
             ContinueKind::Checkpoint => "checkpoint",
@@ -131,7 +131,7 @@ pub enum Ending {
     Silent(String),
     /// The run's deadline came, and it was ended.
     OutOfTime,
-    /// Interrupted by a person.
+    /// Interrupted by the user.
     Interrupted,
     /// `plimsoll stop` cancelled the run, and its client was ended.
     Cancelled,
@@ -145,7 +145,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// As it stands in the journal.
+    /// As written in the journal.
     pub fn word(&self) -> &'static str {
         match self {
             Ending::Completed => "completed",

@@ -21,13 +21,13 @@ use strum::IntoStaticStr;
 pub enum JournalEvent {
     /// A run began.
     RunStarted(RunBegun),
-    /// A run goes on: `plimsoll run --resume`.
+    /// A run continues: `plimsoll run --resume`.
     Resumed(RunBegun),
     /// An iteration was planned and its prompt written.
     Planned(Planned),
     /// Its client was started.
     Spawned {
-        /// Its process; none where it ended before it was seen.
+        /// Its process; none if it ended before it was seen.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
     },
@@ -51,16 +51,16 @@ pub enum JournalEvent {
     Ended(LevelReached),
     /// There was no room for the next item in the same session.
     NotPacked(Room),
-    /// The session goes on with the next item.
+    /// The session continues with the next item.
     Packed(Room),
     /// There was no room for the session's next step, so it was told to stop at its commit.
     NoRoomForStep(Room),
-    /// The client ended the turn after the gate had told the session to go on.
+    /// The client ended the turn after the gate had told the session to continue.
     CutOffByClient {
         /// The item it was to begin.
         #[serde(default)]
         item: String,
-        /// How often the session had been told to go on.
+        /// How often the session had been told to continue.
         #[serde(default)]
         continuations: u32,
     },
@@ -180,7 +180,7 @@ pub enum JournalEvent {
     },
     /// The client retries a request.
     Retry {
-        /// The HTTP status; 0 where the API could not be reached.
+        /// The HTTP status; 0 if the API could not be reached.
         #[serde(default)]
         status: u64,
         /// Since when, RFC 3339 UTC.
@@ -225,7 +225,7 @@ pub enum JournalEvent {
     /// The run's process is done with it.
     RunEnded(RunEnded),
 
-    /// An event of another version, or none of ours: its name and facts as they stand there.
+    /// An event of another version or another program: its name and facts, unchanged.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
@@ -251,14 +251,14 @@ impl JournalEvent {
     }
 }
 
-/// A run that begins or goes on.
+/// A run that begins or continues.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunBegun {
     /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_name: Option<String>,
-    /// It ends after so many sessions.
+    /// The maximum number of sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u32>,
     /// How many items the plan has, in words: `3 items`.
@@ -366,7 +366,7 @@ pub struct CheckpointWritten {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Room {
-    /// The item; none where it is the session's own next step.
+    /// The item; none if it is the session's own next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
     /// What it probably takes, in tokens.
@@ -421,7 +421,7 @@ pub struct VerdictReached {
     /// Tokens that the run has used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// True where the session used tokens whose price is not known.
+    /// True if the session used tokens whose price is not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_unknown: bool,
 }
@@ -477,7 +477,7 @@ pub struct BreakerOpened {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IterationClosed {
-    /// Its highest deciding figure, whole percent; 0 where none was read.
+    /// Its highest deciding figure, whole percent; 0 if none was read.
     pub peak_percent: u64,
     /// Whether its session wrote notes into its handoff.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -506,7 +506,7 @@ pub struct SessionEnded {
     /// Why, in the client's word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Its highest deciding figure, whole percent; 0 where none was read.
+    /// Its highest deciding figure, whole percent; 0 if none was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_percent: Option<u64>,
     /// How often the client's transcript writer was waited for.
@@ -553,7 +553,7 @@ pub struct WipCommit {
 pub struct LinearDelivered {
     /// The issue.
     pub issue: String,
-    /// How many notes the comment tells.
+    /// How many notes the comment contains.
     pub notes: usize,
     /// The comment's address.
     pub url: String,

@@ -14,7 +14,7 @@ pub struct Cut {
     pub given: usize,
     /// What was kept.
     pub kept: usize,
-    /// What was left out; it stands in the log.
+    /// What was left out; it is in the log.
     pub dropped: usize,
 }
 

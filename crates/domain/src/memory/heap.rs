@@ -9,7 +9,7 @@ pub const HARD_CEILING: usize = 3 * SOFT_CEILING;
 /// The longest chunk, in UTF-16 units: the client shows at most 10,000 of what one hook says, and cuts no chunk so.
 pub const CHUNK_UNITS: usize = 9_500;
 
-/// So many chunks at most: the index of all must fit what one hook may say.
+/// The maximum number of chunks: the index of all must fit into one hook's reply.
 pub const MOST_CHUNKS: usize = 32;
 /// The longest name of a chunk, in UTF-16 units.
 pub const CHUNK_NAME: usize = 40;
@@ -56,7 +56,7 @@ pub enum Pressure {
 }
 
 impl Pressure {
-    /// The pressure of so many characters.
+    /// The pressure of this many characters.
     pub fn of(size: usize) -> Pressure {
         match share(size) {
             _ if size > SOFT_CEILING => Pressure::Over,
@@ -77,7 +77,7 @@ impl Pressure {
     }
 }
 
-/// So many characters in percent of the soft ceiling.
+/// This many characters in percent of the soft ceiling.
 pub fn share(size: usize) -> usize {
     size * 100 / SOFT_CEILING
 }

@@ -11,14 +11,14 @@ pub type Values = BTreeMap<Register, String>;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Op {
-    /// Registers of the present frame are written.
+    /// Registers of the current frame are written.
     UpdateRegisters {
         /// Only those that change.
         values: Values,
         /// True to refuse a value that is too long, instead of cutting it.
         #[serde(default)]
         strict: bool,
-        /// True for a person's word: what holds for the task holds in every frame.
+        /// True for the user's word: what holds for the task holds in every frame.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         everywhere: bool,
     },
@@ -41,24 +41,24 @@ pub enum Op {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<String>,
     },
-    /// The client is told to start the present frame's subagent.
+    /// The client is told to start the current frame's subagent.
     StartFrame {
         /// The model's call that starts it.
         call: String,
         /// By whom.
         owner: Owner,
     },
-    /// A subagent begins to work in the present frame.
+    /// A subagent begins to work in the current frame.
     EnterFrame {
         /// Its id.
         agent: String,
     },
-    /// The present frame is finished.
+    /// The current frame is finished.
     PopFrame {
         /// What its parent is told.
         result: String,
     },
-    /// The present frame ended in another way.
+    /// The current frame ended in another way.
     CloseFrame {
         /// How.
         how: Closing,
@@ -75,7 +75,7 @@ pub enum Op {
         #[serde(default)]
         description: String,
     },
-    /// A chunk is written anew.
+    /// A chunk is rewritten.
     HeapWrite {
         /// Its name.
         name: String,
@@ -89,12 +89,12 @@ pub enum Op {
     },
     /// The model has answered.
     Step,
-    /// A person has spoken: a memory whose root was done is written again.
+    /// The user has spoken: a memory whose root was done is written again.
     Reopen,
 }
 
 impl Op {
-    /// True if whoever has made it knows, by what was given, everything that it has written.
+    /// True if the caller already knows everything that it wrote.
     pub fn is_told_by_its_call(&self) -> bool {
         matches!(
             self,

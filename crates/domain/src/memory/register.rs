@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// One of the eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Register {
-    /// The present top-level objective.
+    /// The current top-level objective.
     #[serde(rename = "R0_GOAL")]
     Goal,
     /// The steps that remain.
@@ -14,7 +14,7 @@ pub enum Register {
     /// The next action.
     #[serde(rename = "R2_NEXT")]
     Next,
-    /// The present phase.
+    /// The current phase.
     #[serde(rename = "R3_PHASE")]
     Phase,
     /// What must hold.

@@ -30,15 +30,15 @@ pub struct Checkpoint {
     pub current_todo_item: String,
     /// How far the session says it came: a claim, unverified.
     pub progress_on_item: String,
-    /// What the session says comes next: a claim, unverified; empty where it said nothing.
+    /// What the session says comes next: a claim, unverified; empty if it said nothing.
     pub next_step: String,
     /// What git and the list say about the work on the current item.
     pub item_work: ItemWork,
     /// The iteration it belongs to.
     pub iteration: u32,
-    /// HEAD at that moment, to tell whether the handoff is stale.
+    /// HEAD at that moment, to see whether the handoff is stale.
     pub head: Option<String>,
-    /// What became of the uncommitted work, in words; empty while nobody has touched it.
+    /// What became of the uncommitted work, in words; empty while it is untouched.
     pub work: String,
 }
 
@@ -49,7 +49,7 @@ pub enum Cause {
     /// A level was reached.
     #[default]
     Level,
-    /// A person or the model asked for it.
+    /// The user or the model asked for it.
     Manual,
     /// The client was about to compact.
     Compact,
@@ -64,7 +64,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// As it stands in the file.
+    /// As written in the file.
     pub fn word(self) -> &'static str {
         match self {
             Cause::Level => "level",
@@ -87,7 +87,7 @@ pub struct ItemWork {
     pub own_item: String,
     /// Items that the session ticked, in the list's order.
     pub finished: Vec<String>,
-    /// False where nothing was changed for the current item: the next session begins it.
+    /// False if nothing was changed for the current item: the next session begins it.
     pub is_begun: bool,
     /// The commit on which the work on the item began; none outside git and in a repository that had no commit then.
     pub base: Option<String>,
@@ -101,14 +101,14 @@ pub struct ItemWork {
     pub by_others: Vec<String>,
     /// Files of that work that were not committed.
     pub uncommitted: Vec<String>,
-    /// Where the last edit ended; none where nobody knows.
+    /// Where the last edit ended; none if unknown.
     pub place: Option<Place>,
     /// The checks that the session ran last, with what failed.
     pub checks: Vec<Check>,
 }
 
 impl Checkpoint {
-    /// True where it is of this item, and some of that was done.
+    /// True if it is of this item, and some of that was done.
     pub fn is_half_done(&self, item: &str) -> bool {
         self.current_todo_item == item && self.item_work.is_begun
     }
@@ -163,7 +163,7 @@ pub fn short_id(id: &str) -> String {
     id.chars().filter(char::is_ascii_alphanumeric).take(7).collect()
 }
 
-/// Where to go on.
+/// Where to continue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Place {
@@ -195,7 +195,7 @@ pub struct FileInProgress {
     pub lines: String,
     /// What kind of change, and in which function or section.
     pub description: String,
-    /// A digest of its content at the checkpoint, to tell whether it has changed since; none for a file that is gone, or too
+    /// A digest of its content at the checkpoint, to see whether it has changed since; none for a file that is gone, or too
     /// large to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,

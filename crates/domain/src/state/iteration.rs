@@ -20,21 +20,21 @@ pub struct HistoryEntry {
     pub items: u32,
     /// What stayed with its subagents.
     pub delegated: SubagentUsage,
-    /// US dollars, as the client reckons them.
+    /// US dollars, as reported by the client.
     pub cost_usd: f64,
     /// From its start to its end.
     pub seconds: u64,
-    /// How it ended, in one word of the journal; empty while it has not.
+    /// How it ended, as one of the journal's words; empty while it has not.
     pub ending: String,
 }
 
-/// What the project stands on: when none of it has moved, nothing was done.
+/// A fingerprint of the project: if none of it has changed, nothing was done.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorktreeFingerprint {
     /// HEAD.
     pub head: Option<String>,
-    /// What the files hold, apart from ours and ignored ones; none where that could not be found out.
+    /// What the files hold, apart from ours and ignored ones; none if that could not be found out.
     pub tree: Option<String>,
     /// What the heap of the working memory holds, as a digest; none without one.
     pub memory: Option<String>,
@@ -50,7 +50,7 @@ impl WorktreeFingerprint {
         sha256(&[files.as_bytes()])[..LETTERS].to_owned()
     }
 
-    /// Do the files differ from those of before? None where that cannot be seen: one of the two is not known, or one
+    /// Do the files differ from those of before? None if that cannot be seen: one of the two is not known, or one
     /// is known by sizes and times (`by-time:…`) and the other by content.
     pub fn files_changed(&self, before: &WorktreeFingerprint) -> Option<bool> {
         let kind = |tree: &str| tree.split_once(':').map(|(kind, _)| kind.to_owned());
@@ -69,7 +69,7 @@ pub struct IterationRecord {
     pub phase: Phase,
     /// The process of its client, once it is known.
     pub pid: Option<u32>,
-    /// When that process began, in the system's own ticks: with the pid it names one process for ever.
+    /// When that process began, in the system's own ticks: with the pid it identifies one process.
     pub process_started: Option<u64>,
     /// RFC 3339 UTC.
     pub started_at: Option<Timestamp>,
@@ -90,7 +90,7 @@ pub struct IterationRecord {
     pub resuming: bool,
     /// True once SessionStart has spoken: our hooks run in it.
     pub hooks_seen: bool,
-    /// US dollars, as the client reckons them.
+    /// US dollars, as reported by the client.
     pub cost_usd: f64,
     /// Tokens, as the client counts them.
     pub tokens: u64,
@@ -114,7 +114,7 @@ pub struct IterationRecord {
 pub struct ApiTrouble {
     /// When the first of these requests failed, RFC 3339 UTC.
     pub since: Timestamp,
-    /// The HTTP status of the last answer; 0 where the API could not be reached.
+    /// The HTTP status of the last answer; 0 if the API could not be reached.
     pub status: u64,
 }
 

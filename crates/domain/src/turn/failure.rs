@@ -8,7 +8,7 @@ use serde_json::Value;
 pub struct Failure {
     /// The reason.
     pub reason: Reason,
-    /// The words of whoever refused or failed.
+    /// The message of what refused or failed.
     pub message: String,
     /// The calls, in order.
     pub calls: Vec<CallOutcome>,
@@ -34,7 +34,7 @@ pub struct CallOutcome {
 pub enum Reason {
     /// A tool returned an error.
     ToolError,
-    /// A person or a rule did not allow a call.
+    /// The user or a rule did not allow a call.
     ToolDenied,
     /// A hook did not allow a call.
     HookBlocked,
@@ -42,7 +42,7 @@ pub enum Reason {
     UnknownTool,
     /// A call's arguments could not be read.
     ParseError,
-    /// A person stopped it.
+    /// The user stopped it.
     Interrupted,
     /// The response was cut at its longest.
     MaxTokens,
@@ -87,7 +87,7 @@ impl Reason {
 }
 
 impl Failure {
-    /// As it stands in the turn's result.
+    /// As written in the turn's result.
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 pub struct Outline {
     /// The calls: id, tool, arguments.
     pub calls: Vec<(String, String, Value)>,
-    /// The calls as a program, one a line; none where there is no action.
+    /// The calls as a program, one a line; none if there is no action.
     pub program: Option<String>,
     /// How much of the model's reasoning is there: `full`, `omitted` (a signature and no words), `redacted`, or
     /// `none`.

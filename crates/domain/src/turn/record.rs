@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// From this length on, in bytes, a text lies beside the log.
+/// From this length on, in bytes, a text is stored beside the log.
 pub const LARGE: usize = 4096;
-/// So much of a large text stays in the log, in letters.
+/// How much of a large text stays in the log, in letters.
 const HEAD: usize = 240;
-/// The key by which the log names what lies beside it.
+/// The key by which the log names what is next to it.
 const BLOB: &str = "$blob";
 
-/// What goes into the log, and what lies beside it.
+/// What goes into the log, and what is next to it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Encoded {
     /// One line of JSON.
@@ -189,7 +189,7 @@ pub fn blobs_of(content: &str) -> Vec<String> {
             Value::Object(fields) => match fields.get(BLOB) {
                 Some(Value::Object(mark)) => match (mark.get("sha256"), mark.get("literal")) {
                     (Some(Value::String(hash)), None) => found.push(hash.clone()),
-                    // What only looks like our mark is somebody's own words.
+                    // Text that only looks like our marker is content.
                     (None, Some(Value::Object(literal))) => {
                         literal.values().for_each(|value| look(value, found));
                     }
@@ -262,7 +262,7 @@ impl Packer {
         if packed.contains_key(BLOB) { json!({BLOB: {"literal": packed}}) } else { Value::Object(packed) }
     }
 
-    /// Chunks are the same from turn to turn: each lies beside the log once, however short it is.
+    /// Chunks are the same from turn to turn: each is stored beside the log once, however short it is.
     fn pack_memory(&mut self, memory: &Map<String, Value>) -> Value {
         let mut packed = self.pack_map(memory);
         let heap = memory.get("heap").and_then(Value::as_object);
