@@ -5,7 +5,7 @@ const ALLOW: [&str; 2] = ["--allowedTools", "--allowed-tools"];
 /// The flags that forbid tools: what they name cannot be allowed.
 const FORBID: [&str; 2] = ["--disallowedTools", "--disallowed-tools"];
 
-/// The user's arguments, with these tools allowed beside what they allow already. None where that would change nothing: the
+/// The user's arguments, with these tools allowed beside what they allow already. None if that would change nothing: the
 /// arguments name each of the tools already, so something else refuses them. None, too, where a control character makes
 /// the command no line to copy.
 pub fn allowing(arguments: &[String], tools: &[String]) -> Option<Vec<String>> {
@@ -32,13 +32,13 @@ pub fn allowing(arguments: &[String], tools: &[String]) -> Option<Vec<String>> {
     Some(merged)
 }
 
-/// The value that stands in the same word as one of these flags, empty where it stands behind it; none for another word.
+/// The value that is in the same word as one of these flags, empty if it follows it; none for another word.
 fn flag<'a>(argument: &'a str, flags: &[&str]) -> Option<&'a str> {
     let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
     flags.contains(&name).then_some(value)
 }
 
-/// True where one of these flags names the whole tool.
+/// True if one of these flags names the whole tool.
 fn names(arguments: &[String], flags: &[&str], tool: &str) -> bool {
     let mut is_behind = false;
     arguments.iter().any(|argument| {

@@ -13,18 +13,18 @@ pub struct Seen<'a> {
     pub set_aside: &'a [String],
     /// Items that were ticked in this session.
     pub ticked: &'a [String],
-    /// True where files were changed after the last of these ticks.
+    /// True if files were changed after the last of these ticks.
     pub changed_since_tick: bool,
-    /// True where the session was told not to begin the next item.
+    /// True if the session was told not to begin the next item.
     pub stops_before_next: bool,
 }
 
 /// The item that the next session works on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Current {
-    /// The item; none where no item is open.
+    /// The item; none if no item is open.
     pub item: Option<String>,
-    /// False where nothing was changed for it yet.
+    /// False if nothing was changed for it yet.
     pub is_begun: bool,
 }
 
@@ -41,7 +41,7 @@ pub fn current(seen: &Seen<'_>) -> Current {
 /// Tools of the client that change no file of the project.
 const ONLY_LOOK: [&str; 9] =
     ["Read", "Grep", "Glob", "LS", "TodoWrite", "WebFetch", "WebSearch", "ToolSearch", "AskUserQuestion"];
-/// What stands beside git in a command line that only commits.
+/// What is beside git in a command line that only commits.
 const BESIDE_GIT: [&str; 6] = ["git", "cd", "true", "echo", "head", "tail"];
 
 /// Whether a tool call may have changed a file of the project by what the agent meant: a commit, whose hooks may
@@ -70,7 +70,7 @@ mod tests {
             ("Bash", Some("git status --short | head"), false),
             ("Bash", Some("cargo fmt; git commit -am Parser"), true),
             ("Bash", Some("ls"), true),
-            // What stands in quotes is not looked into: better one file too many than one too few.
+            // What is in quotes is not looked into: better one file too many than one too few.
             ("Bash", Some("git commit -m 'a; b'"), true),
         ] {
             assert_eq!(may_change_files(tool, command), expected, "{tool} {command:?}");
@@ -91,7 +91,7 @@ mod tests {
             (Some("writer"), &open, &none, false, false, (Some("writer"), true)),
             // Ticked, and nothing after it: the next one is not begun.
             (Some("parser"), &open, &parser, false, false, (Some("printer"), false)),
-            // Ticked, and went on.
+            // Ticked, and continued.
             (Some("parser"), &open, &parser, true, false, (Some("printer"), true)),
             // `--pack`: told to do the printer after the parser.
             (Some("printer"), &open, &parser, true, false, (Some("printer"), true)),
@@ -101,7 +101,7 @@ mod tests {
             // The last item.
             (Some("parser"), &none, &parser, false, false, (None, false)),
             (Some("parser"), &none, &parser, true, false, (None, false)),
-            // An item that somebody took out of the list, and a run without a list.
+            // An item that was removed from the plan, and a run without a plan.
             (Some("gone"), &open, &none, false, false, (Some("printer"), true)),
             (None, &none, &none, false, false, (None, true)),
         ] {

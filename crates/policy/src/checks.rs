@@ -2,9 +2,9 @@
 
 use plimsoll_domain::text::{clip, one_line};
 
-/// So many lines are kept of one failed check.
+/// How many lines of one failed check are kept at most.
 const FAILURES: usize = 8;
-/// So much of a line.
+/// How much of a line.
 const LINE: usize = 160;
 
 /// Words of a command line that make it a check.

@@ -40,7 +40,7 @@ pub fn is_a_childs(tool: &str, lines: &[Line]) -> bool {
             _ => {}
         }
     }
-    // In the oldest clients a subagent's lines stand in the same file: nothing else was near.
+    // In the oldest clients a subagent's lines are in the same file: nothing else was near.
     message.is_none() && lines.last().is_some_and(|line| line.is_sidechain)
 }
 

@@ -50,7 +50,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// As it stands in `--json`.
+    /// As written in `--json`.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Note => "note",

@@ -52,7 +52,7 @@ fn error(result: &RunResult) -> Ending {
             None if result.api_error.as_deref() == Some("max_output_tokens") => Ending::Failed(words),
             None if words.contains("anthropic.com/legal/aup") => Ending::Failed(words),
             None if words.contains("output token maximum") => Ending::Failed(words),
-            // No status at all: the network is away, and every session of the night would fail like this one.
+            // No status at all: the network is away, and every session of the run would fail like this one.
             None if reason == "api_error" || words.starts_with("API Error") => Ending::Overloaded(words),
             status => api_error(status, words),
         },

@@ -4,10 +4,10 @@
 
 use plimsoll_domain::text::clip;
 
-/// So many telling lines make the fingerprint.
+/// How many lines that name the error make the fingerprint.
 const LINES: usize = 8;
 
-/// Words by which a line of output tells of an error.
+/// Words by which a line of output reports an error.
 const TELLING: [&str; 16] = [
     "error",
     "fail",
@@ -37,7 +37,7 @@ pub fn fingerprint(error: &str) -> String {
     format!("{:016x}", fnv(lines.join("\n").as_bytes()))
 }
 
-/// The first telling lines; where none tells, the last lines.
+/// The first lines that name an error; if none does, the last lines.
 fn telling_lines(error: &str) -> Vec<&str> {
     let lines: Vec<&str> = error.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let tells = |line: &&&str| {
@@ -97,7 +97,7 @@ fn is_name(word: &str) -> bool {
     !name.is_empty() && number <= 5 && name.chars().all(|letter| letter.is_alphabetic() || letter == '_')
 }
 
-/// FNV-1a: short, the same for ever, and nobody attacks it.
+/// FNV-1a: short and stable; no attacker gains anything here.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,5 +1,5 @@
 //! How many responses, and minutes, until the window is as full as a mark? What the last responses of this session added
-//! is drawn again and again until the mark is reached; of the ends so reached the middle one is told, the first, and the
+//! is drawn again and again until the mark is reached; of the results the median is reported, the lowest, and the
 //! last. No mean: one large result would move it.
 
 use plimsoll_domain::forecast::{FARTHEST, Fill, Forecast, Outlook, Span};
@@ -9,20 +9,20 @@ use plimsoll_domain::level::Marks;
 pub(crate) const FEWEST: usize = 3;
 /// What a session did long ago says little of what it does now.
 const KEPT: usize = 120;
-/// Between so many fills lie the gains that are kept.
+/// How many readings are kept, for the growth between them.
 pub const LAST_FILLS: usize = KEPT + 1;
-/// Work goes in phases: so many responses in a row are drawn together.
+/// Work goes in phases: this many responses in a row are drawn together.
 const TOGETHER: usize = 8;
 /// So often the way to the mark is drawn.
 const PATHS: usize = 41;
 /// What responses add in sessions at large, in tokens: small edits, tests and searches, large files. While a session has
 /// shown little of itself these count, and the less the more it has shown.
 const USUAL: [u64; 3] = [800, 2_500, 7_000];
-/// Each of them counts like so many responses of the session itself.
+/// Each of them counts like this many responses of the session itself.
 const USUAL_WEIGHT: usize = 2;
 /// And once in a while a very large one.
 const GIANT: u64 = 30_000;
-/// A longer gap between two responses is a pause (a person, a limit), and no work.
+/// A longer gap between two responses is a pause (the user, a limit), and no work.
 const PAUSE_SECONDS: u64 = 600;
 
 /// What one response added, and how long it took.
@@ -30,11 +30,11 @@ const PAUSE_SECONDS: u64 = 600;
 pub struct Gain {
     /// Tokens.
     pub tokens: u64,
-    /// Since the response before; none where a time is not known.
+    /// Since the response before; none if a time is not known.
     pub seconds: Option<u64>,
 }
 
-/// The forecast for a session that will probably hold so many tokens next; none where too little is known of it.
+/// The forecast for a session that will probably hold this many tokens next; none if too little is known of it.
 pub fn forecast(fills: &[Fill], projected: u64, marks: &Marks) -> Option<Forecast> {
     let gains = gains(fills);
     let of = |mark: u64| (projected < mark).then(|| until(&gains, mark - projected)).flatten();
@@ -66,7 +66,7 @@ fn seconds(before: &Fill, after: &Fill) -> Option<u64> {
     Some(gap.min(PAUSE_SECONDS))
 }
 
-/// When so many more tokens will be there.
+/// When this many more tokens will be added.
 pub fn until(gains: &[Gain], tokens: u64) -> Option<Outlook> {
     if gains.len() < FEWEST || gains.iter().all(|gain| gain.tokens == 0) {
         return None;

@@ -1,4 +1,4 @@
-//! Who may write the working memory, and which subagent works in which frame. What is refused here is told to the
+//! Who may write the working memory, and which subagent works in which frame. A refusal is shown to the
 //! model, which can do something about it.
 
 mod refusal;
@@ -37,9 +37,9 @@ impl Kind {
     }
 }
 
-/// So deep the client lets subagents begin others, unless it is told otherwise.
+/// How deep the client lets subagents start others by default.
 const USUAL_NESTING: usize = 3;
-/// By what it is told.
+/// The variable that sets it.
 pub const NESTING_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
 
 /// True for a subagent of our kind, whoever brings it.
@@ -86,7 +86,7 @@ pub struct Caller<'a> {
     pub pushed: Option<&'a str>,
 }
 
-/// May this conversation do that? Only the present frame writes: everybody else is told why not. `nesting` is what the
+/// May this conversation do that? Only the current frame writes: every other conversation is told why not. `nesting` is what the
 /// client's variable says.
 pub fn may(
     memory: &Memory,
@@ -112,7 +112,7 @@ pub fn may(
     }
 }
 
-/// True where the frame that waits was pushed by this session, or by a client that names no calls.
+/// True if the frame that waits was pushed by this session, or by a client that names no calls.
 fn is_own(memory: &Memory, who: Caller<'_>) -> bool {
     memory.top().pushed_by.is_none() || memory.top().pushed_by.as_deref() == who.pushed
 }
@@ -129,7 +129,7 @@ fn shown(frame: &Frame) -> String {
 /// What becomes of a call of the Agent tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begin {
-    /// It is none of ours.
+    /// It is not one of our frames.
     Other,
     /// It starts the frame that waits.
     Start,
@@ -159,7 +159,7 @@ pub fn begin(memory: &Memory, who: Caller<'_>, call: &AgentCall, kind: Kind) -> 
     }
 }
 
-/// True where a text has that name in it, and not as a part of a longer word.
+/// True if a text has that name in it, and not as a part of a longer word.
 fn names(text: &str, name: &str) -> bool {
     let is_end = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_alphanumeric());
     text.match_indices(name).any(|(place, _)| {
@@ -167,7 +167,7 @@ fn names(text: &str, name: &str) -> bool {
     })
 }
 
-/// How many frames lie above a conversation whose turn is over: nobody will return from them. Of the main
+/// How many frames are above a conversation whose turn is over: no agent will return from them. Of the main
 /// conversation those of its own session.
 pub fn left_behind(memory: &Memory, who: Caller<'_>, session: &SessionId) -> usize {
     let Some(depth) = memory.depth_of(who.agent) else { return 0 };
@@ -204,7 +204,7 @@ pub fn reminder(memory: &Memory) -> String {
     )
 }
 
-/// What the parent is told of a frame that is over.
+/// What the parent is told about a frame that is over.
 pub fn report(returned: &Returned) -> String {
     let name = &returned.name;
     let words = match returned.how {

@@ -32,13 +32,13 @@ impl Default for CompactionConfig {
 
 /// The client keeps room for one answer, at most so much (PROTOCOL §6).
 const ANSWER_RESERVE: u64 = 20_000;
-/// It compacts so far below that room …
+/// It compacts this far below that room …
 const COMPACT_BELOW: u64 = 13_000;
-/// … and refuses to go on so far below it, with compaction off.
+/// … and refuses to continue this far below it, with compaction off.
 const REFUSE_BELOW: u64 = 3_000;
 /// The client raises a smaller compaction window to this.
 const LEAST_COMPACT_WINDOW: u64 = 100_000;
-/// L1 comes at least so many points of the window before L2, or the warning would come with the checkpoint.
+/// L1 comes at least this many points of the window before L2, or the warning would come with the checkpoint.
 const WARNING_LEAD_PERCENT: u64 = 5;
 
 /// Models that never compact by a threshold, only after the API has refused a prompt (PROTOCOL §6).

@@ -6,7 +6,7 @@
 //! a copy, or the one it read under the file's lock, and writes it; nothing here does. `foreign::note_…` changes another
 //! program's document in the same way.
 //!
-//! `Result` stands in two places: [`frames::may`], why a conversation may not change a frame, which the model reads; and
+//! `Result` is in two places: [`frames::may`], why a conversation may not change a frame, which the model reads; and
 //! [`statusline`], why a segment is hidden, which is no error.
 
 pub mod adopt;

@@ -19,7 +19,7 @@ pub fn backoff_ms(tries: u32, chance: f64) -> u64 {
 /// No limit of the client's lasts longer than a week: a reset in 2100 is a mistake, and is tried before.
 const LONGEST_TO_RESET: i64 = 8 * 24 * 3_600;
 
-/// Milliseconds to wait until a reset that is so many seconds away.
+/// Milliseconds to wait until a reset that is this many seconds away.
 pub fn until_reset_ms(seconds: i64, chance: f64) -> u64 {
     let after = AFTER_RESET_SECONDS as f64 * (0.5 + chance.clamp(0.0, 1.0));
     seconds

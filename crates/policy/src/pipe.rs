@@ -51,7 +51,7 @@ const REST: Duration = Duration::from_secs(5);
 /// SessionStart hook runs, and the machine may be loaded.
 pub const TO_BEGIN: Duration = Duration::from_secs(5 * 60);
 /// Longer than the longest silence that `plimsoll run` allows by default (a tool for 2 h). A client that was killed
-/// runs no SessionEnd hook; only this ends the waiting then, if somebody else holds the pipe open.
+/// runs no SessionEnd hook; only this ends the wait if another process keeps the pipe open.
 pub const WITHOUT_SIGN: Duration = Duration::from_secs(3 * 60 * 60);
 
 /// What there is to wait for.
@@ -80,7 +80,7 @@ pub fn gives_up(stage: Stage, has_bytes: bool, elapsed: Elapsed) -> Option<Given
 }
 
 impl GivenUp {
-    /// For standard error; none where nobody needs to know.
+    /// For standard error; none if there is nothing to report.
     pub fn words(self) -> Option<&'static str> {
         match self {
             GivenUp::Quietly => None,

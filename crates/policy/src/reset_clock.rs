@@ -1,5 +1,5 @@
 //! When does a limit reset? The last resort, where the client gives no number: its own words. Only a time that
-//! stands directly behind `reset` or `resets` counts, because the words around it may be anybody's.
+//! stands directly behind `reset` or `resets` counts, because the words around it may come from anywhere.
 
 /// The moment that the words name, as far as they name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ fn epoch(words: &str) -> Option<ResetClock> {
     (digits.len() == 10).then(|| digits.parse().ok().map(ResetClock::Epoch))?
 }
 
-/// What stands behind each `reset`, `resets`, `reset at`, `resets on`.
+/// What is behind each `reset`, `resets`, `reset at`, `resets on`.
 fn behind_each_reset(words: &str) -> impl Iterator<Item = &str> {
     words.match_indices("reset").filter_map(|(at, reset)| {
         let (before, behind) = (&words[..at], &words[at + reset.len()..]);
@@ -94,7 +94,7 @@ fn without_year(words: &str) -> &str {
     }
 }
 
-/// What follows a comma, a space or `at`; none where the word goes on.
+/// What follows a comma, a space or `at`; none if the word continues.
 fn separated(words: &str) -> Option<&str> {
     let rest = words.strip_prefix(',').unwrap_or(words);
     after_space(rest).map(|rest| without_word(rest, &["at"]))
@@ -168,7 +168,7 @@ fn split_where(words: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
     words.split_at(words.find(ends).unwrap_or(words.len()))
 }
 
-/// What follows the white space; none where there is none. (The client's own may be a narrow one.)
+/// What follows the white space; none if there is none. (The client's own may be a narrow one.)
 fn after_space(words: &str) -> Option<&str> {
     let rest = words.trim_start();
     (rest.len() < words.len()).then_some(rest)

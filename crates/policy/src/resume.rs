@@ -75,7 +75,7 @@ pub fn item_is_ticked(checkpoint: &Checkpoint, todo: Option<&TodoList>) -> bool 
     !item.is_empty() && todo.is_some_and(|todo| todo.is_ticked(item))
 }
 
-/// What the present iteration did, in a sentence for the next prompt.
+/// What the current iteration did, in a sentence for the next prompt.
 pub fn last_action(state: &RunState, ending: &Ending) -> String {
     let quoted = |item: &String| format!("\"{}\"", clip(&one_line(item), 80));
     let ticked: Vec<String> = state.ticked_now().iter().map(quoted).collect();

@@ -20,7 +20,7 @@ pub struct Silence {
     pub tool: Option<String>,
 }
 
-/// True idleness and a long build look alike on the stream; only the calls without a result tell them apart.
+/// Idleness and a long build look alike on the stream; only calls without a result distinguish them.
 pub fn too_long(silent: Duration, tool: Option<&str>, timeouts: Timeouts) -> Option<Silence> {
     let seconds = if tool.is_some() { timeouts.tool } else { timeouts.idle };
     let is_over = seconds > 0 && silent > Duration::from_secs(seconds);

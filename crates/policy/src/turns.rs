@@ -1,5 +1,5 @@
 //! From the lines of a transcript to turns: which lines are one response, when it is complete, how it went. Pure;
-//! the lines come in order, and each says where it ends, so that whoever reads can go on from there.
+//! the lines come in order, and each says where it ends, so that the one that reads can continue from there.
 
 mod build;
 mod outcome;
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// What was made of some lines.
 #[derive(Debug, Clone)]
 pub struct AssembledRecord {
-    /// When, RFC 3339; empty where no line said so.
+    /// When, RFC 3339; empty if no line said so.
     pub at: Timestamp,
     /// Up to this byte the transcript has been read.
     pub read: u64,
@@ -60,7 +60,7 @@ pub enum EndOfInput<'a> {
     Over,
 }
 
-/// So many closed messages are remembered: a late line comes soon or not at all.
+/// How many closed messages are remembered: a late line comes soon or not at all.
 const CLOSED: usize = 16;
 
 /// What the working memory held at a moment (RFC 3339), as a turn keeps it.
@@ -111,7 +111,7 @@ struct Returned {
 }
 
 impl<'a> Assembler<'a> {
-    /// Goes on after the turn with that number and message.
+    /// Continues after the turn with that number and message.
     pub fn after(
         number: u64,
         last_message: &str,
@@ -141,7 +141,7 @@ impl<'a> Assembler<'a> {
         self.open.as_ref().map_or(self.read, |open| open.from)
     }
 
-    /// Takes a line that ends at a byte; none is one that tells nothing.
+    /// Takes a line that ends at a byte; none for one without content.
     pub fn feed(&mut self, said: Option<TranscriptLine>, to: u64) {
         if let Some(said) = said {
             self.take_line(said, to);
@@ -212,7 +212,7 @@ impl<'a> Assembler<'a> {
             return;
         }
         if self.closed.contains(&answer.id) {
-            // Its turn is closed, and the one that is open goes on.
+            // Its turn is closed, and the one that is open continues.
             let blocks: Vec<Value> = blocks.iter().map(Block::value).collect();
             return self.event(Kind::Late, at, self.read, json!({"message": answer.id, "blocks": blocks}));
         }

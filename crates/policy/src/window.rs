@@ -11,13 +11,13 @@ pub struct WindowEvidence<'a> {
     pub model: Option<&'a str>,
     /// Windows the user set, by model id.
     pub settings: Option<&'a BTreeMap<String, u64>>,
-    /// What the client told the status line of this session about this model.
+    /// What the client reported to this session's status line about this model.
     pub status_line: Option<u64>,
-    /// What the client told about exactly this model in an earlier session.
+    /// What the client reported about exactly this model in an earlier session.
     pub learned: Option<u64>,
     /// `CLAUDE_CODE_DISABLE_1M_CONTEXT`.
     pub million_disabled: bool,
-    /// `CLAUDE_CODE_MAX_CONTEXT_TOKENS`, which the client heeds for ids it does not know.
+    /// `CLAUDE_CODE_MAX_CONTEXT_TOKENS`, which the client uses for ids it does not know.
     pub max_context_tokens: Option<u64>,
     /// The most that was used at once.
     pub used: u64,
@@ -31,7 +31,7 @@ const SMALL: u64 = 200_000;
 const SMALL_MODELS: [&str; 8] =
     ["sonnet-4-5", "haiku-4-5", "opus-4-5", "opus-4-6", "sonnet-4-6", "sonnet-4", "3-7-sonnet", "3-5-haiku"];
 
-/// Models the client knows: only for others does it heed `CLAUDE_CODE_MAX_CONTEXT_TOKENS`.
+/// Models the client knows: only for others does it use `CLAUDE_CODE_MAX_CONTEXT_TOKENS`.
 const KNOWN_FAMILIES: [&str; 6] = ["opus", "sonnet", "haiku", "fable", "best", "default"];
 
 /// The window; none while no model has been seen and nothing else speaks.

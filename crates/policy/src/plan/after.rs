@@ -11,7 +11,7 @@ pub(super) fn renumbered(item: &str, new_number: impl Fn(usize) -> usize) -> Str
     text
 }
 
-/// The numbers behind `after:` in an item, and where they stand: `(after: 2, 3)`, `after: #2 and 3`.
+/// The numbers behind `after:` in an item, and their positions: `(after: 2, 3)`, `after: #2 and 3`.
 pub(super) fn after_numbers(item: &str) -> Vec<(Range<usize>, usize)> {
     let lower = item.to_ascii_lowercase();
     let is_word = |place: &usize| !lower[..*place].ends_with(char::is_alphanumeric);

@@ -54,7 +54,7 @@ fn size_named(word: &str) -> Option<Size> {
     SIZES.into_iter().find(|size| size.word() == word.replace(['-', '_'], " "))
 }
 
-/// The size that these words begin with, and what follows; no size where they merely go on in plain words, as in
+/// The size that these words begin with, and what follows; no size where they merely continue in plain words, as in
 /// "complex numbers" and "medium-sized".
 fn size_at_start(words: &str) -> (Option<Size>, &str) {
     let found = SIZES

@@ -8,7 +8,7 @@ pub(super) type Order<'a> = Vec<&'a Planned>;
 
 /// Of the orders in which nothing comes before what it waits for, the one with the fewest sessions, and of those the one
 /// nearest to the user's: tried are the user's own (what has to wait put behind, or what is waited for put before), and what
-/// packs well. None where items wait for each other.
+/// packs well. None if items wait for each other.
 pub(super) fn best_order(items: &[Planned], room: Room) -> Option<Order<'_>> {
     let waiting_put_behind = in_turn(items.iter().collect(), waits_for_none)?;
     let is_waited_for_by_none =
@@ -25,7 +25,7 @@ pub(super) fn best_order(items: &[Planned], room: Room) -> Option<Order<'_>> {
         .min_by_key(|order| (sessions(order, room), departures(order)))
 }
 
-/// The first that is free, again and again. None where some wait for each other.
+/// The first that is free, again and again. None if some wait for each other.
 fn in_turn<T>(mut waiting: Vec<T>, is_free: impl Fn(&T, &[T]) -> bool) -> Option<Vec<T>> {
     let mut order = Vec::new();
     while !waiting.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn waits_for_none(item: &&Planned, ahead: &[&Planned]) -> bool {
     !ahead.iter().any(|other| item.after.contains(&other.number))
 }
 
-/// How many pairs stand the other way round than in the user's order.
+/// How many pairs are in reverse order compared with the user's.
 fn departures(order: &Order) -> usize {
     let behind = |place: usize, item: &Planned| {
         order[place..].iter().filter(|other| other.number < item.number).count()

@@ -16,7 +16,7 @@ enum Step {
     Bar,
 }
 
-/// In this order. Two reasons: what tells of the session's fill and of the run comes last, and so does what is seen nowhere else.
+/// In this order. Segments that show the usage and the run are dropped last, and so is what is shown nowhere else.
 const STEPS: [Step; 20] = [
     Step::Groups(Kind::Load),
     Step::Segment(Kind::Version),

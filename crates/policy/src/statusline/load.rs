@@ -28,7 +28,7 @@ pub(super) fn percent(load: &LoadView) -> String {
     load.percent.map_or("?".to_owned(), |percent| format!("{percent}%"))
 }
 
-/// What each response added, oldest first; none where the window was emptied in between.
+/// What each response added, oldest first; none if the window was emptied in between.
 pub fn growths(fills: &[Fill]) -> Vec<u64> {
     gains(fills).iter().map(|gain| gain.tokens).collect()
 }

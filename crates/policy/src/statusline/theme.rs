@@ -4,7 +4,7 @@ use super::segments::{Piece, Tone};
 use plimsoll_domain::statusline::{Background, Colour, Kind, StatusLine, Theme};
 use unicode_width::UnicodeWidthStr;
 
-/// What stands between two segments.
+/// What is between two segments.
 fn separator(look: &StatusLine) -> &str {
     match (&look.separator, look.theme) {
         (Some(own), _) => own,
@@ -39,7 +39,7 @@ fn joined(shown: &[Piece<'_>], between: &str, text: impl Fn(&Piece<'_>) -> Strin
     shown.iter().map(text).collect::<Vec<_>>().join(between)
 }
 
-/// The load line says by its colour how it stands, the others only when they do not stand well.
+/// The load line always shows its state by its colour, the others only if it is not normal.
 fn tone_of(piece: &Piece<'_>) -> Option<Tone> {
     Some(piece.tone).filter(|tone| *tone != Tone::Calm || piece.kind == Some(Kind::Load))
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// What the line may show. What is not known is none, and costs its own segment alone.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// The model as a person reads it.
+    /// The model as shown to the user.
     pub model: Option<String>,
     /// With its `[1m]` suffix.
     pub model_id: Option<String>,
@@ -23,7 +23,7 @@ pub struct View {
     pub git: Option<GitView>,
     /// How full the window is.
     pub load: LoadView,
-    /// The project's run, while it goes on.
+    /// The project's run, while it is open.
     pub run: Option<RunView>,
     /// The working memory, where the session has it in mind.
     pub memory: Option<MemoryView>,
@@ -49,7 +49,7 @@ pub struct View {
     pub own: BTreeMap<String, Result<String, Hidden>>,
     /// False with `NO_COLOR`.
     pub colour: bool,
-    /// How wide the terminal is; none where nobody says so.
+    /// How wide the terminal is; none if not stated.
     pub columns: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ pub struct GitView {
     pub detached: bool,
     /// The name of a linked worktree.
     pub worktree: Option<String>,
-    /// What goes on: `merge`, `rebase 2/5`, …
+    /// What is in progress: `merge`, `rebase 2/5`, …
     pub action: Option<String>,
     /// What one `git status` counted, once it has.
     pub counts: Option<GitCounts>,
@@ -83,18 +83,18 @@ pub struct GitView {
     pub stale: bool,
 }
 
-/// The project's run, while it goes on.
+/// The project's run, while it is open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunView {
-    /// The present iteration.
+    /// The current iteration.
     pub iteration: u32,
     /// The last one allowed.
     pub max_iterations: u32,
     /// Ticked items.
     pub done: usize,
-    /// All items; 0 without a to-do list.
+    /// All items; 0 without a plan.
     pub items: usize,
-    /// The item in hand.
+    /// The current item.
     pub item: Option<String>,
     /// The percent of a checkpoint that waits for its resume.
     pub checkpoint: Option<u64>,
@@ -105,7 +105,7 @@ pub struct RunView {
 /// What the line says of the working memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryView {
-    /// How deep the present frame lies; 0 is the root.
+    /// How deep the current frame is; 0 is the root.
     pub depth: usize,
     /// Its name; empty for the root.
     pub frame: String,
@@ -113,7 +113,7 @@ pub struct MemoryView {
     pub heap_percent: usize,
     /// How near that is.
     pub pressure: Pressure,
-    /// Registers of every step that nobody writes.
+    /// Registers that every step should write and that are stale.
     pub stale: Vec<Register>,
 }
 
@@ -137,7 +137,7 @@ pub struct CacheView {
     pub warm: Option<bool>,
     /// The share of tokens that were read from it, 0 to 1.
     pub hit_ratio: Option<f64>,
-    /// When it expires, as a person reads it.
+    /// When it expires, as shown to the user.
     pub until: Option<Timestamp>,
 }
 
@@ -146,6 +146,6 @@ pub struct CacheView {
 pub struct LimitView {
     /// How much of it is used, in percent.
     pub percent: Option<f64>,
-    /// When it begins anew, as a person reads it.
+    /// When it starts again, as shown to the user.
     pub reset: Option<String>,
 }

@@ -10,7 +10,7 @@ use plimsoll_protocol::recording::ToolResult;
 use plimsoll_protocol::transcript::Usage;
 use serde_json::{Map, Value, json};
 
-/// So much of what came back stands in the result, in letters.
+/// How much of what came back is in the result, in letters.
 const PREVIEW: usize = 200;
 
 pub(super) fn turn(
@@ -91,7 +91,7 @@ fn printed(name: &str, result: &ToolResult) -> Option<String> {
     if is_code {
         return Some(text[first.len()..].trim_start_matches('\n').to_owned());
     }
-    // The client's words about a call that did not run were printed by nobody.
+    // The client's message about a call that did not run was not printed by a program.
     (!result.is_error).then_some(text)
 }
 

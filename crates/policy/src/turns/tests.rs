@@ -121,7 +121,7 @@ fn the_lines_of_one_message_are_one_turn_in_whatever_order_they_come() {
     // A result before a later block of its message.
     let early = [call("m1", tool, "a"), back("a"), call("m1", tool, "b"), back("b"), other()];
     check(&early, OPEN, &["1 m1 2/2 ok"]);
-    // A line without an end tells nothing about calls to come.
+    // A line without an end says nothing about later calls.
     check(&[text("m1", tool), other(), call("m1", tool, "a"), back("a"), other()], OPEN, &["1 m1 2/1 ok"]);
     check(&[text("m1", "end_turn"), text("m2", "end_turn")], OVER, &["1 m1 1/0 ok", "2 m2 1/0 ok"]);
 }
