@@ -4,7 +4,7 @@
 use chrono::{DateTime, Datelike, Duration, Local, NaiveDate, NaiveDateTime, SecondsFormat, TimeZone, Utc};
 use plimsoll_domain::Timestamp;
 
-/// A time that was named without seconds or day has just passed when it lies so little behind: nobody means
+/// A time that was named without seconds or day has just passed if it is this little in the past: it cannot mean
 /// tomorrow by it.
 const JUST_PASSED: Duration = Duration::minutes(15);
 
@@ -13,7 +13,7 @@ pub fn now() -> DateTime<Utc> {
     Utc::now()
 }
 
-/// A moment as it stands in our files: RFC 3339 UTC, whole seconds.
+/// A moment as written in our files: RFC 3339 UTC, whole seconds.
 pub fn stamp(moment: DateTime<Utc>) -> Timestamp {
     moment.to_rfc3339_opts(SecondsFormat::Secs, true).into()
 }
@@ -38,7 +38,7 @@ pub fn wall_clock(moment: DateTime<Utc>) -> String {
     moment.with_timezone(&Local).format("%Y-%m-%d-%H%M").to_string()
 }
 
-/// The moment so many seconds after the beginning of 1970.
+/// The moment this many seconds after the beginning of 1970.
 pub fn at(seconds: u64) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0)
 }
@@ -53,7 +53,7 @@ pub fn next_wall_clock(
     if utc { next_at(&now, time, month_day) } else { next_at(&now.with_timezone(&Local), time, month_day) }
 }
 
-/// The moment that somebody meant who named this wall-clock time then: the next one, or one that had just passed.
+/// The moment meant by this wall-clock time at that time: the next one, or one that has just passed.
 pub fn named_wall_clock(
     then: DateTime<Utc>,
     time: (u32, u32),
@@ -68,7 +68,7 @@ pub fn of_wall_clock(date_and_time: NaiveDateTime) -> Option<DateTime<Utc>> {
     date_and_time.and_local_timezone(Local).earliest().map(|moment| moment.to_utc())
 }
 
-/// A moment as a person reads it on this machine's wall clock: `07:00`, or `Sat 22 Nov 07:00` on another day.
+/// A moment as shown to the user on this machine's wall clock: `07:00`, or `Sat 22 Nov 07:00` on another day.
 pub fn for_people(moment: DateTime<Utc>) -> String {
     let (moment, today) = (moment.with_timezone(&Local), now().with_timezone(&Local).date_naive());
     let form = if moment.date_naive() == today { "%H:%M:%S" } else { "%a %e %b %H:%M:%S" };

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 pub struct Loaded {
     /// The settings in force.
     pub settings: Settings,
-    /// A file with a fault: what it says does not hold until it is mended.
+    /// A file with a fault: what it says does not hold until it is repaired.
     pub fault: Option<StoreError>,
-    /// Keys that do not hold where they stand, by their file.
+    /// Keys that are ignored in their file, by file.
     pub ignored: Vec<(PathBuf, Ignored)>,
 }
 
@@ -54,7 +54,7 @@ fn of_file(project: &Project, own: &Path) -> Loaded {
     combine(user.as_deref(), is_outside, project, own)
 }
 
-/// A user's file that lies in the project is the project's: an agent can write it. A project that is the home itself
+/// A user's file that is in the project is the project's: an agent can write it. A project that is the home itself
 /// has no outside.
 fn lies_outside(user: &Path, root: &Path) -> bool {
     !user.starts_with(root) || environment::home().is_some_and(|home| home == root)
@@ -148,7 +148,7 @@ fn sense(value: &Value, path: &Path) -> Result<Settings, StoreError> {
     Settings::deserialize(value).map_err(|error| fault(path, error))
 }
 
-/// One file, of which each key is known and has the right type, so that a fault is reported where it stands.
+/// One file, of which each key is known and has the right type, so that a fault is reported with its place.
 fn read(path: &Path) -> Result<Option<Value>, StoreError> {
     let Some(bytes) = disk::read(path)? else { return Ok(None) };
     let _: Settings = sessions::parse(&bytes).map_err(|error| fault(path, error))?;

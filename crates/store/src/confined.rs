@@ -1,4 +1,4 @@
-//! Files of the project for somebody who may name any path: nothing outside the project's folder is read, written
+//! Files of the project for a caller who may name any path: nothing outside the project's folder is read, written
 //! or listed.
 //!
 //! What it promises: no `..`, no absolute path and no link leads out, also no link that is made while we look: each
@@ -81,7 +81,7 @@ impl Confined {
         })
     }
 
-    /// The beginning of a file, at most so many bytes of it, and its whole size.
+    /// The beginning of a file, at most this many bytes of it, and its whole size.
     pub fn read(&self, path: &str, most: u64) -> Result<(Vec<u8>, u64), ConfinedError> {
         let place = self.walk(path, false)?;
         let system = |error| ConfinedError::System(path.to_owned(), error);
@@ -104,7 +104,7 @@ impl Confined {
         Ok(before.is_none())
     }
 
-    /// What lies in a folder, sorted by name.
+    /// What is in a folder, sorted by name.
     pub fn list(&self, path: &str) -> Result<Vec<Listed>, ConfinedError> {
         let place = self.walk(path, false)?;
         if place.name.is_some() {

@@ -1,4 +1,4 @@
-//! Reading, replacing and appending. What lies in a project is reached by [`crate::door`] alone.
+//! Reading, replacing and appending. What is in a project is reached by [`crate::door`] alone.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
 
 use crate::door::{self, Last, Opened, Spot};
@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub enum Durability {
     /// A power cut may bring the old file back.
     Lazy,
-    /// On the disk before we go on: checkpoints and verdicts.
+    /// On the disk before we continue: checkpoints and verdicts.
     Durable,
 }
 
@@ -100,7 +100,7 @@ pub fn append(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     file.write_all(bytes).map_err(io("append to", path))
 }
 
-/// Adds a line. A disk that was full may have taken half of the line before it: that one is ended first.
+/// Adds a line. A disk that was full may have taken half of the previous line: that one is ended first.
 pub fn append_line(path: &Path, line: &str) -> Result<(), StoreError> {
     let mut opened = open_or_make(path, OFlags::RDWR | OFlags::APPEND)?;
     let start = if ends_in_a_line(&opened) { "" } else { "\n" };
@@ -255,7 +255,7 @@ pub fn remove_empty_folder(path: &Path) {
     let _ = Spot::of(path, Last::Itself, false).and_then(|spot| spot.remove_folder());
 }
 
-/// Moves what lies at a path, a link itself.
+/// Moves what is at a path, a link itself.
 pub fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
     let spot = |path| Spot::of(path, Last::Itself, false);
     let moved = spot(from).and_then(|from| from.rename(&spot(to)?));
@@ -269,12 +269,12 @@ pub fn sync_folder(folder: &Path) {
     }
 }
 
-/// True when something lies at the path; in a project, something in it.
+/// True when something is at the path; in a project, something in it.
 pub fn exists(path: &Path) -> bool {
     door::is_there(path)
 }
 
-/// True when a folder lies at the path.
+/// True when a folder is at the path.
 pub fn is_folder(path: &Path) -> bool {
     door::reach(path).is_some_and(|stat| kind(&stat).is_dir())
 }
@@ -284,12 +284,12 @@ pub fn is_file(path: &Path) -> bool {
     door::reach(path).is_some_and(|stat| kind(&stat).is_file())
 }
 
-/// True when a link lies at the path, wherever it leads.
+/// True when a link is at the path, wherever it leads.
 pub fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink())
 }
 
-/// True when a folder lies at the path itself, behind no link.
+/// True when a folder is at the path itself, behind no link.
 pub(crate) fn is_folder_itself(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
@@ -314,7 +314,7 @@ fn moment(seconds: impl TryInto<u64>, fine: impl TryInto<u32>) -> Option<SystemT
     Some(UNIX_EPOCH + Duration::new(seconds.try_into().ok()?, fine.try_into().ok()?))
 }
 
-/// How long ago a file was written last; none where that cannot be told.
+/// How long ago a file was written last; none if unknown.
 pub fn age(path: &Path) -> Option<Duration> {
     modified(path)?.elapsed().ok()
 }
@@ -365,7 +365,7 @@ pub fn changed_since(folder: &Path, since: SystemTime, most: usize) -> Vec<PathB
     found.into_iter().skip(skipped).map(|(_, path)| path).collect()
 }
 
-/// The files below a folder with their sizes, one a line, sorted; empty where there is none.
+/// The files below a folder with their sizes, one a line, sorted; empty if there is none.
 pub fn listing(folder: &Path) -> String {
     let mut lines: Vec<String> = changed_since(folder, SystemTime::UNIX_EPOCH, 1_000)
         .iter()

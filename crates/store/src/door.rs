@@ -32,10 +32,10 @@ use walk::{Lost, Place, Walk};
 
 /// Files that are read whole: states, records, settings, prompts, plans. The largest honest one is a fraction of it.
 pub(crate) const LARGEST: u64 = 16 * 1024 * 1024;
-/// Logs, and what lies beside them: only commands read one whole.
+/// Logs, and what is next to them: only commands read one whole.
 pub(crate) const LARGEST_LOG: u64 = 512 * 1024 * 1024;
 
-/// So much of a file is read whole, by its name.
+/// How much of a file is read whole, by its name.
 pub(crate) fn largest(path: &Path) -> u64 {
     let is_log = |name: &str| {
         let is_piece = || name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -46,12 +46,12 @@ pub(crate) fn largest(path: &Path) -> u64 {
     if name.is_some_and(is_log) || is_elsewhere() { LARGEST_LOG } else { LARGEST }
 }
 
-/// True for what lies below a project's or git's folder.
+/// True for what is below a project's or git's folder.
 pub(crate) fn is_below_a_root(path: &Path) -> bool {
     roots::find(path).is_some()
 }
 
-/// No line of a log is longer: what is large lies beside it. In a transcript pictures stand in the lines.
+/// No line of a log is longer: what is large is next to it. In a transcript pictures are in the lines.
 pub(crate) fn longest_line(path: &Path) -> u64 {
     if is_below_a_root(path) { LARGEST } else { 8 * LARGEST }
 }
@@ -61,7 +61,7 @@ pub(crate) fn longest_line(path: &Path) -> u64 {
 pub(crate) enum Refused {
     /// The walk did not come there.
     Lost(Lost),
-    /// No plain file lies there.
+    /// No plain file is there.
     NotAFile,
 }
 
@@ -78,7 +78,7 @@ impl From<Errno> for Refused {
 }
 
 impl Refused {
-    /// True where nothing lies at the path.
+    /// True if nothing is at the path.
     pub(crate) fn is_missing(&self) -> bool {
         let missing = |error: &Errno| matches!(*error, Errno::NOENT | Errno::NOTDIR);
         match self {
@@ -166,7 +166,7 @@ fn writes(flags: OFlags) -> bool {
 /// False once the kernel has said that it does not know the call.
 static HAS_OPENAT2: AtomicBool = AtomicBool::new(true);
 
-/// The walk in one call; none where a link is on the way, or the kernel, or who watches over it, refuses the call.
+/// The walk in one call; none if a link is on the way, or the kernel, or who watches over it, refuses the call.
 fn in_one_call(below: &Below<'_>, flags: OFlags, mode: Mode) -> Option<Result<OwnedFd, Errno>> {
     if !HAS_OPENAT2.load(Ordering::Relaxed) {
         return None;
@@ -204,7 +204,7 @@ impl Below<'_> {
     }
 }
 
-/// What lies at a path, behind links that are followed; none if nothing does, or a link leads out. Where no link is at
+/// What is at a path, behind links that are followed; none if nothing does, or a link leads out. Where no link is at
 /// the path's end this is one call, and a linked folder on the way is not seen: nothing is opened by it.
 pub(crate) fn stat(path: &Path) -> Option<Stat> {
     let Some(below) = roots::find(path) else { return rustix::fs::stat(path).ok() };
@@ -216,7 +216,7 @@ pub(crate) fn stat(path: &Path) -> Option<Stat> {
     place.found.or_else(|| rustix::fs::fstat(place.folder()).ok().filter(|_| place.name.is_none()))
 }
 
-/// What lies at a path, seen by a walk: no folder on the way is one that leads out.
+/// What is at a path, seen by a walk: no folder on the way is one that leads out.
 pub(crate) fn reach(path: &Path) -> Option<Stat> {
     let Some(below) = roots::find(path) else { return rustix::fs::stat(path).ok() };
     let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -226,7 +226,7 @@ pub(crate) fn reach(path: &Path) -> Option<Stat> {
     }
 }
 
-/// True where something lies at a path, seen by the same walk.
+/// True if something is at a path, seen by the same walk.
 pub(crate) fn is_there(path: &Path) -> bool {
     let Some(below) = roots::find(path) else { return rustix::fs::stat(path).is_ok() };
     let opened = in_one_call(&below, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
@@ -257,7 +257,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Refused> {
     };
     match below.walk_to_be(OWN)? {
         None => Ok(()),
-        // The walk makes what lies before its end.
+        // The walk creates the folders before its end.
         Some((place, name)) => match rustix::fs::mkdirat(place.folder(), &name, Mode::from_raw_mode(OWN)) {
             Ok(()) => Ok(()),
             Err(Errno::EXIST) => below.walk(true, None, true).map(drop),

@@ -66,7 +66,7 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// The folder this program lies in.
+/// The folder this program is in.
 pub fn own_directory() -> Option<PathBuf> {
     std::env::current_exe().ok()?.parent().map(Path::to_owned)
 }

@@ -4,9 +4,9 @@ use crate::{Durability, Project, StoreError, clock, disk};
 use plimsoll_domain::text::clip;
 use plimsoll_domain::{Fault, SessionId};
 
-/// Nobody reads more than the last few.
+/// Only the last few are read.
 const MOST_BYTES: u64 = 16 * 1024;
-/// What an error has to say stands at its beginning.
+/// What an error has to say is at its beginning.
 const LONGEST: usize = 400;
 
 /// Notes a fault, stamped with the time. A project that has no folder of ours gets none: whoever fails leaves
@@ -46,7 +46,7 @@ pub fn all(project: &Project) -> Vec<Fault> {
     text(project).lines().filter_map(parse).collect()
 }
 
-/// What is no small plain file is none of ours.
+/// Only a small plain file can be ours.
 fn text(project: &Project) -> String {
     let path = project.faults();
     let ours = disk::size(&path).is_some_and(|size| size <= 4 * MOST_BYTES);

@@ -12,7 +12,7 @@ pub(crate) const TEXT: &[u8] = b"*\n";
 /// Folders of ours in a project, by the end of their path.
 const OURS: [&str; 2] = [".claude/plimsoll", ".claude/handoffs"];
 
-/// The folder of ours in a project that this one is, or lies in.
+/// The folder of ours in a project that this one is, or is in.
 pub(crate) fn ours(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|folder| OURS.iter().any(|ours| folder.ends_with(ours)))
 }

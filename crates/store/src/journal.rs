@@ -12,7 +12,7 @@ pub fn note(project: &Project, entry: JournalEntry) -> Result<(), StoreError> {
 /// True if the journal has a line about the same event, run, iteration and session. For those who come after a kill: a
 /// line is written after what it records.
 pub fn tells(project: &Project, entry: &JournalEntry) -> bool {
-    /// Whoever was killed comes back before so much more is written.
+    /// A killed process is started again before this much more is written.
     const LAST: u64 = 4 * 1024 * 1024;
     let end = disk::read_end(&project.journal(), LAST).ok().flatten().unwrap_or_default();
     String::from_utf8_lossy(&end).rsplit('\n').any(|line| entry.is_told_by(line))

@@ -24,7 +24,7 @@ pub struct Project {
 const SESSIONS: &str = "/sessions/";
 
 impl Project {
-    /// The project of a hook: the folder the client was started in, or else where the session stands.
+    /// The project of a hook: the folder the client was started in, or else where the session is.
     pub fn of_hook(cwd: Option<&str>) -> Result<Project, StoreError> {
         let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
         Project::of_session(&root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir))
@@ -40,7 +40,7 @@ impl Project {
     }
 
     /// The project of a command: the nearest folder upwards that has a state, then one with files of ours (in it,
-    /// or among the user's state) or the client's, else the repository, else where we stand. The search ends at the
+    /// or among the user's state) or the client's, else the repository, else the current directory. The search ends at the
     /// root of the repository, and below a folder of another owner.
     pub fn of_command() -> Project {
         let here = environment::current_dir();
@@ -60,13 +60,13 @@ impl Project {
         Project::of_person(found.unwrap_or(&here))
     }
 
-    /// A state upwards from where we stand that [`Project::of_command`] does not take, and why.
+    /// A state above the current directory that [`Project::of_command`] does not take, and why.
     pub fn passed_over() -> Option<PassedOver> {
         let here = environment::current_dir();
         Upwards::from(&here).passed_over(&here)
     }
 
-    /// The project at a folder, with its files where its sessions have them. A person who has no home, and asks for
+    /// The project at a folder, with its files where its sessions have them. The user who has no home, and asks for
     /// something to be written, has it in the project.
     fn of_person(root: &Path) -> Project {
         Project::of_session(root).unwrap_or_else(|_| Project::at(root))
@@ -135,7 +135,7 @@ impl Project {
         with_suffix(&self.state, ".lock")
     }
 
-    /// Where handoffs lie: `.claude/handoffs`, or beside the rest of ours.
+    /// Where handoffs are: `.claude/handoffs`, or beside the rest of ours.
     pub fn handoffs(&self) -> PathBuf {
         match self.is_inside {
             true => below(&self.root, &["/.claude/handoffs"]),
@@ -194,7 +194,7 @@ impl Project {
         self.own.join("runs").join(name)
     }
 
-    /// The lock that the one `plimsoll run` of this project holds. It lies outside the project: an agent may
+    /// The lock that the one `plimsoll run` of this project holds. It is outside the project: an agent may
     /// clean the folder, and make or remove the repository, and there is still only one.
     pub fn run_lock(&self) -> PathBuf {
         let Some(home) = environment::state_home() else { return self.copies().join("run.lock") };
@@ -208,7 +208,7 @@ impl Project {
         self.root.join("PROMPT.md")
     }
 
-    /// What each session did, a paragraph each: among our files, so that nobody's tree gets dirty by it.
+    /// What each session did, a paragraph each: among our files, so that it does not dirty the working tree.
     pub fn progress(&self) -> PathBuf {
         below(&self.own, &["/progress.txt"])
     }
@@ -229,13 +229,13 @@ impl Project {
         }
     }
 
-    /// A path relative to the project, where it lies in it.
+    /// A path relative to the project, where it is in it.
     pub fn relative(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
     }
 }
 
-/// The git folder of the repository that a folder lies in, also of a worktree, found without starting git.
+/// The git folder of the repository that a folder is in, also of a worktree, found without starting git.
 pub fn git_folder_of(folder: &Path) -> Option<PathBuf> {
     repository(folder).map(|(_, git)| git)
 }
@@ -245,14 +245,14 @@ pub fn repository(folder: &Path) -> Option<(&Path, PathBuf)> {
     folder.ancestors().find_map(|folder| Some((folder, git_folder_at(&folder.join(".git"))?)))
 }
 
-/// What the file system knows the git folder of a repository by, also once another one lies at its path; empty where
+/// What the file system knows the git folder of a repository by, also once another one lies at its path; empty if
 /// there is none.
 pub fn repository_identity(folder: &Path) -> String {
     let git = git_folder_of(folder).map(|git| common_folder(&git).unwrap_or(git));
     git.and_then(|git| volume::identity(&git)).unwrap_or_default()
 }
 
-/// The folder that all worktrees of a repository share, of a git folder; none where it names one that is none.
+/// The folder that all worktrees of a repository share, of a git folder; none if it names one that is none.
 pub fn common_folder(git: &Path) -> Option<PathBuf> {
     let Some(named) = disk::read_text(&git.join("commondir")).ok().flatten() else {
         return Some(git.to_owned());

@@ -68,18 +68,18 @@ pub fn record_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     folder(project, run_id).map(|folder| folder.join("record.json"))
 }
 
-/// The record of a run; none where this user has none.
+/// The record of a run; none if this user has none.
 pub fn record(project: &Project, run_id: &RunId) -> Option<Record> {
     let record: Record = sessions::load_parsed(&record_path(project, run_id)?)?;
     (record.run_id == *run_id).then_some(record)
 }
 
-/// True where a run was begun by this user in this project.
+/// True if a run was begun by this user in this project.
 pub fn knows(project: &Project, run_id: &RunId) -> bool {
     record(project, run_id).is_some_and(|record| record.project == place(project))
 }
 
-/// The state as the ledger has it; none where the run is not this user's in this project.
+/// The state as the ledger has it; none if the run is not this user's in this project.
 pub fn load(project: &Project, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
     if !knows(project, run_id) {
         return Ok(None);

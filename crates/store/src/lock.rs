@@ -19,7 +19,7 @@ pub struct Lock {
     _file: File,
 }
 
-/// Takes the lock, waiting at most so long.
+/// Takes the lock, waiting at most this long.
 pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
     let started = Instant::now();
     loop {
@@ -39,7 +39,7 @@ pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
     }
 }
 
-/// True while somebody holds it.
+/// True while it is held.
 pub fn is_held(path: &Path) -> bool {
     disk::exists(path) && matches!(acquire(path, Duration::ZERO), Err(StoreError::Busy { .. }))
 }
@@ -63,12 +63,12 @@ pub fn is_run_held(project: &Project) -> bool {
     is_held(&project.run_lock()) || is_folder_held(project.root())
 }
 
-/// The process that holds the lock of the one `plimsoll run`, where the kernel tells.
+/// The process that holds the lock of the one `plimsoll run`, if the kernel tells.
 pub fn run_holder(project: &Project) -> Option<u32> {
     holder(&project.run_lock()).or_else(|| holder(project.root()))
 }
 
-/// Locks a folder. None where its file system locks none: NFS asks for a file that is open for writing.
+/// Locks a folder. None if its file system locks none: NFS asks for a file that is open for writing.
 fn acquire_folder(path: &Path, patience: Duration) -> Result<Option<Lock>, StoreError> {
     let Ok(file) = open_anew(path) else { return Ok(None) };
     let started = Instant::now();
@@ -85,7 +85,7 @@ fn acquire_folder(path: &Path, patience: Duration) -> Result<Option<Lock>, Store
     }
 }
 
-/// Asked with a lock that many may have: who asks is in nobody's way.
+/// Asked with a shared lock: asking does not get in the way of others.
 fn is_folder_held(path: &Path) -> bool {
     let asked = open_anew(path).map(|file| FileExt::try_lock_shared(&file));
     asked.is_ok_and(|asked| asked.is_err_and(|error| is_contended(&error)))
@@ -95,14 +95,14 @@ fn is_contended(error: &std::io::Error) -> bool {
     error.raw_os_error() == fs2::lock_contended_error().raw_os_error()
 }
 
-/// The process that holds it, where the kernel tells.
+/// The process that holds it, if the kernel tells.
 pub fn holder(path: &Path) -> Option<u32> {
     let inode = path.metadata().ok()?.ino();
     let table = disk::read_text(Path::new("/proc/locks")).ok().flatten()?;
     table.lines().find_map(|line| held_by(line, inode))
 }
 
-/// A line such as `1: FLOCK  ADVISORY  WRITE 714 fe:00:4227 0 EOF`; who waits has an arrow before the kind.
+/// A line such as `1: FLOCK  ADVISORY  WRITE 714 fe:00:4227 0 EOF`; a waiting process has an arrow before the kind.
 fn held_by(line: &str, inode: u64) -> Option<u32> {
     let mut words = line.split_whitespace().skip(1);
     let kind = words.next()?;

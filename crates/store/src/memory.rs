@@ -1,5 +1,5 @@
 //! The working memory of a project: a chained log of accepted changes, and a snapshot that saves folding them.
-//! Every way to write goes through [`hold`], under one lock, so that two servers and a person at the command
+//! Every way to write goes through [`hold`], under one lock, so that two servers and the user at the command
 //! line lose nothing of each other.
 
 mod copy;
@@ -50,7 +50,7 @@ pub struct Change {
     /// The model's call that made it, as the client names it: hooks know which subagent made that call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// In which frame, by its name; empty for the root. Only the present frame writes, so the log tells it.
+    /// In which frame, by its name; empty for the root. Only the current frame writes, so the log tells it.
     #[serde(default)]
     pub frame: String,
     /// The subagent that works in that frame.
@@ -95,7 +95,7 @@ pub fn exists(project: &Project) -> bool {
     log(project).exists()
 }
 
-/// The memory as it stands now; an empty one where nothing has been written.
+/// The memory as it is now; an empty one where nothing has been written.
 pub fn load(project: &Project) -> Result<Memory, StoreError> {
     let log = log(project);
     if !log.exists() {
@@ -127,7 +127,7 @@ pub fn history(project: &Project) -> Result<Vec<Change>, StoreError> {
     Ok(told(project)?.0)
 }
 
-/// What the log tells: the changes, and the memory that they come to.
+/// The content of the log: the changes, and the memory that results from them.
 fn told(project: &Project) -> Result<(Vec<Change>, Memory), StoreError> {
     let log = log(project);
     let mut memory = Memory::default();
@@ -145,7 +145,7 @@ fn told(project: &Project) -> Result<(Vec<Change>, Memory), StoreError> {
     Ok((changes, memory))
 }
 
-/// The change that a line of the log tells of; none if it tells of something else.
+/// The change that a line of the log records; none if it records something else.
 fn parsed(log: &TurnLog, line: &RawLine) -> Option<Change> {
     let parsed = LogLine::parse(&line.bytes).filter(|parsed| parsed.header.kind == Kind::Memory)?;
     let fields = decode_fields(parsed.content, &|hash| log.blob(hash)).unwrap_or_default();
@@ -165,7 +165,7 @@ pub fn change<'a>(project: &Project, by: impl Into<By<'a>>, ops: &[Op]) -> Resul
     Ok(reports)
 }
 
-/// The memory, held: nobody else writes it meanwhile. What is changed is written when it is let go.
+/// The memory, held: no other process writes it in the meantime. What is changed is written when it is let go.
 #[derive(Debug)]
 pub struct Held<'a> {
     project: &'a Project,
@@ -184,7 +184,7 @@ pub fn hold(project: &Project, patience: Duration) -> Result<Held<'_>, StoreErro
 }
 
 impl Held<'_> {
-    /// As it stands, with what has been changed.
+    /// The current memory, with the changes.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -214,7 +214,7 @@ impl Held<'_> {
         // the count of the steps with it.
         drop(saved);
         if !self.entries.is_empty() {
-            // What keeps copies must not end the night.
+            // What keeps copies must not end the run.
             let _ = copy::follow(self.project);
         }
         Ok(self.memory)
@@ -233,7 +233,7 @@ fn newest(project: &Project) -> Result<Option<Change>, StoreError> {
 }
 
 /// The revisions after `since` in which these calls of a model wrote their own words. A call that pops a frame also
-/// writes what the merge makes of it, which stands in no call.
+/// writes what the merge makes of it, which is in no call.
 pub fn made_by(project: &Project, since: u64, calls: &[&str]) -> Result<Vec<u64>, StoreError> {
     let log = log(project);
     let mut revisions = Vec::new();

@@ -22,7 +22,7 @@ pub fn folder(project: &Project) -> PathBuf {
     project.copies().join("linear")
 }
 
-/// Adds a note. Where the lock cannot be had it is added all the same: one line is one write.
+/// Adds a note. Where the lock is not available it is added all the same: one line is one write.
 pub fn add(project: &Project, note: &Note) -> Result<(), StoreError> {
     let Some(path) = file(project, &note.run_id, NOTES) else { return Ok(()) };
     let _lock = lock::acquire(&folder(project).join("notes.lock"), TIMEOUT);

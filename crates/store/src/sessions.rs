@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The record of a session; a new one if there is none. One that does not parse counts as none, and is set
-/// aside by whoever writes next: a reader moves nothing, it may have come in the middle of a foreign write.
+/// aside by the one that writes next: a reader moves nothing, it may have come in the middle of a foreign write.
 pub fn load(project: &Project, session_id: &SessionId) -> SessionRecord {
     load_to_change(project, session_id).unwrap_or_else(|_| fresh(session_id, false))
 }
@@ -19,7 +19,7 @@ fn fresh(session_id: &SessionId, unreadable: bool) -> SessionRecord {
     SessionRecord { session_id: session_id.to_owned(), unreadable, ..SessionRecord::default() }
 }
 
-/// The same for whoever writes it back: one that is there and cannot be read now is not written over.
+/// The same for the one that writes it back: one that is there and cannot be read now is not written over.
 pub fn load_to_change(project: &Project, session_id: &SessionId) -> Result<SessionRecord, StoreError> {
     let Some(path) = project.session(session_id) else { return Ok(fresh(session_id, false)) };
     let Some(bytes) = disk::read(&path)? else { return Ok(fresh(session_id, false)) };

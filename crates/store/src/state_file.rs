@@ -21,7 +21,7 @@ pub struct Loaded {
     pub state: RunState,
     /// The whole document, with what others keep there.
     document: Value,
-    /// What had to be mended, for the journal.
+    /// What had to be repaired, for the journal.
     pub mended: Option<String>,
     /// The copy is not as new: whoever wrote last died between the two, or the copy was refused.
     copy_is_behind: bool,
@@ -43,7 +43,7 @@ pub fn text(project: &Project) -> Result<Option<String>, StoreError> {
     disk::read_text(&if from_copy { copy_path(project) } else { project.state().to_owned() })
 }
 
-/// The whole document of a state that no run of ours wrote: an object without the id of a run. None where there is no
+/// The whole document of a state that no run of ours wrote: an object without the id of a run. None if there is no
 /// file, nothing in it, or one of ours; a file that is no JSON object is left to [`load`] to complain about.
 pub fn foreign(project: &Project) -> Result<Option<Value>, StoreError> {
     let Some(bytes) = disk::read(project.state())? else { return Ok(None) };
@@ -81,9 +81,9 @@ pub fn update_foreign(
 /// As much of a state as the status line shows.
 #[derive(Debug, serde::Deserialize)]
 pub struct Glance {
-    /// Where the run stands.
+    /// The status of the run.
     pub status: plimsoll_domain::Status,
-    /// The present session's number.
+    /// The current session's number.
     pub iteration: u32,
     /// The last one allowed.
     pub max_iterations: u32,
@@ -200,7 +200,7 @@ fn write_copy(project: &Project, bytes: &[u8], durability: Durability) {
 }
 
 fn load_whole(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, StoreError> {
-    // Nobody's run: neither half taken for one, nor set aside as a damaged one.
+    // It belongs to no run: it is neither used as one, nor set aside as damaged.
     if run_id.is_none() && is_nobodys(project)? {
         return Ok(None);
     }

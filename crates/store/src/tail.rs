@@ -70,7 +70,7 @@ pub fn read(path: &Path, tool_use_ids: &[&str]) -> Result<Tail, StoreError> {
     Ok(tail)
 }
 
-/// The last lines of a transcript that may matter to people, oldest first: at most so many bytes.
+/// The last lines of a transcript that may matter to people, oldest first: at most this many bytes.
 pub fn last_lines(path: &Path, limit: u64) -> Result<Vec<Line>, StoreError> {
     let Some((file, size)) = open(path)? else { return Ok(Vec::new()) };
     let mut lines = Vec::new();
@@ -151,8 +151,8 @@ pub fn hook_troubles(path: &Path, limit: u64) -> Result<Vec<HookTrouble>, StoreE
     Ok(troubles)
 }
 
-/// The fill of the session's first answer: what stood in the window before any work. Looked for at the
-/// transcript's beginning, at most so many bytes.
+/// The fill of the session's first answer: what was in the window before any work. Looked for at the
+/// transcript's beginning, at most this many bytes.
 pub fn first_fill(path: &Path) -> Option<u64> {
     const BEGINNING: u64 = 4 * 1024 * 1024;
     let (file, size) = open(path).ok()??;
@@ -183,13 +183,13 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
         return ControlFlow::Continue(());
     }
     if let Some(compaction) = &mut tail.compaction {
-        // Its usage is void, but the session goes on with its model.
+        // Its usage is void, but the session continues with its model.
         compaction.model = line.requested_model.or(line.message.model);
         return ControlFlow::Break(());
     }
     let is_the_one = tool_use_ids.iter().any(|id| memmem::find(bytes, id.as_bytes()).is_some());
     if let Some(answer) = &mut tail.answer {
-        // A response has a line for each of its parts, and the call may stand in an earlier one.
+        // A response has a line for each of its parts, and the call may be in an earlier one.
         let same = answer.message_id.is_some() && answer.message_id == line.message.id;
         answer.is_the_one |= same && is_the_one;
         return if same && !is_the_one { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
@@ -206,7 +206,7 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
     if tool_use_ids.is_empty() || is_the_one { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Reads so many bytes, into memory that need not be cleared first.
+/// Reads this many bytes, into memory that need not be cleared first.
 fn read_at(mut file: &File, start: u64, length: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(length);
     file.seek(SeekFrom::Start(start))?;

@@ -44,7 +44,7 @@ impl TurnLog {
     }
 
     /// The logs of all sessions, the one that was written last at the end. Also those from before the project had
-    /// files of ours in it; of a session that went on since, the newer log has everything.
+    /// files of ours in it; of a session that continued since, the newer log has everything.
     pub fn all(project: &Project) -> Vec<TurnLog> {
         let mut all = TurnLog::in_folder_of(project);
         let earlier = project.earlier().map(|earlier| TurnLog::in_folder_of(&earlier)).unwrap_or_default();
@@ -104,12 +104,12 @@ impl TurnLog {
         (disk::size(&self.path()) == Some(head.bytes)).then_some(head)
     }
 
-    /// How far a stream's transcript has been read, as far as can be told without the lock.
+    /// How far a stream's transcript has been read, as far as known without the lock.
     pub fn read_of(&self, stream: &str) -> u64 {
         self.head().and_then(|head| head.streams.get(stream).map(|stream| stream.read)).unwrap_or(0)
     }
 
-    /// Takes the lock, mends the end, merges what waits. Everything that is added comes after it.
+    /// Takes the lock, repairs the end, merges what waits. Everything that is added comes after it.
     pub fn write(&self, patience: Duration) -> Result<Writer, StoreError> {
         self.refuse_links()?;
         disk::create_folder(&self.folder)?;
@@ -127,7 +127,7 @@ impl TurnLog {
     }
 
     /// Adds one record that no transcript holds. Where the lock or the log is in trouble, it waits in a file of its
-    /// own, and whoever writes next adds it.
+    /// own, and the one that writes next adds it.
     pub fn note(&self, entry: &Entry, patience: Duration) -> Result<(), StoreError> {
         let added = self.write(patience).and_then(|mut writer| {
             writer.append(std::slice::from_ref(entry))?;

@@ -18,7 +18,7 @@ pub struct Rights {
     pub own: bool,
 }
 
-/// The rights of what lies at a path; none if nothing does.
+/// The permissions of the entry at a path; none if nothing is there.
 pub fn rights(path: &Path) -> Option<Rights> {
     let metadata = path.metadata().ok()?;
     let wanted = if metadata.is_dir() {

@@ -33,7 +33,7 @@ fn what_is_written_after_a_clean_does_not_replace_the_copy() {
     change(&project, "mcp", &[alloc("a"), set(Register::Constraints, "no network")]).unwrap();
     keep(&project).unwrap();
     disk::rename(project.own(), &folder.path().join("cleaned")).unwrap();
-    // The session goes on and writes, as it is told to in every step.
+    // The session continues and writes, as it is told to in every step.
     change(&project, "mcp", &[set(Register::Status, "on")]).unwrap();
     keep(&project).unwrap();
     let memory = load(&project).unwrap();

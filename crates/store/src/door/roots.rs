@@ -14,9 +14,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// Whose folder it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A project's: the user's own files lie in it, and links of theirs.
+    /// A project's: the user's own files are in it, and links of theirs.
     Project,
-    /// A project that has the user's home in it: what is not ours there is the user's, wherever it lies.
+    /// A project that has the user's home in it: what is not ours there is the user's, wherever it is.
     Home,
     /// Git's: no link in it is followed.
     Git,
@@ -46,7 +46,7 @@ pub(crate) fn register(path: &Path, kind: Kind) {
     let kind = if holds_home { Kind::Home } else { kind };
     let root = Arc::new(Root { path: path.to_owned(), kind, folder: OnceLock::new() });
     let mut roots = ROOTS.write().unwrap_or_else(PoisonError::into_inner);
-    // One that was known before its project: held open by itself, it would not be found once an agent has made it anew.
+    // One that was known before its project: held open by itself, it would not be found once an agent has made it again.
     roots.retain(|known| known.kind != Kind::Git || root.below(&known.path).is_none());
     roots.push(root);
 }
@@ -60,7 +60,7 @@ pub(crate) struct Below<'p> {
     pub(crate) path: &'p Path,
 }
 
-/// The innermost root that a path lies below; none for what lies elsewhere.
+/// The innermost root that a path is below; none for what is elsewhere.
 pub(crate) fn find(path: &Path) -> Option<Below<'_>> {
     let roots = ROOTS.read().unwrap_or_else(PoisonError::into_inner);
     let mut found: Option<Below<'_>> = None;
@@ -132,7 +132,7 @@ impl Root {
     }
 }
 
-/// A project's folder itself, opened anew: a lock on the one that is kept open would be this whole process's.
+/// A project's folder itself, opened again: a lock on the one that is kept open would be this whole process's.
 pub(crate) fn open_anew(root: &Path) -> std::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(root, flags, Mode::empty())?))

@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Spot {
     folder: OwnedFd,
     name: OsString,
-    /// What was found there, where somebody has looked.
+    /// What was found there, if it has been looked up.
     seen: Option<Option<Stat>>,
 }
 
-/// What to do with a link that lies at the name.
+/// What to do with a link of that name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
     /// Go where it leads, if we may.
@@ -91,12 +91,12 @@ impl Spot {
         Ok(spot)
     }
 
-    /// What lies there; a link is one.
+    /// What is there; a link is one.
     pub(crate) fn found(&self) -> Option<Stat> {
         rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
-    /// True where nothing lies there, as far as somebody has looked.
+    /// True if nothing is there, as far as it has been looked up.
     pub(crate) fn is_free(&self) -> bool {
         self.seen.unwrap_or_else(|| self.found()).is_none()
     }
@@ -147,7 +147,7 @@ impl Spot {
         }
     }
 
-    /// A file with these bytes under a name that nobody can guess, in the same folder.
+    /// A file with these bytes under a name that cannot be guessed, in the same folder.
     fn draft(&self, bytes: &[u8], mode: u32, durability: Durability) -> Result<OsString, Refused> {
         let (name, mut file) = loop {
             let name = self.draft_name();
@@ -167,7 +167,7 @@ impl Spot {
         Ok(name)
     }
 
-    /// Whose it is stands in the name, so that the drafts of the dead can be swept.
+    /// The owner's process is in the name, so that drafts of dead processes can be removed.
     pub(super) fn draft_name(&self) -> OsString {
         let number = RandomState::new().hash_one(0);
         let mut name = OsString::from(".");
@@ -191,7 +191,7 @@ impl Spot {
         Ok(rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Moves what lies there.
+    /// Moves what is there.
     pub(crate) fn rename(&self, to: &Spot) -> Result<(), Refused> {
         let moved =
             rustix::fs::renameat_with(&self.folder, &self.name, &to.folder, &to.name, RenameFlags::empty());
@@ -207,7 +207,7 @@ impl Spot {
     }
 }
 
-/// The folder of a path; where none is named, the one we stand in.
+/// The folder of a path; where none is named, the one we are in.
 fn parent(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }

@@ -37,9 +37,9 @@ pub(crate) struct Walk<'a> {
     pub(crate) roots: &'a [&'a Path],
     /// Which links are followed.
     pub(crate) links: Links,
-    /// The mode of folders that are made on the way; none where a missing one ends the walk.
+    /// The mode of folders that are made on the way; none if a missing one ends the walk.
     pub(crate) makes: Option<u32>,
-    /// False where a link at the path's end is the place itself.
+    /// False if a link at the path's end is the place itself.
     pub(crate) follows_last: bool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Lost {
         link: OsString,
         /// Where it leads.
         target: PathBuf,
-        /// False where it stays inside.
+        /// False if it stays inside.
         leads_out: bool,
     },
     /// Nothing is there.
@@ -128,7 +128,7 @@ impl Walk<'_> {
                     let mode = Mode::from_raw_mode(self.makes.ok_or(Lost::Missing)?);
                     self.guard(&place, &part, followed.as_ref())?;
                     let made = rustix::fs::mkdirat(place.folder(), &part, mode);
-                    // Somebody else may have made it meanwhile.
+                    // Another program may have made it meanwhile.
                     made.or_else(|error| if error == Errno::EXIST { Ok(()) } else { Err(error) })?;
                     ahead.push_front(part);
                 }

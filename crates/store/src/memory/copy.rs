@@ -9,7 +9,7 @@ fn copy_folder(project: &Project) -> PathBuf {
 }
 
 /// Begins a copy, which from now on goes with every change: as long as there is one, the memory cannot be lost. A log
-/// that does not go on from its copy was cleaned away or overwritten, and comes back.
+/// that does not continue from its copy was cleaned away or overwritten, and comes back.
 pub fn keep(project: &Project) -> Result<(), StoreError> {
     bring_back(project)?;
     if !exists(project) {
@@ -32,7 +32,7 @@ pub fn bring_back(project: &Project) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Brings a copy up to date, where there is one that the log goes on from.
+/// Brings a copy up to date, where there is one that the log continues from.
 pub(super) fn follow(project: &Project) -> Result<(), StoreError> {
     if copied(project).exists() && is_continued(project)? {
         mirror(&project.memory(), &copy_folder(project))?;
@@ -40,7 +40,7 @@ pub(super) fn follow(project: &Project) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// True where the log begins with all that its copy has.
+/// True if the log begins with all that its copy has.
 fn is_continued(project: &Project) -> Result<bool, StoreError> {
     Ok(disk::goes_on_from(&log(project).path(), &copied(project).path())?.is_some())
 }
@@ -49,7 +49,7 @@ fn copied(project: &Project) -> TurnLog {
     TurnLog::at(copy_folder(project), log(project).session_id())
 }
 
-/// Ends a copy: what a person removes from now on stays removed.
+/// Ends a copy: what the user removes from now on stays removed.
 pub fn forget_copy(project: &Project) -> Result<(), StoreError> {
     fn clear(folder: &Path) -> Result<(), StoreError> {
         for path in disk::names(folder).into_iter().map(|name| folder.join(name)) {
@@ -111,7 +111,7 @@ mod tests {
         change(&project, "mcp", &[alloc("b")]).unwrap();
         let live = load(&project).unwrap();
         disk::rename(project.own(), &folder.path().join("cleaned")).unwrap();
-        // Whoever writes next brings it back.
+        // The next writer restores it.
         change(&project, "mcp", &[alloc("c")]).unwrap();
         assert_eq!(load(&project).unwrap().heap[..2], live.heap[..]);
         assert!(log(&project).verify().unwrap().is_whole());

@@ -26,7 +26,7 @@ impl Past {
         Past { now: load(project).ok(), newest_at, project: Some(project.clone()), ..Past::default() }
     }
 
-    /// What it held at a moment (RFC 3339); none where there is no memory, or was none yet.
+    /// What it held at a moment (RFC 3339); none if there is no memory, or was none yet.
     pub fn at(&mut self, moment: &Timestamp) -> Option<Memory> {
         let now = self.now.as_ref()?;
         let asked = clock::moment(moment)?;

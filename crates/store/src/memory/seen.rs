@@ -59,7 +59,7 @@ impl Sight {
         self.least.map_or(self.rev, |least| least.min(self.rev))
     }
 
-    /// The revision up to which a session that goes on need not be told anything.
+    /// The revision up to which a session that continues need not be told anything.
     pub fn kept(&self) -> u64 {
         self.before_start.unwrap_or(if self.is_kept { self.knows() } else { 0 })
     }
@@ -103,9 +103,9 @@ impl Seen {
     }
 }
 
-/// So many subagents are remembered.
+/// How many subagents are remembered at most.
 const MOST_ENDED: usize = 100;
-/// The client keeps its transcripts for thirty days; after that nobody resumes the session.
+/// The client keeps its transcripts for thirty days; after that the session cannot be resumed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 fn folder(project: &Project) -> PathBuf {
@@ -120,7 +120,7 @@ pub fn pusher(project: &Project, call: &str) -> Option<Owner> {
     pushed.map(|pushed| pushed.owner)
 }
 
-/// Removes what is noted of sessions that nobody can resume any more.
+/// Removes the records of sessions that can no longer be resumed.
 pub fn sweep_seen(project: &Project) {
     let folder = folder(project);
     for path in disk::names(&folder).into_iter().map(|name| folder.join(name)) {

@@ -46,7 +46,7 @@ impl TurnLog {
         format!("{}.jsonl.", self.session_id)
     }
 
-    /// What an erasure that was killed has left: it holds what others erase. Nobody else has the lock.
+    /// What an erasure that was killed has left: it contains what others erase. No other process has the lock.
     fn remove_drafts(&self) -> Result<(), StoreError> {
         let begins = self.draft_prefix();
         let names = disk::names(&self.folder).into_iter();

@@ -1,4 +1,4 @@
-//! How far a log goes: written after each append, and made anew from the log whenever it is not there.
+//! How far a log goes: written after each append, and made again from the log whenever it is not there.
 
 use crate::{Durability, StoreError, disk};
 use plimsoll_domain::Timestamp;
@@ -37,7 +37,7 @@ pub struct Stream {
     pub message: String,
 }
 
-/// So many merged names are remembered: no more may be merged before their files are removed.
+/// How many merged names are remembered at most: no more may be merged before their files are removed.
 pub(super) const MERGED: usize = 64;
 
 impl Head {

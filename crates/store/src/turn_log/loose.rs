@@ -1,4 +1,4 @@
-//! What lies beside a log and is part of no record: a torn end, a piece that nobody names, what waits and cannot be read.
+//! What is next to a log and is part of no record: a torn end, a piece without a reference, a pending record that cannot be read.
 
 use super::{TurnLog, pending};
 use crate::{Project, StoreError, disk};

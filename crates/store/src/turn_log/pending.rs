@@ -1,4 +1,4 @@
-//! What could not be added when it happened: one small file for each record, merged by whoever writes next.
+//! What could not be added when it happened: one small file for each record, merged by the one that writes next.
 
 use super::{Entry, TurnLog};
 use crate::{StoreError, clock, disk};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Puts a record aside under a name that nobody else takes.
+/// Puts a record aside under a unique name.
 pub(super) fn put(log: &TurnLog, entry: &Entry) -> Result<(), StoreError> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     loop {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Where a line begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The line's number in the file, from 1; 0 where nobody counted.
+    /// The line's number in the file, from 1; 0 if not counted.
     pub line: u64,
     /// Its first byte.
     pub offset: u64,
@@ -33,7 +33,7 @@ pub struct Forwards {
     path: PathBuf,
     file: Option<BufReader<File>>,
     next: Place,
-    /// No line that we or the client have written is so long.
+    /// No line that we or the client write is this long.
     longest: u64,
     /// True for a file of ours, where such a line is a fault and not merely useless.
     is_ours: bool,
@@ -89,7 +89,7 @@ impl Forwards {
     }
 }
 
-/// Goes to the line after the present one, keeping nothing of it; answers with how many bytes that were.
+/// Goes to the line after the current one, keeping nothing of it; answers with how many bytes that were.
 fn pass_over(file: &mut BufReader<File>) -> std::io::Result<u64> {
     let mut passed = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Mending a log's end before anything is added: a kill or a power cut may have torn the last line.
+//! Repairing a log's end before anything is added: a kill or a power cut may have torn the last line.
 
 use super::{Entry, Forwards, Head, Place, RawLine, TurnLog};
 use crate::{StoreError, disk};
@@ -14,7 +14,7 @@ pub(super) fn mend(log: &TurnLog) -> Result<(Head, Vec<Entry>), StoreError> {
     if let Some(head) = known.as_ref().filter(|head| head.bytes == size) {
         return Ok((head.clone(), Vec::new()));
     }
-    // Whoever wrote last was killed.
+    // The last writer was killed.
     sweep(log);
     let start = known.clone().filter(|head| head.bytes <= size).unwrap_or_default();
     let (head, torn) = read_on(log, start)?;

@@ -43,7 +43,7 @@ impl Entry {
         Entry { header, encoded: Encoded { content: "{}".to_owned(), ..Encoded::default() } }
     }
 
-    /// Something that has happened just now, told in the fields of an object.
+    /// Something that has just happened, as the fields of an object.
     pub fn event(kind: Kind, fields: &Value) -> Entry {
         let fields = fields.as_object().cloned().unwrap_or_default();
         Entry::new(kind, clock::fine_stamp(clock::now())).holding(encode_fields(&fields))
@@ -89,7 +89,7 @@ impl Writer {
             None => disk::open_to_append(&self.log.path())?,
         };
         let written = self.write_all(&file, entries).inspect_err(|_| {
-            // This file, whatever lies at its path by now.
+            // This file, whatever is at its path by now.
             let _ = file.set_len(before.bytes);
             self.head = before;
         });

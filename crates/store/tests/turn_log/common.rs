@@ -89,7 +89,7 @@ pub(crate) fn prompt(text: &str) -> Entry {
     Entry::new(Kind::Prompt, Timestamp::from("2026-01-07T12:00:00Z")).holding(encode_fields(&fields))
 }
 
-/// A text that lies beside the log.
+/// A text that is stored beside the log.
 pub(crate) fn large(word: &str) -> String {
     format!("{word} ").repeat(1_000)
 }

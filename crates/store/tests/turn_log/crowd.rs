@@ -100,7 +100,7 @@ fn check(place: &Place, acknowledged: &[String]) {
     assert_eq!(acknowledged.len(), WORKERS * RECORDS);
     let report = place.verify();
     assert!(report.is_whole(), "{}", said(&report));
-    // The dead leave half-written heads behind; the next mending takes them away.
+    // The dead leave half-written heads behind; the next repairing takes them away.
     std::fs::remove_file(place.log.path().with_extension("head")).unwrap();
     place.append(&[prompt("mended")]);
     let is_draft = |path: &&PathBuf| path.to_string_lossy().ends_with("plimsoll-draft");

@@ -1,4 +1,4 @@
-//! What a kill or a hand may do to the log's bytes is mended or named; nothing that was acknowledged is lost.
+//! What a kill or a hand may do to the log's bytes is repaired or named; nothing that was acknowledged is lost.
 
 use crate::common::{Place, contains, large, log_at, prompt, said};
 use plimsoll_domain::log_line::{Header, LogLine, NO_LINK, line};
