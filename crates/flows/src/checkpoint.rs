@@ -144,7 +144,7 @@ fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -
     Ok(())
 }
 
-/// Answers with the state where it is to be told to others.
+/// Returns the state if others must be notified.
 fn commit_state(
     request: &Request<'_>,
     run: &RunState,
@@ -153,7 +153,7 @@ fn commit_state(
     notes: &Notes,
 ) -> Result<Option<RunState>, StoreError> {
     let lock = state_file::lock(request.project, TIMEOUT);
-    // At L3 it acts even if the lock cannot be had.
+    // At L3 it acts even if the lock is not available.
     let _lock = if request.level == Level::L3 { lock.ok() } else { Some(lock?) };
     let change = |state: &mut RunState| {
         // A hook that outlived its iteration has nothing to say about the next one.

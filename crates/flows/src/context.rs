@@ -1,4 +1,4 @@
-//! What other hooks and scripts are told of the context window.
+//! What other hooks and scripts are told about the context window.
 
 pub mod facts;
 pub mod forecast;
@@ -14,7 +14,7 @@ use plimsoll_domain::{Reading, SessionRecord};
 use plimsoll_store::{Project, config, sessions};
 use std::path::Path;
 
-/// A variable with its value; none where it is not known: an inherited value may be another session's, and is then taken
+/// A variable with its value; none if it is not known: an inherited value may be another session's, and is then taken
 /// away.
 type Variable = (&'static str, Option<String>);
 
@@ -37,7 +37,7 @@ pub fn variables_of(project: &Project, record: &SessionRecord) -> Vec<Variable> 
 
 fn of_reading(reading: Option<&Reading>) -> Vec<Variable> {
     if reading.is_some_and(|reading| reading.source == UsedSource::Environment) {
-        // Somebody else has set them for this very session.
+        // Another program has set them for this very session.
         return Vec::new();
     }
     let told = |value: Option<u64>| value.map(|value| value.to_string());

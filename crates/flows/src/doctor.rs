@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 pub struct Patient<'a> {
     /// The project.
     pub project: &'a Project,
-    /// The client, where a person names one.
+    /// The client, where the user names one.
     pub client: Option<&'a Path>,
-    /// What is remembered of the present session.
+    /// What is remembered of the current session.
     pub record: &'a SessionRecord,
 }
 
-/// Hooks that failed in the present session are looked for in so much of its transcript's end.
+/// Hooks that failed in the current session are looked for in this much of its transcript's end.
 const TRANSCRIPT_END: u64 = 1024 * 1024;
 
 /// Gathers the facts.
@@ -99,7 +99,7 @@ fn run(project: &Project) -> RunFacts {
     }
 }
 
-/// None where no issue is set.
+/// None if no issue is set.
 fn linear(project: &Project) -> Option<LinearFacts> {
     let settings = config::load_of_files(project).settings;
     Some(LinearFacts {

@@ -23,7 +23,7 @@ pub struct HookInvocation {
 
 /// The variable by which a session knows its run.
 pub use plimsoll_store::ledger::RUN_VARIABLE;
-/// The variable by which the client tells its tools and hooks their session.
+/// The variable in which the client passes the session's id to tools and hooks.
 pub const SESSION_VARIABLE: &str = "CLAUDE_CODE_SESSION_ID";
 
 /// Why an event cannot be handled: one line for the user.
@@ -78,7 +78,7 @@ impl HookInvocation {
         Ok(self.owned_run()?.is_some_and(|run| !run.lifecycle.is_over()))
     }
 
-    /// True beside an open run that somebody works for and that has the working memory: its root frame is the run,
+    /// True next to an active run with the working memory: its root frame is the run,
     /// and an ordinary session neither ends a run nor takes its word back.
     pub fn is_beside_a_run_with_memory(&self) -> Result<bool, StoreError> {
         let Some(run) = crate::memory::run_at_work(&self.project)? else { return Ok(false) };
@@ -86,7 +86,7 @@ impl HookInvocation {
     }
 
     /// The run named by the environment that this session owns. A nested session inherits the variable and has
-    /// another id; a session of no run has no variable, and the state is not even read.
+    /// another id; a session outside a run has no variable, and the state is not even read.
     pub fn owned_run(&self) -> Result<Option<RunState>, StoreError> {
         let Some(run_id) = ledger::run_of_environment() else { return Ok(None) };
         let state = state_file::load(&self.project, Some(&run_id))?;

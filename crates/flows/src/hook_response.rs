@@ -30,7 +30,7 @@ impl HookResponse {
         HookResponse { stdout: text, ..HookResponse::default() }
     }
 
-    /// A fault of our own: one line for a person, a reply that changes nothing.
+    /// A fault of our own: one line for the user, a reply that changes nothing.
     pub fn fault(complaint: impl std::fmt::Display) -> HookResponse {
         HookResponse::quiet().with_complaint(Some(complaint.to_string()))
     }
@@ -41,7 +41,7 @@ impl HookResponse {
         self
     }
 
-    /// Adds a line for a person.
+    /// Adds a line for the user.
     pub fn with_complaint(mut self, complaint: Option<impl std::fmt::Display>) -> HookResponse {
         self.complaints
             .extend(complaint.map(|complaint| plimsoll_domain::text::one_line(&complaint.to_string())));

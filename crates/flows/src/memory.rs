@@ -1,5 +1,5 @@
-//! The working memory as conversations see it: told at their start and after a compaction, then only what others
-//! changed. What the model writes itself stands in its own calls.
+//! The working memory as conversations see it: all of it at their start and after a compaction, then only what others
+//! changed. What the model writes itself is in its own calls.
 
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
@@ -22,19 +22,19 @@ use std::time::Duration;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(3);
 /// What the hooks themselves change is theirs.
 pub(crate) const BY: &str = "hook";
-/// So much of a task's text is the root's objective, as of any frame.
+/// How much of a task's text is the root's objective, as of any frame.
 const LONGEST_OBJECTIVE: usize = 4_000;
-/// After so many calls of the model all registers are told again.
+/// After this many calls of the model, all registers are shown again.
 const BLOCK_CALLS: u32 = 25;
 
-/// Which part of the memory an entry of SessionStart tells: the client cuts a text that is too long for one.
+/// Which part of the memory an entry of SessionStart shows: the client cuts a text that is too long for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Registers and the heap's index.
     Overview,
     /// What a frame is to do: after a compaction its brief is gone.
     Task,
-    /// The chunks, so many entries of them.
+    /// The chunks, in this many entries.
     Chunks(usize),
 }
 
@@ -52,7 +52,7 @@ impl Part {
     }
 }
 
-/// SessionStart (with the part that this entry tells), UserPromptSubmit, PostToolBatch.
+/// SessionStart (with the part that this entry shows), UserPromptSubmit, PostToolBatch.
 pub fn memory(input: &[u8], part: Option<Part>) -> HookResponse {
     let call = match HookInvocation::read(input) {
         Ok(call) => call,
@@ -72,7 +72,7 @@ pub fn memory(input: &[u8], part: Option<Part>) -> HookResponse {
         Ok(text) => {
             HookResponse::reply(&Reply::default().tell_model(call.event().name(), text.unwrap_or_default()))
         }
-        // Whatever was not told now is told with the next event.
+        // Whatever was not shown now is shown with the next event.
         Err(error) => HookResponse::fault(format!("working memory: {error}; {}", error.hint())),
     }
 }
@@ -80,12 +80,12 @@ pub fn memory(input: &[u8], part: Option<Part>) -> HookResponse {
 /// An agent may have cleaned the memory away in the middle of its session: a run has a copy.
 pub(crate) fn bring_back(call: &HookInvocation) {
     if ledger::run_of_environment().is_some() {
-        // Without it nothing is told now; the next iteration tries again.
+        // Without it nothing is shown now; the next iteration tries again.
         let _ = memory::bring_back(&call.project);
     }
 }
 
-/// The name under which it is noted what a conversation has been told.
+/// The key under which the record keeps what a conversation has been told.
 pub(crate) fn stream(call: &HookInvocation) -> &str {
     call.hook.agent_id.as_deref().unwrap_or(MAIN)
 }
@@ -136,7 +136,7 @@ pub(crate) fn owner(call: &HookInvocation) -> Owner {
     Owner { session: call.session_id.clone(), pid, process_started }
 }
 
-/// Gives up the frames of sessions that are no more, and of this one where it begins anew: nobody will return from them.
+/// Gives up the frames of sessions that are no more, and of this one where it starts again: no agent will return from them.
 /// Answers with the memory as it then is.
 pub(crate) fn recover(call: &HookInvocation, begins: bool) -> Result<Memory, StoreError> {
     let memory = memory::load(&call.project)?;
@@ -149,7 +149,7 @@ pub(crate) fn recover(call: &HookInvocation, begins: bool) -> Result<Memory, Sto
         let is_own = owner.session == call.session_id;
         if is_own { begins } else { is_gone(call, &owner) }
     });
-    // A client that names no calls cannot be asked; a person can end such a frame.
+    // A client that names no calls cannot be asked; the user can end such a frame.
     if !is_over || (first.started.is_none() && first.pushed_by.is_none()) {
         return Ok(memory);
     }
@@ -178,7 +178,7 @@ pub(crate) fn begin_run(project: &Project, run: &RunState) -> Result<(), StoreEr
     }
     memory::forget_copy(project)?;
     let mut held = memory::hold(project, TIMEOUT)?;
-    // Whoever works in a frame of the project is told that it is over.
+    // An agent that works in a frame of the project is told that it is over.
     let left = held.memory().depth();
     abandon(&mut held, left);
     // A run's beginning is never refused.
@@ -191,16 +191,16 @@ fn objective_of(run: &RunState) -> String {
     clip(run.options.objective.trim(), LONGEST_OBJECTIVE)
 }
 
-/// The run of this project that has the working memory and that somebody works for.
+/// The active run of this project with the working memory.
 pub fn run_at_work(project: &Project) -> Result<Option<RunState>, StoreError> {
     let run = state_file::load(project, None)?.filter(|run| run.options.memory && !run.lifecycle.is_over());
-    // A shell loop holds no lock, and nobody knows its client's pid.
+    // A shell loop holds no lock, and its client's pid is unknown.
     let is_in_shell_loop =
         |run: &RunState| run.iteration_record.phase == Phase::Spawned && run.iteration_record.pid.is_none();
     Ok(run.filter(|run| is_in_shell_loop(run) || lock::is_run_held(project)))
 }
 
-/// An iteration begins: nobody works in the frames of the one before, and a root that has popped goes on.
+/// An iteration begins: no agent works in the frames of the previous one, and a root that has popped continues.
 pub(crate) fn open_for(project: &Project, run: &RunState) -> Result<(), StoreError> {
     if !run.options.memory {
         return Ok(());
@@ -220,7 +220,7 @@ pub(crate) fn open_for(project: &Project, run: &RunState) -> Result<(), StoreErr
     held.close().map(drop)
 }
 
-/// A session is over: nobody returns from its frames.
+/// A session is over: no agent returns from its frames.
 pub fn leave(project: &Project, session_id: &SessionId) -> Result<(), StoreError> {
     if !memory::exists(project) {
         return Ok(());
@@ -231,7 +231,7 @@ pub fn leave(project: &Project, session_id: &SessionId) -> Result<(), StoreError
     held.close().map(drop)
 }
 
-/// The session's turn is over: nobody returns from the frames that it has pushed.
+/// The session's turn is over: no agent returns from the frames that it has pushed.
 pub(crate) fn abandon_own(held: &mut Held<'_>, project: &Project, session_id: &SessionId) {
     let seen = memory::seen(project, session_id);
     let who = Caller { agent: None, pushed: seen.pushed_call() };
@@ -239,7 +239,7 @@ pub(crate) fn abandon_own(held: &mut Held<'_>, project: &Project, session_id: &S
     abandon(held, left);
 }
 
-/// So many frames, from the present one down, are left by their subagents.
+/// This many frames, from the current one down, were left by their subagents.
 pub(crate) fn abandon(held: &mut Held<'_>, count: usize) {
     for _ in 0..count {
         let op = frames::abandon(held.memory());
@@ -248,7 +248,7 @@ pub(crate) fn abandon(held: &mut Held<'_>, count: usize) {
     }
 }
 
-/// The client's own prompts tell of background tasks; a person's makes a memory whose root is done go on.
+/// The client's own prompts mentions background tasks; the user's makes a memory whose root is done continue.
 fn at_prompt(call: &HookInvocation, prompt: &str) -> Result<Option<String>, StoreError> {
     if call.hook.in_subagent() {
         return Ok(None);
@@ -268,7 +268,7 @@ fn at_prompt(call: &HookInvocation, prompt: &str) -> Result<Option<String>, Stor
     Ok(text)
 }
 
-/// What others have changed since this conversation was told last; noted as told.
+/// What others have changed since this conversation was told last; recorded as shown.
 pub(crate) fn tell(
     held: &Held<'_>,
     call: &HookInvocation,

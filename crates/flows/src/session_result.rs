@@ -24,14 +24,14 @@ pub struct SessionResult {
     pub cost_usd: f64,
     /// What it used, in tokens as the client counts them.
     pub tokens: u64,
-    /// The client's quotas, as it told them in this session.
+    /// The client's quotas, as reported in this session.
     pub quota: Option<Quota>,
     /// The tools that the client refused to run, each once.
     pub denied_tools: Vec<String>,
 }
 
 impl SessionResult {
-    /// What the client's result and its exit tell; `at` is when it said so, if that was before now.
+    /// What the client's result and its exit show; `at` is its time, if that was before now.
     pub fn of_result(result: Option<&RunResult>, exit: Exit, at: Option<DateTime<Utc>>) -> SessionResult {
         let Some(found) = result else {
             return SessionResult { ending: ending(None, exit), at, ..SessionResult::default() };
@@ -49,7 +49,7 @@ impl SessionResult {
         }
     }
 
-    /// What the hooks' records alone tell of an ending: in a shell loop nobody sees the client's result.
+    /// What the hooks' records alone show of an ending: in a shell loop we do not see the client's result.
     pub fn by_record(record: &SessionRecord) -> SessionResult {
         let ending = if record.cancelled && record.ended_by_us.is_some() {
             Ending::Cancelled

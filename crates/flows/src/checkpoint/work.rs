@@ -1,4 +1,4 @@
-//! What a session did for its item: which item that is, which files it changed for it, and where it stands in git.
+//! What a session did for its item: which item that is, which files it changed for it, and where it is in git.
 
 use crate::context::facts;
 use plimsoll_domain::digest::sha256;
@@ -13,13 +13,13 @@ use plimsoll_store::{Project, clock, disk};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// So many files are named.
+/// How many files are named at most.
 const FILES: usize = 200;
-/// So many headings of one file are named.
+/// How many headings of one file are named at most.
 const HEADINGS: usize = 3;
 /// The content of a larger file is not looked at.
 const LARGEST_READ: u64 = 4 * 1024 * 1024;
-/// The transcript tells milliseconds, a file's time is finer; between two calls a model takes longer than this.
+/// The transcript has milliseconds, a file's time is finer; between two calls a model takes longer than this.
 const SLACK: Duration = Duration::from_millis(50);
 
 /// What is known of the session when its work is looked at.
@@ -28,7 +28,7 @@ pub(crate) struct Question<'a> {
     pub(crate) project: &'a Project,
     pub(crate) record: &'a SessionRecord,
     pub(crate) run: Option<&'a RunState>,
-    /// The to-do list as it stands now.
+    /// The plan as it is now.
     pub(crate) todo: Option<&'a TodoList>,
     /// Why it is asked.
     pub(crate) cause: Cause,
@@ -139,7 +139,7 @@ fn ticked(question: &Question<'_>) -> Vec<String> {
     done.into_iter().filter(|item| !done_before.contains(item) && !done_at_start.contains(item)).collect()
 }
 
-/// Our own files are never work, and what changes in the plan is told by its items.
+/// Our own files are never work, and changes in the plan show in its items.
 fn is_apart(question: &Question<'_>, path: &str) -> bool {
     let todo_file = question.run.map_or(Some("fix_plan.md"), |run| run.options.todo_file.as_deref());
     facts::is_ours(path) || todo_file == Some(path)
@@ -187,7 +187,7 @@ fn taken_over<'a>(question: &Question<'a>) -> Option<&'a Checkpoint> {
     (is_of_this_item && is_taken_over && is_complete).then_some(before)
 }
 
-/// Commits that people made between the sessions of this item: they stand among its own, and are none of its work.
+/// Commits that people made between the sessions of this item: they are among its own, and are not its work.
 fn by_others(question: &Question<'_>) -> Vec<String> {
     let Some(before) = taken_over(question) else { return Vec::new() };
     let known = before.item_work.by_others.clone();
@@ -217,18 +217,18 @@ fn base(question: &Question<'_>) -> Option<Start> {
 /// The last tick of a session.
 #[derive(Debug, Default)]
 struct Tick {
-    /// The commit that holds it; none where it is not committed.
+    /// The commit that holds it; none if it is not committed.
     commit: Option<String>,
     /// When it was done.
     at: Option<SystemTime>,
-    /// True where the session has called no tool since that may change files: what changed later is not its work.
+    /// True if the session has called no tool since that may change files: what changed later is not its work.
     is_all: bool,
     /// When that commit was made; of one that git has packed, the end of its second.
     committed_at: Option<SystemTime>,
 }
 
 /// The commit that holds the tick, where it also holds work that was done after it. A file that was edited again since
-/// the commit tells nothing of this: that edit is not in it.
+/// the commit does not contain that edit.
 fn shared_commit<'a>(question: &Question<'_>, tick: &'a Tick) -> Option<&'a str> {
     let root = question.project.root();
     let (commit, committed_at) = tick.commit.as_deref().zip(tick.committed_at)?;
@@ -318,7 +318,7 @@ fn tick_in_transcript(question: &Question<'_>, file: &str) -> Tick {
     Tick { at, is_all: is_all && at.is_some(), ..Tick::default() }
 }
 
-/// Outside git: what changed on the disk since the session began, whoever changed it.
+/// Outside git: what changed on the disk since the session began, by any program.
 fn changed_outside_git(question: &Question<'_>) -> Vec<ChangedFile> {
     let since = began_at(question).as_ref().and_then(clock::moment);
     let found = since.map(|since| disk::changed_since(question.project.root(), since.into(), FILES));
@@ -340,21 +340,21 @@ impl Changed {
     fn look(project: &Project, mut file: ChangedFile) -> Changed {
         let path = project.root().join(&file.path);
         let touched = disk::touched(&path);
-        // Somebody else may have removed what the work has left.
+        // Another program may have removed what the work has left.
         if touched.is_none() && !file.is_gone {
             file = ChangedFile { change: "gone".to_owned(), is_gone: true, hunks: Vec::new(), ..file };
         }
-        // Of one that was deleted, its folder tells the time.
+        // For a deleted file the folder has the time.
         let folder = || path.ancestors().skip(1).find(|folder| disk::is_folder(folder));
         Changed { at: touched.or_else(|| folder().and_then(disk::modified)), file }
     }
 
-    /// False where it was changed before the work on the item began: that is somebody else's, or an earlier item's.
+    /// False if it was changed before the work on the item began: that belongs to someone else, or to an earlier item.
     fn is_of_item(&self, began: Option<SystemTime>) -> bool {
         self.at.zip(began).is_none_or(|(at, began)| at >= began)
     }
 
-    /// True where it was changed after a moment; of an unknown moment nothing is known to come after it.
+    /// True if it was changed after a moment; of an unknown moment nothing is known to come after it.
     fn is_after(&self, moment: Option<SystemTime>) -> bool {
         self.at.zip(moment).is_some_and(|(at, moment)| at > moment + SLACK)
     }
@@ -390,7 +390,7 @@ fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Fo
         let is_older = at.zip(began).is_some_and(|(at, began)| at < began);
         if rank == 0 && !file.is_gone {
             let here = end.map(|line| Place { path: file.path.clone(), line });
-            // Nor is what the session before left: there its own place still stands.
+            // Nor is what the previous session left: its own place there is still valid.
             let of_before = before.and_then(|before| before.item_work.place.clone());
             found.work.place =
                 if is_older { of_before.filter(|place| place.path == file.path) } else { here };
@@ -444,12 +444,12 @@ struct LastEdit {
 }
 
 impl LastEdit {
-    /// False where the file was written again by something else.
+    /// False if the file was written again by something else.
     fn is_newest(&self, written: Option<SystemTime>) -> bool {
         self.at.zip(written).is_none_or(|(at, written)| written <= at + SLACK)
     }
 
-    /// The lines where its text stands; of several places the one nearest to the patch.
+    /// The lines that contain its text; of several places the one nearest to the patch.
     fn place_in(&self, file: &str) -> Option<(u64, u64)> {
         let text = self.text.trim_end_matches('\n');
         if text.is_empty() {

@@ -13,14 +13,14 @@ use plimsoll_store::{Project, clock, disk, tail};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// So much of the transcript's end is read for commands and words.
+/// How much of the transcript's end is read for commands and words.
 const LOOK_BACK: u64 = 512 * 1024;
-/// So many commands are remembered.
+/// How many commands are remembered at most.
 const COMMANDS: usize = 8;
-/// So many checks are told.
+/// How many checks are named at most.
 const CHECKS: usize = 3;
 
-/// The to-do list of a run; none when it has none or the file is missing. A list that has been emptied is as
+/// The plan of a run; none when it has none or the file is missing. A list that has been emptied is as
 /// good as missing.
 pub fn todo(project: &Project, run: &RunState) -> Option<TodoList> {
     let file = run.options.todo_file.as_ref()?;
@@ -28,7 +28,7 @@ pub fn todo(project: &Project, run: &RunState) -> Option<TodoList> {
     Some(TodoList::parse(&text)).filter(|todo| !todo.items.is_empty() || run.items.known_items.is_empty())
 }
 
-/// What the sessions before noted in its to-do list.
+/// What the sessions before noted in its plan.
 pub fn noted(project: &Project, run: &RunState) -> ItemNotes {
     todo(project, run).map(|todo| ItemNotes::of(&todo, run.item_in_hand())).unwrap_or_default()
 }
@@ -42,7 +42,7 @@ pub fn root_popped(project: &Project, run: &RunState) -> bool {
         && plimsoll_store::memory::load(project).is_ok_and(|memory| memory.done.is_some())
 }
 
-/// `fix_plan.md`, where a session of no run has one.
+/// `fix_plan.md`, where a session outside a run has one.
 pub fn default_todo(project: &Project) -> Option<TodoList> {
     disk::read_text(&project.root().join("fix_plan.md")).ok().flatten().map(|text| TodoList::parse(&text))
 }
@@ -234,7 +234,7 @@ fn without_reminders(text: &str) -> String {
     parts.filter_map(|part| part.split_once("</system-reminder>")).fold(first, |text, (_, rest)| text + rest)
 }
 
-/// The last message of the session, if it is text alone: a session that goes on ends with another.
+/// The last message of the session, if it is text alone: a session that continues ends with another.
 pub fn last_message(transcript: &Path) -> Option<String> {
     let lines = tail::last_lines(transcript, LOOK_BACK).ok()?;
     let last = lines.iter().rev().find(|line| {

@@ -7,13 +7,13 @@ use plimsoll_policy::forecast::LAST_FILLS;
 use plimsoll_store::tail;
 use std::path::Path;
 
-/// The last responses of a session lie in so much of its transcript's end.
+/// The last responses of a session are in this much of its transcript's end.
 const NEAR: u64 = 4 * 1024 * 1024;
 
-/// What can be foreseen of a session.
+/// The forecast for a session.
 #[derive(Debug, Clone, Default)]
 pub struct Foresight {
-    /// The forecast; none where the reading is unknown, or too little is known of the session.
+    /// The forecast; none if the reading is unknown, or too little is known of the session.
     pub forecast: Option<Forecast>,
     /// The responses that it is, or could not be, made from.
     pub responses: usize,

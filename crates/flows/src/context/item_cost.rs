@@ -6,7 +6,7 @@ use plimsoll_domain::{Reading, RunState, SessionRecord, TodoList};
 use plimsoll_store::{Project, disk, tail};
 use std::path::Path;
 
-/// By how much the session's fill has grown since it began, or was told to go on with the next item.
+/// By how much the session's fill has grown since it began, or was told to continue with the next item.
 pub(crate) fn of_session(record: &SessionRecord, measurement: &Measurement) -> Option<u64> {
     let transcript = record.transcript_path.as_ref().map(Path::new);
     let start = record.continuation.as_ref().map(|told| told.tokens);
@@ -14,7 +14,7 @@ pub(crate) fn of_session(record: &SessionRecord, measurement: &Measurement) -> O
     Some(measurement.reading.as_ref().map(Reading::projected)?.saturating_sub(start))
 }
 
-/// Items that this iteration has ticked and that are not reckoned yet.
+/// Items that this iteration has ticked and that are not estimated yet.
 pub(crate) fn fresh(run: &RunState, todo: &TodoList) -> Vec<String> {
     let record = &run.iteration_record;
     let is_known = |item: &String| record.done_before.contains(item) || record.reckoned.contains(item);

@@ -57,7 +57,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 const TOKENS_PER_IMAGE: u64 = 1_600;
 /// How often the transcript is looked at while waiting.
 const NAP: Duration = Duration::from_millis(3);
-/// So much of a transcript's end holds its last answer and the results of what that called.
+/// How much of a transcript's end holds its last answer and the results of what that called.
 const LAST_ANSWER: u64 = 1024 * 1024;
 /// How long an agent's question waits for the answer that asks it. The client writes within some 100 ms (PROTOCOL), on a
 /// busy machine later.
@@ -101,7 +101,7 @@ fn wait_for_question(transcript: &Path) {
     }
 }
 
-/// True where the last answer of a transcript has a tool call without a result: the one that is asking. A transcript
+/// True if the last answer of a transcript has a tool call without a result: the one that is asking. A transcript
 /// that cannot be read is not waited for.
 fn is_asking(transcript: &Path) -> bool {
     let Ok(lines) = tail::last_lines(transcript, LAST_ANSWER) else { return true };
@@ -251,7 +251,7 @@ fn is_newer(status: &StatusRecord, reading: &Reading) -> bool {
     reading.at.as_ref().is_none_or(|at| status.at > *at)
 }
 
-/// The status line's record, if it is newer than what the transcript tells.
+/// The status line's record, if it is newer than what the transcript has.
 fn from_status(status: &StatusRecord, tail: &Tail, transcript: Option<&Reading>) -> Option<Reading> {
     // After a compaction the client says 0 until the next answer, and the transcript knows better.
     let used = status.used.filter(|used| *used > 0)?;

@@ -1,4 +1,4 @@
-//! The tokens of a session whose result nobody has seen, from its transcripts.
+//! The tokens of a session without a known result, from its transcripts.
 
 use crate::turns::capture::Source;
 use plimsoll_protocol::transcript::Line;

@@ -6,7 +6,7 @@ use plimsoll_protocol::settings::servers::{self, Entry};
 use plimsoll_protocol::settings::{HookSupport, agent, memory_variable, programs_of};
 use plimsoll_store::{Project, config, disk, environment};
 
-/// None where it is not installed.
+/// None if it is not installed.
 pub(super) fn facts(project: &Project, found: &Files) -> Option<MemoryFacts> {
     let without = programs_of(HookSupport::Modern);
     let has_memory = |one: &&SettingsFile| {
@@ -30,7 +30,7 @@ pub(super) fn facts(project: &Project, found: &Files) -> Option<MemoryFacts> {
     })
 }
 
-/// How deep agents may nest; none if nobody says.
+/// How deep agents may nest; none if not stated.
 pub(super) fn depth(found: &Files) -> Option<u64> {
     let (variable, _) = memory_variable();
     let of_settings = found.iter().find_map(|one| one.said()?.env.get(&variable).cloned());

@@ -7,7 +7,7 @@ use plimsoll_store::{Project, config, disk};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A plugin where it lies.
+/// A plugin in its folder.
 pub(super) struct Plugin {
     name: String,
     folder: PathBuf,

@@ -46,7 +46,7 @@ fn named(project: &Project, found: &Files, folder: &Path) -> Vec<Named> {
     all
 }
 
-/// What is not executable is there all the same, and is then told so.
+/// A file that is not executable counts as present, and is reported as such.
 fn reach(project: &Project, name: &str) -> Option<PathBuf> {
     let path = project.root().join(name);
     (name.contains('/') && disk::exists(&path)).then_some(path)
@@ -64,7 +64,7 @@ fn standing(path: &Path) -> Standing {
     plimsoll_launcher::own_version(path, word).map_or(Standing::Silent, Standing::Version)
 }
 
-/// A program that somebody's settings name is never started to ask it: the project may be a stranger's.
+/// A program that settings name is never started to ask it: the project may not be trusted.
 fn elsewhere(path: &Path, folder: &Path) -> Standing {
     if !environment::is_executable(path) {
         return Standing::NotExecutable;
@@ -75,7 +75,7 @@ fn elsewhere(path: &Path, folder: &Path) -> Standing {
     if same { Standing::Version(env!("CARGO_PKG_VERSION").to_owned()) } else { Standing::Other }
 }
 
-/// True when a program needs no loader to start; none where the file is no program of this kind of computer.
+/// True when a program needs no loader to start; none if the file is no program of this kind of computer.
 fn needs_no_loader(path: &Path) -> Option<bool> {
     const MOST: u64 = 4096;
     const INTERPRETER: u32 = 3;

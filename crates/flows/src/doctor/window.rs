@@ -1,4 +1,4 @@
-//! The window of the present session, or of the one that would begin now.
+//! The window of the current session, or of the one that would begin now.
 
 use super::{Files, Patient};
 use crate::context::measure::{Question, marks, measure, with_evidence};

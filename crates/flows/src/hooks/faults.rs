@@ -1,12 +1,12 @@
-//! A hook has failed: what it told standard error, where nobody looks, is kept for `plimsoll doctor` and the status line.
+//! A hook has failed: what it wrote to standard error, which is not shown, is kept for `plimsoll doctor` and the status line.
 
 use crate::hook_invocation::SESSION_VARIABLE;
 use plimsoll_domain::{Fault, SessionId};
 use plimsoll_protocol::Hook;
 use plimsoll_store::{Project, environment, faults};
 
-/// Keeps what a hook complained of. What names no event was no hook's call: nobody's, or the status line's, which shows
-/// by itself what is amiss and writes nothing but the reading. That the disk refuses is told already, or is the fault itself.
+/// Keeps what a hook complained of. Input without an event was no hook's call, or the status line's, which shows
+/// faults by itself and writes only the reading. A disk error has been reported already, or is the fault itself.
 pub fn note(input: &[u8], program: &str, complaints: &[String]) {
     let Some(hook) = Hook::parse(input).ok().filter(|hook| !hook.event.name().is_empty()) else { return };
     let Ok(project) = Project::of_hook(hook.cwd.as_deref()) else { return };

@@ -1,4 +1,4 @@
-//! Packing (`--pack`): at Stop, may the session go on with the next item? It may while the load line leaves room
+//! Packing (`--pack`): at Stop, may the session continue with the next item? It may while the load line leaves room
 //! for what the item will probably take. Where it does not, the checkpoint comes before the item is begun.
 
 use crate::checkpoint::{self, Request};
@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const CLIENTS_CAP: u32 = 8;
 const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
-/// Looks at what the session has done since it was last told to go on: what its items took, and whether it may
+/// Looks at what the session has done since it was last told to continue: what its items took, and whether it may
 /// take the next one. Answers with the words for it.
 pub(crate) fn next_item(
     call: &HookInvocation,
@@ -80,7 +80,7 @@ fn may_go_on(call: &HookInvocation, run: &RunState, record: &SessionRecord, stop
     let is_busy = stop.background_tasks.iter().any(|task| task.status.as_deref() != Some("completed"));
     let has_time = bounds::passed(run, &clock::stamp(clock::now())).is_none();
     let is_going_on = !run.lifecycle.is_over() && !record.cancelled && !call.hook.in_subagent();
-    // 0 is the client's word for no cap. Each item uses tools, which starts the client's count anew; ours does
+    // 0 is the client's word for no cap. Each item uses tools, which starts the client's count again; ours does
     // not, so that it can never be met.
     let below_cap = cap == 0 || told + 1 < cap.max(2);
     is_going_on

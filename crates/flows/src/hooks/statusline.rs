@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// What one call of the status line is about.
 struct StatusLineInvocation<'a> {
-    /// What the client handed over, as it stands.
+    /// What the client handed over, as it is.
     input: &'a [u8],
     payload: StatusPayload,
     project: Project,
@@ -25,7 +25,7 @@ struct StatusLineInvocation<'a> {
     unsettled: Option<String>,
     /// There is a place for what is published.
     is_kept: bool,
-    /// Looked for although it stands in no line: somebody asks.
+    /// Looked up although it is in no line, because the user asks.
     all: bool,
 }
 
@@ -45,7 +45,7 @@ pub fn statusline(input: &[u8]) -> HookResponse {
 pub fn wrap(input: &[u8], command: &[String]) -> HookResponse {
     let call = StatusLineInvocation::read(input);
     let known = call.known();
-    // Nobody would see a complaint: standard error of a status line is thrown away.
+    // A message would not be seen: the client discards a status line's standard error.
     let _ = call.publish(known.as_ref(), &call.figures(known.as_ref()));
     let error = plimsoll_launcher::become_program(command, input);
     statusline(input).with_complaint(Some(format!("cannot start the status line {command:?}: {error}")))
@@ -61,7 +61,7 @@ pub fn explain(input: &[u8], columns: Option<usize>) -> (String, Vec<Explained>,
     (render(&view, look), explained(&view, look), call.complaints)
 }
 
-/// What there is to show of everything, for somebody who tries how it looks.
+/// Everything that can be shown, for a preview.
 pub fn preview(input: &[u8], settings: &Settings) -> View {
     let call =
         StatusLineInvocation { settings: settings.clone(), all: true, ..StatusLineInvocation::read(input) };

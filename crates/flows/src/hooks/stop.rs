@@ -18,7 +18,7 @@ use plimsoll_protocol::event::{Event, Stop, StopFailure};
 use plimsoll_store::{StoreError, clock, journal, sessions};
 use std::time::Duration;
 
-/// So much of the last message is kept: the promise is its last line.
+/// How much of the last message is kept: the promise is its last line.
 pub(crate) const WORDS_KEPT: usize = 4_000;
 
 /// Stop and StopFailure.
@@ -61,7 +61,7 @@ fn at_end_of_turn(call: &HookInvocation) -> Result<HookResponse, StoreError> {
     Ok(judged.map_or_else(HookResponse::quiet, |verdict| speak(&verdict)))
 }
 
-/// With `--pack`: the words that keep the session going, if the run goes on and the window has room.
+/// With `--pack`: the words that keep the session going, if the run continues and the window has room.
 fn in_this_session(
     call: &HookInvocation,
     stop: &Stop,
@@ -76,7 +76,7 @@ fn in_this_session(
     }
 }
 
-/// A polite block: the client sends the words and goes on.
+/// A polite block: the client sends the words and continues.
 fn go_on(words: &str) -> HookResponse {
     let marker = Marker::Continue { kind: ContinueKind::Next, reason: "in this session".to_owned() };
     HookResponse::reply(
@@ -91,7 +91,7 @@ fn speak(verdict: &Verdict) -> HookResponse {
     HookResponse::reply(&reply).exit(u8::from(verdict.gate_exit_code() == 1))
 }
 
-/// The verdict as far as it can be known before the verify commands have run; none in a session of no run.
+/// The verdict as far as it can be known before the verify commands have run; none in a session outside a run.
 fn judge(
     call: &HookInvocation,
     ending: Ending,
@@ -147,7 +147,7 @@ fn note_failure(call: &HookInvocation, failure: &StopFailure) -> Result<(), Stor
     note(call, |record| record.failure = Some(evidence))
 }
 
-/// Evidence is kept only of sessions that belong to a run: of others nobody asks.
+/// Evidence is kept only for sessions of a run: it is not needed for others.
 fn note(
     call: &HookInvocation,
     change: impl FnOnce(&mut plimsoll_domain::SessionRecord),

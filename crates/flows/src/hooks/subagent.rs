@@ -14,7 +14,7 @@ use plimsoll_protocol::tool::{Intent, ToolCall};
 use plimsoll_store::memory::{self, By, Pushed, Sight};
 use plimsoll_store::{StoreError, environment};
 
-/// PreToolUse and PostToolUse of our tools and of Agent, SubagentStart, SubagentStop, Stop. Whoever brings this hook
+/// PreToolUse and PostToolUse of our tools and of Agent, SubagentStart, SubagentStop, Stop. Whatever installed this hook
 /// brings the frames' agent too.
 pub fn frames(input: &[u8], brought: Brought) -> HookResponse {
     let kind = match brought {
@@ -31,7 +31,7 @@ pub fn frames(input: &[u8], brought: Brought) -> HookResponse {
     bring_back(&call);
     let reply = match call.event() {
         Event::PreToolUse(intent) => before_tool(&call, intent, kind),
-        // Nobody writes before the first word is written, and then nobody is in a frame.
+        // Before the first write the memory is empty, and no conversation is in a frame.
         _ if !memory::exists(&call.project) => Ok(Reply::default()),
         Event::PostToolUse(tool) => after_agent(&call, tool),
         Event::SubagentStart => enter(&call),
@@ -79,7 +79,7 @@ fn before_tool(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Rep
         })?;
         held.close()?;
     }
-    // Whoever installed the memory wants it written.
+    // A user who installed the memory wants it written.
     Ok(Reply::default().allow(None))
 }
 
@@ -149,7 +149,7 @@ fn child_ends(call: &HookInvocation, stop: &Stop) -> Result<Reply, StoreError> {
         abandon(&mut held, left);
         held.step();
         if !stop.stop_hook_active {
-            // It goes on without a batch of tools, and must not miss what others have changed meanwhile.
+            // It continues without a batch of tools, and must not miss what others have changed meanwhile.
             let news = tell(&held, call, depth)?;
             let words: Vec<String> =
                 [Some(frames::reminder(held.memory())), news].into_iter().flatten().collect();
@@ -157,7 +157,7 @@ fn child_ends(call: &HookInvocation, stop: &Stop) -> Result<Reply, StoreError> {
             return Ok(Reply::default().tell_model("SubagentStop", words.join("\n")));
         }
         let words = stop.last_assistant_message.clone().unwrap_or_default();
-        // It is the present frame: it cannot be refused.
+        // It is the current frame: it cannot be refused.
         let _ = held.change(BY, &Op::CloseFrame { how: Closing::Unpopped, words });
     }
     held.note_seen(&call.session_id, |seen| seen.forget(agent))?;
@@ -165,7 +165,7 @@ fn child_ends(call: &HookInvocation, stop: &Stop) -> Result<Reply, StoreError> {
     Ok(Reply::default())
 }
 
-/// Of a frame's subagent its parent is told what the frame has returned, and nothing else.
+/// The parent of a frame's subagent is told what the frame has returned, and nothing else.
 fn after_agent(call: &HookInvocation, tool: &ToolCall) -> Result<Reply, StoreError> {
     let (Some(id), Some(response)) = (&tool.tool_use_id, &tool.tool_response) else {
         return Ok(Reply::default());
@@ -186,7 +186,7 @@ fn after_agent(call: &HookInvocation, tool: &ToolCall) -> Result<Reply, StoreErr
     })
 }
 
-/// A frame may have written more than one hook can tell: then its parent is told the first part here, and the next
+/// A frame may have written more than one hook can report: then its parent is told the first part here, and the next
 /// with the batch.
 fn much(call: &HookInvocation) -> Result<Option<String>, StoreError> {
     let held = memory::hold(&call.project, TIMEOUT)?;
@@ -196,7 +196,7 @@ fn much(call: &HookInvocation) -> Result<Option<String>, StoreError> {
     if fits { Ok(None) } else { tell(&held, call, depth) }
 }
 
-/// The session's turn is over: nobody works in its frames any more.
+/// The session's turn is over: no agent works in its frames any more.
 fn turn_ends(call: &HookInvocation) -> Result<Reply, StoreError> {
     if call.hook.in_subagent() {
         return Ok(Reply::default());

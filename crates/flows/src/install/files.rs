@@ -6,7 +6,7 @@ use crate::install::git_exclude::Excluded;
 use plimsoll_store::disk;
 use std::path::{Path, PathBuf};
 
-/// Whoever deletes this line from a file of ours keeps that file: it is then the user's own.
+/// If the user deletes this line from one of our files, the file is the user's own.
 const MARKER: &str = "# plimsoll: written by `plimsoll init`";
 
 /// What happens to a file of our own.

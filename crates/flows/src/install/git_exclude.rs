@@ -1,7 +1,7 @@
 //! Our run files kept out of git's sight, in `.git/info/exclude`: agents run `git add -A`, and later `stash`,
 //! `reset --hard` or `clean`.
 //!
-//! Our lines stand in one block at the head of the file: so nothing else changes, not even a missing last
+//! Our lines are in one block at the head of the file: so nothing else changes, not even a missing last
 //! line end, and a rule of the user's below still wins.
 
 use plimsoll_store::disk::{self, Durability};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const OPENING: &[u8] = b"# plimsoll";
 const CLOSING: &[u8] = b"# plimsoll end";
 
-/// What a run writes into a project and nobody wants to commit.
+/// What a run writes into a project and must not be committed.
 pub const RUN_FILES: &[&str] = &[
     ".claude/ralph-state.json",
     ".claude/ralph-state.json.lock",
@@ -46,7 +46,7 @@ pub fn exclude_run_files(project: &Path, extra: &[&str]) -> Result<Excluded, Sto
     Ok(Excluded::Written(place.file))
 }
 
-/// The exclude file that git reads for a project, and where the project lies in the working tree.
+/// The exclude file that git reads for a project, and where the project is in the working tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) file: PathBuf,
@@ -68,7 +68,7 @@ pub(crate) fn place_of(project: &Path) -> Option<Place> {
     Some(Place { file: common.join("info/exclude"), prefix })
 }
 
-/// A folder's name as git must be told it in a pattern.
+/// A folder's name, escaped for a git pattern.
 fn escaped(name: &str) -> String {
     let special = |letter: char| matches!(letter, '\\' | '*' | '?' | '[');
     name.chars().flat_map(|letter| special(letter).then_some('\\').into_iter().chain([letter])).collect()

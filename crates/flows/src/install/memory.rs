@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 /// What an installation found and decided about the working memory.
 #[derive(Debug)]
 pub struct MemoryInstallation {
-    /// The variable in the settings; none where the memory was there before and is only brought up to date.
+    /// The variable in the settings; none if the memory was there before and is only brought up to date.
     pub variable: Option<Variable>,
-    /// Our server in the project's list; none where the list is the user's.
+    /// Our server in the project's list; none if the list is the user's.
     pub server: Option<(PathBuf, ServerEntry)>,
-    /// The command with which a person adds our server to the user's own list, where that is left to do.
+    /// The command with which the user adds our server to the user's own list, where that is left to do.
     pub by_hand: Option<String>,
     /// The agent of a frame.
     pub agent: (PathBuf, OwnFile),

@@ -1,4 +1,4 @@
-//! Where an installation's files lie.
+//! Where an installation's files are.
 
 use super::{InstallError, Scope};
 use plimsoll_protocol::settings::{self, OurHook};

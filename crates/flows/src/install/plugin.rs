@@ -30,7 +30,7 @@ impl Brought {
     }
 }
 
-/// True where the client starts this program by itself, too. Sessions that a run's session begins inherit its variable,
+/// True if the client starts this program by itself, too. Sessions that a run's session begins inherit its variable,
 /// and not its hooks.
 pub fn gives_way(program: &str) -> bool {
     let given = environment::variable(GIVEN_VARIABLE).unwrap_or_default();

@@ -77,7 +77,7 @@ pub struct Removal {
     pub memory_still_in: Option<PathBuf>,
     /// What sessions and runs have recorded in the project, and is the user's to keep or to delete.
     pub left: Vec<PathBuf>,
-    /// What a person may have added to the user's own list of servers is left there.
+    /// What the user may have added to the user's own list of servers is left there.
     pub by_hand: bool,
 }
 
@@ -122,7 +122,7 @@ pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, Insta
     Ok(Plan { changes, report })
 }
 
-/// What lies in a project of sessions and runs. (Names with a `*` are of files that go by themselves.)
+/// What is in a project of sessions and runs. (Names with a `*` are of files that go by themselves.)
 fn recorded(project: &Path) -> Vec<PathBuf> {
     let names = crate::install::git_exclude::RUN_FILES.iter().filter(|name| !name.contains('*'));
     names.map(|name| project.join(name.trim_end_matches('/'))).filter(|path| disk::exists(path)).collect()

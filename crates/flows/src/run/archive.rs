@@ -1,9 +1,9 @@
-//! A run that is over is kept whole: its state, task, to-do list and progress, beside the output of its sessions.
+//! A run that is over is kept whole: its state, task, plan and progress, beside the output of its sessions.
 
 use plimsoll_domain::{RunState, Status};
 use plimsoll_store::{Durability, Project, StoreError, disk};
 
-/// Copies what the next run will write anew into the run's own folder.
+/// Copies what the next run will write again into the run's own folder.
 pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let folder = project.run_folder(&state.run_id);
     let todo = state.options.todo_file.as_ref().map(|file| project.root().join(file));
@@ -14,7 +14,7 @@ pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreEr
         }
     }
     let _ = crate::run::prompt::put_back(project, state);
-    // One that stopped for a reason a person can mend may go on, and then needs the copy of its memory.
+    // One that stopped for a reason the user can repair may continue, and then needs the copy of its memory.
     if matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled) {
         plimsoll_store::memory::forget_copy(project)?;
     }
@@ -29,7 +29,7 @@ fn document(state: &RunState) -> Vec<u8> {
     serde_json::to_vec_pretty(state).unwrap_or_default()
 }
 
-/// True where nobody died on the way.
+/// True if no process died on the way.
 pub(crate) fn is_archived(project: &Project, state: &RunState) -> bool {
     let kept = disk::read(&project.run_folder(&state.run_id).join(STATE)).ok().flatten();
     kept.is_some_and(|kept| kept == document(state))

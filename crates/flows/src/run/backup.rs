@@ -1,12 +1,12 @@
-//! Copies of what an agent's `git clean -fdx` takes away and somebody needs: the to-do list for the next
-//! session, the journal and the progress file for the person in the morning. They lie beside the state's copy.
+//! Copies of what an agent's `git clean -fdx` removes and is needed: the plan for the next
+//! session, the journal and the progress file for the person in the morning. They are next to the state's copy.
 
 use plimsoll_domain::{RunState, TodoList};
 use plimsoll_store::{Durability, Project, StoreError, disk, state_file};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Takes the ticks of the to-do file into the state, and keeps the file, as soon as they are seen: a file that
+/// Takes the ticks of the plan file into the state, and keeps the file, as soon as they are seen: a file that
 /// is deleted a moment later has not undone them. A file that has lost an item is not kept.
 pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let Some(file) = &state.options.todo_file else { return Ok(()) };
@@ -33,7 +33,7 @@ pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
     .map(|_| ())
 }
 
-/// The text of a to-do file that is gone: the copy, or what the state knows where the copy knows less.
+/// The text of a plan file that is gone: the copy, or what the state knows where the copy knows less.
 pub fn lost_todo(project: &Project, state: &RunState) -> Result<String, StoreError> {
     let copy = disk::read_text(&todo_copy(project))?.filter(|text| {
         let known = TodoList::parse(text);
@@ -55,7 +55,7 @@ fn todo_copy(project: &Project) -> PathBuf {
     project.copies().join("todo.md")
 }
 
-/// A new run starts from what is there: what a person has removed before it stays removed.
+/// A new run starts from what is there: what the user has removed before it stays removed.
 pub fn afresh(project: &Project) -> Result<(), StoreError> {
     for copy in [todo_copy(project), journal_copy(project), progress_copy(project)] {
         disk::remove(&copy)?;
@@ -80,13 +80,13 @@ pub fn journal(project: &Project) -> Result<(), StoreError> {
 }
 
 /// Adds a paragraph to the progress file. One that has become shorter has lost some: they come back first. One
-/// that somebody has rewritten stays as it is.
+/// that was rewritten stays as it is.
 pub fn append_progress(project: &Project, paragraph: &str) -> Result<(), StoreError> {
     let (file, copy) = (project.progress(), progress_copy(project));
     if disk::size(&file).unwrap_or(0) < disk::size(&copy).unwrap_or(0) {
         restore(&file, &copy, "\n\n")?;
     }
-    // Whoever was killed after it had written it comes again.
+    // A process that was killed after this write comes here again.
     let words = |paragraph: &str| paragraph.split_once("] ").map(|(_, words)| words.trim_end().to_owned());
     let text = disk::read_text(&file)?.unwrap_or_default();
     let is_there = text.trim_end().rsplit("\n\n").next().and_then(words) == words(paragraph);

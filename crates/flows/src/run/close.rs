@@ -1,5 +1,5 @@
 //! Closing an iteration: its peak into the history, the session's notes into the state, the handoff brought up
-//! to date, one paragraph into the progress file. SessionEnd does it; whoever judges does it again if a kill
+//! to date, one paragraph into the progress file. SessionEnd does it; the process that judges does it again if a kill
 //! came first, and doing it twice changes nothing.
 //!
 //! The notes are three labelled lines of the session's last message, and we copy them into the handoff: the client
@@ -103,7 +103,7 @@ fn tell_linear(
     Ok(())
 }
 
-/// The session's own hook and whoever judges may do so at once: under the session's lock one of them does.
+/// The session's own hook and the process that judges may do so at the same time: under the session's lock one of them does.
 fn tell_once(
     project: &Project,
     session_id: &SessionId,
@@ -118,7 +118,7 @@ fn tell_once(
     journal::note(project, line)
 }
 
-/// The client ends a turn after so many blocks of a Stop hook, and does not tell it. Then our last word was "go
+/// The client ends a turn after this many blocks of a Stop hook, without notifying it. Then our last word was "go
 /// on", and the session ended with the very message it had stopped with.
 fn note_override(project: &Project, state: &RunState, record: &SessionRecord) -> Result<(), StoreError> {
     let Some(told) = record.continuation.as_ref().filter(|told| told.open) else { return Ok(()) };
@@ -145,7 +145,7 @@ pub(crate) fn renew_handoff(
     refresh_handoff(project, settings, &state, &record).map(|_| ())
 }
 
-/// A client before 2.1 does not tell its Stop hook what was said last; by now its transcript does.
+/// A client before 2.1 does not pass the last message to its Stop hook; by now it is in the transcript.
 fn take_last_words(record: &mut SessionRecord) {
     let transcript = record.transcript_path.as_ref().map(Path::new);
     if let Some(stop) = record.stop.as_mut().filter(|stop| stop.last_words.is_empty())
@@ -235,7 +235,7 @@ fn refresh_handoff(
     Ok(Some(Notes::parse(&text)))
 }
 
-/// What a person reads in the morning, and the next two sessions in their prompt.
+/// What the user reads in the morning, and the next two sessions in their prompt.
 fn paragraph(state: &RunState, record: &SessionRecord) -> String {
     let ticked: Vec<String> =
         state.ticked_now().iter().map(|item| format!("\"{}\"", clip(item, 80))).collect();

@@ -66,7 +66,7 @@ pub fn started_above(project: &Project, settings: &Settings, record: &SessionRec
     marks.zip(first).is_some_and(|(marks, first)| marks.level(first) >= Level::L2)
 }
 
-/// What has moved, in words, and whether that could not be found out.
+/// What has changed, in words, and whether that is unknown.
 fn moved(
     project: &Project,
     before: Option<&WorktreeFingerprint>,

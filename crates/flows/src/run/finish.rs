@@ -1,8 +1,8 @@
 //! The end of an iteration, in the order in which it becomes true: the end is recorded, what the session left is
-//! observed, its work is saved, the iteration is closed, the verify commands run, the gate judges, the verdict is told.
+//! observed, its work is saved, the iteration is closed, the verify commands run, the gate judges, the verdict is reported.
 //!
 //! The state says how far it has come (`Phase::Ended`, `closed`, `Phase::Judged`), and each step writes before the next
-//! one begins. So whoever comes after a kill begins at the top again: a step that was done finds that it was, and does
+//! one begins. So the process that comes after a kill begins at the top again: a step that was done finds that it was, and does
 //! nothing. The gate judges once per (run, iteration).
 
 use crate::context::{facts, subagent_usage};
@@ -156,7 +156,7 @@ fn record_end(
             record.api_trouble = None;
             record.tokens = ended.tokens;
             record.cost_usd = ended.cost_usd;
-            // A session that broke off has told no price: it is reckoned by what the run's others have cost.
+            // A session that broke off has reported no cost: it is estimated by what the run's others have cost.
             if ended.cost_usd == 0.0 && ended.tokens > 0 {
                 record.cost_usd =
                     bounds::reckoned_usd(state.spent.cost_usd, state.spent.tokens, ended.tokens);
@@ -215,7 +215,7 @@ fn gather_evidence(
     }
 }
 
-/// Judges under the state's lock, and tells the verdict after it. A kill between the two is made up for by whoever comes
+/// Judges under the state's lock, and reports the verdict after it. After a kill between the two the next process makes up
 /// next ([`make_up`]): the state is the truth, the journal follows it.
 fn judge(
     project: &Project,
@@ -258,7 +258,7 @@ fn judge(
     Ok(Some(verdict))
 }
 
-/// What comes after the verdict, where a kill came between them. The line then tells less: what was seen is gone.
+/// What comes after the verdict, where a kill came between them. The line then contains less: what was seen is gone.
 fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let Some(verdict) = state.lifecycle.last_verdict() else { return Ok(()) };
     let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));

@@ -32,7 +32,7 @@ fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, wo
         kind,
         words: words(),
     };
-    // Whoever judges after a kill comes here again.
+    // The process that judges after a kill comes here again.
     let is_told = outbox::notes(project, &note.run_id).is_ok_and(|notes| {
         let of_it = notes.iter().rev().find(|known| known.iteration == note.iteration && known.kind == kind);
         of_it.is_some_and(|known| known.words == note.words)

@@ -1,4 +1,4 @@
-//! `--notify`: a program of the user's is told of the end and of pauses, with the facts as JSON on its standard
+//! `--notify`: starts a program of the user's at the end and at pauses, with the facts as JSON on its standard
 //! input. It is started as it was given, word by word; no shell reads it.
 
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
@@ -10,8 +10,8 @@ use std::time::Duration;
 /// A message to a telephone may take a while; a run does not wait longer.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Tells it. A program that fails is noted in the journal, and nothing else happens; where the journal cannot be written,
-/// the person has still been told.
+/// Shows it. A program that fails is noted in the journal, and nothing else happens; where the journal cannot be written,
+/// the user has still been told.
 pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) {
     if state.options.notify.is_empty() {
         return;

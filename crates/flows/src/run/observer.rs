@@ -1,4 +1,4 @@
-//! What a run tells those who watch it.
+//! The events that a run reports to its observers.
 
 use crate::session_result::SessionResult;
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, Verdict};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// One piece of news.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// The run goes on.
+    /// The run continues.
     Run {
         /// Its state.
         state: &'a RunState,
@@ -34,7 +34,7 @@ pub enum Progress<'a> {
     },
     /// The client tries again after an error of the API.
     Retry {
-        /// The HTTP status; 0 where the API could not be reached.
+        /// The HTTP status; 0 if the API could not be reached.
         status: u64,
         /// When the first of these requests failed, RFC 3339 UTC.
         since: Timestamp,
@@ -82,28 +82,28 @@ pub enum Progress<'a> {
         /// Why.
         reason: &'a str,
     },
-    /// The run still waits, told a few times a second.
+    /// The run still waits; reported a few times a second.
     Waiting {
         /// Until when.
         until: chrono::DateTime<chrono::Utc>,
     },
-    /// A fault of the surroundings is borne.
+    /// A fault of the surroundings is tolerated.
     Fault {
         /// What went wrong.
         error: String,
         /// When it is tried again.
         seconds: u64,
     },
-    /// Something a person should know.
+    /// Something the user should know.
     Note(String),
     /// The program ends.
     Over {
-        /// The run as it is left; none where its state is gone.
+        /// The run as it is left; none if its state is gone.
         state: Option<&'a RunState>,
         /// The exit code.
         code: u8,
     },
-    /// The program ends because the run could not go on.
+    /// The program ends because the run could not continue.
     Failed {
         /// Why.
         error: String,
@@ -118,18 +118,18 @@ pub trait RunObserver {
     fn interrupts(&self) -> &Interrupts;
 }
 
-/// How often the user has asked the run to end: Ctrl-C is one, SIGTERM and SIGHUP are two at once. Whoever hears the
+/// How often the user has asked the run to end: Ctrl-C is one, SIGTERM and SIGHUP are two at once. The one that hears the
 /// signals shares it with the run.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupts(Arc<AtomicUsize>);
 
 impl Interrupts {
-    /// So many more; answers how many that are.
+    /// Adds this many; returns the new count.
     pub fn add(&self, count: usize) -> usize {
         self.0.fetch_add(count, Ordering::SeqCst) + count
     }
 
-    /// How many so far.
+    /// The current count.
     pub fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }

@@ -67,7 +67,7 @@ pub fn prepare(project: &Project, options: &Options) -> Result<Preflight, RunErr
 
 const SETTINGS: &str = "--settings";
 
-/// The user's arguments without their own `--settings`, and its value: the client heeds only the last one, and
+/// The user's arguments without their own `--settings`, and its value: the client uses only the last one, and
 /// that would switch our hooks off.
 fn without_settings(arguments: &[String]) -> (Vec<String>, Option<String>) {
     let mut rest = Vec::new();
@@ -93,7 +93,7 @@ fn with_users(project: &Project, users: &str, parts: Parts) -> Result<String, Se
     Ok(settings::install(&text, parts, &spelling(project))?.text)
 }
 
-/// The run that another `plimsoll run` works for, as far as the state tells.
+/// The run that another `plimsoll run` works for, as far as the state shows.
 fn named(project: &Project) -> String {
     let state = state_file::load(project, None).ok().flatten();
     state.map_or(String::new(), |state| {
@@ -133,7 +133,7 @@ fn parts(options: &Options) -> Result<(Parts, String), RunError> {
     missing.map_or(Ok((parts, version)), |program| Err(RunError::NoHooks(program)))
 }
 
-/// The server and the agent, where the project has not its own of our names. The client heeds one of each flag, so
+/// The server and the agent, where the project has not its own of our names. The client uses one of each flag, so
 /// a user's own beside ours would switch one of them off.
 fn memory_arguments(project: &Project, options: &Options) -> Result<Vec<String>, RunError> {
     let listed = disk::read_text(&project.root().join(".mcp.json"))?.unwrap_or_default();
@@ -156,7 +156,7 @@ fn memory_arguments(project: &Project, options: &Options) -> Result<Vec<String>,
 }
 
 /// How a hook program is named: as the settings that the client reads here name it, for only an identical entry
-/// runs once; else where it lies.
+/// runs once; else where it is.
 fn spelling(project: &Project) -> impl Fn(&str) -> String {
     let installed: Vec<settings::OurHook> =
         settings_files(project.root()).flat_map(|file| hooks_in(&file)).collect();

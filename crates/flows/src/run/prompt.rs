@@ -10,9 +10,9 @@ use plimsoll_domain::state::{Checkpoint, CommitRef};
 use plimsoll_launcher::git;
 use plimsoll_store::{Durability, Project, StoreError, disk, journal};
 
-/// So many of the last paragraphs of the progress file go into the prompt.
+/// How many of the last paragraphs of the progress file go into the prompt.
 const PARAGRAPHS: usize = 2;
-/// So many commits of others are named.
+/// How many commits of others are named at most.
 const COMMITS: usize = 8;
 
 /// Why PROMPT.md could not be written.
@@ -36,7 +36,7 @@ pub fn task_text(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
     }
 }
 
-/// Writes PROMPT.md for the present iteration; answers with its bytes.
+/// Writes PROMPT.md for the current iteration; answers with its bytes.
 pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError> {
     let task = whole_task(project, state)?.unwrap_or_else(|| state.options.objective.clone().into_bytes());
     keep_copy(project, &task)?;
@@ -67,7 +67,7 @@ pub fn put_back(project: &Project, state: &RunState) -> Result<(), PromptError> 
     }
 }
 
-/// The checkpoint that the iteration resumes, or that lies ready for the next one, with what has happened since.
+/// The checkpoint that the iteration resumes, or that is ready for the next one, with what has happened since.
 fn resumed(project: &Project, state: &RunState) -> Option<(Checkpoint, Staleness)> {
     let todo = facts::todo(project, state);
     let waits =
@@ -135,7 +135,7 @@ pub fn keep_copy(project: &Project, task: &[u8]) -> Result<(), StoreError> {
     disk::replace(&copy, task, Durability::Lazy)
 }
 
-/// True where that text has been kept.
+/// True if that text has been kept.
 pub(crate) fn is_kept(project: &Project, task: Option<&[u8]>) -> Result<bool, StoreError> {
     Ok(task.is_some() && disk::read(&copy_path(project))?.as_deref() == task)
 }

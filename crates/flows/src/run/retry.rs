@@ -1,5 +1,5 @@
 //! Faults of the surroundings: a client that is being updated, a lock that is held, a disk that is full. One that
-//! passes must not end the night; one that lasts leaves the run paused, with the reason, and no client at work.
+//! passes must not end the run; one that lasts leaves the run paused, with the reason, and no client at work.
 
 use super::{Progress, RunError, Runner};
 use crate::run::apply_verdict::INTERRUPTED;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const MOST_TRIES: u32 = 7;
 /// A session at work is paid for: it may finish while its run cannot read or write. About an hour.
 const MOST_TRIES_AT_WORK: u32 = 18;
-/// A fault that comes so long after the one before is a new one. Longer than the longest backoff.
+/// A fault that comes this long after the previous one is a new one. Longer than the longest backoff.
 const APART: Duration = Duration::from_secs(10 * 60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -32,7 +32,7 @@ impl RunError {
     }
 
     /// True for what a session at work may outlast, such as a file of ours in whose place the agent has put a link. A run
-    /// that is gone was taken away by somebody.
+    /// that is gone was removed by another program.
     fn may_be_outlasted(&self) -> bool {
         matches!(self, RunError::Store(_) | RunError::Start(StartError::Store(_)))
     }
@@ -57,7 +57,7 @@ impl Faults {
 
 impl Runner<'_> {
     /// Waits until the round is worth another try, or leaves with an exit code or the error. Before the first client has
-    /// been started nothing is tried again: a person waits for the answer then.
+    /// been started nothing is tried again: the user waits for the answer then.
     pub(super) fn retry(&mut self, error: RunError) -> Result<Option<u8>, RunError> {
         let tries = self.faults.add();
         if self.is_asked_to_leave() {

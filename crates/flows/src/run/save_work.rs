@@ -24,7 +24,7 @@ pub(crate) fn handoff_of_unfinished_work(
     has_changed_files: bool,
 ) -> Result<(), StoreError> {
     let orderly = matches!(ending, Ending::Completed | Ending::HookStopped);
-    // Who was told to stop at a commit and has stopped is not unfinished, whatever it has left uncommitted.
+    // A session that stopped at a commit as told is not unfinished, even if it left changes uncommitted.
     if has_checkpoint(state, |cause| cause == Cause::Level || cause == Cause::Step && orderly) {
         return Ok(());
     }
@@ -35,7 +35,7 @@ pub(crate) fn handoff_of_unfinished_work(
         Some(claim) if claim.level == Level::L1 => Cause::Step,
         Some(_) => Cause::Level,
         None if !orderly => Cause::Crash,
-        // What was dirty before it began is somebody else's, but for what it took over.
+        // What was dirty before it began is not its own, except for what it took over.
         None if (has_changed_files || state.iteration_record.resuming) && has_more_to_do(project, state) => {
             Cause::Unfinished
         }
@@ -106,7 +106,7 @@ fn has_more_to_do(project: &Project, state: &RunState) -> bool {
     was_given_one && facts::todo(project, state).is_some_and(|todo| !todo.open().is_empty())
 }
 
-/// Whether the item that it was given is still open. In a run without a to-do list nobody can say, and an orderly end
+/// Whether the item that it was given is still open. In a run without a plan that is unknown, and an orderly end
 /// is believed.
 fn has_open_item(project: &Project, state: &RunState) -> bool {
     let item = state.iteration_record.item.as_ref();
@@ -119,8 +119,8 @@ fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {
 }
 
 /// At a checkpoint, after the model had its chance, what is dirty is committed, so that the next session's
-/// `git reset` or `git clean` cannot take it. A commit that fails is told in the handoff, and the run goes on.
-/// Answers whether there is something to tell.
+/// `git reset` or `git clean` cannot take it. A failed commit is reported in the handoff, and the run continues.
+/// Returns whether there is something to report.
 pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreError> {
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(false) };
     if state.options.commit == Commit::Off || !has_checkpoint(&state, |_| true) {

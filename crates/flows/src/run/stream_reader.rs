@@ -75,7 +75,7 @@ impl StreamReader {
         }
     }
 
-    /// The stream of a client that somebody else started: where its file is gone, what it still writes to.
+    /// The stream of a client that another process started: if its file is gone, what it still writes to.
     pub(super) fn of_adopted(path: PathBuf, version: &str, writes_to: &Path) -> StreamReader {
         let mut follower = StreamReader::new(path, version);
         follower.stream = follower.stream.or_else(|| Growing::open(writes_to));

@@ -28,7 +28,7 @@ struct Shared {
     is_off: AtomicBool,
 }
 
-/// A client, and what stands in the environment of all that is started inside its session.
+/// A client, and what is in the environment of all that is started inside its session.
 #[derive(Debug, Clone)]
 struct Worker {
     client: Identity,
@@ -42,13 +42,13 @@ pub(super) struct Terms {
     pub(super) interrupts: Interrupts,
     /// The run's.
     pub(super) deadline: Option<DateTime<Utc>>,
-    /// So long the loop may take to see the second Ctrl-C.
+    /// How long the loop may take to see the second Ctrl-C.
     pub(super) after_interrupt: Duration,
-    /// So long it may take to end its client at the deadline, politely.
+    /// How long it may take to end its client at the deadline, politely.
     pub(super) after_deadline: Duration,
-    /// So long the client may tidy up.
+    /// How long the client may tidy up.
     pub(super) patience: Duration,
-    /// So long after the second Ctrl-C the program may still be there.
+    /// How long after the second Ctrl-C the program may still be there.
     pub(super) to_leave: Duration,
     /// Leaves the program.
     pub(super) leave: fn(),

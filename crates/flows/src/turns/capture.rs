@@ -26,7 +26,7 @@ use std::time::Duration;
 
 /// A hook waits no longer for the log's lock than its reader would notice.
 const HOOK_TIMEOUT: Duration = Duration::from_millis(50);
-/// A person waits a little.
+/// The user waits a little.
 const USERS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One transcript of a session.
@@ -43,7 +43,7 @@ pub struct Source {
 pub struct Setting {
     /// The run and the iteration, where it belongs to one.
     pub run: Option<(RunId, u32)>,
-    /// The kind of subagent, where the client's own note does not tell.
+    /// The kind of subagent, if the client's own record does not say.
     pub agent_type: Option<String>,
     /// The call that started the subagent.
     pub started_by: Option<String>,
@@ -66,7 +66,7 @@ impl Source {
         Source { stream: id.to_owned(), path: path.to_owned() }
     }
 
-    /// A session's transcript and those of its subagents, which lie in a folder beside it.
+    /// A session's transcript and those of its subagents, which are in a folder beside it.
     pub fn all(transcript: &Path) -> Vec<Source> {
         let folder = subagents(transcript);
         let agent = |name: String| {
@@ -118,7 +118,7 @@ pub fn at_end(
     Ok(())
 }
 
-/// Records everything of a transcript that is named by a person; answers how many turns that were.
+/// Records everything of a transcript that is named by the user; answers how many turns that were.
 pub fn whole(log: &TurnLog, transcript: &Path) -> Result<u64, StoreError> {
     let mut turns = 0;
     for source in Source::all(transcript) {
@@ -141,9 +141,9 @@ pub fn complaint(error: &StoreError) -> String {
     format!("turn log: {error}; {}", error.hint())
 }
 
-/// So much is read before the lock is taken; a longer backlog is read under it, line by line.
+/// This much is read before the lock is taken; a longer backlog is read under it, line by line.
 const GLANCE: u64 = 1024 * 1024;
-/// So much a hook reads at most, if that brings it on: the next event goes on from there.
+/// How much a hook reads at most, if that makes progress: the next event continues from there.
 const HOOK_BYTES: u64 = 8 * 1024 * 1024;
 
 /// How long a capture may take.
@@ -160,7 +160,7 @@ impl Patience {
     pub const HOOK: Patience = Patience { lock: HOOK_TIMEOUT, bytes: HOOK_BYTES };
     /// A session's end: its client waits for the hook, and everything is read.
     pub const END: Patience = Patience { lock: HOOK_TIMEOUT, bytes: u64::MAX };
-    /// A person's, and that of a run between its sessions.
+    /// The user's, and that of a run between its sessions.
     pub const PERSON: Patience = Patience { lock: USERS_TIMEOUT, bytes: u64::MAX };
 }
 
@@ -235,9 +235,9 @@ fn read_under_lock(
     bytes: u64,
 ) -> Result<u64, StoreError> {
     let mut known = writer.head().streams.get(&source.stream).cloned().unwrap_or_default();
-    // Asked again under the lock: somebody else may have read on while the file grew.
+    // Asked again under the lock: another process may have read on while the file grew.
     let is_anew = disk::size(&source.path).is_some_and(|size| known.read > size);
-    // The file was written anew: what the log has is left out, and the place is noted at the end.
+    // The file was rewritten: what the log has is left out, and the place is noted at the end.
     let recorded = if is_anew { Known::of(log, &source.stream)? } else { Known::default() };
     if is_anew {
         known.read = 0;
@@ -262,9 +262,9 @@ fn read_under_lock(
 struct Reader<'a> {
     source: &'a Source,
     closing: EndOfInput<'a>,
-    /// It stops after so many, if they brought something.
+    /// It stops after this many, if they made progress.
     bytes: u64,
-    /// What is in the log, where the file was written anew.
+    /// What is in the log, where the file was rewritten.
     recorded: &'a Known,
 }
 
@@ -357,7 +357,7 @@ pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError
                 match capture(&log, &source, || Setting::of(project, &record), closing, patience) {
                     Ok(new) => turns += new,
                     Err(error) => {
-                        // It has waited once for somebody else.
+                        // It has waited once for another process.
                         patience.lock = Duration::ZERO;
                         trouble.get_or_insert(error);
                     }
@@ -368,12 +368,12 @@ pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError
     trouble.map_or(Ok(turns), Err)
 }
 
-/// True where the session's client is known and its process is gone: it was killed, and no SessionEnd will come.
+/// True if the session's client is known and its process is gone: it was killed, and no SessionEnd will come.
 fn has_no_client(record: &SessionRecord) -> bool {
     record.client.is_some_and(|ClientProcess { pid, started }| !is_alive(Identity { pid, started }))
 }
 
-/// A session that has written nothing for an hour waits for a person, or is dead: its last turn is closed.
+/// A session that has written nothing for an hour waits for the user, or is dead: its last turn is closed.
 pub(crate) fn is_quiet(transcript: &Path) -> bool {
     const QUIET: Duration = Duration::from_secs(3_600);
     disk::age(transcript).is_some_and(|age| age > QUIET)

@@ -36,7 +36,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// True where no turn of a session is left out.
+    /// True if no turn of a session is left out.
     pub fn is_of_whole_sessions(&self) -> bool {
         let Selection { session, all_streams, .. } = self.clone();
         *self == Selection { session, all_streams, ..Selection::default() }
@@ -101,7 +101,7 @@ impl Selection {
         self.since.as_ref().is_none_or(|since| at >= since)
     }
 
-    /// What the header alone can tell.
+    /// What the header alone shows.
     pub fn may_mean(&self, header: &Header) -> bool {
         let is_stream = match &self.agent {
             Some(agent) => header.stream.starts_with(agent.as_str()),
@@ -141,7 +141,7 @@ pub fn files(turn: &Turn) -> Vec<String> {
     turn.tool_calls().iter().filter_map(|call| named(&call.args)).collect()
 }
 
-/// All words of a turn, and where they stand.
+/// All text of a turn, and where it is.
 pub fn places(turn: &Turn) -> Vec<(&'static str, String)> {
     let mut places = vec![("text", turn.text())];
     places.extend(turn.program().map(|program| ("program", program.to_owned())));

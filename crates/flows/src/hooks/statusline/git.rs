@@ -1,4 +1,4 @@
-//! The repository: what goes on is read off its files; what has changed, one `git status` counts, which is asked
+//! The repository: what is in progress is read off its files; what has changed, one `git status` counts, which is asked
 //! again when HEAD or the index have moved, or after a while.
 
 use super::StatusLineInvocation;
@@ -11,14 +11,14 @@ use plimsoll_store::{clock, disk};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// Counts are believed for so long: edits move neither HEAD nor the index.
+/// Counts are used for this long: edits move neither HEAD nor the index.
 const KEPT_MS: i64 = 5_000;
-/// A repository that did not answer in time is left in peace for so long.
+/// A repository that did not answer in time is not asked again for this long.
 const PEACE_MS: i64 = 60_000;
 /// The fields for which git is asked.
 const COUNTED: [&str; 6] = ["ahead", "behind", "conflicts", "staged", "modified", "untracked"];
 
-/// HEAD where the branch stands in a table that only git reads (`--ref-format=reftable`).
+/// HEAD where the branch is in a table that only git reads (`--ref-format=reftable`).
 const UNTOLD: &str = "ref: refs/heads/.invalid";
 
 /// The repository of the working directory; none outside one.
@@ -61,12 +61,12 @@ fn ask(folder: &Path, state: String, known: Option<GitRecord>, deadline: std::ti
         Counted::Late => (known.counts, known.branch, true),
         Counted::Nothing => (None, String::new(), false),
     };
-    // What the files tell is not kept.
+    // What comes from the files is not kept.
     let branch = if state.starts_with(UNTOLD) { branch } else { String::new() };
     GitRecord { folder: folder.to_string_lossy().into_owned(), state, counts, asked_at: now, late, branch }
 }
 
-/// Branch, worktree and what goes on, off the files.
+/// Branch, worktree and what is in progress, off the files.
 fn standing(git: &Path, head: &str) -> GitView {
     let rebase = ["rebase-merge", "rebase-apply"]
         .map(|name| git.join(name))
@@ -78,7 +78,7 @@ fn standing(git: &Path, head: &str) -> GitView {
     GitView {
         detached: branch.is_none(),
         branch: branch.unwrap_or_else(|| head.chars().take(7).collect()),
-        // Only a linked worktree's folder says where the common one lies.
+        // Only a linked worktree's folder says where the common one is.
         worktree: disk::exists(&git.join("commondir"))
             .then(|| git.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         action: rebase.map(|rebase| progress(&rebase)).or_else(|| other_action(git)),

@@ -1,4 +1,4 @@
-//! Where the records of runs lie: a run does not begin, and is not resumed, where its sessions may write them.
+//! Where the records of runs are: a run does not begin, and is not resumed, where its sessions may write them.
 
 use super::StartError;
 use crate::install::places::settings_files;

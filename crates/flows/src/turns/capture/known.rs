@@ -1,4 +1,4 @@
-//! A transcript that was written anew: what the log has of it already is not recorded again.
+//! A transcript that was rewritten: what the log has of it already is not recorded again.
 
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::log_line::{Kind, LogLine};
@@ -25,7 +25,7 @@ impl Known {
                 && header.stream == stream
             {
                 known.messages.extend(header.message);
-                // The client's account of the costs bears no time.
+                // The client's account of the costs has no time.
                 let at = if header.kind == Kind::Cost { String::new() } else { header.at.to_string() };
                 known.events.insert((at, header.content));
             }
