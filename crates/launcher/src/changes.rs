@@ -33,7 +33,7 @@ impl Until {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) path: Vec<u8>,
-    /// The mode git would commit; none where there is nothing on the disk or git does not follow the file.
+    /// The mode git would commit; none if there is nothing on the disk or git does not follow the file.
     pub(crate) mode: Option<String>,
     pub(crate) is_tracked: bool,
 }
@@ -44,7 +44,7 @@ impl Change {
     }
 }
 
-/// Where a folder lies in its working tree.
+/// Where a folder is in its working tree.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) root: PathBuf,
@@ -123,7 +123,7 @@ fn check_filters(
 }
 
 /// Everything below the folder that differs from HEAD: first what git follows, then what it does not and does
-/// not ignore. Whether it is staged makes no difference. A repository inside counts by its commit alone: what lies in
+/// not ignore. Whether it is staged makes no difference. A repository inside counts by its commit alone: what is in
 /// it only a git inside it could tell, and that would do as its settings say.
 pub(crate) fn since_head(
     folder: &Path,

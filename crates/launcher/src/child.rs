@@ -14,7 +14,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) input: Option<Vec<u8>>,
     /// When its group is ended.
     pub(crate) deadline: Duration,
-    /// So long its group may tidy up once it has been asked to end.
+    /// How long its group may tidy up once it has been asked to end.
     pub(crate) patience: Duration,
     /// More output of one stream than this is read and thrown away.
     pub(crate) most_output: usize,
@@ -37,7 +37,7 @@ impl Terms<'_> {
 
 const LOOKED_EVERY: Duration = Duration::from_millis(2);
 const ASKED_EVERY: Duration = Duration::from_millis(250);
-/// A grandchild may hold the pipe open for ever: what has come so far must do.
+/// A grandchild may keep the pipe open for ever: what has come so far must be enough.
 const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Runs a command in a process group of its own and collects what it prints.
@@ -97,7 +97,7 @@ fn wait(child: &mut Child, deadline: Duration, patience: Duration, give_up: &dyn
     }
 }
 
-/// What a stream has brought; whoever is still reading puts it here, piece by piece.
+/// The output of a stream so far; the reader puts it here, piece by piece.
 struct Collected {
     /// None once it has been taken: what comes later is thrown away.
     bytes: Arc<Mutex<Option<Vec<u8>>>>,

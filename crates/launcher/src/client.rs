@@ -90,7 +90,7 @@ impl Client {
             Client::Adopted(_) => return,
         };
         if let Client::Started(child, _) = self {
-            // Once it has been reaped its pid may be somebody else's.
+            // Once it has been reaped, its pid may belong to another process.
             if !matches!(child.try_wait(), Ok(None)) {
                 return;
             }
@@ -102,7 +102,7 @@ impl Client {
     }
 }
 
-/// Starts a program for the user (`--client`): where it lies.
+/// Starts a program for the user (`--client`): where it is.
 pub fn locate(name: &str) -> Option<PathBuf> {
     plimsoll_store::environment::find_program(name)
 }

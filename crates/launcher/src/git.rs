@@ -15,9 +15,9 @@ use plimsoll_domain::record::GitCounts;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Git answers in milliseconds; on a cold disk or a huge tree a checkpoint goes on without it.
+/// Git answers in milliseconds; on a cold disk or a huge tree a checkpoint continues without it.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// What the status line asks git, once: nobody waits longer than that for an answer.
+/// How long the status line waits for git, once.
 pub fn count(folder: &Path, deadline: Duration) -> Counted {
     // Submodules would each start a git of their own.
     let arguments =
@@ -134,7 +134,7 @@ pub(crate) fn text(outcome: &Outcome) -> String {
     String::from_utf8_lossy(&outcome.stdout).trim().to_owned()
 }
 
-/// The paths that differ between a commit and HEAD, from the folder on; none where git does not know the commit.
+/// The paths that differ between a commit and HEAD, from the folder on; none if git does not know the commit.
 pub fn paths_since(folder: &Path, base: &str) -> Option<Vec<String>> {
     let outcome =
         git(folder, &["diff", "--name-only", "--no-renames", "--relative", "-z", base, "HEAD", "--"]);
@@ -164,7 +164,7 @@ pub fn parent(folder: &Path, commit: &str) -> Option<String> {
     outcome.succeeded().then(|| text(&outcome)).filter(|id| !id.is_empty())
 }
 
-/// True where a commit is HEAD or one that HEAD stands on.
+/// True if a commit is HEAD or one that HEAD stands on.
 pub fn is_below_head(folder: &Path, commit: &str) -> bool {
     git(folder, &["merge-base", "--is-ancestor", commit, "HEAD"]).succeeded()
 }

@@ -127,7 +127,7 @@ pub fn own_version(program: &Path, word: &str) -> Option<String> {
     is_it.then(|| version.to_owned())
 }
 
-/// Runs a program (no shell: each argument reaches it as it stands, the first is the program) with these bytes
+/// Runs a program (no shell: each argument reaches it as it is, the first is the program) with these bytes
 /// on its standard input. Its whole group is ended at the deadline; a program that does not read is no error.
 pub fn tell(arguments: &[String], folder: &Path, input: &[u8], deadline: Duration) -> Outcome {
     let Some((program, arguments)) = arguments.split_first() else {

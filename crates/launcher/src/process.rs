@@ -1,4 +1,4 @@
-//! Processes: who is alive, who is who, and ending what is ours.
+//! Processes: which are alive, which is which, and ending our own.
 
 use rustix::process::{
     Pid, Signal, kill_process, kill_process_group, test_kill_process, test_kill_process_group,
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// A process named for ever: pids come back, a pid with its start time does not.
+/// The permanent identity of a process: pids are reused, a pid with its start time is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// The process id.
@@ -66,13 +66,13 @@ fn holds(pid: u32, file: &str, word: &str) -> bool {
     bytes.split(|byte| *byte == 0).any(|entry| entry == word.as_bytes())
 }
 
-/// The processes that were started inside a session and outlived it: both settings stand in their environment.
+/// The processes that were started inside a session and outlived it: both settings are in their environment.
 pub fn left_behind(settings: [&str; 2]) -> Vec<Identity> {
     let found = others().filter(|pid| settings.iter().all(|setting| holds(*pid, "environ", setting)));
     found.filter_map(identity).collect()
 }
 
-/// What a running process was started as, for people; empty where that cannot be seen.
+/// What a running process was started as, for people; empty if that cannot be seen.
 pub fn command_of(pid: u32) -> String {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = bytes.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -127,7 +127,7 @@ pub(crate) fn end_child(child: &mut Child, patience: Duration) {
         let is_reaped = !matches!(child.try_wait(), Ok(None));
         is_empty = is_reaped && test_kill_process_group(group).is_err();
     }
-    // While anybody of the group lives, its id is nobody else's.
+    // While a process of the group lives, its id is not reused.
     if !is_empty {
         let _ = kill_process_group(group, Signal::KILL);
         let _ = child.wait();

@@ -1,4 +1,4 @@
-//! The work-in-progress commit at a checkpoint: what lies in the working tree, and nothing that could hurt.
+//! The work-in-progress commit at a checkpoint: what is in the working tree, and nothing that could hurt.
 //!
 //! Git commits exactly the chosen paths (`--only`), so what somebody has staged beside them stays staged. Files
 //! that git does not follow yet are announced to the index first; if the commit fails that is taken back.
@@ -30,7 +30,7 @@ const HOOK_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// A larger new file is hardly work, and a history never forgets it.
 const LARGEST_NEW: u64 = 10 * 1024 * 1024;
-/// So long all files together are searched for secrets; what has not been searched by then is left out.
+/// How long all files together are searched for secrets; what has not been searched by then is left out.
 const SEARCH_DEADLINE: Duration = Duration::from_secs(30);
 /// Git's list of a million files is a tenth of it.
 const LARGEST_INDEX: u64 = 1024 * 1024 * 1024;
@@ -237,7 +237,7 @@ impl Commit<'_> {
         }
         let announced = index.read();
         let message = format!("--message={message}");
-        // With nothing to commit it would show the status, also of what lies in submodules.
+        // With nothing to commit it would show the status, also of what is in submodules.
         let arguments = ["commit", "--quiet", "--allow-empty", "--only", &message];
         let outcome = self.git(&arguments, &choice.paths, deadline);
         // A hook that runs after the commit may fail or hang, and the commit stands.
@@ -249,7 +249,7 @@ impl Commit<'_> {
         } else if index.read() == announced {
             index.put_back(untouched.as_deref());
         } else {
-            // Somebody else has written it meanwhile: only what is ours is taken back.
+            // Another program has written it meanwhile: only what is ours is taken back.
             let _ = self.change_index(&["reset", "--quiet"], &choice.new);
         }
         Err(if outcome.timed_out {

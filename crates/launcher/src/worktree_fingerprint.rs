@@ -38,7 +38,7 @@ pub struct WorktreeFingerprint {
     pub tree: Option<String>,
 }
 
-/// What the project in this folder stands on. Only what lies below the folder counts; `is_ours` is asked with
+/// What the project in this folder stands on. Only what is below the folder counts; `is_ours` is asked with
 /// paths from the folder on.
 ///
 /// A file over 16 MB that differs from HEAD counts by size and modification time, so committing it does change
@@ -75,7 +75,7 @@ struct Content<'a> {
     until: Until,
     /// So many files at most.
     most: usize,
-    /// False where files count by size and modification time alone.
+    /// False if files count by size and modification time alone.
     reads: bool,
     files: BTreeMap<Vec<u8>, Vec<u8>>,
 }
@@ -166,7 +166,7 @@ impl Content<'_> {
         }
     }
 
-    /// No filter is run to see what git would commit: a file under one counts as it lies on the disk, always, so that it
+    /// No filter is run to see what git would commit: a file under one counts as it is on the disk, always, so that it
     /// is the same before and after git has looked at it.
     fn name_filtered_by_disk(&mut self, folder: &Path) -> Option<()> {
         if !git::has_filters(folder, self.until).ok()? {
@@ -179,7 +179,7 @@ impl Content<'_> {
         Some(())
     }
 
-    /// Git itself names them, since what it would commit may differ from what lies on the disk (line endings).
+    /// Git itself names them, since what it would commit may differ from what is on the disk (line endings).
     fn name_by_content(&mut self, place: &Place, unnamed: Vec<Unnamed>) -> Option<()> {
         if unnamed.is_empty() {
             return Some(());
@@ -223,7 +223,7 @@ impl Content<'_> {
         Some(())
     }
 
-    /// A file as it lies on the disk; what is neither a file nor a link does not count.
+    /// A file as it is on the disk; what is neither a file nor a link does not count.
     fn note_disk(&mut self, path: &Path, key: Vec<u8>) -> Option<()> {
         let Ok(found) = path.symlink_metadata() else { return Some(()) };
         if found.is_symlink() {
@@ -283,7 +283,7 @@ fn by_time(mode: &str, found: &Metadata) -> Vec<u8> {
     format!("{mode} {} bytes at {}.{}", found.len(), found.mtime(), found.mtime_nsec()).into_bytes()
 }
 
-/// A link counts by where it leads, never by what lies there; none if it is no link.
+/// A link counts by where it leads, never by what is there; none if it is no link.
 fn link_at(path: &Path) -> Option<Vec<u8>> {
     let target = std::fs::read_link(path).ok()?;
     Some([b"120000 leads to ", target.as_os_str().as_bytes()].concat())

@@ -18,7 +18,7 @@ const SWITCHED_OFF: &[(&str, &str)] = &[
     // A folder that looks like a repository, committed inside another one, has a configuration of its own.
     ("safe.bareRepository", "explicit"),
     ("core.fsmonitor", "false"),
-    // `post-index-change`, `reference-transaction`: no program lies below a file.
+    // `post-index-change`, `reference-transaction`: no program is below a file.
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
     ("core.editor", "false"),
@@ -61,7 +61,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 ];
 
 /// The variables of git that are the user's own and lead to no program and no other repository: where the user's own
-/// settings lie, and where the search for a repository ends. Every other `GIT_…` is taken away.
+/// settings are, and where the search for a repository ends. Every other `GIT_…` is taken away.
 const KEPT: &[&str] = &[
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
@@ -135,7 +135,7 @@ const OFF_IN_A_COMMIT: &[&str] = &[
     "submodule.recurse=false",
 ];
 
-/// The names that a commit bears, and where git's own programs lie.
+/// The names that a commit has, and where git's own programs are.
 const KEPT_IN_A_COMMIT: &[&str] = &[
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",
@@ -171,7 +171,7 @@ pub(crate) fn all_off(folder: &Path, until: Until) -> Result<Vec<OsString>, Outc
     Ok(fixed.chain(unsigned).chain(named.iter().flat_map(Driver::switched_off)).collect())
 }
 
-/// Takes away what the environment tells git, but for what is the user's own and these.
+/// Removes git's variables from the environment, except for the user's own and these.
 fn take_away_variables(command: &mut Command, also_kept: &[&str]) {
     for (name, _) in plimsoll_store::environment::all() {
         if name.starts_with("GIT_") && !KEPT.iter().chain(also_kept).any(|kept| *kept == name) {
@@ -201,7 +201,7 @@ impl Driver {
     }
 }
 
-/// Every filter that a setting names, wherever that lies. Git itself is asked: it alone knows what includes what.
+/// Every filter that a setting names, in any file. Git itself is asked: it alone knows what includes what.
 fn drivers(folder: &Path, until: Until) -> Result<Vec<Driver>, Outcome> {
     let question = ["config", "--null", "--name-only", "--get-regexp", r"^(filter|hook)\."];
     let outcome = child::run(looking(folder, &[], &question), child::Terms::within(until.left()));

@@ -1,4 +1,4 @@
-//! Without filters a file under one seems changed wherever git looks into it: what lies on the disk is not what is
+//! Without filters a file under one seems changed wherever git looks into it: what is on the disk is not what is
 //! stored. It does so after a checkout within the same second. Where size and time are those that git has noted, nobody
 //! has written the file since.
 

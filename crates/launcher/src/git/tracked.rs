@@ -4,7 +4,7 @@ use super::git;
 use crate::changes::names;
 use std::path::Path;
 
-/// The files among these paths of a folder (files, or folders with all that lies in them) that git tracks.
+/// The files among these paths of a folder (files, or folders with all that is in them) that git tracks.
 pub fn tracked(folder: &Path, paths: &[&str]) -> Vec<String> {
     let question = ["ls-files", "-z", "--"].iter().chain(paths).copied().collect::<Vec<_>>();
     let answer = git(folder, &question);

@@ -7,9 +7,9 @@ use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::CommitRef;
 use std::path::Path;
 
-/// So many ranges of one file are named.
+/// How many ranges of one file are named at most.
 const RANGES_NAMED: usize = 12;
-/// So many of the newest commits are looked into.
+/// How many of the newest commits are examined at most.
 const COMMITS_READ: &str = "-n50";
 /// A new file that is only much alike a deleted one was not renamed: two of a kind begin with the same lines.
 const NEARLY_EQUAL: &str = "--find-renames=90%";
@@ -47,9 +47,9 @@ pub struct ChangedFile {
     pub change: String,
     /// The changed lines: of the uncommitted change, else of the newest commit that touched the file.
     pub hunks: Vec<Hunk>,
-    /// True where all of its change is committed.
+    /// True if all of its change is committed.
     pub is_committed: bool,
-    /// True where it is no longer there.
+    /// True if it is no longer there.
     pub is_gone: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Hunk {
     pub first: u64,
     /// The last one.
     pub last: u64,
-    /// The function or section that they belong to, as git names it; empty where it knows none.
+    /// The function or section that they belong to, as git names it; empty if it knows none.
     pub heading: String,
 }
 
@@ -77,9 +77,9 @@ pub struct FileCommit {
     pub removed: Vec<String>,
 }
 
-/// The work in a folder since a moment, whoever did it, but for these commits. None outside git.
+/// The work in a folder since a moment, by any program, except these commits. None outside git.
 pub fn work(folder: &Path, since: Since<'_>, except: &[String]) -> Option<Work> {
-    // The state inside a submodule only a git inside it could tell.
+    // Only a git inside a submodule could report its state.
     let how = ["--porcelain=v2", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"];
     let question = [&["status"], &how[..], &["-z", "--", "."]].concat();
     let until = Until::within(super::DEADLINE);
@@ -244,7 +244,7 @@ fn add_commits(folder: &Path, since: Since<'_>, head: &str, except: &[String], w
     }
 }
 
-/// Where the folder lies below the root of its working tree, with a slash at its end; git names files from there.
+/// Where the folder is below the root of its working tree, with a slash at its end; git names files from there.
 fn prefix(folder: &Path) -> String {
     let root = folder.ancestors().find(|folder| folder.join(".git").exists());
     let below = root.and_then(|root| folder.strip_prefix(root).ok()).map(|below| below.to_string_lossy());
@@ -324,7 +324,7 @@ fn parse_patches(patch: &str) -> Vec<ChangedFile> {
             in_header = false;
             file.hunks.extend(hunk(line));
         } else if let (Some(added), Some(hunk)) = (line.strip_prefix('+'), file.hunks.last_mut()) {
-            // Git names what stands before the lines: where they begin a function themselves, that is the one.
+            // Git names what is before the lines: where they begin a function themselves, that is the one.
             if begins_a_section(added) {
                 hunk.heading = heading(added);
             }

@@ -1,4 +1,4 @@
-//! Files under a filter are committed through it, or not at all: what git-crypt hides must not lie in a history in the
+//! Files under a filter are committed through it, or not at all: what git-crypt hides must not be in a history in the
 //! clear because a filter was missing, failed, or was taken away from the file.
 
 use super::Choice;
@@ -70,7 +70,7 @@ fn files(folder: &Path, choice: &Choice) -> Vec<Vec<u8>> {
 }
 
 /// Those that HEAD's attributes put under a filter and the working tree's under another one or none: whoever wrote that
-/// line, these files are not to be committed as they lie there. An older git cannot say, and then none is known.
+/// line, these files are not to be committed as they are there. An older git cannot say, and then none is known.
 fn taken_away(
     folder: &Path,
     head: Option<&str>,

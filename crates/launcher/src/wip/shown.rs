@@ -6,10 +6,10 @@ use plimsoll_store::disk;
 use std::io::Read;
 use std::path::Path;
 
-/// So much of a file is read at once.
+/// How much of a file is read at once.
 const PIECE: usize = 64 * 1024;
 
-/// True where nothing looks like a secret from a file's first byte to its last, whatever its size: it is read piece by
+/// True if nothing looks like a secret from a file's first byte to its last, whatever its size: it is read piece by
 /// piece. A file that cannot be read, or for which no time is left, is not known to be harmless.
 pub(super) fn may_be_shown(path: &Path, until: Until) -> bool {
     let Ok(mut file) = disk::open_itself(path) else { return false };

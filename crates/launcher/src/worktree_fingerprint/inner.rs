@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const LARGEST: u64 = 16 * 1024 * 1024;
 
 /// What HEAD stands for: a commit, or the name of a branch whose commit no file tells (it has none, or the references
-/// lie in a table). None where there is no repository.
+/// are in a table). None if there is no repository.
 pub(super) fn head(folder: &Path) -> Option<String> {
     let git = git_folder(folder)?;
     let head = read(&git.join("HEAD"))?;
@@ -16,7 +16,7 @@ pub(super) fn head(folder: &Path) -> Option<String> {
     if !name.starts_with("refs/") || name.contains("..") {
         return None;
     }
-    // A linked worktree's references lie in the folder that it shares.
+    // A linked worktree's references are in the folder that it shares.
     let shared = read(&git.join("commondir")).map_or_else(|| git.clone(), |common| git.join(common));
     let packed = || {
         let list = read(&shared.join("packed-refs"))?;

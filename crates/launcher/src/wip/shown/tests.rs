@@ -1,4 +1,4 @@
-//! Secrets that lie about in a working tree are left out of the commit, by their names or by what stands in them; what
+//! Secrets that lie about in a working tree are left out of the commit, by their names or by what is in them; what
 //! only looks like one is committed. And looking costs little.
 
 use super::may_be_shown;
