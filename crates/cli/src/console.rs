@@ -23,12 +23,12 @@ pub(crate) fn try_say(text: impl Display) -> io::Result<()> {
     print(&SafeText::page(&format!("{text}\n")))
 }
 
-/// Asks in one line; the answer stands behind it.
+/// Asks in one line; the answer follows it.
 pub(crate) fn ask(question: impl Display) {
     let _ = print(&SafeText::line(&question.to_string()));
 }
 
-/// Prints JSON, every letter of it escaped that would steer a terminal: the same value for whoever reads it.
+/// Prints JSON, every letter of it escaped that would steer a terminal: the same value for the one that reads it.
 pub(crate) fn json(document: impl Display) {
     let _ = print(&SafeText::json(&format!("{document}\n")));
 }
@@ -76,12 +76,12 @@ pub(crate) fn ask_aside(question: impl Display) {
     let _ = write(stderr(), SafeText::line(&question.to_string()).as_str());
 }
 
-/// True where standard output is a terminal.
+/// True if standard output is a terminal.
 pub(crate) fn is_terminal() -> bool {
     stdout().is_terminal()
 }
 
-/// True where standard error is a terminal.
+/// True if standard error is a terminal.
 pub(crate) fn is_error_terminal() -> bool {
     stderr().is_terminal()
 }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Our own fault, for a script: sysexits' EX_SOFTWARE.
 const FAULT: u8 = 70;
 
-/// Judges for the loop; none where the state is a run's of ours, or there is none.
+/// Judges for the loop; none if the state is a run's of ours, or there is none.
 pub(crate) fn gate(project: &Project) -> Option<ExitCode> {
     let judged = foreign::is_at_work(project).and_then(|is_at_work| {
         // The session's output is what the loop pipes to us: it ends when the session does.
@@ -22,7 +22,7 @@ pub(crate) fn gate(project: &Project) -> Option<ExitCode> {
     answer(judged)
 }
 
-/// Watches for the loop; none where the state is a run's of ours, or there is none.
+/// Watches for the loop; none if the state is a run's of ours, or there is none.
 pub(crate) fn monitor(project: &Project, input: Option<&[u8]>) -> Option<ExitCode> {
     answer(foreign::monitor(project, input))
 }
@@ -39,7 +39,7 @@ fn answer(answered: Result<Option<Answer>, StoreError>) -> Option<ExitCode> {
     }
 }
 
-/// What is to be said of a state that is not ours; none where there is none.
+/// What is to be said of a state that is not ours; none if there is none.
 pub(crate) fn words(project: &Project) -> Option<String> {
     let document = state_file::foreign(project).ok().flatten()?;
     Some(standing(&project.relative(project.state()), &missing_marks(&document), &Loop::of(&document)))

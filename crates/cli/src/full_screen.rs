@@ -17,7 +17,7 @@ use std::time::Duration;
 const USAGE: u8 = 2;
 /// What a shell says of a program that a signal has ended, less the signal's number.
 const BY_SIGNAL: usize = 128;
-/// Who does not heed a signal for so long never will.
+/// Who does not use a signal for so long never will.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Waits so long for a key or a new size. Fails as soon as the terminal is gone: crossterm would read its end
@@ -48,7 +48,7 @@ fn look_for(limit: Duration) -> io::Result<()> {
 pub(crate) struct Screen(DefaultTerminal);
 
 impl Screen {
-    /// Draws all of it anew.
+    /// Draws all of it again.
     #[expect(clippy::disallowed_methods, reason = "each cell is cleaned here")]
     pub(crate) fn draw(&mut self, paint: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         let drawn = self.0.draw(|frame| {
@@ -95,7 +95,7 @@ fn code(signal: usize) -> u8 {
 }
 
 /// Notes a signal. The library that reads the keys of a terminal that was closed never comes back, and takes a whole core
-/// for that: then nobody is left to heed what was noted.
+/// for that: then nobody is left to use what was noted.
 #[expect(clippy::exit, reason = "the thread that would return an exit code is caught in a library")]
 fn listen(noted: Arc<AtomicUsize>) -> io::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([1, 2, 15])?;

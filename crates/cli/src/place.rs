@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// A fault of our own, for the two commands whose exit code is a verdict.
 const FAULT: u8 = 70;
 
-/// The exit code of a command that must not go on here.
+/// The exit code of a command that must not continue here.
 pub(crate) fn check(verb: &Verb) -> Option<ExitCode> {
     if !asks_for_the_project(verb) {
         return None;

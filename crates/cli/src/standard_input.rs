@@ -53,7 +53,7 @@ fn if_any(bytes: Vec<u8>) -> Option<Vec<u8>> {
     (!bytes.iter().all(u8::is_ascii_whitespace)).then_some(bytes)
 }
 
-/// Standard input, read piece by piece by somebody who decides each time whether to go on.
+/// Standard input, read piece by piece by somebody who decides each time whether to continue.
 pub(crate) struct Pieces {
     stdin: Stdin,
     bytes: Vec<u8>,

@@ -14,10 +14,10 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InitArguments {
-    /// The agent's working memory, too: its hooks, the MCP server and the agent for frames
+    /// Also the agent's working memory: its hooks, the MCP server and the agent for frames
     #[arg(long)]
     memory: bool,
-    /// Measure through the status line that is already there, and go on showing it
+    /// Measure through the existing status line, which stays visible
     #[arg(long)]
     wrap: bool,
     #[command(flatten)]

@@ -26,7 +26,7 @@ struct ExplainArguments {
     /// What is explained, as after `log --why`
     #[arg(value_name = "LEVEL|VERDICT|LAST", default_value = "last")]
     what: String,
-    /// Print the entries of the journal behind it, as one JSON list
+    /// Print the journal entries behind it as one JSON array
     #[arg(long)]
     json: bool,
 }

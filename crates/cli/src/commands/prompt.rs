@@ -4,7 +4,7 @@ use crate::console::{fail, say};
 use plimsoll_store::{Project, state_file};
 use std::process::ExitCode;
 
-/// Writes it for the present iteration; the user's own text stays byte for byte.
+/// Writes it for the current iteration; the user's own text stays byte for byte.
 pub(crate) fn prompt() -> ExitCode {
     let project = Project::of_command();
     let state = match state_file::load(&project, None) {

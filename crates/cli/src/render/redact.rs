@@ -23,7 +23,7 @@ impl RedactedText {
         self.are_ours
     }
 
-    /// True where there are none.
+    /// True if there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }

@@ -81,7 +81,7 @@ impl Exported {
             .filter(|(record, agent)| record.header.stream != *agent)
             .map(|(_, agent)| agent)
             .collect();
-        // Those that nobody started come first; what is then left started each other.
+        // Those without a parent come first; the rest started each other.
         let (own, others): (Vec<&str>, Vec<&str>) =
             order.into_iter().partition(|name| *name == MAIN || !started.contains(name));
         let mut tree = Tree { by_name };

@@ -9,7 +9,7 @@ use plimsoll_secrets::{Found, mark};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// Where a secret stands; never what it says.
+/// The place of a secret; never its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The record: `session:number`.
@@ -29,7 +29,7 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    /// Where secrets stood so far.
+    /// The places of secrets so far.
     pub(crate) fn places(&self) -> &[Place] {
         &self.places
     }
@@ -76,7 +76,7 @@ impl Redactor {
         changed.map_or_else(|| block.clone(), Block::new)
     }
 
-    /// The program is made of the calls: where it is, it is made anew of what has been cleaned.
+    /// The program is derived from the calls: if there is one, it is derived again from the cleaned calls.
     fn program(&mut self, turn: &Turn, raw: &[Block]) -> Option<String> {
         let cleaned = self.at("program", |it| turn.program().map(|program| it.text(program)));
         let is_of_calls = outline(turn.raw_response()).program.as_deref() == turn.program();

@@ -78,7 +78,7 @@ fn name_of(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-/// One page. The synopsis and what stands below the options are our own: the library forgets the `--` of the one and
+/// One page. The synopsis and what is below the options are our own: the library forgets the `--` of the one and
 /// the lines of the other.
 fn page(command: &Command) -> std::io::Result<String> {
     let source = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
@@ -114,7 +114,7 @@ fn synopsis(command: &Command) -> Roff {
     section
 }
 
-/// A short line with a colon at its end is a heading; what is indented stays as it stands; the rest is text.
+/// A short line with a colon at its end is a heading; what is indented stays as it is; the rest is text.
 fn below_the_options(help: &str) -> Roff {
     let mut sections = Roff::new();
     let (mut has_heading, mut as_it_stands) = (false, false);

@@ -8,7 +8,7 @@ use plimsoll_linear_client::{CourierError, Linear, Patience, Posted, Told, Wait 
 use plimsoll_store::{Project, StoreError, clock, journal, outbox};
 use std::time::Duration;
 
-/// Who wants it: a person waits for the answer, and is refused only what Linear itself has asked for.
+/// Who wants it: the user waits for the answer, and is refused only what Linear itself has asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     ByRun,
@@ -38,14 +38,14 @@ pub(crate) struct Report {
     pub(crate) wait: Option<Wait>,
     /// Runs whose notes are for an issue that the user's settings do not name, and that issue.
     pub(crate) elsewhere: Vec<(String, String)>,
-    /// Somebody else is at it.
+    /// Another program is delivering.
     pub(crate) is_busy: bool,
 }
 
-/// A person may wait for another delivery to end; a run has better things to do.
+/// The user may wait for another delivery to end; a run has better things to do.
 const USERS_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Delivers what waits for an issue, run by run, oldest first. The notes lie where an agent can write: what they name
+/// Delivers what waits for an issue, run by run, oldest first. An agent can write the notes: what they name
 /// as their issue must be what the user's settings name.
 pub(crate) fn deliver(
     project: &Project,
@@ -117,7 +117,7 @@ fn deliver_run(
     let body = linear.key().taken_out_of(&body_of(&notes));
     let mut posted = post(project, linear, patience, run_id, &comment, &body)?;
     if comment.is_there && posted.as_ref().is_err_and(CourierError::is_not_found) {
-        // Somebody has deleted it; the night is told all the same.
+        // It was deleted; the run is reported all the same.
         comment = Comment::of(run_id, &comment.issue, comment.generation + 1);
         posted = post(project, linear, patience, run_id, &comment, &body)?;
     }
@@ -153,7 +153,7 @@ fn post(
     if comment.is_there {
         return Ok(linear.update(&comment.id, body, patience));
     }
-    // Before it is sent: who comes after a crash must know what to look for.
+    // Before it is sent: after a crash the next process must know what to look for.
     outbox::save_comment(project, run_id, comment)?;
     Ok(match linear.create(&comment.id, &comment.issue, body, patience) {
         // It may have been refused because an earlier try came through, whose answer did not.
@@ -166,7 +166,7 @@ fn post(
     })
 }
 
-/// The comment as it is sent. The notes lie where an agent can write: they are searched for secrets once more.
+/// The comment as it is sent. An agent can write the notes: they are searched for secrets once more.
 pub(crate) fn body_of(notes: &[Note]) -> String {
     let clean = plimsoll_secrets::without;
     let notes: Vec<Note> = notes
@@ -187,7 +187,7 @@ fn note_delivery(project: &Project, last: &Note, delivered: &Delivered) -> Resul
     journal::note(project, entry.run(Some((&last.run_id, last.iteration))))
 }
 
-/// Remembers when it may be tried again; the journal hears of each trouble once. True where it is a new one.
+/// Remembers when it may be tried again; the journal hears of each trouble once. True if it is a new one.
 fn note_trouble(
     project: &Project,
     run_id: &RunId,

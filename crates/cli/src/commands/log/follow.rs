@@ -15,7 +15,7 @@ const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 /// A verdict is in the state a moment before it is in the journal.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Shows what comes, until the run is over and nothing more does, or nobody reads any more.
+/// Shows what comes, until the run is over and nothing more does, or the reader is gone.
 pub(super) fn follow(
     project: &Project,
     mut journal: Journal,
@@ -47,7 +47,7 @@ fn over(project: &Project) -> Option<String> {
     (!is_at_work(project)).then(|| format!("the run \"{name}\" is over ({})", state.lifecycle.status()))
 }
 
-/// Waits a little; true as soon as nobody reads our standard output any more.
+/// Waits a little; true as soon as our standard output has no reader.
 fn is_closed_after_a_nap() -> bool {
     let stdout = rustix::stdio::stdout();
     let mut watched = [PollFd::new(&stdout, PollFlags::empty())];

@@ -1,4 +1,4 @@
-//! The journal's file as it is read: it may grow, be replaced by a mended one, be cut short, or not be there yet.
+//! The journal's file as it is read: it may grow, be replaced by a repaired one, be cut short, or not be there yet.
 
 use plimsoll_domain::journal::Line;
 use plimsoll_store::{StoreError, disk};

@@ -18,7 +18,7 @@ impl Page {
         Page { colours, day: None }
     }
 
-    /// Prints a line at once; false when nobody reads any more.
+    /// Prints a line at once; false when the reader is gone.
     pub(super) fn print(&mut self, told: &LogLine) -> bool {
         paint(&self.lines(told)).is_ok()
     }

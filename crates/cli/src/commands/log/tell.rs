@@ -1,4 +1,4 @@
-//! From lines of the journal to what is told of them: some need what came before them, some need nothing said.
+//! From lines of the journal to what is said about them: some need what came before them, some need nothing said.
 
 use super::sentence::{Sentence, Tone, sentence};
 use chrono::{DateTime, Utc};
@@ -6,20 +6,20 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent, Line};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_store::clock;
 
-/// One line for the person.
+/// One line for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogLine {
-    /// When; none where the line does not say.
+    /// When; none if the line does not say.
     pub(super) at: Option<DateTime<Utc>>,
     /// In which iteration; none outside of one.
     pub(super) iteration: Option<u32>,
     /// What happened.
     pub(crate) words: String,
-    /// How it is to sound.
+    /// Its tone.
     pub(super) tone: Tone,
 }
 
-/// What has been heard so far.
+/// What has been read so far.
 #[derive(Debug, Default)]
 pub(crate) struct EventPrinter {
     /// The iteration that was planned last, and whether it resumes a checkpoint. Its session begins later, or
@@ -27,11 +27,11 @@ pub(crate) struct EventPrinter {
     planned: Option<(Option<u32>, bool)>,
 }
 
-/// So much of a line that is not ours is shown.
+/// How much of a line that is not ours is shown.
 const FOREIGN: usize = 120;
 
 impl EventPrinter {
-    /// Tells a line; none if there is nothing to say about it.
+    /// Describes a line; none if there is nothing to say about it.
     pub(super) fn tell(&mut self, line: &Line) -> Option<LogLine> {
         match line {
             Line::Foreign(text) => Some(foreign(text)),
@@ -39,7 +39,7 @@ impl EventPrinter {
         }
     }
 
-    /// Tells an entry; none where the log says nothing of it.
+    /// Describes an entry; none if the log says nothing of it.
     pub(crate) fn entry(&mut self, entry: &JournalEntry) -> Option<LogLine> {
         if let JournalEvent::Planned(planned) = &entry.event {
             self.planned = Some((entry.iteration, planned.resuming));
@@ -69,7 +69,7 @@ impl EventPrinter {
     }
 }
 
-/// A session that belongs to no run is named, so that nobody takes it for one of the run's.
+/// A session that belongs to no run is named, so that it is not taken for one of the run's.
 fn whose(entry: &JournalEntry) -> String {
     match (&entry.run_id, &entry.session_id) {
         (None, Some(session)) => format!(" [session {} of no run]", clip(&one_line(session), 9)),

@@ -17,7 +17,7 @@ pub(super) fn of_loading(filter: &str, errors: load::Errors<&str, ()>) -> String
     errors.into_iter().flat_map(of_file).collect::<Vec<_>>().join("\n")
 }
 
-/// What the filter names and nobody has defined.
+/// What the filter names but does not define.
 pub(super) fn of_names(filter: &str, errors: &compile::Errors<&str, ()>) -> String {
     let errors = errors.iter().flat_map(|(_, errors)| errors);
     let words = errors.map(|(name, undefined)| {
@@ -50,7 +50,7 @@ fn of_grammar(filter: &str, (expected, found): &parse::Error<&str>) -> String {
     complaint(filter, &words, found)
 }
 
-/// What is wrong, and the line of the filter with this part of it marked; an empty part is marked where it stands.
+/// What is wrong, and the line of the filter with this part of it marked; an empty part is marked at its position.
 fn complaint(filter: &str, words: &str, part: &str) -> String {
     let before = filter.get(..load::span(filter, part).start).unwrap_or_default();
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);

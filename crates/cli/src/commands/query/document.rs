@@ -1,4 +1,4 @@
-//! What can be asked, and where it lies.
+//! The documents that can be queried, and where they are.
 
 use super::inputs::Inputs;
 use plimsoll_flows::turns::capture;
@@ -61,7 +61,7 @@ impl Document {
     pub(super) fn open(self, project: &Project) -> Opened<Inputs> {
         match self {
             Document::State => {
-                // A question changes nothing: a state that another program wrote is asked as it stands.
+                // A question changes nothing: a state that another program wrote is asked as it is.
                 let is_foreign = state_file::foreign(project)?.is_some();
                 let text =
                     if is_foreign { disk::read_text(project.state())? } else { state_file::text(project)? };

@@ -17,14 +17,14 @@ pub(super) struct Inputs {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     name: String,
-    /// What is counted; empty where there is but one value.
+    /// What is counted; empty if there is but one value.
     unit: &'static str,
     read: Cell<usize>,
     is_faulty: Cell<bool>,
 }
 
 impl Progress {
-    /// Where the value lies that was read last, as an addition to a message.
+    /// The place of the value that was read last, as an addition to a message.
     pub(super) fn place(&self) -> String {
         match (self.read.get(), self.unit) {
             (0, _) => String::new(),
@@ -72,7 +72,7 @@ impl Inputs {
         })
     }
 
-    /// JSON lines. One that is no JSON (a torn one, say) is told and passed over, so that a bad line never loses the
+    /// JSON lines. One that is not JSON (a torn one, say) is reported and skipped, so that a bad line never loses the
     /// good ones.
     pub(super) fn lines(name: &str, text: &str) -> Inputs {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -113,7 +113,7 @@ impl Inputs {
         Inputs { texts: Box::new(whole.inspect(move |_| of_whole.read.set(0))), progress }
     }
 
-    /// How far they have been read, also while somebody reads them.
+    /// How far they have been read, also while they are being read.
     pub(super) fn progress(&self) -> Rc<Progress> {
         Rc::clone(&self.progress)
     }

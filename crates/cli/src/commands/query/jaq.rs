@@ -32,7 +32,7 @@ impl Jaq {
             names.push(format!("${name}"));
             variables.push(value(json).map_err(|why| CompileError::Variable { name: name.clone(), why })?);
         }
-        // What is wrong is told of the filter as it was written.
+        // Errors refer to the filter as it was written.
         let filter =
             compile(&with_formats(&program.filter), &names).or_else(|_| compile(&program.filter, &names))?;
         Ok(Jaq { filter, variables })
@@ -49,13 +49,13 @@ impl Engine for Jaq {
             Ok(value) => to_first_error(self.filter.id.run((context.clone(), value)).map(answer), take),
             Err(words) => take(Answer::Error(words)),
         };
-        // The filter may read on: between two inputs nobody holds the iterator.
+        // The filter may read on: between two inputs the iterator is not borrowed.
         let mut to_ask = inputs;
         let _ = if null_input { ask(Ok(Val::Null)) } else { to_ask.try_for_each(ask) };
     }
 }
 
-/// With jaq a filter goes on after an error, with jq it does not.
+/// With jaq a filter continues after an error, with jq it does not.
 fn to_first_error(answers: impl Iterator<Item = Answer>, take: Take<'_>) -> ControlFlow<()> {
     for answer in answers {
         let is_error = matches!(answer, Answer::Error(_));

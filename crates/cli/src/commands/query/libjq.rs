@@ -23,7 +23,7 @@ impl Libjq {
             program.variables.iter().map(|(name, json)| format!("{json} as ${name} | ")).collect();
         let filter = &program.filter;
         let as_given = format!("{variables}{NO_READING_ON} {filter}");
-        // jq-rs loses the answers before an error: the error is made the last answer. Only what stands by itself is
+        // jq-rs loses the answers before an error: the error is made the last answer. Only what is by itself is
         // put between parentheses, else a wrong filter might become a right one.
         let with_errors =
             format!("{variables}try ({NO_READING_ON} {filter}\n| {{value: .}}) catch {{error: .}}");

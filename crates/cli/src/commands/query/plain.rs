@@ -6,7 +6,7 @@ use jaq_json::{Map, Num, Rc, Val};
 /// Above this a float has no exact neighbours, and is printed as one.
 const LARGEST_WHOLE: f64 = 1e17;
 
-/// The value as JSON; none where it has a key that is no string.
+/// The value as JSON; none if it has a key that is no string.
 pub(super) fn json(value: Val) -> Option<Val> {
     Some(match value {
         Val::Num(Num::Float(float)) => number(float),
@@ -27,7 +27,7 @@ fn is_text(key: &Val) -> bool {
     matches!(key, Val::TStr(_))
 }
 
-/// True where [`json`] may change something; most values stay as they are, uncopied.
+/// True if [`json`] may change something; most values stay as they are, uncopied.
 fn is_to_change(value: &Val) -> bool {
     match value {
         Val::Num(Num::Float(_)) | Val::BStr(_) => true,

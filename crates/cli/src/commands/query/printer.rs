@@ -33,7 +33,7 @@ impl Printer {
         Printer { out: Answers::new(), look, raw: style.raw, ended: None }
     }
 
-    /// Prints an answer; breaks off when nobody reads it.
+    /// Prints an answer; stops when the reader is gone.
     pub(super) fn print(&mut self, value: &Val) -> ControlFlow<()> {
         match self.try_print(value) {
             Ok(()) => ControlFlow::Continue(()),

@@ -3,7 +3,7 @@
 use super::engine::Answer;
 use jaq_core::ValT;
 
-/// Wrong usage, or a document that cannot be had or is no JSON.
+/// Wrong usage, or a document that is not available or is no JSON.
 pub(super) const UNUSABLE: u8 = 2;
 /// The filter does not compile.
 pub(super) const NOT_COMPILED: u8 = 3;

@@ -1,4 +1,4 @@
-//! What the report tells: plain facts, with nothing in them that is not known. The page only writes them down.
+//! The contents of the report: plain facts, and nothing that is not known. The page only writes them down.
 
 use crate::render::redact::RedactedText;
 use chrono::{DateTime, Utc};
@@ -8,19 +8,19 @@ use plimsoll_domain::{Ending, SessionId, Status};
 /// A moment.
 pub(crate) type At = DateTime<Utc>;
 
-/// A run as it was, or as it stands now.
+/// A run as it was, or as it is now.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
     pub(crate) name: RedactedText,
     pub(crate) objective: RedactedText,
     pub(crate) run_id: RedactedText,
     pub(crate) status: Status,
-    /// Where it stands and why, as `plimsoll status` says it.
+    /// Its status and reason, as in `plimsoll status`.
     pub(crate) standing: Vec<RedactedText>,
     pub(crate) started: Option<At>,
     /// None while it is not over.
     pub(crate) ended: Option<At>,
-    /// True while somebody works at it: a `plimsoll run`, or at least its client.
+    /// True while it is active: a `plimsoll run`, or at least its client.
     pub(crate) is_live: bool,
     /// When this was looked up; nothing that is known is later.
     pub(crate) looked: At,
@@ -51,7 +51,7 @@ pub(crate) struct Item {
     pub(crate) fate: ItemOutcome,
     /// Its sessions, by their place in the night.
     pub(crate) sittings: Vec<usize>,
-    /// True where a session of it was about other items too: its figures are divided evenly among them.
+    /// True if a session of it was about other items too: its figures are divided evenly among them.
     pub(crate) is_shared: bool,
     pub(crate) tokens: Option<f64>,
     pub(crate) usd: Option<f64>,
@@ -143,7 +143,7 @@ pub(crate) enum Mark {
     Breaker,
 }
 
-/// What went wrong, with its evidence; the same thing is told once.
+/// What went wrong, with its evidence; repetitions are counted.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Trouble {
     pub(crate) kind: &'static str,
@@ -162,7 +162,7 @@ pub(crate) struct Levels {
     pub(crate) ceiling: f64,
     pub(crate) ceiling_does: &'static str,
     pub(crate) window: u64,
-    /// True where they lay elsewhere at another time of the night.
+    /// True if they changed during the run.
     pub(crate) moved: bool,
 }
 
@@ -212,7 +212,7 @@ pub(crate) struct Large {
 #[derive(Debug, Clone)]
 pub(crate) struct Handoff {
     pub(crate) path: RedactedText,
-    /// From the page to the file; none where it is not there, or the page is elsewhere.
+    /// From the page to the file; none if it is not there, or the page is elsewhere.
     pub(crate) link: Option<String>,
     pub(crate) at: At,
     pub(crate) iteration: Option<u32>,
@@ -222,7 +222,7 @@ pub(crate) struct Handoff {
     pub(crate) claims: Vec<(&'static str, RedactedText)>,
     /// The whole of it, where there is room.
     pub(crate) text: Option<RedactedText>,
-    /// True while nobody has carried it on.
+    /// True while no session has resumed it.
     pub(crate) is_waiting: bool,
 }
 
@@ -247,7 +247,7 @@ impl Report {
         self.ended.unwrap_or(self.looked)
     }
 
-    /// Seconds in which a session was at work; none where no session's times are known.
+    /// Seconds in which a session was at work; none if no session's times are known.
     pub(crate) fn worked(&self) -> Option<i64> {
         let known: Vec<i64> = self.sittings.iter().filter_map(|sitting| self.lasted(sitting)).collect();
         (!known.is_empty() || self.sittings.is_empty()).then(|| known.iter().sum())

@@ -14,7 +14,7 @@ pub(super) struct Entry<'a> {
     pub(super) cleaner: &'a Redactor,
 }
 
-/// So much of one fact is shown.
+/// How much of one fact is shown.
 pub(super) const FACT: usize = 300;
 
 impl<'a> Entry<'a> {

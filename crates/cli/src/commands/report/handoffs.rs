@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 /// So many of the newest are shown, and so many of these as a whole.
 const SHOWN: usize = 40;
 const WHOLE: usize = 3;
-/// So much of one.
+/// How much of one.
 const TEXT: usize = 12_000;
 
 /// The newest first.

@@ -4,7 +4,7 @@ use super::contents::{Item, ItemOutcome, RunSession};
 use crate::render::redact::{RedactedText, Redactor};
 use plimsoll_domain::RunState;
 
-/// So much of an item is shown.
+/// How much of an item is shown.
 const NAME: usize = super::entry::FACT;
 
 /// Done first, in the order in which they were ticked as far as that was seen; then what is open.

@@ -10,7 +10,7 @@ pub(crate) fn clip(text: &str, columns: usize) -> String {
     format!("{}…", beginning(text, columns.saturating_sub(1)))
 }
 
-/// A text in two: what stands on a line so wide, broken at a space where there is one, and the rest.
+/// A text in two: what is on a line so wide, broken at a space where there is one, and the rest.
 pub(super) fn broken(text: &str, columns: usize) -> (&str, &str) {
     let fits = beginning(text, columns).len();
     let breaks_there = fits == text.len() || text[fits..].starts_with(' ');

@@ -1,4 +1,4 @@
-//! `plimsoll status --watch`: the run on the whole screen, until a person has seen enough.
+//! `plimsoll status --watch`: the run on the whole screen, until the user has seen enough.
 
 mod draw;
 mod keys;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// So long it waits for a key before it looks whether anything has been written.
+/// How long it waits for a key before it looks whether anything has been written.
 const GLANCE: Duration = Duration::from_millis(200);
 /// So often everything is looked at: a pause counts down, a process may have gone.
 const LOOK: Duration = Duration::from_secs(1);

@@ -31,7 +31,7 @@ pub(crate) struct EditArguments {
     user: bool,
 }
 
-/// So long it waits for a key before it looks whether a signal has come.
+/// How long it waits for a key before it looks whether a signal has come.
 const GLANCE: Duration = Duration::from_millis(200);
 
 /// Edits: 0 also where nothing was changed, 1 where the settings cannot be read or written.
@@ -103,7 +103,7 @@ fn write(path: &Path, look: &StatusLine, is_users: bool) -> Result<(), StoreErro
         false => drop(document.insert("statusline".to_owned(), Value::Object(chosen))),
     }
     let text = serde_json::to_string_pretty(&document).map_err(|error| fault(error.to_string()))? + "\n";
-    // What nobody could read again is not written.
+    // Settings that could not be read again are not written.
     serde_json::from_str::<Settings>(&text).map_err(|error| fault(error.to_string()))?;
     disk::replace(path, text.as_bytes(), Durability::Durable)
 }

@@ -9,7 +9,7 @@ use plimsoll_policy::statusline::Explained;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// How to tell it.
+/// How to show it.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
     /// Print one JSON object
@@ -17,7 +17,7 @@ pub(crate) struct ExplainArguments {
     json: bool,
 }
 
-/// Tells it.
+/// Shows it.
 pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
     let (input, origin) = payload::find();
     let (line, segments, complaints) = plimsoll_flows::hooks::statusline::explain(&input, terminal_columns());

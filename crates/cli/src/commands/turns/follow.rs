@@ -24,7 +24,7 @@ const MOST: usize = 50;
 /// So many that have been are shown at first.
 const BEFORE: usize = 5;
 
-/// Ends with Ctrl-C, or when nobody reads any more.
+/// Ends with Ctrl-C, or when the reader is gone.
 pub(super) fn follow(project: &Project, arguments: &FollowArguments) -> Result<ExitCode, TurnsError> {
     let mut seen = HashSet::new();
     let mut is_first = true;

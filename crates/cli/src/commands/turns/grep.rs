@@ -16,7 +16,7 @@ use std::process::ExitCode;
 pub(super) struct GrepArguments {
     /// A regular expression
     pattern: String,
-    /// Capital and small letters are the same
+    /// Ignore the case of letters
     #[arg(short, long)]
     ignore_case: bool,
     #[command(flatten)]

@@ -37,16 +37,16 @@ struct Part {
     /// The calls as a program
     #[arg(long)]
     program: bool,
-    /// What the calls printed, whole
+    /// The complete output of the calls
     #[arg(long)]
     prints: bool,
-    /// The working memory at its close
+    /// The working memory after the turn
     #[arg(long)]
     memory: bool,
-    /// What it cost, as the API told
+    /// Its tokens, as reported by the API
     #[arg(long)]
     usage: bool,
-    /// What the model was told since the turn before: prompts, and what the client and its hooks added
+    /// What the model was told since the previous turn: prompts, and what the client and hooks added
     #[arg(long)]
     saw: bool,
 }
@@ -91,7 +91,7 @@ fn words(found: &Recorded, part: &Part) -> Result<String, TurnsError> {
     })
 }
 
-/// What came into the stream between the turn before and this one.
+/// What came into the stream between the previous turn and this one.
 fn saw(log: &TurnLog, found: &Recorded) -> Result<String, TurnsError> {
     let mut told = Vec::new();
     for record in turns::backwards(log)? {

@@ -21,7 +21,7 @@ pub(super) struct Which {
     /// Only turns that failed
     #[arg(long)]
     failures: bool,
-    /// Only turns that failed so: tool_error, tool_denied, hook_blocked, unknown_tool, parse_error, interrupted, max_tokens, refusal, api_error, abandoned
+    /// Only turns that failed for this reason: tool_error, tool_denied, hook_blocked, unknown_tool, parse_error, interrupted, max_tokens, refusal, api_error, abandoned
     #[arg(long, value_parser = value_parsers::reason)]
     reason: Option<Reason>,
     /// Only turns that called this tool
@@ -39,7 +39,7 @@ pub(super) struct Which {
     /// Only turns since a time (07:00, 2026-01-07, RFC 3339) or a duration ago (12h)
     #[arg(long, value_name = "TIME", value_parser = value_parsers::past)]
     since: Option<Timestamp>,
-    /// Only turns until then
+    /// Only turns until this time
     #[arg(long, value_name = "TIME", value_parser = value_parsers::past)]
     until: Option<Timestamp>,
 }

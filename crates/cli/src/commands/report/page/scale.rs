@@ -1,4 +1,4 @@
-//! Where a moment and a share lie in the picture: moments in percent of its width, so that it fits any screen, shares in
+//! Where a moment and a share are in the picture: moments in percent of its width, so that it fits any screen, shares in
 //! pixels of its height.
 
 use crate::commands::report::contents::{At, Report};
@@ -14,7 +14,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// From the start of the run, or of what is known of it, to its end. None where nothing has a time.
+    /// From the start of the run, or of what is known of it, to its end. None if nothing has a time.
     pub(super) fn of(report: &Report) -> Option<Scale> {
         let begun = report.sittings.iter().filter_map(|sitting| sitting.began);
         let from = report.started.into_iter().chain(begun).min()?;

@@ -1,4 +1,4 @@
-//! `plimsoll run --json`: one object a line, each step as it is taken. An event that the journal has too bears the
+//! `plimsoll run --json`: one object a line, each step as it is taken. An event that the journal has too has the
 //! same name; so one program reads both.
 
 use crate::console;
@@ -44,7 +44,7 @@ fn stamped(entry: JournalEntry) -> JournalEntry {
     JournalEntry { at: clock::fine_stamp(clock::now()), ..entry }
 }
 
-/// What has been told so far: what comes again and again is told once.
+/// What has been printed so far: repetitions are printed once.
 #[derive(Debug, Default)]
 struct StreamPrinter {
     /// The run, the iteration and the session at hand.
@@ -153,7 +153,7 @@ impl StreamPrinter {
         events
     }
 
-    /// A short session may have come and gone between two looks: its checkpoint is told here then.
+    /// A short session may have come and gone between two looks: its checkpoint is reported here then.
     fn judged(&mut self, state: &RunState, verdict: &Verdict) -> Vec<JournalEvent> {
         let last = &state.context_checkpoint;
         let is_fresh = last.iteration == self.iteration && !last.handoff_file.is_empty();

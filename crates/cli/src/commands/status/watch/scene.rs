@@ -1,4 +1,4 @@
-//! What the screen shows, as the files tell it at one moment.
+//! What the screen shows: the content of the files at one moment.
 
 use crate::commands::log::Tone;
 use crate::commands::status::{checkpoint_in, is_at_work, living_client, present_tokens};
@@ -14,13 +14,13 @@ use plimsoll_store::{Project, clock, config, sessions, state_file};
 pub(super) struct Scene {
     /// The project, for people.
     pub(super) root: String,
-    /// The run; none where there is none.
+    /// The run; none if there is none.
     pub(super) state: Option<RunState>,
     /// Why the state cannot be read.
     pub(super) trouble: Option<String>,
-    /// How full the present session is, as its hooks saw it last.
+    /// How full the current session is, as its hooks saw it last.
     pub(super) reading: Option<Reading>,
-    /// When its checkpoint is due, while that is ahead and can be foreseen.
+    /// When its checkpoint is due, while that is ahead and can be estimated.
     pub(super) checkpoint_in: Option<Outlook>,
     /// Tokens of the session at work, which the run's own sum does not hold yet.
     pub(super) present_tokens: Option<u64>,
@@ -28,9 +28,9 @@ pub(super) struct Scene {
     pub(super) marks: Option<Marks>,
     /// True while a `plimsoll run` works or waits.
     pub(super) at_work: bool,
-    /// The client of the present session, while it lives.
+    /// The client of the current session, while it lives.
     pub(super) client: Option<u32>,
-    /// Where the journal lies.
+    /// Where the journal is.
     pub(super) journal: String,
     /// Now.
     pub(super) now: DateTime<Utc>,
