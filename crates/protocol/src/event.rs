@@ -1,4 +1,4 @@
-//! The events: what the client tells a hook on standard input.
+//! The events: what the client passes to a hook on standard input.
 
 use crate::lenient;
 use crate::tool::{Intent, ToolCall};
@@ -26,14 +26,14 @@ pub struct Hook {
 /// What happened.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// A session begins, goes on after a compaction, or is resumed.
+    /// A session begins, continues after a compaction, or is resumed.
     SessionStart(SessionStart),
     /// A session ends.
     SessionEnd {
         /// `other` for every `-p` ending, `clear`, `prompt_input_exit`.
         reason: Option<String>,
     },
-    /// A prompt is handed in, by a person or by the client (task notifications).
+    /// A prompt is handed in, by the user or by the client (task notifications).
     UserPromptSubmit {
         /// The prompt.
         prompt: Option<String>,
@@ -50,7 +50,7 @@ pub enum Event {
         call: ToolCall,
         /// What went wrong.
         error: Option<String>,
-        /// True when a person stopped it.
+        /// True when the user stopped it.
         is_interrupt: bool,
     },
     /// All tools of one model message have answered.
@@ -110,7 +110,7 @@ pub enum Source {
 /// The end of a turn.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
-    /// True when a hook made the model go on before.
+    /// True when a hook made the model continue before.
     pub stop_hook_active: bool,
     /// The last words; none if there was no text.
     pub last_assistant_message: Option<String>,

@@ -67,7 +67,7 @@ fn is_needed(before: Option<char>, letter: char, after: Option<char>) -> bool {
     }
 }
 
-/// Beginnings of the names of tags that mean something to the client or to its model. None is a word that stands alone in
+/// Beginnings of the names of tags that mean something to the client or to its model. None is a word that is alone in
 /// code: `Vec<Parameter>` is to stay readable.
 const TAGS: [&str; 15] = [
     "system",
@@ -92,7 +92,7 @@ pub fn without_tags(text: &str) -> Cow<'_, str> {
     without(text, &TAGS)
 }
 
-/// The same for tags whose names begin so. Letters between `<` and the name that nobody sees are passed over.
+/// The same for tags whose names begin so. Invisible characters between `<` and the name are skipped.
 pub fn without<'a>(text: &'a str, tags: &[&str]) -> Cow<'a, str> {
     let (mut safe, mut from) = (String::new(), 0);
     for (place, bracket) in text.match_indices('<') {
@@ -110,7 +110,7 @@ fn begins_tag(rest: &str, tags: &[&str]) -> bool {
     let skipped = |letter: &char| *letter == '/' || letter.is_whitespace() || is_hidden(*letter);
     let start = rest.trim_start_matches(|letter| skipped(&letter));
     let longest = tags.iter().map(|tag| tag.len()).max().unwrap_or(0);
-    // A space ends a name; a letter that nobody sees does not.
+    // A space ends a name; an invisible character does not.
     let name: String = start.chars().filter(|letter| !is_hidden(*letter)).take(longest).collect();
     tags.iter().any(|tag| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
 }

@@ -41,10 +41,10 @@ struct Attachment {
 }
 
 impl HookTrouble {
-    /// Without this a line tells of none.
+    /// Without this a line reports none.
     pub const MARK: &str = "\"hook_";
 
-    /// Reads a line of a transcript; none if it tells of no such thing. A hook that was cancelled because another one
+    /// Reads a line of a transcript; none if it reports no such thing. A hook that was cancelled because another one
     /// had ended the session is none.
     pub fn parse(line: &[u8]) -> Option<HookTrouble> {
         let line: Line = crate::parse(line).ok()?;

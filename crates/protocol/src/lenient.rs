@@ -15,7 +15,7 @@ pub(crate) fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     if json.starts_with('[') || json == "null" { None } else { object(json).ok() }
 }
 
-/// Reads an object (or anything else). Of a key that stands twice the last counts, as in JavaScript: serde refuses the
+/// Reads an object (or anything else). Of a duplicate key the last one counts, as in JavaScript: serde refuses the
 /// whole then, but only if it knows the key.
 pub(crate) fn object<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     serde_json::from_str(json).or_else(|error| {
@@ -120,7 +120,7 @@ pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<B
     Ok((raw.get() != "null").then(|| raw.to_owned()))
 }
 
-/// The letters of a JSON string as they stand there; none if it is something else.
+/// The letters of a JSON string as they are there; none if it is something else.
 fn letters(raw: &RawValue) -> Option<&str> {
     raw.get().strip_prefix('"')?.strip_suffix('"')
 }

@@ -11,7 +11,7 @@ pub struct RateLimit {
     pub status: Option<String>,
     /// The window that decided: `five_hour`, `seven_day`, `seven_day_opus`, …
     pub kind: Option<String>,
-    /// When that window begins anew, in seconds since 1970.
+    /// When that window starts again, in seconds since 1970.
     pub resets_at: Option<u64>,
     /// True while the account pays for what goes beyond its plan: then even `rejected` stops nothing.
     pub is_using_overage: bool,
@@ -28,19 +28,19 @@ pub struct QuotaWindow {
     /// The part that is used: 0 is nothing, 1 is all.
     #[serde(deserialize_with = "lenient::share")]
     pub utilization: Option<f64>,
-    /// When it begins anew, in seconds since 1970.
+    /// When it starts again, in seconds since 1970.
     #[serde(rename = "resetsAt", deserialize_with = "lenient::count")]
     pub resets_at: Option<u64>,
 }
 
 impl RateLimit {
-    /// True when the model does not answer before the window begins anew.
+    /// True when the model does not answer before the window starts again.
     pub fn is_rejected(&self) -> bool {
         self.status.as_deref() == Some("rejected") && !self.is_using_overage
     }
 }
 
-/// The `rate_limit_info` as it stands in the stream.
+/// The `rate_limit_info` as written in the stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct RateLimitInfo {

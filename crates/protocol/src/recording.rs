@@ -1,5 +1,5 @@
-//! What one line of a transcript tells the turn log. Unlike [`crate::transcript`], which reads for figures, this
-//! keeps what was said exactly as it stands there.
+//! What the turn log takes from one line of a transcript. Unlike [`crate::transcript`], which reads for figures, this
+//! keeps what was said exactly as it is there.
 
 use crate::lenient;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ pub enum LineKind {
     Answer(Answer),
     /// What tools have answered.
     Results(Vec<ToolResult>),
-    /// A prompt, by a person or by the client.
+    /// A prompt, by the user or by the client.
     Prompt {
         /// The words; an image is named, not kept.
         text: String,
@@ -71,7 +71,7 @@ pub struct Answer {
     pub request_id: Option<String>,
     /// The client's word for an error of the API, when this line is one.
     pub api_error: Option<String>,
-    /// True when a person stopped the response on its way: this is its beginning.
+    /// True when the user stopped the response on its way: this is its beginning.
     pub aborted: bool,
 }
 
@@ -86,15 +86,15 @@ pub struct ToolResult {
     pub content: Option<Box<RawValue>>,
     /// The tool's own object behind it.
     pub behind: Behind,
-    /// True when a person, a rule or a hook did not allow the call.
+    /// True when the user, a rule or a hook did not allow the call.
     pub denied: bool,
-    /// True when a person stopped the call after it had begun: the client's words are those of a denial.
+    /// True when the user stopped the call after it had begun: the client's words are those of a denial.
     pub stopped: bool,
     /// Who decided: `config`, `hook`, `user`, …
     pub decided_by: Option<String>,
 }
 
-/// What stands behind a tool result.
+/// What is behind a tool result.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Behind {
@@ -104,7 +104,7 @@ pub struct Behind {
     /// What it printed about its troubles.
     #[serde(deserialize_with = "lenient::whole_text")]
     pub stderr: Option<String>,
-    /// True when a person stopped it.
+    /// True when the user stopped it.
     #[serde(deserialize_with = "lenient::field")]
     pub interrupted: bool,
     /// The subagent that the call started.
@@ -146,7 +146,7 @@ pub struct AgentNote {
 }
 
 impl AgentNote {
-    /// Reads the note; an unreadable one tells nothing.
+    /// Reads the note; an unreadable one is ignored.
     pub fn parse(bytes: &[u8]) -> AgentNote {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
@@ -310,7 +310,7 @@ fn answer(line: &Bones<'_>) -> Option<Answer> {
         Some(content) if content.get().starts_with('[') => {
             lenient::elements(content).into_iter().map(ToOwned::to_owned).collect()
         }
-        // A plain text stands for one text block.
+        // A plain text counts as one text block.
         Some(content) if content.get().starts_with('"') => {
             let block = format!(r#"{{"type":"text","text":{}}}"#, content.get());
             RawValue::from_string(block).into_iter().collect()

@@ -1,4 +1,4 @@
-//! The reply: what a hook tells the client, and through it the model and the person.
+//! The reply: what a hook tells the client, and through it the model and the user.
 
 use crate::foreign_words::{for_model, visible};
 use serde::Serialize;

@@ -33,7 +33,7 @@ pub struct RunResult {
     /// The session.
     #[serde(deserialize_with = "lenient::text")]
     pub session_id: Option<String>,
-    /// Cost of the session in US dollars, as the client reckons it.
+    /// Cost of the session in US dollars, as reported by the client.
     #[serde(deserialize_with = "lenient::field")]
     pub total_cost_usd: Option<f64>,
     /// Model responses.
@@ -108,7 +108,7 @@ impl RunResult {
     }
 
     /// The result in what a client printed: the object alone (`--output-format json`), the last one of a stream, or of
-    /// a list (`--verbose`). None where there is none.
+    /// a list (`--verbose`). None if there is none.
     pub fn find(bytes: &[u8]) -> Option<RunResult> {
         let read = |bytes: &[u8]| {
             parse::<RunResult>(bytes).ok().filter(|found| found.kind.as_deref() == Some("result"))

@@ -142,7 +142,7 @@ pub struct Merged {
     pub text: String,
     /// The events that have an entry of ours, in the template's order.
     pub events: Vec<String>,
-    /// How many hook entries of others stand in the file, untouched.
+    /// How many hook entries of others are in the file, untouched.
     pub foreign_hooks: usize,
     /// The command of a status line that is not ours and stays.
     pub foreign_status_line: Option<String>,
@@ -203,7 +203,7 @@ pub fn is_free_of_us(existing: &str) -> Result<bool, Unreadable> {
 
 /// Puts our entries in: those that are there are brought up to date in place, those of another era go, the
 /// rest of the file keeps its bytes. A missing file is the empty text. A memory that is installed stays so without
-/// being asked for, unless the client cannot bear it.
+/// being asked for, unless the client does not accept it.
 pub fn install(
     existing: &str,
     parts: impl Into<Parts>,
@@ -227,7 +227,7 @@ pub fn install(
     let (text, foreign_status_line) = status::put(&body, command_for, asked.wrap)?;
     body = text;
     let mut variable = None;
-    // Whoever took the variable out again is not asked a second time.
+    // A user who removed the variable is not asked again.
     if asked.has_memory() {
         let (text, became) = variable::put(&body)?;
         (body, variable) = (text, Some(became));

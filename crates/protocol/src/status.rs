@@ -14,7 +14,7 @@ pub struct StatusPayload {
     /// Its transcript.
     #[serde(deserialize_with = "lenient::text")]
     pub transcript_path: Option<String>,
-    /// The present working directory.
+    /// The current working directory.
     #[serde(deserialize_with = "lenient::text")]
     pub cwd: Option<String>,
     /// The model.
@@ -86,7 +86,7 @@ pub struct Limit {
     /// How much of it is used.
     #[serde(deserialize_with = "lenient::share")]
     pub used_percentage: Option<f64>,
-    /// When it begins anew, seconds since 1970.
+    /// When it starts again, seconds since 1970.
     #[serde(deserialize_with = "lenient::count")]
     pub resets_at: Option<u64>,
 }
@@ -98,7 +98,7 @@ pub struct Model {
     /// With the `[1m]` suffix.
     #[serde(deserialize_with = "lenient::text")]
     pub id: Option<String>,
-    /// As a person reads it.
+    /// As shown to the user.
     #[serde(deserialize_with = "lenient::text")]
     pub display_name: Option<String>,
 }
@@ -107,7 +107,7 @@ pub struct Model {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Workspace {
-    /// The present working directory.
+    /// The current working directory.
     #[serde(deserialize_with = "lenient::text")]
     pub current_dir: Option<String>,
     /// The directory the client was started in.
@@ -119,7 +119,7 @@ pub struct Workspace {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Cost {
-    /// In US dollars, as the client reckons it.
+    /// In US dollars, as reported by the client.
     #[serde(deserialize_with = "lenient::field")]
     pub total_cost_usd: Option<f64>,
     /// How long the session has been open, in milliseconds.
@@ -154,7 +154,7 @@ pub struct ContextWindow {
     pub used_percentage: Option<f64>,
 }
 
-/// A payload exactly as the client writes it, read in one go with its texts where they stand. Whatever is
+/// A payload exactly as the client writes it, read in one go, with its texts borrowed. Whatever is
 /// different is read field by field.
 #[derive(Deserialize)]
 struct Exact<'a> {

@@ -64,7 +64,7 @@ pub struct Visible {
 }
 
 impl ToolCall {
-    /// True where its command line speaks of git and a commit: it may have made one.
+    /// True if its command line speaks of git and a commit: it may have made one.
     pub fn may_commit(&self) -> bool {
         self.tool_input
             .command
@@ -78,10 +78,10 @@ impl ToolCall {
     }
 }
 
-/// Fields of a tool's own object that never reach the model as they stand.
+/// Fields of a tool's own object that never reach the model unchanged.
 const UNSEEN: [&str; 6] = ["originalFile", "structuredPatch", "oldString", "newString", "base64", "data"];
 
-/// Deeper than this an answer is measured as it stands, so that a nest of brackets cannot end the program.
+/// Deeper than this an answer is measured as it is, so that a nest of brackets cannot end the program.
 const DEEPEST: u8 = 16;
 
 /// Measures any answer: a text, the model's content blocks, or a tool's own object.

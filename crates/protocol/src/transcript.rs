@@ -40,7 +40,7 @@ pub struct Line {
     pub tool_use_result: Option<Box<RawValue>>,
 }
 
-/// An assistant line exactly as the client writes it, its texts where they stand.
+/// An assistant line exactly as the client writes it, with its texts borrowed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct UsageLine<'a> {
@@ -193,7 +193,7 @@ pub struct FileChange {
     pub structured_patch: Vec<Hunk>,
 }
 
-/// Where one hunk of a change lies in the new file.
+/// Where one hunk of a change is in the new file.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Hunk {
@@ -219,7 +219,7 @@ impl Line {
         line.map_or_else(|| Line::parse(bytes), |line| Some(line.into()))
     }
 
-    /// True for a line that tells the main conversation's usage: no subagent, no error, nothing synthetic.
+    /// True for a line with the main conversation's usage: no subagent, no error, nothing synthetic.
     pub fn speaks_of_usage(&self) -> bool {
         self.kind.as_deref() == Some("assistant")
             && !self.is_sidechain
@@ -234,7 +234,7 @@ impl Line {
             .then_some(self.compact_metadata)
     }
 
-    /// The change to a file that stands behind this tool result.
+    /// The change to a file that follows this tool result.
     pub fn file_change(&self) -> Option<FileChange> {
         let change: FileChange = lenient::read(self.tool_use_result.as_deref()?)?;
         (change.file_path.is_some() && self.tool_use_result.as_deref()?.get().contains("\"structuredPatch\""))

@@ -7,7 +7,7 @@ use plimsoll_protocol::Reply;
 use plimsoll_protocol::foreign_words::{for_model, visible};
 use serde_json::Value;
 
-/// What a model, a person and an ended session are told in these tests; each must be found again.
+/// What a model, the user and an ended session are told in these tests; each must be found again.
 const MODEL: &str = "MODEL";
 const PERSON: &str = "PERSON";
 const END: &str = "END";

@@ -2,7 +2,7 @@
 
 use super::PROGRAMS;
 
-/// Ours is what runs one of our programs, wherever that lies; not what merely mentions one.
+/// A command is ours if it runs one of our programs, in any folder; not if it merely mentions one.
 pub(super) fn is_ours(command: &str, exec_form: bool) -> bool {
     PROGRAMS.contains(&program_of(command, exec_form).as_str())
 }
@@ -17,7 +17,7 @@ pub(super) fn program_of(command: &str, exec_form: bool) -> String {
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// In exec form the whole text is a path, spaces and all; where a person left arguments in it, its first word.
+/// In exec form the whole text is a path, spaces and all; where the user left arguments in it, its first word.
 pub(super) fn first_word_or_whole(command: &str) -> String {
     let whole = command.trim();
     if whole.starts_with('\'') || whole.starts_with('"') || !whole.starts_with('/') {

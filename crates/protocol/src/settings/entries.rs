@@ -1,4 +1,4 @@
-//! Hook entries where they stand in a settings text: found, put in, taken out.
+//! Hook entries where they are in a settings text: found, put in, taken out.
 
 use super::OurHook;
 use super::command::{is_ours, program_of};

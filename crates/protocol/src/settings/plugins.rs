@@ -14,7 +14,7 @@ pub fn folders(installed: &[u8], plugin: &str) -> Vec<String> {
     entries.iter().filter_map(path).collect()
 }
 
-/// Where a plugin's manifest says that its hooks lie, and the hooks that stand in it.
+/// Where a plugin's manifest says that its hooks are, and the hooks that are in it.
 pub fn hooks_of_manifest(manifest: &[u8]) -> (Option<String>, Vec<String>) {
     let manifest: Value = serde_json::from_slice(manifest).unwrap_or_default();
     match manifest.get("hooks") {

@@ -55,7 +55,7 @@ enum Theirs {
     None,
     /// All of it.
     Alone(String),
-    /// What stands behind our `--wrap`, as a shell reads it.
+    /// What is behind our `--wrap`, as a shell reads it.
     Wrapped(String),
 }
 
@@ -88,7 +88,7 @@ pub(super) fn line_command(existing: &str) -> Option<String> {
     Some(command_at(&body, &root.iter().find(|member| member.key == "statusLine")?.value)?.0)
 }
 
-/// The command of a status line, and where it stands.
+/// The command of a status line, and its place.
 fn command_at(body: &str, line: &Range<usize>) -> Option<(String, Range<usize>)> {
     let fields = text::members(body, line).ok()??;
     let at = fields.into_iter().find(|field| field.key == "command")?.value;

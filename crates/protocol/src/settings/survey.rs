@@ -1,4 +1,4 @@
-//! What a settings file says, for whoever wants to know whether our hooks will run and what runs beside them.
+//! What a settings file says: whether our hooks will run, and what runs beside them.
 
 use super::command::{first_word_or_whole, is_ours, program_of};
 use super::entries::{self, entries, find};

@@ -34,7 +34,7 @@ pub(super) fn put(body: &str) -> Result<(String, Variable), Unreadable> {
 }
 
 /// The text without the variable, if it has our value. Where the text from before the installation is known and
-/// had the variable, it is the user's. Where it is not known, nobody can tell a user's own "5" from ours.
+/// had the variable, it is the user's. If it is unknown, a user's own "5" cannot be distinguished from ours.
 pub(super) fn take_out(body: &str, before: Option<&Value>) -> Result<Option<String>, Unreadable> {
     let (name, value) = memory_variable();
     let had = before.and_then(|before| before.get("env"));

@@ -57,7 +57,7 @@ fn spoil(document: &Value, pointer: &str, spoiler: Option<Value>) -> Value {
     document
 }
 
-/// What a spoiled field may change: itself, what lies below it and what it lies in. Where an element of a
+/// What a spoiled field may change: itself, what is below it and what it is in. Where an element of a
 /// list is spoiled the others may move up, so there the whole list is given up.
 fn may_change(document: &Value, pointer: &str, leaf: &str) -> bool {
     let parent = pointer.rsplit_once('/').expect("a pointer").0;

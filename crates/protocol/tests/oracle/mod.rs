@@ -21,7 +21,7 @@ pub(crate) struct Said {
     /// `system`, `user`, `tool_result`, `tool_result(error)`.
     pub(crate) role: &'static str,
     pub(crate) text: String,
-    /// False where the client keeps the text in a file and hands over a preview of 2 KB.
+    /// False if the client keeps the text in a file and hands over a preview of 2 KB.
     pub(crate) whole: bool,
 }
 
@@ -252,7 +252,7 @@ impl Heard<'_> {
         }
     }
 
-    /// An object without `hookSpecificOutput` is taken for instructions as it stands, even an empty one.
+    /// An object without `hookSpecificOutput` is taken for instructions as it is, even an empty one.
     fn before_a_compaction(&self) -> Effect {
         let raw = self.output.stdout.trim();
         let instructs =
