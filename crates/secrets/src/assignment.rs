@@ -1,7 +1,7 @@
 //! `password=…`, `api_key: "…"`, `--token …`, `<password>…</password>`: known by the name before them. A name alone
 //! proves little in code, so the value must look like a secret too.
 //!
-//! Read by hand and not by a pattern: these names stand on many lines of ordinary code, and most are done with here
+//! Read by hand and not by a pattern: these names are on many lines of ordinary code, and most are done with here
 //! after a byte or two.
 
 use crate::Found;
@@ -52,7 +52,7 @@ const LONGEST: usize = 1024;
 /// A name is no longer before its last word.
 const LONGEST_NAME: usize = 128;
 
-/// What stands behind these names and looks like a secret.
+/// What is behind these names and looks like a secret.
 pub(crate) fn find(text: &str, hits: &mut dyn Iterator<Item = Range<usize>>, found: &mut Vec<Found>) {
     let mut from = 0;
     let mut hits: Vec<Range<usize>> = hits.filter(|hit| is_followed(&text.as_bytes()[hit.end..])).collect();
@@ -253,7 +253,7 @@ fn value(text: &str, place: usize) -> Option<(Form, Range<usize>)> {
     (4..=LONGEST).contains(&length).then_some((Form::Bare, place..place + length))
 }
 
-/// No more of a text than a value can be: what goes on for ever is not read again at each name.
+/// No more of a text than a value can be: what is in progress for ever is not read again at each name.
 fn near(text: &str, place: usize) -> &str {
     let farthest = (place + LONGEST + 4).min(text.len());
     let end = (farthest..text.len()).find(|end| text.is_char_boundary(*end)).unwrap_or(text.len());

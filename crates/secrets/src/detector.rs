@@ -1,4 +1,4 @@
-//! One pass for the keywords of all rules, then each rule where its keywords stand.
+//! One pass for the keywords of all rules, then each rule where its keywords occur.
 
 use crate::keywords::Keywords;
 use crate::rules::{Compiled, Rule};
@@ -51,7 +51,7 @@ pub(crate) fn find(text: &str) -> Vec<Found> {
     found
 }
 
-/// True where some bytes hold a keyword at all.
+/// True if some bytes hold a keyword at all.
 pub(crate) fn speaks_of_something(text: &str) -> bool {
     !detector().hits(text.as_bytes()).is_empty()
 }
@@ -95,7 +95,7 @@ impl Detector {
     }
 }
 
-/// Where a rule is tried at so many keywords that it would read the text more often than this, it reads it once.
+/// If a rule is tried at so many keywords that it would read the text more often than this, it reads it once.
 const MOST_READINGS: usize = 8;
 
 impl Rule {

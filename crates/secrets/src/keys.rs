@@ -50,7 +50,7 @@ fn begin(text: &str, place: usize) -> Option<usize> {
     (is_plain && is_private).then_some(place + closing + dashes)
 }
 
-/// Where a key ends: at its last line, or with what can be of a key. None where only the words stand, as in a search
+/// Where a key ends: at its last line, or with what can be of a key. None if only the words stand, as in a search
 /// for them or a sentence about them.
 fn end(text: &str, begin: &Range<usize>, next: usize) -> Option<usize> {
     let rest = &text[begin.end..next];
@@ -78,7 +78,7 @@ fn closing(line: &str) -> Option<usize> {
     Some(9 + dashes + words[dashes..].bytes().take(5).take_while(|byte| *byte == b'-').count())
 }
 
-/// What a key consists of: base 64, line breaks (also written ones), and what stands before lines.
+/// What a key consists of: base 64, line breaks (also written ones), and what is before lines.
 fn body(rest: &str) -> &str {
     static BODY: OnceLock<Option<Regex>> = OnceLock::new();
     let pattern = r#"\A(?:[\s"',+>|→:-]|\\[nrt]|[0-9]{1,6}[\t→|:]|(?:Proc-Type|DEK-Info|Version|Comment|Encryption|Public-Lines|Private-Lines|Private-MAC|Key-Derivation|Argon2-[A-Za-z]+): [^\n\\]*|[A-Za-z0-9/=+]{16,}|[A-Za-z0-9/+]{2,}={1,2})*"#;

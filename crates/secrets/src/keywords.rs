@@ -1,7 +1,7 @@
-//! Where the keywords of all rules stand in a text, in one pass. A table of some lines instead of an automaton: it is made
+//! Where the keywords of all rules are in a text, in one pass. A table of some lines instead of an automaton: it is made
 //! in microseconds, and a hook program stays as small as it has to be.
 
-/// Of each keyword so many bytes are looked up; none is shorter.
+/// How many bytes of each keyword are looked up; none is shorter.
 const KEY: usize = 3;
 const BITS: u32 = 15;
 
@@ -32,7 +32,7 @@ impl<R: Copy> Keywords<R> {
         Keywords { words, last }
     }
 
-    /// Tells each place of each word: who waits for it, where it begins and ends.
+    /// Reports each place of each word: the rule that waits for it, where it begins and ends.
     pub(crate) fn find(&self, text: &[u8], tell: &mut dyn FnMut(R, usize, usize)) {
         let mut key = text.iter().take(KEY - 1).fold(0, rolled);
         for (start, byte) in text.iter().skip(KEY - 1).enumerate() {

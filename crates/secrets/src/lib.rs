@@ -67,7 +67,7 @@ pub fn without(text: &str) -> String {
     cleaned + &text[from..]
 }
 
-/// What stands in the place of a secret.
+/// What is in the place of a secret.
 pub fn mark(kind: &str) -> String {
     format!("[redacted:{kind}]")
 }

@@ -1,6 +1,6 @@
 //! What a value looks like: drawn by lot, a placeholder, a label, a port. The checks that rules name.
 
-/// What stands for a secret in documentation and scripts: a variable, a blank to be filled in, something hidden.
+/// What is for a secret in documentation and scripts: a variable, a blank to be filled in, something hidden.
 pub(crate) fn is_placeholder(value: &str) -> bool {
     const STARTS: [&str; 10] = ["$", "<", "{", "%", "*", "[", "…", "...", "(", "`"];
     const WORDS: [&str; 12] = [
@@ -86,7 +86,7 @@ pub(crate) fn entropy(value: &str) -> f64 {
     counts.iter().filter(|count| **count > 0).map(share).map(|share| -share * share.log2()).sum()
 }
 
-/// What labels, types and messages say where a password could stand.
+/// What labels, types and messages say where a password could be.
 pub(crate) fn is_label(value: &str) -> bool {
     const WORDS: [&str; 34] = [
         "password",

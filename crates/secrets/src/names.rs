@@ -1,6 +1,6 @@
 //! Files that hold secrets by their names: settings with credentials, key stores, histories, cookie stores.
 
-/// True when a file's name says that it holds a secret. An example of such a file holds none: what stands in it
+/// True when a file's name says that it holds a secret. An example of such a file holds none: what is in it
 /// is looked at all the same.
 pub fn is_secret_name(path: &str) -> bool {
     let path = path.to_lowercase();

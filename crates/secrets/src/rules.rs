@@ -9,13 +9,13 @@ use std::sync::OnceLock;
 pub(crate) struct Rule {
     pub(crate) kind: &'static str,
     pub(crate) keywords: Vec<&'static str>,
-    /// True where a match begins with the keyword: then nothing else has to be tried.
+    /// True if a match begins with the keyword: then nothing else has to be tried.
     pub(crate) is_start: bool,
-    /// True where no word may go on before the match.
+    /// True if no word may continue before the match.
     is_word: bool,
-    /// So far behind a keyword a match can end, in bytes.
+    /// How far behind a keyword a match can end, in bytes.
     pub(crate) reach: usize,
-    /// So far before a keyword a match can begin.
+    /// How far before a keyword a match can begin.
     pub(crate) before: usize,
     /// The part of the pattern that is the secret.
     group: usize,
@@ -116,7 +116,7 @@ impl Rule {
         found.get(self.group).or_else(others).or_else(|| found.get(0))
     }
 
-    /// True where the match stands free and the secret is none of those that only look like one.
+    /// True if the match is a word of its own and the secret does not merely look like one.
     pub(crate) fn takes(&self, compiled: &Compiled, before: &[u8], secret: &str) -> bool {
         let is_free = !self.is_word || !continues(before);
         is_free
@@ -128,7 +128,7 @@ impl Rule {
     }
 }
 
-/// Does a word go on behind this? A `\n` in quoted text ends one.
+/// Does a word continue behind this? A `\n` in quoted text ends one.
 fn continues(before: &[u8]) -> bool {
     let is_escape = matches!(before, [.., b'\\', b'n' | b'r' | b't']);
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

@@ -3,9 +3,9 @@
 use crate::{detector, wide};
 use std::borrow::Cow;
 
-/// So much is searched at once.
+/// How much is searched at once.
 const WINDOW: usize = 256 * 1024;
-/// So much of it is searched again with the next: no token is longer, and a private key is known by its first line.
+/// How much of it is searched again with the next: no token is longer, and a private key is known by its first line.
 const OVERLAP: usize = 8 * 1024;
 
 /// A search through bytes that come piece by piece.

@@ -5,7 +5,7 @@ use crate::{find, kind_in};
 
 #[test]
 fn a_text_without_a_keyword_compiles_nothing_and_each_pattern_can_be_compiled() {
-    // Both in one test: the rules are shared by the whole process, and other tests stand in programs of their own.
+    // Both in one test: the rules are shared by the whole process, and other tests are in programs of their own.
     let plain =
         "fn main() {\n    println!(\"The quick brown fox jumps over the lazy dog, 1234 times.\");\n}\n";
     assert_eq!((find(plain), kind_in(plain.as_bytes())), (Vec::new(), None));

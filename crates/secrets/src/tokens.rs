@@ -10,11 +10,11 @@ const LONGEST: usize = 1024;
 pub(crate) struct Token {
     pub(crate) kind: &'static str,
     pub(crate) start: &'static str,
-    /// So many letters and digits follow at least, with those that may stand between them.
+    /// How many letters and digits follow at least, including those between them.
     least: usize,
-    /// So long is one piece of them at least.
+    /// The minimum length of one piece of them.
     piece: usize,
-    /// What may stand between the pieces.
+    /// What may be between the pieces.
     between: &'static [u8],
 }
 
@@ -42,13 +42,13 @@ impl Token {
     }
 }
 
-/// Does a word go on behind this? A `\n` in quoted text ends one.
+/// Does a word continue behind this? A `\n` in quoted text ends one.
 fn continues(before: &[u8]) -> bool {
     let is_escape = matches!(before, [.., b'\\', b'n' | b'r' | b't']);
     before.last().is_some_and(u8::is_ascii_alphanumeric) && !is_escape
 }
 
-/// `task-sk-…`: there the letters only happen to stand so.
+/// `task-sk-…`: there the letters only look like a key by accident.
 fn is_inside_a_slug(before: &[u8]) -> bool {
     matches!(before.last(), Some(b'-' | b'_'))
 }

@@ -1,4 +1,4 @@
-//! UTF-16 without being told so: text of two bytes a letter is read as what it says, wherever it stands in a file.
+//! UTF-16 without being told so: text of two bytes a letter is read as what it says, wherever it is in a file.
 
 /// Fewer letters are chance.
 const LEAST: usize = 8;
@@ -8,10 +8,10 @@ pub(crate) fn runs(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut place = 0;
     while let Some(zero) = bytes[place..].iter().position(|byte| *byte == 0) {
-        // Where nothing but zeros stand, nothing is written.
+        // Where there are only zeros, nothing is written.
         let zeros = bytes[place + zero..].iter().take_while(|byte| **byte == 0).count();
         let zero = zero + zeros - 1;
-        // In the order of Intel the letter stands before its zero, in the other behind it: the letters are the same.
+        // In the order of Intel the letter precedes its zero, in the other behind it: the letters are the same.
         let zero = place + zero;
         let start = if zero > 0 && is_letter(bytes[zero - 1]) { zero - 1 } else { zero + 1 };
         let (run, end) = run(bytes, start);

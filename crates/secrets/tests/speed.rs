@@ -27,7 +27,7 @@ fn keywords() -> Vec<String> {
     keywords
 }
 
-/// A long text against a rule: its keyword alone, with what patterns go on with, or with a value that is no secret.
+/// A long text against a rule: its keyword alone, with what patterns continue with, or with a value that is no secret.
 fn against(keyword: &str, number: usize) -> String {
     let after = [
         "",
