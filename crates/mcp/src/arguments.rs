@@ -4,7 +4,7 @@ use crate::tool_error::ToolError;
 use plimsoll_domain::memory::Register;
 use serde_json::{Map, Value, json};
 
-/// So much of a register that is too long is taken to be cut, and kept whole in the log; more is refused.
+/// How much of a register that is too long is taken to be cut, and kept whole in the log; more is refused.
 const MOST_TO_CUT: usize = 100_000;
 
 /// One argument of a tool.
@@ -17,7 +17,7 @@ pub(crate) struct Argument {
 
 /// What it may hold.
 enum Kind {
-    /// Text of at most so many characters.
+    /// Text of at most this many characters.
     Text { most: usize },
     /// A register's value: one that is too long is cut by the memory's own rules, and reported.
     Register(Register),
@@ -32,7 +32,7 @@ impl Argument {
         Argument { name, about, kind, is_required: false }
     }
 
-    /// Text of at most so many characters.
+    /// Text of at most this many characters.
     pub(crate) fn text(name: &'static str, most: usize, about: &'static str) -> Argument {
         Argument::new(name, about, Kind::Text { most })
     }

@@ -73,7 +73,7 @@ pub(crate) fn show(call: &Call) -> Answer {
     Ok(parts.join("\n"))
 }
 
-/// What the present frame is to do, where it is not the root; and whether all is done.
+/// What the current frame is to do, where it is not the root; and whether all is done.
 fn frame(memory: &Memory) -> Vec<String> {
     let top = memory.top();
     let named = [("OBJECTIVE", &top.objective), ("CONTEXT", &top.context), ("RETURN", &top.return_spec)];

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, RwLock};
 
-/// A command that is to end has so long.
+/// How long a command has to end.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// An id of the client's is no longer than this.
 const MOST_ID: usize = 128;
