@@ -19,7 +19,7 @@ static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 /// An image in a batch of tools is a few hundred KB of base64; nothing honest is larger than this.
 const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 
-/// The one word that every hook program knows: then it tells its version, for `plimsoll doctor`, and does nothing else.
+/// The one word that every hook program knows: then it prints its version, for `plimsoll doctor`, and does nothing else.
 const VERSION: &str = "version";
 
 /// Runs one hook: standard input in, the signal out.
@@ -64,8 +64,8 @@ fn tell_version() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A panic is a fault of ours: one line for a person, nothing for the client, and its session goes on. A release
-/// build has no unwinding, so nobody above could catch it.
+/// A panic is a fault of ours: one line for the user, nothing for the client, and its session continues. A release
+/// build has no unwinding, so no caller could catch it.
 #[expect(clippy::exit, reason = "the alternative is an abort, which the client shows as an error")]
 fn give_up(panic: &std::panic::PanicHookInfo<'_>) {
     let signal = HookResponse::default().with_complaint(Some(format!("internal error: {panic}")));
