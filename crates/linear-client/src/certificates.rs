@@ -1,4 +1,4 @@
-//! Whom we trust: the certificates of this computer, as its other programs do. People stand behind proxies with
+//! Whom we trust: the certificates of this computer, as its other programs do. People follow proxies with
 //! certificates of their own, and a list of ours would grow old.
 
 use crate::CourierError;

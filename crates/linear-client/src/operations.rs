@@ -37,7 +37,7 @@ pub struct Issue {
 pub struct Posted {
     /// Its id.
     pub id: String,
-    /// Where a person reads it.
+    /// Where the user reads it.
     pub url: String,
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn update(id: &str, body: &str) -> Operation {
     Operation { document: UPDATE, variables: json!({ "id": id, "input": { "body": body } }) }
 }
 
-/// What was asked for; none where it is not in the answer.
+/// What was asked for; none if it is not in the answer.
 pub(crate) fn read<T>(
     answer: Answer,
     take: impl Fn(&Value) -> Option<T>,
