@@ -1,4 +1,4 @@
-//! The client, or any program, in a real pseudo-terminal, read as a person would see it.
+//! The client, or any program, in a real pseudo-terminal, read as the user would see it.
 
 use crate::world::{World, end_group};
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
@@ -104,7 +104,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for the program's own end; panics with the screen when it goes on.
+    /// Waits for the program's own end; panics with the screen when it continues.
     pub fn wait_exit(&mut self, limit: Duration) -> ExitStatus {
         let start = Instant::now();
         loop {

@@ -40,7 +40,7 @@ pub(super) struct Agent {
     pub(super) ended: &'static str,
 }
 
-/// What one session has in mind: nothing that did not stand in its requests.
+/// What one session has in mind: nothing that did not be in its requests.
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) number: u32,
@@ -373,7 +373,7 @@ impl Agent {
     }
 }
 
-/// The item that a session is told to go on with, by `--pack`.
+/// The item that a session is told to continue with, by `--pack`.
 fn offered(last: &str) -> Option<String> {
     let mark = "exactly this item: \"";
     let rest = &last[last.find(mark)? + mark.len()..];

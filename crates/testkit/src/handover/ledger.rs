@@ -30,7 +30,7 @@ pub(super) enum Event {
     },
 }
 
-/// What a person did between two sessions.
+/// What the user did between two sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ByPerson {
     /// Lines were put into a file, and committed with this subject.
@@ -181,7 +181,7 @@ impl Ledger {
         steps.filter(|(_, step, _)| self.landed(work, item, *step)).collect()
     }
 
-    /// Whether the item has a step that is still to be made; one whose file a person took away is not.
+    /// Whether the item has a step that is still to be made; one whose file the user took away is not.
     pub(super) fn is_left(&self, work: &Work, item: usize, step: usize) -> bool {
         if self.landed(work, item, step) {
             return false;
@@ -198,7 +198,7 @@ impl Ledger {
         self.people.iter().any(|one| matches!(one, ByPerson::Deleted { file, .. } if file == path))
     }
 
-    /// How things stand for the session that begins now; none where nothing is open.
+    /// How things stand for the session that begins now; none if nothing is open.
     pub(super) fn truth(&self, work: &Work, folder: Folder, people: &[ByPerson]) -> Option<Truth> {
         let open = self.first_open(work)?;
         let made = self.made(work, open);

@@ -50,7 +50,7 @@ pub struct Morning {
     pub sessions: u32,
 }
 
-/// A night while it goes on and afterwards.
+/// A night while it is open and afterwards.
 #[derive(Clone)]
 pub struct Handover {
     agent: Arc<Mutex<Agent>>,
@@ -73,7 +73,7 @@ impl Handover {
         self.agent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file in which the next session is to go on, if another one of its item is left when it is gone.
+    /// The file in which the next session is to continue, if another one of its item is left when it is gone.
     pub fn file_in_progress(&self) -> Option<(String, bool)> {
         let agent = self.lock();
         let truth = agent.truth()?;
@@ -86,7 +86,7 @@ impl Handover {
         Some((file, others))
     }
 
-    /// A person has done this; the next session is to be told.
+    /// The user has done this; the next session is to be told.
     pub fn note_person(&self, deed: ByPerson) {
         let mut agent = self.lock();
         agent.people.push(deed.clone());
@@ -99,7 +99,7 @@ impl Handover {
         agent.ledger.first_open(&agent.work).is_some()
     }
 
-    /// How each session was told to go on.
+    /// How each session was told to continue.
     pub fn resumes(&self) -> Vec<Resume> {
         self.lock().resumes.clone()
     }

@@ -67,7 +67,7 @@ pub struct Style {
     pub wip: bool,
     /// What it edits with.
     pub hands: Hands,
-    /// It goes on with the next item in the same session, though it was told one.
+    /// It continues with the next item in the same session, though it was told one.
     pub several: bool,
     /// It ticks without a commit.
     pub ticks_uncommitted: bool,

@@ -6,14 +6,14 @@ use super::told::Told;
 use super::work::{Op, Work};
 use serde::{Deserialize, Serialize};
 
-/// How one session was told to go on.
+/// How one session was told to continue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Resume {
     /// The number of the session in its night.
     pub session: u32,
     /// Half done, ticked or not begun.
     pub class: String,
-    /// How the session before ended.
+    /// How the previous session ended.
     pub after: String,
     /// What makes it hard: words of the agent's style and of the item's history.
     pub tags: Vec<String>,

@@ -3,7 +3,7 @@
 use crate::night::Dice;
 use std::fmt::Write as _;
 
-/// Names of functions, in the order in which they stand in a file.
+/// Names of functions, in the order in which they are in a file.
 const FUNCTIONS: [&str; 10] =
     ["open", "read", "check", "split", "merge", "count", "format", "store", "close", "reset"];
 const THEMES: [(&str, &str); 6] = [
@@ -164,7 +164,7 @@ impl Work {
         work
     }
 
-    /// The to-do list.
+    /// The plan.
     pub fn plan(&self) -> String {
         let mut plan = String::from("# Plan\n\n");
         for item in &self.items {

@@ -142,7 +142,7 @@ fn leaf<'a>(value: Value) -> ResolvedValue<'a> {
     ResolvedValue::leaf(value)
 }
 
-/// What stands where nothing is known and something must be.
+/// What is where nothing is known and something must be.
 fn empty(name: &str, schema: &Valid<Schema>) -> Value {
     let first = schema.get_enum(name).and_then(|kind| kind.values.keys().next());
     match (first, name) {

@@ -25,11 +25,11 @@ const READ_LIMIT: Duration = Duration::from_secs(20);
 /// A request that has come.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The first field of the operation, such as `commentCreate`; empty where there is none.
+    /// The first field of the operation, such as `commentCreate`; empty if there is none.
     pub operation: String,
     /// Its variables.
     pub variables: Value,
-    /// The HTTP status of the answer; 0 where there was none.
+    /// The HTTP status of the answer; 0 if there was none.
     pub status: u16,
 }
 

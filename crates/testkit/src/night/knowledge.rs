@@ -1,4 +1,4 @@
-//! What an agent knows: what stands in the request before it, and nothing else. What came later counts.
+//! What an agent knows: what is in the request before it, and nothing else. What came later counts.
 
 use crate::scripted_model::Request;
 use regex::{Captures, Regex};
@@ -98,7 +98,7 @@ impl Knowledge {
         }
     }
 
-    /// What a person could be told of it, and the agent read again; `keeps` says what the writer thinks of.
+    /// What the user could be told of it, and the agent read again; `keeps` says what the writer thinks of.
     pub(super) fn notes(&self, keeps: impl Fn(&str) -> bool) -> String {
         let mut notes = match &self.hand {
             Some(Hand { file, next: Some(next), lines }) if keeps("place") => {

@@ -1,4 +1,4 @@
-//! A night's work and who does it: an agent that knows what stands in its request and nothing else, with usage by the true
+//! A night's work and who does it: an agent that knows what is in its request and nothing else, with usage by the true
 //! size of each request, and troubles on the way. All of it from one seed, so that different ways of running the same
 //! night can be compared.
 
@@ -45,7 +45,7 @@ pub struct Agent {
     score: Score,
 }
 
-/// What there is to know of a night while it goes on and afterwards.
+/// What there is to know of a night while it is open and afterwards.
 #[derive(Clone)]
 pub struct Night {
     agent: Arc<Mutex<Agent>>,

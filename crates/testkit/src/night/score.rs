@@ -60,7 +60,7 @@ impl Score {
         self.written.contains(name)
     }
 
-    /// A conversation begins to work: where somebody had stopped, and where it goes on.
+    /// A conversation begins to work: where somebody had stopped, and where it continues.
     pub(super) fn resumed(&mut self, begun: Option<(&str, u32)>, at: (&str, u32)) {
         if let Some(begun) = begun {
             self.resumes.1 += 1;

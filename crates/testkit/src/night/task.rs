@@ -13,7 +13,7 @@ pub(super) const PART: u32 = 20;
 /// At the end of a converted line.
 pub(super) const MARK: &str = " ✓";
 
-/// One line of the to-do list.
+/// One line of the plan.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// The file that is converted.
@@ -92,7 +92,7 @@ impl Task {
         text
     }
 
-    /// How an item's file stands in a project.
+    /// How an item's file is in a project.
     pub fn standing(&self, project: &Path, item: &Item) -> Standing {
         let text = std::fs::read_to_string(project.join(&item.file)).unwrap_or_default();
         let marks = |line: &str| line.matches(MARK).count();

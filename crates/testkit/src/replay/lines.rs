@@ -18,7 +18,7 @@ pub(super) fn id() -> String {
     uuid::Uuid::new_v4().to_string()
 }
 
-/// What stands in every line.
+/// What is in every line.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) session: String,

@@ -23,7 +23,7 @@ use arguments::Arguments;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The variable that names the file for what it has no recording of: a run may take its end for a crash and go on, but
+/// The variable that names the file for what it has no recording of: a run may take its end for a crash and continue, but
 /// the world that it was played in fails its test.
 pub const REFUSALS: &str = "PLIMSOLL_REPLAY_REFUSALS";
 

@@ -20,7 +20,7 @@ impl Spent {
         self.cache_creation += number("cache_creation_input_tokens");
     }
 
-    /// In dollars, at the prices that the client was seen to reckon with: 4, 20, 0.20 and 5 a million.
+    /// In dollars, at the prices that the client was seen to estimate with: 4, 20, 0.20 and 5 a million.
     pub(super) fn dollars(&self) -> f64 {
         let parts =
             [(self.input, 4.0), (self.output, 20.0), (self.cache_read, 0.2), (self.cache_creation, 5.0)];
@@ -36,7 +36,7 @@ impl Spent {
         usage["cache_creation_input_tokens"] = self.cache_creation.into();
     }
 
-    /// The same as one model's entry of `modelUsage`; nothing where nothing was used.
+    /// The same as one model's entry of `modelUsage`; nothing if nothing was used.
     pub(super) fn by_model(&self, model: &str) -> Value {
         if self.input + self.output == 0 {
             return json!({});

@@ -65,7 +65,7 @@ impl Drop for Transcript {
     }
 }
 
-/// The client opens the file for each writing: a transcript that was taken away is begun anew.
+/// The client opens the file for each writing: a transcript that was taken away is started again.
 fn append(path: &Path, waiting: &mut String) {
     if waiting.is_empty() {
         return;

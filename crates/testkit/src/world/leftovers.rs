@@ -39,7 +39,7 @@ fn lives(group: Pid) -> bool {
     test_kill_process_group(group).is_ok() && process_numbers().is_none_or(|mut numbers| numbers.any(runs))
 }
 
-/// All processes there are, none where there is no `/proc`.
+/// All processes there are, none if there is no `/proc`.
 fn process_numbers() -> Option<impl Iterator<Item = i32>> {
     let entries = fs::read_dir("/proc").ok()?.filter_map(Result::ok);
     Some(entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()))

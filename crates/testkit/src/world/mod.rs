@@ -111,7 +111,7 @@ impl World {
         self.root.join("project")
     }
 
-    /// Makes another project beside the first, known to the client as trusted. Our files lie in it, as after
+    /// Makes another project beside the first, known to the client as trusted. Our files are in it, as after
     /// `plimsoll init` or a run.
     pub fn project_at(&self, name: &str) -> PathBuf {
         let project = self.untouched_project_at(name);

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 
 impl Session {
-    /// The end of a turn: the gate's word. None: it goes on.
+    /// The end of a turn: the gate's word. None: it continues.
     pub(super) fn stop(&mut self, text: &str, is_again: bool) -> Recorded<Option<End>> {
         self.repeat();
         let entries = self.settings.of("Stop", "")?;
