@@ -242,7 +242,7 @@ fn a_handoff_that_is_cleaned_away_is_there_for_the_next_session() {
     assert_eq!(work(&world), ALL_DONE);
 }
 
-// ---- the to-do list ----
+// ---- the plan ----
 
 #[test]
 fn a_line_that_vanishes_unticked_is_not_a_finished_item() {

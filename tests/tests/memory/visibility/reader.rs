@@ -1,5 +1,5 @@
 //! A reader who knows nothing but one request: what he must take for the memory. He shares no code with the product's
-//! renderer; he does what the blocks tell a model to do ("of several blocks of one frame the highest rev is true").
+//! renderer; he does what the blocks tell a model to do ("of a frame's blocks, the highest rev is current").
 
 use plimsoll_domain::memory::{Memory, Register};
 use plimsoll_testkit::scripted_model::Request;
