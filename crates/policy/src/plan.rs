@@ -137,7 +137,7 @@ fn planned(items: &[Item], growth: &[ItemCost], room: Room) -> (Vec<Planned>, Ve
                 Some(other_item) if !other_item.done => after.push(other),
                 Some(_) => {}
                 None => {
-                    complaints.push(format!("item {number} depends on item {other}, which does not exist"))
+                    complaints.push(format!("item {number} depends on item {other}, which does not exist"));
                 }
             }
         }
