@@ -120,9 +120,10 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     // Before anything is written: without a client there is nothing to run.
     let notify = arguments.notify.as_deref().map(value_parsers::words).transpose();
     let notify = notify.map_err(RunCommandError::Notify)?;
-    let before = match arguments.resume {
-        true => lifecycle::remembered(project)?,
-        false => Remembered::default(),
+    let before = if arguments.resume {
+        lifecycle::remembered(project)?
+    } else {
+        Remembered::default()
     };
     let client_named = arguments.client.clone().or(before.client);
     let same = arguments.client_arguments.is_empty();
@@ -251,9 +252,12 @@ fn is_stopped_by_refusals(state: &RunState) -> bool {
 
 /// What opens a run again, with the whole command where refused tools have stopped it.
 pub(crate) fn way_on(state: &RunState) -> String {
-    let with_tools = is_stopped_by_refusals(state)
-        .then(|| allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker"));
-    with_tools.flatten().unwrap_or_else(|| usual_way_on(state).to_owned())
+    if is_stopped_by_refusals(state)
+        && let Some(command) = allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker")
+    {
+        return command;
+    }
+    usual_way_on(state).to_owned()
 }
 
 /// What opens a run again, beside `plimsoll run --resume`.

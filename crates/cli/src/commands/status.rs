@@ -120,8 +120,10 @@ fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
 
 /// What the session at work has used so far; none where none is, or nothing has been answered yet.
 fn present_tokens(state: &RunState, record: &SessionRecord) -> Option<u64> {
-    let is_at_work = !state.lifecycle.is_over() && state.iteration_record.phase == Phase::Spawned;
-    let transcript = record.transcript_path.as_ref().filter(|_| is_at_work)?;
+    if state.lifecycle.is_over() || state.iteration_record.phase != Phase::Spawned {
+        return None;
+    }
+    let transcript = record.transcript_path.as_ref()?;
     plimsoll_store::tail::spent(Path::new(transcript)).ok().filter(|tokens| *tokens > 0)
 }
 

@@ -72,8 +72,10 @@ impl Redactor {
     fn block(&mut self, block: &Block) -> Block {
         let before = block.value();
         let after = self.value(&before);
-        let changed = (after != before).then(|| RawValue::from_string(after.to_string()).ok()).flatten();
-        changed.map_or_else(|| block.clone(), Block::new)
+        if after == before {
+            return block.clone();
+        }
+        RawValue::from_string(after.to_string()).map_or_else(|_| block.clone(), Block::new)
     }
 
     /// The program is made of the calls: where it is, it is made anew of what has been cleaned.

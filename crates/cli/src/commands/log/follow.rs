@@ -32,7 +32,9 @@ pub(super) fn follow(
         if !news.iter().filter_map(|line| teller.tell(line)).all(|told| page.print(&told)) {
             break;
         }
-        if let Some(words) = (heard.elapsed() >= QUIET).then(|| over(project)).flatten() {
+        if heard.elapsed() >= QUIET
+            && let Some(words) = over(project)
+        {
             say_error(&words);
             break;
         }

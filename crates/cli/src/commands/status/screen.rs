@@ -79,9 +79,10 @@ impl View<'_> {
     fn next(&self) -> Vec<String> {
         let words = one_line(&next(self));
         let (_, rest) = columns::broken(&words, self.width.saturating_sub(INDENT));
-        match words.contains(" -- ") && !rest.is_empty() {
-            true => vec![format!("{:<INDENT$}{words}", "Next")],
-            false => self.wrapped("Next", &words),
+        if words.contains(" -- ") && !rest.is_empty() {
+            vec![format!("{:<INDENT$}{words}", "Next")]
+        } else {
+            self.wrapped("Next", &words)
         }
     }
 
