@@ -334,7 +334,10 @@ pub fn place_in_words(words: &str, files: &[&str]) -> Option<Place> {
         let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         let is_it = |path: &&&str| **path == word || name(path) == word;
         let mut found = files.iter().filter(is_it);
-        found.next().filter(|_| found.next().is_none()).map(|path| (*path).to_owned())
+        match (found.next(), found.next()) {
+            (Some(only), None) => Some((*only).to_owned()),
+            _ => None,
+        }
     };
     let number = |place: usize| words.get(place).and_then(|word| word.parse::<u64>().ok());
     let mut places: Vec<Place> = Vec::new();
@@ -347,17 +350,17 @@ pub fn place_in_words(words: &str, files: &[&str]) -> Option<Place> {
         };
         let Some(path) = file_of(name) else { continue };
         let is = |place: Option<usize>, word: &str| place.and_then(|place| words.get(place)) == Some(&word);
-        let behind = || is(Some(at + 1), "line").then(|| number(at + 2)).flatten();
+        let behind = || if is(Some(at + 1), "line") { number(at + 2) } else { None };
         let before = || {
             let is_named =
                 matches!(words.get(at.checked_sub(1)?), Some(&"of" | &"in")) && is(at.checked_sub(3), "line");
-            number(at.checked_sub(2)?).filter(|_| is_named)
+            if is_named { number(at.checked_sub(2)?) } else { None }
         };
         let found = line.or_else(behind).or_else(before).filter(|line| *line > 0);
         places.extend(found.map(|line| Place { path, line }));
     }
     places.dedup();
-    Some(places).filter(|places| places.len() == 1).and_then(|mut places| places.pop())
+    if places.len() == 1 { places.pop() } else { None }
 }
 
 #[cfg(test)]
