@@ -173,7 +173,7 @@ pub fn plan_installation(
     let users_own = settings::is_free_of_us(text).unwrap_or(false);
     let mut backup = None;
     if merged.text != text {
-        if let Some(bytes) = now.as_ref().filter(|_| users_own) {
+        if users_own && let Some(bytes) = &now {
             changes.push(backup_of(&places.backup, bytes)?);
             backup = Some(places.backup.clone());
         }
@@ -187,9 +187,10 @@ pub fn plan_installation(
     for (name, text) in COMMANDS {
         commands.push(write_own(&places.commands.join(name), text, &mut changes)?);
     }
-    let memory_installed = match merged.memory {
-        true => Some(memory::plan(&places, memory, merged.variable, &mut changes)?),
-        false => None,
+    let memory_installed = if merged.memory {
+        Some(memory::plan(&places, memory, merged.variable, &mut changes)?)
+    } else {
+        None
     };
     let excluded = match scope {
         Scope::User => None,

@@ -289,9 +289,10 @@ fn news(
     let before = memory::seen(&call.project, &call.session_id).of(stream(call)).unwrap_or_default();
     // A memory that is younger than what the conversation was told is another one.
     let since = Some(before.knows()).filter(|rev| *rev <= held.memory().rev).unwrap_or(0);
-    let own = match held.memory().rev > since && !ids.is_empty() {
-        true => memory::made_by(&call.project, since, ids)?,
-        false => Vec::new(),
+    let own = if held.memory().rev > since && !ids.is_empty() {
+        memory::made_by(&call.project, since, ids)?
+    } else {
+        Vec::new()
     };
     let delta = render::delta(held.memory(), depth, since, &own);
     Ok((delta.text, Sight { rev: delta.told, calls: before.calls, ..Sight::default() }))

@@ -377,14 +377,15 @@ fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Fo
         let is_new = file.change.starts_with("new") && file.hunks.is_empty();
         let known = last_edit.as_ref().filter(|edit| edit.path == path && edit.is_newest(at));
         let mut ranges: Vec<(u64, u64)> = file.hunks.iter().map(|hunk| (hunk.first, hunk.last)).collect();
-        let whole = content.as_deref().filter(|_| is_new).map(line_count).filter(|lines| *lines > 0);
-        ranges.extend(whole.map(|lines| (1, lines)));
+        if is_new && let Some(lines) = content.as_deref().map(line_count).filter(|lines| *lines > 0) {
+            ranges.push((1, lines));
+        }
         let edited = known.and_then(|edit| edit.place_in(&String::from_utf8_lossy(content.as_deref()?)));
         if ranges.is_empty() {
             ranges.extend(edited);
         }
         // Where a file is new as a whole, its end is no place that anybody has stopped at.
-        let last = ranges.last().copied().filter(|_| !file.change.starts_with("new"));
+        let last = if file.change.starts_with("new") { None } else { ranges.last().copied() };
         let end = edited.or(last).map(|(_, last)| last);
         // What was dirty before the session began is none of its edits.
         let is_older = at.zip(began).is_some_and(|(at, began)| at < began);
@@ -460,10 +461,10 @@ impl LastEdit {
         let firsts = places.map(|(start, _)| file[..start].matches('\n').count() as u64 + 1);
         let nearest = match self.near {
             Some(near) => firsts.min_by_key(|first| first.abs_diff(near)),
-            None => {
-                let all: Vec<u64> = firsts.collect();
-                Some(all).filter(|all| all.len() == 1).and_then(|all| all.first().copied())
-            }
+            None => match firsts.collect::<Vec<u64>>()[..] {
+                [only] => Some(only),
+                _ => None,
+            },
         };
         nearest.map(|first| (first, first + height))
     }

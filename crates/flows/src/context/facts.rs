@@ -92,9 +92,11 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
         } else {
             Vec::new()
         },
-        last_words: last_words(of_item)
-            .filter(|_| is_about_item)
-            .map(|words| plimsoll_secrets::without(&words)),
+        last_words: if is_about_item {
+            last_words(of_item).map(|words| plimsoll_secrets::without(&words))
+        } else {
+            None
+        },
         work,
         done,
         open,

@@ -75,7 +75,9 @@ fn before_tool(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Rep
         let pushed = Pushed { call: intent.tool_use_id.clone(), owner: owner(call) };
         held.note_seen(&call.session_id, |seen| {
             seen.done |= is_root;
-            seen.pushed = Some(pushed).filter(|_| what == Use::Push).or(seen.pushed.take());
+            if what == Use::Push {
+                seen.pushed = Some(pushed);
+            }
         })?;
         held.close()?;
     }
@@ -126,7 +128,10 @@ fn enter(call: &HookInvocation) -> Result<Reply, StoreError> {
     let is_inside = held.memory().depth_of(Some(agent)).is_some();
     let begins_again = !is_inside && noted.is_some() && noted == started.as_ref().map(|started| started.rev);
     let is_old = seen.knows(agent) && !begins_again;
-    let Some(started) = started.filter(|_| !is_old) else { return Ok(Reply::default()) };
+    if is_old {
+        return Ok(Reply::default());
+    }
+    let Some(started) = started else { return Ok(Reply::default()) };
     if held.change(BY, &Op::EnterFrame { agent: agent.to_owned() }).is_ok() {
         let sight = Sight { rev: started.rev, ..Sight::default() };
         held.note_seen(&call.session_id, |seen| seen.note(agent, sight))?;

@@ -102,8 +102,10 @@ fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {
 /// not pass later. Only what the client or an exit code calls an error is one: the word proves nothing.
 fn error(evidence: &Evidence, transcript: Option<&Path>) -> Option<String> {
     // A limit that the user set for the client is no error of anybody's.
-    let failure = evidence.ending.failure().filter(|_| !matches!(evidence.ending, Ending::ClientLimit(_)));
-    let failure = failure.map(|words| format!("{}: {words}", evidence.ending.word()));
+    let failure = match &evidence.ending {
+        Ending::ClientLimit(_) => None,
+        ending => ending.failure().map(|words| format!("{}: {words}", ending.word())),
+    };
     let verify = evidence.verify.iter().find(|outcome| !outcome.passed);
     let verify = verify.map(|outcome| format!("{}\n{}", outcome.command, outcome.words));
     failure.or(verify).or_else(|| facts::standing_error(transcript?))

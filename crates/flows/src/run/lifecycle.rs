@@ -274,7 +274,10 @@ fn todo(project: &Project, new: &NewRun) -> Result<(Option<String>, TodoList), S
 
 /// What the user should know where a new run has a list and no open item: its sessions have nothing to take.
 pub fn nothing_open(run: &RunState) -> Option<String> {
-    let file = run.options.todo_file.as_ref().filter(|_| run.items.todo_items.is_empty())?;
+    if !run.items.todo_items.is_empty() {
+        return None;
+    }
+    let file = run.options.todo_file.as_ref()?;
     Some(todo_list::words(&Unfit::AllTicked(run.items.known_items.len()), file, file != DEFAULT_LIST))
 }
 
@@ -430,8 +433,8 @@ fn reopen(state: &mut RunState, now: &Timestamp) {
     let repeats =
         matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats());
     let is_judged = state.iteration_record.phase == Phase::Judged && !repeats;
-    match plimsoll_policy::bounds::reached(state, now).filter(|_| is_judged) {
-        Some(Verdict::Stop { status, .. }) => state.lifecycle.stay(status),
+    match plimsoll_policy::bounds::reached(state, now) {
+        Some(Verdict::Stop { status, .. }) if is_judged => state.lifecycle.stay(status),
         _ => state.lifecycle.reopen(),
     }
 }
@@ -585,9 +588,9 @@ pub fn plan(
         state.session_id = session_id;
         // What an iteration did before it met a limit is its own work when it is planned again.
         let before = std::mem::take(&mut state.iteration_record);
-        let (done_before, reckoned, footing) = match before.footing.filter(|_| again) {
-            Some(footing) => (before.done_before, before.reckoned, footing),
-            None => (state.items.completed_items.clone(), Vec::new(), footing),
+        let (done_before, reckoned, footing) = match before.footing {
+            Some(footing) if again => (before.done_before, before.reckoned, footing),
+            _ => (state.items.completed_items.clone(), Vec::new(), footing),
         };
         state.iteration_record = IterationRecord {
             iteration: state.iteration,

@@ -207,9 +207,9 @@ pub fn capture(
         seen = Some(made);
     }
     let mut writer = log.write(patience.lock)?;
-    let turns = match seen.filter(|_| *writer.head() == head) {
-        Some(made) => record(&mut writer, made, source)?,
-        None => {
+    let turns = match seen {
+        Some(made) if *writer.head() == head => record(&mut writer, made, source)?,
+        _ => {
             let setting = (facts(), memory);
             read_under_lock(log, &mut writer, source, &setting, closing, patience.bytes)?
         }

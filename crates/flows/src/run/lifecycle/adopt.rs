@@ -68,14 +68,14 @@ pub fn look(project: &Project, new: &NewRun, given: &Given) -> Result<Offer, Sta
     let offer = adopt(&document, &ground);
     refuse_finished(&file, &offer.state)?;
     let prompt = String::from_utf8_lossy(&text);
-    let stale = prompt.lines().position(|line| line.contains(RESUME_HEADING)).filter(|_| has_task);
-    let careful = stale.map(|line| {
-        format!("PROMPT.md has a section \"{RESUME_HEADING}\" in line {}: each session is told it anew until you remove it", line + 1)
-    });
+    let mut careful = Vec::new();
+    if has_task && let Some(line) = prompt.lines().position(|line| line.contains(RESUME_HEADING)) {
+        careful.push(format!("PROMPT.md has a section \"{RESUME_HEADING}\" in line {}: each session is told it anew until you remove it", line + 1));
+    }
     Ok(Offer {
         missing: foreign::missing_marks(&document),
         rows: offer.rows,
-        careful: careful.into_iter().collect(),
+        careful,
         file,
         document,
         state: offer.state,
