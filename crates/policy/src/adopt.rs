@@ -436,12 +436,12 @@ fn is_inside(path: &str) -> bool {
 
 fn checkpoint_words(found: &Checkpoint, has_handoff: bool) -> String {
     let percent = found.percent_at_checkpoint.map_or("?".to_owned(), |percent| percent.to_string());
-    let handoff = match (has_handoff, found.handoff_file.is_empty()) {
-        (true, _) => for_terminal(&found.handoff_file),
-        (false, true) => "no handoff is named: one is written from this".to_owned(),
-        (false, false) => {
-            format!("its handoff {} is not there: one is written from this", quoted(&found.handoff_file))
-        }
+    let handoff = if has_handoff {
+        for_terminal(&found.handoff_file)
+    } else if found.handoff_file.is_empty() {
+        "no handoff is named: one is written from this".to_owned()
+    } else {
+        format!("its handoff {} is not there: one is written from this", quoted(&found.handoff_file))
     };
     format!("{} at {percent}%, item {}; {handoff}", found.level, quoted(&found.current_todo_item))
 }

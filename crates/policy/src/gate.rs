@@ -78,12 +78,16 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         }
         _ => {}
     }
-    let stopped = stopped_by_its_ending(state, evidence).filter(|_| !keeps_breaking_off(state, evidence));
-    if let Some(verdict) = stopped {
+    if let Some(verdict) = stopped_by_its_ending(state, evidence)
+        && !keeps_breaking_off(state, evidence)
+    {
         // A session that is not counted has cost something all the same.
-        let is_pause = matches!(&verdict, Verdict::Pause { kind, .. } if kind.passes());
-        let spent = is_pause.then(|| bounds::spent(state, &evidence.now)).flatten();
-        return spent.unwrap_or(verdict);
+        if matches!(&verdict, Verdict::Pause { kind, .. } if kind.passes())
+            && let Some(spent) = bounds::spent(state, &evidence.now)
+        {
+            return spent;
+        }
+        return verdict;
     }
     let refused = matches!(completion, Completion::Refused(_) | Completion::Plausible)
         || unpromised == Unpromised::Fails;
@@ -94,7 +98,7 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
     // bounded by itself, so the breaker must not end the run before.
     let is_asked_again =
         unpromised == Unpromised::AskAgain && evidence.verify.iter().all(|outcome| outcome.passed);
-    let counted = seen.filter(|_| !is_asked_again);
+    let counted = if is_asked_again { None } else { seen };
     let opened =
         counted.and_then(|seen| breaker::observe(state, seen, refusal.as_deref(), &settings.breaker));
     let is_thrashing = seen.and_then(|seen| thrash(state, evidence, seen, settings.thrash));

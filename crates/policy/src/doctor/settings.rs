@@ -114,10 +114,10 @@ pub(super) fn section(facts: &SettingsFacts) -> Section {
         .filter(|(_, survey)| !survey.ours.is_empty())
         .map(|(file, _)| format!("{} ({})", file.path, file.scope.words()))
         .collect();
-    if let Some(plugin) = facts.plugin.as_ref().filter(|_| with_ours.is_empty()) {
-        return Section::new("Settings", format!("hooks from the plugin {plugin}"), findings);
-    }
     if with_ours.is_empty() {
+        if let Some(plugin) = &facts.plugin {
+            return Section::new("Settings", format!("hooks from the plugin {plugin}"), findings);
+        }
         let what = "our hooks are in no settings file: ordinary sessions are not measured (`plimsoll run` brings its own)";
         findings.push(Finding::warning("settings.none", what, "run `plimsoll init`"));
         return Section::new("Settings", "no hooks of ours", findings);
@@ -270,7 +270,10 @@ fn doubled(facts: &SettingsFacts) -> Option<Finding> {
 fn status_line(facts: &SettingsFacts) -> Option<Finding> {
     let mut lines = readable(facts).filter_map(|(file, survey)| Some((file, survey.status_line.as_ref()?)));
     let (first, shown) = lines.next()?;
-    let (behind, _) = lines.find(|(_, line)| line.ours).filter(|_| !shown.ours)?;
+    if shown.ours {
+        return None;
+    }
+    let (behind, _) = lines.find(|(_, line)| line.ours)?;
     let what = format!("our status line in {} is not shown: `{}` goes before it", behind.path, shown.command);
     let todo = "take that one out to see ours; the hooks measure without it";
     Some(Finding::note("settings.status_line_shadowed", what, todo).at(first.path.clone()))
