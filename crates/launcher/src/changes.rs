@@ -61,7 +61,7 @@ impl Place {
         if outcome.timed_out {
             return Err(GitError::TookTooLong);
         }
-        Ok(outcome.succeeded().then(|| Place::parse(folder, &outcome.stdout)).flatten())
+        Ok(if outcome.succeeded() { Place::parse(folder, &outcome.stdout) } else { None })
     }
 
     fn parse(folder: &Path, answer: &[u8]) -> Option<Place> {

@@ -213,7 +213,8 @@ pub(crate) fn stat(path: &Path) -> Option<Stat> {
         return Some(found);
     }
     let place = below.walk(false, None, true).ok()?;
-    place.found.or_else(|| rustix::fs::fstat(place.folder()).ok().filter(|_| place.name.is_none()))
+    let is_the_folder = place.found.is_none() && place.name.is_none();
+    if is_the_folder { rustix::fs::fstat(place.folder()).ok() } else { place.found }
 }
 
 /// What lies at a path, seen by a walk: no folder on the way is one that leads out.
@@ -222,7 +223,8 @@ pub(crate) fn reach(path: &Path) -> Option<Stat> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     match in_one_call(&below, flags, Mode::empty()) {
         Some(opened) => rustix::fs::fstat(opened.ok()?).ok(),
-        None => stat(path).filter(|_| below.walk(false, None, true).is_ok()),
+        None if below.walk(false, None, true).is_ok() => stat(path),
+        None => None,
     }
 }
 

@@ -194,9 +194,10 @@ impl Driver {
 
     fn switched_off(&self) -> Vec<OsString> {
         let set = |what: &str| OsStr::from_bytes(&[&self.key, what.as_bytes()].concat()).to_owned();
-        match self.is_filter() {
-            false => vec![set(".enabled=false")],
-            true => [".clean=", ".smudge=", ".process=", ".required=false"].map(set).into(),
+        if self.is_filter() {
+            [".clean=", ".smudge=", ".process=", ".required=false"].map(set).into()
+        } else {
+            vec![set(".enabled=false")]
         }
     }
 }

@@ -88,10 +88,8 @@ fn taken_away(
 fn cleaners(folder: &Path, until: Until) -> Result<BTreeSet<Vec<u8>>, GitError> {
     let question = ["config", "--null", "--get-regexp", r"^filter\..*\.(clean|process)$"];
     // It fails where there is none.
-    let list = changes::answer(folder, &question, None, until).or_else(|why| match until.is_over() {
-        true => Err(why),
-        false => Ok(Vec::new()),
-    })?;
+    let list = changes::answer(folder, &question, None, until)
+        .or_else(|why| if until.is_over() { Err(why) } else { Ok(Vec::new()) })?;
     let mut commands: BTreeMap<Vec<u8>, bool> = BTreeMap::new();
     for entry in changes::names(&list) {
         let end = entry.iter().position(|byte| *byte == b'\n').unwrap_or(entry.len());

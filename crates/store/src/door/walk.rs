@@ -175,9 +175,10 @@ impl Walk<'_> {
 
     /// The parts of a path below the root; none if it is an absolute one to somewhere else.
     fn parts(&self, path: &Path) -> Option<VecDeque<OsString>> {
-        let below = match path.is_absolute() {
-            true => self.roots.iter().find_map(|root| path.strip_prefix(root).ok())?,
-            false => path,
+        let below = if path.is_absolute() {
+            self.roots.iter().find_map(|root| path.strip_prefix(root).ok())?
+        } else {
+            path
         };
         let part = |part: Component<'_>| match part {
             Component::Normal(name) => Some(name.to_owned()),
