@@ -133,12 +133,15 @@ impl Agent {
         let step = self.next(request);
         let full = if self.session.is_full { L2 } else { BASE };
         let tokens = full + GROWTH * self.session.answers;
-        match (self.session.has_broken, self.session.course.comes) {
-            (true, Break::L3) if !self.session.is_full => {
+        if !self.session.has_broken {
+            return step.usage(tokens);
+        }
+        match self.session.course.comes {
+            Break::L3 if !self.session.is_full => {
                 self.session.is_full = true;
                 step.usage(L3)
             }
-            (true, Break::Budget) => step.usage(BUDGET + self.session.answers),
+            Break::Budget => step.usage(BUDGET + self.session.answers),
             _ => step.usage(tokens),
         }
     }

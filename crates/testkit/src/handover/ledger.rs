@@ -205,14 +205,18 @@ impl Ledger {
         let last_session =
             self.events.rsplit(|event| matches!(event, Event::Session)).next().unwrap_or_default();
         let has_ticked = last_session.iter().any(|event| matches!(event, Event::Tick));
-        let class = match (made.is_empty(), has_ticked) {
-            (false, _) => Class::Half,
-            (true, true) => Class::Ticked,
-            (true, false) => Class::Fresh,
+        let class = if !made.is_empty() {
+            Class::Half
+        } else if has_ticked {
+            Class::Ticked
+        } else {
+            Class::Fresh
         };
         let mut there = made.iter().rev().filter_map(|(place, step, by)| {
-            let is_there = !matches!(work.items[open].steps[*step], Op::Delete { .. });
-            let file = self.file_now(work, open, *step).filter(|_| is_there)?;
+            if matches!(work.items[open].steps[*step], Op::Delete { .. }) {
+                return None;
+            }
+            let file = self.file_now(work, open, *step)?;
             Some((*place, *step, *by, file))
         });
         let latest = there.next();
@@ -248,8 +252,9 @@ impl Ledger {
         };
         if let Some((place, step, by, file)) = last {
             let lines = self.marked(&file, &Work::mark(open, step));
-            let is_edit = matches!(work.items[open].steps[step], Op::Edit { .. } | Op::New { .. });
-            truth.lines = lines.first().copied().zip(lines.last().copied()).filter(|_| is_edit);
+            if matches!(work.items[open].steps[step], Op::Edit { .. } | Op::New { .. }) {
+                truth.lines = lines.first().copied().zip(lines.last().copied());
+            }
             truth.file_lines = self.read(&file).map_or(0, |text| text.lines().count() as u32);
             truth.by = Some(by);
             let by_git = folder != Folder::Plain && self.shows(work, folder, (place, open, step), &file);

@@ -139,9 +139,10 @@ fn edit(input: &Value) -> Recorded<Outcome> {
     let text = |name: &str| input[name].as_str().unwrap_or_default();
     let all = input["replace_all"] == true;
     let Ok(before) = fs::read_to_string(path) else { return not_recorded("a file that went away") };
-    let after = match all {
-        true => before.replace(text("old_string"), text("new_string")),
-        false => before.replacen(text("old_string"), text("new_string"), 1),
+    let after = if all {
+        before.replace(text("old_string"), text("new_string"))
+    } else {
+        before.replacen(text("old_string"), text("new_string"), 1)
     };
     if fs::write(path, &after).is_err() {
         return not_recorded("a file that cannot be written");

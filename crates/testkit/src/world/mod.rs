@@ -78,10 +78,11 @@ impl World {
             client: None,
         };
         write(&world.client_file(), &first_client_file().to_string());
-        match with_ours {
-            true => world.project_at("project"),
-            false => world.untouched_project_at("project"),
-        };
+        if with_ours {
+            world.project_at("project");
+        } else {
+            world.untouched_project_at("project");
+        }
         world
     }
 

@@ -138,13 +138,13 @@ impl Session {
                         "durationMs": millis(answer.elapsed),
                     }),
                 );
-                if let Some(plain) = answer.plain.as_ref().filter(|_| may_talk) {
+                if may_talk && let Some(plain) = &answer.plain {
                     line["rendered"] = rendered(&format!("{name} hook success: {plain}"));
                     line["renderedRole"] = "system".into();
                 }
                 self.converse(line);
             }
-            if let Some(plain) = answer.plain.as_ref().filter(|_| may_talk) {
+            if may_talk && let Some(plain) = &answer.plain {
                 self.said.push(format!("{name} hook success: {plain}"));
             }
             if let Some(message) = &answer.message {
