@@ -241,30 +241,39 @@ fn wrong(era: Option<HookSupport>, missing: Option<String>, unasked: Option<Stri
 
 /// The same entry in several files: with the same words the client runs it once, with others twice.
 fn doubled(facts: &SettingsFacts) -> Option<Finding> {
-    let mut places: BTreeMap<String, Vec<(&SettingsFile, &str)>> = BTreeMap::new();
+    let mut places: BTreeMap<String, Vec<Place<'_>>> = BTreeMap::new();
     for (file, survey) in readable(facts) {
         for entry in &survey.ours {
             let key = format!("{} {} {:?}", entry.event, entry.program, entry.arguments);
             places.entry(key).or_default().push((file, &entry.command));
         }
     }
-    let twice = |places: &&Vec<(&SettingsFile, &str)>| places.len() > 1;
-    let differs =
-        |places: &&Vec<(&SettingsFile, &str)>| places.iter().any(|(_, command)| *command != places[0].1);
-    let files = |places: &[(&SettingsFile, &str)]| {
-        let mut files: Vec<String> = places.iter().map(|(file, _)| file.path.clone()).collect();
-        files.dedup();
-        files.join(" and ")
-    };
-    if let Some(places) = places.values().find(|places| twice(places) && differs(places)) {
-        let last = places.last().map_or(Scope::User, |(file, _)| file.scope);
+    places.retain(|_, places| places.len() > 1);
+    if let Some(places) = places.values().find(|places| differ(places)) {
         let what = format!("our hooks stand twice with different commands ({}): both run", files(places));
-        return Some(Finding::warning("settings.doubled", what, last.uninstall()));
+        return Some(Finding::warning("settings.doubled", what, last_scope(places).uninstall()));
     }
-    let places = places.values().find(twice)?;
-    let last = places.last().map_or(Scope::User, |(file, _)| file.scope);
+    let places = places.values().next()?;
     let what = format!("our hooks stand twice ({}); the client runs them once", files(places));
-    Some(Finding::note("settings.doubled_alike", what, &format!("nothing, or {}", last.uninstall())))
+    let todo = format!("nothing, or {}", last_scope(places).uninstall());
+    Some(Finding::note("settings.doubled_alike", what, &todo))
+}
+
+/// Where an entry stands, and with which command.
+type Place<'a> = (&'a SettingsFile, &'a str);
+
+fn differ(places: &[Place<'_>]) -> bool {
+    places.iter().any(|(_, command)| *command != places[0].1)
+}
+
+fn files(places: &[Place<'_>]) -> String {
+    let mut files: Vec<&str> = places.iter().map(|(file, _)| file.path.as_str()).collect();
+    files.dedup();
+    files.join(" and ")
+}
+
+fn last_scope(places: &[Place<'_>]) -> Scope {
+    places.last().map_or(Scope::User, |(file, _)| file.scope)
 }
 
 fn status_line(facts: &SettingsFacts) -> Option<Finding> {
