@@ -177,11 +177,8 @@ pub fn plan_installation(
             changes.push(backup_of(&places.backup, bytes)?);
             backup = Some(places.backup.clone());
         }
-        changes.push(Change {
-            path: places.settings.clone(),
-            before: now.clone(),
-            after: Some(merged.text.into_bytes()),
-        });
+        let after = Some(merged.text.into_bytes());
+        changes.push(Change { path: places.settings.clone(), before: now.clone(), after });
     }
     let mut commands = Vec::new();
     for (name, text) in COMMANDS {

@@ -213,6 +213,12 @@ impl<'a> Adoption<'a> {
             (found, _) => filled_or_wrong(found, self.state.options.max_iterations.to_string()),
         };
         self.row("max_iterations", fate);
+        self.standing();
+        self.promise(ground);
+    }
+
+    /// Since when it runs, and whether it does.
+    fn standing(&mut self) {
         let is_moment = |text: &String| chrono::DateTime::parse_from_rfc3339(text).is_ok();
         let fate = match self.text("started_at") {
             Found::Value(text) if is_moment(&text) => {
@@ -235,6 +241,9 @@ impl<'a> Adoption<'a> {
         };
         self.state.lifecycle = plimsoll_domain::state::Lifecycle::default();
         self.row("status", fate);
+    }
+
+    fn promise(&mut self, ground: &Ground<'_>) {
         let fate = match (self.text("completion_promise"), &ground.promise) {
             (Found::Value(_), Some(given)) => FieldOutcome::Ignored(format!("--promise {given} is given")),
             (Found::Value(word), None) if is_promise_word(&word) => {
