@@ -194,6 +194,65 @@ fn no_source_file_panics_on_purpose_or_silences_a_lint() {
     assert_eq!(found, Vec::<String>::new());
 }
 
+/// No function is longer, from its signature to its last line.
+const LONGEST_FUNCTION: usize = 60;
+
+/// The functions of a source file, without its tests, that are longer: their names and lengths. Rustfmt puts the brace that
+/// ends a function below its first line.
+fn long_functions(text: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> =
+        text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().collect();
+    let mut found = Vec::new();
+    for (place, line) in lines.iter().enumerate() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let Some(name) = function_named(line.trim_start()) else { continue };
+        let end = lines[place..].iter().position(|line| line.strip_prefix(indent) == Some("}"));
+        // One without a body, or on one line, has its end before.
+        let is_short = line.ends_with([';', '}']);
+        if let Some(length) = end.map(|end| end + 1).filter(|length| !is_short && *length > LONGEST_FUNCTION)
+        {
+            found.push((name.to_owned(), length));
+        }
+    }
+    found
+}
+
+/// The name in `pub(super) const fn name<…`.
+fn function_named(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once("fn ")?;
+    let is_qualifier =
+        |word: &str| word.starts_with("pub") || ["const", "async", "unsafe", "extern"].contains(&word);
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let name = &after[..after.find(|letter| !is_name(letter))?];
+    (before.split_whitespace().all(is_qualifier) && !name.is_empty()).then_some(name)
+}
+
+#[test]
+fn no_function_is_longer_than_a_screen() {
+    let body = |lines: usize| "        let _ = 0;\n".repeat(lines);
+    let planted = format!(
+        "trait Ship {{\n    fn named(&self);\n}}\n\nimpl Hull {{\n    pub(super) const fn long(&self) {{\n{}    }}\n\n    fn short() {{\n{}    }}\n}}\n",
+        body(LONGEST_FUNCTION - 1),
+        body(LONGEST_FUNCTION - 2)
+    );
+    assert_eq!(long_functions(&planted), [("long".to_owned(), LONGEST_FUNCTION + 1)]);
+
+    let crates = workspace_root().join("crates");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&crates).unwrap().flatten() {
+        sources(&entry.path().join("src"), &mut files);
+    }
+    let mut found = BTreeSet::new();
+    for path in files {
+        let name = path.strip_prefix(&crates).unwrap().display().to_string();
+        let long = long_functions(&std::fs::read_to_string(&path).unwrap());
+        found.extend(long.into_iter().map(|(function, _)| format!("{name}: {function}")));
+    }
+    // Tables: one match over all variants of an enum, a line or two for each. Cut in two they would be harder to read.
+    let tables = ["cli/src/commands/log/sentence.rs: sentence", "domain/src/statusline/kind.rs: about"];
+    assert_eq!(found, tables.map(str::to_owned).into(), "give the parts of a long function names");
+}
+
 /// The files of the programs, without their tests, in which one of these words stands.
 fn files_with(words: &[&str]) -> BTreeSet<String> {
     let crates = workspace_root().join("crates");
