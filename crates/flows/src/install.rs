@@ -10,6 +10,7 @@ mod memory;
 pub(crate) mod places;
 pub mod plugin;
 mod removal;
+mod returned;
 
 use crate::install::git_exclude::Excluded;
 pub use client::Client;
@@ -20,7 +21,8 @@ use places::{Places, holds_ours};
 use plimsoll_protocol::settings::{self, HookSupport, Parts, Unreadable};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
-pub use removal::{Removal, Returned, plan_removal};
+pub use removal::{Removal, plan_removal};
+pub use returned::Returned;
 use std::path::{Path, PathBuf};
 
 /// The slash commands that come along.

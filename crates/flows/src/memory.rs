@@ -200,6 +200,13 @@ pub fn run_at_work(project: &Project) -> Result<Option<RunState>, StoreError> {
     Ok(run.filter(|run| is_in_shell_loop(run) || lock::is_run_held(project)))
 }
 
+/// True beside an open run that somebody works for and that has the working memory: its root frame is the run,
+/// and an ordinary session neither ends a run nor takes its word back.
+pub(crate) fn is_beside_a_run(call: &HookInvocation) -> Result<bool, StoreError> {
+    let Some(run) = run_at_work(&call.project)? else { return Ok(false) };
+    Ok(run.session_id.as_ref() != Some(&call.session_id))
+}
+
 /// An iteration begins: nobody works in the frames of the one before, and a root that has popped goes on.
 pub(crate) fn open_for(project: &Project, run: &RunState) -> Result<(), StoreError> {
     if !run.options.memory {
@@ -258,7 +265,7 @@ fn at_prompt(call: &HookInvocation, prompt: &str) -> Result<Option<String>, Stor
     if is_persons {
         abandon_own(&mut held, &call.project, &call.session_id);
         held.note_seen(&call.session_id, |seen| seen.done = false)?;
-        if held.memory().done.is_some() && !call.is_beside_a_run_with_memory()? {
+        if held.memory().done.is_some() && !is_beside_a_run(call)? {
             // Reopening is never refused.
             let _ = held.change(BY, &Op::Reopen);
         }

@@ -6,8 +6,9 @@
 mod coarse;
 mod inner;
 
-use crate::changes::{self, Change, Index, Place, Until, names, quoted};
+use crate::changes::{self, Change, Index, Place, names, quoted};
 use crate::git;
+use crate::until::Until;
 use plimsoll_store::disk;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

@@ -1,20 +1,10 @@
 //! Is the run done? What the agent claims, and what stands against it.
 
-use crate::gate::Evidence;
+use crate::evidence::Evidence;
+pub use crate::evidence::VerifyOutcome;
 use plimsoll_domain::promise::{self, Claim, NearMiss};
 use plimsoll_domain::text::{clip, counted};
 use plimsoll_domain::{Ending, RunState, TodoList};
-
-/// What one verify command said.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifyOutcome {
-    /// The command.
-    pub command: String,
-    /// True when it exited with 0 in time.
-    pub passed: bool,
-    /// How it ended and what it printed, shortened.
-    pub words: String,
-}
 
 /// What the agent claims, and what stands against it before any command has run.
 #[derive(Debug, Clone, PartialEq, Eq)]

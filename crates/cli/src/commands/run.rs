@@ -159,11 +159,7 @@ impl Asked {
         // Before anything is written: without a client there is nothing to run.
         let notify = arguments.notify.as_deref().map(value_parsers::words).transpose();
         let notify = notify.map_err(RunCommandError::Notify)?;
-        let before = if arguments.resume {
-            lifecycle::remembered(project)?
-        } else {
-            Remembered::default()
-        };
+        let before = if arguments.resume { lifecycle::remembered(project)? } else { Remembered::default() };
         let client_named = arguments.client.clone().or(before.client);
         let same = arguments.client_arguments.is_empty();
         let client_arguments =
@@ -180,7 +176,11 @@ impl Asked {
     }
 }
 
-fn resume(project: &Project, arguments: &RunArguments, asked: Asked) -> Result<(Preflight, Resumed), RunCommandError> {
+fn resume(
+    project: &Project,
+    arguments: &RunArguments,
+    asked: Asked,
+) -> Result<(Preflight, Resumed), RunCommandError> {
     let changes = Changes {
         client: asked.client_named,
         client_arguments: asked.options.client_arguments.clone(),

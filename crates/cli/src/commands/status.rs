@@ -4,6 +4,7 @@ pub(crate) mod columns;
 mod screen;
 #[cfg(test)]
 mod tests;
+mod view;
 mod watch;
 mod words;
 
@@ -19,9 +20,9 @@ use plimsoll_flows::context::forecast::foresee;
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_launcher::process::{Identity, is_alive};
 use plimsoll_store::{Project, clock, config, disk, environment, lock, sessions, state_file};
-use screen::View;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use view::View;
 
 /// How to show it.
 #[derive(Debug, Args)]

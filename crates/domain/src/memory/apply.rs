@@ -1,7 +1,7 @@
 //! The one way to change a memory.
 
-use super::frames::UNMERGED;
 use super::heap::{CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOST_CHUNKS, share};
+use super::register::UNMERGED;
 use super::{Cut, Frame, Memory, Op, Pressure, Register, Slot, Values, fit};
 use serde::Serialize;
 

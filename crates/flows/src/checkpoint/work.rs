@@ -1,6 +1,6 @@
 //! What a session did for its item: which item that is, which files it changed for it, and where it stands in git.
 
-use crate::context::facts;
+use crate::our_files;
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork, IterationRecord, Place};
@@ -42,7 +42,7 @@ pub(crate) struct Question<'a> {
 pub(crate) fn files_without_commit(project: &Project) -> Vec<String> {
     let work = git::work(project.root(), Since::Head, &[]).filter(|work| work.facts.head.is_none());
     let files = work.unwrap_or_default().files.into_iter().map(|file| file.path);
-    files.filter(|path| !facts::is_ours(path)).take(FILES).collect()
+    files.filter(|path| !our_files::is_ours(path)).take(FILES).collect()
 }
 
 /// What the session did for its item.
@@ -149,7 +149,7 @@ fn ticked(question: &Question<'_>) -> Vec<String> {
 /// Our own files are never work, and what changes in the plan is told by its items.
 fn is_apart(question: &Question<'_>, path: &str) -> bool {
     let todo_file = question.run.map_or(Some("fix_plan.md"), |run| run.options.todo_file.as_deref());
-    facts::is_ours(path) || todo_file == Some(path)
+    our_files::is_ours(path) || todo_file == Some(path)
 }
 
 /// Where work begins; as [`Since`], but owned.

@@ -120,22 +120,6 @@ fn lists(todo: Option<&TodoList>, run: Option<&RunState>) -> TodoLists {
     }
 }
 
-/// Our own files are never work in progress.
-pub fn is_ours(path: &str) -> bool {
-    let ours = [
-        ".claude/plimsoll",
-        ".claude/handoffs/",
-        ".claude/ralph-state.json",
-        ".claude/settings",
-        ".claude/commands/ralph.md",
-        ".claude/commands/handoff.md",
-        ".claude/agents/frame.md",
-        ".claude/mcp.json.plimsoll-backup",
-    ];
-    ours.iter().any(|start| path.starts_with(start))
-        || matches!(path, "PROMPT.md" | "progress.txt" | ".mcp.json")
-}
-
 /// What the last command printed that failed and did not pass later in the same session; none if all is well.
 pub fn standing_error(transcript: &Path) -> Option<String> {
     let lines = tail::last_lines(transcript, LOOK_BACK).ok()?;

@@ -4,7 +4,9 @@
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::install::plugin::Brought;
-use crate::memory::{BY, TIMEOUT, abandon, abandon_own, bring_back, owner, recover, stream, tell};
+use crate::memory::{
+    BY, TIMEOUT, abandon, abandon_own, bring_back, is_beside_a_run, owner, recover, stream, tell,
+};
 use plimsoll_domain::memory::{Closing, Op, render};
 use plimsoll_policy::frames::{self, Begin, Caller, FrameRefusal, Kind, Use};
 use plimsoll_protocol::Reply;
@@ -63,7 +65,7 @@ fn before_tool(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Rep
     }
     let is_root = what == Use::Pop && memory.depth() == 0;
     let reopens = memory.done.is_some() && what != Use::Read && !seen.done;
-    if (is_root || reopens) && call.is_beside_a_run_with_memory()? {
+    if (is_root || reopens) && is_beside_a_run(call)? {
         return Ok(Reply::default().deny(FrameRefusal::RootOfRun.to_string()));
     }
     if what == Use::Push || is_root || reopens {

@@ -2,7 +2,7 @@
 
 use super::files::{OwnFile, write_own};
 use super::places::Places;
-use super::removal::{Returned, drop_left_over};
+use super::returned::{Returned, drop_left_over};
 use super::{Change, InstallError, backup_of, command_for, decoded};
 use plimsoll_protocol::settings::servers::{self, Entry};
 use plimsoll_protocol::settings::{Variable, agent, quoted};

@@ -2,6 +2,7 @@
 
 use crate::context::facts;
 use crate::context::measure::{Question, measure};
+use crate::our_files;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::state::WorktreeFingerprint;
 use plimsoll_domain::{Ending, RunState, SessionRecord, Settings};
@@ -15,7 +16,7 @@ const HEAD_MOVED: &str = "HEAD moved";
 
 /// What the project stands on now.
 pub fn footing(project: &Project) -> WorktreeFingerprint {
-    let found = plimsoll_launcher::worktree_fingerprint::footing(project.root(), &facts::is_ours);
+    let found = plimsoll_launcher::worktree_fingerprint::footing(project.root(), &our_files::is_ours);
     WorktreeFingerprint { head: found.head, tree: found.tree, memory: heap(project) }
 }
 
@@ -88,7 +89,7 @@ fn moved(
 /// Not so an empty commit, and one of our own files: an agent that gets nowhere commits progress.txt all night.
 fn is_work(project: &Project, before: &WorktreeFingerprint) -> bool {
     let found = before.head.as_deref().and_then(|head| git::paths_since(project.root(), head));
-    found.is_none_or(|paths| paths.iter().any(|path| !facts::is_ours(path)))
+    found.is_none_or(|paths| paths.iter().any(|path| !our_files::is_ours(path)))
 }
 
 fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {

@@ -5,7 +5,7 @@
 //! repository chooses. So they ask for the names first and switch each one off. The rest is in [`SWITCHED_OFF`],
 //! [`PLAIN_DIFF`] and [`ENVIRONMENT`].
 
-use crate::changes::Until;
+use crate::until::Until;
 use crate::{Outcome, child};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

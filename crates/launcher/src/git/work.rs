@@ -2,7 +2,7 @@
 
 use super::{git, text};
 use crate::Outcome;
-use crate::changes::Until;
+use crate::until::Until;
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::CommitRef;
 use std::path::Path;

@@ -2,10 +2,11 @@
 //! clear because a filter was missing, failed, or was taken away from the file.
 
 use super::Choice;
-use crate::changes::{self, Place, Until, filters_of, quoted};
+use crate::changes::{self, Place, filters_of, quoted};
 use crate::child::{self, Terms};
 use crate::git;
 use crate::git_error::GitError;
+use crate::until::Until;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -1,7 +1,6 @@
 //! The agent: it goes where its requests send it, makes the steps that it believes to be left, and stops when it is told to.
 
 use super::Morning;
-use super::deeds::commit;
 use super::ledger::{By, ByPerson, Event, Ledger, Truth};
 use super::style::{At, Break, Commits, Course, Style};
 use super::told::Told;
@@ -94,6 +93,11 @@ impl Session {
             finishes: 0,
         }
     }
+}
+
+/// The command line that commits everything.
+pub(super) fn commit(message: &str) -> String {
+    format!("git add -A 2>/dev/null && git commit -qm '{message}' || true")
 }
 
 impl Agent {

@@ -3,9 +3,9 @@
 use super::newest::newest_run_id;
 use super::orphans::{end_left_behind, orphan};
 use crate::run::archive::{archive, is_archived};
-use plimsoll_domain::{RunId, RunState};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::status::Status;
+use plimsoll_domain::{RunId, RunState};
 use plimsoll_launcher::client::Client;
 use plimsoll_store::{Durability, Project, StoreError, clock, journal, lock, sessions, state_file};
 use std::time::Duration;
