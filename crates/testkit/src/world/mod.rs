@@ -5,8 +5,6 @@ mod leftovers;
 
 pub use launch::{Finished, Launch, Running};
 
-pub(crate) use leftovers::end_group;
-
 use crate::client::{CLIENT_VERSION, claude, claude_version, search_path};
 use crate::places::bin_dir;
 use crate::scripted_model::ScriptedModel;
