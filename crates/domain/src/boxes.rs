@@ -90,7 +90,7 @@ fn after_marker(text: &str) -> Option<&str> {
     }
     let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
     let digits = text.len() - rest.len();
-    (1..=LONGEST_NUMBER).contains(&digits).then(|| rest.strip_prefix(['.', ')'])).flatten()
+    if (1..=LONGEST_NUMBER).contains(&digits) { rest.strip_prefix(['.', ')']) } else { None }
 }
 
 /// `[ ]`, `[x]` and the spellings that are not read as boxes: `[]`, `[ x ]`.

@@ -330,8 +330,11 @@ impl Notes {
         let Some(place) = notes_start(document) else { return document.to_owned() };
         let (above, mut section) = (&document[..place], document[place..].to_owned());
         for (label, note) in LABELS.iter().zip([&self.summary, &self.progress, &self.next]) {
+            if note.is_empty() {
+                continue;
+            }
             let mark = format!("\n- {label}");
-            let Some(start) = section.find(&mark).filter(|_| !note.is_empty()) else { continue };
+            let Some(start) = section.find(&mark) else { continue };
             let words = start + mark.len();
             let end = section[words..].find('\n').map_or(section.len(), |length| words + length);
             if may_go(&section[words..end]) {

@@ -117,7 +117,7 @@ impl JournalEntry {
         // serde would take a number for the place of the event in the list of all.
         let is_named =
             fields.get("event").is_some_and(|name| name.as_str().is_some_and(|name| !name.is_empty()));
-        is_named.then(|| serde_json::from_value(fields).ok()).flatten()
+        if is_named { serde_json::from_value(fields).ok() } else { None }
     }
 }
 

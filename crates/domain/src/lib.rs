@@ -12,6 +12,7 @@ pub mod authority;
 pub mod boxes;
 pub mod breaker;
 pub mod claims;
+mod continue_kind;
 pub mod digest;
 pub mod fault;
 pub mod forecast;

@@ -1,10 +1,10 @@
 //! Markers: one line of `|`-separated fields, for people and scripts that read standard output.
 
+use crate::continue_kind::ContinueKind;
 use crate::level::Level;
 use crate::status::Status;
 use crate::text::one_line;
 use crate::time::Timestamp;
-use crate::verdict::ContinueKind;
 use serde::de::value::{Error as WordError, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Serialize};

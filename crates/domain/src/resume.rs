@@ -332,34 +332,47 @@ pub fn place_in_words(words: &str, files: &[&str]) -> Option<Place> {
         .split_whitespace()
         .map(|word| word.trim_matches(|letter| "`'\"(),.;".contains(letter)))
         .collect();
-    let file_of = |word: &str| {
-        let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-        let is_it = |path: &&&str| **path == word || name(path) == word;
-        let mut found = files.iter().filter(is_it);
-        found.next().filter(|_| found.next().is_none()).map(|path| (*path).to_owned())
-    };
-    let number = |place: usize| words.get(place).and_then(|word| word.parse::<u64>().ok());
-    let mut places: Vec<Place> = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        let (name, line) = match word.split_once(':') {
-            Some((name, line)) if !line.is_empty() => {
-                (name, line.split(':').next().and_then(|line| line.parse().ok()))
-            }
-            _ => (word.trim_end_matches(':'), None),
-        };
-        let Some(path) = file_of(name) else { continue };
-        let is = |place: Option<usize>, word: &str| place.and_then(|place| words.get(place)) == Some(&word);
-        let behind = || is(Some(at + 1), "line").then(|| number(at + 2)).flatten();
-        let before = || {
-            let is_named =
-                matches!(words.get(at.checked_sub(1)?), Some(&"of" | &"in")) && is(at.checked_sub(3), "line");
-            number(at.checked_sub(2)?).filter(|_| is_named)
-        };
-        let found = line.or_else(behind).or_else(before).filter(|line| *line > 0);
-        places.extend(found.map(|line| Place { path, line }));
-    }
+    let mut places: Vec<Place> = (0..words.len()).filter_map(|at| place_at(&words, at, files)).collect();
     places.dedup();
-    Some(places).filter(|places| places.len() == 1).and_then(|mut places| places.pop())
+    if places.len() == 1 { places.pop() } else { None }
+}
+
+/// The place that one of the words names, with those around it.
+fn place_at(words: &[&str], at: usize, files: &[&str]) -> Option<Place> {
+    let (name, line) = match words[at].split_once(':') {
+        Some((name, line)) if !line.is_empty() => {
+            (name, line.split(':').next().and_then(|line| line.parse().ok()))
+        }
+        _ => (words[at].trim_end_matches(':'), None),
+    };
+    let path = file_named(name, files)?;
+    let line = line.or_else(|| line_behind(words, at)).or_else(|| line_before(words, at))?;
+    (line > 0).then_some(Place { path, line })
+}
+
+/// The one file with this path or name.
+fn file_named(name: &str, files: &[&str]) -> Option<String> {
+    let mut found = files.iter().filter(|path| **path == name || path.rsplit('/').next() == Some(name));
+    match (found.next(), found.next()) {
+        (Some(only), None) => Some((*only).to_owned()),
+        _ => None,
+    }
+}
+
+/// `… line 91`
+fn line_behind(words: &[&str], at: usize) -> Option<u64> {
+    match words.get(at + 1..at + 3)? {
+        ["line", number] => number.parse().ok(),
+        _ => None,
+    }
+}
+
+/// `line 91 of …`
+fn line_before(words: &[&str], at: usize) -> Option<u64> {
+    match words.get(at.checked_sub(3)?..at)? {
+        ["line", number, "of" | "in"] => number.parse().ok(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -47,8 +47,11 @@ struct Agent {
 impl Tally {
     /// Takes one record of the session's log.
     pub fn take(&mut self, header: &Header) {
-        let answered = header.usage.filter(|usage| usage.sent() > 0);
-        if let Some(usage) = answered.filter(|_| header.kind == Kind::Turn && header.stream != MAIN) {
+        if header.kind == Kind::Turn
+            && header.stream != MAIN
+            && let Some(usage) = header.usage
+            && usage.sent() > 0
+        {
             self.agents.entry(header.stream.clone()).or_default().answer(usage);
         }
     }

@@ -83,7 +83,7 @@ impl Turn {
 
     /// Why it failed, if it did.
     pub fn failure_of(&self) -> Option<Failure> {
-        (!self.success).then(|| Failure::from_value(&self.result)).flatten()
+        if self.success { None } else { Failure::from_value(&self.result) }
     }
 
     /// What the calls printed.

@@ -1,5 +1,6 @@
 //! The gate's answer, and how a session ended.
 
+pub use crate::continue_kind::ContinueKind;
 use crate::marker::Marker;
 use crate::status::Status;
 use crate::time::Timestamp;
@@ -66,18 +67,6 @@ impl PauseKind {
     }
 }
 
-/// What makes the next session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ContinueKind {
-    /// The last one ended at a checkpoint: resume from its handoff.
-    Checkpoint,
-    /// The next item.
-    Next,
-    /// The agent promised completion and was refused.
-    Refused,
-}
-
 impl Verdict {
     /// The marker line.
     pub fn marker(&self) -> Marker {
@@ -94,17 +83,6 @@ impl Verdict {
             Verdict::Stop { .. } => 0,
             Verdict::Continue { .. } => 1,
             Verdict::Pause { .. } => 75,
-        }
-    }
-}
-
-impl ContinueKind {
-    /// As written in the marker.
-    pub fn word(self) -> &'static str {
-        match self {
-            ContinueKind::Checkpoint => "checkpoint",
-            ContinueKind::Next => "next",
-            ContinueKind::Refused => "refused",
         }
     }
 }

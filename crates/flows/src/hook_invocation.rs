@@ -78,13 +78,6 @@ impl HookInvocation {
         Ok(self.owned_run()?.is_some_and(|run| !run.lifecycle.is_over()))
     }
 
-    /// True next to an active run with the working memory: its root frame is the run,
-    /// and an ordinary session neither ends a run nor takes its word back.
-    pub fn is_beside_a_run_with_memory(&self) -> Result<bool, StoreError> {
-        let Some(run) = crate::memory::run_at_work(&self.project)? else { return Ok(false) };
-        Ok(run.session_id.as_ref() != Some(&self.session_id))
-    }
-
     /// The run named by the environment that this session owns. A nested session inherits the variable and has
     /// another id; a session outside a run has no variable, and the state is not even read.
     pub fn owned_run(&self) -> Result<Option<RunState>, StoreError> {

@@ -10,6 +10,7 @@ mod memory;
 pub(crate) mod places;
 pub mod plugin;
 mod removal;
+mod returned;
 
 use crate::install::git_exclude::Excluded;
 pub use client::Client;
@@ -20,7 +21,8 @@ use places::{Places, holds_ours};
 use plimsoll_protocol::settings::{self, HookSupport, Parts, Unreadable};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
-pub use removal::{Removal, Returned, plan_removal};
+pub use removal::{Removal, plan_removal};
+pub use returned::Returned;
 use std::path::{Path, PathBuf};
 
 /// The slash commands that come along.
@@ -173,23 +175,21 @@ pub fn plan_installation(
     let users_own = settings::is_free_of_us(text).unwrap_or(false);
     let mut backup = None;
     if merged.text != text {
-        if let Some(bytes) = now.as_ref().filter(|_| users_own) {
+        if users_own && let Some(bytes) = &now {
             changes.push(backup_of(&places.backup, bytes)?);
             backup = Some(places.backup.clone());
         }
-        changes.push(Change {
-            path: places.settings.clone(),
-            before: now.clone(),
-            after: Some(merged.text.into_bytes()),
-        });
+        let after = Some(merged.text.into_bytes());
+        changes.push(Change { path: places.settings.clone(), before: now.clone(), after });
     }
     let mut commands = Vec::new();
     for (name, text) in COMMANDS {
         commands.push(write_own(&places.commands.join(name), text, &mut changes)?);
     }
-    let memory_installed = match merged.memory {
-        true => Some(memory::plan(&places, memory, merged.variable, &mut changes)?),
-        false => None,
+    let memory_installed = if merged.memory {
+        Some(memory::plan(&places, memory, merged.variable, &mut changes)?)
+    } else {
+        None
     };
     let excluded = match scope {
         Scope::User => None,

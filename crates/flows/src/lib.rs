@@ -18,6 +18,7 @@ pub mod hook_response;
 pub mod hooks;
 pub mod install;
 pub mod memory;
+mod our_files;
 pub mod run;
 pub mod session_result;
 pub mod turns;

@@ -200,6 +200,13 @@ pub fn run_at_work(project: &Project) -> Result<Option<RunState>, StoreError> {
     Ok(run.filter(|run| is_in_shell_loop(run) || lock::is_run_held(project)))
 }
 
+/// True next to an active run with the working memory: its root frame is the run,
+/// and an ordinary session neither ends a run nor takes its word back.
+pub(crate) fn is_beside_a_run(call: &HookInvocation) -> Result<bool, StoreError> {
+    let Some(run) = run_at_work(&call.project)? else { return Ok(false) };
+    Ok(run.session_id.as_ref() != Some(&call.session_id))
+}
+
 /// An iteration begins: no agent works in the frames of the previous one, and a root that has popped continues.
 pub(crate) fn open_for(project: &Project, run: &RunState) -> Result<(), StoreError> {
     if !run.options.memory {
@@ -258,7 +265,7 @@ fn at_prompt(call: &HookInvocation, prompt: &str) -> Result<Option<String>, Stor
     if is_persons {
         abandon_own(&mut held, &call.project, &call.session_id);
         held.note_seen(&call.session_id, |seen| seen.done = false)?;
-        if held.memory().done.is_some() && !call.is_beside_a_run_with_memory()? {
+        if held.memory().done.is_some() && !is_beside_a_run(call)? {
             // Reopening is never refused.
             let _ = held.change(BY, &Op::Reopen);
         }
@@ -289,9 +296,10 @@ fn news(
     let before = memory::seen(&call.project, &call.session_id).of(stream(call)).unwrap_or_default();
     // A memory that is younger than what the conversation was told is another one.
     let since = Some(before.knows()).filter(|rev| *rev <= held.memory().rev).unwrap_or(0);
-    let own = match held.memory().rev > since && !ids.is_empty() {
-        true => memory::made_by(&call.project, since, ids)?,
-        false => Vec::new(),
+    let own = if held.memory().rev > since && !ids.is_empty() {
+        memory::made_by(&call.project, since, ids)?
+    } else {
+        Vec::new()
     };
     let delta = render::delta(held.memory(), depth, since, &own);
     Ok((delta.text, Sight { rev: delta.told, calls: before.calls, ..Sight::default() }))

@@ -279,9 +279,11 @@ impl Runner<'_> {
         const FLAG: &str = "--max-budget-usd";
         let is_set = self.client_arguments.iter().any(|argument| argument.starts_with(FLAG));
         let left = state.options.limits.max_cost_usd.map(|most| (most - state.spent.cost_usd).max(0.01));
-        match left.filter(|_| !is_set && self.era == HookSupport::Modern) {
-            Some(left) => vec![FLAG.to_owned(), format!("{left:.2}")],
-            None => Vec::new(),
+        match left {
+            Some(left) if !is_set && self.era == HookSupport::Modern => {
+                vec![FLAG.to_owned(), format!("{left:.2}")]
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -375,7 +377,7 @@ fn pause_that_lasts(run: &RunState) -> Option<Verdict> {
         return bound.filter(|bound| matches!(bound, Verdict::Pause { .. }));
     }
     let lasts = kind.passes() && clock::parse(until.as_str()).is_some_and(|until| until > now);
-    run.lifecycle.last_verdict().cloned().filter(|_| lasts)
+    if lasts { run.lifecycle.last_verdict().cloned() } else { None }
 }
 
 #[cfg(test)]

@@ -68,12 +68,17 @@ impl Recorded {
 
 /// What a line's header says; none if it is no record.
 pub fn header(line: &RawLine) -> Option<Header> {
-    LogLine::parse(&line.bytes).filter(|_| line.is_ended).map(|parsed| parsed.header)
+    parsed(line).map(|parsed| parsed.header)
+}
+
+/// A line that was written to its end.
+fn parsed(line: &RawLine) -> Option<LogLine<'_>> {
+    if line.is_ended { LogLine::parse(&line.bytes) } else { None }
 }
 
 /// Puts a line together. None if it is no record; `verify` names those.
 pub fn recorded(log: &TurnLog, line: &RawLine) -> Option<Recorded> {
-    let parsed = LogLine::parse(&line.bytes).filter(|_| line.is_ended)?;
+    let parsed = parsed(line)?;
     let fetch = |hash: &str| log.blob(hash);
     let body = if parsed.is_erased() {
         Ok(Body::Erased)

@@ -3,31 +3,13 @@
 use crate::child::{self, Terms};
 use crate::git;
 use crate::git_error::GitError;
+use crate::until::Until;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// A list of names may be long; one that is longer is no list we want to work through.
 const MOST_LIST: usize = 64 * 1024 * 1024;
-
-/// A moment by which several questions have to be answered.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Until(Instant);
-
-impl Until {
-    pub(crate) fn within(time: Duration) -> Until {
-        Until(Instant::now() + time)
-    }
-
-    pub(crate) fn left(self) -> Duration {
-        self.0.saturating_duration_since(Instant::now())
-    }
-
-    pub(crate) fn is_over(self) -> bool {
-        self.left().is_zero()
-    }
-}
 
 /// A path that differs from HEAD, from the project folder on. An untracked repository ends with a slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +43,7 @@ impl Place {
         if outcome.timed_out {
             return Err(GitError::TookTooLong);
         }
-        Ok(outcome.succeeded().then(|| Place::parse(folder, &outcome.stdout)).flatten())
+        Ok(if outcome.succeeded() { Place::parse(folder, &outcome.stdout) } else { None })
     }
 
     fn parse(folder: &Path, answer: &[u8]) -> Option<Place> {

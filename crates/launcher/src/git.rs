@@ -9,7 +9,7 @@ pub(crate) use command::{all_off, asking, choosing, committing, has_filters};
 pub use tracked::tracked;
 pub use work::{ChangedFile, FileCommit, Hunk, Since, Work, history_of, join, work};
 
-use crate::changes::Until;
+use crate::until::Until;
 use crate::{Outcome, run};
 use plimsoll_domain::record::GitCounts;
 use std::path::{Path, PathBuf};

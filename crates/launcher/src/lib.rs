@@ -15,6 +15,7 @@ pub mod client;
 pub mod git;
 mod git_error;
 pub mod process;
+mod until;
 pub mod wip;
 pub mod worktree_fingerprint;
 

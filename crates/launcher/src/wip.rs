@@ -6,10 +6,11 @@
 mod filters;
 mod shown;
 
-use crate::changes::{self, Change, Index, Place, Until};
+use crate::changes::{self, Change, Index, Place};
 use crate::child::{self, Terms};
 use crate::git;
 use crate::git_error::GitError;
+use crate::until::Until;
 use plimsoll_domain::text;
 use plimsoll_store::disk;
 use std::collections::BTreeSet;

@@ -6,8 +6,9 @@
 mod coarse;
 mod inner;
 
-use crate::changes::{self, Change, Index, Place, Until, names, quoted};
+use crate::changes::{self, Change, Index, Place, names, quoted};
 use crate::git;
+use crate::until::Until;
 use plimsoll_store::disk;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -119,7 +120,8 @@ impl Content<'_> {
                 self.add_inner(&folder.join(OsStr::from_bytes(path)), path, id)?;
                 continue;
             }
-            let link = (mode == b"120000").then(|| link_at(&folder.join(OsStr::from_bytes(path)))).flatten();
+            let is_link = mode == b"120000";
+            let link = if is_link { link_at(&folder.join(OsStr::from_bytes(path))) } else { None };
             self.note(path.to_owned(), link.unwrap_or_else(|| [mode, b" ", id].concat()))?;
         }
         Some(())
@@ -233,10 +235,13 @@ impl Content<'_> {
             return Some(());
         }
         let mode = mode_on_disk(&found);
-        let is_read = self.reads && is_read(path, &found);
-        let digest = is_read.then(|| digest_of(path)).flatten();
-        let content = digest.map(|digest| format!("{mode} {digest}").into_bytes());
-        self.note(key, content.unwrap_or_else(|| by_time(mode, &found)))
+        if self.reads
+            && is_read(path, &found)
+            && let Some(digest) = digest_of(path)
+        {
+            return self.note(key, format!("{mode} {digest}").into_bytes());
+        }
+        self.note(key, by_time(mode, &found))
     }
 
     fn note(&mut self, key: Vec<u8>, content: Vec<u8>) -> Option<()> {

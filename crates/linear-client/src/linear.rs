@@ -103,12 +103,13 @@ impl Linear {
         take: impl Fn(&serde_json::Value) -> Option<T>,
     ) -> Result<Told<T>, CourierError> {
         let answer = self.ask(operation, patience)?;
-        operations::read(answer, take).map_err(|errors| match errors.is_empty() {
-            true => CourierError::Strange {
-                host: self.endpoint.host().to_owned(),
-                what: "the answer lacks the requested data".to_owned(),
-            },
-            false => CourierError::Refused { errors },
+        operations::read(answer, take).map_err(|errors| {
+            if errors.is_empty() {
+                let what = "the answer lacks the requested data".to_owned();
+                CourierError::Strange { host: self.endpoint.host().to_owned(), what }
+            } else {
+                CourierError::Refused { errors }
+            }
         })
     }
 

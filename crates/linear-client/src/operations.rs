@@ -114,7 +114,7 @@ pub(crate) fn take_comment(data: &Value) -> Option<Posted> {
 /// The payload of a mutation, which may come without success.
 pub(crate) fn take_payload(data: &Value) -> Option<Posted> {
     let payload = [&data["commentCreate"], &data["commentUpdate"]].into_iter().find(|one| one.is_object())?;
-    posted(&payload["comment"]).filter(|_| payload["success"] == true)
+    if payload["success"] == true { posted(&payload["comment"]) } else { None }
 }
 
 fn posted(comment: &Value) -> Option<Posted> {

@@ -4,6 +4,7 @@
 //! MCP's messages goes to standard output, and whatever goes wrong in a call is that call's result.
 
 mod arguments;
+mod call;
 mod instructions;
 mod memory;
 mod patient;

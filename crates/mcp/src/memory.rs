@@ -1,6 +1,6 @@
 //! The tools of the working memory. What may be written is decided by the memory itself.
 
-use crate::tools::{Answer, Call};
+use crate::call::{Answer, Call};
 use plimsoll_domain::memory::{Memory, Op, Register, Report, Values, render};
 use plimsoll_store::memory::By;
 

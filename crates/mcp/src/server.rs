@@ -1,9 +1,10 @@
 //! The server: who answers what, and how it ends.
 
+use crate::call::{Answer, Call};
 use crate::instructions::INSTRUCTIONS;
 use crate::patient::Patient;
 use crate::tool_error::ToolError;
-use crate::tools::{self, Answer, Call, Tool};
+use crate::tools::{self, Tool};
 use plimsoll_store::Project;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,

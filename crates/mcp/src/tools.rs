@@ -1,27 +1,12 @@
 //! Every tool: its name, its description, its arguments, and the function that runs it.
 
 use crate::arguments::{self, Argument, Given};
+use crate::call::{Answer, Call};
 use crate::tool_error::ToolError;
 use crate::{memory, turns, workspace};
 use plimsoll_domain::memory::{CHUNK_NAME, CHUNK_UNITS, DESCRIPTION, NAME, Register};
-use plimsoll_store::Project;
 use rmcp::model::{MetaObject, Tool as Described, ToolAnnotations};
 use serde_json::{Map, Value, json};
-
-/// What the model is told: `Err` is an error result, from which it can do better.
-pub(crate) type Answer = Result<String, ToolError>;
-
-/// One call, its arguments checked.
-pub(crate) struct Call {
-    /// Whose memory and files.
-    pub(crate) project: Project,
-    /// What was given.
-    pub(crate) given: Given,
-    /// The call as the client names it.
-    pub(crate) id: Option<String>,
-    /// True once the caller no longer waits for the answer.
-    pub(crate) is_given_up: Box<dyn Fn() -> bool + Send + Sync>,
-}
 
 /// One tool.
 pub(crate) struct Tool {

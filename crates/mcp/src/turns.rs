@@ -1,7 +1,7 @@
 //! The tools of the turn log.
 
+use crate::call::{Answer, Call};
 use crate::tool_error::ToolError;
-use crate::tools::{Answer, Call};
 use plimsoll_domain::memory::render::safe;
 use plimsoll_domain::text::{clip, clip_middle, one_line};
 use plimsoll_flows::turns::capture;

@@ -1,7 +1,7 @@
 //! The tools for files and commands of the project, behind `--workspace`.
 
+use crate::call::{Answer, Call};
 use crate::tool_error::ToolError;
-use crate::tools::{Answer, Call};
 use plimsoll_domain::text::clip_middle;
 use plimsoll_launcher::Outcome;
 use plimsoll_store::confined::{Confined, ConfinedError};

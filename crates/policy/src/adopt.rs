@@ -213,6 +213,12 @@ impl<'a> Adoption<'a> {
             (found, _) => filled_or_wrong(found, self.state.options.max_iterations.to_string()),
         };
         self.row("max_iterations", fate);
+        self.standing();
+        self.promise(ground);
+    }
+
+    /// Since when it runs, and whether it does.
+    fn standing(&mut self) {
         let is_moment = |text: &String| chrono::DateTime::parse_from_rfc3339(text).is_ok();
         let fate = match self.text("started_at") {
             Found::Value(text) if is_moment(&text) => {
@@ -235,6 +241,9 @@ impl<'a> Adoption<'a> {
         };
         self.state.lifecycle = plimsoll_domain::state::Lifecycle::default();
         self.row("status", fate);
+    }
+
+    fn promise(&mut self, ground: &Ground<'_>) {
         let fate = match (self.text("completion_promise"), &ground.promise) {
             (Found::Value(_), Some(given)) => FieldOutcome::Ignored(format!("--promise {given} is given")),
             (Found::Value(word), None) if is_promise_word(&word) => {
@@ -436,12 +445,12 @@ fn is_inside(path: &str) -> bool {
 
 fn checkpoint_words(found: &Checkpoint, has_handoff: bool) -> String {
     let percent = found.percent_at_checkpoint.map_or("?".to_owned(), |percent| percent.to_string());
-    let handoff = match (has_handoff, found.handoff_file.is_empty()) {
-        (true, _) => for_terminal(&found.handoff_file),
-        (false, true) => "no handoff is named: one is written from this".to_owned(),
-        (false, false) => {
-            format!("its handoff {} is not there: one is written from this", quoted(&found.handoff_file))
-        }
+    let handoff = if has_handoff {
+        for_terminal(&found.handoff_file)
+    } else if found.handoff_file.is_empty() {
+        "no handoff is named: one is written from this".to_owned()
+    } else {
+        format!("its handoff {} is not there: one is written from this", quoted(&found.handoff_file))
     };
     format!("{} at {percent}%, item {}; {handoff}", found.level, quoted(&found.current_todo_item))
 }

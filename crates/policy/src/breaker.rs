@@ -69,7 +69,7 @@ fn count_up(state: &mut RunState, seen: &Observation, refused: bool) {
     let next = |count: u32, again: bool| if again { count.saturating_add(1) } else { 0 };
     state.outcomes.no_change_count =
         next(state.outcomes.no_change_count, seen.progress.is_empty() && !seen.unsure);
-    let mark = seen.error.as_ref().filter(|_| !seen.advanced).map(|error| fingerprint(error));
+    let mark = if seen.advanced { None } else { seen.error.as_ref().map(|error| fingerprint(error)) };
     match mark {
         Some(mark) if state.outcomes.error_hashes.last() == Some(&mark) => {
             state.outcomes.error_hashes.push(mark);
@@ -182,8 +182,9 @@ pub fn reset(state: &mut RunState) {
     let trouble = state.outcomes.breaker.opened.take().map(|opened| opened.cause);
     state.outcomes.breaker = plimsoll_domain::breaker::Breaker { half_open: trouble, ..Default::default() };
     state.outcomes.no_change_count = 0;
-    let known = state.outcomes.error_hashes.pop().filter(|_| trouble == Some(BreakerCause::SameError));
-    state.outcomes.error_hashes = known.into_iter().collect();
+    let last = state.outcomes.error_hashes.pop();
+    state.outcomes.error_hashes =
+        if trouble == Some(BreakerCause::SameError) { last.into_iter().collect() } else { Vec::new() };
 }
 
 #[cfg(test)]

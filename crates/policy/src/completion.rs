@@ -1,20 +1,10 @@
 //! Is the run done? What the agent claims, and what contradicts it.
 
-use crate::gate::Evidence;
+use crate::evidence::Evidence;
+pub use crate::evidence::VerifyOutcome;
 use plimsoll_domain::promise::{self, Claim, NearMiss};
 use plimsoll_domain::text::{clip, counted};
 use plimsoll_domain::{Ending, RunState, TodoList};
-
-/// What one verify command said.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifyOutcome {
-    /// The command.
-    pub command: String,
-    /// True when it exited with 0 in time.
-    pub passed: bool,
-    /// How it ended and what it printed, shortened.
-    pub words: String,
-}
 
 /// What the agent claims, and what contradicts it before any command has run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,9 +47,10 @@ fn near_miss(state: &RunState, message: &str) -> Option<NearMiss> {
 
 /// What was wrong with a line that was meant as the promise, and what it must be.
 fn miss_words(state: &RunState, miss: &NearMiss) -> String {
-    let line = match miss.is_blocked {
-        true => promise::blocked_line(&state.nonce, "REASON"),
-        false => promise::line(&state.options.completion_promise, &state.nonce),
+    let line = if miss.is_blocked {
+        promise::blocked_line(&state.nonce, "REASON")
+    } else {
+        promise::line(&state.options.completion_promise, &state.nonce)
     };
     let rival = promise::rival(&state.options.objective, &state.options.completion_promise, &state.nonce);
     let rival = rival.map_or(String::new(), |rival| {
@@ -123,7 +114,10 @@ fn failed(state: &RunState, evidence: &Evidence) -> bool {
 
 fn began_with_all_ticked(state: &RunState, todo: Option<&TodoList>) -> bool {
     let before = &state.iteration_record.done_before;
-    let done = todo.filter(|_| state.options.todo_file.is_some()).map(TodoList::done).unwrap_or_default();
+    if state.options.todo_file.is_none() {
+        return false;
+    }
+    let done = todo.map(TodoList::done).unwrap_or_default();
     !done.is_empty() && done.iter().all(|item| before.contains(item))
 }
 
@@ -150,12 +144,13 @@ pub(crate) fn unpromised(state: &RunState, evidence: &Evidence) -> Unpromised {
     if evidence.verify.iter().any(|outcome| !outcome.passed) {
         return Unpromised::Fails;
     }
-    match (state.options.verify.is_empty(), evidence.verify.is_empty()) {
-        (false, true) => Unpromised::Undecided,
-        (false, false) if !state.options.strict_promise => {
-            Unpromised::Completed(format!("{}, without the promise", completed_words(state, evidence)))
-        }
-        _ => Unpromised::Blocked(unpromised_words(state, evidence)),
+    let has_run = !evidence.verify.is_empty();
+    if state.options.verify.is_empty() || (has_run && state.options.strict_promise) {
+        Unpromised::Blocked(unpromised_words(state, evidence))
+    } else if has_run {
+        Unpromised::Completed(format!("{}, without the promise", completed_words(state, evidence)))
+    } else {
+        Unpromised::Undecided
     }
 }
 
@@ -171,13 +166,10 @@ fn unpromised_words(state: &RunState, evidence: &Evidence) -> String {
         None => String::new(),
     };
     let (times, line) = (FAILURES, promise::line(&state.options.completion_promise, &state.nonce));
-    let advice = match state.options.verify.is_empty() {
-        true => {
-            "check the work: if it is done, so is the run; otherwise plimsoll run --resume, with --verify CMD to let a command decide"
-        }
-        false => {
-            "the verify commands passed, but --strict-promise asks for the line: plimsoll run --resume --strict-promise=false lets them decide"
-        }
+    let advice = if state.options.verify.is_empty() {
+        "check the work: if it is done, so is the run; otherwise plimsoll run --resume, with --verify CMD to let a command decide"
+    } else {
+        "the verify commands passed, but --strict-promise asks for the line: plimsoll run --resume --strict-promise=false lets them decide"
     };
     format!(
         "{done}the promise line was not given as asked, {times} times ({given} and must be `{line}`); {advice}"
@@ -230,11 +222,15 @@ fn names(items: &[String]) -> String {
 
 /// What a completed run has to show.
 pub(crate) fn completed_words(state: &RunState, evidence: &Evidence) -> String {
-    let items = evidence.todo.as_ref().map(|todo| counted(todo.done().len(), "item"));
-    let verify = (!evidence.verify.is_empty())
-        .then(|| format!("{} passed", counted(evidence.verify.len(), "verify command")));
-    let parts: Vec<String> =
-        items.filter(|_| state.options.todo_file.is_some()).into_iter().chain(verify).collect();
+    let mut parts = Vec::new();
+    if state.options.todo_file.is_some()
+        && let Some(todo) = &evidence.todo
+    {
+        parts.push(counted(todo.done().len(), "item"));
+    }
+    if !evidence.verify.is_empty() {
+        parts.push(format!("{} passed", counted(evidence.verify.len(), "verify command")));
+    }
     if parts.is_empty() { "promised".to_owned() } else { parts.join(", ") }
 }
 

@@ -180,9 +180,12 @@ fn provisional(marker: &Marker) -> Vec<String> {
 
 fn verified(outcome: &Verification) -> String {
     let Verification { command, passed, words } = outcome;
-    let words = said(words).filter(|_| !passed).map(|words| format!(": {words}"));
-    let how = if *passed { "passed" } else { "did not pass" };
-    format!("Verify `{}` {how}{}.", said(command).unwrap_or_default(), words.unwrap_or_default())
+    let command = said(command).unwrap_or_default();
+    if *passed {
+        return format!("Verify `{command}` passed.");
+    }
+    let words = said(words).map(|words| format!(": {words}")).unwrap_or_default();
+    format!("Verify `{command}` did not pass{words}.")
 }
 
 /// What was decided together with a verdict.

@@ -37,7 +37,7 @@ pub struct Gain {
 /// The forecast for a session that will probably hold this many tokens next; none if too little is known of it.
 pub fn forecast(fills: &[Fill], projected: u64, marks: &Marks) -> Option<Forecast> {
     let gains = gains(fills);
-    let of = |mark: u64| (projected < mark).then(|| until(&gains, mark - projected)).flatten();
+    let of = |mark: u64| if projected < mark { until(&gains, mark - projected) } else { None };
     let found = Forecast {
         samples: gains.len(),
         l1: of(marks.l1),

@@ -238,9 +238,8 @@ pub fn resume_block(document: &Value) -> String {
     };
     let percent = document.pointer("/context_checkpoint/percent_at_checkpoint").and_then(Value::as_u64);
     let percent = percent.map_or("?".to_owned(), |percent| percent.to_string());
-    let line = |label: &str, value: String| match value.is_empty() {
-        true => String::new(),
-        false => format!("{label}: {}\n", clip(&value, 600)),
+    let line = |label: &str, value: String| {
+        if value.is_empty() { String::new() } else { format!("{label}: {}\n", clip(&value, 600)) }
     };
     let said = line("Progress on it", text("progress_on_item")) + &line("Summary", text("resume_summary"));
     format!(

@@ -102,13 +102,19 @@ pub fn may(
     };
     let is_own = is_own(memory, who);
     let is_taken_back = what == Use::Pop && depth + 1 == memory.depth() && is_own;
-    match memory.depth() > depth {
-        true if memory.is_waiting() && is_taken_back => Ok(()),
-        true if memory.is_waiting() && !is_own => Err(FrameRefusal::anothers(memory)),
-        true if memory.is_waiting() => Err(FrameRefusal::Waits { name: shown(memory.top()), kind }),
-        true => Err(FrameRefusal::AtWork(shown(memory.top()))),
-        false if what == Use::Push => can_nest(depth + 1, nesting.unwrap_or(USUAL_NESTING)),
-        false => Ok(()),
+    let is_present = memory.depth() <= depth;
+    if is_present && what == Use::Push {
+        can_nest(depth + 1, nesting.unwrap_or(USUAL_NESTING))
+    } else if is_present {
+        Ok(())
+    } else if !memory.is_waiting() {
+        Err(FrameRefusal::AtWork(shown(memory.top())))
+    } else if is_taken_back {
+        Ok(())
+    } else if is_own {
+        Err(FrameRefusal::Waits { name: shown(memory.top()), kind })
+    } else {
+        Err(FrameRefusal::anothers(memory))
     }
 }
 

@@ -21,6 +21,7 @@ pub mod completion;
 pub mod doctor;
 pub mod ending;
 pub mod error_fingerprint;
+mod evidence;
 pub mod explain;
 pub mod forecast;
 pub mod foreign;

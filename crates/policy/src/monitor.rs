@@ -124,13 +124,17 @@ fn decide(
         return Action::Checkpoint { level: Level::L2, percent, ends: false };
     }
     // After L2's own words (on an estimate that was too high) nothing else is asked for.
-    if let Some(why) = room.filter(|_| level == Level::L1 && record.announced < Level::L2) {
+    if level == Level::L1
+        && record.announced < Level::L2
+        && let Some(why) = room
+    {
         record.announced = Level::L1;
         record.commits.told = true;
         record.claim = Some(claim(sight, level, percent));
         return Action::StopHere { percent, why };
     }
-    let orphaned = record.claim.as_ref().filter(|_| sight.claim_is_orphaned).map(|claim| claim.level);
+    let orphaned =
+        if sight.claim_is_orphaned { record.claim.as_ref().map(|claim| claim.level) } else { None };
     if orphaned == Some(Level::L1) {
         // To stop at that commit was better, not needed: the next one asks again, and the warning comes now.
         record.claim = None;
@@ -159,7 +163,7 @@ fn step(
 ) -> Option<TooSmall> {
     let is_new = record.commits.note(&commit.head, commit.fill);
     let may_ask = is_new && commit.fill.is_some() && sight.item_is_open && !record.commits.told;
-    too_small(&record.commits.fills, marks.l2).filter(|_| may_ask)
+    if may_ask { too_small(&record.commits.fills, marks.l2) } else { None }
 }
 
 fn note_reading(record: &mut SessionRecord, reading: &Reading, percent: u64) {
@@ -230,7 +234,7 @@ fn wrap_up(
 
 /// Parallel tools of one message are one batch, also where the client reports each tool apart.
 fn count_batch(record: &mut SessionRecord, sight: &MonitorInput) {
-    let message = sight.reading.message_id.clone().filter(|_| !sight.is_batch);
+    let message = if sight.is_batch { None } else { sight.reading.message_id.clone() };
     if message.is_none() || message != record.counted_message {
         record.batches_since_checkpoint += 1;
     }

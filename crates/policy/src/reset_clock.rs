@@ -30,15 +30,15 @@ fn epoch(words: &str) -> Option<ResetClock> {
     let (_, behind) = words.split_once("limit reached|")?;
     let (digits, _) = digits(behind);
     // Ten digits are seconds from 2001 to 2286; anything else is no moment that we could wait for.
-    (digits.len() == 10).then(|| digits.parse().ok().map(ResetClock::Epoch))?
+    if digits.len() == 10 { digits.parse().ok().map(ResetClock::Epoch) } else { None }
 }
 
 /// What is behind each `reset`, `resets`, `reset at`, `resets on`.
 fn behind_each_reset(words: &str) -> impl Iterator<Item = &str> {
-    words.match_indices("reset").filter_map(|(at, reset)| {
-        let (before, behind) = (&words[..at], &words[at + reset.len()..]);
-        let begins_a_word = !before.ends_with(char::is_alphanumeric);
-        let behind = after_space(behind.strip_prefix('s').unwrap_or(behind)).filter(|_| begins_a_word)?;
+    let begins_a_word = move |at: usize| !words[..at].ends_with(char::is_alphanumeric);
+    words.match_indices("reset").filter(move |(at, _)| begins_a_word(*at)).filter_map(|(at, reset)| {
+        let behind = &words[at + reset.len()..];
+        let behind = after_space(behind.strip_prefix('s').unwrap_or(behind))?;
         Some(without_word(behind, &["at", "on"]))
     })
 }
@@ -110,7 +110,8 @@ fn time(words: &str) -> Option<((u32, u32), &str)> {
     let (half, rest) = half_of_the_day(rest);
     let hour = match half {
         Some(half) => half.hour(hour)?,
-        None => minute.and(Some(hour).filter(|hour| *hour < 24))?,
+        None if minute.is_some() && hour < 24 => hour,
+        None => return None,
     };
     let minute = minute.unwrap_or(0);
     let goes_on = rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == ':');
@@ -153,7 +154,7 @@ fn is_utc(words: &str) -> bool {
 
 fn number(words: &str) -> Option<(u32, &str)> {
     let (digits, rest) = digits(words);
-    (digits.len() <= 2).then(|| digits.parse().ok().map(|number| (number, rest)))?
+    if digits.len() <= 2 { Some((digits.parse().ok()?, rest)) } else { None }
 }
 
 fn two_digits(words: &str) -> Option<(u32, &str)> {

@@ -16,9 +16,9 @@ pub fn due(checkpoint: &Checkpoint, todo: Option<&TodoList>, set_aside: &[String
     if !checkpoint.active || ((is_finished || was_finished) && !forced) {
         return None;
     }
-    Some(match todo.filter(|_| is_finished) {
-        Some(todo) => after(checkpoint, todo, set_aside),
-        None => checkpoint.clone(),
+    Some(match todo {
+        Some(todo) if is_finished => after(checkpoint, todo, set_aside),
+        _ => checkpoint.clone(),
     })
 }
 

@@ -19,8 +19,10 @@ pub struct TooSmall {
 /// From the fill at each commit, the last one now: is what is left too small for the next step?
 pub fn too_small(commits: &[u64], l2: u64) -> Option<TooSmall> {
     let steps: Vec<u64> = commits.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
-    let is_known = steps.len() >= FEWEST;
-    let step = middle(steps).filter(|_| is_known)?;
+    if steps.len() < FEWEST {
+        return None;
+    }
+    let step = middle(steps)?;
     let left = l2.saturating_sub(*commits.last()?);
     (step >= left).then_some(TooSmall { step, left })
 }

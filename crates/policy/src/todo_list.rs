@@ -36,9 +36,10 @@ pub fn unfit(text: &str) -> Option<Unfit> {
 /// What is wrong with the list, and what to do. `named` is true if the user named the file with `--todo`.
 pub fn words(unfit: &Unfit, file: &str, named: bool) -> String {
     let shown = for_terminal(file);
-    let without = match named {
-        true => "for a run without a plan leave out --todo".to_owned(),
-        false => format!("for a run without a plan rename it: mv {0} notes-{0}", shell_word(file)),
+    let without = if named {
+        "for a run without a plan leave out --todo".to_owned()
+    } else {
+        format!("for a run without a plan rename it: mv {0} notes-{0}", shell_word(file))
     };
     match unfit {
         Unfit::Empty => {
@@ -82,9 +83,10 @@ fn list(file: &str, lines: &[Lookalike]) -> String {
 
 /// The command that makes boxes of the lines.
 fn fix_command(file: &str, named: bool) -> String {
-    match named {
-        true => format!("plimsoll plan --fix --todo {}", shell_word(file)),
-        false => "plimsoll plan --fix".to_owned(),
+    if named {
+        format!("plimsoll plan --fix --todo {}", shell_word(file))
+    } else {
+        "plimsoll plan --fix".to_owned()
     }
 }
 

@@ -45,7 +45,7 @@ fn replaced(text: &str, show: impl Fn(char, &mut String)) -> Cow<'_, str> {
         } else if !is_line_end {
             show(letter, &mut shown);
         }
-        before = Some(letter).filter(|_| is_kept);
+        before = is_kept.then_some(letter);
     }
     Cow::Owned(shown)
 }

@@ -75,12 +75,11 @@ impl RateLimitInfo {
     /// One window by its name. What it does not say itself, the fields at the top say, if they are about it:
     /// older clients have only those.
     fn window(&self, name: &str) -> Option<QuotaWindow> {
-        let own = self.unified_windows.get(name).cloned().unwrap_or_default();
-        let is_at_the_top = self.rate_limit_type.as_deref() == Some(name);
-        let window = QuotaWindow {
-            utilization: own.utilization.or(self.utilization.filter(|_| is_at_the_top)),
-            resets_at: own.resets_at.or(self.resets_at.filter(|_| is_at_the_top)),
-        };
+        let mut window = self.unified_windows.get(name).cloned().unwrap_or_default();
+        if self.rate_limit_type.as_deref() == Some(name) {
+            window.utilization = window.utilization.or(self.utilization);
+            window.resets_at = window.resets_at.or(self.resets_at);
+        }
         (window != QuotaWindow::default()).then_some(window)
     }
 

@@ -17,9 +17,10 @@ mod wanted;
 
 use command::{first_word_or_whole, program_of};
 pub use command::{quoted, starts_ours};
+pub use entries::Difference;
 use entries::{entries, find, first_stale, object_or_refuse, put, root_members, take_out};
 use serde_json::Value;
-pub use survey::{Difference, OurEntry, StatusLine, Survey, differences, survey};
+pub use survey::{OurEntry, StatusLine, Survey, differences, survey};
 pub use text::Unreadable;
 pub use variable::Variable;
 use wanted::wanted;

@@ -79,8 +79,10 @@ pub(crate) fn find(text: &str, hits: &mut dyn Iterator<Item = Range<usize>>, fou
 /// The kind of a key's value in JSON, if it is a secret.
 pub(crate) fn keyed(key: &str, value: &str) -> Option<&'static str> {
     let lower = key.to_ascii_lowercase();
-    let is_name = lower.bytes().all(is_of_name);
-    let place = NAMES.iter().position(|name| lower.ends_with(name)).filter(|_| is_name)?;
+    if !lower.bytes().all(is_of_name) {
+        return None;
+    }
+    let place = NAMES.iter().position(|name| lower.ends_with(name))?;
     is_quoted_secret(place < PASSWORDS, value).then_some(kind(place < PASSWORDS))
 }
 

@@ -42,7 +42,7 @@ fn kind_in(bytes: &[u8]) -> Option<&'static str> {
     let text = String::from_utf8_lossy(bytes);
     first_in(&text).or_else(|| {
         let is_wide = matches!(text, Cow::Owned(_)) || bytes.contains(&0);
-        is_wide.then(|| first_in(&wide::runs(bytes))).flatten()
+        if is_wide { first_in(&wide::runs(bytes)) } else { None }
     })
 }
 

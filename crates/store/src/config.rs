@@ -75,7 +75,7 @@ fn combine(user: Option<&Path>, is_outside: bool, project: &Project, own: &Path)
         Some(Ok(Some(value))) => value,
         Some(Err(error)) => return Loaded { fault: Some(error), ..loaded },
     };
-    if let Some(user) = user.filter(|_| !is_outside) {
+    if !is_outside && let Some(user) = user {
         loaded.note(user, authority::restrict(&mut combined, &Value::Null));
     }
     match read(own) {

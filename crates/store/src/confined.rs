@@ -125,7 +125,10 @@ impl Confined {
             }
             let stat = rustix::fs::statat(place.folder(), entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
             let kind = stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode));
-            let size = stat.ok().filter(|_| kind.is_file()).and_then(|stat| u64::try_from(stat.st_size).ok());
+            let size = match stat {
+                Ok(stat) if kind.is_file() => u64::try_from(stat.st_size).ok(),
+                _ => None,
+            };
             found.push(Listed { name, mark: mark(kind), size });
         }
         found.sort();

@@ -2,23 +2,15 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
 
 use crate::door::{self, Last, Opened, Spot};
+pub use crate::plain::{DRAFT, Durability, canonical, resolve_link};
 use crate::{StoreError, hidden, io};
 use chrono::{DateTime, Utc};
 use rustix::fs::{Dir, FileType, OFlags, Stat};
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// How much a loss would hurt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// A power cut may bring the old file back.
-    Lazy,
-    /// On the disk before we continue: checkpoints and verdicts.
-    Durable,
-}
 
 /// A whole file; none if it is missing. One that is no plain file, leads out of its project, or is larger than any
 /// honest one of its kind is an error by name.
@@ -50,9 +42,6 @@ pub fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
     }))
 }
 
-/// How the name of a file ends that is not in its place yet; a kill may leave one behind.
-pub const DRAFT: &str = ".plimsoll-draft";
-
 /// Removes the drafts that killed programs left in a folder.
 pub fn sweep_drafts(folder: &Path, is_alive: impl Fn(u32) -> bool) {
     let writer = |name: &str| name.strip_suffix(DRAFT)?.rsplit('.').nth(1)?.parse().ok();
@@ -73,11 +62,6 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), 
         spot.replace(bytes, durability)
     });
     replaced.map_err(|refused| refused.of("write", path))
-}
-
-/// A folder and those above it, by the path alone.
-pub(crate) fn make_plain_folder(folder: &Path, mode: u32) -> std::io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(mode).create(folder)
 }
 
 /// Makes a folder and those above it, for the owner alone.
@@ -373,21 +357,6 @@ pub fn listing(folder: &Path) -> String {
         .collect();
     lines.sort();
     lines.concat()
-}
-
-/// Where a link leads; the path itself if it is none.
-pub fn resolve_link(path: &Path) -> PathBuf {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.file_type().is_symlink() => {
-            fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-        }
-        _ => path.to_owned(),
-    }
-}
-
-/// The path with every link resolved; the path itself if it leads nowhere.
-pub fn canonical(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// All of standard input, up to a limit.

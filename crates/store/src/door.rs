@@ -197,7 +197,7 @@ impl Below<'_> {
         match step(&[given]) {
             // An absolute link may name the root by another way than we do.
             Err(Lost::Link { leads_out: true, target, .. }) if target.is_absolute() => {
-                Ok(step(&[given, &crate::disk::canonical(given)])?)
+                Ok(step(&[given, &crate::plain::canonical(given)])?)
             }
             walked => Ok(walked?),
         }
@@ -213,7 +213,8 @@ pub(crate) fn stat(path: &Path) -> Option<Stat> {
         return Some(found);
     }
     let place = below.walk(false, None, true).ok()?;
-    place.found.or_else(|| rustix::fs::fstat(place.folder()).ok().filter(|_| place.name.is_none()))
+    let is_the_folder = place.found.is_none() && place.name.is_none();
+    if is_the_folder { rustix::fs::fstat(place.folder()).ok() } else { place.found }
 }
 
 /// What is at a path, seen by a walk: no folder on the way is one that leads out.
@@ -222,7 +223,8 @@ pub(crate) fn reach(path: &Path) -> Option<Stat> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     match in_one_call(&below, flags, Mode::empty()) {
         Some(opened) => rustix::fs::fstat(opened.ok()?).ok(),
-        None => stat(path).filter(|_| below.walk(false, None, true).is_ok()),
+        None if below.walk(false, None, true).is_ok() => stat(path),
+        None => None,
     }
 }
 
@@ -253,7 +255,7 @@ pub(crate) fn folder(path: &Path) -> Result<OwnedFd, Refused> {
 pub(crate) fn make_folder(path: &Path) -> Result<(), Refused> {
     const OWN: u32 = 0o700;
     let Some(below) = roots::find(path) else {
-        return crate::disk::make_plain_folder(path, OWN).map_err(|error| errno(&error).into());
+        return crate::plain::make_plain_folder(path, OWN).map_err(|error| errno(&error).into());
     };
     match below.walk_to_be(OWN)? {
         None => Ok(()),
@@ -273,7 +275,7 @@ impl Below<'_> {
             // A project's folder itself that is not there: whoever asked for it to be made named it.
             Err(refused)
                 if refused.is_folder_missing()
-                    && crate::disk::make_plain_folder(self.root.path(), mode).is_ok() =>
+                    && crate::plain::make_plain_folder(self.root.path(), mode).is_ok() =>
             {
                 self.walk(true, Some(mode), true)?
             }

@@ -50,7 +50,7 @@ pub fn all(project: &Project) -> Vec<Fault> {
 fn text(project: &Project) -> String {
     let path = project.faults();
     let ours = disk::size(&path).is_some_and(|size| size <= 4 * MOST_BYTES);
-    ours.then(|| disk::read_text(&path).ok().flatten()).flatten().unwrap_or_default()
+    if ours { disk::read_text(&path).ok().flatten().unwrap_or_default() } else { String::new() }
 }
 
 /// A torn line is none.

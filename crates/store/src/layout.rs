@@ -137,9 +137,10 @@ impl Project {
 
     /// Where handoffs are: `.claude/handoffs`, or beside the rest of ours.
     pub fn handoffs(&self) -> PathBuf {
-        match self.is_inside {
-            true => below(&self.root, &["/.claude/handoffs"]),
-            false => below(&self.own, &["/handoffs"]),
+        if self.is_inside {
+            below(&self.root, &["/.claude/handoffs"])
+        } else {
+            below(&self.own, &["/handoffs"])
         }
     }
 
@@ -221,7 +222,7 @@ impl Project {
     /// Where copies of what an agent's `git clean -fdx` would take away are kept: inside the git folder, or
     /// beside our other files where there is none. Several projects of one repository have each their own.
     pub fn copies(&self) -> PathBuf {
-        let repository = self.is_inside.then(|| repository(&self.root)).flatten();
+        let repository = if self.is_inside { repository(&self.root) } else { None };
         let Some((tree, git)) = repository else { return self.own.join("copies") };
         match self.root.strip_prefix(tree) {
             Ok(below) if below != Path::new("") => git.join("plimsoll/below").join(below),

@@ -55,12 +55,15 @@ pub fn all_records(project: &Project) -> Option<&Path> {
 
 /// The folder of a run's record; none without a home.
 pub fn folder(project: &Project, run_id: &RunId) -> Option<PathBuf> {
-    let id = Some(run_id).filter(|id| crate::layout::is_plain(id))?;
+    if !crate::layout::is_plain(run_id) {
+        return None;
+    }
     let named = environment::variable(RECORD_VARIABLE).map(PathBuf::from);
     let named = named.and_then(|record| record.parent().map(Path::to_owned));
-    let is_of_run =
-        |folder: &PathBuf| folder.is_absolute() && folder.file_name().is_some_and(|name| name == id.as_str());
-    named.filter(is_of_run).or_else(|| Some(project.runs()?.join(id.as_str())))
+    let is_of_run = |folder: &PathBuf| {
+        folder.is_absolute() && folder.file_name().is_some_and(|name| name == run_id.as_str())
+    };
+    named.filter(is_of_run).or_else(|| Some(project.runs()?.join(run_id.as_str())))
 }
 
 /// The path of the record, for `PLIMSOLL_RUN_RECORD`.
@@ -93,7 +96,7 @@ pub fn load(project: &Project, run_id: &RunId) -> Result<Option<RunState>, Store
     };
     let document: Value = serde_json::from_slice(&bytes).map_err(corrupt)?;
     let state = RunState::from_document(&document).map_err(corrupt)?;
-    Ok(Some(state).filter(|state| state.run_id == *run_id))
+    Ok(if state.run_id == *run_id { Some(state) } else { None })
 }
 
 /// Begins the record and the ledger of a new run.

@@ -19,6 +19,7 @@ pub mod ledger;
 pub mod lock;
 pub mod memory;
 pub mod outbox;
+mod plain;
 pub mod sessions;
 pub mod state_file;
 pub mod tail;

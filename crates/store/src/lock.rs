@@ -109,7 +109,7 @@ fn held_by(line: &str, inode: u64) -> Option<u32> {
     let mut words = words.skip(2);
     let (pid, file) = (words.next()?, words.next()?);
     let same = kind == "FLOCK" && file.rsplit(':').next()?.parse() == Ok(inode);
-    pid.parse().ok().filter(|_| same)
+    if same { pid.parse().ok() } else { None }
 }
 
 /// The name still belongs to the file that was opened. Nothing is opened by it: a plain look will do.

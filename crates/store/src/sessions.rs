@@ -44,7 +44,7 @@ pub fn client_settings(project: &Project, session_id: &SessionId) -> Option<Clie
     }
     let bytes = disk::read(&project.session(session_id)?).ok().flatten()?;
     let glance = serde_json::from_slice::<Glance<'_>>(&bytes).ok()?;
-    glance.client_settings.filter(|_| session_id == glance.session_id)
+    if session_id == glance.session_id { glance.client_settings } else { None }
 }
 
 /// Takes the session's lock.

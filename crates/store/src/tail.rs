@@ -95,7 +95,7 @@ pub fn fills(path: &Path, most: usize, limit: u64) -> Result<Vec<Fill>, StoreErr
     backwards(&file, size, &mut |bytes| {
         seen += bytes.len() as u64;
         let marked = Line::MARKS.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some());
-        let line = marked.then(|| Line::parse_usage(bytes)).flatten();
+        let line = if marked { Line::parse_usage(bytes) } else { None };
         let is_compaction = line.as_ref().is_some_and(|line| line.compaction().is_some());
         if let Some(line) = line.filter(Line::speaks_of_usage) {
             // A response has a line for each of its parts; the first of them has its time.
@@ -126,8 +126,9 @@ pub fn spent(path: &Path) -> Result<u64, StoreError> {
     let mut of_each: BTreeMap<Option<String>, u64> = BTreeMap::new();
     while lines.read_into(&mut line)? {
         let marked = Line::MARKS.iter().any(|mark| memmem::find(&line.bytes, mark.as_bytes()).is_some());
-        let told = marked.then(|| Line::parse_usage(&line.bytes)).flatten().filter(Line::speaks_of_usage);
-        if let Some(message) = told.map(|line| line.message) {
+        if marked
+            && let Some(Line { message, .. }) = Line::parse_usage(&line.bytes).filter(Line::speaks_of_usage)
+        {
             let usage = message.usage.unwrap_or_default();
             of_each.insert(message.id, usage.input().saturating_add(usage.output_tokens.unwrap_or(0)));
         }
@@ -143,7 +144,9 @@ pub fn hook_troubles(path: &Path, limit: u64) -> Result<Vec<HookTrouble>, StoreE
     backwards(&file, size, &mut |bytes| {
         seen += bytes.len() as u64;
         let may_be = memmem::find(bytes, HookTrouble::MARK.as_bytes()).is_some();
-        troubles.extend(may_be.then(|| HookTrouble::parse(bytes)).flatten());
+        if may_be {
+            troubles.extend(HookTrouble::parse(bytes));
+        }
         if seen > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
     .map_err(io("read", path))?;

@@ -5,6 +5,7 @@
 //! a time, under a lock on a file of its own. A torn end is moved aside before anything is added.
 
 mod blobs;
+mod entry;
 mod erase;
 mod head;
 mod loose;
@@ -14,11 +15,12 @@ mod repair;
 mod verify;
 mod writer;
 
+pub use entry::Entry;
 pub use head::{Head, Stream};
 use plimsoll_domain::SessionId;
 pub use reader::{Backwards, Forwards, Place, RawLine};
 pub use verify::{Finding, Report};
-pub use writer::{Entry, Writer};
+pub use writer::Writer;
 
 use crate::{Project, StoreError, disk, lock};
 use std::path::PathBuf;

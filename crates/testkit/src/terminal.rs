@@ -1,6 +1,7 @@
 //! The client, or any program, in a real pseudo-terminal, read as the user would see it.
 
-use crate::world::{World, end_group};
+use crate::process_group::end_group;
+use crate::world::World;
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use std::io::{Read, Write};
 use std::num::NonZero;

@@ -1,6 +1,6 @@
 //! The tools the bench itself needs (npm, cargo), run to their end within a limit.
 
-use crate::world::end_group;
+use crate::process_group::end_group;
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};

@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::world::World;
 use plimsoll_testkit::{fixtures, workspace_root};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The packages that a package's programs link, as cargo sees them.
@@ -192,6 +192,161 @@ fn no_source_file_panics_on_purpose_or_silences_a_lint() {
         }
     }
     assert_eq!(found, Vec::<String>::new());
+}
+
+/// No function is longer, from its signature to its last line.
+const LONGEST_FUNCTION: usize = 60;
+
+/// The functions of a source file, without its tests, that are longer: their names and lengths. Rustfmt puts the brace that
+/// ends a function below its first line.
+fn long_functions(text: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> =
+        text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().collect();
+    let mut found = Vec::new();
+    for (place, line) in lines.iter().enumerate() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let Some(name) = function_named(line.trim_start()) else { continue };
+        let end = lines[place..].iter().position(|line| line.strip_prefix(indent) == Some("}"));
+        // One without a body, or on one line, has its end before.
+        let is_short = line.ends_with([';', '}']);
+        if let Some(length) = end.map(|end| end + 1).filter(|length| !is_short && *length > LONGEST_FUNCTION)
+        {
+            found.push((name.to_owned(), length));
+        }
+    }
+    found
+}
+
+/// The name in `pub(super) const fn name<…`.
+fn function_named(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once("fn ")?;
+    let is_qualifier =
+        |word: &str| word.starts_with("pub") || ["const", "async", "unsafe", "extern"].contains(&word);
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let name = &after[..after.find(|letter| !is_name(letter))?];
+    (before.split_whitespace().all(is_qualifier) && !name.is_empty()).then_some(name)
+}
+
+#[test]
+fn no_function_is_longer_than_a_screen() {
+    let body = |lines: usize| "        let _ = 0;\n".repeat(lines);
+    let planted = format!(
+        "trait Ship {{\n    fn named(&self);\n}}\n\nimpl Hull {{\n    pub(super) const fn long(&self) {{\n{}    }}\n\n    fn short() {{\n{}    }}\n}}\n",
+        body(LONGEST_FUNCTION - 1),
+        body(LONGEST_FUNCTION - 2)
+    );
+    assert_eq!(long_functions(&planted), [("long".to_owned(), LONGEST_FUNCTION + 1)]);
+
+    let crates = workspace_root().join("crates");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&crates).unwrap().flatten() {
+        sources(&entry.path().join("src"), &mut files);
+    }
+    let mut found = BTreeSet::new();
+    for path in files {
+        let name = path.strip_prefix(&crates).unwrap().display().to_string();
+        let long = long_functions(&std::fs::read_to_string(&path).unwrap());
+        found.extend(long.into_iter().map(|(function, _)| format!("{name}: {function}")));
+    }
+    // Tables: one match over all variants of an enum, a line or two for each. Cut in two they would be harder to read.
+    let tables = ["cli/src/commands/log/sentence.rs: sentence", "domain/src/statusline/kind.rs: about"];
+    assert_eq!(found, tables.map(str::to_owned).into(), "give the parts of a long function names");
+}
+
+/// The paths that a source file imports from its own crate, with `super` and `self` resolved: each from the crate's root on.
+fn imports(module: &[String], text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let own = text.split("#[cfg(test)]\n").next().unwrap_or_default();
+    for statement in own.split(";\n") {
+        let is_use = |line: &str| line.starts_with("use ");
+        let Some(start) = statement.lines().position(is_use) else { continue };
+        let tree: String = statement.lines().skip(start).map(str::trim).collect();
+        for path in branches(tree.trim_start_matches("use ")) {
+            let mut parts: Vec<String> = path.split("::").map(str::to_owned).collect();
+            let above = parts.iter().take_while(|part| *part == "super").count();
+            let base = match parts[0].as_str() {
+                "crate" => &[][..],
+                "self" => module,
+                "super" => &module[..module.len().saturating_sub(above)],
+                _ => continue,
+            };
+            parts.drain(..above.max(1));
+            found.push(base.iter().cloned().chain(parts).collect());
+        }
+    }
+    found
+}
+
+/// `a::{b, c::{d, e}}` as `a::b`, `a::c::d`, `a::c::e`.
+fn branches(tree: &str) -> Vec<String> {
+    let Some((stem, rest)) = tree.split_once('{') else { return vec![tree.to_owned()] };
+    let inside = rest.strip_suffix('}').unwrap_or(rest);
+    let mut depth = 0;
+    let pieces = inside.split(|letter| {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        letter == ',' && depth == 0
+    });
+    let pieces = pieces.map(str::trim).filter(|piece| !piece.is_empty());
+    pieces.flat_map(branches).map(|branch| format!("{stem}{branch}")).collect()
+}
+
+/// The files of a crate that import each other in a circle, a file and those below it apart: they are one idea. Each file
+/// by its module path, with its text.
+fn circles(files: &BTreeMap<Vec<String>, String>) -> BTreeSet<String> {
+    let is_one_idea = |one: &[String], other: &[String]| one.starts_with(other) || other.starts_with(one);
+    let file_of = |path: Vec<String>| {
+        (0..=path.len()).rev().map(|end| path[..end].to_vec()).find(|module| files.contains_key(module))
+    };
+    let imported = |module: &Vec<String>| -> BTreeSet<Vec<String>> {
+        let all = imports(module, &files[module]).into_iter().filter_map(file_of);
+        all.filter(|other| !is_one_idea(module, other)).collect()
+    };
+    let edges: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> =
+        files.keys().map(|module| (module, imported(module))).collect();
+    let reaches_itself = |from: &&Vec<String>| {
+        let mut seen: BTreeSet<&Vec<String>> = BTreeSet::new();
+        let mut ahead: Vec<&Vec<String>> = edges[*from].iter().collect();
+        while let Some(next) = ahead.pop() {
+            if seen.insert(next) {
+                ahead.extend(&edges[next]);
+            }
+        }
+        seen.contains(from)
+    };
+    files.keys().filter(reaches_itself).map(|module| module.join("::")).collect()
+}
+
+#[test]
+fn no_two_ideas_of_a_crate_import_each_other() {
+    let files = |files: &[(&str, &str)]| -> BTreeMap<Vec<String>, String> {
+        let path = |name: &str| name.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        files.iter().map(|(name, text)| (path(name), (*text).to_owned())).collect()
+    };
+    let planted = files(&[
+        ("", "mod a;\nmod b;\nmod c;\n"),
+        ("a", "mod inner;\n\nuse crate::{\n    b::{B, other},\n    c::C,\n};\n"),
+        ("a::inner", "use super::A;\nuse super::super::c::C;\n"),
+        ("b", "use std::io;\nuse crate::a::A;\n"),
+        ("c", "pub struct C;\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n"),
+    ]);
+    assert_eq!(circles(&planted), ["a", "b"].map(str::to_owned).into());
+
+    let crates = workspace_root().join("crates");
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir(&crates).unwrap().flatten() {
+        let source = entry.path().join("src");
+        let mut paths = Vec::new();
+        sources(&source, &mut paths);
+        let module = |path: &Path| -> Vec<String> {
+            let path = path.strip_prefix(&source).unwrap().with_extension("");
+            let parts = path.iter().map(|part| part.to_string_lossy().into_owned());
+            parts.filter(|part| !["lib", "main", "mod"].contains(&part.as_str())).collect()
+        };
+        let files = paths.iter().map(|path| (module(path), std::fs::read_to_string(path).unwrap())).collect();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        found.extend(circles(&files).into_iter().map(|module| format!("{name}: {module}")));
+    }
+    assert_eq!(found, BTreeSet::new(), "move what they share below both");
 }
 
 /// The files of the programs, without their tests, in which one of these words stands.

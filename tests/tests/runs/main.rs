@@ -7,6 +7,7 @@ mod emergency;
 mod endings;
 mod faults;
 mod foreign_state;
+mod git_and_locks;
 mod guard;
 mod handover;
 mod hostile_agent;

@@ -133,12 +133,12 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, pl
         say_last_words(words);
     }
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
-    let ended = match result.filter(|_| state.iteration_record.phase != Phase::Planned) {
-        Some(result) => {
+    let ended = match result {
+        Some(result) if state.iteration_record.phase != Phase::Planned => {
             let at = record.ended_at.as_ref().and_then(clock::moment);
             SessionResult::of_result(Some(&result), Exit::default(), at)
         }
-        None => by_record(&state, &settled(project, record)),
+        _ => by_record(&state, &settled(project, record)),
     };
     let verdict = finish::finish(project, &settings, &state.run_id, &ended)?;
     let judged = state_file::load(project, Some(&state.run_id))?;
@@ -158,11 +158,10 @@ fn say_last_words(words: &str) {
 
 /// A pause that was judged before: the loop has waited by itself, or has to wait on.
 fn waited_for(state: &RunState) -> Option<Verdict> {
-    let is_judged = state.iteration_record.phase == Phase::Judged;
-    let Some(Verdict::Pause { kind, until, .. }) = state.lifecycle.last_verdict().filter(|_| is_judged)
-    else {
+    if state.iteration_record.phase != Phase::Judged {
         return None;
-    };
+    }
+    let Some(Verdict::Pause { kind, until, .. }) = state.lifecycle.last_verdict() else { return None };
     let has_passed = until.as_ref().and_then(clock::moment).is_none_or(|until| until <= clock::now());
     let goes_on = Verdict::Continue { kind: ContinueKind::Next, reason: "the pause is over".to_owned() };
     (kind.passes() && has_passed).then_some(goes_on)

@@ -49,10 +49,12 @@ pub(crate) struct PlaceArguments {
 
 impl PlaceArguments {
     fn scope(&self) -> Scope {
-        match (self.user, self.local) {
-            (true, _) => Scope::User,
-            (_, true) => Scope::Local,
-            _ => Scope::Project,
+        if self.user {
+            Scope::User
+        } else if self.local {
+            Scope::Local
+        } else {
+            Scope::Project
         }
     }
 }

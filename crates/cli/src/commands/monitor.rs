@@ -49,8 +49,9 @@ fn look(project: &Project) -> ExitCode {
     let measurement =
         measure(&Question { project, settings: &settings, record: &whose.record, transcript, calls: &[] });
     let level = measurement.level().unwrap_or_default();
-    let percent = measurement.reading.as_ref().and_then(Reading::percent);
-    if let Some(percent) = percent.filter(|_| level > Level::L0) {
+    if level > Level::L0
+        && let Some(percent) = measurement.reading.as_ref().and_then(Reading::percent)
+    {
         say(Marker::Warning { level, percent });
     }
     ExitCode::from(u8::from(level == Level::L3 && whose.run.is_some()))

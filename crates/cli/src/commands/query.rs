@@ -99,7 +99,7 @@ pub(crate) fn query(arguments: &QueryArguments) -> ExitCode {
         Ok(inputs) if arguments.slurp => inputs.slurped(),
         Ok(inputs) => inputs,
         // Nothing may ever be asked of the document.
-        Err(error) if arguments.null_input => Inputs::missing(error),
+        Err(error) if arguments.null_input => Inputs::missing(format!("{error}\nhint: {}", error.hint())),
         Err(error) => return fail(format!("{error}\nhint: {}", error.hint()), UNUSABLE),
     };
     aside::listen();

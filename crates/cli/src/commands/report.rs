@@ -68,8 +68,8 @@ pub(crate) fn report(arguments: &ReportArguments) -> ExitCode {
         return fail("a page on standard output cannot be opened: leave out --open or `-o -`", 2);
     }
     let path = place(&project, &chosen, arguments.output.as_deref());
-    let folder = path.parent().filter(|_| !to_stdout).map(Path::to_owned);
-    let written = written(&project, &chosen, &cleaner, folder.as_deref());
+    let folder = if to_stdout { None } else { path.parent() };
+    let written = written(&project, &chosen, &cleaner, folder);
     match written.and_then(|html| put(&path, &html, to_stdout)) {
         Err(error) => refused(&error),
         Ok(()) if arguments.open => open(&path),

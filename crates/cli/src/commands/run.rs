@@ -14,7 +14,7 @@ use plimsoll_domain::text::for_terminal;
 use plimsoll_domain::{Marker, RunState, Status, Verdict};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed, StartError};
-use plimsoll_flows::run::{Options, RunError, prepare, run as run_flow};
+use plimsoll_flows::run::{Options, Preflight, RunError, prepare, run as run_flow};
 use plimsoll_store::{Project, StoreError, config, environment, state_file};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -109,62 +109,17 @@ enum RunCommandError {
 }
 
 fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, RunCommandError> {
-    let config::Loaded { fault, ignored, .. } = config::load_telling(project);
-    if let Some(fault) = fault {
-        return Err(RunCommandError::Settings(fault));
-    }
-    for (file, ignored) in &ignored {
-        let words = for_terminal(&format!("{}: {}", project.relative(file), ignored.words()));
-        say_error(&format!("{words} (`plimsoll doctor` says what to do)"));
-    }
-    // Before anything is written: without a client there is nothing to run.
-    let notify = arguments.notify.as_deref().map(value_parsers::words).transpose();
-    let notify = notify.map_err(RunCommandError::Notify)?;
-    let before = match arguments.resume {
-        true => lifecycle::remembered(project)?,
-        false => Remembered::default(),
-    };
-    let client_named = arguments.client.clone().or(before.client);
-    let same = arguments.client_arguments.is_empty();
-    let client_arguments = if same { before.client_arguments } else { arguments.client_arguments.clone() };
-    let name = client_named.clone().unwrap_or_else(|| "claude".to_owned());
-    let client = plimsoll_launcher::client::locate(&name).ok_or(RunCommandError::NoClient(name))?;
-    let options = Options {
-        client: absolute(client),
-        client_arguments: client_arguments.clone(),
-        memory: arguments.task.memory() || before.memory,
-        wait: !arguments.no_wait,
-    };
-    let state = if arguments.resume {
-        let changes = Changes {
-            client: client_named,
-            client_arguments,
-            idle_timeout_seconds: arguments.idle_timeout,
-            tool_timeout_seconds: arguments.tool_timeout,
-            notify,
-            reset_breaker: arguments.reset_breaker,
-            ..arguments.task.changes()?
-        };
-        let ready = prepare(project, &options)?;
-        match lifecycle::resume(project, &changes)? {
-            Resumed::Open(state) => (ready, *state),
-            Resumed::Over(state) => return Ok(over(&state, arguments.json)),
+    check_settings(project)?;
+    let asked = Asked::of(project, arguments)?;
+    let options = asked.options.clone();
+    let (ready, state) = if arguments.resume {
+        match resume(project, arguments, asked)? {
+            (ready, Resumed::Open(state)) => (ready, *state),
+            (_, Resumed::Over(state)) => return Ok(over(&state, arguments.json)),
         }
     } else {
-        let new = NewRun {
-            client: client_named,
-            client_arguments,
-            idle_timeout_seconds: arguments.idle_timeout,
-            tool_timeout_seconds: arguments.tool_timeout,
-            notify: notify.unwrap_or_default(),
-            ..arguments.task.new_run()?
-        };
-        let ready = prepare(project, &options)?;
-        let state = lifecycle::create(project, &new)?;
-        lifecycle::nothing_open(&state).iter().for_each(say_error);
-        (ready, state)
+        create(project, arguments, asked)?
     };
-    let (ready, state) = state;
     // The user's own settings are those of now; the project's are those of the run's beginning.
     let settings = config::load_of_run(project, &state.run_id);
     let style = if arguments.json { Style::Json } else { Style::fitting() };
@@ -177,6 +132,86 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
         say_what_now(project);
     }
     Ok(code)
+}
+
+/// Says what is ignored of the settings; fails where they cannot be read.
+fn check_settings(project: &Project) -> Result<(), RunCommandError> {
+    let config::Loaded { fault, ignored, .. } = config::load_telling(project);
+    if let Some(fault) = fault {
+        return Err(RunCommandError::Settings(fault));
+    }
+    for (file, ignored) in &ignored {
+        let words = for_terminal(&format!("{}: {}", project.relative(file), ignored.words()));
+        say_error(&format!("{words} (`plimsoll doctor` says what to do)"));
+    }
+    Ok(())
+}
+
+/// What the run is started with, by the command line or by what the run before was started with.
+struct Asked {
+    options: Options,
+    client_named: Option<String>,
+    notify: Option<Vec<String>>,
+}
+
+impl Asked {
+    fn of(project: &Project, arguments: &RunArguments) -> Result<Asked, RunCommandError> {
+        // Before anything is written: without a client there is nothing to run.
+        let notify = arguments.notify.as_deref().map(value_parsers::words).transpose();
+        let notify = notify.map_err(RunCommandError::Notify)?;
+        let before = if arguments.resume { lifecycle::remembered(project)? } else { Remembered::default() };
+        let client_named = arguments.client.clone().or(before.client);
+        let same = arguments.client_arguments.is_empty();
+        let client_arguments =
+            if same { before.client_arguments } else { arguments.client_arguments.clone() };
+        let name = client_named.clone().unwrap_or_else(|| "claude".to_owned());
+        let client = plimsoll_launcher::client::locate(&name).ok_or(RunCommandError::NoClient(name))?;
+        let options = Options {
+            client: absolute(client),
+            client_arguments,
+            memory: arguments.task.memory() || before.memory,
+            wait: !arguments.no_wait,
+        };
+        Ok(Asked { options, client_named, notify })
+    }
+}
+
+fn resume(
+    project: &Project,
+    arguments: &RunArguments,
+    asked: Asked,
+) -> Result<(Preflight, Resumed), RunCommandError> {
+    let changes = Changes {
+        client: asked.client_named,
+        client_arguments: asked.options.client_arguments.clone(),
+        idle_timeout_seconds: arguments.idle_timeout,
+        tool_timeout_seconds: arguments.tool_timeout,
+        notify: asked.notify,
+        reset_breaker: arguments.reset_breaker,
+        ..arguments.task.changes()?
+    };
+    let ready = prepare(project, &asked.options)?;
+    let found = lifecycle::resume(project, &changes)?;
+    Ok((ready, found))
+}
+
+fn create(
+    project: &Project,
+    arguments: &RunArguments,
+    asked: Asked,
+) -> Result<(Preflight, RunState), RunCommandError> {
+    let new = NewRun {
+        client: asked.client_named,
+        client_arguments: asked.options.client_arguments.clone(),
+        idle_timeout_seconds: arguments.idle_timeout,
+        tool_timeout_seconds: arguments.tool_timeout,
+        notify: asked.notify.unwrap_or_default(),
+        ..arguments.task.new_run()?
+    };
+    let ready = prepare(project, &asked.options)?;
+    let state = lifecycle::create(project, &new)?;
+    lifecycle::nothing_open(&state).iter().for_each(say_error);
+    Ok((ready, state))
 }
 
 /// How to continue, where that can be, and where to see what happened.
@@ -251,9 +286,12 @@ fn is_stopped_by_refusals(state: &RunState) -> bool {
 
 /// What opens a run again, with the whole command where refused tools have stopped it.
 pub(crate) fn way_on(state: &RunState) -> String {
-    let with_tools = is_stopped_by_refusals(state)
-        .then(|| allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker"));
-    with_tools.flatten().unwrap_or_else(|| usual_way_on(state).to_owned())
+    if is_stopped_by_refusals(state)
+        && let Some(command) = allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker")
+    {
+        return command;
+    }
+    usual_way_on(state).to_owned()
 }
 
 /// What opens a run again, beside `plimsoll run --resume`.

@@ -4,6 +4,7 @@ pub(crate) mod columns;
 mod screen;
 #[cfg(test)]
 mod tests;
+mod view;
 mod watch;
 mod words;
 
@@ -19,9 +20,9 @@ use plimsoll_flows::context::forecast::foresee;
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_launcher::process::{Identity, is_alive};
 use plimsoll_store::{Project, clock, config, disk, environment, lock, sessions, state_file};
-use screen::View;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use view::View;
 
 /// How to show it.
 #[derive(Debug, Args)]
@@ -120,8 +121,10 @@ fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
 
 /// What the current session has used so far; none if there is no session, or no answer yet.
 fn present_tokens(state: &RunState, record: &SessionRecord) -> Option<u64> {
-    let is_at_work = !state.lifecycle.is_over() && state.iteration_record.phase == Phase::Spawned;
-    let transcript = record.transcript_path.as_ref().filter(|_| is_at_work)?;
+    if state.lifecycle.is_over() || state.iteration_record.phase != Phase::Spawned {
+        return None;
+    }
+    let transcript = record.transcript_path.as_ref()?;
     plimsoll_store::tail::spent(Path::new(transcript)).ok().filter(|tokens| *tokens > 0)
 }
 

@@ -107,15 +107,14 @@ fn sync(project: &Project, arguments: &SyncArguments) -> Result<ExitCode, TurnsE
     }
     for path in &arguments.transcripts {
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let log = TurnLog::of(project, &SessionId::from(name.as_str()))
-            .filter(|_| plimsoll_store::disk::size(path).is_some())
-            .ok_or_else(|| {
-                TurnsError::Typed(format!(
-                    "{} is not a transcript: expected a file SESSION.jsonl",
-                    path.display()
-                ))
-            })?;
-        turns += capture::whole(&log, path)?;
+        match TurnLog::of(project, &SessionId::from(name.as_str())) {
+            Some(log) if plimsoll_store::disk::size(path).is_some() => turns += capture::whole(&log, path)?,
+            _ => {
+                let path = path.display();
+                let words = format!("{path} is not a transcript: expected a file SESSION.jsonl");
+                return Err(TurnsError::Typed(words));
+            }
+        }
     }
     crate::console::say(plimsoll_domain::text::counted(
         usize::try_from(turns).unwrap_or(usize::MAX),

@@ -1,7 +1,7 @@
 //! The one way to change a memory.
 
-use super::frames::UNMERGED;
 use super::heap::{CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOST_CHUNKS, share};
+use super::register::UNMERGED;
 use super::{Cut, Frame, Memory, Op, Pressure, Register, Slot, Values, fit};
 use serde::Serialize;
 
@@ -123,7 +123,7 @@ impl Memory {
             return refuse("no register is named: give at least one of R0_GOAL … R7_STATUS".into());
         }
         let too_long = |(register, text): &(&Register, &String)| text.chars().count() > register.limit();
-        if let Some((register, text)) = values.iter().find(too_long).filter(|_| strict) {
+        if strict && let Some((register, text)) = values.iter().find(too_long) {
             return refuse(format!(
                 "{} takes at most {} characters, and {} were given: shorten it, or put the rest on the heap",
                 register.key(),

@@ -1,10 +1,8 @@
 //! What happens to the stack.
 
 use super::apply::{Refusal, Report, refuse};
+use super::register::UNMERGED;
 use super::{Closing, DEEPEST, Frame, Memory, NAME, Owner, Register, Returned, Started, fit};
-
-/// What a child may change and its parent does not get.
-pub(super) const UNMERGED: [Register; 2] = [Register::Constraints, Register::Assumptions];
 
 impl Memory {
     /// A run begins with a root of its own. The heap is the project's, and stays.

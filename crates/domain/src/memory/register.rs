@@ -31,6 +31,9 @@ pub enum Register {
     Status,
 }
 
+/// What a child frame may change and its parent does not get.
+pub(super) const UNMERGED: [Register; 2] = [Register::Constraints, Register::Assumptions];
+
 impl Register {
     /// All, in order.
     pub const ALL: [Register; 8] = [

@@ -183,10 +183,13 @@ fn index(memory: &Memory, says: Index) -> Vec<String> {
     let mut lines =
         vec![format!("HEAP {size} of {SOFT_CEILING} chars ({}%), pressure {pressure}", share(size))];
     lines.extend(memory.heap.iter().map(|chunk| {
-        let description = match chunk.description.is_empty() || says == Index::Measured {
-            _ if says == Index::Named => return format!("- {} rev {}", chunk.name, chunk.rev),
-            true => String::new(),
-            false => format!(": {}", safe(&chunk.description)),
+        if says == Index::Named {
+            return format!("- {} rev {}", chunk.name, chunk.rev);
+        }
+        let description = if chunk.description.is_empty() || says == Index::Measured {
+            String::new()
+        } else {
+            format!(": {}", safe(&chunk.description))
         };
         format!(
             "- {} {} chars ({}%), age {}, rev {}{description}",

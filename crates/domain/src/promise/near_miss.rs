@@ -77,13 +77,13 @@ fn join_spread(lines: Vec<Line>) -> Vec<Line> {
         let from = joined.len().saturating_sub(SPREAD);
         let opening =
             joined[from..].iter().position(|above| has(&above.text, OPEN) && !has(&above.text, CLOSE));
-        match opening.filter(|_| closes) {
-            Some(place) => {
+        match opening {
+            Some(place) if closes => {
                 let parts: Vec<String> = joined.drain(from + place..).map(|above| above.text).collect();
                 let text = format!("{} {}", parts.join(" "), line.text);
                 joined.push(Line { text, is_spread: true, ..line });
             }
-            None => joined.push(line),
+            _ => joined.push(line),
         }
     }
     joined
@@ -107,10 +107,11 @@ fn attempt(line: &Line, is_last: bool, word: &str, nonce: &str) -> Option<NearMi
     let parts = tagged(&line.text).or_else(|| untagged(&line.text, is_last, word, nonce))?;
     let is_alone = |text: &str| bare(text).is_empty();
     let is_quoted = line.is_fenced || parts.before.contains(['>', '`', '"', '\'']);
-    let is_meant = match is_last {
+    let is_meant = if is_last {
         // Words on both sides make it a sentence about the promise.
-        true => is_alone(parts.before) || is_alone(parts.after),
-        false => is_alone(parts.before) && is_alone(parts.after) && !is_quoted,
+        is_alone(parts.before) || is_alone(parts.after)
+    } else {
+        is_alone(parts.before) && is_alone(parts.after) && !is_quoted
     };
     if !is_meant {
         return None;

@@ -51,7 +51,7 @@ impl Lifecycle {
 
     /// Until when the run waits; none if it does not, or if nobody knows.
     pub fn paused_until(&self) -> Option<&Timestamp> {
-        self.paused_until.as_ref().filter(|_| self.status == Status::Paused)
+        if self.status == Status::Paused { self.paused_until.as_ref() } else { None }
     }
 
     /// How often the run has paused.
@@ -66,7 +66,7 @@ impl Lifecycle {
 
     /// When the run ended; none while it is open.
     pub fn ended_at(&self) -> Option<&Timestamp> {
-        self.ended_at.as_ref().filter(|_| self.is_over())
+        if self.is_over() { self.ended_at.as_ref() } else { None }
     }
 
     /// Takes what the gate says.

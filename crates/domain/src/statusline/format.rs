@@ -71,10 +71,12 @@ pub fn write<'a>(source: &str, groups: bool, field: &dyn Fn(&str) -> Option<&'a 
         }
     }
     let trimmed = written.trim();
-    match said {
-        true if trimmed.len() == written.len() => Some(written),
-        true => Some(trimmed.to_owned()),
-        false => None,
+    if !said {
+        None
+    } else if trimmed.len() == written.len() {
+        Some(written)
+    } else {
+        Some(trimmed.to_owned())
     }
 }
 

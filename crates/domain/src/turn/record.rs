@@ -1,7 +1,7 @@
 //! A turn as the log keeps it. What can be read from the raw response is not written twice, and large pieces lie
 //! beside the log under the SHA-256 of their bytes. Loading checks what it reads and then constructs.
 
-use super::{Block, Failure, ToolCall, Turn, outline};
+use super::{Block, Failure, Outline, ToolCall, Turn, outline};
 use crate::digest::sha256;
 use crate::text::json_value;
 use serde::{Deserialize, Serialize};
@@ -117,17 +117,14 @@ pub fn decode(number: u64, success: bool, content: &str, fetch: Fetch<'_>) -> Re
     }
     let blocks: Vec<&RawValue> = take(&mut fields, "raw_response")?;
     let raw_response = blocks.iter().map(|block| unpacker.block(block)).collect::<Result<Vec<_>, _>>()?;
-    let outline = outline(&raw_response);
+    let Outline { program, calls, .. } = outline(&raw_response);
     let program = match fields.remove("program") {
-        None => outline.program,
-        Some(raw) => {
-            let value: Value = read("program", raw)?;
-            match unpacker.unpack(value)? {
-                Value::Null => None,
-                Value::String(text) => Some(text),
-                _ => return Err(DecodeError::Shape("`program` is no text".to_owned())),
-            }
-        }
+        None => program,
+        Some(raw) => match unpacker.unpack(read("program", raw)?)? {
+            Value::Null => None,
+            Value::String(text) => Some(text),
+            _ => return Err(DecodeError::Shape("`program` is no text".to_owned())),
+        },
     };
     let result = unpacker.unpack(take(&mut fields, "result")?)?;
     let prints: Vec<Value> = take(&mut fields, "prints")?;
@@ -139,22 +136,11 @@ pub fn decode(number: u64, success: bool, content: &str, fetch: Fetch<'_>) -> Re
         })
         .collect::<Result<_, _>>()?;
     let stored: Vec<StoredCall> = take(&mut fields, "tool_calls")?;
-    let mut tool_calls = Vec::with_capacity(stored.len());
-    for (place, call) in stored.into_iter().enumerate() {
-        let said = || outline.calls.get(place).map(|(_, name, args)| (name.clone(), args.clone()));
-        let (name, args) = match call.asked {
-            Some((name, args)) => (name, unpacker.unpack(args)?),
-            None => said().ok_or_else(|| {
-                DecodeError::Shape(format!("`tool_calls` {place} is not in the raw response"))
-            })?,
-        };
-        tool_calls.push(ToolCall {
-            name,
-            args,
-            result: unpacker.unpack(call.result)?,
-            ext: unpacker.map("a call's ext", call.ext)?,
-        });
-    }
+    let tool_calls = stored
+        .into_iter()
+        .enumerate()
+        .map(|(place, call)| unpacker.call(place, call, calls.get(place)))
+        .collect::<Result<_, _>>()?;
     let memory = unpacker.map("memory", take(&mut fields, "memory")?)?;
     let mut ext = unpacker.map("ext", take(&mut fields, "ext")?)?;
     // A later Plimsoll may say more than this one knows: that is kept.
@@ -292,6 +278,24 @@ struct Unpacker<'a> {
 }
 
 impl Unpacker<'_> {
+    /// A call; what does not stand with it is what the raw response asked for.
+    fn call(
+        &self,
+        place: usize,
+        call: StoredCall,
+        said: Option<&(String, String, Value)>,
+    ) -> Result<ToolCall, DecodeError> {
+        let (name, args) = match (call.asked, said) {
+            (Some((name, args)), _) => (name, self.unpack(args)?),
+            (None, Some((_, name, args))) => (name.clone(), args.clone()),
+            (None, None) => {
+                return Err(DecodeError::Shape(format!("`tool_calls` {place} is not in the raw response")));
+            }
+        };
+        let result = self.unpack(call.result)?;
+        Ok(ToolCall { name, args, result, ext: self.map("a call's ext", call.ext)? })
+    }
+
     fn get(&self, hash: &str) -> Result<String, DecodeError> {
         let missing = || DecodeError::Missing(hash.to_owned());
         let bytes = (self.fetch)(hash).filter(|bytes| sha256(&[bytes]) == hash).ok_or_else(missing)?;

@@ -1,6 +1,6 @@
 //! What a session did for its item: which item that is, which files it changed for it, and where it is in git.
 
-use crate::context::facts;
+use crate::our_files;
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork, IterationRecord, Place};
@@ -42,7 +42,7 @@ pub(crate) struct Question<'a> {
 pub(crate) fn files_without_commit(project: &Project) -> Vec<String> {
     let work = git::work(project.root(), Since::Head, &[]).filter(|work| work.facts.head.is_none());
     let files = work.unwrap_or_default().files.into_iter().map(|file| file.path);
-    files.filter(|path| !facts::is_ours(path)).take(FILES).collect()
+    files.filter(|path| !our_files::is_ours(path)).take(FILES).collect()
 }
 
 /// What the session did for its item.
@@ -85,14 +85,10 @@ pub(crate) fn of_session(question: &Question<'_>) -> Found {
         .filter(|file| question.run.is_none() || file.is_of_item(began))
         .filter(|file| tick.as_ref().is_none_or(|tick| file.is_after(tick.at) && !tick.is_all))
         .collect();
-    let empty: &[String] = &[];
-    let open =
-        question.todo.map(TodoList::open).or_else(|| question.run.map(|run| run.items.todo_items.clone()));
-    let open = open.unwrap_or_default();
     let current = attribution::current(&Seen {
         own: own.as_deref(),
-        open: &open,
-        set_aside: question.run.map_or(empty, |run| &run.items.set_aside),
+        open: &open_items(question),
+        set_aside: question.run.map_or(&[], |run| &run.items.set_aside),
         ticked: &ticked,
         changed_since_tick: !changed.is_empty(),
         stops_before_next: question.cause == Cause::Budget,
@@ -110,11 +106,7 @@ pub(crate) fn of_session(question: &Question<'_>) -> Found {
         ..Found::default()
     };
     if current.is_begun {
-        found.work.base = match since {
-            Since::Commit(commit) => Some(commit.to_owned()),
-            Since::Head => found.git.as_ref().and_then(|git| git.head.clone()),
-            Since::Beginning => None,
-        };
+        found.work.base = base_of(since, found.git.as_ref());
         let since_tick = ticked_at.map(|at| clock::fine_stamp(at.into()));
         found.work.began_at = since_tick.or_else(|| began_at(question));
         found.work.commit_count = commits.len();
@@ -123,6 +115,21 @@ pub(crate) fn of_session(question: &Question<'_>) -> Found {
         name_files(question, changed, &mut found);
     }
     found
+}
+
+/// The items that are still open, by the list, else by the run.
+fn open_items(question: &Question<'_>) -> Vec<String> {
+    let of_run = || question.run.map(|run| run.items.todo_items.clone());
+    question.todo.map(TodoList::open).or_else(of_run).unwrap_or_default()
+}
+
+/// The commit that the work is seen against.
+fn base_of(since: Since<'_>, git: Option<&GitFacts>) -> Option<String> {
+    match since {
+        Since::Commit(commit) => Some(commit.to_owned()),
+        Since::Head => git.and_then(|git| git.head.clone()),
+        Since::Beginning => None,
+    }
 }
 
 /// The item that the session was told to do last.
@@ -142,7 +149,7 @@ fn ticked(question: &Question<'_>) -> Vec<String> {
 /// Our own files are never work, and changes in the plan show in its items.
 fn is_apart(question: &Question<'_>, path: &str) -> bool {
     let todo_file = question.run.map_or(Some("fix_plan.md"), |run| run.options.todo_file.as_deref());
-    facts::is_ours(path) || todo_file == Some(path)
+    our_files::is_ours(path) || todo_file == Some(path)
 }
 
 /// Where work begins; as [`Since`], but owned.
@@ -275,24 +282,10 @@ fn last_tick(question: &Question<'_>, since: Since<'_>, ticked: &[String]) -> Ti
 
 /// When the session last put a tick into the plan, as far as its calls show.
 fn tick_in_transcript(question: &Question<'_>, file: &str) -> Tick {
-    let ticks = |text: Option<&String>| {
-        text.map_or(0, |text| text.matches("[x").count() + text.matches("[X").count())
-    };
-    let of_call = |input: &ToolInput| {
-        let is_plan = input.file_path.as_ref().is_some_and(|path| path.ends_with(file));
-        // An edit may show other items' ticks around what it changes.
-        let new = input.new_string.as_ref().or(input.content.as_ref());
-        let edits = is_plan && ticks(new) > ticks(input.old_string.as_ref());
-        let command = input.command.as_ref().filter(|command| command.contains(file));
-        edits || ticks(command) > 0
-    };
     // The call at hand has just been done.
-    if question.calls.iter().any(|call| of_call(&call.tool_input)) {
+    if question.calls.iter().any(|call| puts_a_tick(&call.tool_input, file)) {
         return Tick { at: Some(clock::now().into()), is_all: true, ..Tick::default() };
     }
-    let may_change = |name: Option<&str>, input: &ToolInput| {
-        attribution::may_change_files(name.unwrap_or_default(), input.command.as_deref())
-    };
     let changes_now =
         question.calls.iter().any(|call| may_change(call.tool_name.as_deref(), &call.tool_input));
     let mut is_all = !changes_now;
@@ -301,7 +294,7 @@ fn tick_in_transcript(question: &Question<'_>, file: &str) -> Tick {
         let at = || line.timestamp.as_deref().and_then(clock::parse).map(SystemTime::from);
         for block in line.message.blocks() {
             match block.kind.as_deref() {
-                Some("tool_use") if of_call(&block.input) => {
+                Some("tool_use") if puts_a_tick(&block.input, file) => {
                     last = Some((block.id.clone(), at()));
                     is_all = !changes_now;
                 }
@@ -316,6 +309,24 @@ fn tick_in_transcript(question: &Question<'_>, file: &str) -> Tick {
     }
     let at = last.and_then(|(_, at)| at);
     Tick { at, is_all: is_all && at.is_some(), ..Tick::default() }
+}
+
+/// True for a call that puts a tick into this file.
+fn puts_a_tick(input: &ToolInput, file: &str) -> bool {
+    let is_plan = input.file_path.as_ref().is_some_and(|path| path.ends_with(file));
+    // An edit may show other items' ticks around what it changes.
+    let new = input.new_string.as_ref().or(input.content.as_ref());
+    let edits = is_plan && ticks_in(new) > ticks_in(input.old_string.as_ref());
+    let command = input.command.as_ref().filter(|command| command.contains(file));
+    edits || ticks_in(command) > 0
+}
+
+fn ticks_in(text: Option<&String>) -> usize {
+    text.map_or(0, |text| text.matches("[x").count() + text.matches("[X").count())
+}
+
+fn may_change(name: Option<&str>, input: &ToolInput) -> bool {
+    attribution::may_change_files(name.unwrap_or_default(), input.command.as_deref())
 }
 
 /// Outside git: what changed on the disk since the session began, by any program.
@@ -377,14 +388,15 @@ fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Fo
         let is_new = file.change.starts_with("new") && file.hunks.is_empty();
         let known = last_edit.as_ref().filter(|edit| edit.path == path && edit.is_newest(at));
         let mut ranges: Vec<(u64, u64)> = file.hunks.iter().map(|hunk| (hunk.first, hunk.last)).collect();
-        let whole = content.as_deref().filter(|_| is_new).map(line_count).filter(|lines| *lines > 0);
-        ranges.extend(whole.map(|lines| (1, lines)));
+        if is_new && let Some(lines) = content.as_deref().map(line_count).filter(|lines| *lines > 0) {
+            ranges.push((1, lines));
+        }
         let edited = known.and_then(|edit| edit.place_in(&String::from_utf8_lossy(content.as_deref()?)));
         if ranges.is_empty() {
             ranges.extend(edited);
         }
         // Where a file is new as a whole, its end is no place that anybody has stopped at.
-        let last = ranges.last().copied().filter(|_| !file.change.starts_with("new"));
+        let last = if file.change.starts_with("new") { None } else { ranges.last().copied() };
         let end = edited.or(last).map(|(_, last)| last);
         // What was dirty before the session began is none of its edits.
         let is_older = at.zip(began).is_some_and(|(at, began)| at < began);
@@ -460,10 +472,10 @@ impl LastEdit {
         let firsts = places.map(|(start, _)| file[..start].matches('\n').count() as u64 + 1);
         let nearest = match self.near {
             Some(near) => firsts.min_by_key(|first| first.abs_diff(near)),
-            None => {
-                let all: Vec<u64> = firsts.collect();
-                Some(all).filter(|all| all.len() == 1).and_then(|all| all.first().copied())
-            }
+            None => match firsts.collect::<Vec<u64>>()[..] {
+                [only] => Some(only),
+                _ => None,
+            },
         };
         nearest.map(|first| (first, first + height))
     }

@@ -92,9 +92,11 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
         } else {
             Vec::new()
         },
-        last_words: last_words(of_item)
-            .filter(|_| is_about_item)
-            .map(|words| plimsoll_secrets::without(&words)),
+        last_words: if is_about_item {
+            last_words(of_item).map(|words| plimsoll_secrets::without(&words))
+        } else {
+            None
+        },
         work,
         done,
         open,
@@ -116,22 +118,6 @@ fn lists(todo: Option<&TodoList>, run: Option<&RunState>) -> TodoLists {
         }
         (None, None) => TodoLists { done: Vec::new(), open: Vec::new() },
     }
-}
-
-/// Our own files are never work in progress.
-pub fn is_ours(path: &str) -> bool {
-    let ours = [
-        ".claude/plimsoll",
-        ".claude/handoffs/",
-        ".claude/ralph-state.json",
-        ".claude/settings",
-        ".claude/commands/ralph.md",
-        ".claude/commands/handoff.md",
-        ".claude/agents/frame.md",
-        ".claude/mcp.json.plimsoll-backup",
-    ];
-    ours.iter().any(|start| path.starts_with(start))
-        || matches!(path, "PROMPT.md" | "progress.txt" | ".mcp.json")
 }
 
 /// What the last command printed that failed and did not pass later in the same session; none if all is well.

@@ -57,8 +57,10 @@ pub fn lines_named(project: &Project, item: &str) -> Option<u64> {
     };
     let lines = |word: &str| {
         let path = project.root().join(word);
-        let small = disk::size(&path).is_some_and(|size| size <= LONGEST_FILE);
-        let bytes = small.then(|| disk::read(&path).ok().flatten()).flatten()?;
+        if disk::size(&path)? > LONGEST_FILE {
+            return None;
+        }
+        let bytes = disk::read(&path).ok().flatten()?;
         Some(bytes.iter().filter(|byte| **byte == b'\n').count() as u64)
     };
     item.split(|letter: char| letter.is_whitespace() || "`'\"(),;:".contains(letter))

@@ -17,9 +17,10 @@ fn in_transcript(path: &Path) -> u64 {
     let mut responses = BTreeMap::new();
     for line in lines.filter_map(|line| Line::parse_usage(&line.bytes)) {
         let is_answer = line.kind.as_deref() == Some("assistant") && !line.is_api_error_message;
-        let (Some(id), Some(usage)) = (line.message.id, line.message.usage.filter(|_| is_answer)) else {
+        if !is_answer {
             continue;
-        };
+        }
+        let (Some(id), Some(usage)) = (line.message.id, line.message.usage) else { continue };
         // A response has a line for each of its parts; the output grows to the last.
         let tokens = usage.input().saturating_add(usage.output());
         let known: &mut u64 = responses.entry(id).or_default();

@@ -73,7 +73,10 @@ fn not_excluded(project: &Project, found: &Files) -> Option<String> {
         let of_project = matches!(one.scope, Scope::Project | Scope::Local);
         of_project && one.said().is_some_and(|survey| !survey.ours.is_empty())
     };
-    let place = git_exclude::place_of(project.root()).filter(|_| found.iter().any(ours))?;
+    if !found.iter().any(ours) {
+        return None;
+    }
+    let place = git_exclude::place_of(project.root())?;
     let now = disk::read(&place.file).ok()?.unwrap_or_default();
     (place.with_ours(&now, &[]) != now).then(|| super::shown(project, &place.file))
 }

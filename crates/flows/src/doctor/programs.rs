@@ -81,10 +81,13 @@ fn needs_no_loader(path: &Path) -> Option<bool> {
     const INTERPRETER: u32 = 3;
     let bytes = volume::beginning(path, MOST)?;
     let is_64_bit = bytes.starts_with(b"\x7fELF\x02\x01");
+    if !is_64_bit {
+        return None;
+    }
     let short = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
     let table = u64::from_le_bytes(bytes.get(32..40)?.try_into().ok()?);
     let (size, count) = (usize::from(short(54)?), usize::from(short(56)?));
-    let start = usize::try_from(table).ok().filter(|_| is_64_bit)?;
+    let start = usize::try_from(table).ok()?;
     let kind = |index: usize| {
         let at = start + index * size;
         Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))

@@ -173,8 +173,8 @@ fn committed(call: &HookInvocation, record: &SessionRecord, reading: &Reading) -
     }
     let before = record.commits.head.as_ref().or(record.head_at_start.as_ref());
     let newest = git::newest(call.project.root()).filter(|newest| Some(&newest.id) != before)?;
-    let message_at = reading.at.as_ref().and_then(clock::moment).filter(|_| !reading.behind);
-    let is_of_batch = message_at.is_some_and(|at| newest.at >= at.timestamp());
+    let message_at = reading.at.as_ref().and_then(clock::moment);
+    let is_of_batch = !reading.behind && message_at.is_some_and(|at| newest.at >= at.timestamp());
     Some(Commit { head: newest.id, fill: is_of_batch.then(|| reading.projected()) })
 }
 

@@ -127,7 +127,7 @@ impl StatusLineInvocation<'_> {
         }
         let figures = |of: &StatusRecord| (of.model.clone(), of.window, of.used, of.output);
         let is_new = known.is_none_or(|known| figures(known) != figures(record));
-        if let Some((model, tokens)) = record.model.as_ref().zip(record.window).filter(|_| is_new) {
+        if is_new && let Some((model, tokens)) = record.model.as_ref().zip(record.window) {
             windows::learn(&self.project, model, tokens)?;
         }
         // How old the figures are goes by when they came, not by when git was asked.

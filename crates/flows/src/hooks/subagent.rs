@@ -4,7 +4,9 @@
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::install::plugin::Brought;
-use crate::memory::{BY, TIMEOUT, abandon, abandon_own, bring_back, owner, recover, stream, tell};
+use crate::memory::{
+    BY, TIMEOUT, abandon, abandon_own, bring_back, is_beside_a_run, owner, recover, stream, tell,
+};
 use plimsoll_domain::memory::{Closing, Op, render};
 use plimsoll_policy::frames::{self, Begin, Caller, FrameRefusal, Kind, Use};
 use plimsoll_protocol::Reply;
@@ -63,7 +65,7 @@ fn before_tool(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Rep
     }
     let is_root = what == Use::Pop && memory.depth() == 0;
     let reopens = memory.done.is_some() && what != Use::Read && !seen.done;
-    if (is_root || reopens) && call.is_beside_a_run_with_memory()? {
+    if (is_root || reopens) && is_beside_a_run(call)? {
         return Ok(Reply::default().deny(FrameRefusal::RootOfRun.to_string()));
     }
     if what == Use::Push || is_root || reopens {
@@ -75,7 +77,9 @@ fn before_tool(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Rep
         let pushed = Pushed { call: intent.tool_use_id.clone(), owner: owner(call) };
         held.note_seen(&call.session_id, |seen| {
             seen.done |= is_root;
-            seen.pushed = Some(pushed).filter(|_| what == Use::Push).or(seen.pushed.take());
+            if what == Use::Push {
+                seen.pushed = Some(pushed);
+            }
         })?;
         held.close()?;
     }
@@ -126,7 +130,10 @@ fn enter(call: &HookInvocation) -> Result<Reply, StoreError> {
     let is_inside = held.memory().depth_of(Some(agent)).is_some();
     let begins_again = !is_inside && noted.is_some() && noted == started.as_ref().map(|started| started.rev);
     let is_old = seen.knows(agent) && !begins_again;
-    let Some(started) = started.filter(|_| !is_old) else { return Ok(Reply::default()) };
+    if is_old {
+        return Ok(Reply::default());
+    }
+    let Some(started) = started else { return Ok(Reply::default()) };
     if held.change(BY, &Op::EnterFrame { agent: agent.to_owned() }).is_ok() {
         let sight = Sight { rev: started.rev, ..Sight::default() };
         held.note_seen(&call.session_id, |seen| seen.note(agent, sight))?;

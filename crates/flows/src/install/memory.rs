@@ -2,7 +2,7 @@
 
 use super::files::{OwnFile, write_own};
 use super::places::Places;
-use super::removal::{Returned, drop_left_over};
+use super::returned::{Returned, drop_left_over};
 use super::{Change, InstallError, backup_of, command_for, decoded};
 use plimsoll_protocol::settings::servers::{self, Entry};
 use plimsoll_protocol::settings::{Variable, agent, quoted};
@@ -80,7 +80,7 @@ fn plan_server(
         Entry::Ours if joined.text == text => return Ok(ServerEntry::Already),
         Entry::Ours => {}
     }
-    if let Some(bytes) = now.as_ref().filter(|_| !ours) {
+    if !ours && let Some(bytes) = &now {
         changes.push(backup_of(backup, bytes)?);
     }
     changes.push(Change { path: list.to_owned(), before: now, after: Some(joined.text.into_bytes()) });

@@ -23,10 +23,7 @@ pub enum Brought {
 impl Brought {
     /// By the arguments of the program.
     pub fn of(mut arguments: impl Iterator<Item = String>) -> Brought {
-        match arguments.any(|argument| argument == WORD) {
-            true => Brought::ByPlugin,
-            false => Brought::ByHand,
-        }
+        if arguments.any(|argument| argument == WORD) { Brought::ByPlugin } else { Brought::ByHand }
     }
 }
 

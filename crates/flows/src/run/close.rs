@@ -19,7 +19,7 @@ use plimsoll_domain::resume::NOT_BEGUN;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::text::{clip, clip_start, one_line};
 use plimsoll_domain::verdict::Ending;
-use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings};
+use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings, TodoList};
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
 use std::path::Path;
 
@@ -66,11 +66,7 @@ pub fn close(
             take_notes(state, notes, &record);
         }
         if let Some(todo) = &todo {
-            state.take_items(todo);
-            match item_cost::fresh(state, todo) {
-                none if none.is_empty() => item_cost::keep_begun(state, &record, todo, grown),
-                fresh => item_cost::note_ticked(state, project, &fresh, grown),
-            }
+            note_items(state, project, &record, todo, grown);
         }
         let entry = state.history_of(iteration);
         entry.peak_percent = entry.peak_percent.max(record.peak_percent);
@@ -87,6 +83,21 @@ pub fn close(
     };
     let line = JournalEntry { event: JournalEvent::IterationClosed(closed), ..line };
     tell_once(project, &record.session_id, &paragraph, line)
+}
+
+/// The plan as it stands now, and what the session took for the items that it ticked, or for the one that is still open.
+fn note_items(
+    state: &mut RunState,
+    project: &Project,
+    record: &SessionRecord,
+    todo: &TodoList,
+    grown: Option<u64>,
+) {
+    state.take_items(todo);
+    match item_cost::fresh(state, todo) {
+        none if none.is_empty() => item_cost::keep_begun(state, record, todo, grown),
+        fresh => item_cost::note_ticked(state, project, &fresh, grown),
+    }
 }
 
 /// What the session has said of its checkpoint takes the place of what was told when it was written.

@@ -2,6 +2,7 @@
 
 use crate::context::facts;
 use crate::context::measure::{Question, measure};
+use crate::our_files;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::state::WorktreeFingerprint;
 use plimsoll_domain::{Ending, RunState, SessionRecord, Settings};
@@ -15,7 +16,7 @@ const HEAD_MOVED: &str = "HEAD moved";
 
 /// What the project stands on now.
 pub fn footing(project: &Project) -> WorktreeFingerprint {
-    let found = plimsoll_launcher::worktree_fingerprint::footing(project.root(), &facts::is_ours);
+    let found = plimsoll_launcher::worktree_fingerprint::footing(project.root(), &our_files::is_ours);
     WorktreeFingerprint { head: found.head, tree: found.tree, memory: heap(project) }
 }
 
@@ -88,7 +89,7 @@ fn moved(
 /// Not so an empty commit, and one of our own files: an agent that gets nowhere commits progress.txt all night.
 fn is_work(project: &Project, before: &WorktreeFingerprint) -> bool {
     let found = before.head.as_deref().and_then(|head| git::paths_since(project.root(), head));
-    found.is_none_or(|paths| paths.iter().any(|path| !facts::is_ours(path)))
+    found.is_none_or(|paths| paths.iter().any(|path| !our_files::is_ours(path)))
 }
 
 fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {
@@ -102,8 +103,10 @@ fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {
 /// not pass later. Only what the client or an exit code calls an error is one: the word proves nothing.
 fn error(evidence: &Evidence, transcript: Option<&Path>) -> Option<String> {
     // A limit that the user set for the client is no error of anybody's.
-    let failure = evidence.ending.failure().filter(|_| !matches!(evidence.ending, Ending::ClientLimit(_)));
-    let failure = failure.map(|words| format!("{}: {words}", evidence.ending.word()));
+    let failure = match &evidence.ending {
+        Ending::ClientLimit(_) => None,
+        ending => ending.failure().map(|words| format!("{}: {words}", ending.word())),
+    };
     let verify = evidence.verify.iter().find(|outcome| !outcome.passed);
     let verify = verify.map(|outcome| format!("{}\n{}", outcome.command, outcome.words));
     failure.or(verify).or_else(|| facts::standing_error(transcript?))

@@ -233,9 +233,10 @@ fn judge(
             return state.lifecycle.last_verdict().cloned().map(|verdict| (verdict, None));
         }
         let verdict = gate(state, evidence, settings);
-        let set_aside = matches!(verdict, Verdict::Continue { .. })
-            .then(|| breaker::set_aside(state, &settings.breaker))
-            .flatten();
+        let set_aside = match verdict {
+            Verdict::Continue { .. } => breaker::set_aside(state, &settings.breaker),
+            _ => None,
+        };
         // What is half done waits for its item's turn; of another one nothing is handed on to the next item.
         state.context_checkpoint.active &=
             set_aside.as_ref().is_none_or(|item| state.context_checkpoint.is_half_done(item));

@@ -114,7 +114,7 @@ impl Said {
 fn judged_before(project: &Project, of: &Loop) -> Option<u64> {
     let bytes = disk::read(&memory_of(project)).ok().flatten()?;
     let known: Value = serde_json::from_slice(&bytes).ok()?;
-    (known["started_at"] == json!(of.started_at)).then(|| known["iteration"].as_u64()).flatten()
+    if known["started_at"] == json!(of.started_at) { known["iteration"].as_u64() } else { None }
 }
 
 fn remember(project: &Project, of: &Loop, iteration: u64) -> Result<(), StoreError> {

@@ -61,10 +61,10 @@ pub fn put_back(project: &Project, state: &RunState) -> Result<(), PromptError> 
     }
     let Some(file) = disk::read(&project.prompt())? else { return Ok(()) };
     let task = prompt::task_text(&file).map_err(|_| PromptError::NoEndMark)?;
-    match task.len() == file.len() {
-        true => Ok(()),
-        false => Ok(disk::replace(&project.prompt(), task, Durability::Durable)?),
+    if task.len() < file.len() {
+        disk::replace(&project.prompt(), task, Durability::Durable)?;
     }
+    Ok(())
 }
 
 /// The checkpoint that the iteration resumes, or that is ready for the next one, with what has happened since.

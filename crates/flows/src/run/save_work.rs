@@ -3,6 +3,7 @@
 use crate::checkpoint::{self, Request};
 use crate::context::facts;
 use crate::context::facts::Asked;
+use crate::our_files;
 use plimsoll_domain::handoff::Notes;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, WipCommit};
 use plimsoll_domain::level::Level;
@@ -128,7 +129,7 @@ pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreErr
     }
     let message = message(state.iteration, &state.context_checkpoint);
     let (words, made) =
-        match commit_wip(project.root(), &message, &facts::is_ours, repository(project, &state)) {
+        match commit_wip(project.root(), &message, &our_files::is_ours, repository(project, &state)) {
             Wip::Nothing => return Ok(false),
             Wip::Committed { id, files, left_out } => {
                 let words =

@@ -126,7 +126,7 @@ impl StreamReader {
                 Vec::new()
             }
             StreamLine::RateLimit(limit) => {
-                self.rejected_until = limit.resets_at.filter(|_| limit.is_rejected());
+                self.rejected_until = if limit.is_rejected() { limit.resets_at } else { None };
                 self.quota.get_or_insert_default().merge(&quota(&limit));
                 Vec::new()
             }

@@ -118,9 +118,10 @@ impl Runner<'_> {
         let is_stopped = record.ended_by_us.is_some() || follower.was_stopped_by_hook();
         let has_work =
             record.stop.as_ref().is_none_or(|stop| stop.background_tasks > 0 || stop.session_crons > 0);
-        let seconds = match has_work && !is_stopped {
-            true => self.settings.background_wait_seconds,
-            false => self.settings.end_wait_seconds,
+        let seconds = if has_work && !is_stopped {
+            self.settings.background_wait_seconds
+        } else {
+            self.settings.end_wait_seconds
         };
         Duration::from_secs(seconds)
     }
@@ -163,9 +164,11 @@ impl Runner<'_> {
         if follower.has_begun() && !hooks_seen {
             return self.unguarded(state, follower, ended);
         }
-        match exit.code.filter(|_| !follower.has_spoken() && !hooks_seen) {
-            Some(code) => Ok(SessionResult { ending: self.never_began(state, code), ..ended }),
-            None => Ok(ended),
+        match exit.code {
+            Some(code) if !follower.has_spoken() && !hooks_seen => {
+                Ok(SessionResult { ending: self.never_began(state, code), ..ended })
+            }
+            _ => Ok(ended),
         }
     }
 

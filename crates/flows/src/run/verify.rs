@@ -21,9 +21,10 @@ pub(crate) fn verify(
     let deadline = run.options.limits.deadline.as_ref().and_then(clock::moment);
     let verify_one = |command: &String| {
         let limit = Limit::of(settings, deadline);
-        let outcome = match limit.time.is_zero() {
-            true => plimsoll_launcher::Outcome { timed_out: true, ..plimsoll_launcher::Outcome::default() },
-            false => plimsoll_launcher::shell_unless(command, project.root(), limit.time, give_up),
+        let outcome = if limit.time.is_zero() {
+            plimsoll_launcher::Outcome { timed_out: true, ..plimsoll_launcher::Outcome::default() }
+        } else {
+            plimsoll_launcher::shell_unless(command, project.root(), limit.time, give_up)
         };
         (!outcome.given_up).then(|| VerifyOutcome {
             command: command.clone(),

@@ -173,23 +173,13 @@ pub fn capture(
     patience: Patience,
 ) -> Result<u64, StoreError> {
     let Some(size) = disk::size(&source.path) else { return Ok(0) };
-    let known_setting = OnceCell::new();
-    let setting = || known_setting.get_or_init(&setting);
-    let facts = || setting().clone().beside(source).facts();
-    let past = RefCell::new(None);
-    let remembered = |at: &str| {
-        let mut past = past.borrow_mut();
-        let of_project = || setting().project.as_ref().map(Past::of).unwrap_or_default();
-        past.get_or_insert_with(of_project)
-            .at(&Timestamp::from(at))
-            .map(|memory| memory.snapshot())
-            .unwrap_or_default()
-    };
-    let memory = Remembered(&remembered);
-    let known = |head: &Head| head.streams.get(&source.stream).cloned().unwrap_or_default();
+    let surroundings = Surroundings::new(source, &setting);
+    let memory_at = |at: &str| surroundings.memory_at(at);
+    let memory = Remembered(&memory_at);
     // First without the lock: often nothing is complete yet, and then nothing is locked or written.
     let head = log.head().unwrap_or_default();
-    let backlog = size.checked_sub(known(&head).read);
+    let known = known(&head, source);
+    let backlog = size.checked_sub(known.read);
     if backlog == Some(0) {
         return Ok(0);
     }
@@ -197,7 +187,7 @@ pub fn capture(
     if backlog.is_some_and(|bytes| bytes <= GLANCE) {
         let mut made = Vec::new();
         let reader = Reader { source, closing, bytes: GLANCE, recorded: &Known::default() };
-        reader.read(assembler(&known(&head), facts, memory), &mut |new| {
+        reader.read(assembler(&known, surroundings.facts(), memory), &mut |new| {
             made.extend(new);
             Ok(())
         })?;
@@ -207,10 +197,10 @@ pub fn capture(
         seen = Some(made);
     }
     let mut writer = log.write(patience.lock)?;
-    let turns = match seen.filter(|_| *writer.head() == head) {
-        Some(made) => record(&mut writer, made, source)?,
-        None => {
-            let setting = (facts(), memory);
+    let turns = match seen {
+        Some(made) if *writer.head() == head => record(&mut writer, made, source)?,
+        _ => {
+            let setting = (surroundings.facts(), memory);
             read_under_lock(log, &mut writer, source, &setting, closing, patience.bytes)?
         }
     };
@@ -218,12 +208,43 @@ pub fn capture(
     Ok(turns)
 }
 
-fn assembler<'a>(
-    known: &Stream,
-    facts: impl FnOnce() -> Map<String, Value>,
-    memory: Remembered<'a>,
-) -> Assembler<'a> {
-    Assembler::after(known.number, &known.message, known.read, facts(), memory)
+/// What goes into each turn beside what its transcript says; looked up once, when it is first needed.
+struct Surroundings<'a> {
+    source: &'a Source,
+    ask: &'a dyn Fn() -> Setting,
+    setting: OnceCell<Setting>,
+    past: RefCell<Option<Past>>,
+}
+
+impl<'a> Surroundings<'a> {
+    fn new(source: &'a Source, ask: &'a dyn Fn() -> Setting) -> Surroundings<'a> {
+        Surroundings { source, ask, setting: OnceCell::new(), past: RefCell::new(None) }
+    }
+
+    fn setting(&self) -> &Setting {
+        self.setting.get_or_init(self.ask)
+    }
+
+    fn facts(&self) -> Map<String, Value> {
+        self.setting().clone().beside(self.source).facts()
+    }
+
+    /// What the working memory held at a moment.
+    fn memory_at(&self, at: &str) -> Map<String, Value> {
+        let of_project = || self.setting().project.as_ref().map(Past::of).unwrap_or_default();
+        let mut past = self.past.borrow_mut();
+        let past = past.get_or_insert_with(of_project);
+        past.at(&Timestamp::from(at)).map(|memory| memory.snapshot()).unwrap_or_default()
+    }
+}
+
+/// What the log has of a transcript.
+fn known(head: &Head, source: &Source) -> Stream {
+    head.streams.get(&source.stream).cloned().unwrap_or_default()
+}
+
+fn assembler<'a>(known: &Stream, facts: Map<String, Value>, memory: Remembered<'a>) -> Assembler<'a> {
+    Assembler::after(known.number, &known.message, known.read, facts, memory)
 }
 
 fn read_under_lock(
@@ -234,7 +255,7 @@ fn read_under_lock(
     closing: EndOfInput<'_>,
     bytes: u64,
 ) -> Result<u64, StoreError> {
-    let mut known = writer.head().streams.get(&source.stream).cloned().unwrap_or_default();
+    let mut known = known(writer.head(), source);
     // Asked again under the lock: another process may have read on while the file grew.
     let is_anew = disk::size(&source.path).is_some_and(|size| known.read > size);
     // The file was rewritten: what the log has is left out, and the place is noted at the end.
@@ -244,7 +265,7 @@ fn read_under_lock(
     }
     let mut turns = 0;
     let reader = Reader { source, closing, bytes, recorded: &recorded };
-    let read = reader.read(assembler(&known, || facts.clone(), *memory), &mut |mut made| {
+    let read = reader.read(assembler(&known, facts.clone(), *memory), &mut |mut made| {
         made.retain(|made| !recorded.has_event(made));
         turns += record(writer, made, source)?;
         Ok(())

@@ -58,7 +58,8 @@ impl Selection {
     pub fn last(&self, project: &Project, most: usize) -> Result<Vec<Recorded>, TurnsError> {
         let mut found: Vec<Recorded> = Vec::new();
         for log in self.logs(project)? {
-            let oldest = found.last().filter(|_| found.len() >= most).map(|turn| turn.header.at.clone());
+            let oldest =
+                if found.len() < most { None } else { found.last().map(|turn| turn.header.at.clone()) };
             let written = disk::modified(&log.path()).map(|at| clock::fine_stamp(at.into()));
             if oldest.as_ref().zip(written.as_ref()).is_some_and(|(oldest, written)| written < oldest) {
                 break;

@@ -23,10 +23,12 @@ pub fn what(recorded: &Recorded) -> String {
 fn summary(turn: &Turn) -> String {
     let calls: Vec<String> = turn.tool_calls().iter().map(|call| about(&call.name, &call.args)).collect();
     let text = one_line(&turn.text());
-    match (calls.is_empty(), text.is_empty()) {
-        (true, _) => text,
-        (false, true) => calls.join(" · "),
-        (false, false) => format!("{} — {text}", calls.join(" · ")),
+    if calls.is_empty() {
+        text
+    } else if text.is_empty() {
+        calls.join(" · ")
+    } else {
+        format!("{} — {text}", calls.join(" · "))
     }
 }
 

@@ -5,7 +5,7 @@
 //! repository chooses. So they ask for the names first and switch each one off. The rest is in [`SWITCHED_OFF`],
 //! [`PLAIN_DIFF`] and [`ENVIRONMENT`].
 
-use crate::changes::Until;
+use crate::until::Until;
 use crate::{Outcome, child};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -194,9 +194,10 @@ impl Driver {
 
     fn switched_off(&self) -> Vec<OsString> {
         let set = |what: &str| OsStr::from_bytes(&[&self.key, what.as_bytes()].concat()).to_owned();
-        match self.is_filter() {
-            false => vec![set(".enabled=false")],
-            true => [".clean=", ".smudge=", ".process=", ".required=false"].map(set).into(),
+        if self.is_filter() {
+            [".clean=", ".smudge=", ".process=", ".required=false"].map(set).into()
+        } else {
+            vec![set(".enabled=false")]
         }
     }
 }

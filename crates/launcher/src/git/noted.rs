@@ -3,7 +3,8 @@
 //! has written the file since.
 
 use super::text;
-use crate::changes::{self, Until, filters_of};
+use crate::changes::{self, filters_of};
+use crate::until::Until;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -2,7 +2,7 @@
 
 use super::{git, text};
 use crate::Outcome;
-use crate::changes::Until;
+use crate::until::Until;
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::CommitRef;
 use std::path::Path;
@@ -131,9 +131,12 @@ pub fn history_of(folder: &Path, since: Since<'_>, file: &str) -> Vec<FileCommit
             let at = fields.next().and_then(|at| at.parse().ok()).unwrap_or(0);
             commits.push(FileCommit { id, at, ..FileCommit::default() });
         } else if let Some(commit) = commits.last_mut() {
-            if let Some(added) = line.strip_prefix('+').filter(|_| !line.starts_with("+++ ")) {
+            if line.starts_with("+++ ") || line.starts_with("--- ") {
+                continue;
+            }
+            if let Some(added) = line.strip_prefix('+') {
                 commit.added.push(added.to_owned());
-            } else if let Some(removed) = line.strip_prefix('-').filter(|_| !line.starts_with("--- ")) {
+            } else if let Some(removed) = line.strip_prefix('-') {
                 commit.removed.push(removed.to_owned());
             }
         }
@@ -214,7 +217,10 @@ fn log(folder: &Path, range: &str, more: &[&str]) -> Outcome {
 /// What was committed, the newest change of each file first. What git does not know any more (a commit that a reset has
 /// taken away) is not asked about.
 fn add_commits(folder: &Path, since: Since<'_>, head: &str, except: &[String], work: &mut Work) {
-    let Some(range) = range(since).filter(|_| since != Since::Commit(head)) else { return };
+    if since == Since::Commit(head) {
+        return;
+    }
+    let Some(range) = range(since) else { return };
     let outcome = log(folder, &range, &[NEARLY_EQUAL, "--"]);
     if outcome.timed_out {
         work.facts.trouble = Some("git log took too long: committed files may be missing".into());
@@ -348,7 +354,9 @@ fn header_line(line: &str, file: &mut ChangedFile) {
     } else if line.starts_with("deleted file mode") {
         file.change = DELETED.to_owned();
         file.is_gone = true;
-    } else if let Some(old) = line.strip_prefix("--- ").filter(|_| file.is_gone) {
+    } else if file.is_gone
+        && let Some(old) = line.strip_prefix("--- ")
+    {
         file.path = path(old, "a/");
     } else if let Some(new) = line.strip_prefix("+++ ").filter(|new| *new != "/dev/null") {
         file.path = path(new, "b/");

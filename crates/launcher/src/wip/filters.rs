@@ -2,10 +2,11 @@
 //! clear because a filter was missing, failed, or was taken away from the file.
 
 use super::Choice;
-use crate::changes::{self, Place, Until, filters_of, quoted};
+use crate::changes::{self, Place, filters_of, quoted};
 use crate::child::{self, Terms};
 use crate::git;
 use crate::git_error::GitError;
+use crate::until::Until;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -88,10 +89,8 @@ fn taken_away(
 fn cleaners(folder: &Path, until: Until) -> Result<BTreeSet<Vec<u8>>, GitError> {
     let question = ["config", "--null", "--get-regexp", r"^filter\..*\.(clean|process)$"];
     // It fails where there is none.
-    let list = changes::answer(folder, &question, None, until).or_else(|why| match until.is_over() {
-        true => Err(why),
-        false => Ok(Vec::new()),
-    })?;
+    let list = changes::answer(folder, &question, None, until)
+        .or_else(|why| if until.is_over() { Err(why) } else { Ok(Vec::new()) })?;
     let mut commands: BTreeMap<Vec<u8>, bool> = BTreeMap::new();
     for entry in changes::names(&list) {
         let end = entry.iter().position(|byte| *byte == b'\n').unwrap_or(entry.len());

@@ -1,6 +1,6 @@
 //! Which files may be committed as far as secrets go: those that we may read and in which nothing looks like one.
 
-use crate::changes::Until;
+use crate::until::Until;
 use plimsoll_secrets::Search;
 use plimsoll_store::disk;
 use std::io::Read;

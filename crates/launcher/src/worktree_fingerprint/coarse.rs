@@ -1,7 +1,8 @@
 //! Where a look into every file would take too long: what git calls changed, by size and modification time.
 //! Outside git the same of every file.
 
-use crate::changes::{self, Place, Until, names};
+use crate::changes::{self, Place, names};
+use crate::until::Until;
 use crate::worktree_fingerprint::{Content, DEADLINE, by_time, mode_on_disk};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -67,7 +67,7 @@ impl StopHook {
         let marked = LOOPS.iter().find(|one| one.marks.iter().any(|mark| said.contains(mark)));
         // A script may be named so; a user may be, too.
         let mut files = said.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
-        marked.or_else(|| files.any(|file| file.contains("ralph")).then(|| LOOPS.last()).flatten())
+        marked.or_else(|| if files.any(|file| file.contains("ralph")) { LOOPS.last() } else { None })
     }
 }
 

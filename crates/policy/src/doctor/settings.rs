@@ -114,10 +114,10 @@ pub(super) fn section(facts: &SettingsFacts) -> Section {
         .filter(|(_, survey)| !survey.ours.is_empty())
         .map(|(file, _)| format!("{} ({})", file.path, file.scope.words()))
         .collect();
-    if let Some(plugin) = facts.plugin.as_ref().filter(|_| with_ours.is_empty()) {
-        return Section::new("Settings", format!("hooks from the plugin {plugin}"), findings);
-    }
     if with_ours.is_empty() {
+        if let Some(plugin) = &facts.plugin {
+            return Section::new("Settings", format!("hooks from the plugin {plugin}"), findings);
+        }
         let what = "our hooks are in no settings file: ordinary sessions are not measured (`plimsoll run` brings its own)";
         findings.push(Finding::warning("settings.none", what, "run `plimsoll init`"));
         return Section::new("Settings", "no hooks of ours", findings);
@@ -241,37 +241,49 @@ fn wrong(era: Option<HookSupport>, missing: Option<String>, unasked: Option<Stri
 
 /// The same entry in several files: with the same words the client runs it once, with others twice.
 fn doubled(facts: &SettingsFacts) -> Option<Finding> {
-    let mut places: BTreeMap<String, Vec<(&SettingsFile, &str)>> = BTreeMap::new();
+    let mut places: BTreeMap<String, Vec<Place<'_>>> = BTreeMap::new();
     for (file, survey) in readable(facts) {
         for entry in &survey.ours {
             let key = format!("{} {} {:?}", entry.event, entry.program, entry.arguments);
             places.entry(key).or_default().push((file, &entry.command));
         }
     }
-    let twice = |places: &&Vec<(&SettingsFile, &str)>| places.len() > 1;
-    let differs =
-        |places: &&Vec<(&SettingsFile, &str)>| places.iter().any(|(_, command)| *command != places[0].1);
-    let files = |places: &[(&SettingsFile, &str)]| {
-        let mut files: Vec<String> = places.iter().map(|(file, _)| file.path.clone()).collect();
-        files.dedup();
-        files.join(" and ")
-    };
-    if let Some(places) = places.values().find(|places| twice(places) && differs(places)) {
-        let last = places.last().map_or(Scope::User, |(file, _)| file.scope);
+    places.retain(|_, places| places.len() > 1);
+    if let Some(places) = places.values().find(|places| differ(places)) {
         let what =
             format!("our hooks are configured twice with different commands ({}): both run", files(places));
-        return Some(Finding::warning("settings.doubled", what, last.uninstall()));
+        return Some(Finding::warning("settings.doubled", what, last_scope(places).uninstall()));
     }
-    let places = places.values().find(twice)?;
-    let last = places.last().map_or(Scope::User, |(file, _)| file.scope);
+    let places = places.values().next()?;
     let what = format!("our hooks are configured twice ({}); the client runs them once", files(places));
-    Some(Finding::note("settings.doubled_alike", what, &format!("nothing, or {}", last.uninstall())))
+    let todo = format!("nothing, or {}", last_scope(places).uninstall());
+    Some(Finding::note("settings.doubled_alike", what, &todo))
+}
+
+/// Where an entry stands, and with which command.
+type Place<'a> = (&'a SettingsFile, &'a str);
+
+fn differ(places: &[Place<'_>]) -> bool {
+    places.iter().any(|(_, command)| *command != places[0].1)
+}
+
+fn files(places: &[Place<'_>]) -> String {
+    let mut files: Vec<&str> = places.iter().map(|(file, _)| file.path.as_str()).collect();
+    files.dedup();
+    files.join(" and ")
+}
+
+fn last_scope(places: &[Place<'_>]) -> Scope {
+    places.last().map_or(Scope::User, |(file, _)| file.scope)
 }
 
 fn status_line(facts: &SettingsFacts) -> Option<Finding> {
     let mut lines = readable(facts).filter_map(|(file, survey)| Some((file, survey.status_line.as_ref()?)));
     let (first, shown) = lines.next()?;
-    let (behind, _) = lines.find(|(_, line)| line.ours).filter(|_| !shown.ours)?;
+    if shown.ours {
+        return None;
+    }
+    let (behind, _) = lines.find(|(_, line)| line.ours)?;
     let what =
         format!("our status line in {} is not shown: `{}` takes precedence", behind.path, shown.command);
     let todo = "remove that one to see ours; the hooks measure without it";

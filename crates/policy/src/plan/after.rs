@@ -25,7 +25,10 @@ pub(super) fn after_numbers(item: &str) -> Vec<(Range<usize>, usize)> {
             let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
             let is_part =
                 rest[end..].starts_with(|letter: char| letter.is_alphanumeric() || "-–_".contains(letter));
-            let Some(number) = rest[..end].parse().ok().filter(|_| !is_part) else { break };
+            if is_part {
+                break;
+            }
+            let Ok(number) = rest[..end].parse() else { break };
             let start = lower.len() - rest.len();
             found.push((start..start + end, number));
             rest = &rest[end..];

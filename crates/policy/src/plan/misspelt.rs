@@ -13,13 +13,12 @@ pub(super) fn misspelt(item: &str) -> Option<String> {
         let parts = || rest.split([',', ';']).map(str::trim);
         let understood: Vec<String> =
             after_numbers(bracket).into_iter().map(|(_, number)| number.to_string()).collect();
-        let after = match understood.is_empty() {
-            true => {
-                after_meant(rest.replace([',', ';'], " ").trim()).or_else(|| parts().find_map(after_meant))
-            }
-            false => Some(understood.join(", ")),
+        let after = if understood.is_empty() {
+            after_meant(rest.replace([',', ';'], " ").trim()).or_else(|| parts().find_map(after_meant))
+        } else {
+            Some(understood.join(", "))
         };
-        let size = first.or_else(|| parts().filter(|_| after.is_some()).find_map(size_named));
+        let size = first.or_else(|| if after.is_some() { parts().find_map(size_named) } else { None });
         let is_lost =
             (size.is_some() && Size::stated(item).is_none()) || (after.is_some() && understood.is_empty());
         is_lost.then(|| {

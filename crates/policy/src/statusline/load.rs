@@ -35,7 +35,7 @@ pub fn growths(fills: &[Fill]) -> Vec<u64> {
 
 /// The middle one, once there are enough to have one.
 pub fn median(growths: &[u64]) -> Option<u64> {
-    middle(growths.to_vec()).filter(|_| growths.len() >= FEWEST)
+    if growths.len() >= FEWEST { middle(growths.to_vec()) } else { None }
 }
 
 /// When a mark will be reached, from here.

@@ -211,8 +211,10 @@ fn load(view: &View, writing: &str) -> (Fields, Tone) {
         ("left", known(load::left(load).map(tokens))),
     ];
     // A short record has no outlook, and drawing one costs more than the rest of the line.
-    let known_enough = load.fills.len() > FEWEST;
-    for (turns, minutes, mark) in OUTLOOKS.into_iter().filter(|_| known_enough) {
+    if load.fills.len() <= FEWEST {
+        return (fields, Tone::of_level(level));
+    }
+    for (turns, minutes, mark) in OUTLOOKS {
         if writing.contains(turns) || writing.contains(minutes) {
             let outlook = load::outlook(load, mark);
             let minutes_left = outlook.and_then(|outlook| outlook.minutes);
@@ -306,7 +308,7 @@ fn cache(cache: &CacheView) -> Result<(Fields, Tone), Hidden> {
     let fields = vec![
         ("state", if warm { "warm" } else { "cold" }.to_owned()),
         ("hit", cache.hit_ratio.map_or(String::new(), percent)),
-        ("until", cache.until.clone().filter(|_| warm).unwrap_or_default().to_string()),
+        ("until", if warm { cache.until.clone().unwrap_or_default().to_string() } else { String::new() }),
     ];
     Ok((fields, if warm { Tone::Calm } else { Tone::Warn }))
 }

@@ -107,7 +107,11 @@ fn block(piece: &Piece<'_>, number: usize, ground: Background) -> (Colour, Colou
         (Tone::Alarm, Background::Light) => 217,
     });
     let grey = greys[number % 2];
-    (letters, piece.colour.filter(|_| by_tone.is_none()).unwrap_or(Colour::Index(by_tone.unwrap_or(grey))))
+    let block = match by_tone {
+        Some(tone) => Colour::Index(tone),
+        None => piece.colour.unwrap_or(Colour::Index(grey)),
+    };
+    (letters, block)
 }
 
 fn powerline(shown: &[Piece<'_>], ground: Background) -> String {

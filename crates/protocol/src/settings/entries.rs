@@ -2,7 +2,6 @@
 
 use super::OurHook;
 use super::command::{is_ours, program_of};
-use super::survey::Difference;
 use super::text::{self, Unreadable};
 use super::wanted::Wanted;
 use serde_json::{Map, Value};
@@ -128,6 +127,32 @@ pub(super) fn first_stale(body: &str, wanted: &[Wanted]) -> Result<Option<Found>
     let pairs = pairs(&found, wanted);
     let stale = (0..found.len()).find(|index| !pairs.contains(&Some(*index)));
     Ok(stale.map(|index| found.swap_remove(index)))
+}
+
+/// How a file's entries of ours differ from what we write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    /// One is not there.
+    Missing {
+        /// Under which event.
+        event: String,
+        /// Which program.
+        program: String,
+    },
+    /// One is not as we write it.
+    Edited {
+        /// Under which event.
+        event: String,
+        /// Which program.
+        program: String,
+    },
+    /// One is there that we would not write for this client.
+    Unasked {
+        /// Under which event.
+        event: String,
+        /// Which program.
+        program: String,
+    },
 }
 
 /// Where the entries of a text are not what the templates ask for.

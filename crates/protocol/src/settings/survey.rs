@@ -1,7 +1,7 @@
 //! What a settings file says: whether our hooks will run, and what runs beside them.
 
 use super::command::{first_word_or_whole, is_ours, program_of};
-use super::entries::{self, entries, find};
+use super::entries::{self, Difference, entries, find};
 use super::text::{self, Unreadable};
 use super::wanted::wanted;
 use super::{Parts, start};
@@ -59,32 +59,6 @@ pub struct StatusLine {
     pub starts: String,
     /// One of our programs.
     pub ours: bool,
-}
-
-/// How a file's entries of ours differ from what we write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Difference {
-    /// One is not there.
-    Missing {
-        /// Under which event.
-        event: String,
-        /// Which program.
-        program: String,
-    },
-    /// One is not as we write it.
-    Edited {
-        /// Under which event.
-        event: String,
-        /// Which program.
-        program: String,
-    },
-    /// One is there that we would not write for this client.
-    Unasked {
-        /// Under which event.
-        event: String,
-        /// Which program.
-        program: String,
-    },
 }
 
 /// Reads a settings text; the error says where it breaks. The client takes nothing of a text that breaks.

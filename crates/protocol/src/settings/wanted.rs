@@ -1,7 +1,7 @@
 //! What the templates ask for: each entry, with its command spelled for this machine.
 
 use super::command::quoted;
-use super::{HookSupport, MEMORY, MODERN, Parts, status};
+use super::{HookSupport, MEMORY, MODERN, Parts};
 use serde_json::{Map, Value};
 
 /// One entry of a template, its command already spelled.
@@ -43,7 +43,9 @@ pub fn programs_of(parts: impl Into<Parts>) -> Vec<String> {
     let parts = parts.into();
     let mut programs: Vec<String> =
         wanted(parts, &str::to_owned).into_iter().map(|one| one.program).collect();
-    programs.push(status::line_command(parts.era.template()).unwrap_or_default());
+    let template: Value = serde_json::from_str(parts.era.template()).unwrap_or_default();
+    let of_status_line = template.pointer("/statusLine/command").and_then(Value::as_str);
+    programs.push(of_status_line.unwrap_or_default().to_owned());
     programs.sort();
     programs.dedup();
     programs

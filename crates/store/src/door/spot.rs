@@ -3,7 +3,7 @@
 use super::walk::Lost;
 use super::{Refused, errno, in_one_call, roots};
 use crate::Durability;
-use crate::disk::DRAFT;
+use crate::plain::{DRAFT, resolve_link};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -77,7 +77,7 @@ impl Spot {
             }
             _ => {
                 let target: PathBuf = match last {
-                    Last::Followed => crate::disk::resolve_link(path),
+                    Last::Followed => resolve_link(path),
                     Last::Itself => path.to_owned(),
                 };
                 let name = target.file_name().unwrap_or(name).to_owned();

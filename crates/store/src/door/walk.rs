@@ -93,6 +93,14 @@ impl Place {
         self.folders.pop()
     }
 
+    /// Goes into a folder that lies there.
+    fn enter(&mut self, name: OsString) -> Result<(), Lost> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.folders.push(rustix::fs::openat(self.folder(), &name, flags, Mode::empty())?);
+        self.names.push(name);
+        Ok(())
+    }
+
     /// What it is; none if nothing is there.
     pub(crate) fn kind(&self) -> Option<FileType> {
         self.found.map(|stat| FileType::from_raw_mode(stat.st_mode))
@@ -125,11 +133,7 @@ impl Walk<'_> {
             let found = stat_of(&place, &part)?;
             match found.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
                 None if !is_last => {
-                    let mode = Mode::from_raw_mode(self.makes.ok_or(Lost::Missing)?);
-                    self.guard(&place, &part, followed.as_ref())?;
-                    let made = rustix::fs::mkdirat(place.folder(), &part, mode);
-                    // Another program may have made it meanwhile.
-                    made.or_else(|error| if error == Errno::EXIST { Ok(()) } else { Err(error) })?;
+                    self.make(&place, &part, followed.as_ref())?;
                     ahead.push_front(part);
                 }
                 Some(FileType::Symlink) if !is_last || self.follows_last => {
@@ -139,28 +143,21 @@ impl Walk<'_> {
                     }
                     let target = rustix::fs::readlinkat(place.folder(), &part, Vec::new())?;
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                    let is_followed = match self.links {
-                        Links::Inside | Links::Guarded => true,
-                        Links::First => steps == 1 && !is_last,
-                        Links::None => false,
-                    };
-                    let inside = self.parts(&target);
-                    followed = Some((part, target.clone()));
-                    let parts = inside.ok_or_else(|| leads_out(followed.clone()))?;
-                    if !is_followed {
+                    let (is_absolute, inside) = (target.is_absolute(), self.parts(&target));
+                    followed = Some((part, target));
+                    let inside = inside.ok_or_else(|| leads_out(followed.clone()))?;
+                    if !self.follows(steps == 1 && !is_last) {
                         return Err(stays_a_link(followed));
                     }
-                    if target.is_absolute() {
+                    if is_absolute {
                         place.folders.truncate(1);
                         place.names.clear();
                     }
-                    parts.into_iter().rev().for_each(|part| ahead.push_front(part));
+                    inside.into_iter().rev().for_each(|part| ahead.push_front(part));
                 }
                 Some(FileType::Directory) => {
                     self.guard(&place, &part, followed.as_ref())?;
-                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    place.folders.push(rustix::fs::openat(place.folder(), &part, flags, Mode::empty())?);
-                    place.names.push(part);
+                    place.enter(part)?;
                 }
                 Some(_) if !is_last => return Err(Lost::NotAFolder),
                 _ => {
@@ -173,11 +170,32 @@ impl Walk<'_> {
         Ok(place)
     }
 
+    /// Makes a folder on the way, if this walk may.
+    fn make(&self, place: &Place, part: &OsStr, followed: Option<&(OsString, PathBuf)>) -> Result<(), Lost> {
+        let mode = Mode::from_raw_mode(self.makes.ok_or(Lost::Missing)?);
+        self.guard(place, part, followed)?;
+        match rustix::fs::mkdirat(place.folder(), part, mode) {
+            // Another program may have made it meanwhile.
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// True where this walk follows a link: the path's first part, or another.
+    fn follows(&self, is_first: bool) -> bool {
+        match self.links {
+            Links::Inside | Links::Guarded => true,
+            Links::First => is_first,
+            Links::None => false,
+        }
+    }
+
     /// The parts of a path below the root; none if it is an absolute one to somewhere else.
     fn parts(&self, path: &Path) -> Option<VecDeque<OsString>> {
-        let below = match path.is_absolute() {
-            true => self.roots.iter().find_map(|root| path.strip_prefix(root).ok())?,
-            false => path,
+        let below = if path.is_absolute() {
+            self.roots.iter().find_map(|root| path.strip_prefix(root).ok())?
+        } else {
+            path
         };
         let part = |part: Component<'_>| match part {
             Component::Normal(name) => Some(name.to_owned()),

@@ -157,8 +157,11 @@ fn listed_in(text: &str, listed: &mut Vec<String>) {
         if line.starts_with('[') {
             is_inside = line.to_ascii_lowercase().starts_with("[safe]");
         }
+        if !is_inside {
+            continue;
+        }
         let line = line.rsplit(']').next().unwrap_or(line);
-        let Some((key, value)) = line.split_once('=').filter(|_| is_inside) else { continue };
+        let Some((key, value)) = line.split_once('=') else { continue };
         if key.trim().eq_ignore_ascii_case("directory") {
             match value.trim().trim_matches('"') {
                 "" => listed.clear(),

@@ -42,9 +42,11 @@ fn read_on(log: &TurnLog, mut head: Head) -> Result<(Head, Option<RawLine>), Sto
         if let Some(inner) = unreadable.take() {
             head.bytes += inner.bytes.len() as u64 + 1;
         }
-        match LogLine::parse(&line.bytes).filter(|_| line.is_ended) {
-            Some(parsed) => head.take(&parsed.header, parsed.link, line.bytes.len() as u64 + 1),
-            None => unreadable = Some(line),
+        match LogLine::parse(&line.bytes) {
+            Some(parsed) if line.is_ended => {
+                head.take(&parsed.header, parsed.link, line.bytes.len() as u64 + 1);
+            }
+            _ => unreadable = Some(line),
         }
     }
     Ok((head, unreadable))

@@ -2,58 +2,12 @@
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use super::head::MERGED;
-use super::{Head, TurnLog, blobs, pending, repair};
+use super::{Entry, Head, TurnLog, blobs, pending, repair};
 use crate::lock::Lock;
-use crate::{StoreError, clock, disk, io};
-use plimsoll_domain::Timestamp;
-use plimsoll_domain::log_line::{Header, Kind, MAIN, line};
-use plimsoll_domain::turn::record::{Encoded, encode_fields};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use crate::{StoreError, disk, io};
+use plimsoll_domain::log_line::{Header, line};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
-
-/// A record that is to be added: the log gives it its place.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Entry {
-    /// What is known of it without its content.
-    pub header: Header,
-    /// The content.
-    pub encoded: Encoded,
-}
-
-impl Entry {
-    /// A record of the main stream with nothing in it yet.
-    pub fn new(kind: Kind, at: Timestamp) -> Entry {
-        let header = Header {
-            v: 1,
-            seq: 0,
-            at,
-            kind,
-            stream: MAIN.to_owned(),
-            number: None,
-            message: None,
-            success: None,
-            reason: None,
-            usage: None,
-            read: None,
-            pending: None,
-            content: String::new(),
-        };
-        Entry { header, encoded: Encoded { content: "{}".to_owned(), ..Encoded::default() } }
-    }
-
-    /// Something that has just happened, as the fields of an object.
-    pub fn event(kind: Kind, fields: &Value) -> Entry {
-        let fields = fields.as_object().cloned().unwrap_or_default();
-        Entry::new(kind, clock::fine_stamp(clock::now())).holding(encode_fields(&fields))
-    }
-
-    /// The same with a content.
-    pub fn holding(self, encoded: Encoded) -> Entry {
-        Entry { encoded, ..self }
-    }
-}
 
 /// The one who may add.
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! The agent: it goes where its requests send it, makes the steps that it believes to be left, and stops when it is told to.
 
 use super::Morning;
-use super::deeds::commit;
 use super::ledger::{By, ByPerson, Event, Ledger, Truth};
 use super::style::{At, Break, Commits, Course, Style};
 use super::told::Told;
@@ -96,6 +95,11 @@ impl Session {
     }
 }
 
+/// The command line that commits everything.
+pub(super) fn commit(message: &str) -> String {
+    format!("git add -A 2>/dev/null && git commit -qm '{message}' || true")
+}
+
 impl Agent {
     pub(super) fn new(work: Work, style: Style, project: PathBuf, dice: Dice) -> Agent {
         Agent {
@@ -133,12 +137,15 @@ impl Agent {
         let step = self.next(request);
         let full = if self.session.is_full { L2 } else { BASE };
         let tokens = full + GROWTH * self.session.answers;
-        match (self.session.has_broken, self.session.course.comes) {
-            (true, Break::L3) if !self.session.is_full => {
+        if !self.session.has_broken {
+            return step.usage(tokens);
+        }
+        match self.session.course.comes {
+            Break::L3 if !self.session.is_full => {
                 self.session.is_full = true;
                 step.usage(L3)
             }
-            (true, Break::Budget) => step.usage(BUDGET + self.session.answers),
+            Break::Budget => step.usage(BUDGET + self.session.answers),
             _ => step.usage(tokens),
         }
     }

@@ -1,6 +1,6 @@
 //! What the agent does to the files: the steps, the tick, the commits.
 
-use super::agent::{Agent, Phase};
+use super::agent::{Agent, Phase, commit};
 use super::ledger::{By, Event};
 use super::style::{At, Break, Commits, Hands};
 use super::work::Op;
@@ -121,10 +121,6 @@ impl Agent {
         }
         Step::bash(format!("{tick}; tail -3 fix_plan.md"))
     }
-}
-
-pub(super) fn commit(message: &str) -> String {
-    format!("git add -A 2>/dev/null && git commit -qm '{message}' || true")
 }
 
 /// The lines from the function's head to the change: with them the text is found once only.

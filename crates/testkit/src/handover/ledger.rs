@@ -112,6 +112,9 @@ pub(super) struct Ledger {
     project: PathBuf,
 }
 
+/// The place of a change among the events, its step, who made it, and its file.
+type Change = (usize, usize, By, String);
+
 impl Ledger {
     pub(super) fn new(project: PathBuf) -> Ledger {
         Ledger { project, ..Ledger::default() }
@@ -205,24 +208,14 @@ impl Ledger {
         let last_session =
             self.events.rsplit(|event| matches!(event, Event::Session)).next().unwrap_or_default();
         let has_ticked = last_session.iter().any(|event| matches!(event, Event::Tick));
-        let class = match (made.is_empty(), has_ticked) {
-            (false, _) => Class::Half,
-            (true, true) => Class::Ticked,
-            (true, false) => Class::Fresh,
+        let class = if !made.is_empty() {
+            Class::Half
+        } else if has_ticked {
+            Class::Ticked
+        } else {
+            Class::Fresh
         };
-        let mut there = made.iter().rev().filter_map(|(place, step, by)| {
-            let is_there = !matches!(work.items[open].steps[*step], Op::Delete { .. });
-            let file = self.file_now(work, open, *step).filter(|_| is_there)?;
-            Some((*place, *step, *by, file))
-        });
-        let latest = there.next();
-        // A file that was only moved keeps its time, and its text was edited by nobody.
-        let is_moved =
-            |last: &(usize, usize, By, String)| matches!(work.items[open].steps[last.1], Op::Rename { .. });
-        let edited =
-            latest.clone().filter(|last| !is_moved(last)).or_else(|| there.find(|last| !is_moved(last)));
-        let moved = latest.clone().filter(is_moved).map(|last| last.3);
-        let last = edited.or(latest);
+        let (last, moved) = self.last_change(work, open, &made);
         let (said, is_last) = self.said(open);
         let names_place = matches!(said, Some(Event::Said { names_place: true, .. })) && is_last;
         let mut truth = Truth {
@@ -248,8 +241,9 @@ impl Ledger {
         };
         if let Some((place, step, by, file)) = last {
             let lines = self.marked(&file, &Work::mark(open, step));
-            let is_edit = matches!(work.items[open].steps[step], Op::Edit { .. } | Op::New { .. });
-            truth.lines = lines.first().copied().zip(lines.last().copied()).filter(|_| is_edit);
+            if matches!(work.items[open].steps[step], Op::Edit { .. } | Op::New { .. }) {
+                truth.lines = lines.first().copied().zip(lines.last().copied());
+            }
             truth.file_lines = self.read(&file).map_or(0, |text| text.lines().count() as u32);
             truth.by = Some(by);
             let by_git = folder != Folder::Plain && self.shows(work, folder, (place, open, step), &file);
@@ -262,6 +256,31 @@ impl Ledger {
             truth.file = Some(file);
         }
         Some(truth)
+    }
+
+    /// What was changed last of what is still there, and the file that was moved after that.
+    fn last_change(
+        &self,
+        work: &Work,
+        item: usize,
+        made: &[(usize, usize, By)],
+    ) -> (Option<Change>, Option<String>) {
+        let steps = &work.items[item].steps;
+        let mut there = made.iter().rev().filter_map(|(place, step, by)| {
+            if matches!(steps[*step], Op::Delete { .. }) {
+                return None;
+            }
+            Some((*place, *step, *by, self.file_now(work, item, *step)?))
+        });
+        // A file that was only moved keeps its time, and its text was edited by nobody.
+        let is_moved = |(_, step, ..): &Change| matches!(steps[*step], Op::Rename { .. });
+        match there.next() {
+            Some(latest) if is_moved(&latest) => {
+                let moved = Some(latest.3.clone());
+                (there.find(|change| !is_moved(change)).or(Some(latest)), moved)
+            }
+            latest => (latest, None),
+        }
     }
 
     fn traces(&self, work: &Work, item: usize, made: &[(usize, usize, By)]) -> Vec<(String, u32)> {

@@ -74,14 +74,14 @@ impl Told {
             (UNCHECKED.is_match(&found[1]) || under_a_claim(all, &found[2]), found[2].trim().to_owned())
         });
         let progress = PROGRESS.captures_iter(inside).map(|found| found[2].trim().to_owned());
-        let begin = first(&BEGIN, inside)
-            .or_else(|| NOT_BEGUN.is_match(inside).then(|| first(&BLOCK_ITEM, inside)).flatten());
+        let not_begun = || if NOT_BEGUN.is_match(inside) { first(&BLOCK_ITEM, inside) } else { None };
+        let begin = first(&BEGIN, inside).or_else(not_begun);
         Told {
             all: all.to_owned(),
             block: block.map(str::to_owned),
             blocks: all.matches(HEADING).count(),
             prompt_item: first(&PROMPT_ITEM, all),
-            item: first(&BLOCK_ITEM, inside).filter(|_| begin.is_none()),
+            item: if begin.is_none() { first(&BLOCK_ITEM, inside) } else { None },
             begin,
             rows: rows(inside),
             place: CONTINUE.captures(inside).map(|found| (found[1].parse().ok(), found[2].to_owned())),
@@ -124,7 +124,10 @@ fn section(text: &str) -> &str {
 /// Whether the heading above these words calls them a claim.
 fn under_a_claim(all: &str, words: &str) -> bool {
     let before = words.trim();
-    let Some(place) = all.find(before).filter(|_| !before.is_empty()) else { return false };
+    if before.is_empty() {
+        return false;
+    }
+    let Some(place) = all.find(before) else { return false };
     let heading = all[..place].lines().rev().find(|line| line.starts_with('#') || line.starts_with("**"));
     heading.is_some_and(|line| UNCHECKED.is_match(line))
 }

@@ -224,55 +224,82 @@ fn stem(path: &str) -> String {
     }
 }
 
+/// The dice as they fall for one item.
+#[derive(Clone, Copy)]
+struct ItemDice {
+    dice: Dice,
+    number: usize,
+}
+
+impl ItemDice {
+    fn throw(self, what: &str, sides: u64) -> u64 {
+        self.dice.number(&format!("{what} of item {}", self.number), sides)
+    }
+
+    fn happens(self, what: &str, percent: u64) -> bool {
+        self.throw(what, 100) < percent
+    }
+
+    fn edit(self, file: &str, function: String, what: &str) -> Op {
+        Op::Edit {
+            file: file.to_owned(),
+            function,
+            first: 2 + self.throw(&format!("first {what}"), 3) as usize,
+            lines: 1 + self.throw(&format!("lines {what}"), 4) as usize,
+            added: self.happens(&format!("added {what}"), 40),
+        }
+    }
+
+    /// An edit of one of the file's own functions.
+    fn edit_of(self, path: &str, place: u64, what: &str) -> Op {
+        self.edit(path, format!("{}_{}", stem(path), FUNCTIONS[place as usize]), what)
+    }
+}
+
 /// Chunks in an order of the dice; inside a chunk the order stays, but now and then edits are not from top to bottom.
 fn steps(dice: Dice, number: usize, theme: &str, extension: &str, helper: &str) -> Vec<Op> {
-    let throw = |what: &str, sides| dice.number(&format!("{what} of item {number}"), sides);
-    let happens = |what: &str, percent| throw(what, 100) < percent;
-    let edit = |file: &str, function: String, what: &str| Op::Edit {
-        file: file.to_owned(),
-        function,
-        first: 2 + throw(&format!("first {what}"), 3) as usize,
-        lines: 1 + throw(&format!("lines {what}"), 4) as usize,
-        added: happens(&format!("added {what}"), 40),
-    };
-    let of = |path: &str, place: u64, what: &str| {
-        edit(path, format!("{}_{}", stem(path), FUNCTIONS[place as usize]), what)
-    };
+    let dice = ItemDice { dice, number };
     let main = format!("src/{theme}.{extension}");
-    let mut edits =
-        vec![of(&main, throw("main 1", 4), "main 1"), of(&main, 5 + throw("main 2", 4), "main 2")];
-    if happens("order", 15) {
+    let mut edits = vec![
+        dice.edit_of(&main, dice.throw("main 1", 4), "main 1"),
+        dice.edit_of(&main, 5 + dice.throw("main 2", 4), "main 2"),
+    ];
+    if dice.happens("order", 15) {
         edits.reverse();
     }
     let mut chunks = vec![edits];
-    if happens("new", 50) {
+    if dice.happens("new", 50) {
         let file = format!("src/{theme}/extra_{theme}.{extension}");
         let mut chunk = vec![Op::New { file: file.clone() }];
-        if happens("edit of new", 40) {
-            chunk.push(of(&file, 2 + throw("new", 6), "new"));
+        if dice.happens("edit of new", 40) {
+            chunk.push(dice.edit_of(&file, 2 + dice.throw("new", 6), "new"));
         }
         chunks.push(chunk);
     }
-    if happens("rename", 40) {
+    if dice.happens("rename", 40) {
         let (from, to) =
             (format!("lib/{theme}_old.{extension}"), format!("lib/core/{theme}_base.{extension}"));
         let mut chunk = vec![Op::Rename { from: from.clone(), to: to.clone() }];
-        if happens("edit of renamed", 75) {
-            let function = format!("{}_{}", stem(&from), FUNCTIONS[1 + throw("renamed", 8) as usize]);
-            chunk.push(edit(&to, function, "renamed"));
+        if dice.happens("edit of renamed", 75) {
+            let function = format!("{}_{}", stem(&from), FUNCTIONS[1 + dice.throw("renamed", 8) as usize]);
+            chunk.push(dice.edit(&to, function, "renamed"));
         }
         chunks.push(chunk);
     }
-    if happens("delete", 35) {
+    if dice.happens("delete", 35) {
         chunks.push(vec![Op::Delete { file: format!("src/{theme}_legacy.{extension}") }]);
     }
-    if happens("detail", 60) {
-        chunks.push(vec![of(&format!("src/{theme}/detail.{extension}"), throw("detail", 10), "detail")]);
+    if dice.happens("detail", 60) {
+        chunks.push(vec![dice.edit_of(
+            &format!("src/{theme}/detail.{extension}"),
+            dice.throw("detail", 10),
+            "detail",
+        )]);
     }
     let mut order: Vec<usize> = (0..chunks.len()).collect();
-    order.sort_by_key(|place| throw(&format!("chunk {place}"), 1_000));
-    let help = vec![edit(helper, format!("helper_{theme}"), "helper")];
-    let before = happens("helper first", 65);
+    order.sort_by_key(|place| dice.throw(&format!("chunk {place}"), 1_000));
+    let help = vec![dice.edit(helper, format!("helper_{theme}"), "helper")];
+    let before = dice.happens("helper first", 65);
     let mut steps: Vec<Op> = if before { help.clone() } else { Vec::new() };
     steps.extend(order.into_iter().flat_map(|place| chunks[place].clone()));
     if !before {

@@ -69,9 +69,10 @@ impl Desk {
     }
 
     fn may_write(&self) -> Result<(), Refusal> {
-        match self.is_read_only {
-            true => Err(("FORBIDDEN", "Invalid scope: `write` required".to_owned())),
-            false => Ok(()),
+        if self.is_read_only {
+            Err(("FORBIDDEN", "Invalid scope: `write` required".to_owned()))
+        } else {
+            Ok(())
         }
     }
 

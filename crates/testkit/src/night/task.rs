@@ -84,7 +84,7 @@ impl Task {
         let mut text = String::new();
         for line in 0..item.lines {
             let name = format!("{}/{}", item.file, line / PART);
-            let fact = self.facts.get(&name).filter(|_| line % PART == 0);
+            let fact = if line % PART == 0 { self.facts.get(&name) } else { None };
             let told = fact.map(|value| format!(" FACT[{name}]={value}")).unwrap_or_default();
             let words = "the ledger of the harbour names every ship with her load and her line ".repeat(14);
             let _ = writeln!(text, "{:05}{told} {}", line + 1, words.trim_end());

@@ -114,23 +114,7 @@ fn message(body: &str) -> Recorded<Value> {
                 }
             }
             "content_block_delta" => {
-                let delta = &event["delta"];
-                let block = &mut message["content"][index];
-                let name = match delta["type"].as_str() {
-                    Some("text_delta") => "text",
-                    Some("thinking_delta") => "thinking",
-                    Some("signature_delta") => "signature",
-                    _ => {
-                        partial[index].push_str(delta["partial_json"].as_str().unwrap_or_default());
-                        continue;
-                    }
-                };
-                let grown = format!(
-                    "{}{}",
-                    block[name].as_str().unwrap_or_default(),
-                    delta[name].as_str().unwrap_or_default()
-                );
-                block[name] = grown.into();
+                grow(&mut message["content"][index], &mut partial[index], &event["delta"]);
             }
             "content_block_stop" if !partial[index].is_empty() => {
                 let input: Value = serde_json::from_str(&partial[index]).unwrap_or_default();
@@ -145,6 +129,27 @@ fn message(body: &str) -> Recorded<Value> {
             _ => {}
         }
     }
+    refuse_unrecorded(&message, is_whole)?;
+    message["stop_details"] = json!(null);
+    Ok(message)
+}
+
+/// Adds a piece to its block; that of a call's input, which is no JSON before it is whole, to what came before it.
+fn grow(block: &mut Value, partial: &mut String, delta: &Value) {
+    let name = match delta["type"].as_str() {
+        Some("text_delta") => "text",
+        Some("thinking_delta") => "thinking",
+        Some("signature_delta") => "signature",
+        _ => {
+            partial.push_str(delta["partial_json"].as_str().unwrap_or_default());
+            return;
+        }
+    };
+    let before = block[name].as_str().unwrap_or_default();
+    block[name] = format!("{before}{}", delta[name].as_str().unwrap_or_default()).into();
+}
+
+fn refuse_unrecorded(message: &Value, is_whole: bool) -> Recorded<()> {
     if message["content"]
         .as_array()
         .is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "thinking"))
@@ -157,6 +162,5 @@ fn message(body: &str) -> Recorded<Value> {
     if !matches!(message["stop_reason"].as_str(), Some("end_turn" | "tool_use" | "stop_sequence")) {
         return not_recorded(format!("the stop reason {}", message["stop_reason"]));
     }
-    message["stop_details"] = json!(null);
-    Ok(message)
+    Ok(())
 }

@@ -239,7 +239,11 @@ impl Session {
         self.tell(&init);
         self.keep(&answers, "SessionStart:startup", "SessionStart", &id());
         let first = std::mem::take(&mut self.said);
+        self.hand_in(prompt, first)
+    }
 
+    /// Gives it its prompt, with what the hooks at its start have said.
+    fn hand_in(&mut self, prompt: &str, first: Vec<String>) -> Recorded<()> {
         self.prompt_id = Some(id());
         let line = json!({
             "promptId": self.prompt_id, "type": "user", "message": { "role": "user", "content": prompt },

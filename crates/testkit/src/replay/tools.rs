@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -139,9 +139,10 @@ fn edit(input: &Value) -> Recorded<Outcome> {
     let text = |name: &str| input[name].as_str().unwrap_or_default();
     let all = input["replace_all"] == true;
     let Ok(before) = fs::read_to_string(path) else { return not_recorded("a file that went away") };
-    let after = match all {
-        true => before.replace(text("old_string"), text("new_string")),
-        false => before.replacen(text("old_string"), text("new_string"), 1),
+    let after = if all {
+        before.replace(text("old_string"), text("new_string"))
+    } else {
+        before.replacen(text("old_string"), text("new_string"), 1)
     };
     if fs::write(path, &after).is_err() {
         return not_recorded("a file that cannot be written");
@@ -192,36 +193,7 @@ fn bash(input: &Value, place: &mut Place<'_>) -> Recorded<Outcome> {
         return Ok(Outcome::Denied(reason));
     }
     let note = place.temporary.join(format!("claude-{}-cwd", std::process::id()));
-    let mut command = Command::new("/bin/bash");
-    command
-        .args(["-c", "eval \"$1\" < /dev/null && pwd -P >| \"$2\"", "bash", line])
-        .arg(&note)
-        .current_dir(&*place.folder)
-        .envs(place.environment.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null());
-    let Ok(mut output) = tempfile::tempfile() else { return not_recorded("a full disk") };
-    let (Ok(first), Ok(second)) = (output.try_clone(), output.try_clone()) else {
-        return not_recorded("a full disk");
-    };
-    let started = command.stdout(first).stderr(second).process_group(0).spawn();
-    let Ok(mut child) = started else { return not_recorded("a shell that does not start") };
-    let status = loop {
-        if let Ok(Some(status)) = child.try_wait() {
-            break status;
-        }
-        if (place.is_ending)() {
-            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-            let _ = child.wait();
-            return Ok(Outcome::Interrupted);
-        }
-        sleep(Duration::from_millis(2));
-    };
-    let mut said = Vec::new();
-    let read = std::io::Seek::rewind(&mut output).and_then(|()| output.read_to_end(&mut said));
-    if read.is_err() || said.len() > LARGEST_OUTPUT {
-        return not_recorded("an output of more than 30,000 characters");
-    }
-    let said = String::from_utf8_lossy(&said).trim_end().to_owned();
+    let Some((status, said)) = shell(line, &note, place)? else { return Ok(Outcome::Interrupted) };
     let moved = fs::read_to_string(&note).map(|folder| PathBuf::from(folder.trim_end()));
     let _ = fs::remove_file(&note);
     if !status.success() {
@@ -245,4 +217,38 @@ fn bash(input: &Value, place: &mut Place<'_>) -> Recorded<Outcome> {
         "stdout": said, "stderr": complaint, "interrupted": false, "isImage": false, "noOutputExpected": false,
     });
     Ok(Outcome::Done { text, response })
+}
+
+/// Runs a command line, which notes at its end where it stands; how it ended and what it said. None: it was broken off.
+fn shell(line: &str, note: &Path, place: &Place<'_>) -> Recorded<Option<(ExitStatus, String)>> {
+    let mut command = Command::new("/bin/bash");
+    command
+        .args(["-c", "eval \"$1\" < /dev/null && pwd -P >| \"$2\"", "bash", line])
+        .arg(note)
+        .current_dir(&*place.folder)
+        .envs(place.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null());
+    let Ok(mut output) = tempfile::tempfile() else { return not_recorded("a full disk") };
+    let (Ok(first), Ok(second)) = (output.try_clone(), output.try_clone()) else {
+        return not_recorded("a full disk");
+    };
+    let started = command.stdout(first).stderr(second).process_group(0).spawn();
+    let Ok(mut child) = started else { return not_recorded("a shell that does not start") };
+    let status = loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            break status;
+        }
+        if (place.is_ending)() {
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            let _ = child.wait();
+            return Ok(None);
+        }
+        sleep(Duration::from_millis(2));
+    };
+    let mut said = Vec::new();
+    let read = std::io::Seek::rewind(&mut output).and_then(|()| output.read_to_end(&mut said));
+    if read.is_err() || said.len() > LARGEST_OUTPUT {
+        return not_recorded("an output of more than 30,000 characters");
+    }
+    Ok(Some((status, String::from_utf8_lossy(&said).trim_end().to_owned())))
 }

@@ -1,6 +1,6 @@
 //! Programs started in a world: prepared, running, finished.
 
-use super::leftovers::end_group;
+use crate::process_group::end_group;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsString;

@@ -5,8 +5,6 @@ mod leftovers;
 
 pub use launch::{Finished, Launch, Running};
 
-pub(crate) use leftovers::end_group;
-
 use crate::client::{CLIENT_VERSION, claude, claude_version, search_path};
 use crate::places::bin_dir;
 use crate::scripted_model::ScriptedModel;
@@ -78,10 +76,11 @@ impl World {
             client: None,
         };
         write(&world.client_file(), &first_client_file().to_string());
-        match with_ours {
-            true => world.project_at("project"),
-            false => world.untouched_project_at("project"),
-        };
+        if with_ours {
+            world.project_at("project");
+        } else {
+            world.untouched_project_at("project");
+        }
         world
     }
 

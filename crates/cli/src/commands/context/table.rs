@@ -180,15 +180,14 @@ impl View<'_> {
             Level::L2 => "Finish the current edit and start a fresh session.",
             Level::L3 => "Stop now: the next large result may not fit.",
         };
-        let handoff = self.handoff.filter(|_| level >= Level::L2);
-        let handoff = handoff.map(|file| format!(" The handoff is {file}.")).unwrap_or_default();
         let mark = marks.percent(marks.l2);
-        let then = match (level < Level::L2, self.run.is_some()) {
-            (true, true) => format!("Checkpoint will trigger automatically at {mark}%."),
-            (true, false) => {
-                format!("A handoff will be written automatically at {mark}%; the session continues.")
-            }
-            (false, _) => format!("The checkpoint was due at {mark}%.{handoff}"),
+        let then = if level >= Level::L2 {
+            let handoff = self.handoff.map(|file| format!(" The handoff is {file}.")).unwrap_or_default();
+            format!("The checkpoint was due at {mark}%.{handoff}")
+        } else if self.run.is_some() {
+            format!("Checkpoint will trigger automatically at {mark}%.")
+        } else {
+            format!("A handoff will be written automatically at {mark}%; the session continues.")
         };
         format!("{advice}\n\n{then}")
     }

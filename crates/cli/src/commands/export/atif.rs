@@ -59,7 +59,9 @@ fn document(
         "final_metrics": totals,
         "extra": {"exported_by": concat!("plimsoll ", env!("CARGO_PKG_VERSION"))},
     });
-    if let Some(window) = exported.window.as_ref().filter(|_| id == exported.id) {
+    if id == exported.id
+        && let Some(window) = &exported.window
+    {
         document["extra"]["context_window"] = json!(window.tokens);
     }
     if !inside.is_empty() {

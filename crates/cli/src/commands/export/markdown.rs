@@ -140,7 +140,9 @@ impl Page {
                 self.line(&format!("*End of subagent {}.*", inline(agent.name)));
             }
         }
-        if let Some(failure) = turn.failure_of().filter(|_| turn.tool_calls().iter().all(ToolCall::is_ok)) {
+        if turn.tool_calls().iter().all(ToolCall::is_ok)
+            && let Some(failure) = turn.failure_of()
+        {
             self.line(&format!("**{}**: {}", failure.reason.word(), inline(&failure.message)));
         }
     }
@@ -170,10 +172,12 @@ impl Page {
         let language = if call.args.get("command").is_some() { "sh" } else { "json" };
         self.line(&fenced(&asked(&call.args), language));
         let result = visible(&call.result_text());
-        match (result.is_empty(), call.result.is_null()) {
-            (_, true) => self.line("*It did not return.*"),
-            (true, _) => self.line("*It returned nothing.*"),
-            _ => self.line(&fenced(&result, "")),
+        if call.result.is_null() {
+            self.line("*It did not return.*");
+        } else if result.is_empty() {
+            self.line("*It returned nothing.*");
+        } else {
+            self.line(&fenced(&result, ""));
         }
     }
 }

@@ -65,9 +65,9 @@ impl Trace<'_> {
             .text("gen_ai.agent.name", name)
             .text("gen_ai.agent.id", stream.name)
             .text("gen_ai.conversation.id", &self.exported.id);
-        let attributes = match self.exported.cost().filter(|_| parent.is_empty()) {
-            Some(cost) => attributes.number("plimsoll.cost_usd", cost),
-            None => attributes,
+        let attributes = match self.exported.cost() {
+            Some(cost) if parent.is_empty() => attributes.number("plimsoll.cost_usd", cost),
+            _ => attributes,
         };
         let mut span = self.span(&id, parent, &format!("invoke_agent {name}"), 1, whole, attributes);
         span["events"] =
@@ -97,7 +97,9 @@ impl Trace<'_> {
         let mut span = self.span(&id, agent, &name, 3, asked, attributes);
         let reason = header.reason.map(plimsoll_domain::turn::Reason::word);
         // What a call did wrong is said at the call.
-        if let Some(reason) = reason.filter(|_| calls.iter().all(ToolCall::is_ok)) {
+        if let Some(reason) = reason
+            && calls.iter().all(ToolCall::is_ok)
+        {
             let message =
                 record.turn().and_then(plimsoll_domain::Turn::failure_of).map(|failure| failure.message);
             fail(&mut span, reason, &message.unwrap_or_default());

@@ -72,8 +72,10 @@ impl Redactor {
     fn block(&mut self, block: &Block) -> Block {
         let before = block.value();
         let after = self.value(&before);
-        let changed = (after != before).then(|| RawValue::from_string(after.to_string()).ok()).flatten();
-        changed.map_or_else(|| block.clone(), Block::new)
+        if after == before {
+            return block.clone();
+        }
+        RawValue::from_string(after.to_string()).map_or_else(|_| block.clone(), Block::new)
     }
 
     /// The program is derived from the calls: if there is one, it is derived again from the cleaned calls.

@@ -51,6 +51,14 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
             HOW_TO_INSTALL
         ));
     }
+    lines.extend(lines_beside(report, project));
+    joined(&lines)
+}
+
+/// What lies beside the settings, and what to do next.
+fn lines_beside(report: &Installation, project: &Path) -> Vec<String> {
+    let shown = |path: &Path| shown(path, project);
+    let mut lines = Vec::new();
     lines.extend(report.commands.iter().filter_map(|(path, outcome)| match outcome {
         OwnFile::Written => Some(format!("{}: {}", shown(path), slash_command(path))),
         OwnFile::Kept => {
@@ -72,7 +80,7 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     }
     lines.push("Sessions that are already open keep their old hooks.".to_owned());
     lines.push("Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.".to_owned());
-    joined(&lines)
+    lines
 }
 
 /// What belongs to the working memory, a line each; without being asked for it, only what changes.

@@ -3,9 +3,8 @@
 use super::journal::Journal;
 use super::page::Page;
 use super::tell::EventPrinter;
-use crate::commands::status::is_at_work;
 use crate::console::say_error;
-use plimsoll_store::{Project, state_file};
+use plimsoll_store::{Project, lock, state_file};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -32,7 +31,9 @@ pub(super) fn follow(
         if !news.iter().filter_map(|line| teller.tell(line)).all(|told| page.print(&told)) {
             break;
         }
-        if let Some(words) = (heard.elapsed() >= QUIET).then(|| over(project)).flatten() {
+        if heard.elapsed() >= QUIET
+            && let Some(words) = over(project)
+        {
             say_error(&words);
             break;
         }
@@ -44,7 +45,8 @@ pub(super) fn follow(
 fn over(project: &Project) -> Option<String> {
     let state = state_file::load(project, None).ok().flatten().filter(|state| state.lifecycle.is_over())?;
     let name = plimsoll_domain::text::one_line(&state.options.task_name);
-    (!is_at_work(project)).then(|| format!("the run \"{name}\" is over ({})", state.lifecycle.status()))
+    (!lock::is_run_held(project))
+        .then(|| format!("the run \"{name}\" is over ({})", state.lifecycle.status()))
 }
 
 /// Waits a little; true as soon as our standard output has no reader.

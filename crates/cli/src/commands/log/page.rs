@@ -1,6 +1,6 @@
 //! The page: time, iteration, sentence; the date where it changes; colours where they are wanted.
 
-use super::sentence::Tone;
+use super::phrase::Tone;
 use super::tell::LogLine;
 use crate::console::{Painted, paint};
 use chrono::{DateTime, Local, NaiveDate, Utc};

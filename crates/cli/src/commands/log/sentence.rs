@@ -1,5 +1,6 @@
 //! A sentence for each event of the journal.
 
+use super::phrase::{Tone, brief};
 use super::verdict::verdict;
 use plimsoll_domain::journal::{
     BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, RunBegun, WipCommit,
@@ -16,22 +17,6 @@ pub(super) enum Sentence {
     /// Nothing: another line says it.
     LeftOut,
 }
-
-/// How a line sounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
-    /// As most do.
-    Plain,
-    /// A step of the run.
-    Bold,
-    /// It went well.
-    Good,
-    /// The user should look.
-    Bad,
-}
-
-/// No fact needs more room.
-const LONGEST: usize = 200;
 
 /// Puts an entry into words.
 pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
@@ -231,9 +216,4 @@ fn colon(words: Option<&str>) -> String {
 
 fn known(words: Option<&str>) -> String {
     words.filter(|words| !words.is_empty()).map_or("?".to_owned(), brief)
-}
-
-/// A fact on one line, and not too long.
-pub(super) fn brief(words: &str) -> String {
-    clip(&one_line(words), LONGEST)
 }

@@ -1,6 +1,7 @@
 //! From lines of the journal to what is said about them: some need what came before them, some need nothing said.
 
-use super::sentence::{Sentence, Tone, sentence};
+use super::phrase::Tone;
+use super::sentence::{Sentence, sentence};
 use chrono::{DateTime, Utc};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Line};
 use plimsoll_domain::text::{clip, one_line};

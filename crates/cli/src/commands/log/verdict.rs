@@ -1,6 +1,6 @@
 //! The verdict in words: what was ticked, what follows, why, and the cost so far.
 
-use super::sentence::{Tone, brief};
+use super::phrase::{Tone, brief};
 use plimsoll_domain::journal::VerdictReached;
 use plimsoll_domain::text::clip;
 use plimsoll_domain::verdict::ContinueKind;

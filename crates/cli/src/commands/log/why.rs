@@ -120,21 +120,27 @@ fn says(marker: &Marker, word: &str) -> bool {
 
 /// What was decided with a verdict follows it directly.
 fn beside(entries: &[JournalEntry], at: usize) -> Vec<JournalEntry> {
-    let same = |entry: &&JournalEntry| {
-        let belongs = matches!(entry.event, JournalEvent::BreakerOpened(_) | JournalEvent::SetAside { .. });
-        belongs && entry.run_id == entries[at].run_id && entry.iteration == entries[at].iteration
+    let verdict = &entries[at];
+    if !matches!(verdict.event, JournalEvent::Verdict(_)) {
+        return Vec::new();
+    }
+    let belongs = |entry: &&JournalEntry| {
+        matches!(entry.event, JournalEvent::BreakerOpened(_) | JournalEvent::SetAside { .. })
+            && entry.run_id == verdict.run_id
+            && entry.iteration == verdict.iteration
     };
-    let is_verdict = matches!(entries[at].event, JournalEvent::Verdict(_));
-    entries[at + 1..].iter().take(3).filter(same).filter(|_| is_verdict).cloned().collect()
+    entries[at + 1..].iter().take(3).filter(belongs).cloned().collect()
 }
 
 /// The line of the log, then the reasons beneath it.
 fn words(entry: &JournalEntry, beside: &[JournalEntry]) -> String {
     let told = EventPrinter::default().entry(entry);
     let at = plimsoll_store::clock::moment(&entry.at).map(plimsoll_store::clock::for_people);
-    let iteration = entry.iteration.map(|number| format!(", session {number} of the run"));
-    let session = entry.session_id.as_ref().filter(|_| iteration.is_none());
-    let whose = iteration.or_else(|| session.map(|id| format!(", session {id}"))).unwrap_or_default();
+    let whose = match (entry.iteration, &entry.session_id) {
+        (Some(number), _) => format!(", session {number} of the run"),
+        (None, Some(id)) => format!(", session {id}"),
+        (None, None) => String::new(),
+    };
     let head = told.map_or_else(|| entry.event.name().replace('_', " "), |told| told.words);
     let reasons = plimsoll_policy::explain::reasons(entry, beside);
     let mut lines = vec![format!("{}{whose}", at.unwrap_or_else(|| "?".to_owned())), head];

@@ -66,14 +66,14 @@ pub(super) fn fix(path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
 
 fn nothing_to_fix(text: &str, file: &str, named: bool) -> ExitCode {
     let items = TodoList::parse(text).items.len();
-    match unfit(text).filter(|_| items == 0) {
-        Some(unfit) => fail(words(&unfit, file, named), 1),
-        None => {
-            let items = counted(items, "item");
-            say(format!("{} has {items} with checkboxes: nothing to fix", for_terminal(file)));
-            ExitCode::SUCCESS
-        }
+    if items == 0
+        && let Some(unfit) = unfit(text)
+    {
+        return fail(words(&unfit, file, named), 1);
     }
+    let items = counted(items, "item");
+    say(format!("{} has {items} with checkboxes: nothing to fix", for_terminal(file)));
+    ExitCode::SUCCESS
 }
 
 fn agrees(file: &str) -> bool {

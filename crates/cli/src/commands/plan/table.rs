@@ -106,17 +106,17 @@ impl View<'_> {
         let Some(better) = &plan.better else { return String::new() };
         let (packed, sessions) = (plan.sessions(&plan.in_order), plan.sessions(better));
         let saved = counted(packed.saturating_sub(sessions) as usize, "session");
-        let why = match (plan.is_out_of_turn(), packed > sessions) {
-            (false, _) => format!("with `--pack`, this order saves {saved}"),
-            (true, true) => {
-                format!(
-                    "in this order no item comes before one it depends on, and with `--pack` it saves {saved}"
-                )
-            }
-            (true, false) => format!(
+        let why = if !plan.is_out_of_turn() {
+            format!("with `--pack`, this order saves {saved}")
+        } else if packed > sessions {
+            format!(
+                "in this order no item comes before one it depends on, and with `--pack` it saves {saved}"
+            )
+        } else {
+            format!(
                 "in this order no item comes before one it depends on (with `--pack`: {})",
                 counted(sessions as usize, "session")
-            ),
+            )
         };
         format!(
             "**Recommendation**: {why}: {}. Reorder {} if you want that; a run follows your order.",

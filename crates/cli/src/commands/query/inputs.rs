@@ -1,6 +1,5 @@
 //! What a document gives: JSON texts, one value each, and how far they have been read.
 
-use super::document::DocumentError;
 use super::program::is_json;
 use crate::console::say_error;
 use serde_json::Value;
@@ -94,12 +93,11 @@ impl Inputs {
     }
 
     /// A document that is missed only when something is asked of it.
-    pub(super) fn missing(error: DocumentError) -> Inputs {
+    pub(super) fn missing(complaint: String) -> Inputs {
         Inputs::new("", "", |progress| {
-            let mut error = Some(error);
+            let mut complaint = Some(complaint);
             Box::new(std::iter::from_fn(move || {
-                let error = error.take()?;
-                progress.blame(&format!("{error}\nhint: {}", error.hint()));
+                progress.blame(&complaint.take()?);
                 None
             }))
         })

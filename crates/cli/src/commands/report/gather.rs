@@ -77,7 +77,7 @@ fn bare(
             cleaner,
         ),
         started: moment(Some(&state.at_start.started_at)),
-        ended: moment(state.lifecycle.ended_at()).filter(|_| state.lifecycle.is_over()),
+        ended: if state.lifecycle.is_over() { moment(state.lifecycle.ended_at()) } else { None },
         is_live: chosen.is_present && (is_at_work(project) || living_client(state).is_some()),
         looked: clock::now(),
         counted: state.iteration,

@@ -51,15 +51,19 @@ fn handoff(
     let text = file.as_ref().and_then(|file| disk::read_text(file).ok().flatten());
     let last = &state.context_checkpoint;
     let percent = written.percent.map(|percent| format!(" at {percent} %")).unwrap_or_default();
+    let link = match (&file, &text, folder) {
+        (Some(file), Some(_), Some(folder)) => link(file, folder),
+        _ => None,
+    };
     Handoff {
         path: entry.words(path),
-        link: file.filter(|_| text.is_some()).and_then(|file| link(&file, folder?)),
+        link,
         at: entry.at,
         iteration: entry.iteration(),
         why: entry.words(&format!("{}{percent}", why(written))),
         item: written.item.as_ref().map(|item| entry.words(item)),
         claims: text.as_deref().map(|text| claims(text, entry.cleaner)).unwrap_or_default(),
-        text: text.filter(|_| whole).map(|text| entry.cleaner.lines(&text, TEXT)),
+        text: if whole { text.map(|text| entry.cleaner.lines(&text, TEXT)) } else { None },
         is_waiting: last.active && last.handoff_file == path && !state.items.todo_items.is_empty(),
     }
 }

@@ -190,20 +190,25 @@ fn breaker(state: &RunState) -> Vec<Plain> {
 
 fn set_aside(state: &RunState) -> Option<String> {
     let number = state.items.set_aside.len();
+    if number == 0 || state.lifecycle.status() == Status::Cancelled {
+        return None;
+    }
     let first =
         state.items.set_aside.first().map(|item| plimsoll_domain::text::clip(item, 80)).unwrap_or_default();
     let first = if number == 1 { format!(" (“{first}”)") } else { format!(" (“{first}” first)") };
     let them = if number == 1 { "it" } else { "them" };
-    (number > 0 && state.lifecycle.status() != Status::Cancelled).then(|| {
-        let items = counted(number, "item") + &first;
-        format!("Set aside after no progress: {items}. Describe {them} more clearly in fix_plan.md, or split {them}.")
-    })
+    let items = counted(number, "item") + &first;
+    Some(format!(
+        "Set aside after no progress: {items}. Describe {them} more clearly in fix_plan.md, or split {them}."
+    ))
 }
 
 /// A handoff that has not been resumed comes first if the user must decide.
 pub(super) fn with_handoff(report: &mut Report, cleaner: &Redactor) {
-    let waiting = report.handoffs.iter().find(|handoff| handoff.is_waiting);
-    if let Some(handoff) = waiting.filter(|_| !matches!(report.status, Status::Completed | Status::Running)) {
+    if matches!(report.status, Status::Completed | Status::Running) {
+        return;
+    }
+    if let Some(handoff) = report.handoffs.iter().find(|handoff| handoff.is_waiting) {
         let words = cleaner.ours("Read the handoff of the work in progress (it is below, too):", 200);
         let command =
             cleaner.line(&format!("less {}", shlex::try_quote(handoff.path.text()).unwrap_or_default()), 200);

@@ -41,7 +41,9 @@ pub(super) fn pauses(entries: &[Entry<'_>], is_paused: bool) -> Vec<Pause> {
             before = Some(entry.at);
         }
     }
-    pauses.extend(open.filter(|_| is_paused));
+    if is_paused {
+        pauses.extend(open);
+    }
     pauses
 }
 

@@ -3,7 +3,7 @@
 use super::contents::Trouble;
 use super::entry::Entry;
 use crate::render::redact::RedactedText;
-use plimsoll_domain::journal::{JournalEvent, VerdictReached, WipCommit};
+use plimsoll_domain::journal::{BreakerOpened, JournalEvent, VerdictReached, WipCommit};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Marker};
 
@@ -49,21 +49,15 @@ pub(super) fn is_broken(ending: &Ending) -> bool {
 }
 
 fn of(entry: &Entry<'_>) -> Vec<TroubleParts> {
-    let words = |text: &str| entry.words(if text.is_empty() { "?" } else { text });
+    let words = |text: &str| said(entry, text);
     match entry.event() {
         JournalEvent::Verdict(reached) => verdict(entry, reached),
-        JournalEvent::BreakerOpened(opened) => {
-            let cause = format!("{}, {} in a row", opened.cause.word().replace('_', " "), opened.count);
-            vec![("Circuit breaker", words(&cause), vec![words(&opened.evidence)])]
-        }
+        JournalEvent::BreakerOpened(opened) => vec![breaker(entry, opened)],
         JournalEvent::SetAside { item } => {
             vec![("Set aside", words(item), vec![words("no session made progress on it")])]
         }
         JournalEvent::Fault { error, then, .. } => vec![("Fault", words(error), vec![words(then)])],
-        JournalEvent::Unguarded { client_version } => {
-            let told = format!("our hooks did not run (client {client_version})");
-            vec![("Unguarded", words(&told), Vec::new())]
-        }
+        JournalEvent::Unguarded { client_version } => vec![unguarded(entry, client_version)],
         JournalEvent::WipCommit(WipCommit { trouble: Some(trouble), .. }) => {
             vec![("Not committed", words(trouble), Vec::new())]
         }
@@ -74,8 +68,7 @@ fn of(entry: &Entry<'_>) -> Vec<TroubleParts> {
             vec![("Left running", words("processes that a session started"), entry.list(processes))]
         }
         JournalEvent::Notified { program, trouble: Some(trouble), .. } => {
-            let program = program.iter().take(1).map(|program| words(program));
-            vec![("Notification", words(trouble), program.collect())]
+            vec![("Notification", words(trouble), program.iter().take(1).map(|name| words(name)).collect())]
         }
         // Nothing went wrong.
         JournalEvent::RunStarted(_)
@@ -115,6 +108,20 @@ fn of(entry: &Entry<'_>) -> Vec<TroubleParts> {
         | JournalEvent::RunEnded(_)
         | JournalEvent::Unknown(_) => Vec::new(),
     }
+}
+
+fn said(entry: &Entry<'_>, text: &str) -> RedactedText {
+    entry.words(if text.is_empty() { "?" } else { text })
+}
+
+fn breaker(entry: &Entry<'_>, opened: &BreakerOpened) -> TroubleParts {
+    let cause = format!("{}, {} in a row", opened.cause.word().replace('_', " "), opened.count);
+    ("Circuit breaker", said(entry, &cause), vec![said(entry, &opened.evidence)])
+}
+
+fn unguarded(entry: &Entry<'_>, client_version: &str) -> TroubleParts {
+    let told = format!("our hooks did not run (client {client_version})");
+    ("Unguarded", said(entry, &told), Vec::new())
 }
 
 fn verdict(entry: &Entry<'_>, reached: &VerdictReached) -> Vec<TroubleParts> {

@@ -24,9 +24,10 @@ pub(super) fn refuse(project: &Project, new: &NewRun, adopts: bool) -> ExitCode 
 
 fn command(given: &[String], adopts: bool) -> String {
     let given: String = given.iter().map(|word| format!(" {}", shell_word(word))).collect();
-    match adopts {
-        true => format!("plimsoll start{given} && plimsoll run --resume {CLIENT_ARGUMENTS}"),
-        false => format!("plimsoll run{given} {CLIENT_ARGUMENTS}"),
+    if adopts {
+        format!("plimsoll start{given} && plimsoll run --resume {CLIENT_ARGUMENTS}")
+    } else {
+        format!("plimsoll run{given} {CLIENT_ARGUMENTS}")
     }
 }
 

@@ -1,38 +1,13 @@
 //! The screen: a pure function from what is known to at most 24 lines, whatever the run's size.
 
 use super::columns;
+use super::view::View;
 use super::words::{next, standing, troubles};
 use crate::commands::run::progress::for_people as duration;
-use chrono::{DateTime, Utc};
-use plimsoll_domain::RunState;
-use plimsoll_domain::forecast::Outlook;
 use plimsoll_domain::limits::QuotaWindow;
 use plimsoll_domain::state::{Cause, HistoryEntry};
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_store::clock;
-
-/// What the screen is made from.
-#[derive(Debug)]
-pub(super) struct View<'a> {
-    /// The run.
-    pub(super) state: &'a RunState,
-    /// How full the current session is.
-    pub(super) percent: Option<u64>,
-    /// When its checkpoint is due, while that is ahead and can be estimated.
-    pub(super) checkpoint_in: Option<Outlook>,
-    /// Tokens of the session at work, which the run's own sum does not hold yet; none if there is no such session.
-    pub(super) present_tokens: Option<u64>,
-    /// True while a `plimsoll run` works or waits.
-    pub(super) at_work: bool,
-    /// The client of the current session, while it lives.
-    pub(super) client: Option<u32>,
-    /// Where the journal is.
-    pub(super) journal: String,
-    /// Now.
-    pub(super) now: DateTime<Utc>,
-    /// No line is longer.
-    pub(super) width: usize,
-}
 
 /// How many done items, and how many open ones, are named at most.
 const NAMED: usize = 3;
@@ -79,9 +54,10 @@ impl View<'_> {
     fn next(&self) -> Vec<String> {
         let words = one_line(&next(self));
         let (_, rest) = columns::broken(&words, self.width.saturating_sub(INDENT));
-        match words.contains(" -- ") && !rest.is_empty() {
-            true => vec![format!("{:<INDENT$}{words}", "Next")],
-            false => self.wrapped("Next", &words),
+        if words.contains(" -- ") && !rest.is_empty() {
+            vec![format!("{:<INDENT$}{words}", "Next")]
+        } else {
+            self.wrapped("Next", &words)
         }
     }
 

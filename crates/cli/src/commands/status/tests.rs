@@ -1,4 +1,4 @@
-use super::screen::View;
+use super::view::View;
 use plimsoll_domain::breaker::{Breaker, BreakerCause, Opened};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::limits::{Limits, Quota, QuotaWindow};

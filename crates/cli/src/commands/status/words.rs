@@ -1,6 +1,6 @@
 //! The status of a run, what troubles it and what the user does next, in words.
 
-use super::screen::View;
+use super::view::View;
 use crate::commands::run::progress::api_trouble;
 use crate::commands::run::way_on;
 use plimsoll_domain::breaker::BreakerCause;

@@ -98,9 +98,10 @@ fn write(path: &Path, look: &StatusLine, is_users: bool) -> Result<(), StoreErro
     if !is_users {
         withhold_commands(&mut chosen);
     }
-    match chosen.is_empty() {
-        true => drop(document.shift_remove("statusline")),
-        false => drop(document.insert("statusline".to_owned(), Value::Object(chosen))),
+    if chosen.is_empty() {
+        document.shift_remove("statusline");
+    } else {
+        document.insert("statusline".to_owned(), Value::Object(chosen));
     }
     let text = serde_json::to_string_pretty(&document).map_err(|error| fault(error.to_string()))? + "\n";
     // Settings that could not be read again are not written.

@@ -1,6 +1,7 @@
 //! One turn on one line.
 
 use crate::commands::status::columns::clip;
+use plimsoll_domain::log_line::Tokens;
 use plimsoll_domain::text::tokens;
 use plimsoll_flows::turns::Recorded;
 use plimsoll_flows::turns::words::what;
@@ -10,10 +11,7 @@ use plimsoll_store::clock;
 pub(super) fn row(recorded: &Recorded, width: usize) -> String {
     let header = &recorded.header;
     let at = clock::moment(&header.at).map(clock::for_people).unwrap_or_default();
-    let sent = header
-        .usage
-        .map(|usage| tokens(usage.sent()))
-        .filter(|_| header.usage.is_some_and(|usage| usage.sent() > 0));
+    let sent = header.usage.map(Tokens::sent).filter(|sent| *sent > 0).map(tokens);
     let outcome = match (header.success, header.reason) {
         (Some(true), _) => "ok",
         (_, Some(reason)) => reason.word(),

@@ -147,10 +147,13 @@ impl Session {
     }
 
     fn end(self, stats: &mut Stats) {
-        stats.sessions += usize::from(self.turns > 0);
+        if self.turns == 0 {
+            return;
+        }
+        stats.sessions += 1;
         stats.turns += self.turns;
-        stats.delegated += if self.turns > 0 { self.delegated.total() } else { SubagentUsage::default() };
-        if let Some((usd, told)) = self.told.filter(|_| self.turns > 0) {
+        stats.delegated += self.delegated.total();
+        if let Some((usd, told)) = self.told {
             *stats.cost_usd.get_or_insert(0.0) += usd;
             add(&mut stats.told, told);
             add(&mut stats.compared, self.used);

@@ -99,10 +99,11 @@ impl StatusLineInvocation<'_> {
             done: glance.completed_items.len(),
             items: glance.completed_items.len() + items.len(),
             item: item_in_hand(items, &glance.set_aside).cloned(),
-            checkpoint: glance
-                .context_checkpoint
-                .percent_at_checkpoint
-                .filter(|_| glance.context_checkpoint.active),
+            checkpoint: if glance.context_checkpoint.active {
+                glance.context_checkpoint.percent_at_checkpoint
+            } else {
+                None
+            },
             paused: (glance.status == Status::Paused).then(paused),
         })
     }
@@ -143,7 +144,8 @@ impl StatusLineInvocation<'_> {
         let look = &self.settings.statusline;
         let names = look.lines.iter().flatten();
         let own: BTreeMap<&str, &Segment> = names
-            .filter_map(|name| Some((name.as_ref(), look.of(name).filter(|_| Kind::named(name).is_none())?)))
+            .filter(|name| Kind::named(name).is_none())
+            .filter_map(|name| Some((name.as_ref(), look.of(name)?)))
             .collect();
         let commands = own.iter().filter(|(_, segment)| segment.pointer.is_none());
         let commands: Vec<(&str, &[String])> =

@@ -1,6 +1,8 @@
 //! Taking over a state that another program wrote: first what would be taken, then the taking.
 
-use super::{NewRun, StartError, begin, state, task, todo, write_first_files};
+use super::create::{DEFAULT_LIST, NewRun, begin, state, task, todo, write_first_files};
+use super::newest::nameless;
+use super::{StartError, records};
 use plimsoll_domain::handoff::{Handoff, Notes};
 use plimsoll_domain::state::Checkpoint;
 use plimsoll_domain::{RunState, Settings, TodoList};
@@ -45,7 +47,7 @@ pub fn look(project: &Project, new: &NewRun, given: &Given) -> Result<Offer, Sta
     let file = project.relative(project.state());
     let document = match state_file::foreign(project)? {
         Some(document) => Some(document),
-        None => super::nameless(project)?,
+        None => nameless(project)?,
     };
     let Some(document) = document else { return Err(nothing_to_adopt(project, &file)?) };
     let objective = document.get("objective").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
@@ -62,20 +64,20 @@ pub fn look(project: &Project, new: &NewRun, given: &Given) -> Result<Offer, Sta
         usual_iterations: new.max_iterations,
         promise: given.promise.clone(),
         has_task,
-        default_list: super::DEFAULT_LIST,
+        default_list: DEFAULT_LIST,
         has_handoff,
     };
     let offer = adopt(&document, &ground);
     refuse_finished(&file, &offer.state)?;
     let prompt = String::from_utf8_lossy(&text);
-    let stale = prompt.lines().position(|line| line.contains(RESUME_HEADING)).filter(|_| has_task);
-    let careful = stale.map(|line| {
-        format!("PROMPT.md has a section \"{RESUME_HEADING}\" in line {}: every session reads it until you remove it", line + 1)
-    });
+    let mut careful = Vec::new();
+    if has_task && let Some(line) = prompt.lines().position(|line| line.contains(RESUME_HEADING)) {
+        careful.push(format!("PROMPT.md has a section \"{RESUME_HEADING}\" in line {}: every session reads it until you remove it", line + 1));
+    }
     Ok(Offer {
         missing: foreign::missing_marks(&document),
         rows: offer.rows,
-        careful: careful.into_iter().collect(),
+        careful,
         file,
         document,
         state: offer.state,
@@ -115,7 +117,7 @@ fn refuse_finished(file: &str, run: &RunState) -> Result<(), StartError> {
 /// Takes it over, if it is still what was shown.
 pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError> {
     let Offer { file, document, mut state, task, list, lacks_handoff, .. } = offer;
-    super::records::refuse_unfit(project, &state.options.client_arguments)?;
+    records::refuse_unfit(project, &state.options.client_arguments)?;
     let lock = state_file::lock(project, state_file::TIMEOUT)?;
     let bytes = disk::read(project.state())?.unwrap_or_default();
     if serde_json::from_slice::<Value>(&bytes).ok().as_ref() != Some(&document) {
@@ -125,9 +127,9 @@ pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError
     }
     disk::replace(&kept_at(project), &bytes, Durability::Durable)?;
     if let Some(list) = &list {
-        let path = project.root().join(super::DEFAULT_LIST);
+        let path = project.root().join(DEFAULT_LIST);
         if !disk::create_new(&path, list.render().as_bytes())? {
-            let name = super::DEFAULT_LIST;
+            let name = DEFAULT_LIST;
             return Err(StartError::Foreign(format!(
                 "{name} exists by now: nothing was taken; run the command again"
             )));

@@ -2,7 +2,7 @@
 //! only looks like one is committed. And looking costs little.
 
 use super::may_be_shown;
-use crate::changes::Until;
+use crate::until::Until;
 use crate::wip::Wip;
 use crate::wip::tests::{committed, last_commit, repository, run, wip};
 use std::fs;

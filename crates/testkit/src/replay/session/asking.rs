@@ -17,14 +17,7 @@ impl Session {
         if self.filled > COMPACTS {
             return not_recorded("a compaction");
         }
-        if self.told_folder != self.folder {
-            self.told_folder.clone_from(&self.folder);
-            let snapshot = json!({ "workingDirectory": self.folder });
-            self.converse(json!({
-                "attachment": { "type": "environment", "snapshot": snapshot, "changes": ["workingDirectory"] },
-                "type": "attachment", "rendered": rendered("# Environment"), "renderedRole": "system",
-            }));
-        }
+        self.note_folder();
         if !self.said.is_empty() {
             let text = self.said.join("\n\n");
             self.said.clear();
@@ -74,6 +67,19 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// The working directory, where the last command has left another one.
+    fn note_folder(&mut self) {
+        if self.told_folder == self.folder {
+            return;
+        }
+        self.told_folder.clone_from(&self.folder);
+        let snapshot = json!({ "workingDirectory": self.folder });
+        self.converse(json!({
+            "attachment": { "type": "environment", "snapshot": snapshot, "changes": ["workingDirectory"] },
+            "type": "attachment", "rendered": rendered("# Environment"), "renderedRole": "system",
+        }));
     }
 
     /// Sleeps; false when the end was asked for meanwhile.

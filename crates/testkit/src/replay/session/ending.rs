@@ -10,6 +10,9 @@ use signal_hook::consts::SIGINT;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
+/// Why a hook refuses the end of a turn, and its command.
+type Refusal = (String, String);
+
 impl Session {
     /// The end of a turn: the gate's word. None: it continues.
     pub(super) fn stop(&mut self, text: &str, is_again: bool) -> Recorded<Option<End>> {
@@ -24,89 +27,100 @@ impl Session {
         let payload = self.with_effort(&payload);
         let answers = self.hook("Stop", &entries, &payload)?;
         let own = id();
-        let refusals: Vec<(String, String)> =
+        let refusals: Vec<Refusal> =
             answers.iter().filter_map(|answer| Some((answer.block.clone()?, answer.entry.line()))).collect();
         if self.is_ending() {
             return Ok(Some(End::Interrupted("aborted_streaming")));
         }
-        if let [(reason, command)] = &refusals[..] {
-            let feedback = format!("Stop hook feedback:\n{reason}");
-            let line = self.converse(json!({
-                "promptId": self.prompt_id, "type": "user", "message": { "role": "user", "content": feedback },
-                "isMeta": true,
-            }));
-            self.tell(&json!({
-                "type": "user", "message": { "role": "user", "content": [{ "type": "text", "text": feedback }] },
-                "parent_tool_use_id": null, "session_id": self.place.session, "uuid": line, "timestamp": now(),
-                "isSynthetic": true,
-            }));
-            self.tell(&json!({
-                "type": "system", "subtype": "notification", "key": "stop-hook-error",
-                "text": "stop hook problem · ctrl+o to see", "priority": "immediate",
-                "session_id": self.place.session, "uuid": id(),
-            }));
-            self.messages.push(json!({ "role": "user", "content": feedback }));
-            // Who refuses by its exit code is quoted once, who does it by JSON twice.
-            if !reason.starts_with('[') {
-                let words = format!("Stop hook blocking error from command: \"{command}\": {reason}");
-                self.converse(json!({
-                    "attachment": {
-                        "type": "hook_blocking_error", "hookName": "Stop", "toolUseID": own, "hookEvent": "Stop",
-                        "blockingError": { "blockingError": reason, "command": command },
-                    },
-                    "type": "attachment", "rendered": rendered(&words), "renderedRole": "system",
-                }));
-                self.said.push(words);
-            }
-            self.turns += 1;
-        } else if refusals.len() > 1 {
-            return not_recorded("two refusals at once");
+        match &refusals[..] {
+            [] => {}
+            [refusal] => self.go_on(refusal, &own),
+            _ => return not_recorded("two refusals at once"),
         }
         if !entries.is_empty() {
-            let infos: Vec<Value> = answers
-                .iter()
-                .map(|answer| {
-                    let mut info = json!({ "command": answer.entry.line() });
-                    if answer.block.is_none() {
-                        info["durationMs"] = millis(answer.elapsed).into();
-                    }
-                    info
-                })
-                .collect();
-            let stopped = answers.iter().find_map(|answer| answer.stop.clone());
-            let told: Vec<_> = answers.iter().filter_map(|answer| answer.context.as_ref()).collect();
-            if let Some(reason) = &stopped {
-                let words = format!("Stop hook stopped continuation: {reason}");
-                self.converse(json!({
-                    "attachment": {
-                        "type": "hook_stopped_continuation", "message": reason, "hookName": "Stop",
-                        "toolUseID": own, "hookEvent": "Stop",
-                    },
-                    "type": "attachment", "rendered": rendered(&words), "renderedRole": "system",
-                }));
-            }
-            self.keep(&answers, "Stop", "Stop", &own);
-            if !told.is_empty() {
-                // Unlike what other events tell, it is the user's next message.
-                let [words] = &std::mem::take(&mut self.said)[..] else {
-                    return not_recorded("two words for the model at the end of a turn");
-                };
-                self.messages.push(json!({ "role": "user", "content": reminder(words) }));
-            }
-            self.converse(json!({
-                "type": "system", "subtype": "stop_hook_summary", "hookCount": entries.len(), "hookInfos": infos,
-                "hookErrors": refusals.iter().map(|(reason, _)| reason).collect::<Vec<_>>(),
-                "failedHookErrorIndexes": [], "hookAdditionalContext": told,
-                "preventedContinuation": stopped.is_some(), "stopReason": stopped.unwrap_or_default(),
-                "hasOutput": answers.iter().any(Answer::has_output), "level": "suggestion",
-                "toolUseID": own,
-            }));
+            self.sum_up(&answers, &refusals, &own)?;
         }
         if answers.iter().any(|answer| answer.stop.is_some()) {
             return Ok(Some(End::Stopped("stop_hook_prevented", text.to_owned())));
         }
         let goes_on = !refusals.is_empty() || answers.iter().any(|answer| answer.context.is_some());
         Ok((!goes_on).then(|| End::Completed(text.to_owned())))
+    }
+
+    /// A hook has refused the end: the model is told why, as the user's next message.
+    fn go_on(&mut self, (reason, command): &Refusal, own: &str) {
+        let feedback = format!("Stop hook feedback:\n{reason}");
+        let line = self.converse(json!({
+            "promptId": self.prompt_id, "type": "user", "message": { "role": "user", "content": feedback },
+            "isMeta": true,
+        }));
+        self.tell(&json!({
+            "type": "user", "message": { "role": "user", "content": [{ "type": "text", "text": feedback }] },
+            "parent_tool_use_id": null, "session_id": self.place.session, "uuid": line, "timestamp": now(),
+            "isSynthetic": true,
+        }));
+        self.tell(&json!({
+            "type": "system", "subtype": "notification", "key": "stop-hook-error",
+            "text": "stop hook problem · ctrl+o to see", "priority": "immediate",
+            "session_id": self.place.session, "uuid": id(),
+        }));
+        self.messages.push(json!({ "role": "user", "content": feedback }));
+        // Who refuses by its exit code is quoted once, who does it by JSON twice.
+        if !reason.starts_with('[') {
+            let words = format!("Stop hook blocking error from command: \"{command}\": {reason}");
+            self.converse(json!({
+                "attachment": {
+                    "type": "hook_blocking_error", "hookName": "Stop", "toolUseID": own, "hookEvent": "Stop",
+                    "blockingError": { "blockingError": reason, "command": command },
+                },
+                "type": "attachment", "rendered": rendered(&words), "renderedRole": "system",
+            }));
+            self.said.push(words);
+        }
+        self.turns += 1;
+    }
+
+    /// What the hooks at the end of a turn said and did.
+    fn sum_up(&mut self, answers: &[Answer], refusals: &[Refusal], own: &str) -> Recorded<()> {
+        let infos: Vec<Value> = answers
+            .iter()
+            .map(|answer| {
+                let mut info = json!({ "command": answer.entry.line() });
+                if answer.block.is_none() {
+                    info["durationMs"] = millis(answer.elapsed).into();
+                }
+                info
+            })
+            .collect();
+        let stopped = answers.iter().find_map(|answer| answer.stop.clone());
+        let told: Vec<_> = answers.iter().filter_map(|answer| answer.context.as_ref()).collect();
+        if let Some(reason) = &stopped {
+            let words = format!("Stop hook stopped continuation: {reason}");
+            self.converse(json!({
+                "attachment": {
+                    "type": "hook_stopped_continuation", "message": reason, "hookName": "Stop",
+                    "toolUseID": own, "hookEvent": "Stop",
+                },
+                "type": "attachment", "rendered": rendered(&words), "renderedRole": "system",
+            }));
+        }
+        self.keep(answers, "Stop", "Stop", own);
+        if !told.is_empty() {
+            // Unlike what other events tell, it is the user's next message.
+            let [words] = &std::mem::take(&mut self.said)[..] else {
+                return not_recorded("two words for the model at the end of a turn");
+            };
+            self.messages.push(json!({ "role": "user", "content": reminder(words) }));
+        }
+        self.converse(json!({
+            "type": "system", "subtype": "stop_hook_summary", "hookCount": infos.len(), "hookInfos": infos,
+            "hookErrors": refusals.iter().map(|(reason, _)| reason).collect::<Vec<_>>(),
+            "failedHookErrorIndexes": [], "hookAdditionalContext": told,
+            "preventedContinuation": stopped.is_some(), "stopReason": stopped.unwrap_or_default(),
+            "hasOutput": answers.iter().any(Answer::has_output), "level": "suggestion",
+            "toolUseID": own,
+        }));
+        Ok(())
     }
 
     /// The end by `--max-turns`, when the tools of the last answer have run.

@@ -12,6 +12,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Which hook spoke, and at which call.
+struct About<'a> {
+    name: &'a str,
+    event: &'a str,
+    call: &'a str,
+}
+
+impl About<'_> {
+    /// The line that keeps what it said.
+    fn attachment(&self, kind: &str, more: &Value) -> Value {
+        let mut attachment = json!({ "type": kind });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            attachment[key] = value.clone();
+        }
+        attachment["hookName"] = self.name.into();
+        attachment["toolUseID"] = self.call.into();
+        attachment["hookEvent"] = self.event.into();
+        if self.event == "PostToolBatch" {
+            attachment["accountMemoryBatch"] = false.into();
+        }
+        json!({ "attachment": attachment, "type": "attachment" })
+    }
+}
+
 impl Session {
     pub(super) fn with_effort(&self, rest: &Value) -> Value {
         let mut payload =
@@ -108,70 +132,68 @@ impl Session {
 
     /// Keeps what hooks said: in the transcript, for the user, and for the next request.
     pub(super) fn keep(&mut self, answers: &[Answer], name: &str, event: &str, call: &str) {
-        for answer in answers {
-            if answer.block.is_some() {
-                continue;
-            }
-            let mut about = json!({ "hookName": name, "toolUseID": call, "hookEvent": event });
-            if event == "PostToolBatch" {
-                about["accountMemoryBatch"] = false.into();
-            }
-            let attach = |kind: &str, more: &Value| {
-                let mut attachment = json!({ "type": kind });
-                for part in [more, &about] {
-                    for (key, value) in part.as_object().into_iter().flatten() {
-                        attachment[key] = value.clone();
-                    }
-                }
-                json!({ "attachment": attachment, "type": "attachment" })
-            };
-            let may_talk = matches!(event, "SessionStart" | "UserPromptSubmit");
-            let is_silent = matches!(event, "UserPromptSubmit" | "Stop") && answer.plain.is_none();
-            let says_something = answer.stop.is_some() || event == "Stop" && answer.context.is_some();
-            let is_kept = !answer.stdout.trim().is_empty() && (!is_silent || says_something);
-            if is_kept {
-                let mut line = attach(
-                    "hook_success",
-                    &json!({
-                        "content": answer.plain.clone().unwrap_or_default(), "stdout": answer.stdout,
-                        "stderr": answer.stderr, "exitCode": answer.code, "command": answer.entry.line(),
-                        "durationMs": millis(answer.elapsed),
-                    }),
-                );
-                if let Some(plain) = answer.plain.as_ref().filter(|_| may_talk) {
-                    line["rendered"] = rendered(&format!("{name} hook success: {plain}"));
-                    line["renderedRole"] = "system".into();
-                }
-                self.converse(line);
-            }
-            if let Some(plain) = answer.plain.as_ref().filter(|_| may_talk) {
-                self.said.push(format!("{name} hook success: {plain}"));
-            }
-            if let Some(message) = &answer.message {
-                let own = self.converse(attach("hook_system_message", &json!({ "content": message })));
-                if event != "SessionStart" {
-                    self.tell(&json!({
-                        "type": "system", "subtype": "informational", "content": format!("{name} says: {message}"),
-                        "level": "notice", "uuid": own, "session_id": self.place.session,
-                    }));
-                }
-            }
-            if let Some(context) = &answer.context {
-                let name = if event == "SessionStart" { "SessionStart" } else { name };
-                let words = format!("{name} hook additional context: {context}");
-                let mut line = attach("hook_additional_context", &json!({ "content": [context] }));
-                line["attachment"]["hookName"] = name.into();
-                match event {
-                    "SessionStart" => line["attachment"]["toolUseID"] = "SessionStart".into(),
-                    "UserPromptSubmit" => line["attachment"]["toolUseID"] = format!("hook-{}", id()).into(),
-                    _ => {}
-                }
-                line["rendered"] = rendered(&words);
-                line["renderedRole"] = "system".into();
-                self.converse(line);
-                self.said.push(words);
-            }
+        let about = About { name, event, call };
+        for answer in answers.iter().filter(|answer| answer.block.is_none()) {
+            self.keep_output(answer, &about);
+            self.keep_message(answer, &about);
+            self.keep_context(answer, &about);
         }
+    }
+
+    /// What a hook printed.
+    fn keep_output(&mut self, answer: &Answer, about: &About<'_>) {
+        let About { name, event, .. } = about;
+        let plain = answer.plain.as_ref().map(|plain| format!("{name} hook success: {plain}"));
+        let told = if matches!(*event, "SessionStart" | "UserPromptSubmit") { plain } else { None };
+        let is_silent = matches!(*event, "UserPromptSubmit" | "Stop") && answer.plain.is_none();
+        let says_something = answer.stop.is_some() || *event == "Stop" && answer.context.is_some();
+        if !answer.stdout.trim().is_empty() && (!is_silent || says_something) {
+            let mut line = about.attachment(
+                "hook_success",
+                &json!({
+                    "content": answer.plain.clone().unwrap_or_default(), "stdout": answer.stdout,
+                    "stderr": answer.stderr, "exitCode": answer.code, "command": answer.entry.line(),
+                    "durationMs": millis(answer.elapsed),
+                }),
+            );
+            if let Some(told) = &told {
+                line["rendered"] = rendered(told);
+                line["renderedRole"] = "system".into();
+            }
+            self.converse(line);
+        }
+        self.said.extend(told);
+    }
+
+    /// What a hook says to the user.
+    fn keep_message(&mut self, answer: &Answer, about: &About<'_>) {
+        let Some(message) = &answer.message else { return };
+        let own = self.converse(about.attachment("hook_system_message", &json!({ "content": message })));
+        if about.event != "SessionStart" {
+            self.tell(&json!({
+                "type": "system", "subtype": "informational",
+                "content": format!("{} says: {message}", about.name),
+                "level": "notice", "uuid": own, "session_id": self.place.session,
+            }));
+        }
+    }
+
+    /// What a hook says to the model.
+    fn keep_context(&mut self, answer: &Answer, about: &About<'_>) {
+        let Some(context) = &answer.context else { return };
+        let name = if about.event == "SessionStart" { "SessionStart" } else { about.name };
+        let words = format!("{name} hook additional context: {context}");
+        let mut line = about.attachment("hook_additional_context", &json!({ "content": [context] }));
+        line["attachment"]["hookName"] = name.into();
+        match about.event {
+            "SessionStart" => line["attachment"]["toolUseID"] = "SessionStart".into(),
+            "UserPromptSubmit" => line["attachment"]["toolUseID"] = format!("hook-{}", id()).into(),
+            _ => {}
+        }
+        line["rendered"] = rendered(&words);
+        line["renderedRole"] = "system".into();
+        self.converse(line);
+        self.said.push(words);
     }
 
     /// Writes a line of the conversation after the last one; its id.

@@ -121,28 +121,8 @@ impl Session {
 
     /// Writes and tells a result; its block for the model, and its text.
     pub(super) fn result(&mut self, call: &Value, outcome: &Outcome, assistant: &Value) -> (Value, String) {
-        let (text, block, response, decision) = match outcome {
-            Outcome::Done { text, response } => {
-                let mut block = json!({ "tool_use_id": call["id"], "type": "tool_result", "content": text });
-                if call["name"] == "Bash" {
-                    block["is_error"] = false.into();
-                }
-                (text, block, response.clone(), Some("accept"))
-            }
-            Outcome::Failed(text) => {
-                (text, failure(call, text), json!(format!("Error: {text}")), Some("accept"))
-            }
-            Outcome::Refused(text) => {
-                let plain = text.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
-                let plain =
-                    if plain.starts_with("Error: ") { plain.to_owned() } else { format!("Error: {plain}") };
-                (text, failure(call, text), json!(plain), None)
-            }
-            Outcome::Denied(text) => {
-                (text, failure(call, text), json!(format!("Error: {text}")), Some("reject"))
-            }
-            Outcome::Interrupted => unreachable!("an interrupted call has no result"),
-        };
+        let ToolResult { text, block, response, decision } = result_of(call, outcome);
+        let kind = self.kind_of_leave(call);
         self.turns += 1;
         self.last = assistant.clone();
         let mut line = json!({
@@ -158,13 +138,6 @@ impl Session {
                 json!({ "decision": "reject", "source": "config", "reasonCode": "safetyCheck" });
         }
         line["sourceToolAssistantUUID"] = assistant.clone();
-        let kind = if self.arguments.skips_permissions
-            || call["name"] == "Read" && !self.arguments.allowed.iter().any(|name| name == "Read")
-        {
-            "mode"
-        } else {
-            "rule"
-        };
         if decision == Some("accept") {
             line["permissionDecision"] =
                 json!({ "decision": "accept", "source": "config", "reasonType": kind });
@@ -177,6 +150,27 @@ impl Session {
             "type": "user", "message": { "role": "user", "content": [block] }, "parent_tool_use_id": null,
             "session_id": self.place.session, "uuid": own, "timestamp": now(), "tool_use_result": response,
         });
+        self.tell_decision(call, text, decision, kind, &mut told);
+        self.tell(&told);
+        (block, text.to_owned())
+    }
+
+    /// Whether a call may run by the session's mode or by a rule.
+    fn kind_of_leave(&self, call: &Value) -> &'static str {
+        let reads_freely =
+            call["name"] == "Read" && !self.arguments.allowed.iter().any(|name| name == "Read");
+        if self.arguments.skips_permissions || reads_freely { "mode" } else { "rule" }
+    }
+
+    /// What became of the question whether a call may run; none where it was not asked.
+    fn tell_decision(
+        &mut self,
+        call: &Value,
+        text: &str,
+        decision: Option<&str>,
+        kind: &str,
+        told: &mut Value,
+    ) {
         match decision {
             Some("accept") => {
                 let decision = json!({ "decision": "accept", "source": "config", "reason_type": kind });
@@ -198,8 +192,6 @@ impl Session {
             }
             None => {}
         }
-        self.tell(&told);
-        (block, text.clone())
     }
 
     /// A call that was broken off: by Ctrl-C the client says that the user rejected it, else that it was killed.
@@ -227,6 +219,44 @@ impl Session {
         self.turns += 1;
         self.repeat();
         End::Interrupted("aborted_tools")
+    }
+}
+
+/// What a call came to.
+struct ToolResult<'a> {
+    text: &'a str,
+    /// For the model.
+    block: Value,
+    /// For the transcript.
+    response: Value,
+    /// Whether it was allowed to run; none where that was not asked.
+    decision: Option<&'static str>,
+}
+
+fn result_of<'a>(call: &Value, outcome: &'a Outcome) -> ToolResult<'a> {
+    match outcome {
+        Outcome::Done { text, response } => {
+            let mut block = json!({ "tool_use_id": call["id"], "type": "tool_result", "content": text });
+            if call["name"] == "Bash" {
+                block["is_error"] = false.into();
+            }
+            ToolResult { text, block, response: response.clone(), decision: Some("accept") }
+        }
+        Outcome::Failed(text) => {
+            let response = json!(format!("Error: {text}"));
+            ToolResult { text, block: failure(call, text), response, decision: Some("accept") }
+        }
+        Outcome::Refused(text) => {
+            let plain = text.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
+            let plain =
+                if plain.starts_with("Error: ") { plain.to_owned() } else { format!("Error: {plain}") };
+            ToolResult { text, block: failure(call, text), response: json!(plain), decision: None }
+        }
+        Outcome::Denied(text) => {
+            let response = json!(format!("Error: {text}"));
+            ToolResult { text, block: failure(call, text), response, decision: Some("reject") }
+        }
+        Outcome::Interrupted => unreachable!("an interrupted call has no result"),
     }
 }
 

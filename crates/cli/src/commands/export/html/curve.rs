@@ -40,7 +40,7 @@ pub(super) fn render(exported: &Exported) -> String {
          aria-label=\"Input tokens per turn\">\n"
     );
     svg += &chart.grid();
-    if let Some(window) = window.filter(|_| is_near) {
+    if is_near && let Some(window) = window {
         let y = chart.y(window);
         svg += &format!(
             "<line class=\"window\" x1=\"{LEFT}\" x2=\"{:.0}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\

@@ -74,7 +74,9 @@ impl Page {
                 self.agent(agent, "");
             }
         }
-        if let Some(failure) = turn.failure_of().filter(|_| turn.tool_calls().iter().all(ToolCall::is_ok)) {
+        if turn.tool_calls().iter().all(ToolCall::is_ok)
+            && let Some(failure) = turn.failure_of()
+        {
             self.add("<p class=\"gone\">");
             self.say(&visible(&failure.message));
             self.add("</p>");
@@ -121,10 +123,12 @@ impl Page {
         self.add(&format!(" <small>{how}{took}</small></h3>"));
         self.pre("code", &asked(&call.args));
         let result = visible(&call.result_text());
-        match (call.result.is_null(), result.is_empty()) {
-            (true, _) => self.add("<p class=\"gone\">It did not return.</p>"),
-            (_, true) => self.add("<p class=\"gone\">It returned nothing.</p>"),
-            _ => self.pre("result", &result),
+        if call.result.is_null() {
+            self.add("<p class=\"gone\">It did not return.</p>");
+        } else if result.is_empty() {
+            self.add("<p class=\"gone\">It returned nothing.</p>");
+        } else {
+            self.pre("result", &result);
         }
         self.pictures(&call.result);
         self.add("</div>\n");

@@ -16,9 +16,9 @@ const LABEL: f64 = 13.0;
 
 pub(super) fn render(page: &mut Page, report: &Report) {
     page.section("load", "The load line");
-    match Scale::of(report).filter(|_| !report.sittings.is_empty()) {
-        None => page.add("<p class=\"note\">No session has been recorded.</p>\n"),
-        Some(scale) => figure(page, report, &scale),
+    match Scale::of(report) {
+        Some(scale) if !report.sittings.is_empty() => figure(page, report, &scale),
+        _ => page.add("<p class=\"note\">No session has been recorded.</p>\n"),
     }
     page.end_section();
 }
@@ -138,9 +138,10 @@ fn span(scale: &Scale, from: At, to: At) -> (f64, f64) {
 
 /// Of a session without a load line its peak, from its beginning to its end.
 fn peak(page: &mut Page, report: &Report, scale: &Scale, place: usize, sitting: &RunSession) {
-    let (Some(peak), Some(began)) = (sitting.peak.filter(|_| sitting.trace.is_empty()), sitting.began) else {
+    if !sitting.trace.is_empty() {
         return;
-    };
+    }
+    let (Some(peak), Some(began)) = (sitting.peak, sitting.began) else { return };
     let lasted = report.lasted(sitting).unwrap_or(0);
     let (x, width) = span(scale, began, began + chrono::Duration::seconds(lasted));
     let y = Scale::y(peak as f64);
@@ -180,9 +181,8 @@ fn traces(page: &mut Page, report: &Report, scale: &Scale) {
         let tone = if place % 2 == 0 { "even" } else { "odd" };
         let pieces = sitting.trace.len();
         for (number, piece) in sitting.trace.iter().enumerate() {
-            let (first, last) = (number == 0, number + 1 == pieces);
-            let from = sitting.began.filter(|_| first);
-            let to = sitting.ended.filter(|_| last);
+            let from = if number == 0 { sitting.began } else { None };
+            let to = if number + 1 == pieces { sitting.ended } else { None };
             page.add(&format!(
                 "<path class=\"load {tone}\" d=\"{}\"><title>{}</title></path>\n",
                 outline(scale, piece, from, to),

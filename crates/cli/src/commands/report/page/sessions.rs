@@ -59,7 +59,9 @@ fn row(page: &mut Page, report: &Report, sitting: &RunSession) {
         page.say(item);
     }
     page.add(if about.is_empty() { "not recorded" } else { "" });
-    if let Some(detail) = sitting.detail.as_ref().filter(|_| tone(sitting) == "bad") {
+    if tone(sitting) == "bad"
+        && let Some(detail) = &sitting.detail
+    {
         page.add("<br><small>");
         page.say(detail);
         page.add("</small>");

@@ -73,10 +73,12 @@ fn listed(desk: &Editor, rows: &[Row], area: Rect) -> Vec<Line<'static>> {
     let row = |(number, row): (usize, &Row)| {
         let place = row.line.map_or("hidden".to_owned(), |line| format!("line {}", line + 1));
         let words = Kind::named(&row.name).map_or("of your own", Kind::words);
-        let style = match (number == desk.at, row.line) {
-            (true, _) => Style::default().add_modifier(Modifier::REVERSED),
-            (false, None) => Style::default().add_modifier(Modifier::DIM),
-            (false, Some(_)) => Style::default(),
+        let style = if number == desk.at {
+            Style::default().add_modifier(Modifier::REVERSED)
+        } else if row.line.is_none() {
+            Style::default().add_modifier(Modifier::DIM)
+        } else {
+            Style::default()
         };
         Line::styled(format!(" {place:<7} {:<10} {words}", row.name), style)
     };

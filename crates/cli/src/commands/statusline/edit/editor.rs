@@ -174,19 +174,19 @@ impl Editor {
     fn shift(&mut self, row: &Row, forward: bool) {
         let Some(line) = row.line else { return };
         let Some(place) = self.look.lines[line].iter().position(|name| *name == row.name) else { return };
-        let last = self.look.lines[line].len() - 1;
-        match forward {
-            true if place < last => self.look.lines[line].swap(place, place + 1),
-            false if place > 0 => self.look.lines[line].swap(place, place - 1),
-            true if line + 1 < self.look.lines.len() => {
-                let name = self.look.lines[line].remove(place);
-                self.look.lines[line + 1].insert(0, name);
-            }
-            false if line > 0 => {
-                let name = self.look.lines[line].remove(place);
-                self.look.lines[line - 1].push(name);
-            }
-            _ => {}
+        let lines = &mut self.look.lines;
+        let (first_line, last_line) = (line == 0, line + 1 == lines.len());
+        let (first, last) = (place == 0, place + 1 == lines[line].len());
+        if forward && !last {
+            lines[line].swap(place, place + 1);
+        } else if forward && !last_line {
+            let name = lines[line].remove(place);
+            lines[line + 1].insert(0, name);
+        } else if !forward && !first {
+            lines[line].swap(place, place - 1);
+        } else if !forward && !first_line {
+            let name = lines[line].remove(place);
+            lines[line - 1].push(name);
         }
         self.tidy(row);
     }
@@ -244,9 +244,10 @@ impl Editor {
             Field::Colour => segment.colour = Some(Colour::try_from(typing.text.trim().to_owned())?),
         }
         let mut look = self.look.clone();
-        match segment == Segment::default() {
-            true => drop(look.segments.remove(&name)),
-            false => drop(look.segments.insert(name, segment)),
+        if segment == Segment::default() {
+            look.segments.remove(&name);
+        } else {
+            look.segments.insert(name, segment);
         }
         look.problem().map_or(Ok(()), |problem| Err(TypedError::Look(problem)))?;
         self.look = look;

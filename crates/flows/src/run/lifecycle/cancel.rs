@@ -1,0 +1,60 @@
+//! Cancelling a run for good.
+
+use super::newest::newest_run_id;
+use super::orphans::{end_left_behind, orphan};
+use crate::run::archive::{archive, is_archived};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::status::Status;
+use plimsoll_domain::{RunId, RunState};
+use plimsoll_launcher::client::Client;
+use plimsoll_store::{Durability, Project, StoreError, clock, journal, lock, sessions, state_file};
+use std::time::Duration;
+
+/// Cancels the run for good. The session that works for it is ended by its next hook.
+pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
+    let Some(run_id) = newest_run_id(project)? else { return Ok(None) };
+    let cancelled = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
+        state.lifecycle.cancel(Some(clock::stamp(clock::now())));
+        state.clone()
+    })?;
+    // Also for one that was cancelled before: that process may have died on the way.
+    if let Some(state) = cancelled.as_ref().filter(|state| state.lifecycle.status() == Status::Cancelled) {
+        tell_session(project, state)?;
+        let line = JournalEntry::of_run(state, JournalEvent::Cancelled);
+        if !journal::tells(project, &line) {
+            journal::note(project, line)?;
+        }
+        end_orphan(project, state)?;
+        archive_cancelled(project, &run_id)?;
+    }
+    Ok(cancelled)
+}
+
+/// It may never be judged any more: it is archived as it is. One whose session ends later is archived then
+/// once more.
+fn archive_cancelled(project: &Project, run_id: &RunId) -> Result<(), StoreError> {
+    match state_file::load(project, Some(run_id))? {
+        Some(state) if !is_archived(project, &state) => archive(project, &state),
+        _ => Ok(()),
+    }
+}
+
+/// The session's hooks look at its record after every batch of tools, and at the state only when they act.
+fn tell_session(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let Some(session_id) = &state.session_id else { return Ok(()) };
+    sessions::update(project, session_id, state_file::TIMEOUT, |record| record.cancelled = true)
+}
+
+/// One that was killed takes a moment to let go of its lock.
+const DYING: Duration = Duration::from_millis(500);
+
+/// A `plimsoll run` that lives ends its client itself; where it has died, its client is ended here.
+fn end_orphan(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let Ok(_only) = lock::acquire_run(project, DYING) else { return Ok(()) };
+    let Some(orphan) = orphan(state) else { return Ok(()) };
+    let reason = "cancelled, and its `plimsoll run` had died".to_owned();
+    journal::note(project, JournalEntry::of_run(state, JournalEvent::ClientEnded { reason }))?;
+    Client::Adopted(orphan).end(Duration::from_secs(5));
+    end_left_behind(state);
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Creating a run: what it stands on, its state and its first files.
+
+use super::{StartError, records};
+use crate::checkpoint::work::files_without_commit;
+use crate::install::git_exclude::exclude_run_files;
+use crate::memory;
+use crate::run::backup;
+use crate::run::prompt::{self, PromptError};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
+use plimsoll_domain::limits::Limits;
+use plimsoll_domain::prompt::task_text;
+use plimsoll_domain::state::{AtStart, Commit, Items, RunOptions};
+use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::{RunId, RunState, TodoList};
+use plimsoll_policy::foreign;
+use plimsoll_policy::todo_list::{self, Unfit};
+use plimsoll_store::{Durability, Project, clock, disk, journal, layout, state_file};
+
+/// The plan where none is named.
+pub(super) const DEFAULT_LIST: &str = "fix_plan.md";
+
+/// What the person asked for.
+#[derive(Debug, Clone, Default)]
+pub struct NewRun {
+    /// What is to be done; none if PROMPT.md says it.
+    pub objective: Option<String>,
+    /// A short name.
+    pub name: Option<String>,
+    /// The plan file; none for `fix_plan.md` if there is one.
+    pub todo: Option<String>,
+    /// The run ends after so many sessions.
+    pub max_iterations: u32,
+    /// The word of the promise.
+    pub promise: String,
+    /// Commands that must pass.
+    pub verify: Vec<String>,
+    /// The client, as the user named it.
+    pub client: Option<String>,
+    /// What the user passes on to the client.
+    pub client_arguments: Vec<String>,
+    /// What the run may use.
+    pub limits: Limits,
+    /// What becomes of uncommitted work at a checkpoint.
+    pub commit: Commit,
+    /// True when a session may continue with the next item while the window has room for it.
+    pub pack: bool,
+    /// True when the run's sessions have the working memory.
+    pub memory: bool,
+    /// True when only the exact promise line completes the run.
+    pub strict_promise: bool,
+    /// A client that says nothing for so long is ended; none for the settings' value.
+    pub idle_timeout_seconds: Option<u64>,
+    /// The same while a tool runs.
+    pub tool_timeout_seconds: Option<u64>,
+    /// A program with its arguments, told of the end and of pauses.
+    pub notify: Vec<String>,
+}
+
+/// Creates a run and writes its first files.
+pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
+    // What can be refused is refused before anything is written, and looked at again under the lock.
+    look(project, new)?;
+    // Git is asked first: no lock is held while it is waited for. A file that is made in between counts as the run's own.
+    let files_at_start = files_without_commit(project);
+    let lock = state_file::lock(project, state_file::TIMEOUT)?;
+    let Ground { task, prompt_made, todo_file, todo, old } = look(project, new)?;
+    let old = old.unwrap_or_default();
+    let mut state = state(project, new, &task, prompt_made, todo_file, &todo);
+    state.at_start.delegated_before = old.delegated();
+    state.at_start.files_at_start = files_at_start;
+    state.at_start.repository_at_start = Some(layout::repository_identity(project.root()));
+    state.items.growth = old.items.growth;
+    write_first_files(project, &state, &task)?;
+    drop(lock);
+    begin(project, &state)?;
+    Ok(state)
+}
+
+/// The files of a new run; the caller holds the state's lock.
+pub(super) fn write_first_files(project: &Project, state: &RunState, task: &[u8]) -> Result<(), StartError> {
+    let extra: &[&str] = if state.options.prompt_made { &["/PROMPT.md"] } else { &[] };
+    exclude_run_files(project.root(), extra)?;
+    prompt::keep_copy(project, task)?;
+    if state.options.prompt_made {
+        disk::replace(&project.prompt(), task, Durability::Durable)?;
+    }
+    Ok(state_file::create(project, state)?)
+}
+
+/// What follows once the state is written.
+pub(super) fn begin(project: &Project, state: &RunState) -> Result<(), StartError> {
+    // Two of our locks are never held at once. After a kill before this the first plan begins the root again where the
+    // objective is another (`memory::open_for`).
+    memory::begin_run(project, state)?;
+    let begun = RunBegun {
+        task_name: Some(state.options.task_name.clone()),
+        max_iterations: Some(state.options.max_iterations),
+        items: Some(counted(state.items.known_items.len(), "item")),
+        verify: Some(state.options.verify.clone()),
+        memory: Some(state.options.memory),
+        ..RunBegun::default()
+    };
+    journal::note(project, JournalEntry::of_run(state, JournalEvent::RunStarted(begun)))?;
+    Ok(backup::afresh(project)?)
+}
+
+/// What a new run begins with.
+struct Ground {
+    task: Vec<u8>,
+    prompt_made: bool,
+    todo_file: Option<String>,
+    todo: TodoList,
+    /// The run before, from which this one learns.
+    old: Option<RunState>,
+}
+
+/// Could this run begin? Nothing is written.
+pub fn check(project: &Project, new: &NewRun) -> Result<(), StartError> {
+    look(project, new).map(|_| ())
+}
+
+fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
+    if project.root().to_str().is_none() {
+        return Err(StartError::NotUtf8(project.root().to_owned()));
+    }
+    records::refuse_unfit(project, &new.client_arguments)?;
+    if let Some(document) = state_file::foreign(project)? {
+        let missing = foreign::missing_marks(&document);
+        return Err(StartError::Foreign(foreign::in_the_way(&project.relative(project.state()), &missing)));
+    }
+    let old = state_file::load(project, None)?;
+    if let Some(old) = old.as_ref().filter(|old| !old.lifecycle.is_over() && !old.run_id.is_empty()) {
+        return Err(StartError::RunThere {
+            name: old.options.task_name.clone(),
+            run_id: old.run_id.clone(),
+            status: old.lifecycle.status(),
+            iteration: old.iteration,
+        });
+    }
+    let (task, prompt_made) = task(project, new, old.as_ref())?;
+    let (todo_file, todo) = todo(project, new)?;
+    Ok(Ground { task, prompt_made, todo_file, todo, old })
+}
+
+/// The task's text, and whether PROMPT.md is ours as a whole.
+pub(super) fn task(
+    project: &Project,
+    new: &NewRun,
+    old: Option<&RunState>,
+) -> Result<(Vec<u8>, bool), StartError> {
+    let there = disk::read(&project.prompt())?;
+    let text = there.as_deref().map(task_text).transpose().map_err(|_| PromptError::NoEndMark)?;
+    // A PROMPT.md that an earlier run made of its objective is not the user's text.
+    let left_over =
+        old.is_some_and(|old| old.options.prompt_made && text == Some(old.options.objective.as_bytes()));
+    // Nor is one that was killed between writing it and the state: its copy comes first.
+    let objective = new.objective.as_ref().map(String::as_bytes);
+    let is_of_the_dead = text.is_some() && text == objective && prompt::is_kept(project, text)?;
+    let left_over = left_over || is_of_the_dead;
+    match (&new.objective, text) {
+        (Some(_), Some(_)) if !left_over => Err(StartError::TwoTasks),
+        (Some(objective), _) => Ok((objective.clone().into_bytes(), true)),
+        (None, Some(text)) => Ok((text.to_vec(), left_over)),
+        (None, None) => Err(StartError::NoTask),
+    }
+}
+
+/// The to-do file and what it lists; no file where none is named and the usual one is not there.
+pub(super) fn todo(project: &Project, new: &NewRun) -> Result<(Option<String>, TodoList), StartError> {
+    let file = new.todo.clone().unwrap_or_else(|| DEFAULT_LIST.to_owned());
+    match (disk::read_text(&project.root().join(&file))?, &new.todo) {
+        (Some(text), named) => {
+            match todo_list::unfit(&text).filter(|unfit| !matches!(unfit, Unfit::AllTicked(_))) {
+                Some(unfit) => Err(StartError::UnfitTodo(todo_list::words(&unfit, &file, named.is_some()))),
+                None => Ok((Some(file), TodoList::parse(&text))),
+            }
+        }
+        (None, Some(_)) => Err(StartError::NoTodo(file)),
+        (None, None) => Ok((None, TodoList::default())),
+    }
+}
+
+/// What the user should know where a new run has a list and no open item: its sessions have nothing to take.
+pub fn nothing_open(run: &RunState) -> Option<String> {
+    if !run.items.todo_items.is_empty() {
+        return None;
+    }
+    let file = run.options.todo_file.as_ref()?;
+    Some(todo_list::words(&Unfit::AllTicked(run.items.known_items.len()), file, file != DEFAULT_LIST))
+}
+
+/// The state of the new run.
+pub(super) fn state(
+    project: &Project,
+    new: &NewRun,
+    task: &[u8],
+    prompt_made: bool,
+    todo_file: Option<String>,
+    todo: &TodoList,
+) -> RunState {
+    let text = String::from_utf8_lossy(task);
+    let folder =
+        project.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let first_line =
+        text.lines().map(|line| line.trim_start_matches(['#', ' '])).find(|line| !line.is_empty());
+    let name = new.name.clone().or(first_line.map(|line| clip(&one_line(line), 60))).unwrap_or(folder);
+    RunState {
+        run_id: RunId::from(uuid::Uuid::new_v4().to_string()),
+        nonce: uuid::Uuid::new_v4().simple().to_string()[..8].to_owned(),
+        options: RunOptions {
+            task_name: one_line(&name),
+            objective: text.into_owned(),
+            max_iterations: new.max_iterations,
+            completion_promise: new.promise.clone(),
+            todo_file,
+            verify: new.verify.clone(),
+            client: new.client.clone(),
+            client_arguments: new.client_arguments.clone(),
+            prompt_made,
+            limits: new.limits.clone(),
+            commit: new.commit,
+            pack: new.pack,
+            memory: new.memory,
+            strict_promise: new.strict_promise,
+            idle_timeout_seconds: new.idle_timeout_seconds,
+            tool_timeout_seconds: new.tool_timeout_seconds,
+            notify: new.notify.clone(),
+        },
+        at_start: AtStart { started_at: clock::stamp(clock::now()), ..AtStart::default() },
+        items: Items {
+            todo_items: todo.open(),
+            completed_items: todo.done(),
+            known_items: todo.items.iter().map(|item| item.text.clone()).collect(),
+            ever_done: todo.done(),
+            ..Items::default()
+        },
+        ..RunState::default()
+    }
+}

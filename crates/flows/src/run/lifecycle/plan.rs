@@ -1,0 +1,120 @@
+//! Planning the next iteration of a run.
+
+use super::StartError;
+use crate::context::facts;
+use crate::install::git_exclude::exclude_run_files;
+use crate::memory;
+use crate::run::{backup, evidence, prompt};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, Planned};
+use plimsoll_domain::state::{IterationRecord, Phase, WorktreeFingerprint};
+use plimsoll_domain::{RunId, RunState, SessionId, TodoList, Verdict};
+use plimsoll_policy::resume;
+use plimsoll_store::{Durability, Project, StoreError, disk, journal, state_file};
+
+/// Plans the next iteration: its number, its session, its prompt. One that was planned and never ran, and one
+/// that only met a limit, is planned again under its own number.
+pub fn plan(
+    project: &Project,
+    run_id: &RunId,
+    session_id: Option<SessionId>,
+) -> Result<RunState, StartError> {
+    let no_run = || StartError::NoRun(project.root().display().to_string());
+    let before = state_file::load(project, Some(run_id))?.ok_or_else(no_run)?;
+    let todo = mend_todo(project, &before)?;
+    memory::open_for(project, &before)?;
+    let footing = evidence::footing(project);
+    let state = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        begin_iteration(state, todo.as_ref(), session_id, footing);
+        state.clone()
+    })?
+    .ok_or_else(no_run)?;
+    // An agent may have made the repository only now.
+    exclude_run_files(project.root(), if state.options.prompt_made { &["/PROMPT.md"] } else { &[] })?;
+    prompt::write(project, &state)?;
+    // Consumed only once a prompt has carried it on.
+    state_file::update(project, Some(run_id), Durability::Lazy, |state| {
+        state.context_checkpoint.active = false;
+    })?;
+    let planned = Planned {
+        resuming: state.iteration_record.resuming,
+        item: state.iteration_record.item.clone(),
+        ..Planned::default()
+    };
+    journal::note(project, JournalEntry::of_run(&state, JournalEvent::Planned(planned)))?;
+    backup::journal(project)?;
+    Ok(state)
+}
+
+/// The state's next iteration, or its present one again: with its item, its checkpoint, its session.
+fn begin_iteration(
+    state: &mut RunState,
+    todo: Option<&TodoList>,
+    session_id: Option<SessionId>,
+    footing: WorktreeFingerprint,
+) {
+    let again = is_planned_again(state);
+    if !again {
+        state.iteration += 1;
+    }
+    if let Some(todo) = todo {
+        state.take_items(todo);
+    }
+    let resuming = take_checkpoint(state, todo, again);
+    state.lifecycle.go_on();
+    state.session_id = session_id;
+    // What an iteration did before it met a limit is its own work when it is planned again.
+    let before = std::mem::take(&mut state.iteration_record);
+    let (done_before, reckoned, footing) = match before.footing {
+        Some(footing) if again => (before.done_before, before.reckoned, footing),
+        _ => (state.items.completed_items.clone(), Vec::new(), footing),
+    };
+    state.iteration_record = IterationRecord {
+        iteration: state.iteration,
+        phase: Phase::Planned,
+        resuming,
+        item: state.item_in_hand().cloned(),
+        done_before,
+        done_at_start: state.items.completed_items.clone(),
+        reckoned,
+        footing: Some(footing),
+        ..IterationRecord::default()
+    };
+}
+
+/// True for an iteration that was planned and never ran, and for one that only met a limit.
+fn is_planned_again(state: &RunState) -> bool {
+    let repeats =
+        matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats());
+    state.iteration > 0 && (state.iteration_record.phase == Phase::Planned || repeats)
+}
+
+/// Takes up the checkpoint that is due; true where the iteration resumes one.
+fn take_checkpoint(state: &mut RunState, todo: Option<&TodoList>, again: bool) -> bool {
+    let due = resume::for_next(state, todo);
+    let resumed_before =
+        again && state.iteration_record.resuming && !resume::item_is_ticked(&state.context_checkpoint, todo);
+    let resuming = due.is_some() || resumed_before;
+    match due {
+        Some(due) => state.context_checkpoint = due,
+        // One of another item waits among the half done ones.
+        None => state.context_checkpoint.active = false,
+    }
+    resuming
+}
+
+/// The plan as it is; where an agent has taken the whole file away, or emptied it, it is written again
+/// from what the state knows.
+fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
+    let Some(file) = &state.options.todo_file else { return Ok(None) };
+    if let Some(todo) = facts::todo(project, state) {
+        backup::todo(project, state)?;
+        return Ok(Some(todo));
+    }
+    // What is in a list that has been emptied is no item, and is not lost.
+    let rest = disk::read_text(&project.root().join(file))?.unwrap_or_default();
+    let text = backup::lost_todo(project, state)? + &rest;
+    let todo = TodoList::parse(&text);
+    disk::replace(&project.root().join(file), text.as_bytes(), Durability::Durable)?;
+    journal::note(project, JournalEntry::of_run(state, JournalEvent::TodoMended { file: file.clone() }))?;
+    Ok(Some(todo))
+}

@@ -1,0 +1,159 @@
+//! Resuming a run: whether there is one, what the command line changes of it, and whether what ended it still stands.
+
+use super::newest::{copy, nameless, newest_run_id};
+use super::{StartError, records};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
+use plimsoll_domain::limits::Limits;
+use plimsoll_domain::state::{Commit, Phase, RunOptions};
+use plimsoll_domain::status::Status;
+use plimsoll_domain::text::one_line;
+use plimsoll_domain::{RunState, Timestamp, Verdict};
+use plimsoll_policy::foreign;
+use plimsoll_store::{Durability, Project, StoreError, clock, journal, ledger, state_file};
+
+/// What `--resume` changes of a run; what is absent stays as it was.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// The run ends after so many sessions.
+    pub max_iterations: Option<u32>,
+    /// Commands that must pass.
+    pub verify: Option<Vec<String>>,
+    /// The client, as the user named it.
+    pub client: Option<String>,
+    /// What the user passes on to the client.
+    pub client_arguments: Vec<String>,
+    /// What the run may use, each bound on its own.
+    pub limits: Limits,
+    /// What becomes of uncommitted work at a checkpoint.
+    pub commit: Option<Commit>,
+    /// True to let sessions continue with the next item.
+    pub pack: bool,
+    /// True to give them the working memory.
+    pub memory: bool,
+    /// True when only the exact promise line completes the run.
+    pub strict_promise: Option<bool>,
+    /// A client that is silent for this long is ended.
+    pub idle_timeout_seconds: Option<u64>,
+    /// The same while a tool runs.
+    pub tool_timeout_seconds: Option<u64>,
+    /// A program with its arguments, told of the end and of pauses.
+    pub notify: Option<Vec<String>>,
+    /// True with `--reset-breaker`.
+    pub reset_breaker: bool,
+}
+
+/// What `--resume` finds.
+#[derive(Debug)]
+pub enum Resumed {
+    /// A run to continue with.
+    Open(Box<RunState>),
+    /// A run that is over.
+    Over(Box<RunState>),
+}
+
+/// Looks for the run to resume. A run that stopped for a reason the user can repair is opened again once it is
+/// repaired; one that was completed or cancelled is over for good.
+pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartError> {
+    let no_run = || StartError::NoRun(project.root().display().to_string());
+    refuse_foreign(project)?;
+    // A copy may be forged, too: a run that this user did not begin has no ledger.
+    let run_id = newest_run_id(project)?.filter(|id| ledger::knows(project, id)).ok_or_else(no_run)?;
+    records::refuse_unfit(project, &changes.client_arguments)?;
+    let now = clock::stamp(clock::now());
+    let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
+        change(state, changes);
+        reopen(state, &now);
+        state.iteration_record.stops_after = false;
+        state.clone()
+    })?
+    .ok_or_else(no_run)?;
+    if state.lifecycle.is_over() {
+        return Ok(Resumed::Over(Box::new(state)));
+    }
+    let resumed = RunBegun {
+        status: Some(state.lifecycle.status()),
+        reset_breaker: Some(changes.reset_breaker),
+        ..RunBegun::default()
+    };
+    journal::note(project, JournalEntry::of_run(&state, JournalEvent::Resumed(resumed)))?;
+    Ok(Resumed::Open(Box::new(state)))
+}
+
+/// A state that no run of ours wrote is never resumed: no promise could end it, and its author is unknown.
+fn refuse_foreign(project: &Project) -> Result<(), StartError> {
+    let document = match state_file::foreign(project)? {
+        Some(document) => Some(document),
+        None => nameless(project)?,
+    };
+    let Some(document) = document else { return Ok(()) };
+    let (file, missing) = (project.relative(project.state()), foreign::missing_marks(&document));
+    let ours = copy(project).filter(|run| !run.run_id.is_empty() && !run.lifecycle.is_over());
+    let ours = ours
+        .map_or(String::new(), |run| foreign::goes_on_from_copy(&file, &one_line(&run.options.task_name)));
+    Err(StartError::Foreign(foreign::no_run_to_resume(&file, &missing) + &ours))
+}
+
+fn change(state: &mut RunState, changes: &Changes) {
+    fn set<T: Clone>(place: &mut T, value: Option<&T>) {
+        if let Some(value) = value {
+            place.clone_from(value);
+        }
+    }
+    set(&mut state.options.max_iterations, changes.max_iterations.as_ref());
+    set(&mut state.options.verify, changes.verify.as_ref());
+    set(&mut state.options.commit, changes.commit.as_ref());
+    set(&mut state.options.notify, changes.notify.as_ref());
+    state.options.client.clone_from(&changes.client);
+    state.options.client_arguments.clone_from(&changes.client_arguments);
+    state.options.pack |= changes.pack;
+    state.options.memory |= changes.memory;
+    set(&mut state.options.strict_promise, changes.strict_promise.as_ref());
+    state.options.tool_timeout_seconds = changes.tool_timeout_seconds.or(state.options.tool_timeout_seconds);
+    state.options.idle_timeout_seconds = changes.idle_timeout_seconds.or(state.options.idle_timeout_seconds);
+    let (limits, new) = (&mut state.options.limits, &changes.limits);
+    limits.max_cost_usd = new.max_cost_usd.or(limits.max_cost_usd);
+    limits.max_tokens = new.max_tokens.or(limits.max_tokens);
+    limits.deadline = new.deadline.clone().or(limits.deadline.take());
+    limits.stop_at_limit_percent = new.stop_at_limit_percent.or(limits.stop_at_limit_percent);
+    if changes.reset_breaker {
+        plimsoll_policy::breaker::reset(state);
+    }
+}
+
+/// Opens a run again, unless what ended it still holds.
+fn reopen(state: &mut RunState, now: &Timestamp) {
+    let is_over_for_good = matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled);
+    let is_open_breaker =
+        state.lifecycle.status() == Status::CircuitBreaker && state.outcomes.breaker.opened.is_some();
+    if is_over_for_good || is_open_breaker {
+        return;
+    }
+    // The next session reports it again.
+    state.spent.quota.forget_undated();
+    let repeats =
+        matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats());
+    let is_judged = state.iteration_record.phase == Phase::Judged && !repeats;
+    match plimsoll_policy::bounds::reached(state, now) {
+        Some(Verdict::Stop { status, .. }) if is_judged => state.lifecycle.stay(status),
+        _ => state.lifecycle.reopen(),
+    }
+}
+
+/// With what a run was started: a resume that names none of it continues so.
+#[derive(Debug, Clone, Default)]
+pub struct Remembered {
+    /// The client.
+    pub client: Option<String>,
+    /// Its arguments.
+    pub client_arguments: Vec<String>,
+    /// The working memory.
+    pub memory: bool,
+}
+
+/// With what the newest run was started.
+pub fn remembered(project: &Project) -> Result<Remembered, StoreError> {
+    let Some(run_id) = newest_run_id(project)? else { return Ok(Remembered::default()) };
+    let state = state_file::load(project, Some(&run_id))?.unwrap_or_default();
+    let RunOptions { client, client_arguments, memory, .. } = state.options;
+    Ok(Remembered { client, client_arguments, memory })
+}

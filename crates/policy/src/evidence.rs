@@ -1,0 +1,40 @@
+//! What is known of a session when it is judged.
+
+use crate::breaker::Observation;
+use plimsoll_domain::{Ending, Timestamp, TodoList};
+
+/// What is known when the gate judges.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// How the session ended.
+    pub ending: Ending,
+    /// When the limit that ended it resets, RFC 3339 UTC.
+    pub resets_at: Option<Timestamp>,
+    /// The last assistant message, as the client handed it over.
+    pub last_message: Option<String>,
+    /// True when the root frame of the run's working memory has popped: as good as the promise line.
+    pub root_popped: bool,
+    /// The plan; none when the run has none or its file is missing.
+    pub todo: Option<TodoList>,
+    /// What the verify commands said; empty before they have run.
+    pub verify: Vec<VerifyOutcome>,
+    /// What the session came to; none at Stop, where it is too early to count.
+    pub observation: Option<Observation>,
+    /// True when the session's fill stood at L2 or above before any work.
+    pub started_above: bool,
+    /// Now: RFC 3339 UTC, whole seconds.
+    pub now: Timestamp,
+    /// Now, in seconds since 1970.
+    pub now_seconds: i64,
+}
+
+/// What one verify command said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifyOutcome {
+    /// The command.
+    pub command: String,
+    /// True when it exited with 0 in time.
+    pub passed: bool,
+    /// How it ended and what it printed, shortened.
+    pub words: String,
+}

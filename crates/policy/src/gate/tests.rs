@@ -1,0 +1,471 @@
+use super::*;
+use crate::completion::VerifyOutcome;
+use plimsoll_domain::TodoList;
+use plimsoll_domain::state::Checkpoint;
+use plimsoll_domain::state::{Items, Outcomes, RunOptions, Spent};
+
+const NOW: &str = "2026-01-07T05:00:00Z";
+const PROMISE: &str = "done\n<promise>COMPLETE n1</promise>";
+
+fn state() -> RunState {
+    RunState {
+        run_id: "r1".into(),
+        nonce: "n1".into(),
+        iteration: 3,
+        options: RunOptions {
+            completion_promise: "COMPLETE".into(),
+            max_iterations: 50,
+            todo_file: Some("fix_plan.md".into()),
+            ..RunOptions::default()
+        },
+        items: Items { known_items: vec!["one".into(), "two".into()], ..Items::default() },
+        ..RunState::default()
+    }
+}
+
+fn evidence(message: &str, todo: &str) -> Evidence {
+    Evidence {
+        ending: Ending::Completed,
+        last_message: Some(message.to_owned()),
+        todo: Some(TodoList::parse(todo)),
+        now: Timestamp::from(NOW),
+        ..Evidence::default()
+    }
+}
+
+const DONE: &str = "- [x] one\n- [x] two\n";
+
+fn marker(state: &mut RunState, evidence: &Evidence) -> String {
+    gate(state, evidence, &Settings::default()).marker().to_string()
+}
+
+#[test]
+fn a_promise_with_all_items_done_completes_also_on_the_last_iteration() {
+    let mut state = state();
+    state.iteration = 50;
+    assert_eq!(marker(&mut state, &evidence(PROMISE, DONE)), "RALPH_STOP|completed|2 items");
+    assert_eq!(state.lifecycle.status(), Status::Completed);
+}
+
+#[test]
+fn a_promise_is_refused_while_items_are_open_or_have_vanished() {
+    let mut state = state();
+    let line = marker(&mut state, &evidence(PROMISE, "- [x] one\n- [ ] two\n"));
+    assert_eq!(line, "RALPH_CONTINUE|refused|1 item is open in fix_plan.md: \"two\"");
+    let line = marker(&mut state, &evidence(PROMISE, "- [x] one\n"));
+    assert_eq!(line, "RALPH_CONTINUE|refused|1 item vanished unticked from fix_plan.md: \"two\"");
+    assert_eq!(state.outcomes.refusals.len(), 1);
+    let missing = Evidence { todo: None, ..evidence(PROMISE, "") };
+    assert!(marker(&mut state, &missing).contains("missing"));
+}
+
+#[test]
+fn a_promise_is_refused_while_a_verify_command_fails() {
+    let mut state = state();
+    let outcome =
+        |passed| VerifyOutcome { command: "make test".into(), passed, words: "exited with 2".into() };
+    let failing = Evidence { verify: vec![outcome(true), outcome(false)], ..evidence(PROMISE, DONE) };
+    assert_eq!(
+        marker(&mut state, &failing),
+        "RALPH_CONTINUE|refused|verify command `make test` exited with 2"
+    );
+    assert_eq!(state.outcomes.refusals, ["verify command `make test` exited with 2"]);
+    let passing = Evidence { verify: vec![outcome(true)], ..evidence(PROMISE, DONE) };
+    assert_eq!(marker(&mut state, &passing), "RALPH_STOP|completed|2 items, 1 verify command passed");
+    assert!(state.outcomes.refusals.is_empty());
+}
+
+#[test]
+fn the_order_is_cancelled_completed_fatal_limits_iterations_continue() {
+    let with = |ending: Ending| Evidence { ending, ..evidence("working", "- [ ] one\n- [ ] two\n") };
+    let mut cancelled = state();
+    cancelled.lifecycle.cancel(None);
+    assert_eq!(marker(&mut cancelled, &evidence(PROMISE, DONE)), "RALPH_STOP|cancelled|");
+    let last = || RunState { iteration: 50, ..state() };
+    for (ending, beginning) in [
+        (Ending::Fatal("authentication failed".into()), "RALPH_STOP|fatal_error|authentication"),
+        (Ending::Limit("429".into()), "RALPH_PAUSE|-|usage limit: 429"),
+        (Ending::Overloaded("529".into()), "RALPH_PAUSE|-|overloaded: 529"),
+        (Ending::Interrupted, "RALPH_PAUSE|-|interrupted"),
+        (Ending::Completed, "RALPH_STOP|max_iterations|50 iterations"),
+        (Ending::Crashed("x".into()), "RALPH_STOP|max_iterations|50 iterations"),
+    ] {
+        let line = marker(&mut last(), &with(ending));
+        assert!(line.starts_with(beginning), "{line} vs {beginning}");
+    }
+    assert_eq!(marker(&mut state(), &with(Ending::Completed)), "RALPH_CONTINUE|next|2 open items");
+}
+
+#[test]
+fn a_checkpoint_never_jumps_the_queue_and_is_kept_whatever_the_verdict() {
+    let mut state = state();
+    state.context_checkpoint =
+        Checkpoint { active: true, handoff_file: "h.md".into(), ..Checkpoint::default() };
+    assert_eq!(marker(&mut state, &evidence("x", "- [ ] one\n")), "RALPH_CONTINUE|checkpoint|h.md");
+    state.iteration = 50;
+    assert!(marker(&mut state, &evidence("x", "- [ ] one\n")).starts_with("RALPH_STOP|max_iterations"));
+    assert!(state.context_checkpoint.active);
+}
+
+#[test]
+fn blocked_is_an_honest_way_out() {
+    let message = "<promise>BLOCKED n1 no credentials</promise>";
+    assert_eq!(marker(&mut state(), &evidence(message, "- [ ] one\n")), "RALPH_STOP|blocked|no credentials");
+}
+
+fn seen(progress: &[&str]) -> Option<Observation> {
+    let progress: Vec<String> = progress.iter().map(|words| (*words).to_owned()).collect();
+    Some(Observation {
+        finished: progress.iter().any(|words| words == "tick"),
+        progress,
+        ..Observation::default()
+    })
+}
+
+fn working(observation: Option<Observation>) -> Evidence {
+    Evidence { observation, ..evidence("working", "- [ ] one\n- [ ] two\n") }
+}
+
+#[test]
+fn sessions_without_progress_open_the_breaker_and_a_limit_between_them_does_not_count() {
+    let mut state = RunState { items: Items { todo_items: vec!["one".into()], ..state().items }, ..state() };
+    let limit = Evidence { ending: Ending::Limit("429".into()), ..working(seen(&[])) };
+    for (evidence, beginning) in [
+        (working(seen(&[])), "RALPH_CONTINUE|next|"),
+        (limit.clone(), "RALPH_PAUSE|-|usage limit: 429"),
+        (working(seen(&[])), "RALPH_CONTINUE|next|"),
+        (limit, "RALPH_PAUSE|-|"),
+        (working(seen(&[])), "RALPH_STOP|circuit_breaker|no_progress: 3 sessions in a row changed nothing"),
+    ] {
+        let line = marker(&mut state, &evidence);
+        assert!(line.starts_with(beginning), "{line} vs {beginning}");
+    }
+    assert_eq!(state.lifecycle.status(), Status::CircuitBreaker);
+    let opened = state.outcomes.breaker.opened.unwrap();
+    assert_eq!((opened.count, opened.at.as_str()), (3, NOW));
+}
+
+#[test]
+fn refused_promises_end_in_the_breaker_with_the_last_reason() {
+    let mut state = state();
+    let refused = Evidence { observation: seen(&["files"]), ..evidence(PROMISE, "- [ ] one\n- [x] two\n") };
+    for _ in 0..2 {
+        assert!(marker(&mut state, &refused).starts_with("RALPH_CONTINUE|refused|"));
+    }
+    let line = marker(&mut state, &refused);
+    assert_eq!(
+        line,
+        "RALPH_STOP|circuit_breaker|refused: 3 promises in a row did not hold, the last because: 1 item is open in fix_plan.md: \"one\""
+    );
+}
+
+#[test]
+fn a_limit_waits_for_its_reset_unless_that_lies_behind_or_after_the_deadline() {
+    let limit = |reset: &str| Evidence {
+        ending: Ending::Limit("limit".into()),
+        resets_at: Some(Timestamp::from(reset)),
+        ..working(None)
+    };
+    for (reset, line) in [
+        ("2026-01-07T06:00:00Z", "RALPH_PAUSE|2026-01-07T06:00:00Z|usage limit: limit"),
+        ("2026-01-07T04:00:00Z", "RALPH_PAUSE|-|usage limit: limit"),
+        ("2026-01-07T09:00:00Z", "RALPH_STOP|deadline|usage limit: limit; it resets after the deadline"),
+    ] {
+        let mut state = state();
+        state.options.limits.deadline = Some("2026-01-07T08:00:00Z".into());
+        assert_eq!(marker(&mut state, &limit(reset)), line);
+    }
+}
+
+#[test]
+fn three_checkpoints_in_a_quarter_of_an_hour_pause_unless_items_get_finished() {
+    let checkpoints = |seconds: [i64; 3], progress: &[&str]| {
+        let mut state = state();
+        let lines = seconds.map(|now_seconds| {
+            state.iteration += 1;
+            state.context_checkpoint =
+                Checkpoint { active: true, iteration: state.iteration, ..Checkpoint::default() };
+            marker(&mut state, &Evidence { now_seconds, ..working(seen(progress)) })
+        });
+        lines[2].split('|').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(checkpoints([0, 300, 900], &["files"]), "RALPH_PAUSE");
+    assert_eq!(checkpoints([0, 300, 901], &["files"]), "RALPH_CONTINUE");
+    assert_eq!(checkpoints([0, 300, 600], &["tick"]), "RALPH_CONTINUE");
+}
+
+#[test]
+fn a_session_that_begins_above_its_level_pauses_at_once() {
+    let mut state = state();
+    state.context_checkpoint =
+        Checkpoint { active: true, iteration: 3, percent_at_checkpoint: Some(91), ..Checkpoint::default() };
+    let above = Evidence { started_above: true, ..working(seen(&["files"])) };
+    let line = marker(&mut state, &above);
+    assert!(
+        line.starts_with("RALPH_PAUSE|-|checkpoint thrash: the session was at L2 before any work"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_limit_or_an_overload_waits_only_while_there_is_money_and_time_left() {
+    for ending in [Ending::Limit("429".into()), Ending::Overloaded("529".into())] {
+        let evidence = Evidence { ending, ..evidence("", "- [ ] one\n") };
+        let limits = plimsoll_domain::limits::Limits { max_cost_usd: Some(4.0), ..Default::default() };
+        let mut poor = RunState {
+            options: RunOptions { limits: limits.clone(), ..state().options },
+            spent: Spent { cost_usd: 4.0, ..state().spent },
+            ..state()
+        };
+        assert_eq!(marker(&mut poor, &evidence), "RALPH_STOP|budget|$4.00 of $4.00 spent");
+        let mut last = RunState {
+            iteration: 50,
+            options: RunOptions { limits, ..state().options },
+            spent: Spent { cost_usd: 3.9, ..state().spent },
+            ..state()
+        };
+        assert!(marker(&mut last, &evidence).starts_with("RALPH_PAUSE|-|"), "it is not counted");
+    }
+}
+
+#[test]
+fn sessions_that_break_off_one_after_another_in_their_work_count_from_the_ninth_on() {
+    let evidence = Evidence { ending: Ending::Overloaded("529".into()), ..evidence("", "- [ ] one\n") };
+    let mut worked = state();
+    worked.iteration_record.tokens = 1;
+    let mut idle = state();
+    for _ in 0..8 {
+        assert!(marker(&mut worked, &evidence).starts_with("RALPH_PAUSE"));
+        assert!(marker(&mut idle, &evidence).starts_with("RALPH_PAUSE"));
+    }
+    assert!(marker(&mut worked, &evidence).starts_with("RALPH_CONTINUE|next|the service failed; "));
+    assert!(marker(&mut idle, &evidence).starts_with("RALPH_PAUSE"), "a service that is down is waited for");
+}
+
+#[test]
+fn an_item_that_was_ticked_and_then_removed_has_not_vanished() {
+    let mut state = RunState { items: Items { ever_done: vec!["two".into()], ..state().items }, ..state() };
+    assert_eq!(marker(&mut state, &evidence(PROMISE, "- [x] one\n")), "RALPH_STOP|completed|1 item");
+}
+
+#[test]
+fn without_a_to_do_file_promise_and_verify_alone_decide() {
+    let mut state = RunState {
+        options: RunOptions { todo_file: None, ..state().options },
+        items: Items { known_items: Vec::new(), ..state().items },
+        ..state()
+    };
+    let bare = Evidence { todo: None, ..evidence(PROMISE, "") };
+    assert_eq!(marker(&mut state, &bare), "RALPH_STOP|completed|promised");
+    state.lifecycle = plimsoll_domain::state::Lifecycle::default();
+    let working = Evidence { todo: None, ..evidence("working", "") };
+    assert_eq!(marker(&mut state, &working), "RALPH_CONTINUE|next|no promise yet");
+}
+
+const MISS: &str = "All done.\n\n**<promise>COMPLETE</promise>**";
+const LINE: &str =
+    "the last line of the last message must be exactly `<promise>COMPLETE n1</promise>`, as plain text";
+
+fn verified(passed: bool) -> Vec<VerifyOutcome> {
+    vec![VerifyOutcome { command: "make test".into(), passed, words: "exited with 2".into() }]
+}
+
+/// The markers of sessions that follow one another; the breaker would open at the first without progress.
+fn markers_of(mut state: RunState, sessions: &[Evidence]) -> Vec<String> {
+    let mut settings = Settings::default();
+    settings.breaker.no_progress = 1;
+    settings.breaker.refused = 1;
+    let each = |evidence: &Evidence| {
+        let evidence = Evidence { observation: seen(&[]), ..evidence.clone() };
+        gate(&mut state, &evidence, &settings).marker().to_string()
+    };
+    sessions.iter().map(each).collect()
+}
+
+fn began_done() -> RunState {
+    let mut state = state();
+    state.iteration_record.done_before = vec!["one".into(), "two".into()];
+    state
+}
+
+#[test]
+fn a_near_miss_is_refused_with_what_was_wrong_and_with_what_is_left_to_do() {
+    let mut state = state();
+    let missed = "the promise line did not count: it was in bold or italics, the code of this run, `n1`, was missing (it was \"**<promise>COMPLETE</promise>**\")";
+    assert_eq!(
+        marker(&mut state, &evidence(MISS, "- [x] one\n- [ ] two\n")),
+        format!("RALPH_CONTINUE|refused|{missed}; {LINE}; 1 item is open in fix_plan.md: \"two\"")
+    );
+    assert_eq!((state.outcomes.refusals.len(), state.outcomes.promise_failures), (2, 0));
+    let failing = Evidence { verify: verified(false), ..evidence(MISS, DONE) };
+    marker(&mut state, &failing);
+    assert!(state.outcomes.refusals[0].starts_with(missed), "{:?}", state.outcomes.refusals);
+    assert_eq!(state.outcomes.refusals[1..], ["verify command `make test` exited with 2"]);
+    state.options.objective = "Do it. At the end say <promise>COMPLETE</promise>".into();
+    state.outcomes.promise_failures = 0;
+    marker(&mut state, &evidence(MISS, DONE));
+    assert!(
+        state.outcomes.refusals[0].ends_with("; the task text names `<promise>COMPLETE</promise>`, but this line counts, whatever another text says"),
+        "{:?}",
+        state.outcomes.refusals
+    );
+}
+
+#[test]
+fn the_second_failure_of_the_promise_ends_the_run_and_never_by_the_breaker() {
+    let miss = |verify: &[VerifyOutcome]| Evidence { verify: verify.to_vec(), ..evidence(MISS, DONE) };
+    let silent =
+        |verify: &[VerifyOutcome]| Evidence { verify: verify.to_vec(), ..evidence("Nothing to do.", DONE) };
+    let passing = verified(true);
+    let with_verify = || RunState {
+        options: RunOptions { verify: vec!["make test".into()], ..began_done().options },
+        ..began_done()
+    };
+    let strict = || RunState {
+        options: RunOptions { strict_promise: true, ..with_verify().options },
+        ..with_verify()
+    };
+    for (state, sessions, last) in [
+        (
+            with_verify(),
+            [miss(&passing), miss(&passing)],
+            "RALPH_STOP|completed|2 items, 1 verify command passed, without the promise",
+        ),
+        (
+            with_verify(),
+            [silent(&[]), silent(&passing)],
+            "RALPH_STOP|completed|2 items, 1 verify command passed, without the promise",
+        ),
+        (
+            with_verify(),
+            [silent(&[]), miss(&passing)],
+            "RALPH_STOP|completed|2 items, 1 verify command passed, without the promise",
+        ),
+        (
+            began_done(),
+            [miss(&[]), miss(&[])],
+            "RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was \"**<promise>COMPLETE</promise>**\" and must be `<promise>COMPLETE n1</promise>`); check the work",
+        ),
+        (
+            began_done(),
+            [miss(&[]), silent(&[])],
+            "RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was left out and must be",
+        ),
+        (
+            strict(),
+            [miss(&passing), miss(&passing)],
+            "RALPH_STOP|blocked|every item of fix_plan.md is ticked, but the promise line was not given as asked, 2 times (it was \"**<promise>COMPLETE</promise>**\" and must be `<promise>COMPLETE n1</promise>`); the verify commands passed, but --strict-promise",
+        ),
+    ] {
+        let markers = markers_of(state, &sessions);
+        assert!(markers[0].starts_with("RALPH_CONTINUE|"), "{markers:?}");
+        assert!(markers[1].starts_with(last), "{markers:?}");
+    }
+}
+
+#[test]
+fn what_is_left_to_do_resets_the_count_of_failed_promises() {
+    let miss = evidence(MISS, DONE);
+    let open = evidence("I add an item.", "- [x] one\n- [x] two\n- [ ] three\n");
+    let mut state = RunState {
+        options: RunOptions { verify: vec!["make test".into()], ..began_done().options },
+        ..began_done()
+    };
+    for (evidence, count) in [
+        (miss.clone(), 1),
+        // A session that did not end by itself says nothing about it.
+        (Evidence { ending: Ending::Crashed("died".into()), ..miss.clone() }, 1),
+        (Evidence { ending: Ending::Limit("429".into()), ..miss.clone() }, 1),
+        (open, 0),
+        (miss.clone(), 1),
+        (Evidence { verify: verified(false), ..miss.clone() }, 2),
+        (Evidence { verify: verified(false), ..evidence("Nothing to do.", DONE) }, 3),
+    ] {
+        let line = marker(&mut state, &evidence);
+        assert!(!line.starts_with("RALPH_STOP"), "{line}");
+        assert_eq!(state.outcomes.promise_failures, count, "{line}");
+    }
+    let reasons = [
+        "every item is ticked, and the promise line was left out",
+        "verify command `make test` exited with 2",
+    ];
+    assert_eq!(state.outcomes.refusals, reasons);
+    // Fixed: the run need not be asked again.
+    let line = marker(&mut state, &Evidence { verify: verified(true), ..miss });
+    assert!(line.ends_with("without the promise"), "{line}");
+}
+
+#[test]
+fn a_session_that_ticks_the_last_item_and_says_nothing_has_not_failed() {
+    let mut state =
+        RunState { options: RunOptions { verify: vec!["make test".into()], ..state().options }, ..state() };
+    state.iteration_record.done_before = vec!["one".into()];
+    assert_eq!(marker(&mut state, &evidence("Two is done.", DONE)), "RALPH_CONTINUE|next|0 open items");
+    assert_eq!(state.outcomes.promise_failures, 0);
+}
+
+#[test]
+fn without_a_list_only_near_misses_in_a_row_count() {
+    let bare = |verify: &[&str]| RunState {
+        options: RunOptions {
+            todo_file: None,
+            verify: verify.iter().map(|command| (*command).to_owned()).collect(),
+            ..state().options
+        },
+        items: Items { known_items: Vec::new(), ..state().items },
+        ..state()
+    };
+    let said =
+        |words: &str, verify: Vec<VerifyOutcome>| Evidence { todo: None, verify, ..evidence(words, "") };
+    let miss = || said(MISS, verified(true));
+    let mut settings = Settings::default();
+    settings.breaker.no_progress = 0;
+    let mut state = bare(&["make test"]);
+    for (evidence, beginning, count) in [
+        (miss(), "RALPH_CONTINUE|refused|", 1),
+        (said("I work on.", Vec::new()), "RALPH_CONTINUE|next|no promise yet", 0),
+        (miss(), "RALPH_CONTINUE|refused|", 1),
+        (miss(), "RALPH_STOP|completed|1 verify command passed, without the promise", 2),
+    ] {
+        let line = gate(&mut state, &evidence, &settings).marker().to_string();
+        assert!(line.starts_with(beginning), "{line}");
+        assert_eq!(state.outcomes.promise_failures, count, "{line}");
+    }
+    let sessions = [said(MISS, Vec::new()), said(MISS, Vec::new())];
+    let markers = markers_of(bare(&[]), &sessions);
+    assert!(
+        markers[1].starts_with("RALPH_STOP|blocked|the promise line was not given as asked, 2 times"),
+        "{markers:?}"
+    );
+}
+
+#[test]
+fn before_the_verify_commands_have_run_nothing_is_decided() {
+    let mut state = RunState {
+        options: RunOptions { verify: vec!["make test".into()], ..began_done().options },
+        outcomes: Outcomes { promise_failures: 1, ..began_done().outcomes },
+        ..began_done()
+    };
+    let miss = evidence(MISS, DONE);
+    assert!(crate::completion::needs_verify(&state, &miss));
+    assert!(marker(&mut state.clone(), &miss).starts_with("RALPH_CONTINUE|refused|"));
+    let silent = evidence("Nothing to do.", DONE);
+    assert!(crate::completion::needs_verify(&state, &silent));
+    assert!(marker(&mut state.clone(), &silent).starts_with("RALPH_CONTINUE|next|"));
+    state.outcomes.promise_failures = 0;
+    assert!(!crate::completion::needs_verify(&state, &silent), "it is asked once more first");
+}
+
+#[test]
+fn a_missed_blocked_line_is_refused_and_does_not_count_as_a_failed_promise() {
+    let mut state = began_done();
+    let line = marker(&mut state, &evidence("`<promise>BLOCKED no key</promise>`", DONE));
+    assert!(line.contains("must be exactly `<promise>BLOCKED n1 REASON</promise>`"), "{line}");
+    assert_eq!(state.outcomes.promise_failures, 0);
+}
+
+#[test]
+fn the_root_frame_that_has_popped_completes_whatever_the_line_looks_like() {
+    let popped = Evidence { root_popped: true, ..evidence(MISS, DONE) };
+    assert_eq!(marker(&mut began_done(), &popped), "RALPH_STOP|completed|2 items");
+}
