@@ -286,8 +286,8 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ("[]", 1, 1, "not a JSON object"),
         ("{\"hooks\": []}", 1, 11, "`hooks` is not an object"),
         ("{\n  \"hooks\": {\"Stop\": {}}\n}", 2, 21, "`hooks.Stop` is not a list"),
-        ("{\"hooks\": {},\n \"hooks\": {}}", 2, 11, "\"hooks\" stands here a second time"),
-        ("{\"hooks\": {\"Stop\": [], \"Stop\": []}}", 1, 32, "\"Stop\" stands here a second time"),
+        ("{\"hooks\": {},\n \"hooks\": {}}", 2, 11, "\"hooks\" is here a second time"),
+        ("{\"hooks\": {\"Stop\": [], \"Stop\": []}}", 1, 32, "\"Stop\" is here a second time"),
     ] {
         let refusal = install(text, HookSupport::Modern, &bare).unwrap_err();
         assert!(refusal.why.contains(why), "{text}: {refusal}");

@@ -36,7 +36,7 @@ impl<'a> Turn<'a> {
             item: between("the first open one of `", "\". Verify")
                 .and_then(|part| Some(part.split_once("which is \"")?.1.to_owned()))
                 // After a compaction the prompt is gone, and the briefing says it.
-                .or_else(|| between("The item in hand is \"", "\" (")),
+                .or_else(|| between("The current item is \"", "\" (")),
             iteration: between("- **Iteration**: ", " of")
                 .and_then(|number| number.parse().ok())
                 .unwrap_or(0),

@@ -74,7 +74,7 @@ fn a_new_user_sees_the_line_is_warned_finds_a_handoff_and_gets_rid_of_it_again()
 
     let told = world.plimsoll(&["uninstall"]).run().expect_success().stdout;
     for left in [".claude/handoffs", ".claude/plimsoll"] {
-        assert!(told.contains("Left") && told.contains(left), "{left}: {told}");
+        assert!(told.contains("Kept") && told.contains(left), "{left}: {told}");
     }
     assert!(!told.contains("ralph-state"), "there was no run: {told}");
     assert_eq!(world.read(".claude/settings.json"), BEFORE);

@@ -60,7 +60,7 @@ fn a_session_that_reaches_l2_leaves_nothing_in_the_project_but_what_its_tools_di
     let handoffs: Vec<_> = std::fs::read_dir(own.join("handoffs")).expect("handoffs").flatten().collect();
     let handoff = handoffs.first().expect("a handoff at L2").path();
     let requests = model.main_requests();
-    assert!(requests[1].text().contains(&format!("lies ready in {}", handoff.display())), "the right path");
+    assert!(requests[1].text().contains(&format!("is ready in {}", handoff.display())), "the right path");
     assert!(world.read(&handoff).contains("made.txt"), "{}", world.read(&handoff));
     let results = requests.last().expect("requests").tool_results();
     assert!(

@@ -27,7 +27,7 @@ fn a_session_that_breaks_off_has_noted_what_the_next_ones_are_told() {
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let first = first_request_of(&model, 1);
-    assert!(first.contains("write at once below the item in `fix_plan.md`"), "{first}");
+    assert!(first.contains("immediately, in `fix_plan.md` under the item"), "{first}");
     assert!(!first.contains(NOTED), "nothing has been noted yet");
     let second = first_request_of(&model, 2);
     let told = |request: &str, words: &str| {

@@ -32,7 +32,7 @@ fn with_a_repository_inside() -> World {
 #[test]
 fn a_state_above_the_repository_is_named_and_not_used() {
     let world = with_a_repository_inside();
-    let words = format!("{} is not used: it lies above the repository", world.path(STATE).display());
+    let words = format!("{} is not used: it is above the repository", world.path(STATE).display());
     for (arguments, code) in [(&["run", "--resume"][..], 1), (&["stop"], 1), (&["status"], 0)] {
         for folder in ["vendor/lib", "vendor/lib/src"] {
             let finished = world.plimsoll(arguments).cwd(world.path(folder)).run();

@@ -116,7 +116,7 @@ fn status_and_log_tell_in_the_morning_what_the_night_came_to() {
     assert!(said(&screen, "Next").starts_with("nothing: the run is done"), "{screen}");
 
     let log = night.ask(&["log"]);
-    let goes_on = format!("  goes on from {handoff}");
+    let goes_on = format!("  continues from {handoff}");
     let written = format!("  2  checkpoint L2 at 87%: {handoff} (item \"Item two\")");
     assert_in_order(
         &log,
@@ -132,7 +132,7 @@ fn status_and_log_tell_in_the_morning_what_the_night_came_to() {
             "  2  uncommitted work committed as ",
             &goes_on,
             "  3  session began (it resumes from the checkpoint)",
-            "  3  ticked \"Item two\"; goes on: 1 open item ($",
+            "  3  ticked \"Item two\"; continues: 1 open item ($",
             "  4  session began (fresh)",
             "  4  ticked \"Item three\"; run completed: 3 items ($",
         ],

@@ -76,7 +76,7 @@ fn a_run_starts_no_program_of_a_project_and_says_what_it_ignores() {
     for key in ["linear.issue", "linear.key_command", "statusline.segments.evil.command"] {
         assert!(finished.stderr.contains(&format!("{key} is ignored in a project's file")), "{finished:?}");
     }
-    let bound = "idle_timeout_seconds is ignored: a project's file may only tighten it, and 1800 holds";
+    let bound = "idle_timeout_seconds is ignored: a project's file may only make it stricter; 1800 applies";
     assert!(finished.stderr.contains(bound), "{finished:?}");
     assert!(!finished.stderr.contains("levels"), "a preference holds: {finished:?}");
 }

@@ -15,12 +15,12 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
         r"I work on (?<on>part-\d+\.txt)",
         r"\| (?<row>part-\d+\.txt) \| (?<ranges>[\d, -]+) \|",
         r"finished (?<finished>part-\d+\.txt); (?<left>\d+) open",
-        r#"(?:which is|exactly this item:|item in hand is) "Convert (?<told>part-\d+\.txt)"#,
+        r#"(?:which is|exactly this item:|current item is) "Convert (?<told>part-\d+\.txt)"#,
         r"More about that session [^`\n]*`(?<handoff>\.claude/handoffs/[^`]+)`",
         r"(?<promise><promise>COMPLETE[^<]*</promise>)",
         r"(?<stop>CCS_CHECKPOINT_TRIGGERED\|L2)",
-        r"(?<begun>It was set aside: sessions began it)",
-        r"write at once below the item in `(?<notes>[^`]+)`",
+        r"(?<begun>It was set aside: earlier sessions began it)",
+        r"immediately, in `(?<notes>[^`]+)` under the item",
     ];
     Regex::new(&signs.join("|")).expect("a pattern")
 });

@@ -359,6 +359,16 @@ fn is_moving(key: &str) -> bool {
 }
 
 impl Trace {
+    /// True if the client printed how the session ended.
+    pub(super) fn has_result(&self) -> bool {
+        self.stdout.iter().any(|line| line["type"] == "result")
+    }
+
+    /// Leaves out how the session ended.
+    pub(super) fn drop_result(&mut self) {
+        self.stdout.retain(|line| line["type"] != "result");
+    }
+
     /// Where two traces differ, in lines; nothing where they do not.
     pub(super) fn differences(&self, other: &Trace, is_unordered: bool) -> String {
         let mut said = String::new();

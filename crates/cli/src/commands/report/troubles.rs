@@ -59,11 +59,9 @@ fn of(entry: &Entry<'_>) -> Vec<TroubleParts> {
         JournalEvent::Fault { error, then, .. } => vec![("Fault", words(error), vec![words(then)])],
         JournalEvent::Unguarded { client_version } => vec![unguarded(entry, client_version)],
         JournalEvent::WipCommit(WipCommit { trouble: Some(trouble), .. }) => {
-            vec![("Not committed", words(trouble), Vec::new())]
+            titled("Not committed", words(trouble))
         }
-        JournalEvent::ClientEnded { reason } => {
-            vec![("Session ended by Plimsoll", words(reason), Vec::new())]
-        }
+        JournalEvent::ClientEnded { reason } => titled("Session ended by Plimsoll", words(reason)),
         JournalEvent::LeftBehind { processes } => {
             vec![("Left running", words("processes that a session started"), entry.list(processes))]
         }
@@ -108,6 +106,10 @@ fn of(entry: &Entry<'_>) -> Vec<TroubleParts> {
         | JournalEvent::RunEnded(_)
         | JournalEvent::Unknown(_) => Vec::new(),
     }
+}
+
+fn titled(title: &'static str, words: RedactedText) -> Vec<TroubleParts> {
+    vec![(title, words, Vec::new())]
 }
 
 fn said(entry: &Entry<'_>, text: &str) -> RedactedText {
