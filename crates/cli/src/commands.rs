@@ -131,7 +131,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Set up", &["init", "uninstall", "doctor", "statusline"]),
     ("For the agent and for scripts", &["checkpoint", "memory", "monitor", "prompt", "with-context"]),
     ("Data", &["query"]),
-    ("Also", &["generate", "linear", "demo", "help"]),
+    ("Also", &["linear", "demo", "generate", "help"]),
 ];
 
 impl Command {

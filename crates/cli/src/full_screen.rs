@@ -98,6 +98,7 @@ fn code(signal: usize) -> u8 {
 /// for that: then nobody is left to use what was noted.
 #[expect(clippy::exit, reason = "the thread that would return an exit code is caught in a library")]
 fn listen(noted: Arc<AtomicUsize>) -> io::Result<()> {
+    // HUP, INT, TERM: every one would end us with the terminal in raw mode.
     let mut signals = signal_hook::iterator::Signals::new([1, 2, 15])?;
     std::thread::spawn(move || {
         let Some(number) = signals.forever().next() else { return };

@@ -15,6 +15,7 @@ pub fn held(known: &RunState, claimed: RunState) -> RunState {
     if claimed.run_id != known.run_id || claimed.revision < known.revision {
         return known.clone();
     }
+    // Believed in this direction only: it ends the run, and nothing in the file opens one again.
     let is_cancelled = claimed.lifecycle.status() == Status::Cancelled && !known.lifecycle.is_over();
     let mut state = RunState {
         iteration_record: iteration(known, &claimed),

@@ -59,6 +59,7 @@ struct Head {
 }
 
 /// How each entry begins.
+// `at` is the first field of an entry, so a reader finds where one begins behind a line that was cut off.
 const BEGINNING: &str = "{\"at\":";
 
 impl JournalEntry {

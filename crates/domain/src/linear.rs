@@ -20,7 +20,7 @@ pub struct Note {
     /// The session it is about.
     pub iteration: u32,
     /// What it reports.
-    pub kind: Kind,
+    pub kind: NoteKind,
     /// What it says.
     pub words: String,
 }
@@ -28,7 +28,7 @@ pub struct Note {
 /// What a note reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum NoteKind {
     /// A checkpoint.
     #[default]
     Checkpoint,
@@ -156,10 +156,10 @@ mod tests {
         let note =
             |iteration, kind, words: &str| Note { iteration, kind, words: words.into(), ..Note::default() };
         let notes = [
-            note(1, Kind::Checkpoint, "one"),
-            note(2, Kind::Checkpoint, "two"),
-            note(1, Kind::Checkpoint, "one, again"),
-            note(2, Kind::End, "end"),
+            note(1, NoteKind::Checkpoint, "one"),
+            note(2, NoteKind::Checkpoint, "two"),
+            note(1, NoteKind::Checkpoint, "one, again"),
+            note(2, NoteKind::End, "end"),
         ];
         let words: Vec<String> = folded(&notes).into_iter().map(|note| note.words).collect();
         assert_eq!(words, ["one, again", "two", "end"]);

@@ -25,7 +25,7 @@ pub struct Header {
     /// When it happened, RFC 3339.
     pub at: Timestamp,
     /// What it is.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// Whose it is: `main`, or a subagent's id.
     pub stream: String,
     /// A turn's number in its stream: 1, 2, 3, …
@@ -77,7 +77,7 @@ impl Tokens {
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RecordKind {
     /// A turn.
     Turn,
     /// A prompt, by the user or the client.
@@ -105,22 +105,22 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl RecordKind {
     /// The word on the screen.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Turn => "turn",
-            Kind::Prompt => "prompt",
-            Kind::Compaction => "compaction",
-            Kind::Context => "context",
-            Kind::SessionStart => "session start",
-            Kind::SessionEnd => "session end",
-            Kind::Cost => "cost",
-            Kind::Late => "late words",
-            Kind::Repair => "repair",
-            Kind::Erase => "erasure",
-            Kind::Memory => "memory",
-            Kind::Other => "?",
+            RecordKind::Turn => "turn",
+            RecordKind::Prompt => "prompt",
+            RecordKind::Compaction => "compaction",
+            RecordKind::Context => "context",
+            RecordKind::SessionStart => "session start",
+            RecordKind::SessionEnd => "session end",
+            RecordKind::Cost => "cost",
+            RecordKind::Late => "late words",
+            RecordKind::Repair => "repair",
+            RecordKind::Erase => "erasure",
+            RecordKind::Memory => "memory",
+            RecordKind::Other => "?",
         }
     }
 }
@@ -208,7 +208,7 @@ mod tests {
             v: 1,
             seq,
             at: "2026-01-07T11:45:00Z".into(),
-            kind: Kind::Prompt,
+            kind: RecordKind::Prompt,
             stream: MAIN.into(),
             number: None,
             message: None,

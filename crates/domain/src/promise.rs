@@ -34,6 +34,7 @@ pub fn claim(message: &str, word: &str, nonce: &str) -> Claim {
     let Some(last) = message.lines().map(str::trim_end).rfind(|line| !line.is_empty()) else {
         return Claim::None;
     };
+    // No run of ours is without one, and without it any text could have the promise in it.
     if nonce.is_empty() {
         return Claim::None;
     }

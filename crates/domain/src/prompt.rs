@@ -11,6 +11,7 @@ use plimsoll_protocol::foreign_words::for_model;
 
 /// How the block begins. It comes first, so that a task text that begins with `/` is never taken for a
 /// command by the client.
+// Seen on 2.1.329: a prompt that begins with `/word` made no request, exited with 0 and counted as success.
 pub const BEGIN: &str = "<!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->";
 /// How the block ends.
 pub const END: &str = "<!-- plimsoll:end -->";

@@ -2,7 +2,7 @@
 //! session before said is marked as unchecked, and what is unknown is left out.
 
 use crate::claims::{self, Source};
-use crate::state::{Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place, short_id};
+use crate::state::{Cause, Check, Checkpoint, CommitRef, EditPosition, FileInProgress, ItemWork, short_id};
 use crate::text::{clip, counted, one_line};
 
 /// How many files are named at most.
@@ -327,18 +327,19 @@ fn instructions(checkpoint: &Checkpoint, since: &Staleness) -> String {
 
 /// The place that words name: a file of the work, by its path or its name, and a line behind it, as in `oauth.ts line 91`,
 /// `src/oauth.ts:91`, `line 91 of oauth.ts`. Several places are none.
-pub fn place_in_words(words: &str, files: &[&str]) -> Option<Place> {
+pub fn place_in_words(words: &str, files: &[&str]) -> Option<EditPosition> {
     let words: Vec<&str> = words
         .split_whitespace()
         .map(|word| word.trim_matches(|letter| "`'\"(),.;".contains(letter)))
         .collect();
-    let mut places: Vec<Place> = (0..words.len()).filter_map(|at| place_at(&words, at, files)).collect();
+    let mut places: Vec<EditPosition> =
+        (0..words.len()).filter_map(|at| place_at(&words, at, files)).collect();
     places.dedup();
     if places.len() == 1 { places.pop() } else { None }
 }
 
 /// The place that one of the words names, with those around it.
-fn place_at(words: &[&str], at: usize, files: &[&str]) -> Option<Place> {
+fn place_at(words: &[&str], at: usize, files: &[&str]) -> Option<EditPosition> {
     let (name, line) = match words[at].split_once(':') {
         Some((name, line)) if !line.is_empty() => {
             (name, line.split(':').next().and_then(|line| line.parse().ok()))
@@ -347,7 +348,7 @@ fn place_at(words: &[&str], at: usize, files: &[&str]) -> Option<Place> {
     };
     let path = file_named(name, files)?;
     let line = line.or_else(|| line_behind(words, at)).or_else(|| line_before(words, at))?;
-    (line > 0).then_some(Place { path, line })
+    (line > 0).then_some(EditPosition { path, line })
 }
 
 /// The one file with this path or name.

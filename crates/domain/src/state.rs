@@ -6,7 +6,7 @@ mod groups;
 mod iteration;
 mod lifecycle;
 
-pub use checkpoint::{Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place, short_id};
+pub use checkpoint::{Cause, Check, Checkpoint, CommitRef, EditPosition, FileInProgress, ItemWork, short_id};
 pub use document::merge;
 pub use groups::{AtStart, Items, Outcomes, RunOptions, Spent};
 pub use iteration::{ApiTrouble, HistoryEntry, IterationRecord, Phase, WorktreeFingerprint};
@@ -118,6 +118,7 @@ impl RunState {
         self.items.completed_items = todo.done();
         for item in &self.items.completed_items {
             if !self.items.ever_done.contains(item) {
+                // Kept although the list may lose the line: a finished item that is tidied away has not vanished.
                 self.items.ever_done.push(item.clone());
             }
         }

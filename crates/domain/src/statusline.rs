@@ -7,7 +7,7 @@ mod kind;
 
 pub use colour::{Colour, UnknownColour};
 pub use format::{Format, FormatError};
-pub use kind::Kind;
+pub use kind::SegmentKind;
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -91,16 +91,16 @@ const LONGEST_CHILD_MS: u64 = 5_000;
 impl Default for StatusLine {
     fn default() -> Self {
         let line = [
-            Kind::Model,
-            Kind::Directory,
-            Kind::Git,
-            Kind::Load,
-            Kind::Run,
-            Kind::Memory,
-            Kind::FiveHour,
-            Kind::Weekly,
-            Kind::Cost,
-            Kind::Health,
+            SegmentKind::Model,
+            SegmentKind::Directory,
+            SegmentKind::Git,
+            SegmentKind::Load,
+            SegmentKind::Run,
+            SegmentKind::Memory,
+            SegmentKind::FiveHour,
+            SegmentKind::Weekly,
+            SegmentKind::Cost,
+            SegmentKind::Health,
         ];
         StatusLine {
             theme: Theme::default(),
@@ -119,18 +119,18 @@ impl StatusLine {
     }
 
     /// Whether a segment is in any line.
-    pub fn shows(&self, kind: Kind) -> bool {
+    pub fn shows(&self, kind: SegmentKind) -> bool {
         self.lines.iter().flatten().any(|name| name == kind.name())
     }
 
     /// How a segment of ours is written.
-    pub fn writing(&self, kind: Kind) -> &str {
+    pub fn writing(&self, kind: SegmentKind) -> &str {
         let said = self.of(kind.name()).and_then(|segment| segment.format.as_ref());
         said.map_or(kind.writing(), Format::source)
     }
 
     /// Whether a segment's writing asks for a field.
-    pub fn asks_for(&self, kind: Kind, field: &str) -> bool {
+    pub fn asks_for(&self, kind: SegmentKind, field: &str) -> bool {
         self.shows(kind) && format::names(self.writing(kind), field)
     }
 
@@ -148,12 +148,12 @@ impl StatusLine {
             );
         }
         let unknown = |name: &&Cow<'static, str>| {
-            Kind::named(name).is_none() && !self.segments.contains_key(name.as_ref())
+            SegmentKind::named(name).is_none() && !self.segments.contains_key(name.as_ref())
         };
         if let Some(name) = self.lines.iter().flatten().find(unknown) {
             return Some(format!(
                 "statusline.lines names {name:?}, which is not a segment: there are {}, and those of statusline.segments",
-                Kind::ALL.map(Kind::name).join(", ")
+                SegmentKind::ALL.map(SegmentKind::name).join(", ")
             ));
         }
         self.segments.iter().find_map(|(name, segment)| {
@@ -164,7 +164,7 @@ impl StatusLine {
 
 impl Segment {
     fn problem(&self, name: &str) -> Option<String> {
-        let fields: Vec<&str> = match (Kind::named(name), &self.pointer, &self.command) {
+        let fields: Vec<&str> = match (SegmentKind::named(name), &self.pointer, &self.command) {
             (Some(kind), None, None) => kind.fields().iter().map(|(field, _)| *field).collect(),
             (Some(_), ..) => {
                 return Some("is a built-in segment: a pointer or a command needs a name of its own".into());
@@ -175,7 +175,7 @@ impl Segment {
             (None, None, None) => {
                 return Some(format!(
                     "is not a built-in segment ({}), and has no pointer and no command",
-                    Kind::ALL.map(Kind::name).join(", ")
+                    SegmentKind::ALL.map(SegmentKind::name).join(", ")
                 ));
             }
             (None, ..) => vec!["value"],

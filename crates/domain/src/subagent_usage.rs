@@ -1,6 +1,6 @@
 //! What stayed with subagents: their reading fills their own windows, and only their last words come back.
 
-use crate::log_line::{Header, Kind, MAIN, Tokens};
+use crate::log_line::{Header, MAIN, RecordKind, Tokens};
 use crate::text::{counted, tokens};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ struct Agent {
 impl Tally {
     /// Takes one record of the session's log.
     pub fn take(&mut self, header: &Header) {
-        if header.kind == Kind::Turn
+        if header.kind == RecordKind::Turn
             && header.stream != MAIN
             && let Some(usage) = header.usage
             && usage.sent() > 0
@@ -86,7 +86,7 @@ mod tests {
             v: 1,
             seq: 1,
             at: crate::Timestamp::UNKNOWN,
-            kind: Kind::Turn,
+            kind: RecordKind::Turn,
             stream: stream.to_owned(),
             number: None,
             message: None,

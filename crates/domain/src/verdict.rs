@@ -82,6 +82,7 @@ impl Verdict {
         match self {
             Verdict::Stop { .. } => 0,
             Verdict::Continue { .. } => 1,
+            // EX_TEMPFAIL of sysexits.h: try again later.
             Verdict::Pause { .. } => 75,
         }
     }

@@ -57,10 +57,12 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
     let record = sessions::load(request.project, request.session_id);
     let handoff = gather(request, &record);
+    // The handoff first: the state names it, and must not name a file that a kill has left out.
     let (file, notes) = write_handoff(request, &record, &handoff)?;
     let committed = commit(request, &handoff, &file, &notes);
     // The claim goes last: a kill before that brings a second line into the journal, never none.
     note(request, &handoff, &file, committed.as_ref().err());
+    // If this fails the claim stays, and a later event writes the checkpoint once more.
     let _ = sessions::update(request.project, request.session_id, TIMEOUT, |record| {
         record.handoff = Some(file.clone());
         if committed.is_ok() {
@@ -129,6 +131,7 @@ fn write_handoff(
     loop {
         let name = if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") };
         let path = request.project.handoffs().join(name);
+        // Never over another session's handoff: two may checkpoint in the same second.
         if disk::create_new(&path, text.as_bytes())? {
             return Ok((request.project.relative(&path), Notes::parse(&text)));
         }

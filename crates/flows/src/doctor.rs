@@ -62,6 +62,7 @@ fn client(named: Option<&Path>) -> ClientFacts {
         None => environment::find_program("claude"),
     };
     ClientFacts {
+        named: named.map(|path| path.display().to_string()),
         version: program.as_deref().and_then(plimsoll_launcher::client_version),
         path: program.map(|path| path.display().to_string()),
     }

@@ -22,6 +22,7 @@ impl HookResponse {
 
     /// One JSON object.
     pub fn reply(reply: &Reply) -> HookResponse {
+        // Nothing but the object: one line before or after it makes the client take all of it for plain text (2.1.329).
         HookResponse { stdout: Some(reply.to_line()), ..HookResponse::default() }
     }
 
@@ -37,6 +38,7 @@ impl HookResponse {
 
     /// Sets the exit code.
     pub fn exit(mut self, code: u8) -> HookResponse {
+        // For shells only: valid JSON is honoured with exit code 1 too (seen on 1.0.128 to 2.1.329).
         self.exit = code;
         self
     }

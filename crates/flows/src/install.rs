@@ -222,6 +222,7 @@ fn backup_of(path: &Path, bytes: &[u8]) -> Result<Change, InstallError> {
 
 /// Writes what was planned, unless a file is no longer as it was read.
 pub fn carry_out(changes: &[Change]) -> Result<(), InstallError> {
+    // In the plan's order, the backup before the settings: a kill between them leaves a backup too many at most.
     for change in changes {
         if disk::read(&change.path)? != change.before {
             return Err(InstallError::Changed { path: change.path.clone() });

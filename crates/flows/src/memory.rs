@@ -13,7 +13,7 @@ use plimsoll_launcher::process::{self, Identity};
 use plimsoll_policy::frames::{self, Caller};
 use plimsoll_protocol::Reply;
 use plimsoll_protocol::event::{Event, Source};
-use plimsoll_store::memory::{self, Held, Seen, Sight};
+use plimsoll_store::memory::{self, Held, Seen, SeenRevision};
 use plimsoll_store::{Project, StoreError, environment, ledger, lock, sessions, state_file};
 use std::path::Path;
 use std::time::Duration;
@@ -99,13 +99,15 @@ fn at_start(call: &HookInvocation, source: Source, part: Part) -> Result<Option<
     let memory = memory::load(&call.project)?;
     let Some(depth) = memory.depth_of(agent) else { return Ok(None) };
     let seen = memory::seen(&call.project, &call.session_id).of(stream(call));
-    let knows = |seen: Sight| seen.kept() >= memory.rev && seen.rev <= memory.rev;
+    let knows = |seen: SeenRevision| seen.kept() >= memory.rev && seen.rev <= memory.rev;
+    // What a resumed conversation was told is still in it.
     if memory.is_empty() || (source == Source::Resume && seen.is_some_and(knows)) {
         return Ok(None);
     }
     let text = match part {
         Part::Overview => Some(render::overview(&memory, depth)),
         Part::Task => (depth > 0).then(|| render::task(&memory, depth)),
+        // Each hook's context is bounded by itself (2.1.329), so several entries show what one could not.
         Part::Chunks(number) => render::entries(&memory).into_iter().nth(number - 1),
     };
     if text.is_some() && part != Part::Task {
@@ -121,7 +123,7 @@ fn note_start(call: &HookInvocation, part: Part, rev: u64) -> Result<(), StoreEr
     held.note_seen(&call.session_id, |seen| {
         let before = seen.of(stream(call)).unwrap_or_default();
         let least = Some(before.least.unwrap_or(rev).min(rev));
-        let mut after = Sight { before_start: Some(before.kept()), least, ..before };
+        let mut after = SeenRevision { before_start: Some(before.kept()), least, ..before };
         if part == Part::Overview {
             (after.rev, after.calls) = (rev, 0);
         }
@@ -131,6 +133,7 @@ fn note_start(call: &HookInvocation, part: Part, rev: u64) -> Result<(), StoreEr
 
 /// This session, and its client.
 pub(crate) fn owner(call: &HookInvocation) -> Owner {
+    // The client names its process to hooks; one that does not is known by its session alone.
     let pid = environment::number("CLAUDE_PID").map(|pid| pid as u32);
     let process_started = pid.and_then(process::identity).map(|identity| identity.started);
     Owner { session: call.session_id.clone(), pid, process_started }
@@ -176,6 +179,8 @@ pub(crate) fn begin_run(project: &Project, run: &RunState) -> Result<(), StoreEr
     if !run.options.memory {
         return Ok(());
     }
+    // The copy of an earlier run's memory must not come back over this one's. A kill before the new copy leaves none;
+    // `open_for` makes it.
     memory::forget_copy(project)?;
     let mut held = memory::hold(project, TIMEOUT)?;
     // An agent that works in a frame of the project is told that it is over.
@@ -260,6 +265,7 @@ fn at_prompt(call: &HookInvocation, prompt: &str) -> Result<Option<String>, Stor
     if call.hook.in_subagent() {
         return Ok(None);
     }
+    // UserPromptSubmit also comes for a background task that is done (2.1.329): nobody has typed that.
     let is_persons = !prompt.starts_with("<task-notification>");
     let mut held = memory::hold(&call.project, TIMEOUT)?;
     if is_persons {
@@ -292,7 +298,7 @@ fn news(
     call: &HookInvocation,
     depth: usize,
     ids: &[&str],
-) -> Result<(Option<String>, Sight), StoreError> {
+) -> Result<(Option<String>, SeenRevision), StoreError> {
     let before = memory::seen(&call.project, &call.session_id).of(stream(call)).unwrap_or_default();
     // A memory that is younger than what the conversation was told is another one.
     let since = Some(before.knows()).filter(|rev| *rev <= held.memory().rev).unwrap_or(0);
@@ -302,7 +308,7 @@ fn news(
         Vec::new()
     };
     let delta = render::delta(held.memory(), depth, since, &own);
-    Ok((delta.text, Sight { rev: delta.told, calls: before.calls, ..Sight::default() }))
+    Ok((delta.text, SeenRevision { rev: delta.told, calls: before.calls, ..SeenRevision::default() }))
 }
 
 fn after_batch(call: &HookInvocation) -> Result<Option<String>, StoreError> {

@@ -143,7 +143,7 @@ fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
         deadline: run.options.limits.deadline.as_ref().and_then(clock::moment),
         after_interrupt: Duration::from_secs(2),
         after_deadline: Duration::from_secs(15),
-        patience: GRACE_PERIOD,
+        timeout: GRACE_PERIOD,
         to_leave: Duration::from_secs(60),
         // Whatever the loop has not written is made good by the next `--resume`.
         leave: || std::process::exit(INTERRUPTED.into()),
@@ -172,6 +172,7 @@ impl Runner<'_> {
     /// another round.
     fn go_on(&mut self) -> Result<Option<u8>, RunError> {
         let gone = || StartError::NoRun(self.project.root().display().to_string());
+        // Read anew each round: hooks and `plimsoll stop` write it, too.
         let state = state_file::load(self.project, Some(&self.run_id))?.ok_or_else(gone)?;
         self.last = state.clone();
         let verdict = match self.recover(&state)? {
@@ -198,6 +199,7 @@ impl Runner<'_> {
             self.record_process(orphan)?;
             return self.follow(run, Client::Adopted(orphan)).map(Some);
         }
+        // The file outlives both processes: how a dead client ended is read from what it wrote.
         let mut follower = StreamReader::new(self.output(run, "jsonl"), &self.version);
         follower.read_on();
         if record.phase == Phase::Planned && !record.hooks_seen && !follower.has_spoken() {
@@ -209,6 +211,7 @@ impl Runner<'_> {
     }
 
     fn iterate(&mut self) -> Result<Verdict, RunError> {
+        // Chosen here and planned before the client starts, so that a client without a noted pid can still be found.
         let session_id = uuid::Uuid::new_v4().to_string();
         let state = lifecycle::plan(self.project, &self.run_id, Some(SessionId::from(session_id)))?;
         if state.lifecycle.is_over() {
@@ -242,6 +245,8 @@ impl Runner<'_> {
             .chain(self.budget_left(state))
             .chain(self.client_arguments.clone())
             .collect();
+        // Files and no pipes: a client whose reader has died works on to its end (2.1.329); its output is read later.
+        // A kill before the pid is written leaves a client that `lifecycle::orphan` finds by its ids.
         let client = client::start(Launch {
             program: &self.options.client,
             arguments: &arguments,
@@ -254,6 +259,7 @@ impl Runner<'_> {
         // None if the client has already ended: it was a session all the same.
         let identity = client.identity();
         if let Some(identity) = identity {
+            // Before the write: if the disk refuses it, the client is known here and can be ended.
             self.watchdog.watch(identity, lifecycle::settings_of(state));
             self.record_process(identity)?;
         }
@@ -301,6 +307,7 @@ impl Runner<'_> {
     }
 
     fn finish(&mut self, state: &RunState, ended: &SessionResult) -> Result<Verdict, RunError> {
+        // SIGKILL to the client leaves its running Bash tool working (2.1.329): into the next session's files.
         if matches!(ended.ending, Ending::Crashed(_)) {
             lifecycle::end_left_behind(state);
         }

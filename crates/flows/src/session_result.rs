@@ -51,6 +51,7 @@ impl SessionResult {
 
     /// What the hooks' records alone show of an ending: in a shell loop we do not see the client's result.
     pub fn by_record(record: &SessionRecord) -> SessionResult {
+        // Ours first: after `continue:false` the client fires no Stop, so what `stop` says is of an earlier turn.
         let ending = if record.cancelled && record.ended_by_us.is_some() {
             Ending::Cancelled
         } else if record.ended_by_us.is_some() {

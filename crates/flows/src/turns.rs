@@ -8,7 +8,7 @@ pub mod words;
 pub use find::find;
 pub use selection::{Selection, files, places};
 
-use plimsoll_domain::log_line::{Header, Kind, LogLine, MAIN};
+use plimsoll_domain::log_line::{Header, LogLine, MAIN, RecordKind};
 use plimsoll_domain::turn::record::{DecodeError, decode, decode_fields};
 use plimsoll_domain::{SessionId, Turn};
 use plimsoll_store::turn_log::RawLine;
@@ -62,7 +62,7 @@ impl Recorded {
 
     /// True for a record of a turn, sound or not.
     pub fn is_turn(&self) -> bool {
-        self.header.kind == Kind::Turn
+        self.header.kind == RecordKind::Turn
     }
 }
 
@@ -82,7 +82,7 @@ pub fn recorded(log: &TurnLog, line: &RawLine) -> Option<Recorded> {
     let fetch = |hash: &str| log.blob(hash);
     let body = if parsed.is_erased() {
         Ok(Body::Erased)
-    } else if parsed.header.kind == Kind::Turn {
+    } else if parsed.header.kind == RecordKind::Turn {
         let (number, success) = (parsed.header.number.unwrap_or(0), parsed.header.success.unwrap_or(false));
         decode(number, success, parsed.content, &fetch).map(|turn| Body::Turn(Box::new(turn)))
     } else {

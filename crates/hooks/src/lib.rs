@@ -8,7 +8,7 @@
 use plimsoll_domain::text::one_line;
 use plimsoll_flows::HookResponse;
 use plimsoll_flows::install::plugin;
-use plimsoll_flows::install::plugin::Brought;
+use plimsoll_flows::install::plugin::HookOrigin;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -28,7 +28,8 @@ pub fn run(flow: impl FnOnce(&[u8]) -> HookResponse) -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == VERSION) {
         return tell_version();
     }
-    if brought() == Brought::ByPlugin && plugin::gives_way(&own_name()) {
+    // Before standard input is read: the client does not mind a hook that leaves it unread (2.1.329).
+    if brought() == HookOrigin::ByPlugin && plugin::gives_way(&own_name()) {
         return ExitCode::SUCCESS;
     }
     let (input, signal) = match plimsoll_store::disk::read_stdin(LONGEST_INPUT) {
@@ -42,6 +43,7 @@ pub fn run(flow: impl FnOnce(&[u8]) -> HookResponse) -> ExitCode {
         }
     };
     emit(&signal);
+    // After the answer: what goes wrong while it is noted must not cost the client its reply.
     if !signal.complaints.is_empty() {
         plimsoll_flows::hooks::faults::note(&input, &own_name(), &signal.complaints);
     }
@@ -49,8 +51,8 @@ pub fn run(flow: impl FnOnce(&[u8]) -> HookResponse) -> ExitCode {
 }
 
 /// Whose entry has started this program.
-pub fn brought() -> Brought {
-    Brought::of(std::env::args().skip(1))
+pub fn brought() -> HookOrigin {
+    HookOrigin::of(std::env::args().skip(1))
 }
 
 fn own_name() -> String {

@@ -28,29 +28,29 @@ impl Change {
 
 /// Where a folder is in its working tree.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FolderInTree {
     pub(crate) root: PathBuf,
     /// From the root to the folder, with a slash at its end; empty at the root.
     pub(crate) prefix: Vec<u8>,
 }
 
-impl Place {
+impl FolderInTree {
     /// None outside a working tree.
-    pub(crate) fn of(folder: &Path, until: Until) -> Result<Option<Place>, GitError> {
+    pub(crate) fn of(folder: &Path, until: Until) -> Result<Option<FolderInTree>, GitError> {
         let question = ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--show-prefix"];
         let command = git::asking(folder, &question, until);
         let outcome = command.map_or_else(|outcome| outcome, |command| crate::run(command, until.left()));
         if outcome.timed_out {
             return Err(GitError::TookTooLong);
         }
-        Ok(if outcome.succeeded() { Place::parse(folder, &outcome.stdout) } else { None })
+        Ok(if outcome.succeeded() { FolderInTree::parse(folder, &outcome.stdout) } else { None })
     }
 
-    fn parse(folder: &Path, answer: &[u8]) -> Option<Place> {
+    fn parse(folder: &Path, answer: &[u8]) -> Option<FolderInTree> {
         let rest = answer.strip_prefix(b"true\n")?;
         let end = rest.iter().position(|byte| *byte == b'\n')?;
         let prefix = rest.get(end + 1..)?.strip_suffix(b"\n")?;
-        Some(Place { root: folder.join(OsStr::from_bytes(&rest[..end])), prefix: prefix.to_owned() })
+        Some(FolderInTree { root: folder.join(OsStr::from_bytes(&rest[..end])), prefix: prefix.to_owned() })
     }
 }
 
@@ -160,6 +160,7 @@ fn as_answer(outcome: crate::Outcome) -> Result<Vec<u8>, GitError> {
     if !outcome.succeeded() {
         return Err(GitError::Failed(last_words(&outcome)));
     }
+    // The rest was thrown away: a list without its end would look like less work.
     if outcome.stdout.len() >= MOST_LIST {
         return Err(GitError::TooManyFiles);
     }

@@ -15,7 +15,7 @@ pub(crate) struct Terms<'a> {
     /// When its group is ended.
     pub(crate) deadline: Duration,
     /// How long its group may tidy up once it has been asked to end.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// More output of one stream than this is read and thrown away.
     pub(crate) most_output: usize,
     /// Asked a few times a second whether anybody still waits for it.
@@ -28,13 +28,14 @@ impl Terms<'_> {
         Terms {
             input: None,
             deadline,
-            patience: Duration::from_millis(500),
+            timeout: Duration::from_millis(500),
             most_output: MOST_OUTPUT,
             give_up: &|| false,
         }
     }
 }
 
+// Git answers in milliseconds: a longer nap would be most of the wait.
 const LOOKED_EVERY: Duration = Duration::from_millis(2);
 const ASKED_EVERY: Duration = Duration::from_millis(250);
 /// A grandchild may keep the pipe open for ever: what has come so far must be enough.
@@ -48,13 +49,14 @@ pub(crate) fn run(mut command: Command, terms: Terms<'_>) -> Outcome {
         Ok(child) => child,
         Err(error) => return Outcome { trouble: Some(error.to_string()), ..Outcome::default() },
     };
+    // Both streams are read from the start: a child that has filled one pipe (64 KiB) would wait for its reader.
     let stdout = Collected::from(child.stdout.take(), terms.most_output);
     let stderr = Collected::from(child.stderr.take(), terms.most_output);
     feed(&mut child, terms.input);
     let started = Instant::now();
-    let mut outcome = wait(&mut child, terms.deadline, terms.patience, terms.give_up);
+    let mut outcome = wait(&mut child, terms.deadline, terms.timeout, terms.give_up);
     // Who waits for both waits once, and not much longer than until the deadline.
-    let left = terms.deadline.saturating_sub(started.elapsed()).max(terms.patience);
+    let left = terms.deadline.saturating_sub(started.elapsed()).max(terms.timeout);
     let until = Instant::now() + left.min(OUTPUT_TIMEOUT);
     outcome.stdout = stdout.so_far(until);
     outcome.stderr = stderr.so_far(until);
@@ -71,7 +73,7 @@ fn feed(child: &mut Child, input: Option<Vec<u8>>) {
     }
 }
 
-fn wait(child: &mut Child, deadline: Duration, patience: Duration, give_up: &dyn Fn() -> bool) -> Outcome {
+fn wait(child: &mut Child, deadline: Duration, timeout: Duration, give_up: &dyn Fn() -> bool) -> Outcome {
     let started = Instant::now();
     let mut asked = started;
     let mut outcome = Outcome::default();
@@ -90,7 +92,7 @@ fn wait(child: &mut Child, deadline: Duration, patience: Duration, give_up: &dyn
             }
             _ => {
                 outcome.timed_out = !outcome.given_up;
-                process::end_child(child, patience);
+                process::end_child(child, timeout);
                 return outcome;
             }
         }

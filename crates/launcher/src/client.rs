@@ -54,9 +54,11 @@ pub fn start(launch: Launch<'_>) -> Result<Client, NotStarted> {
         .stdin(Stdio::from(launch.stdin))
         .stdout(Stdio::from(launch.stdout))
         .stderr(Stdio::from(launch.stderr))
+        // A group of its own: Ctrl-C at our terminal must not reach it, and it outlives us.
         .process_group(0);
     let child =
         command.spawn().map_err(|source| NotStarted { program: launch.program.to_owned(), source })?;
+    // Certain to be it: until we wait for a child its pid goes to no other process.
     let known = process::identity(child.id());
     Ok(Client::Started(child, known))
 }
@@ -78,12 +80,13 @@ impl Client {
                 Ok(None) => None,
                 Err(_) => Some(Exit::default()),
             },
+            // Not our child: how it ended the system tells only its parent.
             Client::Adopted(known) => (!process::is_alive(*known)).then(Exit::default),
         }
     }
 
     /// Ends it and its group: asks first.
-    pub fn end(&mut self, patience: std::time::Duration) {
+    pub fn end(&mut self, timeout: std::time::Duration) {
         let leader = match self {
             Client::Started(child, _) => child.id(),
             Client::Adopted(known) if process::is_alive(*known) => known.pid,
@@ -95,7 +98,7 @@ impl Client {
                 return;
             }
         }
-        process::end_group(leader, patience);
+        process::end_group(leader, timeout);
         if let Client::Started(child, _) = self {
             let _ = child.wait();
         }

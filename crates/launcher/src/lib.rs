@@ -160,13 +160,13 @@ fn ask_program(arguments: &[String], folder: &Path, input: &[u8], deadline: Dura
 }
 
 /// Starts a program of the person's (no shell) and leaves it: it lives on without us, in a group of its own, and what it
-/// says is not heard. An error where it cannot be started, or fails before the patience is over.
-pub fn leave(program: &Path, arguments: &[&std::ffi::OsStr], patience: Duration) -> std::io::Result<()> {
+/// says is not heard. An error where it cannot be started, or fails before the timeout is over.
+pub fn leave(program: &Path, arguments: &[&std::ffi::OsStr], timeout: Duration) -> std::io::Result<()> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.process_group(0).spawn()?;
     let started = std::time::Instant::now();
-    while started.elapsed() < patience {
+    while started.elapsed() < timeout {
         match child.try_wait()? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(std::io::Error::other(format!("it ended with {status}"))),
@@ -177,11 +177,12 @@ pub fn leave(program: &Path, arguments: &[&std::ffi::OsStr], patience: Duration)
 }
 
 fn ask(command: Command, input: Option<&[u8]>, deadline: Duration) -> Outcome {
-    let patience = Duration::from_millis(20);
+    // The client kills a status line that still runs at its next trigger (2.1.329): there is no time to tidy up.
+    let timeout = Duration::from_millis(20);
     let most_output = 1024 * 1024;
     child::run(
         command,
-        Terms { input: input.map(<[u8]>::to_owned), patience, most_output, ..Terms::within(deadline) },
+        Terms { input: input.map(<[u8]>::to_owned), timeout, most_output, ..Terms::within(deadline) },
     )
 }
 
@@ -297,17 +298,17 @@ mod tests {
 
     #[test]
     fn who_is_left_lives_on_and_who_fails_at_once_is_told() {
-        let patience = Duration::from_millis(300);
+        let timeout = Duration::from_millis(300);
         let sh = Path::new("/bin/sh");
         let run = |line: &str| {
-            leave(sh, &["-c".as_ref(), line.as_ref()], patience).map_err(|error| error.to_string())
+            leave(sh, &["-c".as_ref(), line.as_ref()], timeout).map_err(|error| error.to_string())
         };
         let started = Instant::now();
         assert_eq!(run("sleep 5"), Ok(()));
         assert!(started.elapsed() < Duration::from_secs(4));
         assert_eq!(run("exit 0"), Ok(()));
         assert!(leave(sh, &["-c".as_ref(), "exit 3".as_ref()], Duration::from_secs(20)).is_err());
-        assert!(leave(Path::new("/no/such"), &[], patience).is_err());
+        assert!(leave(Path::new("/no/such"), &[], timeout).is_err());
     }
 
     #[test]

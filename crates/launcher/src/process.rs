@@ -22,6 +22,7 @@ pub fn identity(pid: u32) -> Option<Identity> {
     // The name may hold spaces and brackets: fields are counted behind its last bracket.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let is_zombie = fields.first() == Some(&"Z");
+    // Field 22 of proc(5)'s `stat`; the state, its field 3, is the first here.
     let started = fields.get(19)?.parse().ok()?;
     (!is_zombie).then_some(Identity { pid, started })
 }
@@ -38,6 +39,7 @@ pub fn is_alive(known: Identity) -> bool {
 
 /// True while any process has this pid.
 pub fn has_pid(pid: u32) -> bool {
+    // A process that has ended and was not waited for still takes signals; it has no identity.
     to_pid(pid).is_some_and(|pid| test_kill_process(pid).is_ok()) && identity(pid).is_some()
 }
 
@@ -81,16 +83,17 @@ pub fn command_of(pid: u32) -> String {
 
 /// Lets the processes that a dead session left behind finish what they are writing, then ends them: two
 /// sessions must not work on the same files.
-pub fn end_left_behind(settings: [&str; 2], patience: Duration) {
+pub fn end_left_behind(settings: [&str; 2], timeout: Duration) {
     let started = Instant::now();
-    while started.elapsed() < patience * 3 {
+    while started.elapsed() < timeout * 3 {
         let left = left_behind(settings);
         let signal = match started.elapsed() {
             _ if left.is_empty() => return,
-            elapsed if elapsed < patience => None,
-            elapsed if elapsed < patience * 2 => Some(Signal::TERM),
+            elapsed if elapsed < timeout => None,
+            elapsed if elapsed < timeout * 2 => Some(Signal::TERM),
             _ => Some(Signal::KILL),
         };
+        // Looked at once more: since the list was made a pid may have gone to another process.
         for process in left.into_iter().filter(|process| is_alive(*process)) {
             if let (Some(signal), Some(pid)) = (signal, to_pid(process.pid)) {
                 let _ = kill_process(pid, signal);
@@ -101,13 +104,14 @@ pub fn end_left_behind(settings: [&str; 2], patience: Duration) {
 }
 
 /// Asks a group to end, waits, and ends it. Only for groups whose leader we started or verified.
-pub fn end_group(leader: u32, patience: Duration) {
+pub fn end_group(leader: u32, timeout: Duration) {
     let Some(pid) = to_pid(leader) else { return };
     let started = Instant::now();
+    // SIGTERM first: it stops the Bash tool that a client runs, while after a SIGKILL the tool works on (2.1.329).
     if kill_process_group(pid, Signal::TERM).is_err() {
         return;
     }
-    while started.elapsed() < patience {
+    while started.elapsed() < timeout {
         if identity(leader).is_none() {
             break;
         }
@@ -117,12 +121,12 @@ pub fn end_group(leader: u32, patience: Duration) {
 }
 
 /// Ends a child of ours and its group: asks first, and gives all of them this long to tidy up behind themselves.
-pub(crate) fn end_child(child: &mut Child, patience: Duration) {
+pub(crate) fn end_child(child: &mut Child, timeout: Duration) {
     let Some(group) = to_pid(child.id()) else { return };
     let _ = kill_process_group(group, Signal::TERM);
     let started = Instant::now();
     let mut is_empty = false;
-    while !is_empty && started.elapsed() < patience {
+    while !is_empty && started.elapsed() < timeout {
         std::thread::sleep(Duration::from_millis(10));
         let is_reaped = !matches!(child.try_wait(), Ok(None));
         is_empty = is_reaped && test_kill_process_group(group).is_err();

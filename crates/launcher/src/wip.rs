@@ -6,7 +6,7 @@
 mod filters;
 mod shown;
 
-use crate::changes::{self, Change, Index, Place};
+use crate::changes::{self, Change, FolderInTree, Index};
 use crate::child::{self, Terms};
 use crate::git;
 use crate::git_error::GitError;
@@ -101,7 +101,7 @@ fn attempt(
     deadline: Duration,
 ) -> Result<Wip, GitError> {
     let until = Until::within(CHOICE_DEADLINE);
-    let Some(place) = Place::of(folder, until)? else { return Ok(Wip::Nothing) };
+    let Some(place) = FolderInTree::of(folder, until)? else { return Ok(Wip::Nothing) };
     refuse_if_busy(folder, &place, until)?;
     let head = git::head(folder);
     let mut choice = Choice::default();
@@ -126,8 +126,9 @@ fn attempt(
 }
 
 /// In the middle of something, a commit would end it or become a part of it.
-fn refuse_if_busy(folder: &Path, place: &Place, until: Until) -> Result<(), GitError> {
+fn refuse_if_busy(folder: &Path, place: &FolderInTree, until: Until) -> Result<(), GitError> {
     const SIGNS: [(&str, &str); 6] = [
+        // Before the next one: `git am` has that folder, too.
         ("rebase-apply/applying", "git am"),
         ("rebase-apply", "a rebase"),
         ("rebase-merge", "a rebase"),
@@ -234,6 +235,7 @@ impl Commit<'_> {
     ) -> Result<String, GitError> {
         let untouched = index.read();
         if !choice.new.is_empty() {
+            // A kill from here to the commit leaves new files announced in the index, without content; no work is lost.
             self.change_index(&["add", "--intent-to-add"], &choice.new)?;
         }
         let announced = index.read();
@@ -266,10 +268,11 @@ impl Commit<'_> {
     }
 
     fn git(&self, arguments: &[&str], paths: &[Vec<u8>], deadline: Duration) -> crate::Outcome {
+        // From its input: many thousand paths do not fit on a command line.
         let arguments = [arguments, &["--pathspec-from-file=-", "--pathspec-file-nul"]].concat();
         let command = git::committing(self.folder, &self.settings, &arguments);
         let input = Some(as_pathspecs(paths));
-        child::run(command, Terms { input, patience: HOOK_TIMEOUT, ..Terms::within(deadline) })
+        child::run(command, Terms { input, timeout: HOOK_TIMEOUT, ..Terms::within(deadline) })
     }
 }
 
@@ -284,6 +287,7 @@ struct IndexFile(PathBuf);
 
 impl IndexFile {
     fn of(folder: &Path, until: Until) -> Result<IndexFile, GitError> {
+        // Asked of git: each linked worktree has an index of its own.
         path_from(folder, &["rev-parse", "--git-path", "index"], until).map(IndexFile)
     }
 
@@ -314,6 +318,7 @@ impl IndexFile {
     /// The way git itself replaces it: under its lock, in one step.
     fn put_back(&self, bytes: Option<&[u8]>) {
         let is_free = self.wait_until_free().is_ok();
+        // A kill from here on leaves git's lock behind, as one of git itself would.
         let lock = OpenOptions::new().write(true).create_new(true).open(self.lock());
         let (true, Ok(mut lock)) = (is_free, lock) else { return };
         let permissions = std::fs::metadata(&self.0).map(|found| found.permissions());

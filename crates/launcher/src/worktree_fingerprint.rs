@@ -6,7 +6,7 @@
 mod coarse;
 mod inner;
 
-use crate::changes::{self, Change, Index, Place, names, quoted};
+use crate::changes::{self, Change, FolderInTree, Index, names, quoted};
 use crate::git;
 use crate::until::Until;
 use plimsoll_store::disk;
@@ -56,7 +56,7 @@ fn footing_within(folder: &Path, is_ours: &dyn Fn(&str) -> bool, most: usize) ->
 fn by_content(folder: &Path, is_ours: &dyn Fn(&str) -> bool, most: usize) -> WorktreeFingerprint {
     let until = Until::within(DEADLINE);
     let mut content = Content { is_ours, until, most, reads: true, files: BTreeMap::new() };
-    match Place::of(folder, until) {
+    match FolderInTree::of(folder, until) {
         Ok(Some(place)) => {
             let head = git::head(folder);
             let is_known = content.add_repository(folder, &place, head.as_deref()).is_some();
@@ -89,7 +89,7 @@ struct Unnamed {
 }
 
 impl Content<'_> {
-    fn add_repository(&mut self, folder: &Path, place: &Place, head: Option<&str>) -> Option<()> {
+    fn add_repository(&mut self, folder: &Path, place: &FolderInTree, head: Option<&str>) -> Option<()> {
         if let Some(head) = head {
             self.add_commit(folder, head)?;
         }
@@ -103,7 +103,7 @@ impl Content<'_> {
     }
 
     /// A project in an ignored folder of somebody's larger repository: git has nothing to say about it.
-    fn is_ignored(&self, folder: &Path, place: &Place) -> bool {
+    fn is_ignored(&self, folder: &Path, place: &FolderInTree) -> bool {
         let question = ["check-ignore", "-q", "--", "."];
         !place.prefix.is_empty() && changes::answer(folder, &question, None, self.until).is_ok()
     }
@@ -128,7 +128,7 @@ impl Content<'_> {
     }
 
     /// What differs from HEAD.
-    fn add_changes(&mut self, folder: &Path, place: &Place, head: Option<&str>) -> Option<()> {
+    fn add_changes(&mut self, folder: &Path, place: &FolderInTree, head: Option<&str>) -> Option<()> {
         let mut unnamed = Vec::new();
         for change in changes::since_head(folder, head, Index::Untouched, self.until).ok()? {
             let key = change.path.clone();
@@ -182,7 +182,7 @@ impl Content<'_> {
     }
 
     /// Git itself names them, since what it would commit may differ from what is on the disk (line endings).
-    fn name_by_content(&mut self, place: &Place, unnamed: Vec<Unnamed>) -> Option<()> {
+    fn name_by_content(&mut self, place: &FolderInTree, unnamed: Vec<Unnamed>) -> Option<()> {
         if unnamed.is_empty() {
             return Some(());
         }
@@ -258,6 +258,7 @@ impl Content<'_> {
     fn digest(&self) -> String {
         let mut digest = Sha256::new();
         for part in self.files.iter().flat_map(|(path, content)| [path, content]) {
+            // With its length: a byte that moves from a path to its content must change the digest.
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
@@ -276,6 +277,7 @@ fn mode_of(change: &Change, found: &Metadata) -> String {
 }
 
 fn mode_on_disk(found: &Metadata) -> &'static str {
+    // Git keeps one bit of a mode: whether the owner may run the file.
     if found.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" }
 }
 

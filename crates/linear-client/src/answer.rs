@@ -54,6 +54,7 @@ pub(crate) fn read(received: &Received, host: &str, key: &Key) -> Result<Answer,
     let data = document["data"].clone();
     let is_usable = data.as_object().is_some_and(|fields| fields.values().any(|value| !value.is_null()));
     match received.status {
+        // GraphQL gives data and errors together: what is there is used, and the errors become warnings.
         200 if is_usable => Ok(Answer { data, errors }),
         403 => Err(CourierError::Forbidden { said: said() }),
         _ if has_code(&["FORBIDDEN"]) => Err(CourierError::Forbidden { said: said() }),

@@ -16,5 +16,5 @@ mod operations;
 pub use endpoint::Endpoint;
 pub use error::{CourierError, GraphError, Wait};
 pub use key::{Key, KeyProblem};
-pub use linear::{Linear, Patience};
-pub use operations::{Issue, Posted, Told, Viewer};
+pub use linear::{Linear, RetryLimits};
+pub use operations::{Issue, Posted, Viewer, WithWarnings};

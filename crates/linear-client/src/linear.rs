@@ -1,7 +1,7 @@
 //! The way to Linear and back: one request after another, each within what is left of the time.
 
 use crate::answer::{self, Answer, Received};
-use crate::operations::{self, Issue, Operation, Posted, Told, Viewer};
+use crate::operations::{self, Issue, Operation, Posted, Viewer, WithWarnings};
 use crate::{CourierError, Endpoint, Key, certificates};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use ureq::{Agent, Error};
 
 /// How long a caller waits in all, and how often a trouble that may pass is tolerated.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct RetryLimits {
     /// No call lasts beyond it.
     pub until: Instant,
     /// Tries of one operation, at least one.
     pub tries: u32,
 }
 
-impl Patience {
+impl RetryLimits {
     /// This much time from now.
-    pub fn of(time: Duration, tries: u32) -> Patience {
-        Patience { until: Instant::now() + time, tries }
+    pub fn of(time: Duration, tries: u32) -> RetryLimits {
+        RetryLimits { until: Instant::now() + time, tries }
     }
 
     fn left(&self) -> Duration {
@@ -46,12 +46,14 @@ impl Linear {
     /// Makes ready; nothing is sent yet.
     pub fn new(endpoint: Endpoint, key: Key) -> Result<Linear, CourierError> {
         let mut config = Agent::config_builder()
+            // What is wrong is in the body, whatever the status.
             .http_status_as_error(false)
             // A key goes nowhere but to its endpoint.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")));
         if endpoint.is_loopback() {
+            // A proxy would look for this address on its own computer.
             config = config.proxy(None);
         }
         if endpoint.is_secure() {
@@ -66,18 +68,18 @@ impl Linear {
     }
 
     /// Whose key it is.
-    pub fn viewer(&self, patience: Patience) -> Result<Told<Viewer>, CourierError> {
-        self.take(&operations::viewer(), patience, operations::take_viewer)
+    pub fn viewer(&self, limits: RetryLimits) -> Result<WithWarnings<Viewer>, CourierError> {
+        self.take(&operations::viewer(), limits, operations::take_viewer)
     }
 
     /// An issue by its identifier.
-    pub fn issue(&self, id: &str, patience: Patience) -> Result<Told<Issue>, CourierError> {
-        self.take(&operations::issue(id), patience, operations::take_issue)
+    pub fn issue(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Issue>, CourierError> {
+        self.take(&operations::issue(id), limits, operations::take_issue)
     }
 
     /// A comment by its id.
-    pub fn comment(&self, id: &str, patience: Patience) -> Result<Told<Posted>, CourierError> {
-        self.take(&operations::comment(id), patience, operations::take_comment)
+    pub fn comment(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Posted>, CourierError> {
+        self.take(&operations::comment(id), limits, operations::take_comment)
     }
 
     /// Makes a comment with an id of our choice. One that is there already is refused by Linear.
@@ -86,23 +88,28 @@ impl Linear {
         id: &str,
         issue: &str,
         body: &str,
-        patience: Patience,
-    ) -> Result<Told<Posted>, CourierError> {
-        self.take(&operations::create(id, issue, body), patience, operations::take_payload)
+        limits: RetryLimits,
+    ) -> Result<WithWarnings<Posted>, CourierError> {
+        self.take(&operations::create(id, issue, body), limits, operations::take_payload)
     }
 
     /// Puts a new text into a comment.
-    pub fn update(&self, id: &str, body: &str, patience: Patience) -> Result<Told<Posted>, CourierError> {
-        self.take(&operations::update(id, body), patience, operations::take_payload)
+    pub fn update(
+        &self,
+        id: &str,
+        body: &str,
+        limits: RetryLimits,
+    ) -> Result<WithWarnings<Posted>, CourierError> {
+        self.take(&operations::update(id, body), limits, operations::take_payload)
     }
 
     fn take<T>(
         &self,
         operation: &Operation,
-        patience: Patience,
+        limits: RetryLimits,
         take: impl Fn(&serde_json::Value) -> Option<T>,
-    ) -> Result<Told<T>, CourierError> {
-        let answer = self.ask(operation, patience)?;
+    ) -> Result<WithWarnings<T>, CourierError> {
+        let answer = self.ask(operation, limits)?;
         operations::read(answer, take).map_err(|errors| {
             if errors.is_empty() {
                 let what = "the answer lacks the requested data".to_owned();
@@ -114,17 +121,18 @@ impl Linear {
     }
 
     /// Asks until there is an answer, or a trouble that does not pass, or no time.
-    fn ask(&self, operation: &Operation, patience: Patience) -> Result<Answer, CourierError> {
+    fn ask(&self, operation: &Operation, limits: RetryLimits) -> Result<Answer, CourierError> {
         let body = json!({ "query": operation.document, "variables": operation.variables }).to_string();
         let mut pause = FIRST_PAUSE;
         let mut tries = 0;
         loop {
             tries += 1;
-            let error = match self.send(&body, patience.left().min(LONGEST_CALL)) {
+            let error = match self.send(&body, limits.left().min(LONGEST_CALL)) {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            if !error.may_pass() || tries >= patience.tries || patience.left() <= pause {
+            // A pause that outlasts the time is not begun: nothing could be sent after it.
+            if !error.may_pass() || tries >= limits.tries || limits.left() <= pause {
                 return Err(error);
             }
             std::thread::sleep(pause);

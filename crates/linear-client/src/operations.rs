@@ -43,7 +43,7 @@ pub struct Posted {
 
 /// An answer with what was complained of beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told<T> {
+pub struct WithWarnings<T> {
     /// The answer.
     pub what: T,
     /// Errors that came with it.
@@ -84,9 +84,9 @@ pub(crate) fn update(id: &str, body: &str) -> Operation {
 pub(crate) fn read<T>(
     answer: Answer,
     take: impl Fn(&Value) -> Option<T>,
-) -> Result<Told<T>, Vec<GraphError>> {
+) -> Result<WithWarnings<T>, Vec<GraphError>> {
     match take(&answer.data) {
-        Some(what) => Ok(Told { what, warnings: answer.errors }),
+        Some(what) => Ok(WithWarnings { what, warnings: answer.errors }),
         None => Err(answer.errors),
     }
 }

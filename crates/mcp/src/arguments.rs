@@ -11,12 +11,12 @@ const MOST_TO_CUT: usize = 100_000;
 pub(crate) struct Argument {
     name: &'static str,
     about: &'static str,
-    kind: Kind,
+    kind: ArgumentKind,
     is_required: bool,
 }
 
 /// What it may hold.
-enum Kind {
+enum ArgumentKind {
     /// Text of at most this many characters.
     Text { most: usize },
     /// A register's value: one that is too long is cut by the memory's own rules, and reported.
@@ -28,28 +28,28 @@ enum Kind {
 }
 
 impl Argument {
-    fn new(name: &'static str, about: &'static str, kind: Kind) -> Argument {
+    fn new(name: &'static str, about: &'static str, kind: ArgumentKind) -> Argument {
         Argument { name, about, kind, is_required: false }
     }
 
     /// Text of at most this many characters.
     pub(crate) fn text(name: &'static str, most: usize, about: &'static str) -> Argument {
-        Argument::new(name, about, Kind::Text { most })
+        Argument::new(name, about, ArgumentKind::Text { most })
     }
 
     /// A register.
     pub(crate) fn register(register: Register, about: &'static str) -> Argument {
-        Argument::new(register.key(), about, Kind::Register(register))
+        Argument::new(register.key(), about, ArgumentKind::Register(register))
     }
 
     /// True or false.
     pub(crate) fn flag(name: &'static str, about: &'static str) -> Argument {
-        Argument::new(name, about, Kind::Flag)
+        Argument::new(name, about, ArgumentKind::Flag)
     }
 
     /// A whole number from 1.
     pub(crate) fn count(name: &'static str, most: u64, about: &'static str) -> Argument {
-        Argument::new(name, about, Kind::Count { most })
+        Argument::new(name, about, ArgumentKind::Count { most })
     }
 
     /// Without it the call is refused.
@@ -60,12 +60,12 @@ impl Argument {
     fn schema(&self) -> Value {
         let about = self.about;
         match &self.kind {
-            Kind::Text { most } => json!({"type": "string", "maxLength": most, "description": about}),
-            Kind::Register(register) => {
+            ArgumentKind::Text { most } => json!({"type": "string", "maxLength": most, "description": about}),
+            ArgumentKind::Register(register) => {
                 json!({"type": "string", "maxLength": register.limit(), "description": about})
             }
-            Kind::Flag => json!({"type": "boolean", "description": about}),
-            Kind::Count { most } => {
+            ArgumentKind::Flag => json!({"type": "boolean", "description": about}),
+            ArgumentKind::Count { most } => {
                 json!({"type": "integer", "minimum": 1, "maximum": most, "description": about})
             }
         }
@@ -75,22 +75,22 @@ impl Argument {
     fn fault(&self, value: &Value) -> Option<String> {
         let name = self.name;
         match (&self.kind, value) {
-            (Kind::Text { most }, Value::String(text)) => too_long(name, text, *most, "shorten it"),
-            (Kind::Register(_), Value::String(text)) => {
+            (ArgumentKind::Text { most }, Value::String(text)) => too_long(name, text, *most, "shorten it"),
+            (ArgumentKind::Register(_), Value::String(text)) => {
                 too_long(name, text, MOST_TO_CUT, "put it into a file, and a pointer here")
             }
-            (Kind::Flag, Value::Bool(_)) => None,
-            (Kind::Count { most }, value) => {
+            (ArgumentKind::Flag, Value::Bool(_)) => None,
+            (ArgumentKind::Count { most }, value) => {
                 let is_one = value.as_u64().is_some_and(|count| (1..=*most).contains(&count));
                 (!is_one).then(|| format!("{name} is {}: give a whole number from 1 to {most}", kind(value)))
             }
-            (Kind::Register(_), Value::Null) => {
+            (ArgumentKind::Register(_), Value::Null) => {
                 Some(format!("{name} is null: leave it out to keep it, give \"\" to clear it"))
             }
-            (Kind::Text { .. } | Kind::Register(_), value) => {
+            (ArgumentKind::Text { .. } | ArgumentKind::Register(_), value) => {
                 Some(format!("{name} is {}: give a string", kind(value)))
             }
-            (Kind::Flag, value) => Some(format!("{name} is {}: give true or false", kind(value))),
+            (ArgumentKind::Flag, value) => Some(format!("{name} is {}: give true or false", kind(value))),
         }
     }
 }

@@ -52,6 +52,7 @@ impl Server {
         let tool = &self.tools[place];
         let turn = Arc::clone(&self.in_turn).lock_owned().await;
         let work = Arc::clone(&self.at_work).read_owned().await;
+        // A long one has waited for its turn, and gives it back at once: the next need not wait for a command.
         let turn = (!tool.is_long).then_some(turn);
         let run = tool.run;
         // A lock or a command is waited for: that is not for the thread that reads the client's messages.
@@ -112,6 +113,7 @@ impl ServerHandler for Server {
         let answer = match self.tools[place].check(request.arguments.unwrap_or_default()) {
             Err(fault) => Err(fault),
             Ok(given) => {
+                // The call carries no agent id (2.1.329): hooks know by this id which subagent made it.
                 let id = context.meta.0.get("claudecode/toolUseId").and_then(|id| id.as_str());
                 let id = id.filter(|id| (1..=MOST_ID).contains(&id.len())).map(str::to_owned);
                 let is_given_up = Box::new(move || context.ct.is_cancelled());

@@ -26,6 +26,7 @@ pub(crate) fn read_file(call: &Call) -> Answer {
     // A character has at most four bytes.
     let most = 4 * FILE as u64 + 4;
     let (bytes, size) = confined(call)?.read(&path, most)?;
+    // What git, too, takes for binary.
     if bytes.contains(&0) {
         return Err(ToolError::NotText { path, size });
     }
@@ -54,6 +55,7 @@ pub(crate) fn list_files(call: &Call) -> Answer {
     let mut lines: Vec<String> = found
         .iter()
         .take(NAMES)
+        // Escaped: a name may hold a line break, and must not pass for two.
         .map(|entry| format!("{}{}{}", entry.name.escape_debug(), entry.mark, size(entry.size)))
         .collect();
     if found.len() > NAMES {

@@ -48,6 +48,7 @@ pub fn observe(
     limits: &BreakerLimits,
 ) -> Option<Opened> {
     count_up(state, seen, refusal.is_some());
+    // Taken after counting and for one session only: whatever comes of it, the next one is judged by the limits alone.
     let trial = state.outcomes.breaker.half_open.take();
     let due = |cause: &BreakerCause| {
         let limit = limit(*cause, limits);

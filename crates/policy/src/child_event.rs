@@ -11,6 +11,7 @@ pub fn is_a_childs(tool: &str, lines: &[Line]) -> bool {
     }
     let mut answered: Vec<String> = Vec::new();
     let mut message = None;
+    // From the end: results come after the calls that they answer, so an agent's call without one is still at work.
     for line in lines.iter().rev().filter(|line| !line.is_sidechain) {
         let blocks = line.message.blocks();
         let of_kind =

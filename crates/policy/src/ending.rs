@@ -14,6 +14,8 @@ pub fn ending(result: Option<&RunResult>, exit: Exit) -> Ending {
 }
 
 fn success(result: &RunResult) -> Ending {
+    // A session that a hook has ended looks like success (exit 0, `is_error` false): only this field tells (2.1.329).
+    // 1.0.128 and 2.0.77 have no such field.
     match result.terminal_reason.as_deref() {
         Some("hook_stopped" | "stop_hook_prevented") => Ending::HookStopped,
         Some("completed") | None => Ending::Completed,
@@ -30,6 +32,7 @@ fn error(result: &RunResult) -> Ending {
         }
         (_, "error_max_turns") => Ending::ClientLimit("--max-turns".to_owned()),
         (_, "error_max_budget_usd") => Ending::ClientLimit("--max-budget-usd".to_owned()),
+        // SIGINT ends `-p` with exit code 0 (2.1.329), so the code cannot tell.
         (reason, _) if reason.starts_with("aborted") => Ending::Interrupted,
         _ if words.to_lowercase().starts_with("prompt is too long") => {
             Ending::WindowFull("prompt_too_long".to_owned())

@@ -14,6 +14,7 @@ pub const LAST_FILLS: usize = KEPT + 1;
 /// Work goes in phases: this many responses in a row are drawn together.
 const TOGETHER: usize = 8;
 /// So often the way to the mark is drawn.
+// Odd: the middle one is the median.
 const PATHS: usize = 41;
 /// What responses add in sessions at large, in tokens: small edits, tests and searches, large files. While a session has
 /// shown little of itself these count, and the less the more it has shown.

@@ -194,6 +194,7 @@ pub fn judge(of: &Loop, evidence: &Evidence<'_>) -> Judgement {
     if let Some(why) = &evidence.fatal {
         return stop(Status::FatalError, why.clone());
     }
+    // After the promise: one that is made in the last session counts.
     let iteration = ended_iteration(of, evidence.judged_before);
     if iteration >= of.max_iterations {
         return stop(

@@ -11,19 +11,19 @@ use plimsoll_protocol::agent::AgentCall;
 
 /// By which name the client knows the subagent that works in frames: that goes by who brings it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameAgent {
     /// A file in the folder of the project's or the user's agents, or the client's `--agents`.
     Own,
     /// The plugin.
     Plugins,
 }
 
-impl Kind {
+impl FrameAgent {
     /// What the Agent tool's `subagent_type` says.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Own => "frame",
-            Kind::Plugins => "plimsoll:frame",
+            FrameAgent::Own => "frame",
+            FrameAgent::Plugins => "plimsoll:frame",
         }
     }
 
@@ -31,20 +31,21 @@ impl Kind {
     /// read `frame` means ours.
     pub fn to_start(self, asked: &str) -> &str {
         match self {
-            Kind::Own => asked,
-            Kind::Plugins => self.name(),
+            FrameAgent::Own => asked,
+            FrameAgent::Plugins => self.name(),
         }
     }
 }
 
 /// How deep the client lets subagents start others by default.
+// Observed on 2.1.329.
 const USUAL_NESTING: usize = 3;
 /// The variable that sets it.
 pub const NESTING_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
 
 /// True for a subagent of our kind, whoever brings it.
 pub fn is_frame(kind: &str) -> bool {
-    [Kind::Own, Kind::Plugins].iter().any(|ours| ours.name() == kind)
+    [FrameAgent::Own, FrameAgent::Plugins].iter().any(|ours| ours.name() == kind)
 }
 
 /// What a tool does to the memory.
@@ -92,7 +93,7 @@ pub fn may(
     memory: &Memory,
     who: Caller<'_>,
     what: Use,
-    (kind, nesting): (Kind, Option<usize>),
+    (kind, nesting): (FrameAgent, Option<usize>),
 ) -> Result<(), FrameRefusal> {
     if what == Use::Read {
         return Ok(());
@@ -144,9 +145,9 @@ pub enum Begin {
 }
 
 /// A subagent of our kind is started for the frame that waits, by the conversation that pushed it, and by its name.
-pub fn begin(memory: &Memory, who: Caller<'_>, call: &AgentCall, kind: Kind) -> Begin {
+pub fn begin(memory: &Memory, who: Caller<'_>, call: &AgentCall, kind: FrameAgent) -> Begin {
     // Beside the plugin's, a `frame` may be an agent of the user's.
-    let may_be_anothers = kind == Kind::Plugins && call.kind != kind.name();
+    let may_be_anothers = kind == FrameAgent::Plugins && call.kind != kind.name();
     if !is_frame(&call.kind) || (may_be_anothers && !memory.is_waiting()) {
         return Begin::Other;
     }

@@ -107,6 +107,7 @@ fn stopped_by_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdic
     match &evidence.ending {
         Ending::Fatal(words) => Some(Verdict::Stop { status: Status::FatalError, reason: clip(words, 300) }),
         Ending::Limit(words) => {
+            // A reset that has passed is nothing to wait for: without a moment the backoff of a pause counts.
             let until = evidence.resets_at.clone().filter(|reset| reset.as_str() > now);
             let reason = format!("usage limit: {}", clip(words, 200));
             let too_late = until
@@ -137,6 +138,7 @@ fn open_breaker(state: &mut RunState, opened: &Opened, now: &Timestamp) -> Verdi
 fn thrash(state: &mut RunState, evidence: &Evidence, seen: &Observation, rule: Thrash) -> Option<String> {
     let checkpoint = &state.context_checkpoint;
     let is_fresh = checkpoint.iteration == state.iteration && checkpoint.cause == Cause::Level;
+    // A session that finished an item was no thrash, however soon its checkpoint came.
     if seen.finished {
         state.outcomes.breaker.fruitless_checkpoints_at.clear();
     }

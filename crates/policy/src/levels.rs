@@ -49,10 +49,12 @@ const NEVER_WITH_SUFFIX: [&str; 2] = ["opus-4-6", "sonnet-4-6"];
 /// The fill at which the client itself acts.
 pub fn ceiling(window: u64, model: Option<&str>, knobs: &CompactionConfig) -> Ceiling {
     let reserve = knobs.max_output.unwrap_or(ANSWER_RESERVE).min(ANSWER_RESERVE);
+    // With compaction off the client stops by itself, without asking the API (2.1.329).
     if !knobs.auto_compact {
         let tokens = window.saturating_sub(reserve + REFUSE_BELOW);
         return Ceiling { tokens, action: CeilingAction::Refuses };
     }
+    // A compaction window that was set by hand switches the threshold on for these models, too (2.1.329).
     if knobs.compact_window.is_none() && model.is_some_and(never_by_threshold) {
         return Ceiling { tokens: window, action: CeilingAction::Rejected };
     }
@@ -60,6 +62,7 @@ pub fn ceiling(window: u64, model: Option<&str>, knobs: &CompactionConfig) -> Ce
         knobs.compact_window.map_or(window, |tokens| tokens.max(LEAST_COMPACT_WINDOW).min(window));
     let effective = compact_window.saturating_sub(reserve);
     let threshold = effective.saturating_sub(COMPACT_BELOW);
+    // The client takes the smaller of the two: 99 and 100 change nothing (2.1.329).
     let earlier = knobs
         .percent_override
         .filter(|percent| (0.0..=100.0).contains(percent) && *percent > 0.0)

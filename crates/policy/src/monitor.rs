@@ -113,6 +113,7 @@ fn decide(
         return advise(record, sight, level, percent);
     }
     let room = sight.committed.as_ref().and_then(|commit| step(record, commit, sight, marks));
+    // Before L2: one batch may jump over it, and then this one checkpoint serves both.
     if certain == Level::L3 {
         return emergency(record, sight, percent);
     }
@@ -217,6 +218,7 @@ fn wrap_up(
 ) -> Action {
     count_batch(record, sight);
     let left = marks.l3.saturating_sub(record.checkpoint_tokens);
+    // Not below L2: where L2 was announced on an estimate, the count began lower.
     let half_gone =
         sight.reading.measured() >= record.checkpoint_tokens.saturating_add(left / 2).max(marks.l2);
     let batches = record.batches_since_checkpoint;

@@ -34,6 +34,7 @@ pub fn for_next(state: &mut RunState, todo: Option<&TodoList>) -> Option<Checkpo
     };
     match due {
         Some(other) if other.item_work.is_begun && is_of_another(&other) => {
+            // One an item: the newer checkpoint of the same item replaces the older one.
             state.half_done.retain(|waiting| waiting.current_todo_item != other.current_todo_item);
             state.half_done.push(other);
             take_waiting(state, item.as_deref())
@@ -96,7 +97,7 @@ pub fn last_action(state: &RunState, ending: &Ending) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::state::{FileInProgress, Place};
+    use plimsoll_domain::state::{EditPosition, FileInProgress};
 
     #[test]
     fn a_checkpoint_on_demand_or_by_compaction_is_history_once_its_item_is_ticked() {
@@ -197,7 +198,7 @@ mod tests {
             item_work: ItemWork {
                 own_item: "one".into(),
                 finished: vec!["one".into()],
-                place: Some(Place { path: "two.rs".into(), line: 90 }),
+                place: Some(EditPosition { path: "two.rs".into(), line: 90 }),
                 uncommitted: vec!["two.rs".into()],
                 ..ItemWork::default()
             },

@@ -12,7 +12,7 @@ pub use load::{bar, growths, median};
 pub use view::{CacheView, GitView, LimitView, LoadView, MemoryView, RunView, View};
 
 use plimsoll_domain::level::Level;
-use plimsoll_domain::statusline::{Kind, StatusLine};
+use plimsoll_domain::statusline::{SegmentKind, StatusLine};
 use segments::Piece;
 use std::borrow::Cow;
 
@@ -57,8 +57,8 @@ pub struct Explained {
 
 /// What each segment shows, from where, and why it does not.
 pub fn explain(view: &View, look: &StatusLine) -> Vec<Explained> {
-    let ours = Kind::ALL.iter().map(|kind| kind.name());
-    let own = look.segments.keys().map(String::as_str).filter(|name| Kind::named(name).is_none());
+    let ours = SegmentKind::ALL.iter().map(|kind| kind.name());
+    let own = look.segments.keys().map(String::as_str).filter(|name| SegmentKind::named(name).is_none());
     ours.chain(own).map(|name| explained(name, view, look)).collect()
 }
 
@@ -66,7 +66,7 @@ fn explained(name: &str, view: &View, look: &StatusLine) -> Explained {
     let line = look.lines.iter().position(|names| names.iter().any(|other| other == name));
     let piece = segments::piece(name, view, look);
     let fields = piece.iter().flat_map(|piece| piece.fields.iter());
-    let (words, source) = match (Kind::named(name), look.of(name)) {
+    let (words, source) = match (SegmentKind::named(name), look.of(name)) {
         (Some(kind), _) => (kind.words().to_owned(), kind.source().to_owned()),
         (None, Some(segment)) => ("of your own".to_owned(), segments::source(segment)),
         (None, None) => Default::default(),

@@ -8,7 +8,7 @@ mod within;
 #[cfg(test)]
 mod tests;
 
-use plimsoll_domain::log_line::{Kind, Tokens};
+use plimsoll_domain::log_line::{RecordKind, Tokens};
 use plimsoll_domain::turn::{Block, Reason, outline};
 use plimsoll_domain::{Timestamp, Turn};
 use plimsoll_protocol::recording::{Answer, LineKind, ToolResult, TranscriptLine};
@@ -43,7 +43,7 @@ pub enum Record {
     /// Anything else.
     Event {
         /// What.
-        kind: Kind,
+        kind: RecordKind,
         /// Its content.
         fields: Map<String, Value>,
     },
@@ -162,19 +162,19 @@ impl<'a> Assembler<'a> {
                 if text.starts_with("[Request interrupted") {
                     self.open.iter_mut().for_each(|open| open.interrupted = true);
                 }
-                self.event(Kind::Prompt, &at, to, json!({"text": text, "meta": is_meta}));
+                self.event(RecordKind::Prompt, &at, to, json!({"text": text, "meta": is_meta}));
             }
             LineKind::Compaction { trigger, before, after } => {
                 let fields = json!({"trigger": trigger, "tokens_before": before, "tokens_after": after});
-                self.event(Kind::Compaction, &at, to, fields);
+                self.event(RecordKind::Compaction, &at, to, fields);
             }
             LineKind::Context { from, text } => {
-                self.event(Kind::Context, &at, to, json!({"from": from, "text": text}));
+                self.event(RecordKind::Context, &at, to, json!({"from": from, "text": text}));
             }
             LineKind::Cost(cost) => {
                 let by_model: Option<Value> =
                     cost.model_usage.and_then(|raw| serde_json::from_str(raw.get()).ok());
-                self.event(Kind::Cost, &at, to, json!({"usd": cost.total_usd, "models": by_model}));
+                self.event(RecordKind::Cost, &at, to, json!({"usd": cost.total_usd, "models": by_model}));
             }
             LineKind::Other => self.close_if_complete(),
         }
@@ -185,6 +185,7 @@ impl<'a> Assembler<'a> {
         let is_due = |open: &OpenTurn| match closing {
             EndOfInput::Open => false,
             EndOfInput::Over => true,
+            // On 2.1.329 the results are mostly not written yet when the batch's hook runs: a later event closes it.
             EndOfInput::Batch(ids) => {
                 open.is_complete() && open.calls.iter().any(|(id, ..)| ids.contains(&id.as_str()))
             }
@@ -201,6 +202,7 @@ impl<'a> Assembler<'a> {
 
     fn answer(&mut self, answer: Answer, at: &str) {
         let blocks: Vec<Block> = answer.blocks.iter().cloned().map(Block::new).collect();
+        // The client writes one line for each content block, all with the message's id (2.1.329).
         if let Some(open) = self.open.as_mut().filter(|open| open.answer.id == answer.id) {
             open.calls.extend(outline(&blocks).calls);
             open.results.extend(within::results(&blocks, at));
@@ -214,7 +216,12 @@ impl<'a> Assembler<'a> {
         if self.closed.contains(&answer.id) {
             // Its turn is closed, and the one that is open continues.
             let blocks: Vec<Value> = blocks.iter().map(Block::value).collect();
-            return self.event(Kind::Late, at, self.read, json!({"message": answer.id, "blocks": blocks}));
+            return self.event(
+                RecordKind::Late,
+                at,
+                self.read,
+                json!({"message": answer.id, "blocks": blocks}),
+            );
         }
         self.close();
         let calls = outline(&blocks).calls;
@@ -241,14 +248,14 @@ impl<'a> Assembler<'a> {
                 }
                 None => {
                     let fields = json!({"call": result.id, "result": result.text(), "ok": !result.is_error});
-                    self.event(Kind::Late, at, self.read, fields);
+                    self.event(RecordKind::Late, at, self.read, fields);
                 }
             }
         }
     }
 
     /// An event comes after the turn before it: while that is open, it waits.
-    fn event(&mut self, kind: Kind, at: &str, read: u64, fields: Value) {
+    fn event(&mut self, kind: RecordKind, at: &str, read: u64, fields: Value) {
         self.close_if_complete();
         let Value::Object(fields) = fields else { return };
         let made = AssembledRecord { at: Timestamp::from(at), read, what: Record::Event { kind, fields } };
@@ -269,6 +276,7 @@ impl<'a> Assembler<'a> {
         let read = self.read;
         let at = open.last_at.clone();
         let memory = (self.memory.0)(&at);
+        // The turn before the events that came while it was open: the log is in the order of the conversation.
         self.made.push(AssembledRecord {
             at: Timestamp::from(at),
             read,

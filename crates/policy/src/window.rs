@@ -47,9 +47,11 @@ pub fn window(evidence: &WindowEvidence<'_>) -> Option<Window> {
         .or_else(|| found(evidence.status_line, WindowSource::StatusLine))
         .or_else(|| found(evidence.learned, WindowSource::Learned))
         .or_else(|| evidence.model.map(|model| by_name(model, evidence.max_context_tokens)))?;
+    // The client makes 200,000 of a million then (2.1.329).
     if evidence.million_disabled {
         window.tokens = window.tokens.min(SMALL);
     }
+    // The last word: no request can have held more than its window.
     if evidence.used > window.tokens {
         window = Window { tokens: at_least(evidence.used), source: WindowSource::Used };
     }
@@ -75,6 +77,7 @@ pub fn sources(evidence: &WindowEvidence<'_>) -> Vec<Window> {
 }
 
 fn by_name(model: &str, max_context_tokens: Option<u64>) -> Window {
+    // Whatever the model: the client gives every small one a million with this suffix (2.1.329).
     if model.ends_with("[1m]") {
         return Window { tokens: MILLION, source: WindowSource::Table };
     }

@@ -35,11 +35,13 @@ impl AgentCall {
     /// The same call of that kind with other words, and waited for: by itself the tool answers at once and its subagent
     /// works in the background. The client looks for the kind only after its hooks have run.
     pub fn telling(&self, kind: &str, prompt: &str) -> Value {
+        // All of it: the client puts `updatedInput` in the place of the whole input (2.1.329).
         let mut input = self.input.clone();
         input.insert("subagent_type".to_owned(), json!(kind));
         // All frames work on the same files.
         input.remove("isolation");
         input.insert("prompt".to_owned(), json!(prompt));
+        // Else PostToolUse comes at the launch, with no answer to put the report in the place of (2.1.329).
         input.insert("run_in_background".to_owned(), json!(false));
         Value::Object(input)
     }
@@ -48,6 +50,7 @@ impl AgentCall {
 /// The tool's answer with other words in it; none if it has not the shape that the client expects back.
 pub fn answer_telling(response: &RawValue, words: &str) -> Option<Value> {
     let mut answer: Map<String, Value> = serde_json::from_str(response.get()).ok()?;
+    // An output that has not the tool's own shape is refused, and the original stays (2.1.329).
     answer.get("content")?.as_array()?;
     answer.insert("content".to_owned(), json!([{"type": "text", "text": words}]));
     Some(Value::Object(answer))

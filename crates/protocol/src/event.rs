@@ -224,6 +224,7 @@ impl Batch<'_> {
             transcript_path: text(self.transcript_path),
             cwd: text(self.cwd),
             agent_id: text(self.agent_id),
+            // Empty means something: the client's own summarizer ends as a subagent of no type (2.1.329).
             agent_type: self.agent_type.map(str::to_owned),
             event: Event::PostToolBatch(
                 self.tool_calls.into_iter().map(|lenient::Object(call)| call).collect(),

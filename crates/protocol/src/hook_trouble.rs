@@ -51,6 +51,7 @@ impl HookTrouble {
         let attachment = line.attachment;
         let what = match attachment.kind.as_deref()? {
             "hook_non_blocking_error" => attachment.stderr.unwrap_or_default(),
+            // `continue:false` of one hook kills the others of its event at once (2.1.329): no fault of theirs.
             "hook_cancelled" if attachment.timed_out => "it took too long, and was ended".to_owned(),
             _ => return None,
         };

@@ -101,6 +101,7 @@ impl Reply {
 
     /// Ends the session. An empty reason ends it without one.
     pub fn end_session(mut self, reason: impl Into<String>) -> Reply {
+        // Beside it the client drops context and message at PostToolUse, and keeps them at PostToolBatch (2.1.329).
         self.continues = Some(false);
         self.stop_reason = Some(reason.into()).filter(|reason| !reason.is_empty());
         self

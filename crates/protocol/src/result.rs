@@ -113,6 +113,7 @@ impl RunResult {
         let read = |bytes: &[u8]| {
             parse::<RunResult>(bytes).ok().filter(|found| found.kind.as_deref() == Some("result"))
         };
+        // The last one: with tasks in the background a stream has several results (2.1.329).
         let in_lines = || bytes.split(|byte| *byte == b'\n').rev().find_map(read);
         let in_list = || {
             let list: Vec<&serde_json::value::RawValue> = serde_json::from_slice(bytes).ok()?;

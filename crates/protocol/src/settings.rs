@@ -66,6 +66,7 @@ impl HookSupport {
     pub fn of_client(version: &str) -> HookSupport {
         match parse_version(version) {
             Some(version) if version >= FIRST_MODERN => HookSupport::Modern,
+            // Also where the version is unknown: these entries run on every client from 1.0.85 on.
             _ => HookSupport::Classic,
         }
     }
@@ -219,9 +220,11 @@ pub fn install(
     let installed = find(&body)?.iter().any(|found| found.hook.is_memorys());
     let parts = Parts { memory: asked.memory || installed, ..asked };
     let wanted = wanted(parts, command_for);
+    // Looked up anew for each: every edit moves the places behind it.
     for index in 0..wanted.len() {
         body = put(&body, &wanted, index)?;
     }
+    // One that a client before 2.1 does not know would switch off all hooks of the file.
     while let Some(stale) = first_stale(&body, &wanted)? {
         body = take_out(&body, &stale, None)?;
     }

@@ -299,6 +299,7 @@ impl StatusPayload {
 impl ContextWindow {
     /// Input tokens of the last response: the client's own sum, or ours of its parts; none before the first.
     pub fn used(&self) -> Option<u64> {
+        // Before the first response the sum is 0 and both others are null (2.1.329): then nothing is known.
         let known = self.current_usage.is_some() || self.used_percentage.is_some();
         let summed = self.current_usage.as_ref().map(crate::transcript::Usage::input);
         self.total_input_tokens.filter(|tokens| known && *tokens > 0).or(summed)

@@ -224,6 +224,7 @@ impl Line {
         self.kind.as_deref() == Some("assistant")
             && !self.is_sidechain
             && !self.is_api_error_message
+            // An error of the API is written as an assistant line whose usage is all zero (2.1.329).
             && self.message.model.as_deref() != Some("<synthetic>")
             && self.message.usage.is_some_and(|usage| usage.input() > 0)
     }

@@ -1,6 +1,6 @@
 //! The working memory's entries, its server and its agent: in, again, and out.
 
-use plimsoll_protocol::settings::servers::{self, Entry};
+use plimsoll_protocol::settings::servers::{self, McpEntry};
 use plimsoll_protocol::settings::{
     self, HookSupport, Variable, agent, install, is_untouched_since, uninstall,
 };
@@ -159,7 +159,7 @@ fn the_server_goes_in_once_and_comes_out_byte_for_byte() {
         let once = servers::install(text, &spaced).unwrap();
         let server = &value(&once.text)["mcpServers"]["plimsoll"];
         let expected = json!({"command": spaced("plimsoll-mcp"), "args": [], "alwaysLoad": true});
-        assert_eq!((server, &once.entry), (&expected, &Entry::Ours));
+        assert_eq!((server, &once.entry), (&expected, &McpEntry::Ours));
         assert_eq!(servers::install(&once.text, &spaced).unwrap().text, once.text);
         assert_eq!(servers::uninstall(&once.text, None).unwrap().text, text);
         assert!(servers::is_untouched_since(text, &once.text));
@@ -184,7 +184,7 @@ fn another_server_of_our_name_stays() {
         let text = format!(r#"{{"mcpServers":{{"plimsoll":{server}}}}}"#);
         let joined = servers::install(&text, &bare).unwrap();
         let own = server.to_owned();
-        assert_eq!(joined.entry, if ours { Entry::OwnWay(own) } else { Entry::Foreign(own) });
+        assert_eq!(joined.entry, if ours { McpEntry::OwnWay(own) } else { McpEntry::Foreign(own) });
         assert_eq!(joined.text, text);
         assert_eq!(servers::uninstall(&text, None).unwrap().text, text);
     }

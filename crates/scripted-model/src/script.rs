@@ -23,7 +23,7 @@ struct Rule {
     #[serde(rename = "if", alias = "contains", default)]
     contains: String,
     #[serde(rename = "where", default)]
-    place: Place,
+    place: MatchScope,
     step: Option<Step>,
     #[serde(default)]
     steps: Vec<Step>,
@@ -35,7 +35,7 @@ struct Rule {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Place {
+enum MatchScope {
     #[default]
     Last,
     First,
@@ -85,12 +85,12 @@ impl Rule {
     fn matches(&self, request: &Request) -> bool {
         let turn = matches!(request.kind, RequestKind::Main | RequestKind::Subagent);
         let place = match self.place {
-            Place::NoTools => return request.kind == RequestKind::Side,
-            Place::Last => request.last_text(),
-            Place::First => request.first_text(),
-            Place::All => request.text(),
-            Place::System => request.system_text(),
-            Place::Model => request.model.clone(),
+            MatchScope::NoTools => return request.kind == RequestKind::Side,
+            MatchScope::Last => request.last_text(),
+            MatchScope::First => request.first_text(),
+            MatchScope::All => request.text(),
+            MatchScope::System => request.system_text(),
+            MatchScope::Model => request.model.clone(),
         };
         (turn || self.notmain) && place.contains(&self.contains)
     }

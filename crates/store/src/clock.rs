@@ -99,6 +99,7 @@ fn next_at<Zone: TimeZone>(
     };
     let moments = days
         .into_iter()
+        // Where the clock is set back a time comes twice: the first is meant.
         .filter_map(|day| day.and_hms_opt(hour, minute, 0)?.and_local_timezone(zone.clone()).earliest());
     moments.map(|moment| moment.to_utc()).find(|moment| *moment > now.to_utc())
 }

@@ -180,6 +180,7 @@ fn client_state() -> Option<PathBuf> {
 pub fn client_settings(project: &Project) -> ClientSettings {
     let home = client_folder();
     let mut found = ClientSettings::default();
+    // Hooks inherit the variables of the client, but not its settings: those they read themselves.
     let nearest_first = [
         Some(project.root().join(".claude/settings.local.json")),
         Some(project.root().join(".claude/settings.json")),

@@ -7,7 +7,7 @@
 //! file outside looks like any other file.
 #![expect(clippy::disallowed_types, reason = "what the system has opened is read and written as a file")]
 
-use crate::door::walk::{Links, Lost, Place, Walk};
+use crate::door::walk::{Destination, Links, Lost, Walk};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -65,7 +65,7 @@ impl Confined {
     }
 
     /// Walks a path; with `makes` the folders that are missing are made.
-    fn walk(&self, path: &str, makes: bool) -> Result<Place, ConfinedError> {
+    fn walk(&self, path: &str, makes: bool) -> Result<Destination, ConfinedError> {
         let walk = Walk {
             folder: self.folder.as_fd(),
             roots: &[&self.root],
@@ -150,12 +150,14 @@ fn errno(error: &std::io::Error) -> Errno {
 }
 
 /// Drafts beside the file and renames: readers see old or new, and a second name of the file keeps its content.
-fn replace(place: &Place, bytes: &[u8], mode: Option<u32>) -> Result<(), Errno> {
+fn replace(place: &Destination, bytes: &[u8], mode: Option<u32>) -> Result<(), Errno> {
     let number = RandomState::new().hash_one(0);
     let draft = format!(".{}.{number:016x}{}", std::process::id(), crate::disk::DRAFT);
     let name = place.name.as_deref().unwrap_or_default();
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // A file of the project, not of ours (0600): the user's umask decides, as with an editor.
     let file = rustix::fs::openat(place.folder(), &draft, flags, Mode::from_raw_mode(0o666))?;
+    // `fchmod`: from a mode that is given to `openat` the umask takes bits away.
     let kept = mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777)));
     let written = kept
         .and_then(|()| File::from(file).write_all(bytes).map_err(|error| errno(&error)))
@@ -183,7 +185,7 @@ impl Refused {
 
 /// Opens the file; none if there is none. Asked before it is opened and again after, because opening a device
 /// can do things, and a name can change its owner in between.
-fn open(place: &Place, how: OFlags) -> Result<Option<File>, Refused> {
+fn open(place: &Destination, how: OFlags) -> Result<Option<File>, Refused> {
     let (Some(name), Some(kind)) = (&place.name, place.kind()) else {
         return if place.name.is_none() { Err(Refused::NotAFile("a folder")) } else { Ok(None) };
     };

@@ -44,6 +44,7 @@ pub fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
 
 /// Removes the drafts that killed programs left in a folder.
 pub fn sweep_drafts(folder: &Path, is_alive: impl Fn(u32) -> bool) {
+    // `Spot::draft_name` ends a name in the writer and a number: a draft of a living writer is still on its way.
     let writer = |name: &str| name.strip_suffix(DRAFT)?.rsplit('.').nth(1)?.parse().ok();
     for name in names(folder) {
         if writer(&name).is_some_and(|pid| !is_alive(pid)) {
@@ -56,6 +57,7 @@ pub fn sweep_drafts(folder: &Path, is_alive: impl Fn(u32) -> bool) {
 /// target where that lies inside the project, keeps the mode of a file that was there, makes the folders it needs.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
     let replaced = Spot::of(path, Last::Followed, true).and_then(|spot| {
+        // Only a new file can be the first one in a folder of ours, which must be hidden before it holds anything.
         if spot.is_free() {
             hidden::before_new(parent(path))?;
         }
@@ -332,6 +334,7 @@ pub fn changed_since(folder: &Path, since: SystemTime, most: usize) -> Vec<PathB
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             entries_seen += 1;
+            // Links are not followed: one may lead out of the project, or in a circle.
             let Ok(metadata) = entry.path().symlink_metadata() else { continue };
             let name = entry.file_name();
             if metadata.is_dir() && !PASSED_OVER.iter().any(|passed| name == *passed) {

@@ -14,7 +14,7 @@ mod roots;
 mod spot;
 pub(crate) mod walk;
 
-pub(crate) use roots::{Kind, register};
+pub(crate) use roots::{RootKind, register};
 pub(crate) use spot::{Last, Spot};
 
 use crate::{StoreError, io};
@@ -28,7 +28,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use walk::{Lost, Place, Walk};
+use walk::{Destination, Lost, Walk};
 
 /// Files that are read whole: states, records, settings, prompts, plans. The largest honest one is a fraction of it.
 pub(crate) const LARGEST: u64 = 16 * 1024 * 1024;
@@ -127,11 +127,13 @@ pub(crate) struct Opened {
 pub(crate) fn open(path: &Path, how: OFlags) -> Result<Opened, Refused> {
     // Nothing waits: neither for a pipe's other end nor for a terminal.
     let flags = how | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    // `openat2` refuses a mode where no file is to be made; `openat` ignores it.
     let mode = if how.contains(OFlags::CREATE) { Mode::from_raw_mode(0o600) } else { Mode::empty() };
     let opened = match roots::find(path) {
         Some(below) => open_below(&below, flags, mode)?,
         None => rustix::fs::openat(CWD, path, flags, mode).map_err(not_a_file)?,
     };
+    // Asked of what is open: its name may belong to something else by now.
     let stat = rustix::fs::fstat(&opened)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if kind.is_file() { Ok(Opened { file: File::from(opened), stat }) } else { Err(Refused::NotAFile) }
@@ -156,6 +158,7 @@ fn open_below(below: &Below<'_>, flags: OFlags, mode: Mode) -> Result<OwnedFd, R
         None | Some(FileType::RegularFile) => {}
         Some(_) => return Err(Refused::NotAFile),
     }
+    // `NOFOLLOW`: a link that was put there after the walk is refused.
     rustix::fs::openat(place.folder(), name, flags | OFlags::NOFOLLOW, mode).map_err(not_a_file)
 }
 
@@ -177,6 +180,7 @@ fn in_one_call(below: &Below<'_>, flags: OFlags, mode: Mode) -> Option<Result<Ow
         Err(_) => return None,
     };
     match rustix::fs::openat2(folder, below.path, flags, mode, resolve) {
+        // Linux has it since 5.6: asked once, for the rest of the process.
         Err(Errno::NOSYS) => {
             HAS_OPENAT2.store(false, Ordering::Relaxed);
             None
@@ -189,7 +193,7 @@ fn in_one_call(below: &Below<'_>, flags: OFlags, mode: Mode) -> Option<Result<Ow
 
 impl Below<'_> {
     /// The same by ourselves.
-    fn walk(&self, writes: bool, makes: Option<u32>, follows_last: bool) -> Result<Place, Refused> {
+    fn walk(&self, writes: bool, makes: Option<u32>, follows_last: bool) -> Result<Destination, Refused> {
         let folder = self.root.folder()?;
         let links = self.root.links(self.path, writes);
         let given = self.root.path();
@@ -262,6 +266,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Refused> {
         // The walk creates the folders before its end.
         Some((place, name)) => match rustix::fs::mkdirat(place.folder(), &name, Mode::from_raw_mode(OWN)) {
             Ok(()) => Ok(()),
+            // Another program has made it meanwhile: fine, unless it is a link that leads out.
             Err(Errno::EXIST) => below.walk(true, None, true).map(drop),
             Err(error) => Err(error.into()),
         },
@@ -270,7 +275,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Refused> {
 
 impl Below<'_> {
     /// Where a folder is to be made; none if it is there.
-    fn walk_to_be(&self, mode: u32) -> Result<Option<(Place, OsString)>, Refused> {
+    fn walk_to_be(&self, mode: u32) -> Result<Option<(Destination, OsString)>, Refused> {
         let mut place = match self.walk(true, Some(mode), true) {
             // A project's folder itself that is not there: whoever asked for it to be made named it.
             Err(refused)
@@ -296,6 +301,7 @@ pub(crate) fn read_all(opened: Opened, most: u64) -> std::io::Result<Option<Vec<
         return Ok(None);
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    // One byte too many shows that the file has grown beyond the limit since it was opened.
     let mut file = opened.file.take(most + 1);
     Read::read_to_end(&mut file, &mut bytes)?;
     Ok((bytes.len() as u64 <= most).then_some(bytes))

@@ -30,6 +30,7 @@ pub fn note(project: &Project, fault: &Fault) -> Result<(), StoreError> {
     if size < MOST_BYTES {
         return disk::append_line(&path, line.trim_end());
     }
+    // The older half goes, not one line: else each fault from now on would write the whole file again.
     let old = text(project);
     let half = old.lines().count() / 2;
     let kept: String = old.lines().skip(half).map(|line| format!("{line}\n")).collect();

@@ -27,6 +27,7 @@ impl Project {
     /// The project of a hook: the folder the client was started in, or else where the session is.
     pub fn of_hook(cwd: Option<&str>) -> Result<Project, StoreError> {
         let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
+        // The payload's `cwd` moves with the session's `cd`; CLAUDE_PROJECT_DIR stays (2.1.329).
         Project::of_session(&root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir))
     }
 
@@ -89,7 +90,7 @@ impl Project {
 
     /// The project at a folder, with our files in it: a run's, or one that is about to have a run.
     pub fn at(root: &Path) -> Project {
-        door::register(root, door::Kind::Project);
+        door::register(root, door::RootKind::Project);
         let state = match environment::variable("RALPH_STATE_FILE") {
             Some(file) => root.join(file),
             None => below(root, &["/.claude/ralph-state.json"]),
@@ -260,7 +261,7 @@ pub fn common_folder(git: &Path) -> Option<PathBuf> {
     };
     let common = git.join(named.trim());
     is_git_folder(&common).then(|| {
-        door::register(&common, door::Kind::Git);
+        door::register(&common, door::RootKind::Git);
         common
     })
 }
@@ -276,7 +277,7 @@ fn git_folder_at(dot_git: &Path) -> Option<PathBuf> {
         let target = Path::new(text.trim().strip_prefix("gitdir:")?.trim()).to_owned();
         Some(dot_git.parent()?.join(target)).filter(|folder| is_git_folder(folder))?
     };
-    door::register(&git, door::Kind::Git);
+    door::register(&git, door::RootKind::Git);
     Some(git)
 }
 
@@ -304,6 +305,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// An id that can be a file's name and nothing else.
 pub(crate) fn is_plain(id: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    // Endings come behind it, and a name has at most 255 bytes. `.` and `..` are folders, drafts begin with a dot.
     (1..=128).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(letter)
 }
 

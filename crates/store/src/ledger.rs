@@ -60,6 +60,7 @@ pub fn folder(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     }
     let named = environment::variable(RECORD_VARIABLE).map(PathBuf::from);
     let named = named.and_then(|record| record.parent().map(Path::to_owned));
+    // The variable may be another run's, inherited: the folder it names must bear this run's id.
     let is_of_run = |folder: &PathBuf| {
         folder.is_absolute() && folder.file_name().is_some_and(|name| name == run_id.as_str())
     };
@@ -110,16 +111,19 @@ pub(crate) fn create(project: &Project, state: &RunState) -> Result<(), StoreErr
         command: std::env::args().collect(),
         started_at: state.at_start.started_at.clone(),
     };
+    // The settings first: a run that has a record, and none of them, would go by the project's file as it is now.
     if let Some(kept) = preferences_path(project, &state.run_id) {
         let own = disk::read(&project.settings())?.unwrap_or_else(|| b"{}".to_vec());
         disk::replace(&kept, &own, Durability::Durable)?;
     }
+    // The record before the ledger, which counts only beside one: a kill in between leaves a run without a ledger.
     disk::replace(&path, &serde_json::to_vec_pretty(&record).unwrap_or_default(), Durability::Durable)?;
     write(project, state)
 }
 
 /// Writes the ledger, where this process keeps it.
 pub(crate) fn note(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    // Without a record this user did not begin the run here, and no ledger makes it the user's.
     if !is_kept_here() || !knows(project, &state.run_id) {
         return Ok(());
     }

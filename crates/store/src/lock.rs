@@ -20,7 +20,7 @@ pub struct Lock {
 }
 
 /// Takes the lock, waiting at most this long.
-pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
+pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
     let started = Instant::now();
     loop {
         let Opened { file, stat } = disk::open_or_make(path, OFlags::RDWR)?;
@@ -32,7 +32,7 @@ pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
             Err(error) if is_contended(&error) => {}
             Err(error) => return Err(io("lock", path)(error)),
         }
-        if started.elapsed() >= patience {
+        if started.elapsed() >= timeout {
             return Err(StoreError::Busy { path: path.to_owned(), waited_ms: started.elapsed().as_millis() });
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -41,6 +41,7 @@ pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, StoreError> {
 
 /// True while it is held.
 pub fn is_held(path: &Path) -> bool {
+    // `acquire` makes a file that is missing: asking must leave nothing behind.
     disk::exists(path) && matches!(acquire(path, Duration::ZERO), Err(StoreError::Busy { .. }))
 }
 
@@ -53,9 +54,10 @@ pub struct RunLock {
 }
 
 /// Takes the lock of the one `plimsoll run`.
-pub fn acquire_run(project: &Project, patience: Duration) -> Result<RunLock, StoreError> {
-    let _file = acquire(&project.run_lock(), patience)?;
-    Ok(RunLock { _file, _folder: acquire_folder(project.root(), patience)? })
+pub fn acquire_run(project: &Project, timeout: Duration) -> Result<RunLock, StoreError> {
+    // Every run takes the two in this order, so no two of them wait for each other.
+    let _file = acquire(&project.run_lock(), timeout)?;
+    Ok(RunLock { _file, _folder: acquire_folder(project.root(), timeout)? })
 }
 
 /// True while a `plimsoll run` works in a project or waits there. Nothing is written to find out.
@@ -69,14 +71,14 @@ pub fn run_holder(project: &Project) -> Option<u32> {
 }
 
 /// Locks a folder. None if its file system locks none: NFS asks for a file that is open for writing.
-fn acquire_folder(path: &Path, patience: Duration) -> Result<Option<Lock>, StoreError> {
+fn acquire_folder(path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
     let Ok(file) = open_anew(path) else { return Ok(None) };
     let started = Instant::now();
     loop {
         match FileExt::try_lock_exclusive(&file) {
             Ok(()) => return Ok(Some(Lock { _file: file })),
             Err(error) if !is_contended(&error) => return Ok(None),
-            Err(_) if started.elapsed() >= patience => {
+            Err(_) if started.elapsed() >= timeout => {
                 let waited_ms = started.elapsed().as_millis();
                 return Err(StoreError::Busy { path: path.to_owned(), waited_ms });
             }

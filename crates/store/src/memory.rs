@@ -9,11 +9,11 @@ mod seen;
 pub use copy::{bring_back, forget_copy, keep};
 pub use past::Past;
 use plimsoll_domain::Timestamp;
-pub use seen::{Pushed, Seen, Sight, pusher, seen, sweep_seen};
+pub use seen::{Pushed, Seen, SeenRevision, pusher, seen, sweep_seen};
 
-use crate::turn_log::{Entry, RawLine, Writer};
+use crate::turn_log::{NewRecord, RawLine, Writer};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
-use plimsoll_domain::log_line::{Kind, LogLine};
+use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::memory::{Frame, Memory, Op, Refusal, Report};
 use plimsoll_domain::turn::record::decode_fields;
 use serde::{Deserialize, Serialize};
@@ -147,7 +147,7 @@ fn told(project: &Project) -> Result<(Vec<Change>, Memory), StoreError> {
 
 /// The change that a line of the log records; none if it records something else.
 fn parsed(log: &TurnLog, line: &RawLine) -> Option<Change> {
-    let parsed = LogLine::parse(&line.bytes).filter(|parsed| parsed.header.kind == Kind::Memory)?;
+    let parsed = LogLine::parse(&line.bytes).filter(|parsed| parsed.header.kind == RecordKind::Memory)?;
     let fields = decode_fields(parsed.content, &|hash| log.blob(hash)).unwrap_or_default();
     let change: Change = serde_json::from_value(Value::Object(fields)).ok()?;
     Some(Change { at: parsed.header.at, ..change })
@@ -159,6 +159,7 @@ pub fn change<'a>(project: &Project, by: impl Into<By<'a>>, ops: &[Op]) -> Resul
     let mut held = hold(project, TIMEOUT)?;
     let mut reports = Report::default();
     for op in ops {
+        // A refusal drops what is held with all changes before it: nothing has been written yet.
         reports = reports.and(held.change(by, op)?);
     }
     held.close()?;
@@ -172,13 +173,13 @@ pub struct Held<'a> {
     writer: Writer,
     memory: Memory,
     step: u64,
-    entries: Vec<Entry>,
+    entries: Vec<NewRecord>,
 }
 
 /// Takes the memory; waits for it no longer than that.
-pub fn hold(project: &Project, patience: Duration) -> Result<Held<'_>, StoreError> {
+pub fn hold(project: &Project, timeout: Duration) -> Result<Held<'_>, StoreError> {
     bring_back(project)?;
-    let writer = log(project).write(patience)?;
+    let writer = log(project).write(timeout)?;
     let memory = as_of(project, Some(writer.head().seq))?;
     Ok(Held { project, step: memory.step, writer, memory, entries: Vec::new() })
 }
@@ -208,6 +209,8 @@ impl Held<'_> {
         }
         self.writer.append(&self.entries)?;
         let seq = self.writer.head().seq;
+        // The snapshot before the head: a kill in between leaves a head that is behind, and then readers fold the log;
+        // the next writer makes the head anew and finds a snapshot of the same record.
         let saved = save(self.project, seq, &self.memory);
         self.writer.close()?;
         // The log has every change, and without a snapshot it is folded: a disk that is full by now takes only
@@ -260,12 +263,12 @@ fn save(project: &Project, seq: u64, memory: &Memory) -> Result<(), StoreError> 
     disk::replace(&snapshot_path(project), &bytes, Durability::Lazy)
 }
 
-fn entry(memory: &Memory, by: By<'_>, op: &Op) -> Entry {
+fn entry(memory: &Memory, by: By<'_>, op: &Op) -> NewRecord {
     let mut fields = json!({"rev": memory.rev, "step": memory.step, "by": by.who, "change": op});
     if let Some(call) = by.call {
         fields["call"] = Value::from(call);
     }
-    Entry::event(Kind::Memory, &fields)
+    NewRecord::event(RecordKind::Memory, &fields)
 }
 
 #[cfg(test)]

@@ -59,6 +59,7 @@ pub fn save_comment(project: &Project, run_id: &RunId, comment: &Comment) -> Res
 
 /// How many notes of a run have not been delivered.
 pub fn undelivered(project: &Project, run_id: &RunId) -> usize {
+    // By number: notes are only added. A file that was cut or cleaned away may have fewer than were delivered.
     let notes = notes(project, run_id).map_or(0, |notes| notes.len());
     notes.saturating_sub(comment(project, run_id).map_or(0, |comment| comment.delivered))
 }
@@ -76,14 +77,15 @@ pub fn wait(project: &Project) -> Option<Wait> {
 /// Remembers when Linear may be asked again.
 pub fn save_wait(project: &Project, wait: Option<&Wait>) -> Result<(), StoreError> {
     match wait {
+        // Lazy: a wait that a power cut takes away costs one try too early.
         Some(wait) => disk::replace(&wait_file(project), json(wait).as_bytes(), Durability::Lazy),
         None => disk::remove(&wait_file(project)),
     }
 }
 
 /// Only one delivers at a time: two would overwrite each other's words.
-pub fn lock_delivery(project: &Project, patience: Duration) -> Result<Lock, StoreError> {
-    lock::acquire(&folder(project).join("delivery.lock"), patience)
+pub fn lock_delivery(project: &Project, timeout: Duration) -> Result<Lock, StoreError> {
+    lock::acquire(&folder(project).join("delivery.lock"), timeout)
 }
 
 fn wait_file(project: &Project) -> PathBuf {
@@ -92,6 +94,7 @@ fn wait_file(project: &Project) -> PathBuf {
 
 /// The file of a run; none for an id that is no plain name.
 fn file(project: &Project, run_id: &RunId, ending: &str) -> Option<PathBuf> {
+    // The id comes from files that an agent can write: `../x` must name nothing.
     crate::layout::is_plain(run_id).then(|| folder(project).join(format!("{run_id}{ending}")))
 }
 

@@ -51,15 +51,17 @@ pub fn client_settings(project: &Project, session_id: &SessionId) -> Option<Clie
 pub fn lock(
     project: &Project,
     session_id: &SessionId,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Option<Lock>, StoreError> {
     let Some(path) = project.session(session_id) else { return Ok(None) };
-    lock::acquire(&path.with_extension("lock"), patience).map(Some)
+    lock::acquire(&path.with_extension("lock"), timeout).map(Some)
 }
 
 /// Writes the record. The caller holds the session's lock.
 pub fn save(project: &Project, record: &SessionRecord, durability: Durability) -> Result<(), StoreError> {
     let Some(path) = project.session(&record.session_id) else { return Ok(()) };
+    // Moved before the new one is written: a kill in between leaves no record, which counts as a new one,
+    // and the old bytes under the other name.
     if record.unreadable {
         set_aside(&path)?;
     }
@@ -70,10 +72,10 @@ pub fn save(project: &Project, record: &SessionRecord, durability: Durability) -
 pub fn update<T>(
     project: &Project,
     session_id: &SessionId,
-    patience: Duration,
+    timeout: Duration,
     change: impl FnOnce(&mut SessionRecord) -> T,
 ) -> Result<T, StoreError> {
-    let _lock = lock(project, session_id, patience)?;
+    let _lock = lock(project, session_id, timeout)?;
     let before = load_to_change(project, session_id)?;
     let mut after = before.clone();
     let answer = change(&mut after);
@@ -128,6 +130,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> 
 /// Moves a file that does not parse out of the way, under a name that says when.
 pub(crate) fn set_aside(path: &Path) -> Result<String, StoreError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // To the millisecond: a rename onto the name of an earlier damaged file would replace that one.
     let moment = clock::now().format("%Y%m%dT%H%M%S%3fZ");
     let aside = path.with_file_name(format!("{name}.corrupt-{moment}"));
     disk::rename(path, &aside)?;

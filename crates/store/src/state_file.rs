@@ -142,8 +142,10 @@ pub fn update_locked<T>(
     if loaded.state != before || loaded.mended.is_some() || loaded.is_overruled {
         write(project, &mut loaded, durability)?;
     } else if loaded.copy_is_behind {
+        // The last writer died before the copy, or it was refused: made up for here, without a new revision.
         write_copy(project, &bytes_of(&loaded), durability);
     }
+    // After the write: a kill in between loses this line, but none tells of a repair that was not made.
     if let Some(words) = loaded.mended {
         let event = JournalEvent::StateMended { what: words };
         crate::journal::note(project, JournalEntry::new(event))?;
@@ -152,8 +154,8 @@ pub fn update_locked<T>(
 }
 
 /// Takes the state's lock.
-pub fn lock(project: &Project, patience: Duration) -> Result<Lock, StoreError> {
-    lock::acquire(&project.state_lock(), patience)
+pub fn lock(project: &Project, timeout: Duration) -> Result<Lock, StoreError> {
+    lock::acquire(&project.state_lock(), timeout)
 }
 
 /// Writes the state of a new run; the caller holds the lock and has looked at the old one. What others keep
@@ -165,6 +167,8 @@ pub fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
         .unwrap_or_else(|| Value::Object(Map::new()));
     let mut loaded =
         Loaded { state: state.clone(), document, mended: None, copy_is_behind: false, is_overruled: false };
+    // The record before the state: a state whose run has no record is nobody's, so a kill in between
+    // leaves only a record that no state names.
     ledger::create(project, state)?;
     write(project, &mut loaded, Durability::Durable)
 }
@@ -178,8 +182,10 @@ fn write(project: &Project, loaded: &mut Loaded, durability: Durability) -> Resu
     loaded.state.revision += 1;
     loaded.state.write_into(&mut loaded.document);
     let bytes = bytes_of(loaded);
+    // A kill after the ledger leaves the file behind it: `load` goes by the ledger, and the next change writes both.
     ledger::note(project, &loaded.state)?;
     disk::replace(project.state(), &bytes, durability)?;
+    // A kill before the copy leaves it a revision behind, which `newest` sees and the next update makes up for.
     write_copy(project, &bytes, durability);
     Ok(())
 }
@@ -271,6 +277,7 @@ fn load_or_mend(project: &Project, run_id: Option<&RunId>) -> Result<Option<Load
     match parse(project.state()) {
         Ok(_) => match load_whole(project, run_id)? {
             Some(loaded) if loaded.mended.as_deref() == Some(OF_ANOTHER_RUN) => {
+                // A kill before the new one is written looks as if the state had vanished: the copy makes up for it.
                 let aside = sessions::set_aside(project.state())?;
                 Ok(Some(loaded.mended_because(&format!("{OF_ANOTHER_RUN}; the old file is {aside}"))))
             }

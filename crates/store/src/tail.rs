@@ -3,7 +3,7 @@
 //! for (an answer of the model, a compaction boundary) can be so long.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use crate::turn_log::{Forwards, Place};
+use crate::turn_log::{Forwards, LineStart};
 use crate::{StoreError, clock, disk, io};
 use memchr::{memmem, memrchr};
 use plimsoll_domain::Timestamp;
@@ -20,6 +20,7 @@ use std::path::Path;
 const LONGEST_LINE: usize = 1024 * 1024;
 /// Beyond this the reading is unknown rather than slow.
 const FARTHEST: u64 = 8 * 1024 * 1024;
+// A read of one fixed size can miss the last usage: the result of reading a picture was one line of 852 KB (2.1.329).
 const FIRST_CHUNK: usize = 32 * 1024;
 const LARGEST_CHUNK: usize = 256 * 1024;
 
@@ -120,7 +121,7 @@ pub fn fills(path: &Path, most: usize, limit: u64) -> Result<Vec<Fill>, StoreErr
 /// The tokens of all responses of a transcript's main conversation, as the client counts them: sent, from the cache, and
 /// answered. The whole file is read.
 pub fn spent(path: &Path) -> Result<u64, StoreError> {
-    let mut lines = Forwards::open(path, Place::default())?;
+    let mut lines = Forwards::open(path, LineStart::default())?;
     let mut line = Forwards::buffer();
     // A response has a line for each of its parts, and the last one has the figures that count.
     let mut of_each: BTreeMap<Option<String>, u64> = BTreeMap::new();
@@ -157,6 +158,7 @@ pub fn hook_troubles(path: &Path, limit: u64) -> Result<Vec<HookTrouble>, StoreE
 /// The fill of the session's first answer: what was in the window before any work. Looked for at the
 /// transcript's beginning, at most this many bytes.
 pub fn first_fill(path: &Path) -> Option<u64> {
+    // A new session begins with about 140 KB before the first answer (2.1.329).
     const BEGINNING: u64 = 4 * 1024 * 1024;
     let (file, size) = open(path).ok()??;
     let bytes = read_at(&file, 0, usize::try_from(size.min(BEGINNING)).ok()?).ok()?;
@@ -170,6 +172,7 @@ fn open(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
 }
 
 fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()> {
+    // Most bytes of a transcript are tool results: only a line with a mark is parsed.
     if !Line::MARKS.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some()) {
         return ControlFlow::Continue(());
     }
@@ -178,6 +181,8 @@ fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()
         if tail.answer.is_some() {
             return ControlFlow::Break(());
         }
+        // Until the next response only the boundary tells the new fill: the client does not write the
+        // messages that it keeps again (2.1.329).
         let newest = Compaction { metadata, at: line.timestamp.map(Timestamp::from), model: None };
         tail.compaction.get_or_insert(newest);
         return ControlFlow::Continue(());
@@ -214,6 +219,7 @@ fn read_at(mut file: &File, start: u64, length: usize) -> std::io::Result<Vec<u8
     let mut bytes = Vec::with_capacity(length);
     file.seek(SeekFrom::Start(start))?;
     file.take(length as u64).read_to_end(&mut bytes)?;
+    // Shorter than when it was opened: somebody has cut it, and the pieces no longer fit together.
     if bytes.len() < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 

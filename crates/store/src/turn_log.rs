@@ -15,10 +15,10 @@ mod repair;
 mod verify;
 mod writer;
 
-pub use entry::Entry;
+pub use entry::NewRecord;
 pub use head::{Head, Stream};
 use plimsoll_domain::SessionId;
-pub use reader::{Backwards, Forwards, Place, RawLine};
+pub use reader::{Backwards, Forwards, LineStart, RawLine};
 pub use verify::{Finding, Report};
 pub use writer::Writer;
 
@@ -112,10 +112,10 @@ impl TurnLog {
     }
 
     /// Takes the lock, repairs the end, merges what waits. Everything that is added comes after it.
-    pub fn write(&self, patience: Duration) -> Result<Writer, StoreError> {
+    pub fn write(&self, timeout: Duration) -> Result<Writer, StoreError> {
         self.refuse_links()?;
         disk::create_folder(&self.folder)?;
-        let lock = lock::acquire(&self.file("lock"), patience)?;
+        let lock = lock::acquire(&self.file("lock"), timeout)?;
         Writer::open(self.clone(), lock)
     }
 
@@ -130,8 +130,8 @@ impl TurnLog {
 
     /// Adds one record that no transcript holds. Where the lock or the log is in trouble, it waits in a file of its
     /// own, and the one that writes next adds it.
-    pub fn note(&self, entry: &Entry, patience: Duration) -> Result<(), StoreError> {
-        let added = self.write(patience).and_then(|mut writer| {
+    pub fn note(&self, entry: &NewRecord, timeout: Duration) -> Result<(), StoreError> {
+        let added = self.write(timeout).and_then(|mut writer| {
             writer.append(std::slice::from_ref(entry))?;
             Ok(writer)
         });
@@ -149,7 +149,7 @@ impl TurnLog {
 
     /// The lines from the beginning.
     pub fn forwards(&self) -> Result<Forwards, StoreError> {
-        Forwards::open(&self.path(), Place::default())
+        Forwards::open(&self.path(), LineStart::default())
     }
 
     /// The lines from the end.

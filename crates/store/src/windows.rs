@@ -14,6 +14,7 @@ pub fn learn(project: &Project, model: &str, tokens: u64) -> Result<(), StoreErr
     if tokens == 0 || windows.get(model) == Some(&tokens) {
         return Ok(());
     }
+    // Without a lock: of two sessions that learn at the same moment one is lost, and learns it again.
     sessions::clear_the_way(&project.windows())?;
     windows.insert(model.to_owned(), tokens);
     disk::replace(

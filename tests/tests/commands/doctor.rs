@@ -87,7 +87,10 @@ fn after_init_with_the_real_client_all_is_well_and_nothing_is_written() {
     assert!(page.lines().count() <= 40 && !page.contains('\u{1b}'), "{page}");
     assert!(page.ends_with("All is well.\n"), "{page}");
     let named = world.plimsoll(&["doctor", "--client", "/no/such/client"]).run();
-    assert!(named.code == Some(1) && named.stdout.contains("`claude` is not on the PATH"), "{named:?}");
+    assert!(
+        named.code == Some(1) && named.stdout.contains("`/no/such/client` is not a program"),
+        "{named:?}"
+    );
 }
 
 /// A scene, its expected troubles in the order of the checks, and the exit code.

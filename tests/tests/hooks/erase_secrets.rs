@@ -2,9 +2,9 @@
 //! large pieces, its torn end and what waits; the chain holds, and nothing else is lost.
 
 use plimsoll_domain::SessionId;
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::turn::record::encode_fields;
-use plimsoll_store::turn_log::Entry;
+use plimsoll_store::turn_log::NewRecord;
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ fn leaky() -> World {
         let log = TurnLog::of(&project, &SessionId::from(session)).unwrap();
         let held = log.write(Duration::from_secs(5)).unwrap();
         let fields = json!({"text": format!("waits with {}", token("w"))});
-        let entry = Entry::new(Kind::Context, "2026-01-07T13:00:00Z".into());
+        let entry = NewRecord::new(RecordKind::Context, "2026-01-07T13:00:00Z".into());
         let entry = entry.holding(encode_fields(fields.as_object().unwrap()));
         log.note(&entry, Duration::ZERO).unwrap();
         drop(held);

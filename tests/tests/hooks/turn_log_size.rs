@@ -1,7 +1,7 @@
 //! A session of 500 MB is recorded at the memory of a small one.
 
 use plimsoll_domain::{SessionId, SessionRecord, Timestamp};
-use plimsoll_flows::turns::capture::{Patience, sync};
+use plimsoll_flows::turns::capture::{CaptureLimits, sync};
 use plimsoll_store::{Durability, Project, TurnLog, sessions};
 use serde_json::json;
 use std::fs::{self, File};
@@ -72,7 +72,7 @@ fn record_in_another_process(project: &Path) -> Cost {
 fn as_one_who_records() {
     let Some(folder) = std::env::var_os("PLIMSOLL_RECORD") else { return };
     let start = Instant::now();
-    let turns = sync(&Project::at(Path::new(&folder)), Patience::PERSON).unwrap();
+    let turns = sync(&Project::at(Path::new(&folder)), CaptureLimits::USER).unwrap();
     let seconds = start.elapsed().as_secs_f64();
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

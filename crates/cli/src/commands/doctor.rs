@@ -6,7 +6,7 @@ use crate::commands::log::has_colours;
 use crate::console;
 use crate::target_session::TargetSession;
 use clap::Args;
-use page::Page;
+use page::DoctorPage;
 use plimsoll_flows::doctor::{Facts, Finding, Patient, Section, examine, gather, has_problem};
 use plimsoll_store::Project;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
     if arguments.json {
         console::json(document(&project, &facts, &sections));
     } else {
-        let page = Page { colours: has_colours(), width: crate::commands::status::width() };
+        let page = DoctorPage { colours: has_colours(), width: crate::commands::status::width() };
         // A reader that has gone away is a normal end.
         let _ = console::paint(&page.lines(&sections));
     }

@@ -16,9 +16,9 @@ use clap::{Args, ValueEnum};
 use exported::Exported;
 use plimsoll_flows::turns;
 use plimsoll_flows::turns::capture;
-use plimsoll_flows::turns::capture::Patience;
+use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, disk};
-pub(crate) use redact::{Place, Redactor};
+pub(crate) use redact::{Redactor, SecretPlace};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -65,7 +65,7 @@ impl Format {
 /// Exports a session; exit code 1 where there is none, or a secret that must not be.
 pub(crate) fn run(arguments: &Export) -> ExitCode {
     let project = Project::of_command();
-    if let Err(error) = capture::sync(&project, Patience::PERSON) {
+    if let Err(error) = capture::sync(&project, CaptureLimits::USER) {
         say_error(&format!("not everything could be read from the transcripts: {error}"));
     }
     let Some(log) = chosen(&project, arguments.session.as_deref()) else {
@@ -97,7 +97,7 @@ fn no_session(project: &Project, beginning: Option<&str>) -> String {
 }
 
 /// Answers the places of secrets that forbid it.
-fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<Place>, StoreError> {
+fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<SecretPlace>, StoreError> {
     let mut exported = Exported::load(project, log)?;
     if exported.unread > 0 {
         let lines = plimsoll_domain::text::counted(exported.unread, "line");
@@ -130,8 +130,8 @@ fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<Pl
     Ok(Vec::new())
 }
 
-fn found(places: &[Place]) -> ExitCode {
-    for Place { record, field, kind } in places {
+fn found(places: &[SecretPlace]) -> ExitCode {
+    for SecretPlace { record, field, kind } in places {
         say_error(&format!("{record}, {field}: looks like {kind}"));
     }
     let count = plimsoll_domain::text::counted(places.len(), "place");

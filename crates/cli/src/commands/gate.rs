@@ -127,6 +127,7 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, pl
         return Ok(Some(verdict));
     }
     let (settings, _) = config::load(project);
+    // What is piped may be another session's result: its cost and ending are not this iteration's.
     let ours = |result: &RunResult| result.session_id.as_deref() == state.session_id.as_deref();
     let result = result.and_then(RunResult::find).filter(ours);
     if let Some(words) = result.as_ref().and_then(|result| result.result.as_deref()) {
@@ -141,6 +142,7 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, pl
         _ => by_record(&state, &settled(project, record)),
     };
     let verdict = finish::finish(project, &settings, &state.run_id, &ended)?;
+    // Loaded anew: the verdict is in the newest state, and whether the cost is known.
     let judged = state_file::load(project, Some(&state.run_id))?;
     if judged.is_some_and(|state| state.cost_is_unknown()) {
         say_error(&COST_UNKNOWN);

@@ -13,7 +13,7 @@ use deliver::{Asked, Delivered, Report, body_of, deliver};
 use key::KeyError;
 use plimsoll_domain::text::{counted, for_terminal};
 use plimsoll_domain::{RunId, Settings};
-use plimsoll_linear_client::{CourierError, Endpoint, Linear, Patience};
+use plimsoll_linear_client::{CourierError, Endpoint, Linear, RetryLimits};
 use plimsoll_store::{Project, StoreError, clock, config, environment, outbox};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -133,7 +133,7 @@ fn sync(project: &Project, settings: &Settings) -> ExitCode {
         Ok(linear) => linear,
         Err(error) => return not_delivered(project, &error, error.hint()),
     };
-    match deliver(project, &linear, issue, Patience::of(TIMEOUT, TRIES), Asked::ByPerson) {
+    match deliver(project, &linear, issue, RetryLimits::of(TIMEOUT, TRIES), Asked::ByPerson) {
         Ok(report) => tell(project, &report),
         Err(error) => refused(&error),
     }

@@ -12,7 +12,7 @@ mod why;
 use crate::console::refused;
 use clap::Args;
 use journal::Journal;
-use page::Page;
+use page::LogPage;
 pub(crate) use phrase::Tone;
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::Line;
@@ -74,7 +74,7 @@ pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
         Ok(lines) => lines,
         Err(error) => return refused(&error),
     };
-    let (mut page, mut teller) = (Page::new(has_colours()), EventPrinter::default());
+    let (mut page, mut teller) = (LogPage::new(has_colours()), EventPrinter::default());
     let told = chosen(&mut teller, &lines, present_run(&project).as_ref(), arguments.lines);
     let read_on = told.iter().all(|told| page.print(told));
     if arguments.follow && read_on {
@@ -122,7 +122,7 @@ fn chosen(
 pub(crate) struct JournalTail {
     journal: Journal,
     teller: EventPrinter,
-    page: Page,
+    page: LogPage,
     run_id: Option<RunId>,
     has_begun: bool,
 }
@@ -133,7 +133,7 @@ impl JournalTail {
         JournalTail {
             journal: Journal::new(project.journal()),
             teller: EventPrinter::default(),
-            page: Page::new(false),
+            page: LogPage::new(false),
             run_id: present_run(project),
             has_begun: false,
         }

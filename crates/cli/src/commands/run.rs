@@ -126,6 +126,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     let watcher = progress::watcher(style).map_err(RunCommandError::Signals)?;
     let mut watcher = linear::reporting(project, &settings, watcher);
     let ended = run_flow(project, &settings, &options, ready, &state, watcher.as_mut());
+    // Gives the bar back before anything else is printed.
     drop(watcher);
     let code = ended?;
     if style != Style::Json {

@@ -230,6 +230,7 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
         |state: RunState| lifecycle::plan(&project, &state.run_id, None).map_err(StartCommandError::from);
     match created.and_then(plan) {
         Ok(state) => {
+            // Standard output is for `eval`: what the user reads goes to standard error.
             console::data(&format!("export {RUN_VARIABLE}={}\n", state.run_id));
             console::data(&format!(
                 "export RALPH_STATE_FILE={}\n",

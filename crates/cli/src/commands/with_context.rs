@@ -47,6 +47,7 @@ fn known(payload: &[u8]) -> Vec<(&'static str, Option<String>)> {
 
 /// Runs it; the exit code is its own, 128 and the signal's number where one ended it, 127 where it did not start.
 pub(crate) fn with_context(arguments: &WithContextArguments) -> ExitCode {
+    // All of it before the program begins: the session that it is about stands in the payload.
     let payload = match disk::read_stdin(LONGEST) {
         Ok(payload) => payload,
         Err(error) => return fail(format!("cannot read standard input: {error}"), 1),

@@ -1,7 +1,7 @@
 //! Text from outside, made harmless to read: what would move the cursor, turn the writing round or hide is shown by
 //! its number.
 
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_flows::turns::{Body, Recorded};
 use serde_json::{Map, Value};
 
@@ -40,23 +40,23 @@ pub(crate) fn event(record: &Recorded) -> (String, Option<String>) {
         |name: &str| fields.get(name).and_then(Value::as_str).map(visible).filter(|text| !text.is_empty());
     let number = |name: &str| fields.get(name).and_then(Value::as_u64);
     match record.header.kind {
-        Kind::Prompt if fields.get("meta") == Some(&Value::Bool(true)) => {
+        RecordKind::Prompt if fields.get("meta") == Some(&Value::Bool(true)) => {
             ("prompt by the client".to_owned(), text("text"))
         }
-        Kind::Prompt => ("prompt".to_owned(), text("text")),
-        Kind::Context => {
+        RecordKind::Prompt => ("prompt".to_owned(), text("text")),
+        RecordKind::Context => {
             (format!("context: {}", text("from").unwrap_or_else(|| "?".to_owned())), text("text"))
         }
-        Kind::Compaction => {
+        RecordKind::Compaction => {
             let tokens =
                 |name: &str| number(name).map_or_else(|| "?".to_owned(), plimsoll_domain::text::tokens);
             let trigger = text("trigger").unwrap_or_else(|| "unknown cause".to_owned());
             let sizes = format!("{} → {} tokens", tokens("tokens_before"), tokens("tokens_after"));
             (format!("compaction ({trigger}): {sizes}"), None)
         }
-        Kind::SessionStart => (format!("session start ({})", text("source").unwrap_or_default()), None),
-        Kind::SessionEnd => (format!("session end ({})", text("reason").unwrap_or_default()), None),
-        Kind::Cost => {
+        RecordKind::SessionStart => (format!("session start ({})", text("source").unwrap_or_default()), None),
+        RecordKind::SessionEnd => (format!("session end ({})", text("reason").unwrap_or_default()), None),
+        RecordKind::Cost => {
             let usd = fields.get("usd").and_then(Value::as_f64);
             (usd.map_or_else(|| "cost".to_owned(), |usd| format!("cost: {usd:.4} USD")), None)
         }

@@ -164,6 +164,7 @@ impl Memory {
             ));
         }
         self.check_size(name, content)?;
+        // The name is in use again: a reader must not be told that it was freed.
         self.freed.retain(|(freed, _)| freed != name);
         self.heap.push(Chunk {
             name: name.to_owned(),

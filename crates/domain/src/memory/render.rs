@@ -7,6 +7,7 @@ use crate::text::{clip, one_line};
 use plimsoll_protocol::foreign_words::{blanked, without, without_tags};
 
 /// What one hook may say, in UTF-16 units: of more the client shows a preview only.
+// Above 10,000 characters the client (2.1.329) puts the text into a file and shows the model about 2 KB of it.
 pub const ENTRY_UNITS: usize = 9_900;
 /// This many entries hold any heap below the hard ceiling, with whole chunks in each.
 pub const ENTRIES: usize = 6;

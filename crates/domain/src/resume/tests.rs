@@ -37,7 +37,7 @@ fn half_done() -> Checkpoint {
             commits: vec![commit("a", "ralph: checkpoint iter 5 (L2 at 87%)"), commit("c", "Add a helper")],
             commit_count: 2,
             uncommitted: vec!["src/oauth.ts".into()],
-            place: Some(Place { path: "src/oauth.ts".into(), line: 90 }),
+            place: Some(EditPosition { path: "src/oauth.ts".into(), line: 90 }),
             checks: vec![Check {
                 command: "npm test".into(),
                 passed: false,

@@ -118,24 +118,24 @@ pub fn may(key: &str) -> Option<May> {
 pub fn restrict(project: &mut Value, without: &Value) -> Vec<Ignored> {
     let mut walk = Walk { without, defaults: None, ignored: Vec::new() };
     if let Value::Object(keys) = project {
-        walk.object(keys, &Place::default());
+        walk.object(keys, &KeyPath::default());
     }
     walk.ignored
 }
 
 /// The path of a key: as the user wrote it, and as the table names it.
 #[derive(Default)]
-struct Place {
+struct KeyPath {
     written: Vec<String>,
     pattern: String,
 }
 
-impl Place {
-    fn below(&self, key: &str) -> Place {
+impl KeyPath {
+    fn below(&self, key: &str) -> KeyPath {
         let name = if self.pattern == NAMED { "NAME" } else { key };
         let dot = if self.pattern.is_empty() { "" } else { "." };
         let written = self.written.iter().cloned().chain([key.to_owned()]).collect();
-        Place { written, pattern: format!("{}{dot}{name}", self.pattern) }
+        KeyPath { written, pattern: format!("{}{dot}{name}", self.pattern) }
     }
 }
 
@@ -147,7 +147,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn object(&mut self, keys: &mut Map<String, Value>, place: &Place) {
+    fn object(&mut self, keys: &mut Map<String, Value>, place: &KeyPath) {
         keys.retain(|key, value| {
             let place = place.below(key);
             match (may(&place.pattern), value) {
@@ -161,7 +161,7 @@ impl Walk<'_> {
         });
     }
 
-    fn holds(&mut self, may: May, value: &Value, place: &Place) -> bool {
+    fn holds(&mut self, may: May, value: &Value, place: &KeyPath) -> bool {
         let why = match may {
             May::Prefer => return true,
             May::Nothing => Some(Why::Authority),
@@ -176,7 +176,7 @@ impl Walk<'_> {
     }
 
     /// The bound that the value would lift.
-    fn lifted(&mut self, may: May, value: &Value, place: &Place) -> Option<Why> {
+    fn lifted(&mut self, may: May, value: &Value, place: &KeyPath) -> Option<Why> {
         let own = self.bound(place);
         // What 0 switches off is higher than every number.
         let height = |value: &Value| match (may, value.as_f64()) {
@@ -188,7 +188,7 @@ impl Walk<'_> {
         is_lifted.then(|| Why::Bound(own.to_string()))
     }
 
-    fn bound(&mut self, place: &Place) -> Value {
+    fn bound(&mut self, place: &KeyPath) -> Value {
         let pointer: String = place.written.iter().map(|key| format!("/{key}")).collect();
         if let Some(own) = self.without.pointer(&pointer) {
             return own.clone();

@@ -102,7 +102,7 @@ pub struct ItemWork {
     /// Files of that work that were not committed.
     pub uncommitted: Vec<String>,
     /// Where the last edit ended; none if unknown.
-    pub place: Option<Place>,
+    pub place: Option<EditPosition>,
     /// The checks that the session ran last, with what failed.
     pub checks: Vec<Check>,
 }
@@ -166,7 +166,7 @@ pub fn short_id(id: &str) -> String {
 /// Where to continue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Place {
+pub struct EditPosition {
     /// Relative to the project.
     pub path: String,
     /// The last line that was edited, from 1.

@@ -133,6 +133,7 @@ impl Lifecycle {
     pub fn end(&mut self, now: Timestamp) {
         if self.is_over() {
             self.paused_until = None;
+            // The first moment stays: a run that was cancelled ended then, and not when its session is judged later.
             self.ended_at.get_or_insert(now);
         }
     }

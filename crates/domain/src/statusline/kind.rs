@@ -2,7 +2,7 @@
 
 /// A segment of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum SegmentKind {
     /// The model.
     Model,
     /// How hard it thinks.
@@ -48,30 +48,30 @@ struct About {
     source: &'static str,
 }
 
-impl Kind {
+impl SegmentKind {
     /// All of them, as the default line and then the rest have them.
-    pub const ALL: [Kind; 16] = [
-        Kind::Model,
-        Kind::Effort,
-        Kind::Directory,
-        Kind::Git,
-        Kind::Load,
-        Kind::Run,
-        Kind::Memory,
-        Kind::ItemCost,
-        Kind::Cache,
-        Kind::Cost,
-        Kind::Burn,
-        Kind::FiveHour,
-        Kind::Weekly,
-        Kind::Lines,
-        Kind::Version,
-        Kind::Health,
+    pub const ALL: [SegmentKind; 16] = [
+        SegmentKind::Model,
+        SegmentKind::Effort,
+        SegmentKind::Directory,
+        SegmentKind::Git,
+        SegmentKind::Load,
+        SegmentKind::Run,
+        SegmentKind::Memory,
+        SegmentKind::ItemCost,
+        SegmentKind::Cache,
+        SegmentKind::Cost,
+        SegmentKind::Burn,
+        SegmentKind::FiveHour,
+        SegmentKind::Weekly,
+        SegmentKind::Lines,
+        SegmentKind::Version,
+        SegmentKind::Health,
     ];
 
     /// The segment of a name.
-    pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    pub fn named(name: &str) -> Option<SegmentKind> {
+        SegmentKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// Its name in the settings.
@@ -101,21 +101,21 @@ impl Kind {
 
     fn about(self) -> &'static About {
         match self {
-            Kind::Model => &About {
+            SegmentKind::Model => &About {
                 name: "model",
                 format: "{name}",
                 fields: &[("name", "its display name: Opus 5.5"), ("id", "its id, with the [1m] suffix")],
                 words: "the model",
                 source: "the client: model",
             },
-            Kind::Effort => &About {
+            SegmentKind::Effort => &About {
                 name: "effort",
                 format: "{level}",
                 fields: &[("level", "low, medium, high …; some models have none")],
                 words: "how hard the model thinks",
                 source: "the client: effort.level",
             },
-            Kind::Directory => &About {
+            SegmentKind::Directory => &About {
                 name: "directory",
                 format: "{name}",
                 fields: &[
@@ -125,7 +125,7 @@ impl Kind {
                 words: "the working directory",
                 source: "the client: workspace.current_dir, else cwd",
             },
-            Kind::Git => &About {
+            SegmentKind::Git => &About {
                 name: "git",
                 format: "⎇ {branch}[ {worktree}][ {action}][ ↑{ahead}][ ↓{behind}][ ={conflicts}][ +{staged}][ !{modified}][ ?{untracked}][ {stale}]",
                 fields: &[
@@ -147,7 +147,7 @@ impl Kind {
                 words: "the repository: branch, operation in progress, and counts of commits and files",
                 source: "the files in .git; counts from one `git status`, kept for 5 seconds",
             },
-            Kind::Load => &About {
+            SegmentKind::Load => &About {
                 name: "load",
                 format: "{bar} {percent}[ {used}/{window}][ · {left} left][ · {turns} turns]",
                 fields: &[
@@ -167,7 +167,7 @@ impl Kind {
                 words: "the usage of the context window",
                 source: "the client: context_window; `plimsoll context` shows the sources of window and auto-compact threshold",
             },
-            Kind::Run => &About {
+            SegmentKind::Run => &About {
                 name: "run",
                 format: "ralph {iteration}/{max}[ · {done}/{items} items][ · {item}][ · {checkpoint}][ · paused {until}]",
                 fields: &[
@@ -182,7 +182,7 @@ impl Kind {
                 words: "the project's run, while it is open",
                 source: ".claude/ralph-state.json",
             },
-            Kind::Memory => &About {
+            SegmentKind::Memory => &About {
                 name: "memory",
                 format: "memory {depth}[ {frame}][ · stale {stale}][ · heap {heap}% {pressure}]",
                 fields: &[
@@ -195,7 +195,7 @@ impl Kind {
                 words: "the working memory, if this session uses it",
                 source: "the working memory's log",
             },
-            Kind::ItemCost => &About {
+            SegmentKind::ItemCost => &About {
                 name: "growth",
                 format: "{spark}[ +{last}]",
                 fields: &[
@@ -206,7 +206,7 @@ impl Kind {
                 words: "how fast the window fills",
                 source: "the client: context_window after each turn",
             },
-            Kind::Cache => &About {
+            SegmentKind::Cache => &About {
                 name: "cache",
                 format: "cache {state}[ {hit}][ until {until}]",
                 fields: &[
@@ -217,49 +217,49 @@ impl Kind {
                 words: "the prompt cache",
                 source: "the client: prompt_cache",
             },
-            Kind::Cost => &About {
+            SegmentKind::Cost => &About {
                 name: "cost",
                 format: "{usd}",
                 fields: &[("usd", "US dollars, as reported by Claude Code")],
                 words: "what the session has cost",
                 source: "the client: cost.total_cost_usd",
             },
-            Kind::Burn => &About {
+            SegmentKind::Burn => &About {
                 name: "burn",
                 format: "{rate}/h",
                 fields: &[("rate", "US dollars per hour of this session, after its first minute")],
                 words: "the session's cost per hour",
                 source: "the client: cost.total_cost_usd by cost.total_duration_ms",
             },
-            Kind::FiveHour => &About {
+            SegmentKind::FiveHour => &About {
                 name: "five_hour",
                 format: "5h {percent}[ ↻{reset}]",
                 fields: &[("percent", "used"), ("reset", "the time at which it resets")],
                 words: "the five-hour limit of a subscription",
                 source: "the client: rate_limits.five_hour",
             },
-            Kind::Weekly => &About {
+            SegmentKind::Weekly => &About {
                 name: "weekly",
                 format: "7d {percent}[ ↻{reset}]",
                 fields: &[("percent", "used"), ("reset", "the day and time at which it resets")],
                 words: "the weekly limit of a subscription",
                 source: "the client: rate_limits.seven_day",
             },
-            Kind::Lines => &About {
+            SegmentKind::Lines => &About {
                 name: "lines",
                 format: "+{added} −{removed}",
                 fields: &[("added", "lines that the session added"), ("removed", "lines that it removed")],
                 words: "lines changed in this session",
                 source: "the client: cost.total_lines_added, cost.total_lines_removed",
             },
-            Kind::Version => &About {
+            SegmentKind::Version => &About {
                 name: "version",
                 format: "v{client}",
                 fields: &[("client", "the version of Claude Code")],
                 words: "the client's version",
                 source: "the client: version",
             },
-            Kind::Health => &About {
+            SegmentKind::Health => &About {
                 name: "health",
                 format: "⚠ {what}",
                 fields: &[("what", "which hook failed, and when")],
@@ -277,11 +277,11 @@ mod tests {
 
     #[test]
     fn every_segment_is_written_with_its_own_fields_and_known_by_its_name() {
-        for kind in Kind::ALL {
+        for kind in SegmentKind::ALL {
             Format::try_from(kind.writing().to_owned()).unwrap();
             let known: Vec<&str> = kind.fields().iter().map(|(name, _)| *name).collect();
             assert!(fields(kind.writing()).iter().all(|field| known.contains(field)), "{kind:?}");
-            assert_eq!(Kind::named(kind.name()), Some(kind));
+            assert_eq!(SegmentKind::named(kind.name()), Some(kind));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::our_files;
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::handoff::GitFacts;
-use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork, IterationRecord, Place};
+use plimsoll_domain::state::{Cause, Checkpoint, EditPosition, FileInProgress, ItemWork, IterationRecord};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
 use plimsoll_launcher::git::{self, ChangedFile, Since};
 use plimsoll_policy::attribution::{self, Seen};
@@ -350,6 +350,7 @@ struct Changed {
 impl Changed {
     fn look(project: &Project, mut file: ChangedFile) -> Changed {
         let path = project.root().join(&file.path);
+        // The ctime: a rename leaves the modification time as it was.
         let touched = disk::touched(&path);
         // Another program may have removed what the work has left.
         if touched.is_none() && !file.is_gone {
@@ -401,7 +402,7 @@ fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Fo
         // What was dirty before the session began is none of its edits.
         let is_older = at.zip(began).is_some_and(|(at, began)| at < began);
         if rank == 0 && !file.is_gone {
-            let here = end.map(|line| Place { path: file.path.clone(), line });
+            let here = end.map(|line| EditPosition { path: file.path.clone(), line });
             // Nor is what the previous session left: its own place there is still valid.
             let of_before = before.and_then(|before| before.item_work.place.clone());
             found.work.place =

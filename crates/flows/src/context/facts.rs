@@ -223,6 +223,7 @@ fn without_reminders(text: &str) -> String {
 /// The last message of the session, if it is text alone: a session that continues ends with another.
 pub fn last_message(transcript: &Path) -> Option<String> {
     let lines = tail::last_lines(transcript, LOOK_BACK).ok()?;
+    // An API error is an assistant's line as well (2.1.329), and no word of the model's.
     let last = lines.iter().rev().find(|line| {
         line.kind.as_deref() == Some("assistant") && !line.is_sidechain && !line.is_api_error_message
     })?;

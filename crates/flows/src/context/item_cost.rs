@@ -35,6 +35,7 @@ pub(crate) fn note_ticked(state: &mut RunState, project: &Project, ticked: &[Str
     let share = grown.unwrap_or_default() / (ticked.len() as u64).max(1);
     for item in ticked {
         let tokens = share.saturating_add(state.take_begun(item));
+        // An item of unknown cost is no item that took nothing: it would make all estimates smaller.
         if tokens > 0 {
             state.note_growth(ItemCost { size: class_of(project, item), tokens });
         }

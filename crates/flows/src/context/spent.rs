@@ -2,7 +2,7 @@
 
 use crate::turns::capture::Source;
 use plimsoll_protocol::transcript::Line;
-use plimsoll_store::turn_log::{Forwards, Place};
+use plimsoll_store::turn_log::{Forwards, LineStart};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub fn in_session(transcript: &Path) -> u64 {
 }
 
 fn in_transcript(path: &Path) -> u64 {
-    let lines = Forwards::open(path, Place::default()).into_iter().flatten().map_while(Result::ok);
+    let lines = Forwards::open(path, LineStart::default()).into_iter().flatten().map_while(Result::ok);
     let mut responses = BTreeMap::new();
     for line in lines.filter_map(|line| Line::parse_usage(&line.bytes)) {
         let is_answer = line.kind.as_deref() == Some("assistant") && !line.is_api_error_message;

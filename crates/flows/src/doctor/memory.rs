@@ -2,7 +2,7 @@
 
 use super::{Files, shown};
 use plimsoll_policy::doctor::{MemoryFacts, Scope, Server, SettingsFile};
-use plimsoll_protocol::settings::servers::{self, Entry};
+use plimsoll_protocol::settings::servers::{self, McpEntry};
 use plimsoll_protocol::settings::{HookSupport, agent, memory_variable, programs_of};
 use plimsoll_store::{Project, config, disk, environment};
 
@@ -40,8 +40,8 @@ pub(super) fn depth(found: &Files) -> Option<u64> {
 fn server(list: &str, by_user: bool) -> Server {
     match servers::entry(list) {
         Err(_) => Server::Unreadable,
-        Ok(Some(Entry::Ours | Entry::OwnWay(_))) => Server::Ours,
-        Ok(Some(Entry::Foreign(_))) => Server::Foreign,
+        Ok(Some(McpEntry::Ours | McpEntry::OwnWay(_))) => Server::Ours,
+        Ok(Some(McpEntry::Foreign(_))) => Server::Foreign,
         Ok(None) if by_user => Server::LeftToUser,
         Ok(None) => Server::Missing,
     }

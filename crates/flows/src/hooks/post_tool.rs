@@ -129,6 +129,7 @@ fn decide(
     if let Action::End { reason, .. } = &action {
         record.ended_by_us = Some(reason.clone());
     }
+    // The claim is in the record before the checkpoint begins: if this hook dies now, a later event finishes it.
     if record != before {
         sessions::save(&call.project, &record, Durability::Lazy)?;
     }
@@ -189,6 +190,7 @@ fn item_is_open(call: &HookInvocation) -> bool {
 fn is_orphaned(record: &SessionRecord) -> bool {
     let Some(claim) = &record.claim else { return false };
     let age = clock::moment(&claim.at).map(|at| (clock::now() - at).num_seconds());
+    // The age too, and not only the pid, which may belong to another process by now.
     age.is_none_or(|age| !(0..CLAIM_LIFE_SECONDS).contains(&age))
         || !plimsoll_launcher::process::has_pid(claim.pid)
 }
@@ -261,9 +263,11 @@ impl ActionContext<'_> {
                 Reply::default().tell_model(event, words::wrap_up(percent, &handoff)).tell_person(marker);
             return HookResponse::reply(&reply).with_complaint(complaint);
         }
+        // PostToolBatch keeps its context beside `continue:false`; on PostToolUse the client drops it (2.1.329).
         let reason = format!(
             "The context window is {percent}% full. The checkpoint is in {handoff}; a fresh session continues from it."
         );
+        // Before the reply: in a shell loop the process that judges knows by it that we have ended the session.
         let _ = sessions::update(&self.call.project, &self.call.session_id, TIMEOUT, |record| {
             record.ended_by_us = Some(format!("{level} at {percent}%"));
         });
@@ -279,6 +283,7 @@ impl ActionContext<'_> {
         let (level, event) = (Level::L1, self.call.event().name());
         let (marker, text, complaint) = match self.write_checkpoint(Cause::Step, level, percent) {
             Ok(handoff) => {
+                // Only once the checkpoint is written: the line explains it.
                 self.note(JournalEvent::NoRoomForStep(Room {
                     estimate_tokens: Some(why.step),
                     room_tokens: Some(why.left),
@@ -300,6 +305,7 @@ impl ActionContext<'_> {
     fn end(&self, level: Level, percent: u64, reason: &str) -> HookResponse {
         self.note(JournalEvent::Ended(self.reached(level, percent, Some(reason))));
         let handoff = self.record.handoff.clone().unwrap_or_default();
+        // A pending background task gives the client another turn after its end (2.1.329): then it comes here again.
         let marker = Marker::Continue { kind: ContinueKind::Checkpoint, reason: handoff.clone() }.to_string();
         let words = format!("{reason}. The checkpoint is in {handoff}; a fresh session continues from it.");
         let reply = Reply::default().end_session(words).tell_person(marker);

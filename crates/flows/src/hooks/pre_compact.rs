@@ -21,6 +21,7 @@ pub fn pre_compact(input: &[u8]) -> HookResponse {
         Ok(call) => call,
         Err(complaint) => return HookResponse::text(None).with_complaint(Some(complaint)),
     };
+    // Subagents compact too, and their events carry an `agent_id` (2.1.329): the session itself forgets nothing.
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return HookResponse::text(None);
     }
@@ -80,6 +81,7 @@ fn kept(run: Option<&RunState>, handoff: &str) -> Vec<String> {
 
 /// After a compaction all earlier readings are void, and every level may be announced again.
 pub fn forget(call: &HookInvocation) -> Result<(), StoreError> {
+    // SessionStart has done this already where it comes before PostCompact (2.1.329); twice changes nothing.
     sessions::update(&call.project, &call.session_id, Duration::from_secs(3), start_over)
 }
 

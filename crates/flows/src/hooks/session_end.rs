@@ -5,9 +5,9 @@ use crate::hook_response::HookResponse;
 use crate::memory;
 use crate::run::close;
 use crate::turns::capture;
-use crate::turns::capture::Patience;
+use crate::turns::capture::CaptureLimits;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, SessionEnded};
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_protocol::event::Event;
 use plimsoll_store::{StoreError, TurnLog, clock, journal, sessions};
 use serde_json::json;
@@ -33,10 +33,10 @@ pub fn session_end(input: &[u8]) -> HookResponse {
 /// The last turns, also those of subagents, and that it ended here.
 fn record_turns(call: &HookInvocation, reason: Option<&str>) -> Result<(), StoreError> {
     let read = call.transcript().map_or(Ok(()), |transcript| {
-        capture::at_end(&call.project, &call.session_id, &transcript, Patience::END)
+        capture::at_end(&call.project, &call.session_id, &transcript, CaptureLimits::END)
     });
     let noted = TurnLog::of(&call.project, &call.session_id)
-        .map_or(Ok(()), |log| capture::note(&log, Kind::SessionEnd, &json!({"reason": reason})));
+        .map_or(Ok(()), |log| capture::note(&log, RecordKind::SessionEnd, &json!({"reason": reason})));
     match read {
         // The lock is held: the next session's start reads on.
         Err(StoreError::Busy { .. }) => noted,
@@ -50,6 +50,7 @@ fn end(call: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> 
         record.end_reason.clone_from(&reason);
         record.clone()
     })?;
+    // After the record, by which other sessions know that this one is over if a kill comes here.
     memory::leave(&call.project, &call.session_id)?;
     let run = call.owned_run()?;
     let event = JournalEvent::SessionEnd(SessionEnded {
@@ -66,6 +67,8 @@ fn end(call: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> 
         journal::note(&call.project, entry)?;
     }
     match run {
+        // Last: whoever judges closes the iteration if the client ends this hook first (after 1.5 s on 2.1.329, unless
+        // the entry says more).
         Some(run) => close::close(&call.project, &call.settings, &run.run_id, run.iteration),
         None => Ok(()),
     }

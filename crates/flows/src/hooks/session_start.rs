@@ -5,12 +5,12 @@ use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::hooks::pre_compact;
 use crate::install::git_exclude::exclude_run_files;
-use crate::install::plugin::Brought;
+use crate::install::plugin::HookOrigin;
 use crate::turns::capture;
-use crate::turns::capture::Patience;
+use crate::turns::capture::CaptureLimits;
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::record::ClientProcess;
 use plimsoll_domain::resume::{self, Staleness};
 use plimsoll_domain::state::Phase;
@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// SessionStart. If a plugin starts us, `init` has not been run in this project: without our lines an agent's
 /// `git add -A` would take our files.
-pub fn session_start(input: &[u8], brought: Brought) -> HookResponse {
+pub fn session_start(input: &[u8], brought: HookOrigin) -> HookResponse {
     let call = match HookInvocation::read(input) {
         Ok(call) => call,
         Err(complaint) => return HookResponse::fault(complaint),
@@ -39,8 +39,8 @@ pub fn session_start(input: &[u8], brought: Brought) -> HookResponse {
         return HookResponse::quiet();
     }
     let unlisted = match brought {
-        Brought::ByPlugin => exclude_run_files(call.project.root(), &[]).err(),
-        Brought::ByHand => None,
+        HookOrigin::ByPlugin => exclude_run_files(call.project.root(), &[]).err(),
+        HookOrigin::ByHand => None,
     };
     match begin(&call, start.source) {
         Ok(text) => {
@@ -64,14 +64,16 @@ fn record_turns(call: &HookInvocation, source: Source) -> Result<(), StoreError>
         "run_id": record.run_id,
         "iteration": record.iteration,
     });
-    capture::note(&log, Kind::SessionStart, &fields)?;
-    match capture::sync(&call.project, Patience::HOOK) {
+    // The beginning before what other sessions have left out, which may take long.
+    capture::note(&log, RecordKind::SessionStart, &fields)?;
+    match capture::sync(&call.project, CaptureLimits::HOOK) {
         Ok(_) | Err(StoreError::Busy { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
 fn begin(call: &HookInvocation, source: Source) -> Result<String, StoreError> {
+    // Claimed first: from here on `plimsoll run` sees that our hooks run in this session.
     let run = claim(call)?;
     // Before the lock is taken: no process waits for git while it holds the lock.
     let is_first = sessions::load(&call.project, &call.session_id).started_at.is_none();
@@ -120,6 +122,7 @@ fn register(record: &mut SessionRecord, call: &HookInvocation, run: Option<&RunS
     record.client_settings = Some(config::client_settings(&call.project));
     record.run_id = run.map(|run| run.run_id.clone());
     record.iteration = run.map(|run| run.iteration);
+    // A resumed session keeps its id: the end that its record tells of is not the last one.
     record.ended_at = None;
     record.end_reason = None;
     record.client = client_process();

@@ -5,7 +5,7 @@ mod view;
 
 use crate::hook_response::HookResponse;
 use plimsoll_domain::record::StatusRecord;
-use plimsoll_domain::statusline::Kind;
+use plimsoll_domain::statusline::SegmentKind;
 use plimsoll_domain::{SessionId, Settings};
 use plimsoll_policy::statusline::{Explained, View, explain as explained, render};
 use plimsoll_protocol::status::StatusPayload;
@@ -136,7 +136,7 @@ impl StatusLineInvocation<'_> {
     }
 
     /// Whether a segment is wanted that this is needed for.
-    fn shows(&self, kind: Kind) -> bool {
+    fn shows(&self, kind: SegmentKind) -> bool {
         self.all || self.settings.statusline.shows(kind)
     }
 }

@@ -45,6 +45,7 @@ fn answer(call: HookInvocation) -> HookResponse {
 fn at_end_of_turn(call: &HookInvocation) -> Result<HookResponse, StoreError> {
     let judged = match call.event() {
         Event::Stop(stop) => {
+            // The evidence first: the verdict below is provisional, and whoever judges finally needs these words.
             note_stop(call, stop)?;
             let verdict = judge(call, Ending::Completed, stop.last_assistant_message.clone())?;
             if let Some(words) = in_this_session(call, stop, verdict.as_ref())? {
@@ -53,6 +54,7 @@ fn at_end_of_turn(call: &HookInvocation) -> Result<HookResponse, StoreError> {
             verdict
         }
         Event::StopFailure(failure) => {
+            // `-p` does not wait for this hook and may kill it at any moment (2.1.329): the evidence goes first.
             note_failure(call, failure)?;
             judge(call, ending_of(failure), None)?
         }
@@ -78,6 +80,7 @@ fn in_this_session(
 
 /// A polite block: the client sends the words and continues.
 fn go_on(words: &str) -> HookResponse {
+    // Context at Stop keeps a session going like `decision:block`, which would send the words twice (2.1.329).
     let marker = Marker::Continue { kind: ContinueKind::Next, reason: "in this session".to_owned() };
     HookResponse::reply(
         &Reply::default().tell_model("Stop", words.to_owned()).tell_person(marker.to_string()),

@@ -3,25 +3,25 @@
 
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use crate::install::plugin::Brought;
+use crate::install::plugin::HookOrigin;
 use crate::memory::{
     BY, TIMEOUT, abandon, abandon_own, bring_back, is_beside_a_run, owner, recover, stream, tell,
 };
 use plimsoll_domain::memory::{Closing, Op, render};
-use plimsoll_policy::frames::{self, Begin, Caller, FrameRefusal, Kind, Use};
+use plimsoll_policy::frames::{self, Begin, Caller, FrameAgent, FrameRefusal, Use};
 use plimsoll_protocol::Reply;
 use plimsoll_protocol::agent::{AgentCall, answer_telling};
 use plimsoll_protocol::event::{Event, Stop};
 use plimsoll_protocol::tool::{Intent, ToolCall};
-use plimsoll_store::memory::{self, By, Pushed, Sight};
+use plimsoll_store::memory::{self, By, Pushed, SeenRevision};
 use plimsoll_store::{StoreError, environment};
 
 /// PreToolUse and PostToolUse of our tools and of Agent, SubagentStart, SubagentStop, Stop. Whatever installed this hook
 /// brings the frames' agent too.
-pub fn frames(input: &[u8], brought: Brought) -> HookResponse {
+pub fn frames(input: &[u8], brought: HookOrigin) -> HookResponse {
     let kind = match brought {
-        Brought::ByHand => Kind::Own,
-        Brought::ByPlugin => Kind::Plugins,
+        HookOrigin::ByHand => FrameAgent::Own,
+        HookOrigin::ByPlugin => FrameAgent::Plugins,
     };
     let call = match HookInvocation::read(input) {
         Ok(call) => call,
@@ -51,7 +51,7 @@ fn agent(call: &HookInvocation) -> Option<&str> {
     call.hook.agent_id.as_deref()
 }
 
-fn before_tool(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Reply, StoreError> {
+fn before_tool(call: &HookInvocation, intent: &Intent, kind: FrameAgent) -> Result<Reply, StoreError> {
     if intent.tool_name == plimsoll_protocol::agent::TOOL {
         return start(call, intent, kind);
     }
@@ -88,7 +88,7 @@ fn before_tool(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Rep
 }
 
 /// The Agent tool starts the frame that waits, with its brief in the place of the prompt.
-fn start(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Reply, StoreError> {
+fn start(call: &HookInvocation, intent: &Intent, kind: FrameAgent) -> Result<Reply, StoreError> {
     let wanted = AgentCall::read(intent.tool_input.as_deref());
     if !frames::is_frame(&wanted.kind) {
         return Ok(Reply::default());
@@ -101,11 +101,14 @@ fn start(call: &HookInvocation, intent: &Intent, kind: Kind) -> Result<Reply, St
         Begin::Refuse(why) => return Ok(Reply::default().deny(why.to_string())),
         Begin::Start => {}
     }
+    // Written before the client starts the subagent: a kill in between leaves a started frame without one, which is
+    // abandoned when its call, its session or its client is over.
     let op = Op::StartFrame { call: intent.tool_use_id.clone(), owner: owner(call) };
     if let Err(refusal) = held.change(by(&intent.tool_use_id), &op) {
         return Ok(Reply::default().deny(refusal.to_string()));
     }
     let memory = held.close()?;
+    // An Agent call answers at once unless its input says that it is waited for (2.1.329), and then has no report.
     let input = wanted.telling(kind.to_start(&wanted.kind), &render::brief(&memory));
     Ok(Reply::default().allow(Some(input)))
 }
@@ -135,7 +138,7 @@ fn enter(call: &HookInvocation) -> Result<Reply, StoreError> {
     }
     let Some(started) = started else { return Ok(Reply::default()) };
     if held.change(BY, &Op::EnterFrame { agent: agent.to_owned() }).is_ok() {
-        let sight = Sight { rev: started.rev, ..Sight::default() };
+        let sight = SeenRevision { rev: started.rev, ..SeenRevision::default() };
         held.note_seen(&call.session_id, |seen| seen.note(agent, sight))?;
     }
     held.close()?;
@@ -146,6 +149,7 @@ fn enter(call: &HookInvocation) -> Result<Reply, StoreError> {
 fn child_ends(call: &HookInvocation, stop: &Stop) -> Result<Reply, StoreError> {
     let Some(agent) = agent(call) else { return Ok(Reply::default()) };
     let is_known = memory::seen(&call.project, &call.session_id).of(agent).is_some();
+    // SubagentStop also comes for the client's own summarizer at a compaction (2.1.329), which is in no frame.
     if !is_known && memory::load(&call.project)?.depth_of(Some(agent)).is_none() {
         return Ok(Reply::default());
     }
@@ -186,6 +190,7 @@ fn after_agent(call: &HookInvocation, tool: &ToolCall) -> Result<Reply, StoreErr
     }
     let reply = Reply::default().tell_model("PostToolUse", much(call)?.unwrap_or_default());
     let returned = memory.returned.filter(|returned| returned.call.as_ref() == Some(id));
+    // In the tool's own shape: of any other the client keeps the original answer and adds an error (2.1.329).
     let output = returned.and_then(|returned| answer_telling(response, &frames::report(&returned)));
     Ok(match output {
         Some(output) => reply.replace_output(output),

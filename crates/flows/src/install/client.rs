@@ -32,6 +32,7 @@ impl Client {
     pub fn era(&self) -> HookSupport {
         match self {
             Client::Missing => HookSupport::Modern,
+            // Clients before 2.1 silently drop all hooks of a file that names one event they do not know.
             Client::Silent(_) => HookSupport::Classic,
             Client::Version(version) => HookSupport::of_client(version),
         }

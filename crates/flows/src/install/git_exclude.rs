@@ -48,7 +48,7 @@ pub fn exclude_run_files(project: &Path, extra: &[&str]) -> Result<Excluded, Sto
 
 /// The exclude file that git reads for a project, and where the project is in the working tree.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ExcludeFile {
     pub(crate) file: PathBuf,
     /// Empty, or the project's path below the working tree with a slash at its end.
     prefix: String,
@@ -56,7 +56,7 @@ pub(crate) struct Place {
 
 /// Looks for the repository upwards, as git does; follows the `.git` file of a worktree or a submodule to a git folder,
 /// and to nothing else.
-pub(crate) fn place_of(project: &Path) -> Option<Place> {
+pub(crate) fn place_of(project: &Path) -> Option<ExcludeFile> {
     let (tree, directory) = layout::repository(project)?;
     // A folder of that name that git has not made, or not yet.
     if !disk::exists(&directory.join("HEAD")) {
@@ -65,7 +65,7 @@ pub(crate) fn place_of(project: &Path) -> Option<Place> {
     let common = layout::common_folder(&directory)?;
     let below = project.strip_prefix(tree).ok()?;
     let prefix = below.iter().map(|name| format!("{}/", escaped(&name.to_string_lossy()))).collect();
-    Some(Place { file: common.join("info/exclude"), prefix })
+    Some(ExcludeFile { file: common.join("info/exclude"), prefix })
 }
 
 /// A folder's name, escaped for a git pattern.
@@ -74,7 +74,7 @@ fn escaped(name: &str) -> String {
     name.chars().flat_map(|letter| special(letter).then_some('\\').into_iter().chain([letter])).collect()
 }
 
-impl Place {
+impl ExcludeFile {
     /// The file with our lines in it.
     pub(crate) fn with_ours(&self, text: &[u8], extra: &[&str]) -> Vec<u8> {
         let Block { before, lines, after } = Block::find(text);
@@ -149,8 +149,8 @@ impl<'t> Block<'t> {
 mod tests {
     use super::*;
 
-    fn place(prefix: &str) -> Place {
-        Place { file: PathBuf::new(), prefix: prefix.to_owned() }
+    fn place(prefix: &str) -> ExcludeFile {
+        ExcludeFile { file: PathBuf::new(), prefix: prefix.to_owned() }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::files::{OwnFile, write_own};
 use super::places::Places;
 use super::returned::{Returned, drop_left_over};
 use super::{Change, InstallError, backup_of, command_for, decoded};
-use plimsoll_protocol::settings::servers::{self, Entry};
+use plimsoll_protocol::settings::servers::{self, McpEntry};
 use plimsoll_protocol::settings::{Variable, agent, quoted};
 use plimsoll_store::disk;
 use std::path::{Path, PathBuf};
@@ -75,12 +75,13 @@ fn plan_server(
     let text = decoded(list, &bytes)?;
     let joined = servers::install(text, &command_for).map_err(unreadable(list))?;
     match joined.entry {
-        Entry::OwnWay(_) => return Ok(ServerEntry::OwnWay),
-        Entry::Foreign(_) => return Ok(ServerEntry::Foreign),
-        Entry::Ours if joined.text == text => return Ok(ServerEntry::Already),
-        Entry::Ours => {}
+        McpEntry::OwnWay(_) => return Ok(ServerEntry::OwnWay),
+        McpEntry::Foreign(_) => return Ok(ServerEntry::Foreign),
+        McpEntry::Ours if joined.text == text => return Ok(ServerEntry::Already),
+        McpEntry::Ours => {}
     }
     if !ours && let Some(bytes) = &now {
+        // The backup before the list: a kill between them leaves a backup too many, which the next removal drops.
         changes.push(backup_of(backup, bytes)?);
     }
     changes.push(Change { path: list.to_owned(), before: now, after: Some(joined.text.into_bytes()) });
@@ -118,7 +119,7 @@ pub(super) fn plan_server_removal(
 
 fn ours_in(bytes: &[u8]) -> bool {
     let text = plimsoll_protocol::settings::decode(bytes).unwrap_or_default();
-    matches!(servers::entry(text), Ok(Some(Entry::Ours)))
+    matches!(servers::entry(text), Ok(Some(McpEntry::Ours)))
 }
 
 fn unreadable(path: &Path) -> impl Fn(plimsoll_protocol::settings::Unreadable) -> InstallError + '_ {

@@ -13,17 +13,17 @@ const GIVEN_VARIABLE: &str = "PLIMSOLL_HOOKS_GIVEN";
 
 /// Whose entry started a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Brought {
+pub enum HookOrigin {
     /// A settings file's, or one that `plimsoll run` gave to the client.
     ByHand,
     /// The plugin's.
     ByPlugin,
 }
 
-impl Brought {
+impl HookOrigin {
     /// By the arguments of the program.
-    pub fn of(mut arguments: impl Iterator<Item = String>) -> Brought {
-        if arguments.any(|argument| argument == WORD) { Brought::ByPlugin } else { Brought::ByHand }
+    pub fn of(mut arguments: impl Iterator<Item = String>) -> HookOrigin {
+        if arguments.any(|argument| argument == WORD) { HookOrigin::ByPlugin } else { HookOrigin::ByHand }
     }
 }
 
@@ -35,6 +35,7 @@ pub fn gives_way(program: &str) -> bool {
     let names = |project: Project| {
         settings_files(project.root()).any(|file| hooks_in(&file).iter().any(|hook| hook.program == program))
     };
+    // The client runs identical commands once, but the plugin's has one word more, so both would run.
     is_given(&given, &session, program) || Project::of_hook(None).is_ok_and(names)
 }
 

@@ -27,6 +27,7 @@ impl Returned {
         let after = after.map(String::into_bytes);
         let restored = kept.is_some() && after == kept;
         let file_removed = after.is_none();
+        // The file before its backup goes: what a kill between the two leaves, `drop_left_over` removes.
         changes.push(Change { path: path.to_owned(), before: Some(now.to_vec()), after });
         let mut backup_kept = None;
         match kept {

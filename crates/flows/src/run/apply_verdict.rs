@@ -9,6 +9,7 @@ use plimsoll_store::{Durability, Project, StoreError, clock, journal, state_file
 use std::time::Duration;
 
 /// What Ctrl-C leaves behind.
+// As a shell reports it: 128 and the number of SIGINT.
 pub(super) const INTERRUPTED: u8 = 130;
 /// How often a waiting run looks at the clock and at the state. The clock, not a count of naps: a computer that
 /// sleeps through the reset must not wait for it twice.
@@ -23,6 +24,7 @@ impl Runner<'_> {
                 self.notify(verdict);
                 Ok(Some(status.exit_code()))
             }
+            // The verdict comes first: a Ctrl-C does not hide that the run is done.
             Verdict::Continue { .. } if interrupted => self.pause_for_person().map(Some),
             Verdict::Continue { .. } => Ok(None),
             Verdict::Pause { .. } if interrupted => Ok(Some(INTERRUPTED)),
@@ -64,6 +66,7 @@ impl Runner<'_> {
             Some(reset) => plimsoll_policy::pause::until_reset_ms((reset - now).num_seconds(), chance),
             None => plimsoll_policy::pause::backoff_ms(tries, chance),
         };
+        // The moment goes into the state before the wait begins, so that `status` and the status line can show it.
         let end = now + Duration::from_millis(milliseconds);
         state_file::update(self.project, Some(&self.run_id), Durability::Durable, |state| {
             state.lifecycle.wait(Some(clock::stamp(end)));

@@ -13,6 +13,8 @@ pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreEr
             disk::replace(&folder.join(name), &bytes, Durability::Lazy)?;
         }
     }
+    // After the copy above: in a shell loop the file still has the block that its last session got. That it cannot be
+    // tidied up is no reason to leave the run without an archive.
     let _ = crate::run::prompt::put_back(project, state);
     // One that stopped for a reason the user can repair may continue, and then needs the copy of its memory.
     if matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled) {

@@ -21,6 +21,8 @@ pub fn todo(project: &Project, state: &RunState) -> Result<(), StoreError> {
     if (is_known(state) && is_kept) || !todo.vanished(&state.items.known_items).is_empty() {
         return Ok(());
     }
+    // The copy first. After a kill between the two it does not agree with the state, so `lost_todo` does not use
+    // it; the next look takes the ticks from the file again.
     if !is_kept {
         disk::replace(&copy, text.as_bytes(), Durability::Lazy)?;
     }
@@ -75,6 +77,7 @@ fn progress_copy(project: &Project) -> PathBuf {
 /// Brings the journal and its copy together: lines that the journal has lost come back before its new ones.
 pub fn journal(project: &Project) -> Result<(), StoreError> {
     let copy = journal_copy(project);
+    // Restored first: `keep` would take the loss over into the copy.
     restore(&project.journal(), &copy, "\n")?;
     keep(&project.journal(), &copy)
 }
@@ -93,6 +96,7 @@ pub fn append_progress(project: &Project, paragraph: &str) -> Result<(), StoreEr
     if !is_there || words(paragraph).is_none() {
         disk::append(&file, paragraph.as_bytes())?;
     }
+    // Copied last: after a kill the file is longer than its copy, which is no loss.
     keep(&file, &copy)
 }
 

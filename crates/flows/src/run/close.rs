@@ -107,6 +107,7 @@ fn tell_linear(
     run_id: &RunId,
     iteration: u32,
 ) -> Result<(), StoreError> {
+    // Read again: the notes of the last message are in the state only since the write that closed the iteration.
     let state = state_file::load(project, Some(run_id))?.filter(|state| state.iteration == iteration);
     if let Some(state) = state.filter(|state| state.context_checkpoint.iteration == iteration) {
         linear_notes::note_checkpoint(project, settings, &state);
@@ -125,6 +126,8 @@ fn tell_once(
     if journal::tells(project, &line) {
         return Ok(());
     }
+    // The line says that the paragraph is there, so it comes second. A kill between them repeats the paragraph,
+    // which `append_progress` recognizes.
     backup::append_progress(project, paragraph)?;
     journal::note(project, line)
 }
@@ -231,6 +234,7 @@ fn refresh_handoff(
     let said = Notes::in_message(&last_words(record));
     // The last message is the session's last word: it comes after whatever was noted before.
     let text = handoff::renewed(&fresh, &said, &old, settings.handoff_bytes);
+    // The handoff before the state, as at a checkpoint: the state never names facts that the file does not have.
     disk::replace(&path, text.as_bytes(), Durability::Durable)?;
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
         let checkpoint = &mut state.context_checkpoint;

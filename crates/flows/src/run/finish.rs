@@ -44,6 +44,7 @@ pub fn finish_unless(
 ) -> Result<Option<Verdict>, StoreError> {
     // A copy that fails must not end the run.
     let _ = backup::journal(project);
+    // The end first: a kill below leaves an iteration that has ended, and the next process judges it.
     let Some(state) = record_end(project, run_id, ended)? else { return Ok(None) };
     if state.iteration_record.phase == Phase::Judged {
         make_up(project, &state)?;
@@ -51,6 +52,7 @@ pub fn finish_unless(
     }
     let left = observe_end(project, &state);
     save_all_work(project, settings, &state, &left)?;
+    // After the commit: a handoff that is closed here names the new HEAD.
     close::close(project, settings, run_id, state.iteration)?;
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
     let mut evidence = gather_evidence(project, settings, &state, &left, ended);
@@ -61,6 +63,7 @@ pub fn finish_unless(
             return Ok(Some(paused));
         }
     }
+    // Observing only looks. The breaker counts in `judge`, together with the phase, so a repeat counts once.
     evidence.observation =
         Some(observe(project, settings, &state, &left.record, &evidence, &left.fingerprint));
     // Only now: the verify commands may have taken long.
@@ -86,8 +89,8 @@ fn observe_end(project: &Project, state: &RunState) -> LeftBySession {
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     // What a killed session has not recorded itself.
     if let Some(transcript) = &record.transcript_path {
-        let patience = capture::Patience::PERSON;
-        let _ = capture::at_end(project, &record.session_id, Path::new(transcript), patience);
+        let limits = capture::CaptureLimits::USER;
+        let _ = capture::at_end(project, &record.session_id, Path::new(transcript), limits);
     }
     let ending = state.iteration_record.ending.clone().unwrap_or_default();
     LeftBySession { record, ending, fingerprint: footing(project) }
@@ -113,6 +116,7 @@ fn save_all_work(
         save_work::handoff_of_unfinished_work(project, settings, state, record, ending, has_changed_files)?;
     }
     let is_where_it_began = fingerprint.head.is_some() && fingerprint.head == state.context_checkpoint.head;
+    // A checkpoint that nothing was done about would be lost here: planning has marked it as consumed.
     if is_untouched || is_where_it_began || !has_changed_files {
         save_work::keep_what_it_resumed(project, state, record)?;
     }
@@ -162,6 +166,7 @@ fn record_end(
                     bounds::reckoned_usd(state.spent.cost_usd, state.spent.tokens, ended.tokens);
                 state.spent.cost_is_reckoned = true;
             }
+            // In the same write as the phase: after a kill nothing of the money, the tokens or the quota counts twice.
             state.spent.cost_usd += state.iteration_record.cost_usd;
             state.spent.tokens += ended.tokens;
             for tool in &ended.denied_tools {
@@ -229,6 +234,7 @@ fn judge(
     let delegated: SubagentUsage = subagent_usage::in_session(project, &left.record.session_id);
     let files = left.fingerprint.short_hash(iteration);
     let judged = state_file::update(project, Some(&state.run_id), Durability::Durable, |state| {
+        // Two may judge at once (`run` and `gate`): the first to get the lock decides, the other repeats its verdict.
         if state.iteration != iteration || state.iteration_record.phase == Phase::Judged {
             return state.lifecycle.last_verdict().cloned().map(|verdict| (verdict, None));
         }
@@ -252,6 +258,7 @@ fn judge(
         state.lifecycle.end(clock::stamp(clock::now()));
         Some((verdict, Some((state.clone(), set_aside))))
     })?;
+    // No `fresh` state for a verdict that another process has reached: that one reports it, or `make_up` does.
     let Some((verdict, fresh)) = judged.flatten() else { return Ok(None) };
     if let Some((state, set_aside)) = fresh {
         note_verdict(project, &state, &verdict, evidence, set_aside)?;
@@ -264,6 +271,7 @@ fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let Some(verdict) = state.lifecycle.last_verdict() else { return Ok(()) };
     let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
     let line = JournalEntry::of_run_session(state, event);
+    // The verdict's line comes before the archive: where the line is missing, the archive is too.
     if !journal::tells(project, &line) {
         let ending = state.iteration_record.ending.clone().unwrap_or_default();
         return note_verdict(project, state, verdict, &Evidence { ending, ..Evidence::default() }, None);
@@ -320,5 +328,6 @@ fn note_verdict(
         let (cause, count, evidence) = (opened.cause, opened.count, opened.evidence.clone());
         note(JournalEvent::BreakerOpened(BreakerOpened { cause, count, evidence }))?;
     }
+    // Last: a kill before it leaves a run that is over and not archived, which `make_up` sees.
     if state.lifecycle.is_over() { archive::archive(project, state) } else { Ok(()) }
 }

@@ -220,6 +220,8 @@ fn write_checkpoint(project: &Project, settings: &Settings, seen: &Measured) -> 
         cause: Cause::Level,
         calls: &seen.calls,
     });
+    // The handoff first, for the state names it: a kill between them leaves a file without a name, and the next event
+    // writes the checkpoint again.
     let handoff = checkpoint::write(&Request {
         project,
         settings,

@@ -3,25 +3,31 @@
 
 use plimsoll_domain::Settings;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
-use plimsoll_domain::linear::{Kind, Note};
+use plimsoll_domain::linear::{Note, NoteKind};
 use plimsoll_domain::state::RunState;
 use plimsoll_store::{Project, clock, config, journal, outbox};
 
 /// Notes a checkpoint of a run. A note that cannot be written must not cost the checkpoint.
 pub(crate) fn note_checkpoint(project: &Project, settings: &Settings, state: &RunState) {
     let words = || plimsoll_policy::linear::checkpoint(state, &plimsoll_secrets::without);
-    note(project, settings, state, Kind::Checkpoint, words);
+    note(project, settings, state, NoteKind::Checkpoint, words);
 }
 
 /// Notes the end of a run.
 pub(crate) fn note_end(project: &Project, state: &RunState) {
     let (settings, _) = config::load(project);
-    note(project, &settings, state, Kind::End, || {
+    note(project, &settings, state, NoteKind::End, || {
         plimsoll_policy::linear::end(state, &plimsoll_secrets::without)
     });
 }
 
-fn note(project: &Project, settings: &Settings, state: &RunState, kind: Kind, words: impl Fn() -> String) {
+fn note(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    kind: NoteKind,
+    words: impl Fn() -> String,
+) {
     let Some(issue) = &settings.linear.issue else { return };
     let note = Note {
         at: clock::stamp(clock::now()),

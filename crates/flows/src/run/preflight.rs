@@ -8,6 +8,7 @@ use plimsoll_store::{Project, StoreError, disk, environment, lock, state_file};
 use std::time::Duration;
 
 /// Arguments that would take the session out of our hands.
+// Each iteration is a fresh session under an id of ours, and its output is read as stream-json.
 const OURS: [&str; 10] = [
     "-p",
     "--print",

@@ -93,6 +93,7 @@ fn staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
                 .map(|commit| CommitRef { id: commit.id, subject: commit.subject })
                 .collect();
         } else {
+            // Reset, rebased or another branch: what is between the two commits says nothing about the work.
             since.left_behind = Some(before.clone());
         }
     }
@@ -115,6 +116,7 @@ fn whole_task(project: &Project, state: &RunState) -> Result<Option<Vec<u8>>, Pr
         (Ok(Some(text)), Some(copy)) if is_blank(&text) => copy,
         (text, _) => return text,
     };
+    // Kept before `write` replaces it. A kill between the two comes here again, and writes the same bytes aside.
     let aside = project.copies().join("PROMPT.md.damaged");
     disk::replace(&aside, &disk::read(&project.prompt())?.unwrap_or_default(), Durability::Lazy)?;
     let event = JournalEvent::PromptMended { old_file: aside.to_string_lossy().into_owned() };

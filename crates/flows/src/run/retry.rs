@@ -73,11 +73,11 @@ impl Runner<'_> {
             self.watcher.tell(&Progress::Failed { error: error.to_string() });
             return Err(error);
         }
-        let patience = Duration::from_millis(plimsoll_policy::pause::backoff_ms(tries, 0.5));
-        self.watcher.tell(&Progress::Fault { error: error.to_string(), seconds: patience.as_secs() });
+        let timeout = Duration::from_millis(plimsoll_policy::pause::backoff_ms(tries, 0.5));
+        self.watcher.tell(&Progress::Fault { error: error.to_string(), seconds: timeout.as_secs() });
         self.note_fault(&error, "tries again");
         let begun = Instant::now();
-        while begun.elapsed() < patience && !self.is_asked_to_leave() && !self.is_cancelled() {
+        while begun.elapsed() < timeout && !self.is_asked_to_leave() && !self.is_cancelled() {
             if is_at_work && !self.watchdog.has_client_at_work() {
                 break;
             }
@@ -97,6 +97,7 @@ impl Runner<'_> {
 
     /// The person in the morning finds the reason, and hears it, also where nothing can be written now.
     fn give_up(&mut self, error: &RunError) {
+        // The client first: it needs no disk, and what follows may fail for the very reason that is given up for.
         self.watchdog.end_client();
         let verdict = self.pause_for(error, "paused");
         if self.watchdog.has_seen_client() {
@@ -122,6 +123,7 @@ impl Runner<'_> {
 
     fn note_fault(&self, error: &RunError, then: &str) {
         let event = JournalEvent::Fault { error: error.to_string(), then: then.to_owned(), seconds: None };
+        // The disk may be the fault itself: a line that cannot be written must not replace the error that is reported.
         let _ = journal::note(self.project, JournalEntry::of_run(&self.last, event));
     }
 }

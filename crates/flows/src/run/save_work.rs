@@ -77,6 +77,7 @@ pub(crate) fn keep_what_it_resumed(
     if !state.iteration_record.resuming || !has_open_item(project, state) {
         return Ok(());
     }
+    // Repeated after a kill this changes nothing: the checkpoint is active by then.
     let said = notes(record);
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {
         let kept = &mut state.context_checkpoint;
@@ -147,6 +148,8 @@ pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreErr
                 (words, WipCommit { trouble: Some(why), ..WipCommit::default() })
             }
         };
+    // A kill after the commit costs this line and the handoff's words on it; the work is safe, and a repeat finds
+    // nothing left to commit.
     let made = JournalEvent::WipCommit(WipCommit { message: Some(message), ..made });
     journal::note(project, JournalEntry::of_run_session(&state, made))?;
     state_file::update(project, Some(run_id), Durability::Lazy, |state| {

@@ -93,6 +93,7 @@ impl StreamReader {
         if !bytes.is_empty() {
             self.heard = self.awake.time;
         }
+        // The client may be in the middle of a line: what has no line end yet waits for the next read.
         self.torn.extend(bytes);
         let whole = self.torn.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let lines: Vec<u8> = self.torn.drain(..whole).collect();
@@ -135,6 +136,7 @@ impl StreamReader {
             StreamLine::Result(result) => {
                 self.api_trouble = None;
                 self.quiet_since = Some(self.awake.time);
+                // With background tasks a stream has several results (2.1.329): the last one counts.
                 self.result = Some(*result);
                 Vec::new()
             }
@@ -157,6 +159,7 @@ impl StreamReader {
     fn note_spent(&mut self, message: &Message) {
         let Some(usage) = &message.usage else { return };
         let tokens = usage.input() + usage.output_tokens.unwrap_or(0);
+        // Each message id counts once, however many lines bring it.
         self.spent.insert(message.id.clone().unwrap_or_default(), tokens);
     }
 

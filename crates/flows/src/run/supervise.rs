@@ -29,6 +29,7 @@ impl Runner<'_> {
             Client::Started(..) => StreamReader::new(output, &self.version),
         };
         let ended = loop {
+            // Asked before the output is read: what the client wrote up to its end is then read, too.
             let exit = client.ended();
             for progress in follower.read_on() {
                 self.watcher.tell(&progress);
@@ -39,6 +40,7 @@ impl Runner<'_> {
             if let Some(reason) = self.reason_to_end(state, &mut follower)? {
                 break self.end(state, &mut follower, &mut client, reason)?;
             }
+            // Twenty times a second: `Awake` takes a much longer gap for a rest of the whole computer.
             std::thread::sleep(Duration::from_millis(50));
         };
         self.watchdog.rest();
@@ -65,6 +67,7 @@ impl Runner<'_> {
             return Ok(None);
         }
         let now = state_file::load(self.project, Some(&self.run_id))?;
+        // The state may be gone for a moment (an agent's `git clean`): the client is followed with what was known.
         let now = now.as_ref().unwrap_or(state);
         follower.sees_hooks(now.iteration_record.hooks_seen);
         // What keeps copies must not end the run.
@@ -115,6 +118,7 @@ impl Runner<'_> {
 
     /// After its result a client waits only for what it has running in the background.
     fn may_linger(&self, record: &SessionRecord, follower: &StreamReader) -> Duration {
+        // With a background task or a wakeup pending, `-p` lives on after a stop and takes another turn (2.1.329).
         let is_stopped = record.ended_by_us.is_some() || follower.was_stopped_by_hook();
         let has_work =
             record.stop.as_ref().is_none_or(|stop| stop.background_tasks > 0 || stop.session_crons > 0);
@@ -137,11 +141,13 @@ impl Runner<'_> {
         if let Some(words) = reason.words() {
             self.note(state, JournalEvent::ClientEnded { reason: words })?;
         }
-        client.end(reason.patience());
+        client.end(reason.timeout());
         lifecycle::end_left_behind(state);
         follower.read_on();
+        // Without the exit status: it tells of our own signal (on 2.1.329 SIGINT ends `-p` with 0, SIGTERM with 143).
         let ended = follower.ended(Exit::default());
         Ok(match reason {
+            // Its result came before it lingered, and stands.
             Reason::Lingers(_) => ended,
             Reason::Cancelled => SessionResult { ending: Ending::Cancelled, ..ended },
             Reason::Interrupted => SessionResult { ending: Ending::Interrupted, ..ended },
@@ -221,7 +227,7 @@ enum Reason {
 }
 
 impl Reason {
-    fn patience(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         match self {
             Reason::Interrupted | Reason::Unguarded | Reason::Lingers(_) => GRACE_PERIOD,
             Reason::Cancelled | Reason::OutOfTime | Reason::Silent(_) => TIMEOUT,

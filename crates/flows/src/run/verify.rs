@@ -21,6 +21,7 @@ pub(crate) fn verify(
     let deadline = run.options.limits.deadline.as_ref().and_then(clock::moment);
     let verify_one = |command: &String| {
         let limit = Limit::of(settings, deadline);
+        // Not even started: what would pass at once must not pass after the deadline either.
         let outcome = if limit.time.is_zero() {
             plimsoll_launcher::Outcome { timed_out: true, ..plimsoll_launcher::Outcome::default() }
         } else {

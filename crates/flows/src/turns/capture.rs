@@ -6,8 +6,8 @@
 mod known;
 
 use crate::hook_invocation::HookInvocation;
-use known::Known;
-use plimsoll_domain::log_line::{Header, Kind, MAIN};
+use known::AlreadyRecorded;
+use plimsoll_domain::log_line::{Header, MAIN, RecordKind};
 use plimsoll_domain::record::{ClientProcess, SessionRecord};
 use plimsoll_domain::turn::record::{encode, encode_fields};
 use plimsoll_domain::{RunId, SessionId, Timestamp};
@@ -16,7 +16,7 @@ use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Rem
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::recording::{AgentNote, TranscriptLine};
 use plimsoll_store::memory::Past;
-use plimsoll_store::turn_log::{Entry, Forwards, Head, Place, Stream, Writer};
+use plimsoll_store::turn_log::{Forwards, Head, LineStart, NewRecord, Stream, Writer};
 use plimsoll_store::{Project, StoreError, TurnLog, clock, disk};
 use serde_json::{Map, Value, json};
 use std::cell::{OnceCell, RefCell};
@@ -97,7 +97,7 @@ pub fn at_hook(call: &HookInvocation) -> Option<String> {
         let record = plimsoll_store::sessions::load(&call.project, &call.session_id);
         Setting { agent_type: call.hook.agent_type.clone(), ..Setting::of(&call.project, &record) }
     };
-    match capture(&log, &source, setting, closing, Patience::HOOK) {
+    match capture(&log, &source, setting, closing, CaptureLimits::HOOK) {
         Ok(_) | Err(StoreError::Busy { .. }) => None,
         Err(error) => Some(complaint(&error)),
     }
@@ -108,12 +108,12 @@ pub fn at_end(
     project: &Project,
     session_id: &SessionId,
     transcript: &Path,
-    patience: Patience,
+    limits: CaptureLimits,
 ) -> Result<(), StoreError> {
     let Some(log) = TurnLog::of(project, session_id) else { return Ok(()) };
     let setting = || Setting::of(project, &plimsoll_store::sessions::load(project, session_id));
     for source in Source::all(transcript) {
-        capture(&log, &source, setting, EndOfInput::Over, patience)?;
+        capture(&log, &source, setting, EndOfInput::Over, limits)?;
     }
     Ok(())
 }
@@ -122,7 +122,7 @@ pub fn at_end(
 pub fn whole(log: &TurnLog, transcript: &Path) -> Result<u64, StoreError> {
     let mut turns = 0;
     for source in Source::all(transcript) {
-        turns += capture(log, &source, Setting::default, EndOfInput::Over, Patience::PERSON)?;
+        turns += capture(log, &source, Setting::default, EndOfInput::Over, CaptureLimits::USER)?;
     }
     Ok(turns)
 }
@@ -148,20 +148,20 @@ const HOOK_BYTES: u64 = 8 * 1024 * 1024;
 
 /// How long a capture may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct CaptureLimits {
     /// For the lock.
     pub lock: Duration,
     /// For the transcript, in bytes.
     pub bytes: u64,
 }
 
-impl Patience {
+impl CaptureLimits {
     /// A hook's: its session waits for it.
-    pub const HOOK: Patience = Patience { lock: HOOK_TIMEOUT, bytes: HOOK_BYTES };
+    pub const HOOK: CaptureLimits = CaptureLimits { lock: HOOK_TIMEOUT, bytes: HOOK_BYTES };
     /// A session's end: its client waits for the hook, and everything is read.
-    pub const END: Patience = Patience { lock: HOOK_TIMEOUT, bytes: u64::MAX };
+    pub const END: CaptureLimits = CaptureLimits { lock: HOOK_TIMEOUT, bytes: u64::MAX };
     /// The user's, and that of a run between its sessions.
-    pub const PERSON: Patience = Patience { lock: USERS_TIMEOUT, bytes: u64::MAX };
+    pub const USER: CaptureLimits = CaptureLimits { lock: USERS_TIMEOUT, bytes: u64::MAX };
 }
 
 /// Records what is new; answers how many turns that were.
@@ -170,7 +170,7 @@ pub fn capture(
     source: &Source,
     setting: impl Fn() -> Setting,
     closing: EndOfInput<'_>,
-    patience: Patience,
+    limits: CaptureLimits,
 ) -> Result<u64, StoreError> {
     let Some(size) = disk::size(&source.path) else { return Ok(0) };
     let surroundings = Surroundings::new(source, &setting);
@@ -186,7 +186,7 @@ pub fn capture(
     let mut seen = None;
     if backlog.is_some_and(|bytes| bytes <= GLANCE) {
         let mut made = Vec::new();
-        let reader = Reader { source, closing, bytes: GLANCE, recorded: &Known::default() };
+        let reader = Reader { source, closing, bytes: GLANCE, recorded: &AlreadyRecorded::default() };
         reader.read(assembler(&known, surroundings.facts(), memory), &mut |new| {
             made.extend(new);
             Ok(())
@@ -196,12 +196,13 @@ pub fn capture(
         }
         seen = Some(made);
     }
-    let mut writer = log.write(patience.lock)?;
+    let mut writer = log.write(limits.lock)?;
     let turns = match seen {
+        // Only if no other hook has recorded in between: otherwise these turns may be in the log already.
         Some(made) if *writer.head() == head => record(&mut writer, made, source)?,
         _ => {
             let setting = (surroundings.facts(), memory);
-            read_under_lock(log, &mut writer, source, &setting, closing, patience.bytes)?
+            read_under_lock(log, &mut writer, source, &setting, closing, limits.bytes)?
         }
     };
     writer.close()?;
@@ -259,7 +260,8 @@ fn read_under_lock(
     // Asked again under the lock: another process may have read on while the file grew.
     let is_anew = disk::size(&source.path).is_some_and(|size| known.read > size);
     // The file was rewritten: what the log has is left out, and the place is noted at the end.
-    let recorded = if is_anew { Known::of(log, &source.stream)? } else { Known::default() };
+    let recorded =
+        if is_anew { AlreadyRecorded::of(log, &source.stream)? } else { AlreadyRecorded::default() };
     if is_anew {
         known.read = 0;
     }
@@ -273,7 +275,7 @@ fn read_under_lock(
     if is_anew {
         let fields = json!({"transcript": source.path.to_string_lossy(), "read_anew_to": read});
         let fields = fields.as_object().cloned().unwrap_or_default();
-        let what = Record::Event { kind: Kind::Repair, fields };
+        let what = Record::Event { kind: RecordKind::Repair, fields };
         record(writer, vec![AssembledRecord { at: Timestamp::UNKNOWN, read, what }], source)?;
     }
     Ok(turns)
@@ -286,7 +288,7 @@ struct Reader<'a> {
     /// It stops after this many, if they made progress.
     bytes: u64,
     /// What is in the log, where the file was rewritten.
-    recorded: &'a Known,
+    recorded: &'a AlreadyRecorded,
 }
 
 impl Reader<'_> {
@@ -303,9 +305,10 @@ impl Reader<'_> {
             has_made |= !made.is_empty();
             if made.is_empty() { Ok(has_made) } else { take(made).map(|()| true) }
         };
-        let mut lines = Forwards::open(&self.source.path, Place { line: 0, offset: from })?;
+        let mut lines = Forwards::open(&self.source.path, LineStart { line: 0, offset: from })?;
         let mut line = Forwards::buffer();
         let mut passed = HashSet::new();
+        // A line without its end may still be growing: the next event reads it whole.
         while lines.read_into(&mut line)? && line.is_ended {
             let to = lines.offset();
             let said = TranscriptLine::parse(&line.bytes).filter(|said| {
@@ -324,16 +327,17 @@ impl Reader<'_> {
 
 fn record(writer: &mut Writer, made: Vec<AssembledRecord>, source: &Source) -> Result<u64, StoreError> {
     let turns = made.iter().filter(|made| matches!(made.what, Record::Turn { .. })).count();
-    let entries: Vec<Entry> = made.into_iter().map(|made| entry(made, source)).collect();
+    let entries: Vec<NewRecord> = made.into_iter().map(|made| entry(made, source)).collect();
     writer.append(&entries)?;
     Ok(turns as u64)
 }
 
-fn entry(made: AssembledRecord, source: &Source) -> Entry {
+fn entry(made: AssembledRecord, source: &Source) -> NewRecord {
     let at = if made.at.is_known() { made.at } else { clock::fine_stamp(clock::now()) };
     match made.what {
         Record::Turn { turn, message, tokens, reason } => {
-            let entry = Entry::new(Kind::Turn, at).holding(encode(&turn));
+            let entry = NewRecord::new(RecordKind::Turn, at).holding(encode(&turn));
+            // The place that was read up to is in the record itself, so that no kill comes between the two.
             let header = Header {
                 stream: source.stream.clone(),
                 number: Some(turn.number()),
@@ -344,26 +348,26 @@ fn entry(made: AssembledRecord, source: &Source) -> Entry {
                 read: Some(made.read),
                 ..entry.header
             };
-            Entry { header, ..entry }
+            NewRecord { header, ..entry }
         }
         Record::Event { kind, fields } => {
-            let entry = Entry::new(kind, at).holding(encode_fields(&fields));
+            let entry = NewRecord::new(kind, at).holding(encode_fields(&fields));
             let header = Header { stream: source.stream.clone(), read: Some(made.read), ..entry.header };
-            Entry { header, ..entry }
+            NewRecord { header, ..entry }
         }
     }
 }
 
 /// Notes that a session begins or ends: no transcript says so.
-pub fn note(log: &TurnLog, kind: Kind, fields: &Value) -> Result<(), StoreError> {
-    log.note(&Entry::event(kind, fields), HOOK_TIMEOUT)
+pub fn note(log: &TurnLog, kind: RecordKind, fields: &Value) -> Result<(), StoreError> {
+    log.note(&NewRecord::event(kind, fields), HOOK_TIMEOUT)
 }
 
 /// Records what a session's end, a crash or a locked log has left out, of every session of the project whose
 /// transcript is still there, as far as there are not too many bytes of it. Answers how many turns that were. A log
 /// in trouble does not keep the others from theirs.
-pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError> {
-    let (mut turns, mut left, mut trouble) = (0, patience.bytes, None);
+pub fn sync(project: &Project, mut limits: CaptureLimits) -> Result<u64, StoreError> {
+    let (mut turns, mut left, mut trouble) = (0, limits.bytes, None);
     for session_id in plimsoll_store::sessions::ids(project) {
         let record = plimsoll_store::sessions::load(project, &session_id);
         let (Some(path), Some(log)) = (&record.transcript_path, TurnLog::of(project, &session_id)) else {
@@ -375,11 +379,11 @@ pub fn sync(project: &Project, mut patience: Patience) -> Result<u64, StoreError
             let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
             if new <= left {
                 left -= new;
-                match capture(&log, &source, || Setting::of(project, &record), closing, patience) {
+                match capture(&log, &source, || Setting::of(project, &record), closing, limits) {
                     Ok(new) => turns += new,
                     Err(error) => {
                         // It has waited once for another process.
-                        patience.lock = Duration::ZERO;
+                        limits.lock = Duration::ZERO;
                         trouble.get_or_insert(error);
                     }
                 }

@@ -1,7 +1,7 @@
 //! One turn by its name.
 
 use super::{Recorded, TurnsError};
-use plimsoll_domain::log_line::{Kind, MAIN};
+use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_store::{Project, TurnLog};
 
 /// `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`, or only the number, of the newest (or the named) session: always the number of
@@ -21,7 +21,7 @@ pub fn find(project: &Project, name: &str, session: Option<&str>) -> Result<(Tur
             if by_record {
                 return header.seq == number;
             }
-            header.kind == Kind::Turn
+            header.kind == RecordKind::Turn
                 && header.number == Some(number)
                 && (header.stream == stream || stream != MAIN && header.stream.starts_with(stream))
         });

@@ -2,7 +2,7 @@
 
 use super::{Recorded, TurnsError};
 use plimsoll_domain::Timestamp;
-use plimsoll_domain::log_line::{Header, Kind, MAIN};
+use plimsoll_domain::log_line::{Header, MAIN, RecordKind};
 use plimsoll_domain::turn::{Reason, Turn};
 use plimsoll_store::{Project, StoreError, TurnLog, clock, disk};
 use serde_json::Value;
@@ -109,7 +109,7 @@ impl Selection {
             None => self.all_streams || header.stream == MAIN,
         };
         is_stream
-            && header.kind == Kind::Turn
+            && header.kind == RecordKind::Turn
             && (!self.failures || header.success == Some(false))
             && self.reason.is_none_or(|reason| header.reason == Some(reason))
             && self.is_since(&header.at)

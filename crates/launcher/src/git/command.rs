@@ -49,6 +49,7 @@ const PLAIN_DIFF: &[&str] = &["--no-ext-diff", "--no-textconv", "--submodule=sho
 
 /// Set for every git that looks.
 const ENVIRONMENT: &[(&str, &str)] = &[
+    // `status` would renew the index, and an agent's `git commit` would find it locked.
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
     // A partial clone would fetch what it lacks, with the programs that its remote names.
@@ -57,6 +58,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_EDITOR", "false"),
     ("GIT_ASKPASS", "false"),
+    // `fatal: ` is looked for in what it says.
     ("LC_ALL", "C"),
 ];
 
@@ -195,6 +197,7 @@ impl Driver {
     fn switched_off(&self) -> Vec<OsString> {
         let set = |what: &str| OsStr::from_bytes(&[&self.key, what.as_bytes()].concat()).to_owned();
         if self.is_filter() {
+            // A required filter without a command is an error of git.
             [".clean=", ".smudge=", ".process=", ".required=false"].map(set).into()
         } else {
             vec![set(".enabled=false")]
@@ -214,6 +217,7 @@ fn drivers(folder: &Path, until: Until) -> Result<Vec<Driver>, Outcome> {
     let mut found: Vec<Driver> = keys.filter_map(driver).collect();
     found.sort();
     found.dedup();
+    // `-c` takes the name to end at its first `=`.
     let cannot_be_named = |driver: &Driver| driver.key.contains(&b'=');
     if found.len() > MOST_DRIVERS || found.iter().any(cannot_be_named) {
         let trouble = "git's settings name a filter that cannot be switched off".to_owned();

@@ -66,6 +66,7 @@ fn is_as(path: &Path, noted: Noted) -> bool {
 /// Each path and a zero byte, then lines: `  mtime: 1700000000:123`, `  size: 8<tab>flags: 0`. The next path follows the
 /// last line.
 fn entries(list: &[u8]) -> impl Iterator<Item = (&[u8], Noted)> {
+    // `--debug` prints ctime, mtime, dev and ino, uid and gid, size and flags.
     const LINES: usize = 5;
     let mut rest = list;
     std::iter::from_fn(move || {

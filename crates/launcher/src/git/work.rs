@@ -103,6 +103,7 @@ pub fn work(folder: &Path, since: Since<'_>, except: &[String]) -> Option<Work> 
         files.retain(|file| !unwritten.contains(&file.path));
     }
     let mut work = Work { facts, files, commits: Vec::new() };
+    // `--porcelain` names paths from the root of the working tree, wherever it is asked.
     let prefix = prefix(folder);
     for file in &mut work.files {
         file.path = file.path.strip_prefix(&prefix).unwrap_or(&file.path).to_owned();
@@ -238,6 +239,7 @@ fn add_commits(folder: &Path, since: Since<'_>, head: &str, except: &[String], w
         work.commits.push(CommitRef { id, subject });
         for mut file in parse_patches(patch) {
             let is_known = work.files.iter().any(|known| known.path == file.path);
+            // Newest first: a file that a later commit renamed is in the list under its new name already.
             let is_newer_elsewhere = taken_over.contains(&file.path);
             if let Some(old) = file.change.strip_prefix(RENAMED) {
                 taken_over.push(old.to_owned());
@@ -270,6 +272,7 @@ fn parse_status(output: &str) -> (GitFacts, Vec<ChangedFile>) {
             "1" => files.extend(rest.splitn(8, ' ').nth(7).map(|path| file(path, changed(rest)))),
             "2" => {
                 let path = rest.splitn(9, ' ').nth(8);
+                // With `-z` the old path is an entry of its own behind the new one.
                 let old = entries.next().unwrap_or_default();
                 files.extend(path.map(|path| file(path, &format!("{RENAMED}{old}"))));
             }
@@ -342,6 +345,7 @@ fn parse_patches(patch: &str) -> Vec<ChangedFile> {
 
 fn header_line(line: &str, file: &mut ChangedFile) {
     let path = |text: &str, side: &str| {
+        // Git ends a path that has a blank in it with a tabulator.
         let text = text.trim_end_matches('\t').trim_matches('"');
         text.strip_prefix(side).unwrap_or(text).to_owned()
     };
@@ -369,6 +373,7 @@ fn hunk(line: &str) -> Option<Hunk> {
     let new = ranges.split(' ').find_map(|part| part.strip_prefix('+'))?;
     let (start, count) = new.split_once(',').unwrap_or((new, "1"));
     let (start, count): (u64, u64) = (start.parse().ok()?, count.parse().ok()?);
+    // Where lines only went at the beginning of a file, git says 0.
     let first = start.max(1);
     let heading = if names_a_section(named.trim_start()) { heading(named) } else { String::new() };
     Some(Hunk { first, last: first + count.saturating_sub(1), heading })

@@ -2,7 +2,7 @@
 //! clear because a filter was missing, failed, or was taken away from the file.
 
 use super::Choice;
-use crate::changes::{self, Place, filters_of, quoted};
+use crate::changes::{self, FolderInTree, filters_of, quoted};
 use crate::child::{self, Terms};
 use crate::git;
 use crate::git_error::GitError;
@@ -20,7 +20,7 @@ const TRIAL_DEADLINE: Duration = Duration::from_secs(60);
 /// git has to be told for the commit: the other filters must not fail, and a failed one is not run again.
 pub(super) fn sift(
     folder: &Path,
-    place: &Place,
+    place: &FolderInTree,
     head: Option<&str>,
     choice: &mut Choice,
     until: Until,
@@ -38,6 +38,7 @@ pub(super) fn sift(
     for (name, paths) in by_filter {
         let is_there = cleaners.contains(&name);
         if is_there && works(place, &name, &paths, trial_until) {
+            // Without `required` git commits a file whose filter fails as it is: in the clear.
             settings.push(setting(&name, "required=true"));
             continue;
         }
@@ -105,7 +106,7 @@ fn cleaners(folder: &Path, until: Until) -> Result<BTreeSet<Vec<u8>>, GitError> 
 }
 
 /// Whether it cleans every one of these files; nothing is written.
-fn works(place: &Place, name: &[u8], paths: &[Vec<u8>], until: Until) -> bool {
+fn works(place: &FolderInTree, name: &[u8], paths: &[Vec<u8>], until: Until) -> bool {
     let from_root = paths.iter().map(|path| [place.prefix.as_slice(), path].concat());
     let input: Vec<u8> = from_root.flat_map(|path| quoted(&path)).collect();
     let settings = [setting(name, "required=true")];

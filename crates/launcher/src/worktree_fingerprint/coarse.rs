@@ -1,7 +1,7 @@
 //! Where a look into every file would take too long: what git calls changed, by size and modification time.
 //! Outside git the same of every file.
 
-use crate::changes::{self, Place, names};
+use crate::changes::{self, FolderInTree, names};
 use crate::until::Until;
 use crate::worktree_fingerprint::{Content, DEADLINE, by_time, mode_on_disk};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const MARK: &str = "by-time:";
 pub(super) fn tree(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Option<String> {
     let until = Until::within(DEADLINE);
     let mut content = Content { is_ours, until, most: MOST_FILES, reads: false, files: BTreeMap::new() };
-    match Place::of(folder, until).ok()? {
+    match FolderInTree::of(folder, until).ok()? {
         Some(place) if !content.is_ignored(folder, &place) => content.add_status(folder, &place)?,
         _ => content.add_folder(folder, b"")?,
     }
@@ -28,10 +28,11 @@ pub(super) fn tree(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Option<Stri
 impl Content<'_> {
     /// Each entry is two letters, a space and the path from the root. The letters say what is staged, which is no
     /// work.
-    fn add_status(&mut self, folder: &Path, place: &Place) -> Option<()> {
+    fn add_status(&mut self, folder: &Path, place: &FolderInTree) -> Option<()> {
         let how = ["--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"];
         let question = [&["status"], &how[..], &["--", "."]].concat();
         for entry in names(&changes::answer(folder, &question, None, self.until).ok()?) {
+            // `--porcelain` names paths from the root, whatever folder it is asked in.
             let path = entry.get(3..)?.strip_prefix(place.prefix.as_slice())?;
             let on_disk = folder.join(OsStr::from_bytes(path));
             match on_disk.symlink_metadata() {

@@ -13,6 +13,7 @@ pub(super) fn head(folder: &Path) -> Option<String> {
     let git = git_folder(folder)?;
     let head = read(&git.join("HEAD"))?;
     let Some(name) = head.strip_prefix("ref: ").map(str::trim) else { return Some(head) };
+    // An agent can write HEAD: it must not lead out of the git folder.
     if !name.starts_with("refs/") || name.contains("..") {
         return None;
     }
@@ -23,6 +24,7 @@ pub(super) fn head(folder: &Path) -> Option<String> {
         let mut lines = list.lines().filter_map(|line| line.split_once(' '));
         lines.find(|(_, reference)| *reference == name).map(|(id, _)| id.to_owned())
     };
+    // A loose reference counts more than a packed one of the same name.
     Some(read(&shared.join(name)).or_else(packed).unwrap_or_else(|| head.clone()))
 }
 

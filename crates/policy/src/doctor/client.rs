@@ -6,6 +6,8 @@ use plimsoll_protocol::settings::{FIRST_MODERN, HookSupport, parse_version};
 /// The client.
 #[derive(Debug, Clone, Default)]
 pub struct ClientFacts {
+    /// The client that the user asked for; none if nobody named one.
+    pub named: Option<String>,
     /// Where it was found; none if it was not.
     pub path: Option<String>,
     /// What it says of itself.
@@ -29,11 +31,18 @@ impl ClientFacts {
 
 pub(super) fn section(facts: &ClientFacts) -> Section {
     let Some(path) = &facts.path else {
-        let finding = Finding::problem(
-            "client.missing",
-            "`claude` is not on the PATH",
-            "install Claude Code, or name it: `plimsoll doctor --client PATH`",
-        );
+        let finding = match &facts.named {
+            Some(named) => Finding::problem(
+                "client.missing",
+                format!("`{named}` is not a program"),
+                "name the client's own program: `plimsoll doctor --client PATH`",
+            ),
+            None => Finding::problem(
+                "client.missing",
+                "`claude` is not on the PATH",
+                "install Claude Code, or name it: `plimsoll doctor --client PATH`",
+            ),
+        };
         return Section::new("Client", "none", vec![finding]);
     };
     let (Some(version), Some(_)) = (&facts.version, facts.numbers()) else {
@@ -78,7 +87,8 @@ mod tests {
             (Some("/bin/claude"), Some("2.1.329 (Claude Code)"), vec![]),
         ] {
             let own = |text: Option<&str>| text.map(str::to_owned);
-            let section = section(&ClientFacts { path: own(path), version: own(version) });
+            let section =
+                section(&ClientFacts { path: own(path), version: own(version), ..ClientFacts::default() });
             assert_eq!(codes(&section), expected, "{section:?}");
         }
     }

@@ -42,7 +42,7 @@ pub enum Lock {
 pub struct DiskFacts {
     /// What we write, as far as it is there; the project's own folder first.
     pub folders: Vec<Folder>,
-    /// The state's lock, after a moment's patience.
+    /// The state's lock, after a moment's timeout.
     pub state_lock: Lock,
     /// Where the files are.
     pub file_system: FileSystem,

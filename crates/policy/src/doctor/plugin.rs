@@ -82,7 +82,11 @@ mod tests {
             change(&mut facts);
             let section = section(&facts, "0.1.0", &ClientFacts::default());
             assert_eq!(codes(&section), expected, "{section:?}");
-            let old = ClientFacts { path: Some("claude".to_owned()), version: Some("2.1.101".to_owned()) };
+            let old = ClientFacts {
+                path: Some("claude".to_owned()),
+                version: Some("2.1.101".to_owned()),
+                ..ClientFacts::default()
+            };
             let section = self::section(&facts, "0.1.0", &old);
             assert_eq!(codes(&section), [&["plugin.old_client"], expected].concat(), "{section:?}");
         }

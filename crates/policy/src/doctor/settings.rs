@@ -81,6 +81,7 @@ pub struct SettingsFacts {
 }
 
 /// The first client to which one unknown event is no reason to drop every hook of a file.
+// 2.0.77 was seen to drop them all; 2.1.101 ignores that entry alone.
 const LENIENT_CLIENT: (u32, u32, u32) = (2, 1, 0);
 /// What every client from 1.0.85 on knows.
 const OLD_EVENTS: [&str; 9] = [

@@ -1,6 +1,6 @@
 //! Why a conversation may not change the memory or start a frame. The model reads it, and does what it says.
 
-use super::{Kind, NESTING_VARIABLE, shown};
+use super::{FrameAgent, NESTING_VARIABLE, shown};
 use plimsoll_domain::memory::Memory;
 use plimsoll_protocol::agent::TOOL;
 
@@ -27,7 +27,7 @@ pub enum FrameRefusal {
         /// The frame.
         name: String,
         /// Its agent.
-        kind: Kind,
+        kind: FrameAgent,
     },
     /// Another agent was started than the one that the frame waits for.
     #[error("{}", start_it(.name, .kind))]
@@ -35,7 +35,7 @@ pub enum FrameRefusal {
         /// The frame.
         name: String,
         /// Its agent.
-        kind: Kind,
+        kind: FrameAgent,
     },
     /// No frame waits for an agent.
     #[error("no frame waits to be started: call push_frame first, and start one frame at a time")]
@@ -67,7 +67,7 @@ impl FrameRefusal {
     }
 }
 
-fn start_it(name: &str, kind: &Kind) -> String {
+fn start_it(name: &str, kind: &FrameAgent) -> String {
     let kind = kind.name();
     format!(
         "the frame \"{name}\" is pushed and waits: start it with {TOOL}(subagent_type \"{kind}\", description \"{name}\")"

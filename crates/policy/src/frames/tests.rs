@@ -80,22 +80,26 @@ fn only_the_present_frame_writes() {
         (&["f+a", "g+b", "h+c"], Some("c"), Use::Push, "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5"),
     ] {
         let memory = memory(frames);
-        let answer = may(&memory, own(&memory, agent), what, (Kind::Own, None));
+        let answer = may(&memory, own(&memory, agent), what, (FrameAgent::Own, None));
         match (&answer, refusal) {
             (Ok(()), "") => {}
             (Err(why), words) if !words.is_empty() && why.to_string().contains(words) => {}
             _ => panic!("{frames:?} {agent:?} {what:?}: {answer:?}, not {refusal:?}"),
         }
     }
-    assert_eq!(may(&memory(&["f+a", "g+b", "h+c"]), agent("c"), Use::Push, (Kind::Own, Some(5))), Ok(()));
+    assert_eq!(
+        may(&memory(&["f+a", "g+b", "h+c"]), agent("c"), Use::Push, (FrameAgent::Own, Some(5))),
+        Ok(())
+    );
     let mut returned = memory(&["f+a"]);
     returned.apply(&Op::PopFrame { result: "r".into() }).unwrap();
     let waiting = memory(&["f"]);
     for what in [Use::Pop, Use::Write, Use::Push] {
-        let refused = may(&waiting, Caller { agent: None, pushed: Some("p-x") }, what, (Kind::Own, None));
+        let refused =
+            may(&waiting, Caller { agent: None, pushed: Some("p-x") }, what, (FrameAgent::Own, None));
         assert!(refused.unwrap_err().to_string().contains("was pushed by another conversation"), "{what:?}");
     }
-    let refused = may(&returned, agent("a"), Use::Write, (Kind::Own, None));
+    let refused = may(&returned, agent("a"), Use::Write, (FrameAgent::Own, None));
     assert!(refused.unwrap_err().to_string().contains("has returned"));
 }
 
@@ -121,7 +125,7 @@ fn a_frame_is_started_by_who_pushed_it_under_its_name_and_once() {
         (&["a"], None, call("frame", "launch rockets", "ab"), "description \"a\""),
     ] {
         let memory = memory(frames);
-        let answer = begin(&memory, own(&memory, agent), &call, Kind::Own);
+        let answer = begin(&memory, own(&memory, agent), &call, FrameAgent::Own);
         let is_it = match &answer {
             Begin::Other => expected == "other",
             Begin::Start => expected == "start",
@@ -140,7 +144,7 @@ fn under_the_plugin_the_agent_has_its_name_and_a_frame_of_the_users_is_let_be() 
     };
     let begun = |frames: &[&str], kind: &str| {
         let memory = memory(frames);
-        begin(&memory, own(&memory, None), &call(kind), Kind::Plugins)
+        begin(&memory, own(&memory, None), &call(kind), FrameAgent::Plugins)
     };
     assert_eq!(begun(&["f1"], "frame"), Begin::Start);
     assert_eq!(begun(&["f1"], "plimsoll:frame"), Begin::Start);
@@ -148,27 +152,28 @@ fn under_the_plugin_the_agent_has_its_name_and_a_frame_of_the_users_is_let_be() 
     assert!(matches!(begun(&[], "plimsoll:frame"), Begin::Refuse(_)));
     assert_eq!(begun(&["f1"], "other:frame"), Begin::Other);
     for (kind, asked, started) in [
-        (Kind::Plugins, "frame", "plimsoll:frame"),
-        (Kind::Plugins, "plimsoll:frame", "plimsoll:frame"),
-        (Kind::Own, "frame", "frame"),
-        (Kind::Own, "plimsoll:frame", "plimsoll:frame"),
+        (FrameAgent::Plugins, "frame", "plimsoll:frame"),
+        (FrameAgent::Plugins, "plimsoll:frame", "plimsoll:frame"),
+        (FrameAgent::Own, "frame", "frame"),
+        (FrameAgent::Own, "plimsoll:frame", "plimsoll:frame"),
     ] {
         assert_eq!(kind.to_start(asked), started);
     }
     let waiting = memory(&["f1"]);
-    let why = may(&waiting, own(&waiting, None), Use::Write, (Kind::Plugins, None)).unwrap_err().to_string();
+    let why =
+        may(&waiting, own(&waiting, None), Use::Write, (FrameAgent::Plugins, None)).unwrap_err().to_string();
     assert!(why.contains("Agent(subagent_type \"plimsoll:frame\", description \"f1\")"), "{why}");
 }
 
 #[test]
 fn a_frame_whose_name_would_be_a_tag_is_shown_without_it_and_started_by_what_is_shown() {
     let memory = memory(&["<system-reminder>"]);
-    let why = may(&memory, own(&memory, None), Use::Write, (Kind::Own, None)).unwrap_err().to_string();
+    let why = may(&memory, own(&memory, None), Use::Write, (FrameAgent::Own, None)).unwrap_err().to_string();
     assert!(why.contains("\"‹system-reminder>\"") && !why.contains("<system"), "{why}");
     for description in ["‹system-reminder>", "<system-reminder>"] {
         let mut call = AgentCall::default();
         (call.kind, call.description) = ("frame".into(), description.into());
-        assert_eq!(begin(&memory, own(&memory, None), &call, Kind::Own), Begin::Start, "{description}");
+        assert_eq!(begin(&memory, own(&memory, None), &call, FrameAgent::Own), Begin::Start, "{description}");
     }
     assert!(!reminder(&memory).contains("<system"));
 }

@@ -3,13 +3,13 @@
 
 use super::segments::Piece;
 use super::{View, theme};
-use plimsoll_domain::statusline::{Kind, StatusLine};
+use plimsoll_domain::statusline::{SegmentKind, StatusLine};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// One thing to leave out.
 enum Step {
-    Groups(Kind),
-    Segment(Kind),
+    Groups(SegmentKind),
+    Segment(SegmentKind),
     /// Those that the user has made.
     Own,
     /// Half as many cells.
@@ -18,26 +18,26 @@ enum Step {
 
 /// In this order. Segments that show the usage and the run are dropped last, and so is what is shown nowhere else.
 const STEPS: [Step; 20] = [
-    Step::Groups(Kind::Load),
-    Step::Segment(Kind::Version),
-    Step::Segment(Kind::Lines),
-    Step::Segment(Kind::Burn),
-    Step::Segment(Kind::ItemCost),
-    Step::Segment(Kind::Effort),
-    Step::Segment(Kind::Cache),
-    Step::Groups(Kind::Run),
-    Step::Segment(Kind::Weekly),
+    Step::Groups(SegmentKind::Load),
+    Step::Segment(SegmentKind::Version),
+    Step::Segment(SegmentKind::Lines),
+    Step::Segment(SegmentKind::Burn),
+    Step::Segment(SegmentKind::ItemCost),
+    Step::Segment(SegmentKind::Effort),
+    Step::Segment(SegmentKind::Cache),
+    Step::Groups(SegmentKind::Run),
+    Step::Segment(SegmentKind::Weekly),
     Step::Own,
-    Step::Segment(Kind::Cost),
-    Step::Groups(Kind::Git),
-    Step::Segment(Kind::Directory),
-    Step::Groups(Kind::Memory),
-    Step::Segment(Kind::FiveHour),
-    Step::Segment(Kind::Model),
+    Step::Segment(SegmentKind::Cost),
+    Step::Groups(SegmentKind::Git),
+    Step::Segment(SegmentKind::Directory),
+    Step::Groups(SegmentKind::Memory),
+    Step::Segment(SegmentKind::FiveHour),
+    Step::Segment(SegmentKind::Model),
     Step::Bar,
-    Step::Segment(Kind::Git),
-    Step::Segment(Kind::Memory),
-    Step::Segment(Kind::Run),
+    Step::Segment(SegmentKind::Git),
+    Step::Segment(SegmentKind::Memory),
+    Step::Segment(SegmentKind::Run),
 ];
 
 /// The client keeps so many columns for itself, and cuts what is longer (observed on 2.1.329).
@@ -63,7 +63,7 @@ pub(super) fn fit<'a>(mut shown: Vec<Piece<'a>>, view: &View, look: &StatusLine)
 /// load line its percent.
 fn cut<'a>(mut shown: Vec<Piece<'a>>, room: usize, width: impl Fn(&[Piece<'_>]) -> usize) -> Vec<Piece<'a>> {
     while width(&shown) > room {
-        let of_ourselves = shown.iter().rposition(|piece| piece.kind == Some(Kind::Health));
+        let of_ourselves = shown.iter().rposition(|piece| piece.kind == Some(SegmentKind::Health));
         let Some(place) = of_ourselves.or(shown.len().checked_sub(1)) else { break };
         if let Some(percent) = shown[place].percent_alone() {
             shown[place].text = percent;
@@ -102,7 +102,7 @@ fn after<'a>(step: &Step, piece: Piece<'a>, view: &View) -> Option<Piece<'a>> {
         Step::Groups(kind) if piece.kind == Some(*kind) => piece.shortened(),
         Step::Segment(kind) if piece.kind == Some(*kind) => None,
         Step::Own if piece.kind.is_none() => None,
-        Step::Bar if piece.kind == Some(Kind::Load) => piece.narrowed(view),
+        Step::Bar if piece.kind == Some(SegmentKind::Load) => piece.narrowed(view),
         _ => Some(piece),
     }
 }

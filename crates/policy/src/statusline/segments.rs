@@ -5,7 +5,7 @@ use super::{CacheView, LimitView, View, level, load};
 use crate::forecast::FEWEST;
 use plimsoll_domain::level::{Level, Marks};
 use plimsoll_domain::memory::Pressure;
-use plimsoll_domain::statusline::{Colour, Format, Kind, Segment, StatusLine, format};
+use plimsoll_domain::statusline::{Colour, Format, Segment, SegmentKind, StatusLine, format};
 use plimsoll_domain::text::{clip, clip_start, for_terminal, tokens};
 
 /// The state of a segment, which decides its colour.
@@ -40,7 +40,7 @@ impl Tone {
 pub(super) struct Piece<'a> {
     pub(super) name: &'a str,
     /// None for one of the user's own.
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<SegmentKind>,
     pub(super) fields: Vec<(&'static str, String)>,
     pub(super) tone: Tone,
     pub(super) colour: Option<Colour>,
@@ -59,7 +59,7 @@ impl Piece<'_> {
     /// Of the load line what says most in the fewest letters, unless that is all there is.
     pub(super) fn percent_alone(&self) -> Option<String> {
         let (_, percent) = self.fields.iter().find(|(name, _)| *name == "percent")?;
-        (self.kind == Some(Kind::Load) && percent.len() < self.text.len()).then(|| percent.clone())
+        (self.kind == Some(SegmentKind::Load) && percent.len() < self.text.len()).then(|| percent.clone())
     }
 
     /// The load line in half as many cells.
@@ -85,7 +85,7 @@ pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Res
     if let Some((wanted, columns)) = wanted.zip(view.columns).filter(|(wanted, columns)| columns < wanted) {
         return Err(Hidden::TooNarrow { wanted, columns });
     }
-    let kind = Kind::named(name);
+    let kind = SegmentKind::named(name);
     let of_own = said.and_then(|segment| segment.format.as_ref()).map_or("{value}", Format::source);
     let writing = kind.map_or(of_own, |kind| look.writing(kind));
     let (fields, tone) = match kind {
@@ -96,47 +96,52 @@ pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Res
     Ok(Piece { name, kind, fields, tone, colour: said.and_then(|segment| segment.colour), text, writing })
 }
 
-fn fields(kind: Kind, view: &View, said: Option<&Segment>, writing: &str) -> Result<(Fields, Tone), Hidden> {
+fn fields(
+    kind: SegmentKind,
+    view: &View,
+    said: Option<&Segment>,
+    writing: &str,
+) -> Result<(Fields, Tone), Hidden> {
     let fields = match kind {
-        Kind::Model => vec![
+        SegmentKind::Model => vec![
             ("name", name(view.model.as_ref().or(view.model_id.as_ref())).ok_or(NotReported("model"))?),
             ("id", name(view.model_id.as_ref()).unwrap_or_default()),
         ],
-        Kind::Effort => {
+        SegmentKind::Effort => {
             let level = name(view.effort.as_ref()).ok_or(NotReported("effort (some models have none)"))?;
             vec![("level", level)]
         }
-        Kind::Directory => {
+        SegmentKind::Directory => {
             let path = for_terminal(view.directory.as_deref().unwrap_or_default());
             let path = Some(path).filter(|path| !path.is_empty()).ok_or(NotReported("working directory"))?;
             let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
             vec![("name", clip(last, 40)), ("path", clip_start(&path, 80))]
         }
-        Kind::Git => return git(view),
-        Kind::Load => return Ok(load(view, writing)),
-        Kind::Run => return run(view),
-        Kind::Memory => return memory(view),
-        Kind::ItemCost => growth(view)?,
-        Kind::Cache => {
+        SegmentKind::Git => return git(view),
+        SegmentKind::Load => return Ok(load(view, writing)),
+        SegmentKind::Run => return run(view),
+        SegmentKind::Memory => return memory(view),
+        SegmentKind::ItemCost => growth(view)?,
+        SegmentKind::Cache => {
             return cache(view.cache.as_ref().ok_or(NotReported("prompt cache before the first answer"))?);
         }
-        Kind::Cost => {
+        SegmentKind::Cost => {
             let usd = view.cost_usd.ok_or(NotReported("cost"))?;
             return Ok((vec![("usd", dollars(usd))], threshold(usd, said, None)));
         }
-        Kind::Burn => return burn(view, said),
-        Kind::FiveHour => return limit(view.five_hour.as_ref(), said),
-        Kind::Weekly => return limit(view.weekly.as_ref(), said),
-        Kind::Lines => {
+        SegmentKind::Burn => return burn(view, said),
+        SegmentKind::FiveHour => return limit(view.five_hour.as_ref(), said),
+        SegmentKind::Weekly => return limit(view.weekly.as_ref(), said),
+        SegmentKind::Lines => {
             let both = view.lines_added.zip(view.lines_removed).ok_or(NotReported("lines"))?;
             let (added, removed) =
                 Some(both).filter(|both| *both != (0, 0)).ok_or(Nothing("no line has changed"))?;
             vec![("added", added.to_string()), ("removed", removed.to_string())]
         }
-        Kind::Version => {
+        SegmentKind::Version => {
             vec![("client", name(view.version.as_ref()).ok_or(NotReported("version"))?)]
         }
-        Kind::Health => {
+        SegmentKind::Health => {
             let what = view.health.as_deref().ok_or(Nothing("nothing is wrong"))?;
             return Ok((vec![("what", clip(&for_terminal(what), 60))], Tone::Alarm));
         }

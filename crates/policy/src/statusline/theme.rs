@@ -1,7 +1,7 @@
 //! How a line is painted.
 
 use super::segments::{Piece, Tone};
-use plimsoll_domain::statusline::{Background, Colour, Kind, StatusLine, Theme};
+use plimsoll_domain::statusline::{Background, Colour, SegmentKind, StatusLine, Theme};
 use unicode_width::UnicodeWidthStr;
 
 /// What is between two segments.
@@ -41,17 +41,21 @@ fn joined(shown: &[Piece<'_>], between: &str, text: impl Fn(&Piece<'_>) -> Strin
 
 /// The load line always shows its state by its colour, the others only if it is not normal.
 fn tone_of(piece: &Piece<'_>) -> Option<Tone> {
-    Some(piece.tone).filter(|tone| *tone != Tone::Calm || piece.kind == Some(Kind::Load))
+    Some(piece.tone).filter(|tone| *tone != Tone::Calm || piece.kind == Some(SegmentKind::Load))
 }
 
 /// What a segment has unless the user or its tone say otherwise; the others have the terminal's own.
-fn usual(kind: Kind, ground: Background) -> Option<Colour> {
+fn usual(kind: SegmentKind, ground: Background) -> Option<Colour> {
     match (kind, ground) {
-        (Kind::Model, _) => Some(Colour::Named(6)),
-        (Kind::Directory, _) => Some(Colour::Named(4)),
-        (Kind::Git, _) => Some(Colour::Named(2)),
-        (Kind::Effort | Kind::Version | Kind::ItemCost, Background::Dark) => Some(Colour::Index(245)),
-        (Kind::Effort | Kind::Version | Kind::ItemCost, Background::Light) => Some(Colour::Index(242)),
+        (SegmentKind::Model, _) => Some(Colour::Named(6)),
+        (SegmentKind::Directory, _) => Some(Colour::Named(4)),
+        (SegmentKind::Git, _) => Some(Colour::Named(2)),
+        (SegmentKind::Effort | SegmentKind::Version | SegmentKind::ItemCost, Background::Dark) => {
+            Some(Colour::Index(245))
+        }
+        (SegmentKind::Effort | SegmentKind::Version | SegmentKind::ItemCost, Background::Light) => {
+            Some(Colour::Index(242))
+        }
         _ => None,
     }
 }

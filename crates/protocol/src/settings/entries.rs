@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// A hook entry of anybody in a settings text.
-pub(super) struct Entry {
+pub(super) struct HookEntry {
     pub(super) event: String,
     pub(super) command: String,
     pub(super) exec_form: bool,
@@ -25,7 +25,7 @@ pub(super) struct Entry {
 /// A hook entry of ours.
 pub(super) struct Found {
     pub(super) hook: OurHook,
-    pub(super) entry: Entry,
+    pub(super) entry: HookEntry,
 }
 
 pub(super) fn root_members(body: &str) -> Result<Vec<text::Member>, Unreadable> {
@@ -48,7 +48,7 @@ fn hooks_range(body: &str) -> Result<Option<Range<usize>>, Unreadable> {
 }
 
 /// Every hook entry of the file; what has not the shape of one is passed over.
-pub(super) fn entries(body: &str) -> Result<Vec<Entry>, Unreadable> {
+pub(super) fn entries(body: &str) -> Result<Vec<HookEntry>, Unreadable> {
     let Some(hooks) = hooks_range(body)? else { return Ok(Vec::new()) };
     let mut all = Vec::new();
     for event in text::members(body, &hooks)?.unwrap_or_default() {
@@ -66,7 +66,7 @@ pub(super) fn entries(body: &str) -> Result<Vec<Entry>, Unreadable> {
                 let field = |name: &str| fields.iter().find(|field| field.key == name);
                 let command = field("command").and_then(|field| text::string(body, &field.value));
                 let arguments = field("args").map(|field| text::value(body, &field.value));
-                all.push(Entry {
+                all.push(HookEntry {
                     event: event.key.clone(),
                     command: command.unwrap_or_default(),
                     exec_form: field("args").is_some(),
@@ -104,7 +104,7 @@ pub(super) fn find(body: &str) -> Result<Vec<Found>, Unreadable> {
 fn pairs(found: &[Found], wanted: &[Wanted]) -> Vec<Option<usize>> {
     let mut pairs = vec![None; wanted.len()];
     let mut taken = vec![false; found.len()];
-    let alike: [fn(&Entry, &Wanted) -> bool; 3] = [
+    let alike: [fn(&HookEntry, &Wanted) -> bool; 3] = [
         |entry, one| entry.arguments == one.arguments() && entry.matcher == one.matcher(),
         |entry, one| entry.arguments == one.arguments(),
         |_, _| true,
@@ -184,6 +184,7 @@ pub(super) fn put(body: &str, wanted: &[Wanted], index: usize) -> Result<String,
         // A group shared with others keeps its matcher; one of ours alone follows the template.
         let (place, value) =
             if entry.alone { (entry.group, one.group.clone()) } else { (entry.place, one.entry()) };
+        // The same value keeps its bytes, however the user has spelled it.
         let same = text::value(body, &place) == value;
         return Ok(if same { body.to_owned() } else { text::replace(body, &place, &value) });
     }

@@ -14,7 +14,7 @@ const LIST: &str = "mcpServers";
 
 /// Who wrote the entry with our server's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum McpEntry {
     /// Exactly what we write, whatever the path.
     Ours,
     /// The user's own way to start our program; with the entry's text.
@@ -29,7 +29,7 @@ pub struct Joined {
     /// The whole file.
     pub text: String,
     /// Whose the entry is.
-    pub entry: Entry,
+    pub entry: McpEntry,
 }
 
 /// An `.mcp.json` without our server.
@@ -54,7 +54,7 @@ fn server(command_for: &dyn Fn(&str) -> String) -> Value {
 }
 
 /// Whose the server of our name is; none if there is no such entry.
-pub fn entry(existing: &str) -> Result<Option<Entry>, Unreadable> {
+pub fn entry(existing: &str) -> Result<Option<McpEntry>, Unreadable> {
     let (_, body) = start(existing);
     Ok(find(&body)?.map(|found| whose(&body, &found)))
 }
@@ -72,12 +72,12 @@ pub fn install(existing: &str, command_for: &dyn Fn(&str) -> String) -> Result<J
     let server = server(command_for);
     let (body, entry) = match find(&body)? {
         Some(found) => match whose(&body, &found) {
-            Entry::Ours if text::value(&body, &found) != server => {
-                (text::replace(&body, &found, &server), Entry::Ours)
+            McpEntry::Ours if text::value(&body, &found) != server => {
+                (text::replace(&body, &found, &server), McpEntry::Ours)
             }
             entry => (body, entry),
         },
-        None => (append(&body, server)?, Entry::Ours),
+        None => (append(&body, server)?, McpEntry::Ours),
     };
     Ok(Joined { text: format!("{mark}{body}"), entry })
 }
@@ -85,7 +85,7 @@ pub fn install(existing: &str, command_for: &dyn Fn(&str) -> String) -> Result<J
 /// Takes our server out. `before` is the file as it was before the installation, where that is known.
 pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Parted, Unreadable> {
     let (mark, body) = start(existing);
-    let ours = find(&body)?.is_some_and(|found| whose(&body, &found) == Entry::Ours);
+    let ours = find(&body)?.is_some_and(|found| whose(&body, &found) == McpEntry::Ours);
     if !ours {
         return Ok(Parted { text: existing.to_owned(), removed: false, empty: false });
     }
@@ -110,7 +110,7 @@ pub fn is_untouched_since(before: &str, current: &str) -> bool {
         text::value(&body, &found).get("command").and_then(Value::as_str).map(str::to_owned)
     });
     let Some(command) = command else { return false };
-    entry(before).is_ok_and(|entry| entry != Some(Entry::Ours))
+    entry(before).is_ok_and(|entry| entry != Some(McpEntry::Ours))
         && install(before, &|_| command.clone()).is_ok_and(|joined| joined.text == current)
 }
 
@@ -121,17 +121,17 @@ fn find(body: &str) -> Result<Option<Range<usize>>, Unreadable> {
     Ok(servers.into_iter().find(|member| member.key == NAME).map(|member| member.value))
 }
 
-fn whose(body: &str, at: &Range<usize>) -> Entry {
+fn whose(body: &str, at: &Range<usize>) -> McpEntry {
     let value = text::value(body, at);
     let command = value.get("command").and_then(Value::as_str).unwrap_or_default();
     // No shell reads the command: spaces belong to the path.
     if command.rsplit('/').next() != Some(PROGRAM) {
-        return Entry::Foreign(body[at.clone()].to_owned());
+        return McpEntry::Foreign(body[at.clone()].to_owned());
     }
     if value == server(&|_| command.to_owned()) {
-        Entry::Ours
+        McpEntry::Ours
     } else {
-        Entry::OwnWay(body[at.clone()].to_owned())
+        McpEntry::OwnWay(body[at.clone()].to_owned())
     }
 }
 

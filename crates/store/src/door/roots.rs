@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Whose folder it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RootKind {
     /// A project's: the user's own files are in it, and links of theirs.
     Project,
     /// A project that has the user's home in it: what is not ours there is the user's, wherever it is.
@@ -26,28 +26,29 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,
-    kind: Kind,
+    kind: RootKind,
     folder: OnceLock<OwnedFd>,
 }
 
 static ROOTS: RwLock<Vec<Arc<Root>>> = RwLock::new(Vec::new());
 
 /// From now on every path below this folder is walked.
-pub(crate) fn register(path: &Path, kind: Kind) {
+pub(crate) fn register(path: &Path, kind: RootKind) {
     let is_it = |root: &Arc<Root>| root.path.as_os_str() == path.as_os_str();
     if !path.is_absolute() || ROOTS.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_it) {
         return;
     }
     // A repository's own folder in its project is walked to from there.
-    if kind == Kind::Git && find(path).is_some() {
+    if kind == RootKind::Git && find(path).is_some() {
         return;
     }
-    let holds_home = kind == Kind::Project && environment::home().is_some_and(|home| home.starts_with(path));
-    let kind = if holds_home { Kind::Home } else { kind };
+    let holds_home =
+        kind == RootKind::Project && environment::home().is_some_and(|home| home.starts_with(path));
+    let kind = if holds_home { RootKind::Home } else { kind };
     let root = Arc::new(Root { path: path.to_owned(), kind, folder: OnceLock::new() });
     let mut roots = ROOTS.write().unwrap_or_else(PoisonError::into_inner);
     // One that was known before its project: held open by itself, it would not be found once an agent has made it again.
-    roots.retain(|known| known.kind != Kind::Git || root.below(&known.path).is_none());
+    roots.retain(|known| known.kind != RootKind::Git || root.below(&known.path).is_none());
     roots.push(root);
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn find(path: &Path) -> Option<Below<'_>> {
             found = Some(Below { root: root.clone(), path });
         }
     }
-    found.filter(|below| below.root.kind != Kind::Home || is_ours(below.path) || is_runs(below.path))
+    found.filter(|below| below.root.kind != RootKind::Home || is_ours(below.path) || is_runs(below.path))
 }
 
 /// What a run reads and writes beside our own files.
@@ -109,6 +110,7 @@ impl Root {
         if let Some(folder) = self.folder.get() {
             return Ok(folder.as_fd());
         }
+        // `PATH` is enough to walk from, and needs no right to list the folder.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(&self.path, flags, Mode::empty()).map_err(Lost::System)?;
         Ok(self.folder.get_or_init(|| opened).as_fd())
@@ -121,7 +123,7 @@ impl Root {
 
     /// Which links are followed on the way to a path.
     pub(crate) fn links(&self, path: &Path, writes: bool) -> Links {
-        let is_gits = self.kind == Kind::Git || path.starts_with(".git");
+        let is_gits = self.kind == RootKind::Git || path.starts_with(".git");
         match self.kind {
             // An old git makes a link of HEAD.
             _ if is_gits && !writes => Links::Inside,
@@ -144,9 +146,9 @@ mod tests {
 
     #[test]
     fn a_path_belongs_to_the_innermost_root_and_a_name_that_only_begins_alike_to_none() {
-        register(Path::new("/tmp/roots/project"), Kind::Project);
-        register(Path::new("/tmp/roots/project/inner/"), Kind::Project);
-        register(Path::new("/tmp/roots/project/.git"), Kind::Git);
+        register(Path::new("/tmp/roots/project"), RootKind::Project);
+        register(Path::new("/tmp/roots/project/inner/"), RootKind::Project);
+        register(Path::new("/tmp/roots/project/.git"), RootKind::Git);
         let below = |path: &str| find(Path::new(path)).map(|below| below.path.display().to_string());
         assert_eq!(below("/tmp/roots/project/a/b").as_deref(), Some("a/b"));
         assert_eq!(below("/tmp/roots/project").as_deref(), Some("."));
@@ -156,8 +158,8 @@ mod tests {
             Some(".git/a"),
             "walked to from the project"
         );
-        register(Path::new("/tmp/roots/late/.git"), Kind::Git);
-        register(Path::new("/tmp/roots/late"), Kind::Project);
+        register(Path::new("/tmp/roots/late/.git"), RootKind::Git);
+        register(Path::new("/tmp/roots/late"), RootKind::Project);
         assert_eq!(
             below("/tmp/roots/late/.git/a").as_deref(),
             Some(".git/a"),

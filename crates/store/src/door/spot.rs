@@ -110,6 +110,7 @@ impl Spot {
                 _ => return Err(Refused::NotAFile),
             },
         };
+        // A kill from here to the rename leaves the old file, and beside it a draft that nobody reads.
         let draft = self.draft(bytes, mode, durability)?;
         if let Err(error) = rustix::fs::renameat(&self.folder, &draft, &self.folder, &self.name) {
             let _ = rustix::fs::unlinkat(&self.folder, &draft, AtFlags::empty());
@@ -124,6 +125,8 @@ impl Spot {
     /// Puts a new file in place, whole or not at all; false if the name is taken.
     pub(crate) fn create(&self, bytes: &[u8]) -> Result<bool, Refused> {
         let draft = self.draft(bytes, 0o600, Durability::Durable)?;
+        // Linked, not renamed: a rename would replace a file that has taken the name meanwhile. A kill before the draft
+        // is gone leaves a second name, which nobody reads.
         let linked = rustix::fs::linkat(&self.folder, &draft, &self.folder, &self.name, AtFlags::empty());
         let _ = rustix::fs::unlinkat(&self.folder, &draft, AtFlags::empty());
         match linked {
@@ -135,6 +138,7 @@ impl Spot {
     }
 
     fn create_in_place(&self, bytes: &[u8]) -> Result<bool, Refused> {
+        // Not in one step: here a kill may leave half a file.
         match self.new_file(&self.name, 0o600) {
             Ok(mut file) => {
                 let written = file.write_all(bytes).and_then(|()| file.sync_data());

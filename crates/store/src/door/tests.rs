@@ -13,7 +13,7 @@ fn world() -> (tempfile::TempDir, PathBuf) {
     }
     fs::write(folder.path().join("outside/secret"), "secret").unwrap();
     let project = folder.path().join("project");
-    register(&project, Kind::Project);
+    register(&project, RootKind::Project);
     (folder, project)
 }
 

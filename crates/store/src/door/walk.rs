@@ -73,7 +73,7 @@ impl From<Errno> for Lost {
 
 /// Where a path leads.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Destination {
     /// The folders on the way; the last one is where it lies, and is held open.
     folders: Vec<OwnedFd>,
     /// Their names, without the root's.
@@ -84,7 +84,7 @@ pub(crate) struct Place {
     pub(crate) found: Option<Stat>,
 }
 
-impl Place {
+impl Destination {
     pub(crate) fn folder(&self) -> BorrowedFd<'_> {
         self.folders[self.folders.len() - 1].as_fd()
     }
@@ -95,6 +95,7 @@ impl Place {
 
     /// Goes into a folder that lies there.
     fn enter(&mut self, name: OsString) -> Result<(), Lost> {
+        // `NOFOLLOW`: what was a folder a moment ago may be a link by now.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.folders.push(rustix::fs::openat(self.folder(), &name, flags, Mode::empty())?);
         self.names.push(name);
@@ -109,13 +110,13 @@ impl Place {
 
 impl Walk<'_> {
     /// Walks a path.
-    pub(crate) fn to(&self, path: &Path) -> Result<Place, Lost> {
+    pub(crate) fn to(&self, path: &Path) -> Result<Destination, Lost> {
         let mut ahead = self.parts(path).ok_or(Lost::Outside)?;
         if ahead.iter().any(|part| part == "..") {
             return Err(Lost::Outside);
         }
         let root = rustix::io::fcntl_dupfd_cloexec(self.folder, 0)?;
-        let mut place = Place { folders: vec![root], names: Vec::new(), name: None, found: None };
+        let mut place = Destination { folders: vec![root], names: Vec::new(), name: None, found: None };
         let mut followed: Option<(OsString, PathBuf)> = None;
         let mut links = 0;
         let mut steps = 0;
@@ -171,7 +172,12 @@ impl Walk<'_> {
     }
 
     /// Makes a folder on the way, if this walk may.
-    fn make(&self, place: &Place, part: &OsStr, followed: Option<&(OsString, PathBuf)>) -> Result<(), Lost> {
+    fn make(
+        &self,
+        place: &Destination,
+        part: &OsStr,
+        followed: Option<&(OsString, PathBuf)>,
+    ) -> Result<(), Lost> {
         let mode = Mode::from_raw_mode(self.makes.ok_or(Lost::Missing)?);
         self.guard(place, part, followed)?;
         match rustix::fs::mkdirat(place.folder(), part, mode) {
@@ -206,7 +212,12 @@ impl Walk<'_> {
     }
 
     /// What is reached through a link only is no place where a text of ours would be run.
-    fn guard(&self, place: &Place, part: &OsStr, followed: Option<&(OsString, PathBuf)>) -> Result<(), Lost> {
+    fn guard(
+        &self,
+        place: &Destination,
+        part: &OsStr,
+        followed: Option<&(OsString, PathBuf)>,
+    ) -> Result<(), Lost> {
         let is_guarded = matches!(self.links, Links::Guarded | Links::First) && followed.is_some();
         if is_guarded && is_run(&place.names, part) { Err(stays_a_link(followed.cloned())) } else { Ok(()) }
     }
@@ -230,7 +241,7 @@ fn stays_a_link(followed: Option<(OsString, PathBuf)>) -> Lost {
 }
 
 /// What a name in the place's folder is; none if nothing has it.
-fn stat_of(place: &Place, name: &OsStr) -> Result<Option<Stat>, Errno> {
+fn stat_of(place: &Destination, name: &OsStr) -> Result<Option<Stat>, Errno> {
     match rustix::fs::statat(place.folder(), name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),

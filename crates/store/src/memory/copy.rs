@@ -16,6 +16,7 @@ pub fn keep(project: &Project) -> Result<(), StoreError> {
         return Ok(());
     }
     if !is_continued(project)? {
+        // Moved aside before the copy comes: a kill in between leaves no log, and the next writer brings it back.
         disk::rename(&log(project).path(), &project.memory().join("log.damaged"))?;
         mirror(&copy_folder(project), &project.memory())?;
     }
@@ -71,6 +72,7 @@ fn is_kept(name: &str) -> bool {
 }
 
 fn mirror(from: &Path, to: &Path) -> Result<(), StoreError> {
+    // Sorted by name, pieces and head come before the log: a kill before it leaves none, and all is copied anew.
     for name in disk::names(from).iter().filter(|name| is_kept(name)) {
         let (from, to) = (from.join(name), to.join(name));
         if disk::is_folder(&from) {

@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Seen {
-    streams: BTreeMap<String, Sight>,
+    streams: BTreeMap<String, SeenRevision>,
     /// How the session pushed its last frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pushed: Option<Pushed>,
@@ -40,7 +40,7 @@ pub struct Pushed {
 /// What one conversation has been told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Sight {
+pub struct SeenRevision {
     /// Everything up to this revision.
     pub rev: u64,
     /// Where it was before the session's start told it everything: several hooks do so at once.
@@ -53,7 +53,7 @@ pub struct Sight {
     pub calls: u32,
 }
 
-impl Sight {
+impl SeenRevision {
     /// Nothing up to here is news.
     pub fn knows(&self) -> u64 {
         self.least.map_or(self.rev, |least| least.min(self.rev))
@@ -67,19 +67,24 @@ impl Sight {
 
 impl Seen {
     /// Of a conversation: `main`, or a subagent's id. None for one that was never told anything.
-    pub fn of(&self, stream: &str) -> Option<Sight> {
+    pub fn of(&self, stream: &str) -> Option<SeenRevision> {
         self.streams.get(stream).copied()
     }
 
     /// Notes it.
-    pub fn note(&mut self, stream: &str, sight: Sight) {
+    pub fn note(&mut self, stream: &str, sight: SeenRevision) {
         self.streams.insert(stream.to_owned(), sight);
     }
 
     /// The session has ended in order.
     pub fn end(&mut self) {
         for sight in self.streams.values_mut() {
-            *sight = Sight { rev: sight.knows(), calls: sight.calls, is_kept: true, ..Sight::default() };
+            *sight = SeenRevision {
+                rev: sight.knows(),
+                calls: sight.calls,
+                is_kept: true,
+                ..SeenRevision::default()
+            };
         }
     }
 
@@ -165,14 +170,14 @@ mod tests {
 
     #[test]
     fn what_a_session_knows_is_what_its_slowest_hook_told_and_only_an_end_in_order_keeps_it() {
-        let sight = Sight { rev: 5, ..Sight::default() };
+        let sight = SeenRevision { rev: 5, ..SeenRevision::default() };
         for (sight, knows, kept) in [
             (sight, 5, 0),
-            (Sight { is_kept: true, ..sight }, 5, 5),
-            (Sight { least: Some(4), is_kept: true, ..sight }, 4, 4),
-            (Sight { least: Some(6), ..sight }, 5, 0),
+            (SeenRevision { is_kept: true, ..sight }, 5, 5),
+            (SeenRevision { least: Some(4), is_kept: true, ..sight }, 4, 4),
+            (SeenRevision { least: Some(6), ..sight }, 5, 0),
             // While a start is under way its hooks all go by what was so before it.
-            (Sight { before_start: Some(3), ..sight }, 5, 3),
+            (SeenRevision { before_start: Some(3), ..sight }, 5, 3),
         ] {
             assert_eq!((sight.knows(), sight.kept()), (knows, kept), "{sight:?}");
             let mut seen = Seen::default();

@@ -1,9 +1,9 @@
 //! Taking contents away for good. The log says first that it will; then the lines are written again without them,
 //! each as long as before, so that neither the chain nor the head changes.
 
-use super::{Entry, TurnLog};
+use super::{NewRecord, TurnLog};
 use crate::{StoreError, disk, io};
-use plimsoll_domain::log_line::{Kind, LogLine, erased};
+use plimsoll_domain::log_line::{LogLine, RecordKind, erased};
 use plimsoll_domain::turn::record::blobs_of;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -13,18 +13,21 @@ use std::time::Duration;
 
 impl TurnLog {
     /// Takes the contents of these records away; answers how many there were. Their numbers, times and links stay.
-    pub fn erase(&self, seqs: &BTreeSet<u64>, patience: Duration) -> Result<usize, StoreError> {
-        let mut writer = self.write(patience)?;
+    pub fn erase(&self, seqs: &BTreeSet<u64>, timeout: Duration) -> Result<usize, StoreError> {
+        let mut writer = self.write(timeout)?;
         let seqs = &self.erasable(seqs)?;
         if seqs.is_empty() {
             return Ok(0);
         }
-        writer.append(&[Entry::event(Kind::Erase, &json!({"seqs": seqs}))])?;
+        writer.append(&[NewRecord::event(RecordKind::Erase, &json!({"seqs": seqs}))])?;
         // Whatever happens from here on, the log says what was meant to go. The lock is kept to the end.
         writer.settle()?;
         self.remove_drafts()?;
         let (count, gone) = self.rewrite(seqs)?;
+        // Lines before pieces: no record may name a piece that is gone. A kill in between leaves pieces that none
+        // names, which the next erasure removes.
         self.drop_blobs(&gone)?;
+        // A torn end may hold what was erased.
         disk::remove(&self.torn())?;
         drop(writer);
         Ok(count)
@@ -36,7 +39,7 @@ impl TurnLog {
         for line in self.forwards()? {
             let line = line?;
             let header = LogLine::parse(&line.bytes).map(|parsed| parsed.header);
-            found.extend(header.filter(|header| header.kind != Kind::Erase).map(|header| header.seq));
+            found.extend(header.filter(|header| header.kind != RecordKind::Erase).map(|header| header.seq));
         }
         Ok(found.intersection(seqs).copied().collect())
     }
@@ -63,8 +66,9 @@ impl TurnLog {
         let mut out = BufWriter::new(disk::open_to_append(&draft)?);
         for line in self.forwards()? {
             let line = line?;
-            let target = LogLine::parse(&line.bytes)
-                .filter(|parsed| seqs.contains(&parsed.header.seq) && parsed.header.kind != Kind::Erase);
+            let target = LogLine::parse(&line.bytes).filter(|parsed| {
+                seqs.contains(&parsed.header.seq) && parsed.header.kind != RecordKind::Erase
+            });
             let written = match target {
                 Some(parsed) if !parsed.is_erased() => {
                     count += 1;
@@ -77,8 +81,10 @@ impl TurnLog {
             written.and_then(|()| out.write_all(end)).map_err(io("write", &draft))?;
         }
         let file = out.into_inner().map_err(|error| io("write", &draft)(error.into_error()))?;
+        // On the disk before it takes the log's name: a power cut finds the whole log there, the old one or the new.
         file.sync_all().map_err(io("sync", &draft))?;
         disk::rename(&draft, &path)?;
+        // Only now are the lines gone for good: before, a power cut may bring the old log back.
         disk::sync_folder(&self.folder);
         Ok((count, gone))
     }

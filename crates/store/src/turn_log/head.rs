@@ -46,6 +46,7 @@ impl Head {
     }
 
     pub(super) fn save(&self, path: &Path) -> Result<(), StoreError> {
+        // Lazy: an older head that a power cut brings back costs no more than reading on from it.
         disk::replace(path, &serde_json::to_vec(self).unwrap_or_default(), Durability::Lazy)
     }
 

@@ -22,8 +22,8 @@ impl TurnLog {
     }
 
     /// Merges what waits into the log, so that it is one with it.
-    pub fn settle(&self, patience: Duration) -> Result<(), StoreError> {
-        self.write(patience)?.close()
+    pub fn settle(&self, timeout: Duration) -> Result<(), StoreError> {
+        self.write(timeout)?.close()
     }
 
     /// The files of this log whose bytes belong to no record.
@@ -49,8 +49,8 @@ impl TurnLog {
     }
 
     /// Takes such a file away, under the log's lock.
-    pub fn drop_loose(&self, path: &Path, patience: Duration) -> Result<(), StoreError> {
-        let _writer = self.write(patience)?;
+    pub fn drop_loose(&self, path: &Path, timeout: Duration) -> Result<(), StoreError> {
+        let _writer = self.write(timeout)?;
         disk::remove(path)
     }
 }

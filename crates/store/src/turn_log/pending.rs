@@ -1,17 +1,18 @@
 //! What could not be added when it happened: one small file for each record, merged by the one that writes next.
 
-use super::{Entry, TurnLog};
+use super::{NewRecord, TurnLog};
 use crate::{StoreError, clock, disk};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Puts a record aside under a unique name.
-pub(super) fn put(log: &TurnLog, entry: &Entry) -> Result<(), StoreError> {
+pub(super) fn put(log: &TurnLog, entry: &NewRecord) -> Result<(), StoreError> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let moment = clock::now().format("%Y%m%dT%H%M%S%6f");
+        // The moment comes first behind the session, so that sorted by name the oldest is merged first.
         let name = format!("{}.{moment}.{}.{number}.json", log.session_id(), std::process::id());
         let bytes = serde_json::to_vec(entry).unwrap_or_default();
         if disk::create_new(&log.pending_folder().join(name), &bytes)? {
@@ -21,7 +22,7 @@ pub(super) fn put(log: &TurnLog, entry: &Entry) -> Result<(), StoreError> {
 }
 
 /// What waits for this log, oldest first: name, file, record. One that cannot be read is left where it is.
-pub(super) fn waiting(log: &TurnLog) -> Vec<(String, PathBuf, Entry)> {
+pub(super) fn waiting(log: &TurnLog) -> Vec<(String, PathBuf, NewRecord)> {
     let read = |path: PathBuf| {
         let name = path.file_name()?.to_str()?.to_owned();
         let entry = serde_json::from_slice(&disk::read(&path).ok()??).ok()?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a line begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct LineStart {
     /// The line's number in the file, from 1; 0 if not counted.
     pub line: u64,
     /// Its first byte.
@@ -20,7 +20,7 @@ pub struct Place {
 #[derive(Debug, Clone)]
 pub struct RawLine {
     /// Where it begins.
-    pub place: Place,
+    pub place: LineStart,
     /// Its bytes, without the break.
     pub bytes: Vec<u8>,
     /// False for a last line without a break.
@@ -32,7 +32,7 @@ pub struct RawLine {
 pub struct Forwards {
     path: PathBuf,
     file: Option<BufReader<File>>,
-    next: Place,
+    next: LineStart,
     /// No line that we or the client write is this long.
     longest: u64,
     /// True for a file of ours, where such a line is a fault and not merely useless.
@@ -41,7 +41,7 @@ pub struct Forwards {
 
 impl Forwards {
     /// Opens a file at a place; one that is not there has no lines.
-    pub fn open(path: &Path, from: Place) -> Result<Forwards, StoreError> {
+    pub fn open(path: &Path, from: LineStart) -> Result<Forwards, StoreError> {
         let file = match disk::open_sized(path)? {
             Some((mut file, _)) => {
                 file.seek(SeekFrom::Start(from.offset)).map_err(io("read", path))?;
@@ -49,7 +49,7 @@ impl Forwards {
             }
             None => None,
         };
-        let next = Place { line: from.line + 1, offset: from.offset };
+        let next = LineStart { line: from.line + 1, offset: from.offset };
         let (longest, is_ours) = (door::longest_line(path), door::is_below_a_root(path));
         Ok(Forwards { path: path.to_owned(), file, next, longest, is_ours })
     }
@@ -79,13 +79,13 @@ impl Forwards {
         if line.is_ended {
             line.bytes.pop();
         }
-        self.next = Place { line: self.next.line + 1, offset: self.next.offset + read };
+        self.next = LineStart { line: self.next.line + 1, offset: self.next.offset + read };
         Ok(read > 0)
     }
 
     /// A line to read into.
     pub fn buffer() -> RawLine {
-        RawLine { place: Place::default(), bytes: Vec::new(), is_ended: false }
+        RawLine { place: LineStart::default(), bytes: Vec::new(), is_ended: false }
     }
 }
 
@@ -178,12 +178,12 @@ impl Backwards {
                 let bytes = self.kept.split_off(place + 1);
                 self.kept.pop();
                 let offset = self.from + place as u64 + 1;
-                return Ok(Some(RawLine { place: Place { line: 0, offset }, bytes, is_ended }));
+                return Ok(Some(RawLine { place: LineStart { line: 0, offset }, bytes, is_ended }));
             }
             if self.from == 0 {
                 let bytes = std::mem::take(&mut self.kept);
                 self.file = None;
-                let line = RawLine { place: Place::default(), bytes, is_ended };
+                let line = RawLine { place: LineStart::default(), bytes, is_ended };
                 return Ok((!line.bytes.is_empty()).then_some(line));
             }
             self.read_more()?;
@@ -219,7 +219,7 @@ mod tests {
                     .collect()
             };
             let forwards: Vec<RawLine> =
-                Forwards::open(&path, Place::default()).unwrap().map(Result::unwrap).collect();
+                Forwards::open(&path, LineStart::default()).unwrap().map(Result::unwrap).collect();
             let mut backwards: Vec<RawLine> = Backwards::open(&path).unwrap().map(Result::unwrap).collect();
             backwards.reverse();
             assert_eq!(lines(forwards), lines(backwards), "{text:?}");
@@ -242,13 +242,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let end = write_a_line_too_long(&path, 1);
-        let mut lines = Forwards::open(&path, Place::default()).unwrap();
+        let mut lines = Forwards::open(&path, LineStart::default()).unwrap();
         let mut line = Forwards::buffer();
         let mut seen = Vec::new();
         while lines.read_into(&mut line).unwrap() {
             seen.push((line.place, line.bytes.clone(), lines.offset()));
         }
-        let place = |line, offset| Place { line, offset };
+        let place = |line, offset| LineStart { line, offset };
         assert_eq!(
             seen,
             [
@@ -267,7 +267,7 @@ mod tests {
         // Backwards it is seen when twice as much has been read.
         write_a_line_too_long(&path, 4);
         let is_named = |error: &StoreError| error.to_string().contains(&path.display().to_string());
-        let error = Forwards::open(&path, Place::default()).unwrap().find_map(Result::err).unwrap();
+        let error = Forwards::open(&path, LineStart::default()).unwrap().find_map(Result::err).unwrap();
         assert!(matches!(error, StoreError::TooLarge { .. }) && is_named(&error), "{error}");
         let error = Backwards::open(&path).unwrap().find_map(Result::err).unwrap();
         assert!(matches!(error, StoreError::TooLarge { .. }) && is_named(&error), "{error}");

@@ -1,34 +1,36 @@
 //! Repairing a log's end before anything is added: a kill or a power cut may have torn the last line.
 
-use super::{Entry, Forwards, Head, Place, RawLine, TurnLog};
+use super::{Forwards, Head, LineStart, NewRecord, RawLine, TurnLog};
 use crate::{StoreError, disk};
-use plimsoll_domain::log_line::{Kind, LogLine};
+use plimsoll_domain::log_line::{LogLine, RecordKind};
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
 /// How far the log goes, with its torn end moved aside, and what is to be said about it.
-pub(super) fn mend(log: &TurnLog) -> Result<(Head, Vec<Entry>), StoreError> {
+pub(super) fn mend(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError> {
     let size = disk::size(&log.path()).unwrap_or(0);
     let known = Head::load(&log.head_path());
+    // The same length counts as unharmed: reading the whole log at each event would cost too much; `verify` does.
     if let Some(head) = known.as_ref().filter(|head| head.bytes == size) {
         return Ok((head.clone(), Vec::new()));
     }
     // The last writer was killed.
     sweep(log);
+    // A head beyond the end: the end was cut off, or the log is another one. Then all of it is read.
     let start = known.clone().filter(|head| head.bytes <= size).unwrap_or_default();
     let (head, torn) = read_on(log, start)?;
     let mut said = Vec::new();
     if let Some(torn) = &torn {
         quarantine(log, torn)?;
-        said.push(Entry::event(
-            Kind::Repair,
+        said.push(NewRecord::event(
+            RecordKind::Repair,
             &json!({"torn_bytes": torn.bytes.len(), "at_byte": torn.place.offset}),
         ));
     }
     if let Some(known) = known.filter(|known| known.seq > head.seq) {
         let lost = json!({"lost_from": head.seq + 1, "lost_to": known.seq, "lost_link": known.link});
-        said.push(Entry::event(Kind::Repair, &lost));
+        said.push(NewRecord::event(RecordKind::Repair, &lost));
     }
     Ok((head, said))
 }
@@ -37,12 +39,13 @@ pub(super) fn mend(log: &TurnLog) -> Result<(Head, Vec<Entry>), StoreError> {
 /// else it stays, and `verify` names it.
 fn read_on(log: &TurnLog, mut head: Head) -> Result<(Head, Option<RawLine>), StoreError> {
     let mut unreadable: Option<RawLine> = None;
-    for line in Forwards::open(&log.path(), Place { line: 0, offset: head.bytes })? {
+    for line in Forwards::open(&log.path(), LineStart { line: 0, offset: head.bytes })? {
         let line = line?;
         if let Some(inner) = unreadable.take() {
             head.bytes += inner.bytes.len() as u64 + 1;
         }
         match LogLine::parse(&line.bytes) {
+            // A line without its break is torn even if it parses: what is added next would be glued to it.
             Some(parsed) if line.is_ended => {
                 head.take(&parsed.header, parsed.link, line.bytes.len() as u64 + 1);
             }
@@ -74,6 +77,7 @@ fn sweep(log: &TurnLog) {
 fn quarantine(log: &TurnLog, torn: &RawLine) -> Result<(), StoreError> {
     let mut bytes = torn.bytes.clone();
     bytes.push(b'\n');
+    // Kept first, cut off after: a kill in between keeps the torn bytes twice, and loses none.
     disk::append(&log.torn(), &bytes)?;
     disk::cut(&log.path(), torn.place.offset)
 }

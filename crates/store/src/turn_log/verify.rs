@@ -3,7 +3,7 @@
 use super::{Head, TurnLog};
 use crate::StoreError;
 use plimsoll_domain::digest::sha256;
-use plimsoll_domain::log_line::{Kind, LogLine, NO_LINK};
+use plimsoll_domain::log_line::{LogLine, NO_LINK, RecordKind};
 use plimsoll_domain::turn::record::blobs_of;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,6 +99,8 @@ impl Check<'_> {
         let bad = |check: &mut Self, what: String| check.say(line, Some(seq), true, what);
         self.report.records += 1;
         let follows = parsed.follows(&self.link);
+        // A changed link breaks two lines: the next one may also follow what the link should be, so that one change is
+        // one finding.
         let follows_truth = self.true_link.as_ref().is_some_and(|truth| parsed.follows(truth));
         if !follows && !follows_truth {
             bad(self, "does not follow the previous line: changed, moved, duplicated or inserted".to_owned());
@@ -116,7 +118,7 @@ impl Check<'_> {
                 bad(self, format!("is turn {number} of its stream where {} should stand", last + 1));
             }
         }
-        self.report.turns += u64::from(parsed.header.kind == Kind::Turn);
+        self.report.turns += u64::from(parsed.header.kind == RecordKind::Turn);
         self.content(line, parsed);
         self.seq = seq;
         parsed.link.clone_into(&mut self.link);
@@ -139,11 +141,11 @@ impl Check<'_> {
         }
         let fields: serde_json::Value = serde_json::from_str(parsed.content).unwrap_or_default();
         match parsed.header.kind {
-            Kind::Erase => {
+            RecordKind::Erase => {
                 let seqs = fields["seqs"].as_array().into_iter().flatten();
                 self.erasures.extend(seqs.filter_map(serde_json::Value::as_u64));
             }
-            Kind::Repair => {
+            RecordKind::Repair => {
                 let words = match (fields["lost_from"].as_u64(), fields["torn_bytes"].as_u64()) {
                     (Some(from), _) => {
                         self.lost = self.lost.max(fields["lost_to"].as_u64().unwrap_or(from));

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
 use super::head::MERGED;
-use super::{Entry, Head, TurnLog, blobs, pending, repair};
+use super::{Head, NewRecord, TurnLog, blobs, pending, repair};
 use crate::lock::Lock;
 use crate::{StoreError, disk, io};
 use plimsoll_domain::log_line::{Header, line};
@@ -22,6 +22,7 @@ impl Writer {
     pub(super) fn open(log: TurnLog, lock: Lock) -> Result<Writer, StoreError> {
         let (head, repairs) = repair::mend(&log)?;
         let mut writer = Writer { log, head, file: None, _lock: lock };
+        // The repair first: `verify` reads there that records were lost, whose numbers are given again from here on.
         writer.append(&repairs)?;
         writer.merge()?;
         Ok(writer)
@@ -33,7 +34,7 @@ impl Writer {
     }
 
     /// Adds records in one write. After a failure the log is as it was.
-    pub fn append(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+    pub fn append(&mut self, entries: &[NewRecord]) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -51,7 +52,7 @@ impl Writer {
         written
     }
 
-    fn write_all(&mut self, mut file: &File, entries: &[Entry]) -> Result<(), StoreError> {
+    fn write_all(&mut self, mut file: &File, entries: &[NewRecord]) -> Result<(), StoreError> {
         let path = self.log.path();
         let mut lines = String::new();
         for entry in entries {
@@ -83,6 +84,7 @@ impl Writer {
                     self.append(&[entry])?;
                 }
             }
+            // On the disk before the files go. After a kill before the head `repair` finds the names in the lines.
             self.settle()?;
             step.iter().try_for_each(|(_, path, _)| disk::remove(path))?;
         }
@@ -96,6 +98,7 @@ impl Writer {
 
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
         let Some(file) = self.file.take() else { return Ok(()) };
+        // The log before the head: one that is behind is read on from, one ahead names lines that a power cut took.
         file.sync_data().map_err(io("sync", &self.log.path()))?;
         self.head.save(&self.log.head_path())
     }

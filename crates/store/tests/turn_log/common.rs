@@ -1,9 +1,9 @@
 //! Logs in folders of their own.
 
-use plimsoll_domain::log_line::{Kind, LogLine};
+use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::turn::record::encode_fields;
 use plimsoll_domain::{SessionId, Timestamp};
-use plimsoll_store::turn_log::{Entry, Report};
+use plimsoll_store::turn_log::{NewRecord, Report};
 use plimsoll_store::{Project, TurnLog};
 use serde_json::{Map, json};
 use std::fs;
@@ -39,12 +39,12 @@ impl Place {
     /// With so many records, the nth about `text n`.
     pub(crate) fn with(count: usize) -> Place {
         let place = Place::new();
-        let entries: Vec<Entry> = (1..=count).map(|n| prompt(&format!("text {n}"))).collect();
+        let entries: Vec<NewRecord> = (1..=count).map(|n| prompt(&format!("text {n}"))).collect();
         place.append(&entries);
         place
     }
 
-    pub(crate) fn append(&self, entries: &[Entry]) {
+    pub(crate) fn append(&self, entries: &[NewRecord]) {
         let mut writer = self.log.write(TIMEOUT).unwrap();
         writer.append(entries).unwrap();
         writer.close().unwrap();
@@ -84,9 +84,10 @@ pub(crate) fn log_at(folder: &Path) -> TurnLog {
     TurnLog::of(&Project::at(folder), &SessionId::from(ID)).unwrap()
 }
 
-pub(crate) fn prompt(text: &str) -> Entry {
+pub(crate) fn prompt(text: &str) -> NewRecord {
     let fields = Map::from_iter([("text".to_owned(), json!(text))]);
-    Entry::new(Kind::Prompt, Timestamp::from("2026-01-07T12:00:00Z")).holding(encode_fields(&fields))
+    NewRecord::new(RecordKind::Prompt, Timestamp::from("2026-01-07T12:00:00Z"))
+        .holding(encode_fields(&fields))
 }
 
 /// A text that is stored beside the log.

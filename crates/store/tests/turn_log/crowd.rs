@@ -26,12 +26,12 @@ fn worker(folder: &Path, number: usize, from: usize, patience_ms: u64) -> Child 
 fn as_a_worker() {
     let Ok(order) = std::env::var("PLIMSOLL_CROWD") else { return };
     let parts: Vec<&str> = order.split('|').collect();
-    let [number, from, patience]: [u64; 3] = [1, 2, 3].map(|place| parts[place].parse().unwrap());
+    let [number, from, timeout]: [u64; 3] = [1, 2, 3].map(|place| parts[place].parse().unwrap());
     let log = log_at(&PathBuf::from(parts[0]));
     for record in from..RECORDS as u64 {
         // Each try has a name of its own: what was not acknowledged may be there, or not.
         let name = format!("{number}/{record}/{}", std::process::id());
-        log.note(&prompt(&name), Duration::from_millis(patience)).unwrap();
+        log.note(&prompt(&name), Duration::from_millis(timeout)).unwrap();
         let mut out = std::io::stdout().lock();
         writeln!(out, "\nACK {name}").unwrap();
         out.flush().unwrap();

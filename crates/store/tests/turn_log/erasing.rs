@@ -2,9 +2,9 @@
 
 use crate::common::{Place, TIMEOUT, files, large, prompt, said};
 use plimsoll_domain::Timestamp;
-use plimsoll_domain::log_line::{Kind, LogLine, erased};
+use plimsoll_domain::log_line::{LogLine, RecordKind, erased};
 use plimsoll_domain::turn::record::encode_fields;
-use plimsoll_store::turn_log::Entry;
+use plimsoll_store::turn_log::NewRecord;
 use serde_json::{Map, json};
 use std::fs;
 
@@ -20,9 +20,9 @@ fn with_secrets() -> Place {
     place
 }
 
-fn erase_event(seqs: &[u64]) -> Entry {
+fn erase_event(seqs: &[u64]) -> NewRecord {
     let fields = Map::from_iter([("seqs".to_owned(), json!(seqs))]);
-    Entry::new(Kind::Erase, Timestamp::from("2026-01-07T12:00:00Z")).holding(encode_fields(&fields))
+    NewRecord::new(RecordKind::Erase, Timestamp::from("2026-01-07T12:00:00Z")).holding(encode_fields(&fields))
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn what_cannot_be_erased_leaves_no_unfinished_erasure() {
     let erasure = 5;
     // An erasure itself, the record that will say so, and numbers that nobody has yet.
     assert_eq!(erase(&place, &[erasure, 6, 7, 40]), 0);
-    let more: Vec<Entry> = (0..50).map(|n| prompt(&format!("{n}"))).collect();
+    let more: Vec<NewRecord> = (0..50).map(|n| prompt(&format!("{n}"))).collect();
     place.append(&more);
     assert!(place.verify().is_whole(), "{}", said(&place.verify()));
 }

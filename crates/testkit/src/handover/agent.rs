@@ -3,7 +3,7 @@
 use super::Morning;
 use super::ledger::{By, ByPerson, Event, Ledger, Truth};
 use super::style::{At, Break, Commits, Course, Style};
-use super::told::Told;
+use super::told::PromptFacts;
 use super::verdict::{self, Resume};
 use super::work::{Op, Work};
 use crate::night::{Dice, usage_limit};
@@ -44,7 +44,7 @@ pub(super) struct Session {
     pub(super) id: String,
     pub(super) number: u32,
     pub(super) course: Course,
-    pub(super) told: Told,
+    pub(super) told: PromptFacts,
     pub(super) item: Option<usize>,
     /// The next step of it.
     pub(super) next: usize,
@@ -73,7 +73,7 @@ pub(super) enum Phase {
 }
 
 impl Session {
-    pub(super) fn new(id: String, number: u32, course: Course, told: Told) -> Session {
+    pub(super) fn new(id: String, number: u32, course: Course, told: PromptFacts) -> Session {
         Session {
             id,
             number,
@@ -108,7 +108,7 @@ impl Agent {
             style,
             dice,
             ledger: Ledger::new(project),
-            session: Session::new(String::new(), 0, Course::new(dice, &style, 0), Told::default()),
+            session: Session::new(String::new(), 0, Course::new(dice, &style, 0), PromptFacts::default()),
             people: Vec::new(),
             resumes: Vec::new(),
             has_promised_badly: false,
@@ -154,7 +154,7 @@ impl Agent {
     pub(super) fn begin(&mut self, id: String, request: &Request) {
         let number = self.session.number + 1;
         let course = Course::new(self.dice, &self.style, number);
-        let told = Told::read(&request.last_text());
+        let told = PromptFacts::read(&request.last_text());
         if number > 1
             && let Some(truth) = self.truth()
         {
@@ -218,7 +218,7 @@ impl Agent {
         self.work_on()
     }
 
-    pub(super) fn aim(&mut self, told: &Told, item: usize) {
+    pub(super) fn aim(&mut self, told: &PromptFacts, item: usize) {
         let steps = self.work.items[item].steps.len();
         let Some((file, line)) = told.goal() else {
             let is_begun = told.item.is_some();

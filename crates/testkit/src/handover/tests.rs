@@ -2,7 +2,7 @@
 
 use super::ledger::{By, ByPerson, Class, Event, Ledger, Next, Truth};
 use super::style::{Folder, Style};
-use super::told::Told;
+use super::told::PromptFacts;
 use super::verdict::{Resume, judge};
 use super::work::{Op, Work};
 use crate::night::Dice;
@@ -81,7 +81,7 @@ impl Scene {
     }
 
     fn judge(&self, truth: &Truth, text: &str) -> Resume {
-        judge(&Told::read(text), truth, &self.work, &self.ledger, &self.style)
+        judge(&PromptFacts::read(text), truth, &self.work, &self.ledger, &self.style)
     }
 }
 

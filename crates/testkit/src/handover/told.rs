@@ -38,7 +38,7 @@ pub(super) struct Row {
 
 /// What it was told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct PromptFacts {
     /// What was sent before the first answer, without the system prompt.
     pub(super) all: String,
     /// The resume section, the first one.
@@ -63,8 +63,8 @@ pub(super) struct Told {
     pub(super) was_refused: bool,
 }
 
-impl Told {
-    pub(super) fn read(all: &str) -> Told {
+impl PromptFacts {
+    pub(super) fn read(all: &str) -> PromptFacts {
         let block = all.find(HEADING).map(|start| section(&all[start..]));
         let inside = block.unwrap_or_default();
         let first =
@@ -76,7 +76,7 @@ impl Told {
         let progress = PROGRESS.captures_iter(inside).map(|found| found[2].trim().to_owned());
         let not_begun = || if NOT_BEGUN.is_match(inside) { first(&BLOCK_ITEM, inside) } else { None };
         let begin = first(&BEGIN, inside).or_else(not_begun);
-        Told {
+        PromptFacts {
             all: all.to_owned(),
             block: block.map(str::to_owned),
             blocks: all.matches(HEADING).count(),
@@ -190,7 +190,7 @@ Promise: <promise>COMPLETE ab12</promise>";
 
     #[test]
     fn the_planned_text_is_read() {
-        let told = Told::read(OPEN);
+        let told = PromptFacts::read(OPEN);
         assert_eq!(told.prompt_item.as_deref(), Some("Write the printer"));
         assert_eq!((told.item.as_deref(), told.begin.as_deref()), (Some("Write the printer"), None));
         assert_eq!(told.rows[0].lines, [(45, 90), (100, 100)]);
@@ -201,7 +201,7 @@ Promise: <promise>COMPLETE ab12</promise>";
         assert_eq!(told.promise.as_deref(), Some("<promise>COMPLETE ab12</promise>"));
         assert!(told.says("z.txt", "gone") && !told.says("z.txt", "changed"));
         let ticked = "## CONTEXT CHECKPOINT RESUME\n\n> The previous session finished its item.\n\nAlready done:\n- Write the parser\n\nBegin the next item: \"Write the printer\"\n";
-        let told = Told::read(ticked);
+        let told = PromptFacts::read(ticked);
         assert_eq!((told.item.as_deref(), told.begin.as_deref()), (None, Some("Write the printer")));
         assert_eq!((told.goal(), told.next.len()), (None, 0));
     }
@@ -209,7 +209,7 @@ Promise: <promise>COMPLETE ab12</promise>";
     #[test]
     fn the_text_of_before_is_read() {
         let before = "---\n\n## CONTEXT CHECKPOINT RESUME\n\n> This session resumes from a checkpoint: x.\n\n### What was in progress\n\nItem: Write the printer\nProgress on it (the session's own claim, unverified): done: it is ticked, take the next one\nSummary (the session's own claim, unverified): unknown\n\n### Files to resume\n\n| File | Lines | Status |\n|------|-------|--------|\n| src/parser.rs | 3-9, 25-29 | modified |\n\n### Resume instructions\n\n1. **Do not start over**\n3. Continue from line 29 of src/parser.rs.\n\n---\n";
-        let told = Told::read(before);
+        let told = PromptFacts::read(before);
         assert_eq!(told.item.as_deref(), Some("Write the printer"));
         assert_eq!(told.goal(), Some(("src/parser.rs".to_owned(), Some(29))));
         assert_eq!((told.progress.len(), told.next.len(), told.blocks), (1, 0, 1));
@@ -217,8 +217,8 @@ Promise: <promise>COMPLETE ab12</promise>";
             "Continue from line 29 of src/parser.rs.",
             "Begin the item: nothing of it has been done.",
         );
-        assert_eq!(Told::read(&budget).begin.as_deref(), Some("Write the printer"));
+        assert_eq!(PromptFacts::read(&budget).begin.as_deref(), Some("Write the printer"));
         let unknown = before.replace("line 29", "line unknown");
-        assert_eq!(Told::read(&unknown).place, Some((None, "src/parser.rs".to_owned())));
+        assert_eq!(PromptFacts::read(&unknown).place, Some((None, "src/parser.rs".to_owned())));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ledger::{By, ByPerson, Class, Ledger, Next, Truth};
 use super::style::{Folder, Style};
-use super::told::Told;
+use super::told::PromptFacts;
 use super::work::{Op, Work};
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,13 @@ impl Resume {
     }
 }
 
-pub(super) fn judge(told: &Told, truth: &Truth, work: &Work, ledger: &Ledger, style: &Style) -> Resume {
+pub(super) fn judge(
+    told: &PromptFacts,
+    truth: &Truth,
+    work: &Work,
+    ledger: &Ledger,
+    style: &Style,
+) -> Resume {
     let name = &work.items[truth.item].name;
     let item = item(told, truth, name, work, ledger);
     let file = file(told, truth, work, ledger);
@@ -88,7 +94,7 @@ fn tags(truth: &Truth, style: &Style) -> Vec<String> {
     tags
 }
 
-fn item(told: &Told, truth: &Truth, name: &str, work: &Work, ledger: &Ledger) -> Option<String> {
+fn item(told: &PromptFacts, truth: &Truth, name: &str, work: &Work, ledger: &Ledger) -> Option<String> {
     if let Some(other) = told.prompt_item.as_ref().filter(|other| *other != name) {
         return Some(format!("the prompt asks for \"{other}\", it is \"{name}\""));
     }
@@ -111,7 +117,7 @@ fn item(told: &Told, truth: &Truth, name: &str, work: &Work, ledger: &Ledger) ->
     }
 }
 
-fn file(told: &Told, truth: &Truth, work: &Work, ledger: &Ledger) -> Option<String> {
+fn file(told: &PromptFacts, truth: &Truth, work: &Work, ledger: &Ledger) -> Option<String> {
     let rows = || told.rows.iter().filter(|row| !row.is_gone).map(|row| row.file.as_str());
     if let Some(finished) = rows().find(|file| truth.finished.iter().any(|one| one == file)) {
         return Some(format!("{finished} belongs to a finished item"));
@@ -145,13 +151,13 @@ fn file(told: &Told, truth: &Truth, work: &Work, ledger: &Ledger) -> Option<Stri
 }
 
 /// Whether the next step, in the session's words, names the place: then it is told with them.
-fn words_name(told: &Told, file: &str, truth: &Truth) -> bool {
+fn words_name(told: &PromptFacts, file: &str, truth: &Truth) -> bool {
     let line = truth.lines.map_or(0, |(_, last)| last + 1);
     let place = format!("{file} line {line},");
     told.next.iter().any(|(_, words)| words.contains(&place))
 }
 
-fn line(told: &Told, truth: &Truth, work: &Work) -> Option<String> {
+fn line(told: &PromptFacts, truth: &Truth, work: &Work) -> Option<String> {
     let stated = told.place.as_ref().and_then(|(line, file)| Some(((*line)?, file)));
     let (Some(file), Some((first, last))) = (&truth.file, truth.lines) else {
         // Whoever names a file of another item has been told of already; here it is a line that nobody knows.
@@ -192,7 +198,7 @@ fn line(told: &Told, truth: &Truth, work: &Work) -> Option<String> {
         .then(|| format!("{:?} of {file} are named, the last edit is {first}-{last}", row.lines))
 }
 
-fn next(told: &Told, truth: &Truth) -> Option<String> {
+fn next(told: &PromptFacts, truth: &Truth) -> Option<String> {
     if truth.class == Class::Ticked
         && let Some(progress) = told.progress.first()
     {
@@ -221,13 +227,13 @@ fn next(told: &Told, truth: &Truth) -> Option<String> {
     only.or_else(|| (times > 1).then(|| format!("stands in the request {times} times")))
 }
 
-fn is_sent_twice(told: &Told, truth: &Truth) -> bool {
+fn is_sent_twice(told: &PromptFacts, truth: &Truth) -> bool {
     let twice = |words: &String| told.all.matches(words.as_str()).count() > 1;
     told.blocks > 1 || truth.summary.as_ref().is_some_and(twice)
 }
 
 /// Of a half-done item: commits by their subject, gone and changed files by their name.
-fn stale(told: &Told, truth: &Truth) -> (u32, u32) {
+fn stale(told: &PromptFacts, truth: &Truth) -> (u32, u32) {
     if truth.class != Class::Half {
         return (0, 0);
     }

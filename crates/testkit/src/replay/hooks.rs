@@ -1,6 +1,6 @@
 //! Starting what an event asks for, all at once, and reading what it says.
 
-use super::settings::Entry;
+use super::settings::HookCommand;
 use super::{Recorded, not_recorded};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -28,7 +28,7 @@ const LARGEST_CONTEXT: usize = 10_000;
 /// What one hook did and said.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    pub(super) entry: Entry,
+    pub(super) entry: HookCommand,
     pub(super) stdout: String,
     pub(super) stderr: String,
     /// None when it was cancelled.
@@ -46,7 +46,7 @@ pub(super) struct Answer {
     pub(super) stop: Option<String>,
 }
 
-impl Entry {
+impl HookCommand {
     /// As the client names it.
     pub(super) fn line(&self) -> String {
         match &self.arguments {
@@ -76,7 +76,7 @@ pub(super) struct Event<'a> {
 }
 
 /// Runs them side by side; the answers come in the order in which they ended.
-pub(super) fn run(event: Event<'_>, entries: &[Entry]) -> Recorded<Vec<Answer>> {
+pub(super) fn run(event: Event<'_>, entries: &[HookCommand]) -> Recorded<Vec<Answer>> {
     let mut answers = thread::scope(|scope| {
         let started: Vec<_> = entries.iter().map(|entry| scope.spawn(move || one(event, entry))).collect();
         started.into_iter().filter_map(|thread| thread.join().ok()).collect::<Recorded<Vec<_>>>()
@@ -85,7 +85,7 @@ pub(super) fn run(event: Event<'_>, entries: &[Entry]) -> Recorded<Vec<Answer>> 
     Ok(answers.into_iter().map(|(_, answer)| answer).collect())
 }
 
-fn one(event: Event<'_>, entry: &Entry) -> Recorded<(Instant, Answer)> {
+fn one(event: Event<'_>, entry: &HookCommand) -> Recorded<(Instant, Answer)> {
     let start = Instant::now();
     let mut answer = Answer {
         entry: entry.clone(),
@@ -116,7 +116,7 @@ fn one(event: Event<'_>, entry: &Entry) -> Recorded<(Instant, Answer)> {
     Ok((Instant::now(), answer))
 }
 
-fn command(event: Event<'_>, entry: &Entry) -> Command {
+fn command(event: Event<'_>, entry: &HookCommand) -> Command {
     let project = event.project.display().to_string();
     let place = |word: &str| word.replace("${CLAUDE_PROJECT_DIR}", &project);
     let mut command = match &entry.arguments {

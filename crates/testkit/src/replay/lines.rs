@@ -20,7 +20,7 @@ pub(super) fn id() -> String {
 
 /// What is in every line.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct LineContext {
     pub(super) session: String,
     pub(super) home: String,
     pub(super) project: String,
@@ -28,7 +28,7 @@ pub(super) struct Place {
     pub(super) branch: String,
 }
 
-impl Place {
+impl LineContext {
     /// A part of the recording, with this session's values in it.
     pub(super) fn recorded(&self, part: &str) -> Value {
         self.filled(&RECORDED[part])

@@ -6,7 +6,7 @@ mod telling;
 mod working;
 
 use super::arguments::Arguments;
-use super::lines::{Place, id, now};
+use super::lines::{LineContext, id, now};
 use super::settings::Settings;
 use super::spent::Spent;
 use super::transcript::Transcript;
@@ -47,7 +47,7 @@ fn is_for_the_client(name: &str) -> bool {
 struct Session {
     arguments: Arguments,
     settings: Settings,
-    place: Place,
+    place: LineContext,
     project: PathBuf,
     folder: PathBuf,
     /// The folder that the model was last told of.
@@ -140,7 +140,7 @@ impl Session {
             let value = usize::try_from(number).unwrap_or(0);
             let _ = register_usize(number, Arc::clone(&signal), value);
         }
-        let place = Place {
+        let place = LineContext {
             session: id,
             home: home.display().to_string(),
             project: project.display().to_string(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// One command that an event starts.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct HookCommand {
     pub(super) command: String,
     /// None for a line that a shell takes.
     pub(super) arguments: Option<Vec<String>>,
@@ -20,7 +20,7 @@ pub(super) struct Entry {
 /// What all the settings say together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
-    hooks: Vec<(String, Entry)>,
+    hooks: Vec<(String, HookCommand)>,
     /// What the settings add to the environment.
     pub(super) environment: Vec<(String, String)>,
     is_off: bool,
@@ -66,15 +66,15 @@ impl Settings {
             for group in groups.as_array().into_iter().flatten() {
                 let matcher = group["matcher"].as_str().unwrap_or_default();
                 for entry in group["hooks"].as_array().into_iter().flatten() {
-                    self.add(event, Entry::read(entry, matcher)?);
+                    self.add(event, HookCommand::read(entry, matcher)?);
                 }
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, event: &str, entry: Entry) {
-        let same = |known: &(String, Entry)| {
+    fn add(&mut self, event: &str, entry: HookCommand) {
+        let same = |known: &(String, HookCommand)| {
             known.0 == event && known.1.command == entry.command && known.1.arguments == entry.arguments
         };
         if !self.hooks.iter().any(same) {
@@ -83,7 +83,7 @@ impl Settings {
     }
 
     /// What an event starts; `subject` is the tool or the source that a matcher looks at.
-    pub(super) fn of(&self, event: &str, subject: &str) -> Recorded<Vec<Entry>> {
+    pub(super) fn of(&self, event: &str, subject: &str) -> Recorded<Vec<HookCommand>> {
         let mut found = Vec::new();
         for (name, entry) in &self.hooks {
             if !self.is_off && name == event && entry.matches(subject)? {
@@ -94,8 +94,8 @@ impl Settings {
     }
 }
 
-impl Entry {
-    fn read(entry: &Value, matcher: &str) -> Recorded<Entry> {
+impl HookCommand {
+    fn read(entry: &Value, matcher: &str) -> Recorded<HookCommand> {
         let known = ["type", "command", "args", "timeout"];
         let unknown = entry.as_object().into_iter().flat_map(|entry| entry.keys());
         if let Some(key) = unknown.into_iter().find(|key| !known.contains(&key.as_str())) {
@@ -104,7 +104,7 @@ impl Entry {
         let words = |words: &Vec<Value>| {
             words.iter().map(|word| word.as_str().unwrap_or_default().to_owned()).collect()
         };
-        Ok(Entry {
+        Ok(HookCommand {
             command: entry["command"].as_str().unwrap_or_default().to_owned(),
             arguments: entry["args"].as_array().map(words),
             limit: entry["timeout"].as_f64().map(Duration::from_secs_f64),

@@ -30,7 +30,7 @@ pub(super) enum Outcome {
 }
 
 /// Where a call runs.
-pub(super) struct Place<'a> {
+pub(super) struct ToolContext<'a> {
     pub(super) project: &'a Path,
     pub(super) folder: &'a mut PathBuf,
     pub(super) temporary: &'a Path,
@@ -76,7 +76,7 @@ pub(super) fn filled(name: &str, input: &Value) -> (Value, Value) {
 }
 
 /// Runs a call.
-pub(super) fn run(name: &str, input: &Value, place: &mut Place<'_>) -> Recorded<Outcome> {
+pub(super) fn run(name: &str, input: &Value, place: &mut ToolContext<'_>) -> Recorded<Outcome> {
     match name {
         "Bash" => bash(input, place),
         "Read" => read(input, place),
@@ -91,7 +91,7 @@ fn path(input: &Value) -> Option<&Path> {
 
 const STATE: &str = "(file state is current in your context — no need to Read it back)";
 
-fn read(input: &Value, place: &Place<'_>) -> Recorded<Outcome> {
+fn read(input: &Value, place: &ToolContext<'_>) -> Recorded<Outcome> {
     let path = path(input).unwrap_or(Path::new(""));
     if input.as_object().is_some_and(|fields| fields.len() > 1) {
         return not_recorded("reading a part of a file");
@@ -159,7 +159,7 @@ fn edit(input: &Value) -> Recorded<Outcome> {
 
 /// `echo WORD > FILE` with a file in one of these folders is the one denial that was recorded: a longer command may be
 /// denied or not.
-fn denied(command: &str, place: &Place<'_>) -> Recorded<Option<String>> {
+fn denied(command: &str, place: &ToolContext<'_>) -> Recorded<Option<String>> {
     let mut words = command.split('>').skip(1).map(|rest| rest.trim_start_matches(['>', '|', ' ']));
     let into = |target: &str| {
         let target = target
@@ -184,7 +184,7 @@ fn denied(command: &str, place: &Place<'_>) -> Recorded<Option<String>> {
     Ok(None)
 }
 
-fn bash(input: &Value, place: &mut Place<'_>) -> Recorded<Outcome> {
+fn bash(input: &Value, place: &mut ToolContext<'_>) -> Recorded<Outcome> {
     let line = input["command"].as_str().unwrap_or_default();
     if input["run_in_background"] == true {
         return not_recorded("a command in the background");
@@ -220,7 +220,7 @@ fn bash(input: &Value, place: &mut Place<'_>) -> Recorded<Outcome> {
 }
 
 /// Runs a command line, which notes at its end where it stands; how it ended and what it said. None: it was broken off.
-fn shell(line: &str, note: &Path, place: &Place<'_>) -> Recorded<Option<(ExitStatus, String)>> {
+fn shell(line: &str, note: &Path, place: &ToolContext<'_>) -> Recorded<Option<(ExitStatus, String)>> {
     let mut command = Command::new("/bin/bash");
     command
         .args(["-c", "eval \"$1\" < /dev/null && pwd -P >| \"$2\"", "bash", line])

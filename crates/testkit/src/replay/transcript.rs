@@ -27,8 +27,8 @@ impl Transcript {
             let mut waiting = String::new();
             let mut due: Option<Instant> = None;
             loop {
-                let patience = due.map_or(REST, |due| due.saturating_duration_since(Instant::now()));
-                match received.recv_timeout(patience) {
+                let timeout = due.map_or(REST, |due| due.saturating_duration_since(Instant::now()));
+                match received.recv_timeout(timeout) {
                     Ok(line) => {
                         due.get_or_insert_with(|| Instant::now() + REST);
                         waiting.push_str(&line);

@@ -9,7 +9,7 @@ use plimsoll_domain::promise;
 use plimsoll_domain::prompt::{BEGIN, END, Surroundings, assemble, block, task_text};
 use plimsoll_domain::resume::{Staleness, section};
 use plimsoll_domain::state::{AtStart, Items, Outcomes, RunOptions};
-use plimsoll_domain::state::{Check, Checkpoint, CommitRef, FileInProgress, ItemWork, Place};
+use plimsoll_domain::state::{Check, Checkpoint, CommitRef, EditPosition, FileInProgress, ItemWork};
 use plimsoll_domain::{RunState, Timestamp};
 use plimsoll_protocol::foreign_words::for_model;
 
@@ -147,7 +147,7 @@ fn checkpoint(draw: &mut Draw<'_>) -> Checkpoint {
             commit_count: usize::from(draw.byte()),
             by_others: Vec::new(),
             uncommitted: draw.list(2, Draw::text),
-            place: draw.some(|draw| Place { path: draw.text(), line: u64::from(draw.byte()) }),
+            place: draw.some(|draw| EditPosition { path: draw.text(), line: u64::from(draw.byte()) }),
             checks: draw.list(2, |draw| Check {
                 command: draw.text(),
                 passed: draw.flag(),

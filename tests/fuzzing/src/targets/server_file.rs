@@ -24,11 +24,11 @@ fn body(bytes: &[u8]) {
     let spell = |program: &str| format!("/o pt/{program}");
     let Ok(joined) = servers::install(text, &spell) else { return };
     assert_eq!(servers::install(&joined.text, &spell), Ok(joined.clone()), "a second time changes nothing");
-    if joined.entry != servers::Entry::Ours {
+    if joined.entry != servers::McpEntry::Ours {
         assert_eq!(joined.text.trim_start_matches('\u{feff}'), text.trim_start_matches('\u{feff}'));
         return;
     }
-    if servers::entry(text).is_ok_and(|entry| entry == Some(servers::Entry::Ours)) {
+    if servers::entry(text).is_ok_and(|entry| entry == Some(servers::McpEntry::Ours)) {
         return;
     }
     assert!(servers::is_untouched_since(text, &joined.text), "the file from before may be put back");

@@ -7,7 +7,7 @@ use crate::seeds::texts;
 use plimsoll_domain::forecast::Fill;
 use plimsoll_domain::memory::{Pressure, Register};
 use plimsoll_domain::record::GitCounts;
-use plimsoll_domain::statusline::{Kind, StatusLine, Theme};
+use plimsoll_domain::statusline::{SegmentKind, StatusLine, Theme};
 use plimsoll_domain::{Settings, Timestamp};
 use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
 use plimsoll_policy::statusline::{
@@ -113,7 +113,7 @@ fn view(draw: &mut Draw<'_>, look: &StatusLine) -> View {
     });
     let health = draw.some(Draw::text);
     let mut own = std::collections::BTreeMap::new();
-    for name in look.segments.keys().filter(|name| Kind::named(name).is_none()) {
+    for name in look.segments.keys().filter(|name| SegmentKind::named(name).is_none()) {
         let value = draw.text();
         own.insert(name.clone(), if draw.byte() == 7 { Err(Hidden::NotRun(value)) } else { Ok(value) });
     }

@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::draw::{dice, parts};
-use plimsoll_domain::log_line::{Header, Kind, LogLine, MAIN, NO_LINK, Tokens, erased, line};
+use plimsoll_domain::log_line::{Header, LogLine, MAIN, NO_LINK, RecordKind, Tokens, erased, line};
 use plimsoll_domain::turn::record::{DecodeError, blobs_of, decode, decode_fields, encode, encode_fields};
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ fn header(seq: u64) -> Header {
         v: 1,
         seq,
         at: "2026-01-07T11:45:00Z".into(),
-        kind: Kind::Turn,
+        kind: RecordKind::Turn,
         stream: MAIN.into(),
         number: Some(seq),
         message: Some("m".into()),

@@ -1,7 +1,7 @@
 //! The plugin installed from a checkout, as a marketplace of one.
 
 use super::stage::{count, tools, turn_log};
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use plimsoll_testkit::{bin_dir, workspace_root};
@@ -22,7 +22,7 @@ fn a_checkout_is_a_marketplace_from_which_the_plugin_is_installed_for_all_sessio
     world.claude(&session).run().expect_success();
     let first = model.main_requests().into_iter().next().expect("a request");
     assert!(tools(&first).contains(&"mcp__plugin_plimsoll_plimsoll__push_frame"), "{first:?}");
-    assert!(count(&turn_log(&world), Kind::Turn) > 0);
+    assert!(count(&turn_log(&world), RecordKind::Turn) > 0);
     world.claude(&["plugin", "uninstall", "plimsoll@plimsoll"]).run().expect_success();
     world.claude(&session).run().expect_success();
     let last = model.main_requests().into_iter().last().expect("a request");

@@ -1,7 +1,7 @@
 //! One session with the plugin alone.
 
 use super::stage::{count, past_the_first_level, session, tools, turn_log, world};
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 
 const WORD: &str = "Keep the public API as it is.";
@@ -36,7 +36,7 @@ fn the_level_is_announced_the_turns_are_logged_and_the_memory_is_told() {
     // Nobody has called `init` here, and yet an agent's `git add -A` takes nothing of ours.
     assert_eq!(world.git(&["status", "--porcelain", "-uall"]), "");
     let log = turn_log(&world);
-    assert_eq!(count(&log, Kind::Turn), 4, "{log:?}");
+    assert_eq!(count(&log, RecordKind::Turn), 4, "{log:?}");
 }
 
 #[test]

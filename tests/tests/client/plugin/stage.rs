@@ -1,7 +1,7 @@
 //! A session of the real client with the plugin.
 
 use plimsoll_domain::SessionId;
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_flows::turns::forwards;
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
@@ -45,7 +45,7 @@ pub(crate) fn tools(request: &Request) -> Vec<&str> {
 }
 
 /// What each record of the project's turn logs is.
-pub(crate) fn turn_log(world: &World) -> Vec<Kind> {
+pub(crate) fn turn_log(world: &World) -> Vec<RecordKind> {
     let project = Project::at(&world.project());
     let names = plimsoll_store::disk::names(&project.turns());
     let sessions = names.iter().filter_map(|name| name.strip_suffix(".jsonl"));
@@ -59,6 +59,6 @@ pub(crate) fn turn_log(world: &World) -> Vec<Kind> {
 }
 
 /// How many of them are of this kind.
-pub(crate) fn count(records: &[Kind], kind: Kind) -> usize {
+pub(crate) fn count(records: &[RecordKind], kind: RecordKind) -> usize {
     records.iter().filter(|found| **found == kind).count()
 }

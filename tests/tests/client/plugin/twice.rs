@@ -1,7 +1,7 @@
 //! The plugin beside entries of `plimsoll init` and beside `plimsoll run`: nothing is done twice.
 
 use super::stage::{count, folder, past_the_first_level, session, tools, turn_log, world};
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_testkit::scripted_model::Request;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{events, honest, journal, play_real};
@@ -35,7 +35,8 @@ fn beside(options: &[&str]) {
     let last = requests.last().expect("a request").text();
     assert_eq!(last.matches("CCS_WARNING|L1|72|").count(), 1, "{options:?}: {last}");
     let log = turn_log(&world);
-    let counts = [Kind::SessionStart, Kind::Turn, Kind::SessionEnd].map(|kind| count(&log, kind));
+    let counts =
+        [RecordKind::SessionStart, RecordKind::Turn, RecordKind::SessionEnd].map(|kind| count(&log, kind));
     assert_eq!(counts, [1, 4, 1], "{options:?}: {log:#?}");
 }
 
@@ -65,7 +66,11 @@ fn a_run_gives_its_hooks_itself_and_the_plugin_gives_way() {
         let ends = events(&journal, "session_end").len();
         assert_eq!((starts, ends), (1, 1), "{options:?}: {journal:#?}");
         let log = turn_log(&world);
-        assert_eq!([Kind::SessionStart, Kind::SessionEnd].map(|kind| count(&log, kind)), [1, 1], "{log:#?}");
+        assert_eq!(
+            [RecordKind::SessionStart, RecordKind::SessionEnd].map(|kind| count(&log, kind)),
+            [1, 1],
+            "{log:#?}"
+        );
         let requests = model.main_requests();
         let tools = one_of_each(requests.first().expect("a request"));
         let is_the_plugins = tools.iter().all(|name| name.starts_with("mcp__plugin_"));

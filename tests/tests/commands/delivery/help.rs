@@ -40,7 +40,8 @@ const OLD_SPELLINGS: &[(&str, &str)] = &[
 #[test]
 fn old_spellings_do_what_the_new_ones_do_and_are_listed_nowhere() {
     let world = World::new();
-    world.plimsoll(&["checkpoint", "--summary", "Half of it."]).run().expect_success();
+    let line = r#"{"at":"2026-01-07T11:45:00.000Z","session_id":"s1","event":"checkpoint","level":"L2","percent":87,"handoff":".claude/handoffs/a.md"}"#;
+    world.write(".claude/plimsoll/journal.jsonl", &format!("{line}\n"));
     for (old, new) in OLD_SPELLINGS {
         let [old_run, new_run] =
             [old, new].map(|line| world.plimsoll(&line.split(' ').collect::<Vec<_>>()).run());

@@ -117,7 +117,7 @@ proptest! {
         let spell = |program: &str| format!("/a b/{program}");
         let joined = servers::install(&text, &spell).unwrap();
         prop_assert_eq!(&servers::install(&joined.text, &spell).unwrap().text, &joined.text);
-        if joined.entry == servers::Entry::Ours {
+        if joined.entry == servers::McpEntry::Ours {
             prop_assert!(servers::is_untouched_since(&text, &joined.text));
         } else {
             prop_assert_eq!(&joined.text, &text);

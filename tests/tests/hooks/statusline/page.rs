@@ -1,7 +1,7 @@
 //! `docs/statusline.md`: its table is what the program has, its example is one that works.
 
 use super::payload;
-use plimsoll_domain::statusline::{Kind, StatusLine};
+use plimsoll_domain::statusline::{SegmentKind, StatusLine};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn table() -> String {
     let usual = StatusLine::default();
     let mut table =
         String::from("| segment | what it shows | written | fields |\n| --- | --- | --- | --- |\n");
-    for kind in Kind::ALL {
+    for kind in SegmentKind::ALL {
         let name = kind.name();
         let star = if usual.shows(kind) { "" } else { " (not in the default line)" };
         let fields: Vec<String> =

@@ -1,7 +1,7 @@
 //! A project with our hooks, sessions in it, and the check that every log must stand.
 
 use plimsoll_domain::SessionId;
-use plimsoll_domain::log_line::{Kind, MAIN};
+use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_flows::turns::{Recorded, forwards};
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
@@ -60,7 +60,7 @@ pub(crate) fn turns<'a>(records: &'a [Recorded], stream: &str) -> Vec<&'a Record
     records.iter().filter(|record| record.is_turn() && record.header.stream == stream).collect()
 }
 
-pub(crate) fn kinds(records: &[Recorded]) -> Vec<Kind> {
+pub(crate) fn kinds(records: &[Recorded]) -> Vec<RecordKind> {
     records.iter().map(|record| record.header.kind).collect()
 }
 

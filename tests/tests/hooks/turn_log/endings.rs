@@ -4,8 +4,8 @@ use crate::turn_log::common::{
     FIRST, SECOND, ask, check, cost, installed, kinds, log, model, outcomes, price, project, records,
     transcript, turns,
 };
-use plimsoll_domain::log_line::{Kind, MAIN};
-use plimsoll_flows::turns::capture::{Patience, sync};
+use plimsoll_domain::log_line::{MAIN, RecordKind};
+use plimsoll_flows::turns::capture::{CaptureLimits, sync};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ fn a_session_that_a_person_stopped_in_a_tool_is_interrupted() {
     let records = check(&world, FIRST);
     assert_eq!(outcomes(&records), ["interrupted"], "{records:#?}");
     assert!(turns(&records, MAIN)[0].turn().unwrap().prints().is_empty(), "the client's words are no output");
-    assert_eq!(kinds(&records).last(), Some(&Kind::SessionEnd));
+    assert_eq!(kinds(&records).last(), Some(&RecordKind::SessionEnd));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_session_that_a_person_stopped_in_the_middle_of_a_response_says_what_the_cli
         "{words:?} {:#?}",
         turns(&records, MAIN).last()
     );
-    assert_eq!(kinds(&records).last(), Some(&Kind::SessionEnd));
+    assert_eq!(kinds(&records).last(), Some(&RecordKind::SessionEnd));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn killed() -> (World, PathBuf, ScriptedModel) {
     let written = || fs::read_to_string(&path).is_ok_and(|text| text.contains("Now a long one."));
     world.wait_until(TIMEOUT, written, "the call in the transcript");
     // While it works its turn stays open, also for somebody who asks.
-    sync(&project(&world), Patience::PERSON).unwrap();
+    sync(&project(&world), CaptureLimits::USER).unwrap();
     client.kill();
     client.wait(TIMEOUT);
     world.end_leftovers();
@@ -95,7 +95,7 @@ fn assert_whole(world: &World) {
     assert_eq!(outcomes(&records), ["ok", "abandoned"]);
     let failure = turns(&records, MAIN)[1].turn().unwrap().failure_of().unwrap();
     assert!(failure.message.contains("Bash"), "{failure:?}");
-    assert_eq!(sync(&project(world), Patience::PERSON).unwrap(), 0, "once");
+    assert_eq!(sync(&project(world), CaptureLimits::USER).unwrap(), 0, "once");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn where_nobody_named_the_clients_process_a_session_is_over_after_an_hour_of_sil
     assert_eq!(outcomes(&records(&world, FIRST)), ["ok"]);
     let long_ago = SystemTime::now() - Duration::from_secs(7_200);
     File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
-    assert_eq!(sync(&project(&world), Patience::PERSON).unwrap(), 1);
+    assert_eq!(sync(&project(&world), CaptureLimits::USER).unwrap(), 1);
     assert_whole(&world);
 }
 
@@ -142,9 +142,14 @@ fn a_session_that_is_resumed_goes_on_in_its_own_log_and_a_fork_has_one_of_its_ow
     let records = check(&world, FIRST);
     assert_eq!(outcomes(&records), ["ok"; 4]);
     assert_eq!(cost(&records), price(4));
-    let count = |kind: Kind| kinds(&records).iter().filter(|found| **found == kind).count();
-    assert_eq!((count(Kind::SessionStart), count(Kind::SessionEnd)), (2, 2), "{:?}", kinds(&records));
-    assert_eq!(count(Kind::Late), 0, "{records:#?}");
+    let count = |kind: RecordKind| kinds(&records).iter().filter(|found| **found == kind).count();
+    assert_eq!(
+        (count(RecordKind::SessionStart), count(RecordKind::SessionEnd)),
+        (2, 2),
+        "{:?}",
+        kinds(&records)
+    );
+    assert_eq!(count(RecordKind::Late), 0, "{records:#?}");
 
     let before = fs::read(log(&world, FIRST).path()).unwrap();
     resume(&["--fork-session", "--session-id", SECOND]);
@@ -161,9 +166,13 @@ fn prompts_starts_and_ends_are_events_and_the_client_s_transcript_is_left_alone(
     ask(&world, FIRST, "A prompt of mine.").run().expect_success();
     let records = check(&world, FIRST);
     let seen = kinds(&records);
-    assert_eq!((seen.first(), seen.last()), (Some(&Kind::SessionStart), Some(&Kind::SessionEnd)), "{seen:?}");
+    assert_eq!(
+        (seen.first(), seen.last()),
+        (Some(&RecordKind::SessionStart), Some(&RecordKind::SessionEnd)),
+        "{seen:?}"
+    );
     let prompt = records.iter().find_map(|record| match &record.body {
-        plimsoll_flows::turns::Body::Event(fields) if record.header.kind == Kind::Prompt => {
+        plimsoll_flows::turns::Body::Event(fields) if record.header.kind == RecordKind::Prompt => {
             fields["text"].as_str()
         }
         _ => None,

@@ -4,9 +4,9 @@ use crate::turn_log::common::{
     FIRST, SECOND, ask, check, cost, installed, kinds, log, model, outcomes, price, project, records,
 };
 use fs2::FileExt;
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::{SessionId, SessionRecord, Timestamp};
-use plimsoll_flows::turns::capture::{Patience, sync};
+use plimsoll_flows::turns::capture::{CaptureLimits, sync};
 use plimsoll_store::{Durability, sessions};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
@@ -38,7 +38,7 @@ fn a_lock_that_is_held_through_a_whole_session_delays_nothing_and_loses_nothing(
     let records = check(&world, SECOND);
     assert_eq!(outcomes(&records), ["ok"; 6]);
     assert_eq!(cost(&records).1, price(12).1 - price(6).1);
-    for kind in [Kind::SessionStart, Kind::SessionEnd] {
+    for kind in [RecordKind::SessionStart, RecordKind::SessionEnd] {
         assert_eq!(kinds(&records).iter().filter(|found| **found == kind).count(), 1, "{kind:?}");
     }
 }
@@ -63,6 +63,6 @@ fn a_log_in_trouble_keeps_no_other_session_from_its_own() {
         sessions::save(&project, &record, Durability::Lazy).unwrap();
     }
     fs::create_dir_all(log(&world, FIRST).path()).unwrap();
-    assert!(sync(&project, Patience::HOOK).is_err(), "the first one's log is a folder");
+    assert!(sync(&project, CaptureLimits::HOOK).is_err(), "the first one's log is a folder");
     assert_eq!(outcomes(&records(&world, SECOND)), ["ok"]);
 }

@@ -2,8 +2,8 @@
 
 use crate::turn_log::common::{FIRST, SECOND, kinds};
 use plimsoll_domain::SessionId;
-use plimsoll_domain::log_line::Kind;
-use plimsoll_flows::turns::capture::{Patience, Setting, Source, capture};
+use plimsoll_domain::log_line::RecordKind;
+use plimsoll_flows::turns::capture::{CaptureLimits, Setting, Source, capture};
 use plimsoll_flows::turns::{Recorded, forwards};
 use plimsoll_policy::turns::EndOfInput;
 use plimsoll_store::{Project, TurnLog};
@@ -32,13 +32,13 @@ impl Place {
     fn capture(
         &self,
         closing: EndOfInput<'_>,
-        patience: Patience,
+        limits: CaptureLimits,
     ) -> Result<u64, plimsoll_store::StoreError> {
-        capture(&self.log, &Source::main(&self.transcript), Setting::default, closing, patience)
+        capture(&self.log, &Source::main(&self.transcript), Setting::default, closing, limits)
     }
 
     fn read_all(&self) -> Vec<Recorded> {
-        self.capture(EndOfInput::Over, Patience::PERSON).unwrap();
+        self.capture(EndOfInput::Over, CaptureLimits::USER).unwrap();
         let report = self.log.verify().unwrap();
         assert!(report.is_whole(), "{:?}", report.findings);
         forwards(&self.log).unwrap().map(Result::unwrap).collect()
@@ -70,7 +70,7 @@ fn expected(count: usize) -> Vec<String> {
     (1..=count).map(|n| format!("m{n}")).collect()
 }
 
-fn count(records: &[Recorded], kind: Kind) -> usize {
+fn count(records: &[Recorded], kind: RecordKind) -> usize {
     kinds(records).iter().filter(|found| **found == kind).count()
 }
 
@@ -84,7 +84,7 @@ fn many_readers_of_a_growing_transcript_record_each_turn_once() {
         for _ in 0..6 {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
-                    match place.capture(EndOfInput::Open, Patience::HOOK) {
+                    match place.capture(EndOfInput::Open, CaptureLimits::HOOK) {
                         Ok(_) | Err(plimsoll_store::StoreError::Busy { .. }) => {}
                         Err(error) => panic!("{error}"),
                     }
@@ -101,7 +101,7 @@ fn many_readers_of_a_growing_transcript_record_each_turn_once() {
     });
     let records = place.read_all();
     assert_eq!(messages(&records), expected(COUNT));
-    assert_eq!((count(&records, Kind::Prompt), count(&records, Kind::Late)), (COUNT, 0));
+    assert_eq!((count(&records, RecordKind::Prompt), count(&records, RecordKind::Late)), (COUNT, 0));
     assert!(records.iter().filter_map(Recorded::turn).all(|turn| turn.is_success()), "with their results");
 }
 
@@ -116,7 +116,11 @@ fn a_log_whose_end_was_cut_off_gets_it_back_from_the_transcript() {
         fs::write(place.log.path(), all[..all.len() - lost].concat()).unwrap();
         let records = place.read_all();
         assert_eq!(messages(&records), expected(4), "{lost} lost");
-        assert_eq!((count(&records, Kind::Prompt), count(&records, Kind::Repair)), (4, 1), "{lost} lost");
+        assert_eq!(
+            (count(&records, RecordKind::Prompt), count(&records, RecordKind::Repair)),
+            (4, 1),
+            "{lost} lost"
+        );
     }
 }
 
@@ -140,12 +144,12 @@ fn a_transcript_that_was_written_anew_brings_what_is_new_and_nothing_twice() {
     let records = place.read_all();
     assert_eq!(messages(&records), [expected(6), vec!["m7".to_owned()]].concat());
     assert_eq!(
-        count(&records, Kind::Late),
+        count(&records, RecordKind::Late),
         0,
         "results of recorded calls are no news: {:?}",
         kinds(&records)
     );
-    assert_eq!(count(&records, Kind::Prompt), 7, "{:?}", kinds(&records));
+    assert_eq!(count(&records, RecordKind::Prompt), 7, "{:?}", kinds(&records));
     fs::write(&place.transcript, lines(3..=4) + &lines(7..=8)).unwrap();
     assert_eq!(messages(&place.read_all()).last().map(String::as_str), Some("m8"));
 }
@@ -157,6 +161,6 @@ fn two_sessions_of_one_project_have_each_their_own_log() {
     let other = TurnLog::of(&Project::at(place.folder.path()), &SessionId::from(SECOND)).unwrap();
     place.read_all();
     let source = Source::main(&place.transcript);
-    capture(&other, &source, Setting::default, EndOfInput::Over, Patience::PERSON).unwrap();
+    capture(&other, &source, Setting::default, EndOfInput::Over, CaptureLimits::USER).unwrap();
     assert_eq!(forwards(&other).unwrap().count(), forwards(&place.log).unwrap().count());
 }

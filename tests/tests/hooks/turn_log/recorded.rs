@@ -2,7 +2,7 @@
 
 use crate::turn_log::common::{FIRST, messages};
 use plimsoll_domain::SessionId;
-use plimsoll_flows::turns::capture::{Patience, Setting, Source, capture};
+use plimsoll_flows::turns::capture::{CaptureLimits, Setting, Source, capture};
 use plimsoll_flows::turns::{Recorded, forwards};
 use plimsoll_policy::turns::EndOfInput;
 use plimsoll_store::{Project, TurnLog};
@@ -25,7 +25,7 @@ fn record(bytes: &[u8], is_main: bool, steps: impl Iterator<Item = usize>) -> Ve
     let log = TurnLog::of(&Project::at(folder.path()), &SessionId::from(FIRST)).unwrap();
     let read = |upto: usize, closing| {
         fs::write(&path, &bytes[..upto]).unwrap();
-        capture(&log, &source, Setting::default, closing, Patience::PERSON).unwrap();
+        capture(&log, &source, Setting::default, closing, CaptureLimits::USER).unwrap();
     };
     steps.for_each(|upto| read(upto, EndOfInput::Open));
     read(bytes.len(), EndOfInput::Over);

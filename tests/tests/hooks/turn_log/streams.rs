@@ -3,7 +3,7 @@
 use crate::turn_log::common::{
     FIRST, ask, check, cost, installed, kinds, model, outcomes, outcomes_of, price, priced, transcript, turns,
 };
-use plimsoll_domain::log_line::{Kind, MAIN};
+use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_testkit::scripted_model::{RequestKind, ScriptedModel, Step};
 use serde_json::json;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn subagents_that_run_in_the_background_side_by_side_have_each_their_own_stream(
             turns(&records, agent).iter().all(|turn| turn.turn().unwrap().ext()["started_by"] == call.id())
         );
     }
-    assert!(!kinds(&records).contains(&Kind::Late), "{:?}", kinds(&records));
+    assert!(!kinds(&records).contains(&RecordKind::Late), "{:?}", kinds(&records));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_message_whose_first_tool_has_ended_before_its_last_has_come_is_one_turn() {
     let records = check(&world, FIRST);
     assert_eq!(outcomes(&records), ["tool_error", "ok"], "{:?}", kinds(&records));
     assert_eq!(turns(&records, MAIN)[0].turn().unwrap().tool_calls().len(), 3);
-    assert!(!kinds(&records).contains(&Kind::Late), "{records:#?}");
+    assert!(!kinds(&records).contains(&RecordKind::Late), "{records:#?}");
     assert_eq!(cost(&records), price(2));
 }
 
@@ -121,7 +121,7 @@ fn a_command_in_the_background_returns_at_once_and_its_end_is_a_prompt() {
     ask(&world, FIRST, "Work.").run().expect_success();
     let records = check(&world, FIRST);
     assert_eq!(outcomes(&records), ["ok"; 3], "{records:#?}");
-    let prompts = kinds(&records).iter().filter(|kind| **kind == Kind::Prompt).count();
+    let prompts = kinds(&records).iter().filter(|kind| **kind == RecordKind::Prompt).count();
     assert_eq!(prompts, 2, "{records:#?}");
 }
 
@@ -139,10 +139,10 @@ fn a_compaction_is_an_event_between_turns() {
     ask(&world, FIRST, "Work.").run().expect_success();
     let records = check(&world, FIRST);
     assert_eq!(outcomes(&records), ["ok"; 3], "{:?}", kinds(&records));
-    let seen: Vec<Kind> = kinds(&records)
+    let seen: Vec<RecordKind> = kinds(&records)
         .into_iter()
-        .filter(|kind| matches!(kind, Kind::Turn | Kind::Compaction | Kind::Late))
+        .filter(|kind| matches!(kind, RecordKind::Turn | RecordKind::Compaction | RecordKind::Late))
         .collect();
-    assert_eq!(seen, [Kind::Turn, Kind::Turn, Kind::Compaction, Kind::Turn]);
+    assert_eq!(seen, [RecordKind::Turn, RecordKind::Turn, RecordKind::Compaction, RecordKind::Turn]);
     assert!(transcript(&world, FIRST).exists());
 }

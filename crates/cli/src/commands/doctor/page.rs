@@ -4,7 +4,7 @@ use crate::console::Painted;
 use plimsoll_flows::doctor::{Finding, Section, Severity, verdict};
 
 /// How the page is shown.
-pub(super) struct Page {
+pub(super) struct DoctorPage {
     /// On a terminal that wants colours; else marks are words.
     pub(super) colours: bool,
     /// So wide is a line.
@@ -19,7 +19,7 @@ const NAME: usize = 12;
 /// Findings and details are set in.
 const INSET: &str = "    ";
 
-impl Page {
+impl DoctorPage {
     /// The whole page.
     pub(super) fn lines(&self, sections: &[Section]) -> Vec<Painted> {
         let mut lines: Vec<Painted> = sections.iter().flat_map(|section| self.section(section)).collect();
@@ -125,20 +125,21 @@ mod tests {
 
     #[test]
     fn marks_are_words_without_colours_and_lines_are_broken() {
-        let page = Page { colours: false, width: 60 };
+        let page = DoctorPage { colours: false, width: 60 };
         let lines = shown(&page.lines(&[section(None), section(Some(Severity::Problem))]));
         assert_eq!(lines[0], "ok       Settings     hooks");
         assert_eq!(lines[2], "PROBLEM  Settings     hooks");
         assert!(lines[4].starts_with("    - settings.json: something"), "{lines:#?}");
         assert!(lines.iter().any(|line| line == "    → fix it"), "{lines:#?}");
         assert!(lines.iter().all(|line| line.chars().count() <= 70), "{lines:#?}");
-        let coloured = shown(&Page { colours: true, width: 60 }.lines(&[section(Some(Severity::Note))]));
+        let coloured =
+            shown(&DoctorPage { colours: true, width: 60 }.lines(&[section(Some(Severity::Note))]));
         assert!(coloured[0].starts_with("\u{1b}[32m✓"), "{coloured:#?}");
     }
 
     #[test]
     fn how_bad_it_is_is_said_once_and_for_each_finding_where_they_differ() {
-        let page = Page { colours: false, width: 100 };
+        let page = DoctorPage { colours: false, width: 100 };
         let said = |severities: &[Severity]| {
             let mut both = section(None);
             both.findings = severities.iter().flat_map(|one| section(Some(*one)).findings).collect();

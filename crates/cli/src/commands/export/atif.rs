@@ -4,7 +4,7 @@
 use super::exported::{Exported, SYNTHETIC, Stream, model_of};
 use crate::render::visible::event;
 use plimsoll_domain::Turn;
-use plimsoll_domain::log_line::{Kind, Tokens};
+use plimsoll_domain::log_line::{RecordKind, Tokens};
 use plimsoll_domain::turn::ToolCall;
 use plimsoll_flows::turns::{Body, Recorded};
 use serde_json::{Map, Value, json};
@@ -81,7 +81,7 @@ fn all_steps(stream: &Stream<'_>) -> Vec<Value> {
         step["extra"]["kind"] = json!(record.header.kind);
         step
     };
-    let records = stream.records.iter().filter(|record| record.header.kind != Kind::Cost);
+    let records = stream.records.iter().filter(|record| record.header.kind != RecordKind::Cost);
     records.enumerate().map(step).collect()
 }
 
@@ -94,10 +94,10 @@ fn step(record: &Recorded, stream: &Stream<'_>) -> Value {
     };
     let text = fields.get("text").and_then(Value::as_str);
     match record.header.kind {
-        Kind::Prompt if fields.get("meta") != Some(&json!(true)) => {
+        RecordKind::Prompt if fields.get("meta") != Some(&json!(true)) => {
             json!({"source": "user", "message": text.unwrap_or_default(), "extra": {}})
         }
-        Kind::Prompt | Kind::Context => {
+        RecordKind::Prompt | RecordKind::Context => {
             json!({"source": "system", "message": text.unwrap_or_default(), "extra": {"from": fields.get("from")}})
         }
         _ => json!({"source": "system", "message": event(record).0, "extra": {"content": fields}}),

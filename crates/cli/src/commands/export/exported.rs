@@ -1,7 +1,7 @@
 //! One session as it is exported: its streams, who started whom, and what the load line needs.
 
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
-use plimsoll_domain::log_line::{Kind, MAIN};
+use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_domain::reading::{Window, WindowSource};
 use plimsoll_domain::{Level, SessionId, Timestamp};
 use plimsoll_flows::turns::{self, Body, Recorded};
@@ -99,7 +99,7 @@ impl Exported {
             Body::Event(fields) => fields.get("usd")?.as_f64(),
             _ => None,
         };
-        self.records.iter().rev().filter(|record| record.header.kind == Kind::Cost).find_map(of)
+        self.records.iter().rev().filter(|record| record.header.kind == RecordKind::Cost).find_map(of)
     }
 
     /// The model that answered last.

@@ -7,7 +7,7 @@ mod turn;
 use super::exported::{Exported, Stream};
 use crate::render::visible::{event, time, visible};
 use crate::render::web_page::{escaped, opening};
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::text::{counted, tokens};
 use plimsoll_flows::turns::Recorded;
 
@@ -15,7 +15,7 @@ const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
 pub(crate) fn render(exported: &Exported) -> String {
-    let mut page = Page { html: String::new() };
+    let mut page = HtmlPage { html: String::new() };
     let title = visible(&exported.id);
     page.add(&opening(&format!("Session {title}"), STYLE, Some(SCRIPT)));
     page.add("<main>\n");
@@ -42,11 +42,11 @@ pub(crate) fn render(exported: &Exported) -> String {
 }
 
 /// The page in the making.
-struct Page {
+struct HtmlPage {
     html: String,
 }
 
-impl Page {
+impl HtmlPage {
     /// Adds HTML of our own.
     fn add(&mut self, html: &str) {
         self.html.push_str(html);
@@ -82,7 +82,7 @@ impl Page {
     }
 
     fn stream(&mut self, stream: &Stream<'_>) {
-        let is_context = |record: &Recorded| record.header.kind == Kind::Context;
+        let is_context = |record: &Recorded| record.header.kind == RecordKind::Context;
         for run in stream.records.chunk_by(|one, next| is_context(one) && is_context(next)) {
             if run.len() > 1 {
                 self.contexts(run);
@@ -139,7 +139,7 @@ impl Page {
                 self.add("</span></p>\n");
             }
             Some(words) => {
-                let open = if record.header.kind == Kind::Prompt { " open" } else { "" };
+                let open = if record.header.kind == RecordKind::Prompt { " open" } else { "" };
                 self.add(&format!(
                     "<details class=\"{class}\" id=\"s{id}\"{open}><summary>{clock} <span class=\"what\">"
                 ));

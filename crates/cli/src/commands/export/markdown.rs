@@ -5,14 +5,14 @@ mod quote;
 
 use super::exported::{Exported, Stream};
 use crate::render::visible::{asked, event, pretty, visible};
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::text::{counted, one_line, tokens};
 use plimsoll_domain::turn::{Block, ToolCall};
 use plimsoll_flows::turns::{Body, Recorded};
 use quote::{fenced, inline, quoted};
 
 pub(crate) fn render(exported: &Exported) -> String {
-    let mut page = Page { text: String::new() };
+    let mut page = MarkdownPage { text: String::new() };
     page.line(&format!("# Session {}", inline(&exported.id)));
     page.facts(exported);
     for (place, stream) in exported.streams().iter().enumerate() {
@@ -24,11 +24,11 @@ pub(crate) fn render(exported: &Exported) -> String {
     page.text
 }
 
-struct Page {
+struct MarkdownPage {
     text: String,
 }
 
-impl Page {
+impl MarkdownPage {
     /// A paragraph.
     fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
@@ -85,7 +85,7 @@ impl Page {
         let line = inline(&line);
         match words {
             // What the client adds for the model is mostly long and always the same.
-            Some(words) if record.header.kind != Kind::Prompt => {
+            Some(words) if record.header.kind != RecordKind::Prompt => {
                 self.line(&format!("<details><summary>{line}</summary>"));
                 self.line(&fenced(&words, ""));
                 self.line("</details>");

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 /// The place of a secret; never its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SecretPlace {
     /// The record: `session:number`.
     pub(crate) record: String,
     /// The field, with the way to it.
@@ -25,12 +25,12 @@ pub(crate) struct Place {
 pub(crate) struct Redactor {
     record: String,
     path: Vec<String>,
-    places: Vec<Place>,
+    places: Vec<SecretPlace>,
 }
 
 impl Redactor {
     /// The places of secrets so far.
-    pub(crate) fn places(&self) -> &[Place] {
+    pub(crate) fn places(&self) -> &[SecretPlace] {
         &self.places
     }
 
@@ -209,7 +209,11 @@ impl Redactor {
             cleaned.push_str(&text[from..found.range.start]);
             cleaned.push_str(&mark(found.kind));
             from = found.range.end;
-            self.places.push(Place { record: self.record.clone(), field: self.field(), kind: found.kind });
+            self.places.push(SecretPlace {
+                record: self.record.clone(),
+                field: self.field(),
+                kind: found.kind,
+            });
         }
         if from < length {
             cleaned.push_str(&text[from..length]);

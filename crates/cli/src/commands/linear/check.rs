@@ -4,7 +4,7 @@ use super::{endpoint, key};
 use crate::console::say;
 use plimsoll_domain::Settings;
 use plimsoll_domain::text::{counted, for_terminal};
-use plimsoll_linear_client::{CourierError, Linear, Patience, Viewer};
+use plimsoll_linear_client::{CourierError, Linear, RetryLimits, Viewer};
 use plimsoll_store::{Project, clock, config, outbox};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const TRIES: u32 = 2;
 
 /// Looks: exit code 0 where notes reach Linear, 1 where they do not.
 pub(crate) fn check(project: &Project, settings: &Settings) -> ExitCode {
-    let mut page = Page::default();
+    let mut page = CheckPage::default();
     let reached = parts(project, settings, &mut page);
     if reached.is_none() && page.is_sound {
         page.is_sound = false;
@@ -26,18 +26,18 @@ pub(crate) fn check(project: &Project, settings: &Settings) -> ExitCode {
 }
 
 /// What was found, a line each.
-struct Page {
+struct CheckPage {
     lines: Vec<String>,
     is_sound: bool,
 }
 
-impl Default for Page {
-    fn default() -> Page {
-        Page { lines: Vec::new(), is_sound: true }
+impl Default for CheckPage {
+    fn default() -> CheckPage {
+        CheckPage { lines: Vec::new(), is_sound: true }
     }
 }
 
-impl Page {
+impl CheckPage {
     fn good(&mut self, part: &str, words: impl std::fmt::Display) {
         self.line("ok", part, &words.to_string());
     }
@@ -71,7 +71,7 @@ impl Page {
     }
 }
 
-fn parts(project: &Project, settings: &Settings, page: &mut Page) -> Option<()> {
+fn parts(project: &Project, settings: &Settings, page: &mut CheckPage) -> Option<()> {
     let Some(issue) = settings.linear.issue.as_deref() else {
         return no_issue(project, page);
     };
@@ -88,14 +88,14 @@ fn parts(project: &Project, settings: &Settings, page: &mut Page) -> Option<()> 
         Ok(linear) => linear,
         Err(error) => return page.courier("Network", &error),
     };
-    let patience = Patience::of(TIMEOUT, TRIES);
-    account(&linear, patience, page)?;
-    issue_of(&linear, issue, patience, page)?;
-    rights(&linear, patience, page)
+    let limits = RetryLimits::of(TIMEOUT, TRIES);
+    account(&linear, limits, page)?;
+    issue_of(&linear, issue, limits, page)?;
+    rights(&linear, limits, page)
 }
 
 /// A project's file may not name one: who wrote it would choose where words of the session are sent.
-fn no_issue(project: &Project, page: &mut Page) -> Option<()> {
+fn no_issue(project: &Project, page: &mut CheckPage) -> Option<()> {
     let user =
         config::user_file().map_or("your own settings file".to_owned(), |file| file.display().to_string());
     let todo = format!("put {{\"linear\": {{\"issue\": \"ENG-123\"}}}} into {user}");
@@ -110,8 +110,8 @@ fn no_issue(project: &Project, page: &mut Page) -> Option<()> {
 }
 
 /// An answer that the key is wrong still shows that Linear was reached.
-fn account(linear: &Linear, patience: Patience, page: &mut Page) -> Option<()> {
-    let told = match linear.viewer(patience) {
+fn account(linear: &Linear, limits: RetryLimits, page: &mut CheckPage) -> Option<()> {
+    let told = match linear.viewer(limits) {
         Ok(told) => told,
         Err(error) => {
             use CourierError::{Forbidden, Limited, Refused, Unauthorized};
@@ -129,8 +129,8 @@ fn account(linear: &Linear, patience: Patience, page: &mut Page) -> Option<()> {
     Some(())
 }
 
-fn issue_of(linear: &Linear, id: &str, patience: Patience, page: &mut Page) -> Option<()> {
-    let issue = match linear.issue(id, patience) {
+fn issue_of(linear: &Linear, id: &str, limits: RetryLimits, page: &mut CheckPage) -> Option<()> {
+    let issue = match linear.issue(id, limits) {
         Ok(told) => told.what,
         Err(error) if error.is_not_found() => {
             let todo = "check the identifier, and whether the owner of the key has access to its team";
@@ -149,9 +149,9 @@ fn issue_of(linear: &Linear, id: &str, patience: Patience, page: &mut Page) -> O
 
 /// What a key may do can only be tried: a change of a comment that cannot be there is refused, either because
 /// it is not there or because the key may not write.
-fn rights(linear: &Linear, patience: Patience, page: &mut Page) -> Option<()> {
+fn rights(linear: &Linear, limits: RetryLimits, page: &mut CheckPage) -> Option<()> {
     let nobody = uuid_of_nobody();
-    match linear.update(&nobody, "", patience) {
+    match linear.update(&nobody, "", limits) {
         Err(error) if error.is_not_found() => page.good("Rights", "the key may write comments"),
         Ok(_) => page.good("Rights", "the key may write comments"),
         Err(CourierError::Refused { errors }) => {
@@ -169,7 +169,7 @@ fn uuid_of_nobody() -> String {
     plimsoll_domain::linear::Comment::of(&"nobody".into(), "nothing", 0).id
 }
 
-fn outbox_of(project: &Project, page: &mut Page) {
+fn outbox_of(project: &Project, page: &mut CheckPage) {
     let notes = outbox::all_undelivered(project);
     let wait = outbox::wait(project);
     let tried = wait.map(|wait| {

@@ -4,7 +4,7 @@
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LinearDelivered};
 use plimsoll_domain::linear::{Comment, Note, Wait};
-use plimsoll_linear_client::{CourierError, Linear, Patience, Posted, Told, Wait as Asks};
+use plimsoll_linear_client::{CourierError, Linear, Posted, RetryLimits, Wait as Asks, WithWarnings};
 use plimsoll_store::{Project, StoreError, clock, journal, outbox};
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub(crate) fn deliver(
     project: &Project,
     linear: &Linear,
     issue: &str,
-    patience: Patience,
+    limits: RetryLimits,
     asked: Asked,
 ) -> Result<Report, StoreError> {
     let mut report = Report::default();
@@ -74,7 +74,7 @@ pub(crate) fn deliver(
             report.elsewhere.push((run_id.to_string(), other));
             continue;
         }
-        match deliver_run(project, linear, patience, &run_id)? {
+        match deliver_run(project, linear, limits, &run_id)? {
             Ok(delivered) => report.delivered.extend(delivered),
             Err(trouble) => {
                 report.is_new_trouble = note_trouble(project, &run_id, before.as_ref(), &trouble)?;
@@ -101,7 +101,7 @@ fn issue_of(project: &Project, run_id: &RunId) -> Result<Option<String>, StoreEr
 fn deliver_run(
     project: &Project,
     linear: &Linear,
-    patience: Patience,
+    limits: RetryLimits,
     run_id: &RunId,
 ) -> Result<Result<Option<Delivered>, CourierError>, StoreError> {
     let notes = outbox::notes(project, run_id)?;
@@ -115,11 +115,11 @@ fn deliver_run(
         return Ok(Ok(None));
     }
     let body = linear.key().taken_out_of(&body_of(&notes));
-    let mut posted = post(project, linear, patience, run_id, &comment, &body)?;
+    let mut posted = post(project, linear, limits, run_id, &comment, &body)?;
     if comment.is_there && posted.as_ref().is_err_and(CourierError::is_not_found) {
         // It was deleted; the run is reported all the same.
         comment = Comment::of(run_id, &comment.issue, comment.generation + 1);
-        posted = post(project, linear, patience, run_id, &comment, &body)?;
+        posted = post(project, linear, limits, run_id, &comment, &body)?;
     }
     let told = match posted {
         Ok(told) => told,
@@ -128,6 +128,7 @@ fn deliver_run(
     comment.is_there = true;
     comment.delivered = notes.len();
     comment.url = Some(told.what.url.clone()).filter(|url| !url.is_empty());
+    // A kill before this sends the same text once more, to the same comment.
     outbox::save_comment(project, run_id, &comment)?;
     let delivered = Delivered {
         task: last.task.clone(),
@@ -136,29 +137,30 @@ fn deliver_run(
         url: told.what.url,
         warnings: told.warnings.iter().map(ToString::to_string).collect(),
     };
+    // The journal last: a kill before it loses the line, and nothing is sent again.
     note_delivery(project, last, &delivered)?;
     Ok(Ok(Some(delivered)))
 }
 
-type Answered = Result<Told<Posted>, CourierError>;
+type Answered = Result<WithWarnings<Posted>, CourierError>;
 
 fn post(
     project: &Project,
     linear: &Linear,
-    patience: Patience,
+    limits: RetryLimits,
     run_id: &RunId,
     comment: &Comment,
     body: &str,
 ) -> Result<Answered, StoreError> {
     if comment.is_there {
-        return Ok(linear.update(&comment.id, body, patience));
+        return Ok(linear.update(&comment.id, body, limits));
     }
     // Before it is sent: after a crash the next process must know what to look for.
     outbox::save_comment(project, run_id, comment)?;
-    Ok(match linear.create(&comment.id, &comment.issue, body, patience) {
+    Ok(match linear.create(&comment.id, &comment.issue, body, limits) {
         // It may have been refused because an earlier try came through, whose answer did not.
-        Err(refusal @ CourierError::Refused { .. }) => match linear.comment(&comment.id, patience) {
-            Ok(_) => linear.update(&comment.id, body, patience),
+        Err(refusal @ CourierError::Refused { .. }) => match linear.comment(&comment.id, limits) {
+            Ok(_) => linear.update(&comment.id, body, limits),
             Err(CourierError::Refused { .. } | CourierError::Strange { .. }) => Err(refusal),
             Err(trouble) => Err(trouble),
         },
@@ -199,6 +201,7 @@ fn note_trouble(
     let is_new = before.is_none_or(|wait| wait.trouble != words);
     let (until, is_limit) = until(trouble, failures);
     let wait = Wait { until: clock::stamp(until), is_limit, failures, trouble: words.clone() };
+    // Before the journal's line: a kill in between loses the line, but not the wait that Linear asked for.
     outbox::save_wait(project, Some(&wait))?;
     if is_new {
         let iteration = outbox::notes(project, run_id)?.last().map_or(0, |note| note.iteration);

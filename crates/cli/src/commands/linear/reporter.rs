@@ -6,7 +6,7 @@ use super::way;
 use plimsoll_domain::Settings;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
-use plimsoll_linear_client::{Linear, Patience};
+use plimsoll_linear_client::{Linear, RetryLimits};
 use plimsoll_store::{Project, journal, outbox};
 use std::time::{Duration, Instant};
 
@@ -80,8 +80,9 @@ impl Reporter<'_> {
         if outbox::all_undelivered(self.project) == 0 {
             return;
         }
+        // The user has pressed Ctrl-C and waits: what is not delivered stays in the outbox.
         let time = if self.inner.interrupts().count() > 0 { INTERRUPTED } else { time };
-        let report = deliver(self.project, linear, &self.issue, Patience::of(time, TRIES), Asked::ByRun);
+        let report = deliver(self.project, linear, &self.issue, RetryLimits::of(time, TRIES), Asked::ByRun);
         match report {
             Ok(Report { trouble: Some(trouble), is_new_trouble: true, .. }) => self.say(&format!(
                 "Linear was not notified: {trouble}; Plimsoll retries by itself, or run `plimsoll linear sync`"

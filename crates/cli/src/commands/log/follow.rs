@@ -1,7 +1,7 @@
 //! `--follow`: what comes, as it comes.
 
 use super::journal::Journal;
-use super::page::Page;
+use super::page::LogPage;
 use super::tell::EventPrinter;
 use crate::console::say_error;
 use plimsoll_store::{Project, lock, state_file};
@@ -19,7 +19,7 @@ pub(super) fn follow(
     project: &Project,
     mut journal: Journal,
     mut teller: EventPrinter,
-    mut page: Page,
+    mut page: LogPage,
 ) -> ExitCode {
     let mut heard = Instant::now();
     while !is_closed_after_a_nap() {
@@ -52,6 +52,7 @@ fn over(project: &Project) -> Option<String> {
 /// Waits a little; true as soon as our standard output has no reader.
 fn is_closed_after_a_nap() -> bool {
     let stdout = rustix::stdio::stdout();
+    // HUP and ERR are reported without being asked for: no write is needed to see that the reader is gone.
     let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
     let answer = poll(&mut watched, Some(&NAP));
     answer.is_ok() && watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)

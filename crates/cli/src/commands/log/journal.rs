@@ -40,6 +40,7 @@ impl Journal {
         }
         let mut now = disk::read(&self.path)?.unwrap_or_default();
         self.stamp = stamp;
+        // A line without its end is on its way: it is news once it is whole.
         now.truncate(now.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
         self.was_replaced |= !now.starts_with(&self.read);
         let from = if self.was_replaced { 0 } else { self.read.len() };

@@ -7,15 +7,15 @@ use chrono::{DateTime, Local, NaiveDate, Utc};
 
 /// A page that is written from above.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct LogPage {
     colours: bool,
     day: Option<NaiveDate>,
 }
 
-impl Page {
+impl LogPage {
     /// An empty page.
-    pub(super) fn new(colours: bool) -> Page {
-        Page { colours, day: None }
+    pub(super) fn new(colours: bool) -> LogPage {
+        LogPage { colours, day: None }
     }
 
     /// Prints a line at once; false when the reader is gone.

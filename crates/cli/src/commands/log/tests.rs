@@ -19,7 +19,7 @@ fn words(event: &str, facts: &Value) -> String {
 }
 
 fn page(lines: &[Line]) -> Vec<String> {
-    let (mut teller, mut page) = (EventPrinter::default(), Page::new(false));
+    let (mut teller, mut page) = (EventPrinter::default(), LogPage::new(false));
     lines
         .iter()
         .filter_map(|line| teller.tell(line))
@@ -196,11 +196,11 @@ fn verdicts_have_colours_where_they_are_wanted_and_nothing_else_does() {
     let painted = |marker: &str| {
         let told =
             EventPrinter::default().tell(&line(&entry("verdict", &json!({ "marker": marker })))).unwrap();
-        Page::new(true).lines(&told).pop().unwrap().to_terminal()
+        LogPage::new(true).lines(&told).pop().unwrap().to_terminal()
     };
     assert!(painted("RALPH_STOP|completed|x").ends_with("\u{1b}[1;32mrun completed: x\u{1b}[0m"));
     assert!(painted("RALPH_STOP|blocked|x").contains("\u{1b}[1;31m"));
     assert!(painted("RALPH_CONTINUE|next|x").contains("\u{1b}[1mcontinues"));
     let told = EventPrinter::default().tell(&line(&entry("todo_mended", &json!({})))).unwrap();
-    assert!(!Page::new(true).lines(&told)[1].to_terminal().contains('\u{1b}'));
+    assert!(!LogPage::new(true).lines(&told)[1].to_terminal().contains('\u{1b}'));
 }

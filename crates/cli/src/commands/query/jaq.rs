@@ -19,7 +19,7 @@ const PRELUDE: &str = include_str!("prelude.jq");
 
 /// A filter that jaq has compiled.
 pub(super) struct Jaq {
-    filter: Filter<Kind>,
+    filter: Filter<QueryData>,
     variables: Vec<Val>,
 }
 
@@ -44,7 +44,7 @@ impl Engine for Jaq {
         let inputs = RcIter::new(inputs.map(|text| value(&text).map_err(|error| error.to_string())));
         let inputs: input::Inputs<'_, Val> = &inputs;
         let data = Data { table: &self.filter.lut, inputs };
-        let context = Ctx::<Kind>::new(data, Vars::new(self.variables.iter().cloned()));
+        let context = Ctx::<QueryData>::new(data, Vars::new(self.variables.iter().cloned()));
         let mut ask = |input| match input {
             Ok(value) => to_first_error(self.filter.id.run((context.clone(), value)).map(answer), take),
             Err(words) => take(Answer::Error(words)),
@@ -67,7 +67,7 @@ fn to_first_error(answers: impl Iterator<Item = Answer>, take: Take<'_>) -> Cont
     ControlFlow::Continue(())
 }
 
-fn compile(code: &str, variables: &[String]) -> Result<Filter<Kind>, CompileError> {
+fn compile(code: &str, variables: &[String]) -> Result<Filter<QueryData>, CompileError> {
     let arena = Arena::default();
     let file = File { code, path: () };
     let wrong = |errors| CompileError::Filter(of_loading(code, errors));
@@ -104,29 +104,29 @@ fn definitions() -> impl Iterator<Item = parse::Def<&'static str>> {
     jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(ours)
 }
 
-fn functions() -> impl Iterator<Item = Fun<Kind>> {
-    let plain: native::Filter<RunPtr<Kind>> =
+fn functions() -> impl Iterator<Item = Fun<QueryData>> {
+    let plain: native::Filter<RunPtr<QueryData>> =
         ("plain", v(0), |(_, value)| bome(Ok(plain::json(value.clone()).unwrap_or(value))));
-    let ours = input::funs::<Kind>().into_vec().into_iter().chain([plain]).map(run::<Kind>);
-    jaq_core::funs::<Kind>().chain(jaq_std::funs::<Kind>()).chain(jaq_json::funs()).chain(ours)
+    let ours = input::funs::<QueryData>().into_vec().into_iter().chain([plain]).map(run::<QueryData>);
+    jaq_core::funs::<QueryData>().chain(jaq_std::funs::<QueryData>()).chain(jaq_json::funs()).chain(ours)
 }
 
 /// The kind of data that our filters work on.
-struct Kind;
+struct QueryData;
 
-impl DataT for Kind {
+impl DataT for QueryData {
     type V<'a> = Val;
     type Data<'a> = Data<'a>;
 }
 
 #[derive(Clone)]
 struct Data<'a> {
-    table: &'a Lut<Kind>,
+    table: &'a Lut<QueryData>,
     inputs: input::Inputs<'a, Val>,
 }
 
-impl<'a> data::HasLut<'a, Kind> for Data<'a> {
-    fn lut(&self) -> &'a Lut<Kind> {
+impl<'a> data::HasLut<'a, QueryData> for Data<'a> {
+    fn lut(&self) -> &'a Lut<QueryData> {
         self.table
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_store::clock;
 
 /// A line of the run, with what makes its words harmless.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'a> {
+pub(super) struct RunLine<'a> {
     pub(super) line: &'a JournalEntry,
     pub(super) at: At,
     pub(super) cleaner: &'a Redactor,
@@ -17,15 +17,15 @@ pub(super) struct Entry<'a> {
 /// How much of one fact is shown.
 pub(super) const FACT: usize = 300;
 
-impl<'a> Entry<'a> {
+impl<'a> RunLine<'a> {
     /// Of a run's entries those that say when.
     pub(super) fn of_run(
         entries: &'a [JournalEntry],
         run_id: &RunId,
         cleaner: &'a Redactor,
-    ) -> Vec<Entry<'a>> {
+    ) -> Vec<RunLine<'a>> {
         let of_it = entries.iter().filter(|entry| entry.run_id.as_deref() == Some(run_id));
-        of_it.filter_map(|line| Some(Entry { line, at: clock::moment(&line.at)?, cleaner })).collect()
+        of_it.filter_map(|line| Some(RunLine { line, at: clock::moment(&line.at)?, cleaner })).collect()
     }
 
     pub(super) fn event(&self) -> &'a JournalEvent {

@@ -3,7 +3,7 @@
 use super::contents::{At, Filling, Large, Mark, Moment, Part, Point};
 use crate::commands::export::asked;
 use crate::render::redact::Redactor;
-use plimsoll_domain::log_line::{Kind, MAIN};
+use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_domain::subagent_usage::SubagentUsage;
 use plimsoll_domain::turn::ToolCall;
 use plimsoll_flows::turns::{Body, Recorded};
@@ -64,10 +64,10 @@ impl<'a> Fill<'a> {
             _ => 0,
         } as u64;
         match record.header.kind {
-            Kind::Prompt => self.came_in(session, PROMPTS, text("text") / BYTES_A_TOKEN),
-            Kind::Context => self.came_in(session, TOLD, text("text") / BYTES_A_TOKEN),
-            Kind::Compaction => session.compacted(clock::moment(&record.header.at)),
-            Kind::Turn => self.turn(session, record),
+            RecordKind::Prompt => self.came_in(session, PROMPTS, text("text") / BYTES_A_TOKEN),
+            RecordKind::Context => self.came_in(session, TOLD, text("text") / BYTES_A_TOKEN),
+            RecordKind::Compaction => session.compacted(clock::moment(&record.header.at)),
+            RecordKind::Turn => self.turn(session, record),
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! From the files to the report.
 
 use super::contents::{At, Commit, Cost, Filling, Line, Moment, Report, RunSession};
-use super::entry::Entry;
+use super::entry::RunLine;
 use super::filling::{Fill, POINTS, Session};
 use super::next::{Scene, steps, with_handoff};
 use super::standing::standing;
@@ -15,7 +15,7 @@ use plimsoll_domain::{RunState, Status, Timestamp};
 use plimsoll_flows::context::measure::{Question, marks};
 use plimsoll_flows::turns;
 use plimsoll_flows::turns::capture;
-use plimsoll_flows::turns::capture::Patience;
+use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_store::{Project, StoreError, TurnLog, clock, config, journal, sessions};
 use std::path::Path;
 
@@ -28,11 +28,11 @@ pub(super) fn gather(
 ) -> Result<Report, StoreError> {
     let state = &chosen.state;
     let mut gaps = Vec::new();
-    if let Err(error) = capture::sync(project, Patience::PERSON) {
+    if let Err(error) = capture::sync(project, CaptureLimits::USER) {
         gaps.push(format!("The newest turns may be missing: {error}"));
     }
     let journal = journal::read(project)?;
-    let entries = Entry::of_run(&journal, &state.run_id, cleaner);
+    let entries = RunLine::of_run(&journal, &state.run_id, cleaner);
     if entries.is_empty() {
         gaps.push(
             "The journal has no entries of this run: sessions, pauses and problems are unknown.".to_owned(),
@@ -109,7 +109,7 @@ impl Gathered {
     fn of(
         project: &Project,
         state: &RunState,
-        entries: &[Entry<'_>],
+        entries: &[RunLine<'_>],
         cleaner: &Redactor,
     ) -> Result<Gathered, StoreError> {
         let mut sittings = run_sessions::sittings(entries);
@@ -238,11 +238,11 @@ fn is_told_by_table(event: &JournalEvent) -> bool {
 }
 
 /// The log in words; how many earlier lines are left out.
-fn lines(entries: &[Entry<'_>]) -> (Vec<Line>, usize) {
-    let shown: Vec<&Entry<'_>> = entries.iter().filter(|entry| !is_told_by_table(entry.event())).collect();
+fn lines(entries: &[RunLine<'_>]) -> (Vec<Line>, usize) {
+    let shown: Vec<&RunLine<'_>> = entries.iter().filter(|entry| !is_told_by_table(entry.event())).collect();
     let left_out = shown.len().saturating_sub(LINES);
     let mut teller = EventPrinter::default();
-    let line = |entry: &&Entry<'_>| {
+    let line = |entry: &&RunLine<'_>| {
         let told = teller.entry(entry.line)?;
         Some(Line { at: Some(entry.at), iteration: entry.iteration(), words: entry.words(&told.words) })
     };

@@ -1,7 +1,7 @@
 //! The handoffs of a run, as its journal names them.
 
 use super::contents::Handoff;
-use super::entry::Entry;
+use super::entry::RunLine;
 use super::moments::why;
 use crate::render::redact::{RedactedText, Redactor};
 use plimsoll_domain::RunState;
@@ -20,7 +20,7 @@ const TEXT: usize = 12_000;
 pub(super) fn handoffs(
     project: &Project,
     state: &RunState,
-    entries: &[Entry<'_>],
+    entries: &[RunLine<'_>],
     folder: Option<&Path>,
 ) -> Vec<Handoff> {
     let mut seen: Vec<&str> = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn handoffs(
 fn handoff(
     project: &Project,
     state: &RunState,
-    entry: &Entry<'_>,
+    entry: &RunLine<'_>,
     written: &CheckpointWritten,
     folder: Option<&Path>,
     whole: bool,

@@ -1,7 +1,7 @@
 //! From the journal to what is marked on the load line.
 
 use super::contents::{Levels, Mark, Moment, RunSession};
-use super::entry::{Entry, FACT};
+use super::entry::{FACT, RunLine};
 use super::troubles::is_broken;
 use crate::render::redact::Redactor;
 use plimsoll_domain::Marker;
@@ -11,11 +11,11 @@ use plimsoll_domain::state::Cause;
 use plimsoll_domain::verdict::ContinueKind;
 
 /// The marks of the journal: checkpoints, refusals, the breaker. Compactions are the turn log's.
-pub(super) fn moments(entries: &[Entry<'_>]) -> Vec<Moment> {
+pub(super) fn moments(entries: &[RunLine<'_>]) -> Vec<Moment> {
     entries.iter().filter_map(moment).collect()
 }
 
-fn moment(entry: &Entry<'_>) -> Option<Moment> {
+fn moment(entry: &RunLine<'_>) -> Option<Moment> {
     let of = entry.iteration().map(|number| format!("session {number}: ")).unwrap_or_default();
     let (what, percent, words) = match entry.event() {
         JournalEvent::Checkpoint(written) => {
@@ -59,8 +59,8 @@ pub(super) fn end(sitting: &RunSession, cleaner: &Redactor) -> Option<Moment> {
 }
 
 /// Where the levels lay at last, as far as a decision has written them down.
-pub(super) fn levels(entries: &[Entry<'_>]) -> Option<Levels> {
-    let of = |entry: &Entry<'_>| match entry.event() {
+pub(super) fn levels(entries: &[RunLine<'_>]) -> Option<Levels> {
+    let of = |entry: &RunLine<'_>| match entry.event() {
         JournalEvent::Checkpoint(written) => written.marks,
         JournalEvent::Warning(reached) | JournalEvent::Ended(reached) => reached.marks,
         _ => None,

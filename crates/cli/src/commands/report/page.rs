@@ -1,5 +1,5 @@
 //! The page: a pure function from the report to HTML. No script, nothing from outside; whatever is foreign is of the
-//! type [`RedactedText`] and goes through [`Page::say`].
+//! type [`RedactedText`] and goes through [`ReportPage::say`].
 
 mod handoffs;
 mod items;
@@ -20,7 +20,7 @@ const STYLE: &str = include_str!("page/page.css");
 /// Renders it.
 pub(super) fn render(report: &Report) -> String {
     let title = format!("{} · Plimsoll report", report.name.text());
-    let mut page = Page { html: opening(&title, STYLE, None), long: spans_days(report) };
+    let mut page = ReportPage { html: opening(&title, STYLE, None), long: spans_days(report) };
     page.add("<main>\n");
     top::render(&mut page, report);
     loadline::render(&mut page, report);
@@ -41,13 +41,13 @@ fn spans_days(report: &Report) -> bool {
 }
 
 /// The page in the making.
-struct Page {
+struct ReportPage {
     html: String,
     /// True if a time needs its day.
     long: bool,
 }
 
-impl Page {
+impl ReportPage {
     /// Adds HTML of our own.
     fn add(&mut self, html: &str) {
         self.html.push_str(html);
@@ -117,7 +117,7 @@ fn dollars(usd: f64) -> String {
     if usd > 0.0 && usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
-fn lines(page: &mut Page, report: &Report) {
+fn lines(page: &mut ReportPage, report: &Report) {
     if report.lines.is_empty() {
         return;
     }
@@ -151,7 +151,7 @@ output.</li>
 <li>Times are in the time zone of the machine that made this page. What looked like a secret was replaced.</li>
 </ul>\n";
 
-fn sources(page: &mut Page, report: &Report) {
+fn sources(page: &mut ReportPage, report: &Report) {
     page.add("<footer>\n");
     for gap in &report.gaps {
         page.add("<p class=\"gap\">");
@@ -174,7 +174,7 @@ mod tests {
     fn backticks_mean_code_in_our_words_and_nothing_in_those_of_others() {
         let cleaner = Redactor;
         let said = |words: &RedactedText| {
-            let mut page = Page { html: String::new(), long: false };
+            let mut page = ReportPage { html: String::new(), long: false };
             page.say(words);
             page.html
         };

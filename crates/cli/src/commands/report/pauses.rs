@@ -1,13 +1,13 @@
 //! From the journal to the times in which the run stood still.
 
 use super::contents::{At, Pause};
-use super::entry::Entry;
+use super::entry::RunLine;
 use super::standing::of_breaker;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::{Marker, Status};
 
 /// The pauses in their order. The last one has no end where the run still waits.
-pub(super) fn pauses(entries: &[Entry<'_>], is_paused: bool) -> Vec<Pause> {
+pub(super) fn pauses(entries: &[RunLine<'_>], is_paused: bool) -> Vec<Pause> {
     let mut pauses: Vec<Pause> = Vec::new();
     let mut open: Option<Pause> = None;
     let mut before: Option<At> = None;
@@ -58,12 +58,12 @@ fn goes_on(event: &JournalEvent) -> bool {
 }
 
 /// The client of a `plimsoll run` that died worked on by itself: nothing stood still.
-fn goes_on_at_work(after: &[Entry<'_>]) -> bool {
+fn goes_on_at_work(after: &[RunLine<'_>]) -> bool {
     after.first().is_some_and(|next| matches!(next.event(), JournalEvent::Adopted { .. }))
 }
 
 /// What a verdict begins. A stop is a pause once the run is resumed.
-fn standstill(entry: &Entry<'_>, marker: &Marker) -> Option<Pause> {
+fn standstill(entry: &RunLine<'_>, marker: &Marker) -> Option<Pause> {
     let reason = match marker {
         Marker::Pause { reason, .. } if reason.is_empty() => "paused".to_owned(),
         Marker::Pause { reason, .. } => reason.clone(),
@@ -98,7 +98,7 @@ mod tests {
         let cleaner = Redactor;
         let start: At = minute(0).parse().unwrap();
         let since = |at: At| (at - start).num_minutes();
-        let pauses = pauses(&Entry::of_run(&journal, &"r1".into(), &cleaner), is_paused);
+        let pauses = pauses(&RunLine::of_run(&journal, &"r1".into(), &cleaner), is_paused);
         pauses
             .into_iter()
             .map(|pause| (since(pause.from), pause.to.map(since), pause.reason.text().to_owned()))

@@ -1,13 +1,13 @@
 //! From the journal to the run's sessions: when each began and ended, what it was about, what it came to.
 
 use super::contents::RunSession;
-use super::entry::Entry;
+use super::entry::RunLine;
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent, VerdictReached};
 use plimsoll_domain::{Ending, SessionId};
 use plimsoll_protocol::event::Source;
 
 /// The sessions in their order. One that was planned and never started is none.
-pub(super) fn sittings(entries: &[Entry<'_>]) -> Vec<RunSession> {
+pub(super) fn sittings(entries: &[RunLine<'_>]) -> Vec<RunSession> {
     let mut night = SessionList::default();
     entries.iter().for_each(|entry| night.take(entry));
     night.sittings.retain(|sitting| sitting.began.is_some());
@@ -23,7 +23,7 @@ struct SessionList {
 }
 
 impl SessionList {
-    fn take(&mut self, entry: &Entry<'_>) {
+    fn take(&mut self, entry: &RunLine<'_>) {
         match entry.event() {
             JournalEvent::Planned(planned) => self.sittings.push(RunSession {
                 iteration: entry.iteration().unwrap_or(0),
@@ -44,14 +44,14 @@ impl SessionList {
     }
 
     /// The last session, if the entry is about it.
-    fn present(&mut self, entry: &Entry<'_>) -> Option<&mut RunSession> {
+    fn present(&mut self, entry: &RunLine<'_>) -> Option<&mut RunSession> {
         let iteration = entry.iteration()?;
         let last = self.sittings.last_mut()?;
         let same = entry.session_id().is_none_or(|id| last.session_id.as_deref().is_none_or(|own| own == id));
         (last.iteration == iteration && same).then_some(last)
     }
 
-    fn begin(&mut self, entry: &Entry<'_>) {
+    fn begin(&mut self, entry: &RunLine<'_>) {
         let Some(sitting) = self.present(entry) else { return };
         sitting.began.get_or_insert(entry.at);
         if sitting.session_id.is_none() {
@@ -59,21 +59,21 @@ impl SessionList {
         }
     }
 
-    fn checkpoint(&mut self, entry: &Entry<'_>, written: &CheckpointWritten) {
+    fn checkpoint(&mut self, entry: &RunLine<'_>, written: &CheckpointWritten) {
         let item = written.item.as_ref().map(|item| entry.words(item));
         if let Some(sitting) = self.present(entry).filter(|sitting| sitting.item.is_none()) {
             sitting.item = item;
         }
     }
 
-    fn end(&mut self, entry: &Entry<'_>, peak: Option<u64>) {
+    fn end(&mut self, entry: &RunLine<'_>, peak: Option<u64>) {
         let Some(sitting) = self.present(entry) else { return };
         sitting.ended.get_or_insert(entry.at);
         sitting.peak = sitting.peak.max(peak.filter(|peak| *peak > 0));
     }
 
     /// What it has used is what the run has used by now, less what it had before.
-    fn judge(&mut self, entry: &Entry<'_>, reached: &VerdictReached) {
+    fn judge(&mut self, entry: &RunLine<'_>, reached: &VerdictReached) {
         let (usd_before, tokens_before) = (self.usd, self.tokens);
         self.usd = reached.cost_usd.unwrap_or(usd_before);
         self.tokens = reached.tokens.unwrap_or(tokens_before);
@@ -128,7 +128,7 @@ mod tests {
             line("verdict", 2, "", &json!({"marker": "RALPH_STOP|deadline|"})),
         ];
         let cleaner = Redactor;
-        let sittings = sittings(&Entry::of_run(&journal, &"r1".into(), &cleaner));
+        let sittings = sittings(&RunLine::of_run(&journal, &"r1".into(), &cleaner));
         let told: Vec<_> = sittings
             .iter()
             .map(|sitting| {

@@ -1,14 +1,14 @@
 //! From the journal to what went wrong, each thing once, with its evidence and how often it was so.
 
 use super::contents::Trouble;
-use super::entry::Entry;
+use super::entry::RunLine;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::journal::{BreakerOpened, JournalEvent, VerdictReached, WipCommit};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Marker};
 
 /// The troubles, in the order in which each came first.
-pub(super) fn troubles(entries: &[Entry<'_>]) -> Vec<Trouble> {
+pub(super) fn troubles(entries: &[RunLine<'_>]) -> Vec<Trouble> {
     let mut troubles: Vec<Trouble> = Vec::new();
     for entry in entries {
         for (kind, words, evidence) in of(entry) {
@@ -48,7 +48,7 @@ pub(super) fn is_broken(ending: &Ending) -> bool {
     }
 }
 
-fn of(entry: &Entry<'_>) -> Vec<TroubleParts> {
+fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
     let words = |text: &str| said(entry, text);
     match entry.event() {
         JournalEvent::Verdict(reached) => verdict(entry, reached),
@@ -112,21 +112,21 @@ fn titled(title: &'static str, words: RedactedText) -> Vec<TroubleParts> {
     vec![(title, words, Vec::new())]
 }
 
-fn said(entry: &Entry<'_>, text: &str) -> RedactedText {
+fn said(entry: &RunLine<'_>, text: &str) -> RedactedText {
     entry.words(if text.is_empty() { "?" } else { text })
 }
 
-fn breaker(entry: &Entry<'_>, opened: &BreakerOpened) -> TroubleParts {
+fn breaker(entry: &RunLine<'_>, opened: &BreakerOpened) -> TroubleParts {
     let cause = format!("{}, {} in a row", opened.cause.word().replace('_', " "), opened.count);
     ("Circuit breaker", said(entry, &cause), vec![said(entry, &opened.evidence)])
 }
 
-fn unguarded(entry: &Entry<'_>, client_version: &str) -> TroubleParts {
+fn unguarded(entry: &RunLine<'_>, client_version: &str) -> TroubleParts {
     let told = format!("our hooks did not run (client {client_version})");
     ("Unguarded", said(entry, &told), Vec::new())
 }
 
-fn verdict(entry: &Entry<'_>, reached: &VerdictReached) -> Vec<TroubleParts> {
+fn verdict(entry: &RunLine<'_>, reached: &VerdictReached) -> Vec<TroubleParts> {
     let mut told = Vec::new();
     if let Marker::Continue { kind: ContinueKind::Refused, reason } = &reached.marker {
         told.push(("Promise refused", entry.words(reason), failing(entry, reached)));
@@ -142,7 +142,7 @@ fn verdict(entry: &Entry<'_>, reached: &VerdictReached) -> Vec<TroubleParts> {
 }
 
 /// The verify commands that did not pass, and what they said.
-fn failing(entry: &Entry<'_>, reached: &VerdictReached) -> Vec<RedactedText> {
+fn failing(entry: &RunLine<'_>, reached: &VerdictReached) -> Vec<RedactedText> {
     let failed = reached.verify.iter().flatten().filter(|outcome| !outcome.passed);
     failed
         .map(|outcome| match outcome.words.as_str() {

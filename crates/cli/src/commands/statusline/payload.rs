@@ -44,6 +44,7 @@ pub(crate) fn find() -> (Vec<u8>, Origin) {
 /// As the client would tell it, as far as we know.
 fn of_session(project: &Project, id: Option<&SessionId>) -> Value {
     let place = project.root().to_string_lossy();
+    // The status line knows the exact window, the transcript only the model: the former goes first.
     let published = id.and_then(|id| sessions::load_status(project, id)).unwrap_or_default();
     let reading = id.and_then(|id| sessions::load(project, id).reading);
     let used = published.used.or(reading.as_ref().map(|reading| reading.used));

@@ -42,6 +42,7 @@ const NOTHING_ERASED: &str = "Nothing was erased: run it without --dry-run to er
 const TRANSCRIPT: &str = "The client's own transcript still has the contents, until the client deletes it.";
 
 pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<ExitCode, TurnsError> {
+    // What the transcript has and the log not yet would come in after the erasure.
     bring_up_to_date(project);
     if arguments.secrets {
         return secret::erase(project, arguments.session.as_deref(), arguments.dry_run);

@@ -5,7 +5,7 @@ use super::{TurnsError, bring_up_to_date};
 use crate::console;
 use crate::console::say;
 use clap::Args;
-use plimsoll_domain::log_line::Kind;
+use plimsoll_domain::log_line::RecordKind;
 use plimsoll_flows::turns::words::whole;
 use plimsoll_flows::turns::{self, Body, Recorded, find};
 use plimsoll_store::{Project, TurnLog};
@@ -100,10 +100,10 @@ fn saw(log: &TurnLog, found: &Recorded) -> Result<String, TurnsError> {
         if !is_ours {
             continue;
         }
-        if record.header.kind == Kind::Turn {
+        if record.header.kind == RecordKind::Turn {
             break;
         }
-        if let (Kind::Prompt | Kind::Context | Kind::Compaction, Body::Event(fields)) =
+        if let (RecordKind::Prompt | RecordKind::Context | RecordKind::Compaction, Body::Event(fields)) =
             (record.header.kind, &record.body)
         {
             let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -7,7 +7,7 @@ use super::{TurnsError, bring_up_to_date};
 use crate::console;
 use crate::console::say;
 use clap::Args;
-use plimsoll_domain::log_line::{Kind, MAIN, Tokens};
+use plimsoll_domain::log_line::{MAIN, RecordKind, Tokens};
 use plimsoll_domain::subagent_usage::{SubagentUsage, Tally};
 use plimsoll_domain::text::{counted, tokens};
 use plimsoll_domain::turn::ToolCall;
@@ -90,16 +90,16 @@ impl Session {
             self.delegated.take(&record.header);
         }
         match (record.header.kind, &record.body) {
-            (Kind::Turn, _) => self.turn(record, which, stats),
-            (Kind::Compaction, _) if record.header.stream == MAIN => {
+            (RecordKind::Turn, _) => self.turn(record, which, stats),
+            (RecordKind::Compaction, _) if record.header.stream == MAIN => {
                 stats.compactions += 1;
                 self.sent_before = None;
                 self.open = None;
             }
             // What it adds is no tool's.
-            (Kind::Prompt, _) if record.header.stream == MAIN => self.open = None,
+            (RecordKind::Prompt, _) if record.header.stream == MAIN => self.open = None,
             // The last one is the newest.
-            (Kind::Cost, Body::Event(fields)) => {
+            (RecordKind::Cost, Body::Event(fields)) => {
                 let usd = fields.get("usd").and_then(Value::as_f64).unwrap_or(0.0);
                 self.told = Some((usd, account(fields.get("models"))));
             }

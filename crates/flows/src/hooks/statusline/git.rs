@@ -3,7 +3,7 @@
 
 use super::StatusLineInvocation;
 use plimsoll_domain::record::{GitRecord, StatusRecord};
-use plimsoll_domain::statusline::Kind;
+use plimsoll_domain::statusline::SegmentKind;
 use plimsoll_launcher::git::Counted;
 use plimsoll_policy::statusline::GitView;
 use plimsoll_store::layout::git_folder_of;
@@ -32,10 +32,10 @@ pub(super) fn look(
     let mut view = standing(&git, &head);
     let look = &call.settings.statusline;
     let is_told = head != UNTOLD;
-    if !is_told || COUNTED.iter().any(|field| look.asks_for(Kind::Git, field)) {
+    if !is_told || COUNTED.iter().any(|field| look.asks_for(SegmentKind::Git, field)) {
         let state = format!("{head} {}", index_time(&git));
         let known = record.git.take().filter(|known| Path::new(&known.folder) == folder);
-        let asked = ask(folder, state, known, look.timeout(Kind::Git.name()));
+        let asked = ask(folder, state, known, look.timeout(SegmentKind::Git.name()));
         (view.counts, view.stale) = (asked.counts, asked.late);
         if !is_told {
             view.detached = asked.branch == "(detached)";

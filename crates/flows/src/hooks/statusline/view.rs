@@ -5,7 +5,7 @@ use crate::context::measure::{Question, marks};
 use plimsoll_domain::log_line::MAIN;
 use plimsoll_domain::record::StatusRecord;
 use plimsoll_domain::state::item_in_hand;
-use plimsoll_domain::statusline::{Kind, Segment};
+use plimsoll_domain::statusline::{Segment, SegmentKind};
 use plimsoll_domain::{SessionRecord, Status, Timestamp};
 use plimsoll_policy::statusline::{CacheView, Hidden, LimitView, LoadView, MemoryView, RunView, View};
 use plimsoll_policy::window::{self, WindowEvidence};
@@ -29,21 +29,23 @@ impl StatusLineInvocation<'_> {
             model_id: payload.model.id.clone(),
             effort: payload.effort.level.clone(),
             directory: directory.map(tilde),
-            git: wanted(Kind::Git)
+            git: wanted(SegmentKind::Git)
                 .and(directory)
                 .and_then(|folder| git::look(self, Path::new(folder), record)),
             load: self.load(record),
-            run: wanted(Kind::Run).and_then(|()| self.run()),
-            memory: wanted(Kind::Memory).and_then(|()| self.memory()),
-            cache: wanted(Kind::Cache).map(|()| self.cache()).filter(|cache| *cache != CacheView::default()),
+            run: wanted(SegmentKind::Run).and_then(|()| self.run()),
+            memory: wanted(SegmentKind::Memory).and_then(|()| self.memory()),
+            cache: wanted(SegmentKind::Cache)
+                .map(|()| self.cache())
+                .filter(|cache| *cache != CacheView::default()),
             cost_usd: payload.cost.total_cost_usd.filter(|dollars| dollars.is_finite()),
             duration_ms: payload.cost.total_duration_ms,
-            five_hour: wanted(Kind::FiveHour).and(payload.rate_limits.five_hour.as_ref()).map(limit),
-            weekly: wanted(Kind::Weekly).and(payload.rate_limits.seven_day.as_ref()).map(limit),
+            five_hour: wanted(SegmentKind::FiveHour).and(payload.rate_limits.five_hour.as_ref()).map(limit),
+            weekly: wanted(SegmentKind::Weekly).and(payload.rate_limits.seven_day.as_ref()).map(limit),
             lines_added: payload.cost.total_lines_added,
             lines_removed: payload.cost.total_lines_removed,
             version: payload.version.clone(),
-            health: wanted(Kind::Health).and_then(|()| self.health()),
+            health: wanted(SegmentKind::Health).and_then(|()| self.health()),
             own: self.own(),
             colour: environment::variable("NO_COLOR").is_none(),
             columns: environment::number("COLUMNS")
@@ -144,8 +146,8 @@ impl StatusLineInvocation<'_> {
         let look = &self.settings.statusline;
         let names = look.lines.iter().flatten();
         let own: BTreeMap<&str, &Segment> = names
-            .filter(|name| Kind::named(name).is_none())
             .filter_map(|name| Some((name.as_ref(), look.of(name)?)))
+            .filter(|(name, _)| SegmentKind::named(name).is_none())
             .collect();
         let commands = own.iter().filter(|(_, segment)| segment.pointer.is_none());
         let commands: Vec<(&str, &[String])> =
@@ -172,6 +174,7 @@ impl StatusLineInvocation<'_> {
     /// All programs are asked at once: the line waits for the slowest alone.
     fn printed_by(&self, commands: &[(&str, &[String])]) -> Vec<(String, Result<String, Hidden>)> {
         let deadline = |name: &str| self.settings.statusline.timeout(name);
+        // Each within its own time: a new trigger kills a status line that is still at work (2.1.329).
         let asked: Vec<(&[String], Duration)> =
             commands.iter().map(|(name, command)| (*command, deadline(name))).collect();
         let outcomes = plimsoll_launcher::ask_programs(&asked, self.project.root(), self.input);

@@ -118,6 +118,7 @@ fn refuse_finished(file: &str, run: &RunState) -> Result<(), StartError> {
 pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError> {
     let Offer { file, document, mut state, task, list, lacks_handoff, .. } = offer;
     records::refuse_unfit(project, &state.options.client_arguments)?;
+    // Compared under the lock: the user has agreed to what was shown, and the loop's script may have written since.
     let lock = state_file::lock(project, state_file::TIMEOUT)?;
     let bytes = disk::read(project.state())?.unwrap_or_default();
     if serde_json::from_slice::<Value>(&bytes).ok().as_ref() != Some(&document) {
@@ -125,6 +126,7 @@ pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError
             "{file} has changed in the meantime: nothing was taken; run the command again"
         )));
     }
+    // Kept before our own state is written over it: from then on this is the only copy of the other program's file.
     disk::replace(&kept_at(project), &bytes, Durability::Durable)?;
     if let Some(list) = &list {
         let path = project.root().join(DEFAULT_LIST);

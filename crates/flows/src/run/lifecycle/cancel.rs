@@ -13,6 +13,7 @@ use std::time::Duration;
 /// Cancels the run for good. The session that works for it is ended by its next hook.
 pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
     let Some(run_id) = newest_run_id(project)? else { return Ok(None) };
+    // The state first: whoever looks at the run from here on ends it, whatever a kill leaves undone below.
     let cancelled = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
         state.lifecycle.cancel(Some(clock::stamp(clock::now())));
         state.clone()
@@ -24,6 +25,7 @@ pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
         if !journal::tells(project, &line) {
             journal::note(project, line)?;
         }
+        // Only after the line: ending a client may take seconds, and the run is cancelled already.
         end_orphan(project, state)?;
         archive_cancelled(project, &run_id)?;
     }
@@ -50,8 +52,10 @@ const DYING: Duration = Duration::from_millis(500);
 
 /// A `plimsoll run` that lives ends its client itself; where it has died, its client is ended here.
 fn end_orphan(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    // Held to the end: no `plimsoll run` can adopt the client while it is being ended.
     let Ok(_only) = lock::acquire_run(project, DYING) else { return Ok(()) };
     let Some(orphan) = orphan(state) else { return Ok(()) };
+    // A kill after this line leaves the client alive: the next `plimsoll stop` comes here again and ends it.
     let reason = "cancelled, and its `plimsoll run` had died".to_owned();
     journal::note(project, JournalEntry::of_run(state, JournalEvent::ClientEnded { reason }))?;
     Client::Adopted(orphan).end(Duration::from_secs(5));

@@ -68,6 +68,7 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     let mut state = state(project, new, &task, prompt_made, todo_file, &todo);
     state.at_start.delegated_before = old.delegated();
     state.at_start.files_at_start = files_at_start;
+    // By it a later commit knows a repository that an agent has made since, whose hooks and filters must not run.
     state.at_start.repository_at_start = Some(layout::repository_identity(project.root()));
     state.items.growth = old.items.growth;
     write_first_files(project, &state, &task)?;
@@ -79,11 +80,14 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
 /// The files of a new run; the caller holds the state's lock.
 pub(super) fn write_first_files(project: &Project, state: &RunState, task: &[u8]) -> Result<(), StartError> {
     let extra: &[&str] = if state.options.prompt_made { &["/PROMPT.md"] } else { &[] };
+    // Before the run's files are there, so that no `git add -A` ever sees one.
     exclude_run_files(project.root(), extra)?;
+    // The copy before PROMPT.md: by it `task` knows after a kill that the text there is ours and not the user's.
     prompt::keep_copy(project, task)?;
     if state.options.prompt_made {
         disk::replace(&project.prompt(), task, Durability::Durable)?;
     }
+    // The state last: with it the run exists. A kill before it leaves files that the same `create` writes again.
     Ok(state_file::create(project, state)?)
 }
 

@@ -13,6 +13,7 @@ pub(super) fn newest_run_id(project: &Project) -> Result<Option<RunId>, StoreErr
     let of_copy = || copy(project).map(|state| state.run_id);
     let known = match state_file::load(project, None) {
         Ok(Some(state)) => Some(state.run_id),
+        // An agent's `git clean` takes the state with it; the copy is in `.git/plimsoll`, where that does not reach.
         Ok(None) => of_copy(),
         Err(error) => Some(of_copy().ok_or(error)?),
     };

@@ -12,6 +12,8 @@ pub(crate) fn orphan(run: &RunState) -> Option<process::Identity> {
     let session_id = run.session_id.as_deref().filter(|id| !id.is_empty())?;
     let known =
         record.pid.zip(record.process_started).map(|(pid, started)| process::Identity { pid, started });
+    // By pid and start time, for pids come back. The search by ids is for a kill between the client's start and the
+    // state, when no pid has been written.
     known
         .filter(|known| process::is_alive(*known))
         .or_else(|| process::find(session_id, &format!("{RUN_VARIABLE}={}", run.run_id)))
@@ -19,6 +21,7 @@ pub(crate) fn orphan(run: &RunState) -> Option<process::Identity> {
 
 /// A client that was killed leaves its tools working: they would work into the next session.
 pub(crate) fn end_left_behind(run: &RunState) {
+    // SIGKILL to the client leaves its running Bash tool finishing its work; SIGTERM and SIGINT stop it (2.1.329).
     if let Some(settings) = settings_of(run) {
         end_started_with(&settings);
     }

@@ -22,7 +22,10 @@ pub fn plan(
     let before = state_file::load(project, Some(run_id))?.ok_or_else(no_run)?;
     let todo = mend_todo(project, &before)?;
     memory::open_for(project, &before)?;
+    // Before the lock is taken: no process waits for git while it holds the lock.
     let footing = evidence::footing(project);
+    // The state before the prompt: a kill after it leaves an iteration that is planned and has no client, and that is
+    // planned again under its own number with its checkpoint still active.
     let state = state_file::update(project, Some(run_id), Durability::Durable, |state| {
         begin_iteration(state, todo.as_ref(), session_id, footing);
         state.clone()
@@ -115,6 +118,7 @@ fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, St
     let text = backup::lost_todo(project, state)? + &rest;
     let todo = TodoList::parse(&text);
     disk::replace(&project.root().join(file), text.as_bytes(), Durability::Durable)?;
+    // A kill before this costs the line alone: the next look finds the list in place.
     journal::note(project, JournalEntry::of_run(state, JournalEvent::TodoMended { file: file.clone() }))?;
     Ok(Some(todo))
 }

@@ -63,6 +63,7 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
     let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
         change(state, changes);
         reopen(state, &now);
+        // The Ctrl-C was meant for a `plimsoll run` that is gone.
         state.iteration_record.stops_after = false;
         state.clone()
     })?
@@ -75,6 +76,7 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
         reset_breaker: Some(changes.reset_breaker),
         ..RunBegun::default()
     };
+    // After the state, so that no line tells of a resume that a kill has prevented.
     journal::note(project, JournalEntry::of_run(&state, JournalEvent::Resumed(resumed)))?;
     Ok(Resumed::Open(Box::new(state)))
 }
@@ -103,6 +105,7 @@ fn change(state: &mut RunState, changes: &Changes) {
     set(&mut state.options.verify, changes.verify.as_ref());
     set(&mut state.options.commit, changes.commit.as_ref());
     set(&mut state.options.notify, changes.notify.as_ref());
+    // Not `set`: the caller has merged these with what the run remembers (`remembered`).
     state.options.client.clone_from(&changes.client);
     state.options.client_arguments.clone_from(&changes.client_arguments);
     state.options.pack |= changes.pack;

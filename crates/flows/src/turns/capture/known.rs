@@ -1,7 +1,7 @@
 //! A transcript that was rewritten: what the log has of it already is not recorded again.
 
 use plimsoll_domain::digest::sha256;
-use plimsoll_domain::log_line::{Kind, LogLine};
+use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::turn::record::encode_fields;
 use plimsoll_domain::turn::{Block, outline};
 use plimsoll_policy::turns::{AssembledRecord, Record};
@@ -11,22 +11,22 @@ use std::collections::HashSet;
 
 /// What the log has of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct AlreadyRecorded {
     messages: HashSet<String>,
     /// When they happened, and the SHA-256 of their contents.
     events: HashSet<(String, String)>,
 }
 
-impl Known {
-    pub(super) fn of(log: &TurnLog, stream: &str) -> Result<Known, StoreError> {
-        let mut known = Known::default();
+impl AlreadyRecorded {
+    pub(super) fn of(log: &TurnLog, stream: &str) -> Result<AlreadyRecorded, StoreError> {
+        let mut known = AlreadyRecorded::default();
         for line in log.forwards()? {
             if let Some(LogLine { header, .. }) = LogLine::parse(&line?.bytes)
                 && header.stream == stream
             {
                 known.messages.extend(header.message);
                 // The client's account of the costs has no time.
-                let at = if header.kind == Kind::Cost { String::new() } else { header.at.to_string() };
+                let at = if header.kind == RecordKind::Cost { String::new() } else { header.at.to_string() };
                 known.events.insert((at, header.content));
             }
         }

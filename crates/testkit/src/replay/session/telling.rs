@@ -4,7 +4,7 @@ use super::{Session, millis, variable};
 use crate::replay::arguments::Format;
 use crate::replay::hooks::Answer;
 use crate::replay::lines::{id, now, rendered};
-use crate::replay::settings::Entry;
+use crate::replay::settings::HookCommand;
 use crate::replay::{Recorded, dashed, hooks};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// Starts the hooks of an event; `rest` is what its payload has beside the usual fields.
-    pub(super) fn hook(&self, event: &str, entries: &[Entry], rest: &Value) -> Recorded<Vec<Answer>> {
+    pub(super) fn hook(&self, event: &str, entries: &[HookCommand], rest: &Value) -> Recorded<Vec<Answer>> {
         if entries.is_empty() {
             return Ok(Vec::new());
         }

@@ -85,7 +85,7 @@ impl Session {
         self.keep(&answers, &format!("PreToolUse:{name}"), "PreToolUse", call.as_str().unwrap_or_default());
         let signal = Arc::clone(&self.signal);
         let environment = self.environment(None);
-        let mut place = tools::Place {
+        let mut place = tools::ToolContext {
             project: &self.project,
             folder: &mut self.folder,
             temporary: &self.temporary,

@@ -3,7 +3,7 @@
 
 use crate::commands::export::exported::Exported;
 use crate::render::web_page::escaped;
-use plimsoll_domain::log_line::{Kind, MAIN};
+use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_domain::text::tokens;
 use plimsoll_flows::turns::Recorded;
 
@@ -82,7 +82,7 @@ fn caption(exported: &Exported, peak: u64, window: Option<u64>, is_near: bool) -
 }
 
 fn is_compaction(record: &Recorded) -> bool {
-    record.header.kind == Kind::Compaction && record.header.stream == MAIN
+    record.header.kind == RecordKind::Compaction && record.header.stream == MAIN
 }
 
 struct Chart {

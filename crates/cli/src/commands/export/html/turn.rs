@@ -1,6 +1,6 @@
 //! A turn on the page: one line with its outcome, and everything else folded behind it.
 
-use super::Page;
+use super::HtmlPage;
 use crate::commands::export::exported::{Stream, model_of};
 use crate::render::visible::{asked, pretty, time, visible};
 use plimsoll_domain::Turn;
@@ -10,7 +10,7 @@ use plimsoll_domain::turn::{Block, ToolCall};
 use plimsoll_flows::turns::{Body, Recorded};
 use serde_json::Value;
 
-impl Page {
+impl HtmlPage {
     pub(super) fn turn(&mut self, record: &Recorded, stream: &Stream<'_>) {
         let header = &record.header;
         let class = if header.success == Some(false) { "turn failed" } else { "turn" };

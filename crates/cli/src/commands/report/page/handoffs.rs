@@ -1,10 +1,10 @@
 //! The handoffs: what the night left for the next session, and for the person.
 
-use super::Page;
+use super::ReportPage;
 use crate::commands::report::contents::{Handoff, Report};
 use crate::render::web_page::escaped;
 
-pub(super) fn render(page: &mut Page, report: &Report) {
+pub(super) fn render(page: &mut ReportPage, report: &Report) {
     page.section("handoffs", "Handoffs");
     if report.handoffs.is_empty() {
         page.add("<p>None was written: no session reached a checkpoint.</p>\n");
@@ -18,7 +18,7 @@ pub(super) fn render(page: &mut Page, report: &Report) {
     page.end_section();
 }
 
-fn one(page: &mut Page, handoff: &Handoff) {
+fn one(page: &mut ReportPage, handoff: &Handoff) {
     page.add("<li><p class=\"name\">");
     match &handoff.link {
         Some(link) => {

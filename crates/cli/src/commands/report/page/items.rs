@@ -1,6 +1,6 @@
 //! The items: what became of each, and what it took.
 
-use super::{Page, dollars};
+use super::{ReportPage, dollars};
 use crate::commands::report::contents::{Commit, Item, ItemOutcome, Report, RunSession};
 use crate::commands::run::progress::for_people;
 use plimsoll_domain::text::{counted, tokens};
@@ -10,7 +10,7 @@ const UNFOLDED: usize = 12;
 /// How many commits of one item are named at most.
 const COMMITS: usize = 6;
 
-pub(super) fn render(page: &mut Page, report: &Report) {
+pub(super) fn render(page: &mut ReportPage, report: &Report) {
     if report.items.is_empty() {
         return;
     }
@@ -34,7 +34,7 @@ pub(super) fn render(page: &mut Page, report: &Report) {
     page.end_section();
 }
 
-fn list(page: &mut Page, report: &Report, items: &[&Item]) {
+fn list(page: &mut ReportPage, report: &Report, items: &[&Item]) {
     if items.is_empty() {
         return;
     }
@@ -78,7 +78,7 @@ fn took(report: &Report, item: &Item) -> String {
     parts.join(" · ")
 }
 
-fn commits(page: &mut Page, commits: &[Commit]) {
+fn commits(page: &mut ReportPage, commits: &[Commit]) {
     if commits.is_empty() {
         return;
     }
@@ -97,7 +97,7 @@ fn commits(page: &mut Page, commits: &[Commit]) {
 }
 
 /// Sessions that are with no item: nothing of them may vanish from the sum.
-fn strays(page: &mut Page, report: &Report) {
+fn strays(page: &mut ReportPage, report: &Report) {
     let is_with_one = |place: usize| report.items.iter().any(|item| item.sittings.contains(&place));
     let strays: Vec<&RunSession> = report
         .sittings

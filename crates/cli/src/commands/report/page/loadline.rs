@@ -3,7 +3,7 @@
 
 mod mark;
 
-use super::Page;
+use super::ReportPage;
 use super::scale::{HEIGHT, Scale};
 use crate::commands::report::contents::{At, Levels, Mark, Pause, Point, Report, RunSession};
 use crate::render::web_page::escaped;
@@ -14,7 +14,7 @@ const AXIS: f64 = 24.0;
 /// Labels beside the window need this many pixels each.
 const LABEL: f64 = 13.0;
 
-pub(super) fn render(page: &mut Page, report: &Report) {
+pub(super) fn render(page: &mut ReportPage, report: &Report) {
     page.section("load", "The load line");
     match Scale::of(report) {
         Some(scale) if !report.sittings.is_empty() => figure(page, report, &scale),
@@ -23,7 +23,7 @@ pub(super) fn render(page: &mut Page, report: &Report) {
     page.end_section();
 }
 
-fn figure(page: &mut Page, report: &Report, scale: &Scale) {
+fn figure(page: &mut ReportPage, report: &Report, scale: &Scale) {
     page.add("<figure class=\"night\">\n");
     page.add(&format!(
         "<svg class=\"chart\" width=\"100%\" height=\"{}\" role=\"img\" aria-labelledby=\"chart\">\n<title id=\"chart\">{}</title>\n",
@@ -88,7 +88,7 @@ fn caption(report: &Report) -> String {
     words.join(" ")
 }
 
-fn grid(page: &mut Page, scale: &Scale) {
+fn grid(page: &mut ReportPage, scale: &Scale) {
     page.add(&format!("<rect class=\"window\" x=\"0\" y=\"0\" width=\"100%\" height=\"{HEIGHT}\"/>\n"));
     let middle = Scale::y(50.0);
     page.add(&format!("<line class=\"grid\" x1=\"0\" x2=\"100%\" y1=\"{middle}\" y2=\"{middle}\"/>\n"));
@@ -111,7 +111,7 @@ fn grid(page: &mut Page, scale: &Scale) {
     }
 }
 
-fn stand(page: &mut Page, scale: &Scale, pause: &Pause) {
+fn stand(page: &mut ReportPage, scale: &Scale, pause: &Pause) {
     let until = pause.to.unwrap_or_else(|| scale.end());
     let (x, width) = span(scale, pause.from, until);
     let to = pause.to.map_or("until now".to_owned(), |to| format!("to {}", clock(to)));
@@ -137,7 +137,7 @@ fn span(scale: &Scale, from: At, to: At) -> (f64, f64) {
 }
 
 /// Of a session without a load line its peak, from its beginning to its end.
-fn peak(page: &mut Page, report: &Report, scale: &Scale, place: usize, sitting: &RunSession) {
+fn peak(page: &mut ReportPage, report: &Report, scale: &Scale, place: usize, sitting: &RunSession) {
     if !sitting.trace.is_empty() {
         return;
     }
@@ -173,7 +173,7 @@ fn ordinal(number: usize) -> String {
 
 /// The load lines: each rises from the ground where its session began, and falls where it ended. They are drawn in a
 /// picture of their own, that is stretched to the width.
-fn traces(page: &mut Page, report: &Report, scale: &Scale) {
+fn traces(page: &mut ReportPage, report: &Report, scale: &Scale) {
     page.add(&format!(
         "<svg width=\"100%\" height=\"{HEIGHT}\" viewBox=\"0 0 1000 {HEIGHT}\" preserveAspectRatio=\"none\">\n"
     ));
@@ -208,7 +208,7 @@ fn outline(scale: &Scale, piece: &[Point], from: Option<At>, to: Option<At>) -> 
     path
 }
 
-fn level_lines(page: &mut Page, levels: &Levels) {
+fn level_lines(page: &mut ReportPage, levels: &Levels) {
     for (class, percent) in
         [("l1", levels.l1), ("l2", levels.l2), ("l3", levels.l3), ("ceiling", levels.ceiling)]
     {
@@ -220,7 +220,7 @@ fn level_lines(page: &mut Page, levels: &Levels) {
 }
 
 /// Beside the window, none over another: from the ground upwards, then from above down what did not fit.
-fn labels(page: &mut Page, levels: Option<&Levels>) {
+fn labels(page: &mut ReportPage, levels: Option<&Levels>) {
     let mut labels = vec![("", "0".to_owned(), HEIGHT), ("", "50 %".to_owned(), Scale::y(50.0))];
     match levels {
         None => labels.push(("", "100 %".to_owned(), 0.0)),

@@ -1,6 +1,6 @@
 //! The sessions in a table: when, what, how full, what it cost.
 
-use super::{Page, dollars};
+use super::{ReportPage, dollars};
 use crate::commands::report::contents::{Report, RunSession};
 use crate::commands::run::progress::for_people;
 use plimsoll_domain::Ending;
@@ -16,7 +16,7 @@ const HEAD: &str = "<div class=\"scroll\" role=\"region\" aria-labelledby=\"sess
 <th scope=\"col\">Ended</th><th scope=\"col\">Item</th></tr></thead>
 <tbody>\n";
 
-pub(super) fn render(page: &mut Page, report: &Report) {
+pub(super) fn render(page: &mut ReportPage, report: &Report) {
     if report.sittings.is_empty() {
         return;
     }
@@ -36,7 +36,7 @@ pub(super) fn render(page: &mut Page, report: &Report) {
     page.end_section();
 }
 
-fn row(page: &mut Page, report: &Report, sitting: &RunSession) {
+fn row(page: &mut ReportPage, report: &Report, sitting: &RunSession) {
     let unknown = || "?".to_owned();
     let number = |text: String| format!("<td class=\"number\">{text}</td>");
     let began = sitting.began.map_or_else(unknown, |at| page.time(at));

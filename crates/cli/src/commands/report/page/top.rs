@@ -1,13 +1,13 @@
 //! The first screen: did it end well, what is done, what it cost, what to do now.
 
-use super::{Page, day_and_time, dollars};
+use super::{ReportPage, day_and_time, dollars};
 use crate::commands::report::contents::{At, ItemOutcome, Report, Step};
 use crate::commands::run::progress::for_people;
 use chrono::Local;
 use plimsoll_domain::Status;
 use plimsoll_domain::text::{counted, tokens};
 
-pub(super) fn render(page: &mut Page, report: &Report) {
+pub(super) fn render(page: &mut ReportPage, report: &Report) {
     page.add("<header>\n<p class=\"brand\">Plimsoll · report of the run</p>\n<h1>");
     page.say(&report.name);
     page.add("</h1>\n");
@@ -31,7 +31,7 @@ pub(super) fn render(page: &mut Page, report: &Report) {
     steps(page, &report.steps);
 }
 
-fn when(page: &mut Page, report: &Report) {
+fn when(page: &mut ReportPage, report: &Report) {
     let from = report.started.map_or("not recorded".to_owned(), day_and_time);
     let to = match report.ended {
         Some(ended) => format!("{from} – {}", until(report, ended)),
@@ -72,7 +72,7 @@ fn verdict(report: &Report) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-fn figures(page: &mut Page, report: &Report) {
+fn figures(page: &mut ReportPage, report: &Report) {
     page.add("<dl class=\"figures\">\n");
     items(page, report);
     cost(page, report);
@@ -85,7 +85,7 @@ fn figures(page: &mut Page, report: &Report) {
 /// No session was free: a missing figure was not recorded.
 const NOT_TOLD: &str = "not recorded";
 
-fn cost(page: &mut Page, report: &Report) {
+fn cost(page: &mut ReportPage, report: &Report) {
     let cost = report.cost;
     if cost.usd <= 0.0 {
         let note = cost
@@ -100,7 +100,7 @@ fn cost(page: &mut Page, report: &Report) {
     figure(page, "Cost", &format!("{about}{}", dollars(cost.usd)), &format!("{of}{reckoned}"));
 }
 
-fn tokens_used(page: &mut Page, report: &Report) {
+fn tokens_used(page: &mut ReportPage, report: &Report) {
     let cost = report.cost;
     let of = cost
         .max_tokens
@@ -109,7 +109,7 @@ fn tokens_used(page: &mut Page, report: &Report) {
     figure(page, "Tokens", &used, &of);
 }
 
-fn figure(page: &mut Page, name: &str, value: &str, note: &str) {
+fn figure(page: &mut ReportPage, name: &str, value: &str, note: &str) {
     page.add("<div>");
     page.element("dt", "", name);
     page.element("dd", "", value);
@@ -117,7 +117,7 @@ fn figure(page: &mut Page, name: &str, value: &str, note: &str) {
     page.add("</div>\n");
 }
 
-fn items(page: &mut Page, report: &Report) {
+fn items(page: &mut ReportPage, report: &Report) {
     let count = |fate: ItemOutcome| report.items.iter().filter(|item| item.fate == fate).count();
     let (done, all) = (count(ItemOutcome::Done), report.items.len());
     if all == 0 {
@@ -151,7 +151,7 @@ fn items(page: &mut Page, report: &Report) {
     page.add("</div>\n");
 }
 
-fn time(page: &mut Page, report: &Report) {
+fn time(page: &mut ReportPage, report: &Report) {
     let took = report.started.map(|started| (report.until() - started).num_seconds().max(0));
     let worked = report.worked().map_or(NOT_TOLD.to_owned(), for_people);
     let stood = match report.stood() {
@@ -161,7 +161,7 @@ fn time(page: &mut Page, report: &Report) {
     figure(page, "Time", &took.map_or("?".to_owned(), for_people), &format!("{worked} in sessions{stood}"));
 }
 
-fn sessions(page: &mut Page, report: &Report) {
+fn sessions(page: &mut ReportPage, report: &Report) {
     let checkpoints = report.handoffs.len();
     let pauses = report.pauses.len();
     let all = report.sittings.len();
@@ -173,7 +173,7 @@ fn sessions(page: &mut Page, report: &Report) {
     figure(page, "Sessions", &all.to_string(), &notes.join(" · "));
 }
 
-fn steps(page: &mut Page, steps: &[Step]) {
+fn steps(page: &mut ReportPage, steps: &[Step]) {
     page.section("next", "What to do now");
     page.add("<ol class=\"steps\">\n");
     for step in steps {

@@ -1,13 +1,13 @@
 //! Refusals, the circuit breaker, and whatever else went wrong, with the evidence.
 
-use super::Page;
+use super::ReportPage;
 use crate::commands::report::contents::{Report, Trouble};
 
 /// So many are shown; of each so many times.
 const SHOWN: usize = 40;
 const TIMES: usize = 6;
 
-pub(super) fn render(page: &mut Page, report: &Report) {
+pub(super) fn render(page: &mut ReportPage, report: &Report) {
     page.section("trouble", "What went wrong");
     if report.troubles.is_empty() {
         page.add("<p>Nothing was recorded: no promise refused, no session broken off, the circuit breaker closed.</p>\n");
@@ -27,7 +27,7 @@ pub(super) fn render(page: &mut Page, report: &Report) {
     page.end_section();
 }
 
-fn one(page: &mut Page, trouble: &Trouble) {
+fn one(page: &mut ReportPage, trouble: &Trouble) {
     let times = match trouble.times.len() {
         0 | 1 => String::new(),
         number => format!(" <small>{number} times</small>"),

@@ -1,13 +1,13 @@
 //! What filled the windows.
 
-use super::Page;
+use super::ReportPage;
 use crate::commands::report::contents::{Large, Part, Report};
 use plimsoll_domain::text::{counted, tokens};
 
 /// So many kinds are shown; the rest is summed.
 const SHOWN: usize = 10;
 
-pub(super) fn render(page: &mut Page, report: &Report) {
+pub(super) fn render(page: &mut ReportPage, report: &Report) {
     page.section("window", "What filled the window");
     let filling = &report.filling;
     if filling.parts.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn render(page: &mut Page, report: &Report) {
     page.end_section();
 }
 
-fn row(page: &mut Page, part: &Part, all: u64) {
+fn row(page: &mut ReportPage, part: &Part, all: u64) {
     page.add("<tr><th scope=\"row\">");
     page.say(&part.name);
     if part.is_tool {
@@ -48,7 +48,7 @@ fn row(page: &mut Page, part: &Part, all: u64) {
     bar(page, part.tokens, all);
 }
 
-fn bar(page: &mut Page, number: u64, all: u64) {
+fn bar(page: &mut ReportPage, number: u64, all: u64) {
     let share = number as f64 * 100.0 / all.max(1) as f64;
     page.add(&format!(
         "</th><td class=\"share\"><span class=\"track\"><span style=\"width:{share:.1}%\"></span></span> <span class=\"percent\">{share:.0} %</span></td><td class=\"number\">{}</td></tr>\n",
@@ -56,14 +56,14 @@ fn bar(page: &mut Page, number: u64, all: u64) {
     ));
 }
 
-fn rest(page: &mut Page, rest: &[Part], all: u64) {
+fn rest(page: &mut ReportPage, rest: &[Part], all: u64) {
     if !rest.is_empty() {
         page.add(&format!("<tr><th scope=\"row\">{} more kinds", rest.len()));
         bar(page, rest.iter().map(|part| part.tokens).sum(), all);
     }
 }
 
-fn largest(page: &mut Page, largest: &[Large]) {
+fn largest(page: &mut ReportPage, largest: &[Large]) {
     if largest.is_empty() {
         return;
     }

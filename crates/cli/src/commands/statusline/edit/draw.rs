@@ -2,7 +2,7 @@
 
 use super::editor::{Editor, Field, Row};
 use super::paint::painted;
-use plimsoll_domain::statusline::Kind;
+use plimsoll_domain::statusline::SegmentKind;
 use plimsoll_policy::statusline::{View, explain, render};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -72,7 +72,7 @@ fn listed(desk: &Editor, rows: &[Row], area: Rect) -> Vec<Line<'static>> {
     let first = desk.at.saturating_sub(height / 2).min(rows.len().saturating_sub(height));
     let row = |(number, row): (usize, &Row)| {
         let place = row.line.map_or("hidden".to_owned(), |line| format!("line {}", line + 1));
-        let words = Kind::named(&row.name).map_or("of your own", Kind::words);
+        let words = SegmentKind::named(&row.name).map_or("of your own", SegmentKind::words);
         let style = if number == desk.at {
             Style::default().add_modifier(Modifier::REVERSED)
         } else if row.line.is_none() {

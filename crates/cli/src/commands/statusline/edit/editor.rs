@@ -1,7 +1,7 @@
 //! The state of the status line editor: the appearance chosen so far, and what each key does.
 
 use plimsoll_domain::statusline::{
-    Background, Colour, Format, FormatError, Kind, Segment, StatusLine, Theme, UnknownColour,
+    Background, Colour, Format, FormatError, Segment, SegmentKind, StatusLine, Theme, UnknownColour,
 };
 use plimsoll_policy::statusline::View;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -91,8 +91,9 @@ impl Editor {
                 names.iter().map(move |name| Row { name: name.to_string(), line: Some(line) })
             })
             .collect();
-        let ours = Kind::ALL.iter().map(|kind| kind.name());
-        let own = self.look.segments.keys().map(String::as_str).filter(|name| Kind::named(name).is_none());
+        let ours = SegmentKind::ALL.iter().map(|kind| kind.name());
+        let own =
+            self.look.segments.keys().map(String::as_str).filter(|name| SegmentKind::named(name).is_none());
         for name in ours.chain(own) {
             if !rows.iter().any(|row| row.name == name) {
                 rows.push(Row { name: name.to_owned(), line: None });
@@ -108,7 +109,7 @@ impl Editor {
             Field::Format => said
                 .and_then(|segment| segment.format.clone())
                 .map(String::from)
-                .or_else(|| Kind::named(name).map(|kind| kind.writing().to_owned()))
+                .or_else(|| SegmentKind::named(name).map(|kind| kind.writing().to_owned()))
                 .unwrap_or_else(|| "{value}".to_owned()),
             Field::Colour => said.and_then(|segment| segment.colour).map(String::from).unwrap_or_default(),
         }
@@ -209,7 +210,7 @@ impl Editor {
     }
 
     fn reset(&mut self, row: &Row) {
-        if Kind::named(&row.name).is_some() {
+        if SegmentKind::named(&row.name).is_some() {
             self.look.segments.remove(&row.name);
         } else if let Some(own) = self.look.segments.get_mut(&row.name) {
             (own.format, own.colour) = (None, None);

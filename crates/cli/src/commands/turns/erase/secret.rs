@@ -4,7 +4,7 @@
 use super::{NOTHING_ERASED, TIMEOUT, TRANSCRIPT};
 use crate::commands::export::Redactor;
 use crate::console::{say, say_error};
-use plimsoll_domain::log_line::{Kind, LogLine};
+use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::text::counted;
 use plimsoll_domain::turn::record::blobs_of;
 use plimsoll_flows::turns::{self, Body, TurnsError};
@@ -89,7 +89,7 @@ impl Tally {
             return;
         };
         // What says that others went holds numbers, and stays.
-        if record.header.kind == Kind::Erase || matches!(record.body, Body::Erased) {
+        if record.header.kind == RecordKind::Erase || matches!(record.body, Body::Erased) {
             return;
         }
         let mut redactor = Redactor::default();

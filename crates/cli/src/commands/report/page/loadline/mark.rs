@@ -2,7 +2,7 @@
 
 use super::clock;
 use crate::commands::report::contents::{Mark, Moment, Report};
-use crate::commands::report::page::Page;
+use crate::commands::report::page::ReportPage;
 use crate::commands::report::page::scale::{HEIGHT, Scale};
 use crate::commands::run::progress::for_people;
 use crate::render::web_page::escaped;
@@ -47,7 +47,7 @@ impl Mark {
 }
 
 /// The marks. A mark without a place on the line is drawn at the bottom, and so is a fall.
-pub(super) fn render(page: &mut Page, scale: &Scale, moments: &[Moment]) {
+pub(super) fn render(page: &mut ReportPage, scale: &Scale, moments: &[Moment]) {
     for moment in moments {
         let x = scale.x(moment.at);
         let y = moment.percent.map_or(HEIGHT, Scale::y);
@@ -67,7 +67,7 @@ pub(super) fn render(page: &mut Page, scale: &Scale, moments: &[Moment]) {
 }
 
 /// What the shapes mean, of those that are there.
-pub(super) fn legend(page: &mut Page, report: &Report) {
+pub(super) fn legend(page: &mut ReportPage, report: &Report) {
     page.add("<ul class=\"legend\">\n");
     for mark in ALL {
         let count = report.moments.iter().filter(|moment| moment.what == mark).count();
@@ -91,7 +91,7 @@ pub(super) fn legend(page: &mut Page, report: &Report) {
 }
 
 /// Phones show no tooltips: the pauses and their reasons as lines.
-fn standstills(page: &mut Page, report: &Report) {
+fn standstills(page: &mut ReportPage, report: &Report) {
     if report.pauses.is_empty() {
         return;
     }
