@@ -136,7 +136,7 @@ plain plimsoll-session-start status-start.json
 # The first call asks git, whose counts are then kept for a few seconds.
 settled plimsoll-statusline status.json
 grep -q '"counts":{' "$STAGE"/project/.claude/plimsoll/sessions/*.status.json || { echo "cost.sh: git counted nothing" >&2; exit 1; }
-row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 90000 268000
+row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 90000 288000
 plain plimsoll-post-tool quiet.json
 row "monitor in an ordinary session, nothing to change" "$(instructions plimsoll-post-tool quiet.json)" 75000 171000
 plain plimsoll-post-tool quiet.json
