@@ -1,4 +1,4 @@
-//! When the window will be as full as a mark.
+//! When the window will be as full as a threshold.
 
 use crate::text::counted;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct Span {
     pub latest: u64,
 }
 
-/// When a mark will be reached.
+/// When a threshold will be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Outlook {
     /// Responses of the model until then, at most [`FARTHEST`].
@@ -36,7 +36,7 @@ pub struct Outlook {
     pub minutes: Option<Span>,
 }
 
-/// When each mark will be reached that is not reached yet.
+/// When each threshold will be reached that is not reached yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Forecast {
     /// The responses that it is made from.
@@ -48,8 +48,8 @@ pub struct Forecast {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub l2: Option<Outlook>,
     /// Where the client acts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ceiling: Option<Outlook>,
+    #[serde(rename = "ceiling", skip_serializing_if = "Option::is_none")]
+    pub auto_compact: Option<Outlook>,
 }
 
 impl Span {

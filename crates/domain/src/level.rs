@@ -1,11 +1,11 @@
-//! Levels, and the marks on the load line where they begin.
+//! Levels, and the thresholds where they begin.
 
 use serde::{Deserialize, Serialize};
 
 /// How deep the session is loaded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Level {
-    /// Below every mark.
+    /// Below every threshold.
     #[default]
     L0,
     /// Warn.
@@ -41,7 +41,7 @@ impl std::fmt::Display for Level {
 
 /// Where the levels begin in one window, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Marks {
+pub struct Thresholds {
     /// The window in tokens.
     pub window: u64,
     /// First token of L1.
@@ -51,24 +51,25 @@ pub struct Marks {
     /// First token of L3.
     pub l3: u64,
     /// Where the client itself acts.
-    pub ceiling: Ceiling,
-    /// True when a configured level lay too near the ceiling and was moved down.
+    #[serde(rename = "ceiling")]
+    pub auto_compact: AutoCompact,
+    /// True when a configured level lay too near the auto-compact threshold and was moved down.
     pub clamped: bool,
 }
 
 /// The fill at which the client itself acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ceiling {
+pub struct AutoCompact {
     /// In tokens.
     pub tokens: u64,
     /// What the client does there.
-    pub action: CeilingAction,
+    pub action: AutoCompactAction,
 }
 
-/// What the client does at the ceiling.
+/// What the client does at the auto-compact threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CeilingAction {
+pub enum AutoCompactAction {
     /// It compacts: a summary replaces the conversation.
     Compacts,
     /// It refuses to continue (automatic compaction is off).
@@ -77,7 +78,7 @@ pub enum CeilingAction {
     Rejected,
 }
 
-impl Marks {
+impl Thresholds {
     /// The level of a fill in tokens.
     pub fn level(&self, tokens: u64) -> Level {
         match tokens {
@@ -89,7 +90,7 @@ impl Marks {
     }
 
     /// A threshold in whole percent, rounded as readings are. The levels are where a whole percent begins
-    /// (`plimsoll_policy::levels::marks`), so a reading that is shown with this percent has reached the level, and none that has
+    /// (`plimsoll_policy::thresholds::thresholds`), so a reading that is shown with this percent has reached the level, and none that has
     /// is shown with less. The client's own threshold may be anywhere: its percent is right to within half a percent.
     pub fn percent(&self, tokens: u64) -> u64 {
         crate::reading::percent(tokens, self.window).unwrap_or(0)

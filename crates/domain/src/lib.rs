@@ -9,7 +9,6 @@
 //! project's copy may set.
 
 pub mod authority;
-pub mod boxes;
 pub mod breaker;
 pub mod claims;
 mod continue_kind;
@@ -40,12 +39,13 @@ pub mod subagent_usage;
 pub mod text;
 pub mod time;
 pub mod todo;
+pub mod todo_without_boxes;
 pub mod turn;
 pub mod verdict;
 
 pub use fault::Fault;
 pub use ids::{RunId, SessionId};
-pub use level::{Level, Marks};
+pub use level::{Level, Thresholds};
 pub use marker::Marker;
 pub use reading::{Reading, Window};
 pub use record::SessionRecord;

@@ -12,7 +12,7 @@ pub mod render;
 pub use apply::{Refusal, Report};
 pub use fit::{Cut, fit};
 pub use heap::{
-    CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOST_CHUNKS, Pressure, SOFT_CEILING, share,
+    CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_LIMIT, MOST_CHUNKS, Pressure, SOFT_LIMIT, share,
 };
 pub use op::{Closing, Op, Values};
 pub use register::Register;
@@ -194,7 +194,7 @@ impl Memory {
         self.heap.iter().map(Chunk::size).sum()
     }
 
-    /// How near the heap is to its ceiling.
+    /// How near the heap is to its soft limit.
     pub fn pressure(&self) -> Pressure {
         Pressure::of(self.heap_size())
     }

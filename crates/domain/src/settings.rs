@@ -13,7 +13,7 @@ pub struct Settings {
     pub schema: Option<String>,
     /// Where the levels begin, in percent of the window.
     pub levels: Levels,
-    /// How far below the ceiling the levels must stay, in tokens.
+    /// How far below the auto-compact threshold the levels must stay, in tokens.
     pub margins: Margins,
     /// How many batches of tools the model has to wrap up after L2.
     pub grace_batches: u32,
@@ -117,18 +117,18 @@ pub struct Levels {
     pub l3: f64,
 }
 
-/// How far below the ceiling the levels must stay, in tokens.
+/// How far below the auto-compact threshold the levels must stay, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Margins {
-    /// L2 below the ceiling.
+    /// L2 below the auto-compact threshold.
     pub l2: u64,
-    /// L3 below the ceiling.
+    /// L3 below the auto-compact threshold.
     pub l3: u64,
 }
 
 impl Default for Levels {
-    /// The marks of the original design.
+    /// The thresholds of the original design.
     fn default() -> Self {
         Levels { l1: 70.0, l2: 85.0, l3: 95.0 }
     }

@@ -2,7 +2,7 @@
 //! changes.
 
 use plimsoll_domain::memory::{
-    CHUNK_UNITS, Closing, DEEPEST, HARD_CEILING, Memory, Op, Owner, Pressure, Register, SOFT_CEILING, Values,
+    CHUNK_UNITS, Closing, DEEPEST, HARD_LIMIT, Memory, Op, Owner, Pressure, Register, SOFT_LIMIT, Values,
     render,
 };
 use proptest::prelude::*;
@@ -219,7 +219,7 @@ fn the_root_pops_once_and_nothing_is_written_until_a_person_speaks() {
 }
 
 #[test]
-fn the_heap_keeps_account_ages_and_its_ceilings() {
+fn the_heap_keeps_account_ages_and_its_limits() {
     let mut memory = Memory::default();
     memory.apply(&alloc("api-spec", &"a".repeat(5_600))).unwrap();
     for _ in 0..4 {
@@ -232,7 +232,7 @@ fn the_heap_keeps_account_ages_and_its_ceilings() {
     assert_eq!((chunk.allocated, chunk.updated, chunk.size()), (0, 4, 8_001));
     memory.apply(&alloc("two", &"c".repeat(9_000))).unwrap();
     let before = memory.clone();
-    let full = memory.apply(&alloc("three", &"d".repeat(HARD_CEILING - 17_001 + 1))).unwrap_err().to_string();
+    let full = memory.apply(&alloc("three", &"d".repeat(HARD_LIMIT - 17_001 + 1))).unwrap_err().to_string();
     assert!(full.contains("takes at most 24000: free chunks first"), "{full}");
     let long = memory.apply(&alloc("long", &"😀".repeat(CHUNK_UNITS / 2 + 1))).unwrap_err().to_string();
     assert!(long.contains("UTF-16 units"), "{long}");
@@ -253,7 +253,7 @@ fn the_heap_keeps_account_ages_and_its_ceilings() {
     assert_eq!(memory, before, "a refusal changes nothing");
     memory.apply(&Op::HeapFree { name: "two".into() }).unwrap();
     assert_eq!(memory.freed, [("two".to_owned(), memory.rev)]);
-    assert_eq!(SOFT_CEILING * 3, HARD_CEILING);
+    assert_eq!(SOFT_LIMIT * 3, HARD_LIMIT);
 }
 
 #[test]
@@ -313,7 +313,7 @@ proptest! {
                 }
             }
             prop_assert!(live.depth() <= DEEPEST);
-            prop_assert!(live.heap_size() <= HARD_CEILING);
+            prop_assert!(live.heap_size() <= HARD_LIMIT);
             for frame in &live.frames {
                 for register in Register::ALL {
                     prop_assert!(frame.registers[register.index()].text.chars().count() <= register.limit());

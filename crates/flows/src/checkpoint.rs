@@ -14,7 +14,7 @@ use plimsoll_domain::memory::render::summary;
 use plimsoll_domain::resume::{NOT_BEGUN, UNKNOWN};
 use plimsoll_domain::state::{Cause, Checkpoint};
 use plimsoll_domain::text::clip;
-use plimsoll_domain::{Marks, Reading, RunState, SessionId, SessionRecord, Settings};
+use plimsoll_domain::{Reading, RunState, SessionId, SessionRecord, Settings, Thresholds};
 use plimsoll_protocol::tool::ToolCall;
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, sessions, state_file};
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub struct Request<'a> {
     /// The reading at this moment.
     pub reading: Option<&'a Reading>,
     /// Where the levels begin, where that is known.
-    pub marks: Option<&'a Marks>,
+    pub thresholds: Option<&'a Thresholds>,
     /// How long the client's transcript writer was waited for.
     pub waited: Option<Duration>,
     /// The tool calls of the message at hand: not yet in the transcript.
@@ -229,7 +229,7 @@ fn note(request: &Request<'_>, handoff: &Handoff, file: &str, trouble: Option<&S
         item: item_of(handoff),
         finished: Some(handoff.work.finished.clone()),
         reading: reading.cloned(),
-        marks: request.marks.copied(),
+        thresholds: request.thresholds.copied(),
         waited_ms: request.waited.map(|waited| waited.as_millis() as u64),
         trouble: trouble.map(ToString::to_string),
     };

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use plimsoll_domain::limits::Quota;
 use plimsoll_domain::{Ending, Exit, SessionRecord, Timestamp};
-use plimsoll_policy::ending::ending;
 use plimsoll_policy::reset_clock::{self, ResetClock};
+use plimsoll_policy::session_ending::session_ending;
 use plimsoll_protocol::event::StopFailure;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_store::clock;
@@ -34,10 +34,10 @@ impl SessionResult {
     /// What the client's result and its exit show; `at` is its time, if that was before now.
     pub fn of_result(result: Option<&RunResult>, exit: Exit, at: Option<DateTime<Utc>>) -> SessionResult {
         let Some(found) = result else {
-            return SessionResult { ending: ending(None, exit), at, ..SessionResult::default() };
+            return SessionResult { ending: session_ending(None, exit), at, ..SessionResult::default() };
         };
         SessionResult {
-            ending: ending(result, exit),
+            ending: session_ending(result, exit),
             at,
             result_text: found.result.clone(),
             // As last resort: the client's words.

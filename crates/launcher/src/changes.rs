@@ -3,7 +3,7 @@
 use crate::child::{self, Terms};
 use crate::git;
 use crate::git_error::GitError;
-use crate::until::Until;
+use crate::time_limit::TimeLimit;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -36,10 +36,10 @@ pub(crate) struct FolderInTree {
 
 impl FolderInTree {
     /// None outside a working tree.
-    pub(crate) fn of(folder: &Path, until: Until) -> Result<Option<FolderInTree>, GitError> {
+    pub(crate) fn of(folder: &Path, limit: TimeLimit) -> Result<Option<FolderInTree>, GitError> {
         let question = ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--show-prefix"];
-        let command = git::asking(folder, &question, until);
-        let outcome = command.map_or_else(|outcome| outcome, |command| crate::run(command, until.left()));
+        let command = git::asking(folder, &question, limit);
+        let outcome = command.map_or_else(|outcome| outcome, |command| crate::run(command, limit.left()));
         if outcome.timed_out {
             return Err(GitError::TookTooLong);
         }
@@ -70,9 +70,9 @@ type Filtered = (Vec<u8>, Vec<u8>);
 pub(crate) fn filters_of(
     folder: &Path,
     paths: &mut dyn Iterator<Item = &[u8]>,
-    until: Until,
+    limit: TimeLimit,
 ) -> Result<Vec<Filtered>, GitError> {
-    check_filters(folder, &["check-attr", "-z", "--stdin", "filter"], paths, until)
+    check_filters(folder, &["check-attr", "-z", "--stdin", "filter"], paths, limit)
 }
 
 /// The same by the attributes of a commit. A git before 2.40 cannot say.
@@ -80,23 +80,23 @@ pub(crate) fn filters_at(
     folder: &Path,
     commit: &str,
     paths: &mut dyn Iterator<Item = &[u8]>,
-    until: Until,
+    limit: TimeLimit,
 ) -> Result<Vec<Filtered>, GitError> {
     let source = format!("--source={commit}");
-    check_filters(folder, &["check-attr", &source, "-z", "--stdin", "filter"], paths, until)
+    check_filters(folder, &["check-attr", &source, "-z", "--stdin", "filter"], paths, limit)
 }
 
 fn check_filters(
     folder: &Path,
     question: &[&str],
     paths: &mut dyn Iterator<Item = &[u8]>,
-    until: Until,
+    limit: TimeLimit,
 ) -> Result<Vec<Filtered>, GitError> {
     let input: Vec<u8> = paths.flat_map(|path| [path, b"\0"].concat()).collect();
     if input.is_empty() {
         return Ok(Vec::new());
     }
-    let list = answer(folder, question, Some(input), until)?;
+    let list = answer(folder, question, Some(input), limit)?;
     let fields: Vec<&[u8]> = list.split(|byte| *byte == 0).collect();
     // A bare `filter` or `-filter` names none.
     let is_name = |value: &[u8]| ![&b"unspecified"[..], b"unset", b"set", b""].contains(&value);
@@ -111,14 +111,14 @@ pub(crate) fn since_head(
     folder: &Path,
     head: Option<&str>,
     index: Index,
-    until: Until,
+    limit: TimeLimit,
 ) -> Result<Vec<Change>, GitError> {
     let mut changes = match head {
-        Some(head) => parse_diff(&differences(folder, head, index, until)?),
-        None => parse_stage(&answer(folder, &["ls-files", "--stage", "-z", "--", "."], None, until)?),
+        Some(head) => parse_diff(&differences(folder, head, index, limit)?),
+        None => parse_stage(&answer(folder, &["ls-files", "--stage", "-z", "--", "."], None, limit)?),
     };
     let question = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
-    let untracked = answer(folder, &question, None, until)?;
+    let untracked = answer(folder, &question, None, limit)?;
     changes.extend(names(&untracked).map(|path| Change {
         path: path.to_owned(),
         mode: None,
@@ -127,18 +127,18 @@ pub(crate) fn since_head(
     Ok(changes)
 }
 
-fn differences(folder: &Path, head: &str, index: Index, until: Until) -> Result<Vec<u8>, GitError> {
+fn differences(folder: &Path, head: &str, index: Index, limit: TimeLimit) -> Result<Vec<u8>, GitError> {
     let how = ["--raw", "-z", "--no-renames", "--relative", "--ignore-submodules=dirty", head, "--", "."];
     if index == Index::Renewed {
-        let terms = Terms { most_output: MOST_LIST, ..Terms::within(until.left()) };
+        let terms = Terms { most_output: MOST_LIST, ..Terms::within(limit.left()) };
         let command = git::choosing(folder, &[&["diff"], &how[..]].concat());
         let filtered = as_answer(child::run(command, terms));
-        if filtered.is_ok() || until.is_over() {
+        if filtered.is_ok() || limit.is_over() {
             return filtered;
         }
         // A filter that has to work does not: then without.
     }
-    answer(folder, &[&["diff"], &how[..]].concat(), None, until)
+    answer(folder, &[&["diff"], &how[..]].concat(), None, limit)
 }
 
 /// What git answers; why not, if it does not.
@@ -146,10 +146,10 @@ pub(crate) fn answer(
     folder: &Path,
     arguments: &[&str],
     input: Option<Vec<u8>>,
-    until: Until,
+    limit: TimeLimit,
 ) -> Result<Vec<u8>, GitError> {
-    let command = git::asking(folder, arguments, until);
-    let terms = Terms { input, most_output: MOST_LIST, ..Terms::within(until.left()) };
+    let command = git::asking(folder, arguments, limit);
+    let terms = Terms { input, most_output: MOST_LIST, ..Terms::within(limit.left()) };
     as_answer(command.map_or_else(|outcome| outcome, |command| child::run(command, terms)))
 }
 

@@ -9,7 +9,7 @@ pub(crate) use command::{all_off, asking, choosing, committing, has_filters};
 pub use tracked::tracked;
 pub use work::{ChangedFile, FileCommit, Hunk, Since, Work, history_of, join, work};
 
-use crate::until::Until;
+use crate::time_limit::TimeLimit;
 use crate::{Outcome, run};
 use plimsoll_domain::record::GitCounts;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ pub fn count(folder: &Path, deadline: Duration) -> Counted {
     // Submodules would each start a git of their own.
     let arguments =
         ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty"];
-    let until = Until::within(deadline);
-    let (outcome, has_filters) = match command::asking_without_filters(folder, &arguments, until) {
-        Ok((command, has_filters)) => (crate::ask(command, None, until.left()), has_filters),
+    let limit = TimeLimit::within(deadline);
+    let (outcome, has_filters) = match command::asking_without_filters(folder, &arguments, limit) {
+        Ok((command, has_filters)) => (crate::ask(command, None, limit.left()), has_filters),
         Err(outcome) => (outcome, false),
     };
     match outcome {
@@ -36,7 +36,7 @@ pub fn count(folder: &Path, deadline: Duration) -> Counted {
             if has_filters {
                 let changed: Vec<String> =
                     output.lines().filter_map(only_written).map(str::to_owned).collect();
-                counts.modified -= noted::unwritten(folder, &changed, until).len() as u64;
+                counts.modified -= noted::unwritten(folder, &changed, limit).len() as u64;
             }
             Counted::As(counts, branch.unwrap_or_default().to_owned())
         }
@@ -126,8 +126,8 @@ fn logged(line: &str) -> Option<Logged> {
 }
 
 pub(crate) fn git(folder: &Path, arguments: &[&str]) -> Outcome {
-    let until = Until::within(DEADLINE);
-    asking(folder, arguments, until).map_or_else(|outcome| outcome, |command| run(command, until.left()))
+    let limit = TimeLimit::within(DEADLINE);
+    asking(folder, arguments, limit).map_or_else(|outcome| outcome, |command| run(command, limit.left()))
 }
 
 pub(crate) fn text(outcome: &Outcome) -> String {

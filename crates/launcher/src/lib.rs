@@ -15,7 +15,7 @@ pub mod client;
 pub mod git;
 mod git_error;
 pub mod process;
-mod until;
+mod time_limit;
 pub mod wip;
 pub mod worktree_fingerprint;
 

@@ -10,7 +10,7 @@ use crate::changes::{self, Change, FolderInTree, Index};
 use crate::child::{self, Terms};
 use crate::git;
 use crate::git_error::GitError;
-use crate::until::Until;
+use crate::time_limit::TimeLimit;
 use plimsoll_domain::text;
 use plimsoll_store::disk;
 use std::collections::BTreeSet;
@@ -100,33 +100,33 @@ fn attempt(
     repository: Repository,
     deadline: Duration,
 ) -> Result<Wip, GitError> {
-    let until = Until::within(CHOICE_DEADLINE);
-    let Some(place) = FolderInTree::of(folder, until)? else { return Ok(Wip::Nothing) };
-    refuse_if_busy(folder, &place, until)?;
+    let limit = TimeLimit::within(CHOICE_DEADLINE);
+    let Some(place) = FolderInTree::of(folder, limit)? else { return Ok(Wip::Nothing) };
+    refuse_if_busy(folder, &place, limit)?;
     let head = git::head(folder);
     let mut choice = Choice::default();
-    let search_until = Until::within(SEARCH_DEADLINE);
+    let search_limit = TimeLimit::within(SEARCH_DEADLINE);
     let index = if repository == Repository::Users { Index::Renewed } else { Index::Untouched };
-    for change in changes::since_head(folder, head.as_deref(), index, until)? {
+    for change in changes::since_head(folder, head.as_deref(), index, limit)? {
         if !is_ours(&change.name()) {
-            choice.consider(folder, change, search_until);
+            choice.consider(folder, change, search_limit);
         }
     }
     let settings = match repository {
-        Repository::Users => filters::sift(folder, &place, head.as_deref(), &mut choice, until)?,
-        Repository::MadeSince => filters::leave_all_out(folder, &mut choice, until)?,
+        Repository::Users => filters::sift(folder, &place, head.as_deref(), &mut choice, limit)?,
+        Repository::MadeSince => filters::leave_all_out(folder, &mut choice, limit)?,
     };
     if choice.paths.is_empty() {
         return Ok(Wip::Nothing);
     }
-    let index = IndexFile::of(folder, until)?;
+    let index = IndexFile::of(folder, limit)?;
     index.wait_until_free()?;
     let id = Commit { folder, settings }.make(message, &choice, &index, head.as_deref(), deadline)?;
     Ok(Wip::Committed { id, files: choice.paths.len(), left_out: choice.left_out })
 }
 
 /// In the middle of something, a commit would end it or become a part of it.
-fn refuse_if_busy(folder: &Path, place: &FolderInTree, until: Until) -> Result<(), GitError> {
+fn refuse_if_busy(folder: &Path, place: &FolderInTree, limit: TimeLimit) -> Result<(), GitError> {
     const SIGNS: [(&str, &str); 6] = [
         // Before the next one: `git am` has that folder, too.
         ("rebase-apply/applying", "git am"),
@@ -138,22 +138,22 @@ fn refuse_if_busy(folder: &Path, place: &FolderInTree, until: Until) -> Result<(
     ];
     const REFERENCES: [(&str, &str); 2] =
         [("CHERRY_PICK_HEAD", "a cherry-pick"), ("REVERT_HEAD", "a revert")];
-    let own_folder = path_from(folder, &["rev-parse", "--absolute-git-dir"], until)?;
+    let own_folder = path_from(folder, &["rev-parse", "--absolute-git-dir"], limit)?;
     let sign = SIGNS.iter().find(|(sign, _)| own_folder.join(sign).exists());
     // These two are files only in the older kind of repository: git itself knows.
     let is_there = |name: &str| {
-        changes::answer(folder, &["rev-parse", "--verify", "--quiet", name], None, until).is_ok()
+        changes::answer(folder, &["rev-parse", "--verify", "--quiet", name], None, limit).is_ok()
     };
     let reference = || REFERENCES.iter().find(|(name, _)| is_there(name));
     if let Some((_, what)) = sign.or_else(reference) {
         return Err(GitError::Busy(what));
     }
-    let unmerged = changes::answer(&place.root, &["ls-files", "--unmerged", "-z"], None, until)?;
+    let unmerged = changes::answer(&place.root, &["ls-files", "--unmerged", "-z"], None, limit)?;
     if unmerged.is_empty() { Ok(()) } else { Err(GitError::Conflicts) }
 }
 
-fn path_from(folder: &Path, question: &[&str], until: Until) -> Result<PathBuf, GitError> {
-    let answer = changes::answer(folder, question, None, until)?;
+fn path_from(folder: &Path, question: &[&str], limit: TimeLimit) -> Result<PathBuf, GitError> {
+    let answer = changes::answer(folder, question, None, limit)?;
     Ok(folder.join(OsStr::from_bytes(answer.strip_suffix(b"\n").unwrap_or(&answer))))
 }
 
@@ -169,7 +169,7 @@ struct Choice {
 }
 
 impl Choice {
-    fn consider(&mut self, folder: &Path, change: Change, search_until: Until) {
+    fn consider(&mut self, folder: &Path, change: Change, search_limit: TimeLimit) {
         let path = folder.join(OsStr::from_bytes(&change.path));
         match path.symlink_metadata() {
             Err(_) if change.is_tracked && change.mode.is_none() => self.take_unless_secret(change),
@@ -189,7 +189,7 @@ impl Choice {
             Ok(found) => {
                 let is_too_big = !change.is_tracked && found.len() > LARGEST_NEW;
                 let is_named = plimsoll_secrets::is_secret_name(&change.name());
-                if is_too_big || is_named || !found.is_file() || !shown::may_be_shown(&path, search_until) {
+                if is_too_big || is_named || !found.is_file() || !shown::may_be_shown(&path, search_limit) {
                     self.left_out.push(change.name());
                 } else {
                     self.take_unless_secret(change);
@@ -286,9 +286,9 @@ fn as_pathspecs(paths: &[Vec<u8>]) -> Vec<u8> {
 struct IndexFile(PathBuf);
 
 impl IndexFile {
-    fn of(folder: &Path, until: Until) -> Result<IndexFile, GitError> {
+    fn of(folder: &Path, limit: TimeLimit) -> Result<IndexFile, GitError> {
         // Asked of git: each linked worktree has an index of its own.
-        path_from(folder, &["rev-parse", "--git-path", "index"], until).map(IndexFile)
+        path_from(folder, &["rev-parse", "--git-path", "index"], limit).map(IndexFile)
     }
 
     fn lock(&self) -> PathBuf {

@@ -8,7 +8,7 @@ mod inner;
 
 use crate::changes::{self, Change, FolderInTree, Index, names, quoted};
 use crate::git;
-use crate::until::Until;
+use crate::time_limit::TimeLimit;
 use plimsoll_store::disk;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -54,9 +54,9 @@ fn footing_within(folder: &Path, is_ours: &dyn Fn(&str) -> bool, most: usize) ->
 }
 
 fn by_content(folder: &Path, is_ours: &dyn Fn(&str) -> bool, most: usize) -> WorktreeFingerprint {
-    let until = Until::within(DEADLINE);
-    let mut content = Content { is_ours, until, most, reads: true, files: BTreeMap::new() };
-    match FolderInTree::of(folder, until) {
+    let limit = TimeLimit::within(DEADLINE);
+    let mut content = Content { is_ours, limit, most, reads: true, files: BTreeMap::new() };
+    match FolderInTree::of(folder, limit) {
         Ok(Some(place)) => {
             let head = git::head(folder);
             let is_known = content.add_repository(folder, &place, head.as_deref()).is_some();
@@ -73,7 +73,7 @@ fn by_content(folder: &Path, is_ours: &dyn Fn(&str) -> bool, most: usize) -> Wor
 /// Each path with its kind and a name for its content. `None` as an answer: it could not be found out in time.
 struct Content<'a> {
     is_ours: &'a dyn Fn(&str) -> bool,
-    until: Until,
+    limit: TimeLimit,
     /// So many files at most.
     most: usize,
     /// False if files count by size and modification time alone.
@@ -105,11 +105,11 @@ impl Content<'_> {
     /// A project in an ignored folder of somebody's larger repository: git has nothing to say about it.
     fn is_ignored(&self, folder: &Path, place: &FolderInTree) -> bool {
         let question = ["check-ignore", "-q", "--", "."];
-        !place.prefix.is_empty() && changes::answer(folder, &question, None, self.until).is_ok()
+        !place.prefix.is_empty() && changes::answer(folder, &question, None, self.limit).is_ok()
     }
 
     fn add_commit(&mut self, folder: &Path, head: &str) -> Option<()> {
-        let list = changes::answer(folder, &["ls-tree", "-r", "-z", head], None, self.until).ok()?;
+        let list = changes::answer(folder, &["ls-tree", "-r", "-z", head], None, self.limit).ok()?;
         for entry in names(&list) {
             // `100644 blob <id>`, a tabulator, the path.
             let tabulator = entry.iter().position(|byte| *byte == b'\t')?;
@@ -130,7 +130,7 @@ impl Content<'_> {
     /// What differs from HEAD.
     fn add_changes(&mut self, folder: &Path, place: &FolderInTree, head: Option<&str>) -> Option<()> {
         let mut unnamed = Vec::new();
-        for change in changes::since_head(folder, head, Index::Untouched, self.until).ok()? {
+        for change in changes::since_head(folder, head, Index::Untouched, self.limit).ok()? {
             let key = change.path.clone();
             let path = folder.join(OsStr::from_bytes(&change.path));
             match path.symlink_metadata() {
@@ -171,11 +171,11 @@ impl Content<'_> {
     /// No filter is run to see what git would commit: a file under one counts as it is on the disk, always, so that it
     /// is the same before and after git has looked at it.
     fn name_filtered_by_disk(&mut self, folder: &Path) -> Option<()> {
-        if !git::has_filters(folder, self.until).ok()? {
+        if !git::has_filters(folder, self.limit).ok()? {
             return Some(());
         }
         let paths = &mut self.files.keys().map(Vec::as_slice);
-        for (key, _) in changes::filters_of(folder, paths, self.until).ok()? {
+        for (key, _) in changes::filters_of(folder, paths, self.limit).ok()? {
             self.note_disk(&folder.join(OsStr::from_bytes(&key)), key)?;
         }
         Some(())
@@ -189,7 +189,7 @@ impl Content<'_> {
         let paths: Vec<u8> = unnamed.iter().flat_map(|file| quoted(&file.path_from_root)).collect();
         let hash = |how: &[&str]| {
             let question = [&["hash-object", "--stdin-paths"], how].concat();
-            changes::answer(&place.root, &question, Some(paths.clone()), self.until)
+            changes::answer(&place.root, &question, Some(paths.clone()), self.limit)
         };
         // A filter that is configured may not be installed.
         let ids = hash(&[]).or_else(|_| hash(&["--no-filters"])).ok()?;
@@ -252,7 +252,7 @@ impl Content<'_> {
     }
 
     fn may_go_on(&self) -> Option<()> {
-        (self.files.len() <= self.most && !self.until.is_over()).then_some(())
+        (self.files.len() <= self.most && !self.limit.is_over()).then_some(())
     }
 
     fn digest(&self) -> String {

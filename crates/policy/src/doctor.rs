@@ -142,7 +142,7 @@ pub struct Facts {
     pub loops: LoopFacts,
     /// Folders, locks, space.
     pub disk: DiskFacts,
-    /// Window, ceiling, levels.
+    /// Window, auto-compact threshold, levels.
     pub window: WindowFacts,
     /// What went wrong lately.
     pub faults: FaultFacts,

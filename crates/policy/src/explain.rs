@@ -4,7 +4,7 @@ use plimsoll_domain::journal::{
     BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, VerdictReached,
     Verification,
 };
-use plimsoll_domain::level::{CeilingAction, Level, Marks};
+use plimsoll_domain::level::{AutoCompactAction, Level, Thresholds};
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Marker, Reading};
@@ -60,16 +60,16 @@ pub fn reasons(entry: &JournalEntry, beside: &[JournalEntry]) -> Vec<String> {
 }
 
 fn level(reached: &LevelReached) -> Vec<String> {
-    let LevelReached { level, reading, marks, waited_ms, reason, .. } = reached;
-    let mut lines = measured(*level, reading.as_ref(), marks.as_ref(), *waited_ms);
+    let LevelReached { level, reading, thresholds, waited_ms, reason, .. } = reached;
+    let mut lines = measured(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
     let reason = reason.as_deref().and_then(said);
     lines.extend(reason.map(|reason| format!("The reason given to the session: {reason}.")));
     lines
 }
 
 fn checkpoint(written: &CheckpointWritten) -> Vec<String> {
-    let CheckpointWritten { level, reading, marks, waited_ms, .. } = written;
-    let mut lines = measured(*level, reading.as_ref(), marks.as_ref(), *waited_ms);
+    let CheckpointWritten { level, reading, thresholds, waited_ms, .. } = written;
+    let mut lines = measured(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
     lines.extend(what_was_kept(written));
     lines
 }
@@ -77,11 +77,11 @@ fn checkpoint(written: &CheckpointWritten) -> Vec<String> {
 fn measured(
     level: Level,
     reading: Option<&Reading>,
-    marks: Option<&Marks>,
+    thresholds: Option<&Thresholds>,
     waited_ms: Option<u64>,
 ) -> Vec<String> {
     let mut lines: Vec<String> = reading.map(figures).unwrap_or_default();
-    lines.extend(marks.map(|marks| mark(level, marks)));
+    lines.extend(thresholds.map(|thresholds| mark(level, thresholds)));
     lines.extend(waited_ms.map(|waited| {
         format!(
             "The hook waited {waited} ms for the client to write its answer, because a threshold was near."
@@ -122,28 +122,29 @@ fn figures(reading: &Reading) -> Vec<String> {
     lines
 }
 
-fn mark(level: Level, marks: &Marks) -> String {
-    let begins = |name: &str, at: u64| format!("{name} at {} ({}%)", tokens(at), marks.percent(at));
+fn mark(level: Level, thresholds: &Thresholds) -> String {
+    let begins = |name: &str, at: u64| format!("{name} at {} ({}%)", tokens(at), thresholds.percent(at));
     let reached = match level {
         Level::L0 => None,
-        Level::L1 => Some(marks.l1),
-        Level::L2 => Some(marks.l2),
-        Level::L3 => Some(marks.l3),
+        Level::L1 => Some(thresholds.l1),
+        Level::L2 => Some(thresholds.l2),
+        Level::L3 => Some(thresholds.l3),
     };
-    let passed = reached.map(|at| format!("{level} begins at {} ({}%). ", tokens(at), marks.percent(at)));
-    let action = match marks.ceiling.action {
-        CeilingAction::Compacts => "the client compacts",
-        CeilingAction::Refuses => "the client refuses to continue",
-        CeilingAction::Rejected => "the API refuses",
+    let passed =
+        reached.map(|at| format!("{level} begins at {} ({}%). ", tokens(at), thresholds.percent(at)));
+    let action = match thresholds.auto_compact.action {
+        AutoCompactAction::Compacts => "the client compacts",
+        AutoCompactAction::Refuses => "the client refuses to continue",
+        AutoCompactAction::Rejected => "the API refuses",
     };
-    let clamped = if marks.clamped { "; thresholds were lowered to come before that" } else { "" };
+    let clamped = if thresholds.clamped { "; thresholds were lowered to come before that" } else { "" };
     format!(
         "{}All thresholds: {}, {}, {}; {action} {}{clamped}.",
         passed.unwrap_or_default(),
-        begins("L1", marks.l1),
-        begins("L2", marks.l2),
-        begins("L3", marks.l3),
-        begins("", marks.ceiling.tokens).trim_start(),
+        begins("L1", thresholds.l1),
+        begins("L2", thresholds.l2),
+        begins("L3", thresholds.l3),
+        begins("", thresholds.auto_compact.tokens).trim_start(),
     )
 }
 

@@ -1,9 +1,9 @@
-//! How many responses, and minutes, until the window is as full as a mark? What the last responses of this session added
-//! is drawn again and again until the mark is reached; of the results the median is reported, the lowest, and the
+//! How many responses, and minutes, until the window is as full as a threshold? What the last responses of this session added
+//! is drawn again and again until the threshold is reached; of the results the median is reported, the lowest, and the
 //! last. No mean: one large result would move it.
 
 use plimsoll_domain::forecast::{FARTHEST, Fill, Forecast, Outlook, Span};
-use plimsoll_domain::level::Marks;
+use plimsoll_domain::level::Thresholds;
 
 /// Two responses may be chance; three differences are a beginning.
 pub(crate) const FEWEST: usize = 3;
@@ -13,7 +13,7 @@ const KEPT: usize = 120;
 pub const LAST_FILLS: usize = KEPT + 1;
 /// Work goes in phases: this many responses in a row are drawn together.
 const TOGETHER: usize = 8;
-/// So often the way to the mark is drawn.
+/// So often the way to the threshold is drawn.
 // Odd: the middle one is the median.
 const PATHS: usize = 41;
 /// What responses add in sessions at large, in tokens: small edits, tests and searches, large files. While a session has
@@ -36,16 +36,16 @@ pub struct Gain {
 }
 
 /// The forecast for a session that will probably hold this many tokens next; none if too little is known of it.
-pub fn forecast(fills: &[Fill], projected: u64, marks: &Marks) -> Option<Forecast> {
+pub fn forecast(fills: &[Fill], projected: u64, thresholds: &Thresholds) -> Option<Forecast> {
     let gains = gains(fills);
-    let of = |mark: u64| if projected < mark { until(&gains, mark - projected) } else { None };
+    let of = |threshold: u64| if projected < threshold { until(&gains, threshold - projected) } else { None };
     let found = Forecast {
         samples: gains.len(),
-        l1: of(marks.l1),
-        l2: of(marks.l2),
-        ceiling: of(marks.ceiling.tokens),
+        l1: of(thresholds.l1),
+        l2: of(thresholds.l2),
+        auto_compact: of(thresholds.auto_compact.tokens),
     };
-    (found.l1.is_some() || found.l2.is_some() || found.ceiling.is_some()).then_some(found)
+    (found.l1.is_some() || found.l2.is_some() || found.auto_compact.is_some()).then_some(found)
 }
 
 /// What each of the last responses added, since the window was last emptied.
@@ -121,7 +121,7 @@ pub(crate) fn middle(mut figures: Vec<u64>) -> Option<u64> {
     figures.get(figures.len() / 2).copied()
 }
 
-/// One way to the mark: how many responses, and how long.
+/// One way to the threshold: how many responses, and how long.
 fn walk(gains: &[Gain], tokens: u64, dice: &mut Dice) -> (u64, Option<u64>) {
     let (mut added, mut turns, mut seconds) = (0_u64, 0, Some(0));
     while added < tokens && turns < FARTHEST {

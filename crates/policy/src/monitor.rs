@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::step::{TooSmall, too_small};
-use plimsoll_domain::level::{Level, Marks};
+use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::reading::UsedSource;
 use plimsoll_domain::record::Claim;
 use plimsoll_domain::settings::Settings;
@@ -16,7 +16,7 @@ pub struct MonitorInput {
     /// The reading.
     pub reading: Reading,
     /// Where the levels begin; none while the window is unknown.
-    pub marks: Option<Marks>,
+    pub thresholds: Option<Thresholds>,
     /// True after a whole batch of tools; false after each tool, on clients that know no batches.
     pub is_batch: bool,
     /// True when the session belongs to a run that is in progress.
@@ -86,12 +86,12 @@ pub enum Action {
 /// Decides, and notes in the record what has been decided: under the session's lock each level is announced
 /// once. An estimate may warn and checkpoint; only what was measured ends a session.
 pub fn monitor(record: &mut SessionRecord, sight: &MonitorInput, settings: &Settings) -> Action {
-    let Some((marks, percent)) = sight.marks.as_ref().zip(sight.reading.percent()) else {
+    let Some((thresholds, percent)) = sight.thresholds.as_ref().zip(sight.reading.percent()) else {
         return Action::Nothing;
     };
     note_reading(record, &sight.reading, percent);
     let before = record.announced;
-    let action = decide(record, sight, marks, settings, percent);
+    let action = decide(record, sight, thresholds, settings, percent);
     if record.announced > before {
         record.announced_percent = Some(percent);
     }
@@ -101,18 +101,18 @@ pub fn monitor(record: &mut SessionRecord, sight: &MonitorInput, settings: &Sett
 fn decide(
     record: &mut SessionRecord,
     sight: &MonitorInput,
-    marks: &Marks,
+    thresholds: &Thresholds,
     settings: &Settings,
     percent: u64,
 ) -> Action {
-    let level = marks.level(sight.reading.projected());
+    let level = thresholds.level(sight.reading.projected());
     // A figure that the user set by hand warns and checkpoints like an estimate.
     let by_hand = sight.reading.source == UsedSource::Environment;
-    let certain = if by_hand { Level::L0 } else { marks.level(sight.reading.measured()) };
+    let certain = if by_hand { Level::L0 } else { thresholds.level(sight.reading.measured()) };
     if !sight.in_run {
         return advise(record, sight, level, percent);
     }
-    let room = sight.committed.as_ref().and_then(|commit| step(record, commit, sight, marks));
+    let room = sight.committed.as_ref().and_then(|commit| step(record, commit, sight, thresholds));
     // Before L2: one batch may jump over it, and then this one checkpoint serves both.
     if certain == Level::L3 {
         return emergency(record, sight, percent);
@@ -146,7 +146,7 @@ fn decide(
         return Action::Checkpoint { level: Level::L2, percent, ends: false };
     }
     if record.announced >= Level::L2 && certain >= Level::L2 {
-        return wrap_up(record, sight, marks, settings, percent);
+        return wrap_up(record, sight, thresholds, settings, percent);
     }
     if level == Level::L1 && record.announced < Level::L1 {
         record.announced = Level::L1;
@@ -160,11 +160,11 @@ fn step(
     record: &mut SessionRecord,
     commit: &Commit,
     sight: &MonitorInput,
-    marks: &Marks,
+    thresholds: &Thresholds,
 ) -> Option<TooSmall> {
     let is_new = record.commits.note(&commit.head, commit.fill);
     let may_ask = is_new && commit.fill.is_some() && sight.item_is_open && !record.commits.told;
-    if may_ask { too_small(&record.commits.fills, marks.l2) } else { None }
+    if may_ask { too_small(&record.commits.fills, thresholds.l2) } else { None }
 }
 
 fn note_reading(record: &mut SessionRecord, reading: &Reading, percent: u64) {
@@ -212,15 +212,15 @@ fn emergency(record: &mut SessionRecord, sight: &MonitorInput, percent: u64) -> 
 fn wrap_up(
     record: &mut SessionRecord,
     sight: &MonitorInput,
-    marks: &Marks,
+    thresholds: &Thresholds,
     settings: &Settings,
     percent: u64,
 ) -> Action {
     count_batch(record, sight);
-    let left = marks.l3.saturating_sub(record.checkpoint_tokens);
+    let left = thresholds.l3.saturating_sub(record.checkpoint_tokens);
     // Not below L2: where L2 was announced on an estimate, the count began lower.
     let half_gone =
-        sight.reading.measured() >= record.checkpoint_tokens.saturating_add(left / 2).max(marks.l2);
+        sight.reading.measured() >= record.checkpoint_tokens.saturating_add(left / 2).max(thresholds.l2);
     let batches = record.batches_since_checkpoint;
     let reason = if record.ended_by_us.is_some() {
         "the session continued after it had been ended at its checkpoint".to_owned()
@@ -254,12 +254,12 @@ const STEP_TOKENS: u64 = 40_000;
 
 /// Should the monitor wait for the client's transcript writer? Only where the last known figure plus a
 /// generous step could reach a level that has not been announced, or L3.
-pub fn is_worth_waiting(last_known: u64, marks: &Marks, announced: Level) -> bool {
-    let step = (marks.window * STEP_PERCENT / 100).max(STEP_TOKENS);
+pub fn is_worth_waiting(last_known: u64, thresholds: &Thresholds, announced: Level) -> bool {
+    let step = (thresholds.window * STEP_PERCENT / 100).max(STEP_TOKENS);
     let next = match announced {
-        Level::L0 => marks.l1,
-        Level::L1 => marks.l2,
-        Level::L2 | Level::L3 => marks.l3,
+        Level::L0 => thresholds.l1,
+        Level::L1 => thresholds.l2,
+        Level::L2 | Level::L3 => thresholds.l3,
     };
     last_known.saturating_add(step) >= next
 }

@@ -35,7 +35,7 @@ pub fn load_line(view: &View, cells: u64) -> String {
 }
 
 fn level(view: &View) -> Option<Level> {
-    view.load.marks.zip(view.load.used).map(|(marks, used)| marks.level(used))
+    view.load.thresholds.zip(view.load.used).map(|(thresholds, used)| thresholds.level(used))
 }
 
 /// What is to be said of one segment.

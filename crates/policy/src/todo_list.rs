@@ -3,8 +3,8 @@
 //! A list whose items are all ticked is no error: the objective may be another one, and sessions may add items.
 
 use plimsoll_domain::TodoList;
-use plimsoll_domain::boxes::{Lookalike, lookalikes};
 use plimsoll_domain::text::{clip, counted, for_terminal, one_line};
+use plimsoll_domain::todo_without_boxes::{Lookalike, lookalikes};
 use std::fmt::Write as _;
 
 /// Why a run cannot begin with a list.

@@ -2,17 +2,17 @@
 //! because orders made agents save and quit unasked in ordinary sessions.
 
 use crate::step::TooSmall;
-use plimsoll_domain::level::{CeilingAction, Level, Marks};
+use plimsoll_domain::level::{AutoCompactAction, Level, Thresholds};
 use plimsoll_domain::prompt::BEGUN_BEFORE;
 use plimsoll_domain::text::tokens;
 use plimsoll_domain::{Marker, Reading};
 
 /// L1, inside a run.
-pub fn warning(percent: u64, marks: &Marks) -> String {
+pub fn warning(percent: u64, thresholds: &Thresholds) -> String {
     let marker = Marker::Warning { level: Level::L1, percent };
     format!(
         "{marker}\nThe context window is {percent}% full. Continue with the current item, read only what you need, and start nothing large. Record findings that are in no file now, as your prompt says. A checkpoint follows at {}%.",
-        marks.percent(marks.l2)
+        thresholds.percent(thresholds.l2)
     )
 }
 
@@ -20,13 +20,13 @@ pub fn warning(percent: u64, marks: &Marks) -> String {
 const THREE_LINES: &str = "End your turn with a message of three lines, which are copied into the handoff (it need not be edited):\nSummary: what you were doing, and findings that are in no file\nProgress on the item: how far it is\nNext step: what comes next\nA fresh session continues from the handoff. (If everything is done already, end with the promise line instead.)";
 
 /// At a commit below L2, inside a run: the next step would probably not fit.
-pub fn stop_here(percent: u64, handoff: &str, why: TooSmall, marks: &Marks) -> String {
+pub fn stop_here(percent: u64, handoff: &str, why: TooSmall, thresholds: &Thresholds) -> String {
     let marker = Marker::Checkpoint { level: Level::L1, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
         "{marker}\nThe context window is {percent}% full. From one of your commits to the next you usually take about {} tokens, and about {} are left below {}%: this commit is a good place to stop. A checkpoint has been written to {handoff}. Now:\n1. Start nothing new. If the item is finished, tick it, else do not; commit what is not committed yet.\n2. {THREE_LINES}",
         tokens(why.step),
         tokens(why.left),
-        marks.percent(marks.l2)
+        thresholds.percent(thresholds.l2)
     )
 }
 
@@ -47,15 +47,15 @@ pub fn emergency(percent: u64, handoff: &str) -> String {
 }
 
 /// Any level, in a session that belongs to no run.
-pub fn advice(level: Level, percent: u64, marks: &Marks, handoff: Option<&str>) -> String {
+pub fn advice(level: Level, percent: u64, thresholds: &Thresholds, handoff: Option<&str>) -> String {
     let marker = Marker::Warning { level, percent };
-    let ceiling = marks.percent(marks.ceiling.tokens);
-    let then = match marks.ceiling.action {
-        CeilingAction::Compacts => format!("Claude Code compacts at about {ceiling}%."),
-        CeilingAction::Refuses => {
-            format!("Claude Code stops at about {ceiling}% (automatic compaction is off).")
+    let auto_compact = thresholds.percent(thresholds.auto_compact.tokens);
+    let then = match thresholds.auto_compact.action {
+        AutoCompactAction::Compacts => format!("Claude Code compacts at about {auto_compact}%."),
+        AutoCompactAction::Refuses => {
+            format!("Claude Code stops at about {auto_compact}% (automatic compaction is off).")
         }
-        CeilingAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
+        AutoCompactAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
     };
     let ready = handoff
         .map(|file| format!(" A handoff with the facts of this session is ready in {file}."))
@@ -67,17 +67,24 @@ pub fn advice(level: Level, percent: u64, marks: &Marks, handoff: Option<&str>) 
 }
 
 /// The same for the person, below the marker: what it means, and what there is.
-pub fn advice_for_person(level: Level, percent: u64, marks: &Marks, handoff: Option<&str>) -> String {
+pub fn advice_for_person(
+    level: Level,
+    percent: u64,
+    thresholds: &Thresholds,
+    handoff: Option<&str>,
+) -> String {
     let marker = Marker::Warning { level, percent };
-    let ceiling = marks.percent(marks.ceiling.tokens);
-    let then = match marks.ceiling.action {
-        CeilingAction::Compacts => format!("Claude Code compacts at about {ceiling}%."),
-        CeilingAction::Refuses => format!("Claude Code stops at about {ceiling}%."),
-        CeilingAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
+    let auto_compact = thresholds.percent(thresholds.auto_compact.tokens);
+    let then = match thresholds.auto_compact.action {
+        AutoCompactAction::Compacts => format!("Claude Code compacts at about {auto_compact}%."),
+        AutoCompactAction::Refuses => format!("Claude Code stops at about {auto_compact}%."),
+        AutoCompactAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
     };
     let ready = match handoff {
         Some(file) => format!(" A handoff is ready: {file}"),
-        None if level == Level::L1 => format!(" A handoff follows at {}%.", marks.percent(marks.l2)),
+        None if level == Level::L1 => {
+            format!(" A handoff follows at {}%.", thresholds.percent(thresholds.l2))
+        }
         None => String::new(),
     };
     format!("{marker}\nThe context window is {percent}% full. {then}{ready}")

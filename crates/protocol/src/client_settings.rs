@@ -1,9 +1,9 @@
-//! The keys of the client's own settings files that move the ceiling.
+//! The keys of the client's own settings files that move the auto-compact threshold.
 
 use crate::lenient;
 use serde::Deserialize;
 
-/// The keys of one settings file that move the ceiling.
+/// The keys of one settings file that move the auto-compact threshold.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CompactionKeys {

@@ -1,4 +1,4 @@
-//! Settings: the project's over the user's over the defaults; and the client's own keys that move the ceiling.
+//! Settings: the project's over the user's over the defaults; and the client's own keys that move the auto-compact threshold.
 
 use crate::{Project, StoreError, disk, environment, ledger, sessions};
 use plimsoll_domain::record::ClientSettings;
@@ -176,7 +176,7 @@ fn client_state() -> Option<PathBuf> {
     folder.map(|folder| folder.join(".claude.json"))
 }
 
-/// The client's own keys that move the ceiling: the nearest file that speaks wins.
+/// The client's own keys that move the auto-compact threshold: the nearest file that speaks wins.
 pub fn client_settings(project: &Project) -> ClientSettings {
     let home = client_folder();
     let mut found = ClientSettings::default();

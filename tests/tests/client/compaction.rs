@@ -16,7 +16,7 @@ const COMPACTED: &str = "The conversation has just been compacted.";
 const FIRST_HALF: &str = "sed -i '45,80s/$/ changed/' src/dates.txt";
 const FIRST_HALF_ROW: &str = "| src/dates.txt | 45-80 | modified";
 
-/// Six results of 6,000 tokens each: together more than the room that L3 leaves below the ceiling.
+/// Six results of 6,000 tokens each: together more than the room that L3 leaves below the auto-compact threshold.
 fn large_results() -> Step {
     let read = |step: Step, number: usize| {
         let command = format!("head -c 24000 /dev/zero | tr '\\0' '{number}'");

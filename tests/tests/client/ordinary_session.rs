@@ -204,7 +204,11 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
         let line = load_line(&screen);
         let cells = line.matches('█').count();
         assert!(cells > last_cells && line.contains('┃'), "{line}");
-        assert_eq!(line.matches('┆').count(), if load < 700_000 { 2 } else { 1 }, "the marks ahead: {line}");
+        assert_eq!(
+            line.matches('┆').count(),
+            if load < 700_000 { 2 } else { 1 },
+            "the thresholds ahead: {line}"
+        );
         last_cells = cells;
     }
     // A turn with a tool at 97 %: advice for the model, a marker for the person, and the turn goes to its own end.

@@ -1,7 +1,7 @@
 //! Every way in which `claude -p` ends (PROTOCOL §13), and where the run goes from there.
 
 use plimsoll_domain::Exit;
-use plimsoll_policy::ending::ending;
+use plimsoll_policy::session_ending::session_ending;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_testkit::fixtures;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
@@ -138,7 +138,8 @@ fn every_recorded_result_is_known_for_what_it_is() {
     let found = files.map(|file| {
         let result = RunResult::parse(&std::fs::read(file.path()).expect("a file")).expect("a result");
         // Whatever the exit status says: it proves nothing.
-        let words = [0, 1].map(|code| ending(Some(&result), Exit { code: Some(code), signal: None }).word());
+        let words =
+            [0, 1].map(|code| session_ending(Some(&result), Exit { code: Some(code), signal: None }).word());
         assert_eq!(words[0], words[1]);
         (file.path().file_stem().expect("a name").to_string_lossy().into_owned(), words[0])
     });

@@ -76,7 +76,7 @@ fn take(
         cause: Cause::Manual,
         level,
         reading: measurement.reading.as_ref(),
-        marks: measurement.marks.as_ref(),
+        thresholds: measurement.thresholds.as_ref(),
         waited: None,
         calls: &[],
         notes: Notes {

@@ -78,7 +78,7 @@ fn json(measurement: &Measurement, forecast: Option<&Forecast>, session_id: &Ses
         "percent": reading.and_then(Reading::percent),
         "percent_used": reading.and_then(Reading::percent_used),
         "reading": reading,
-        "marks": measurement.marks,
+        "marks": measurement.thresholds,
         "forecast": forecast,
         "age_seconds": reading.and_then(age_seconds),
     })
@@ -104,7 +104,7 @@ fn text(
         session_id: &whose.record.session_id,
         reading,
         age_seconds: reading.and_then(age_seconds),
-        marks: measurement.marks.as_ref(),
+        thresholds: measurement.thresholds.as_ref(),
         foresight,
         trouble: measurement.trouble.as_ref().map(ToString::to_string),
         run: whose.run.as_ref(),

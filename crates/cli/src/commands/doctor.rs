@@ -73,7 +73,7 @@ fn document(project: &Project, facts: &Facts, sections: &[Section]) -> Value {
             "window": window.window,
             "sources": window.sources,
             "reading": window.reading,
-            "marks": window.marks,
+            "marks": window.thresholds,
             "in_force": window.knobs,
         },
     })

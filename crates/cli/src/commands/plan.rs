@@ -117,17 +117,17 @@ fn room(project: &Project) -> (Room, bool) {
     let transcript = whose.as_ref().and_then(TargetSession::transcript);
     let transcript = transcript.as_deref();
     let question = Question { project, settings: &settings, record: &record, transcript, calls: &[] };
-    let measured = measure(&question).marks;
+    let measured = measure(&question).thresholds;
     let assumed = || {
         let window = plimsoll_domain::Window {
             tokens: ASSUMED_WINDOW,
             source: plimsoll_domain::reading::WindowSource::Assumed,
         };
-        plimsoll_flows::context::measure::marks(&question, &window, None)
+        plimsoll_flows::context::measure::thresholds(&question, &window, None)
     };
-    let marks = measured.unwrap_or_else(assumed);
+    let thresholds = measured.unwrap_or_else(assumed);
     let base = transcript.and_then(tail::first_fill).unwrap_or(ASSUMED_BASE);
-    (Room { window: marks.window, base, l2: marks.l2 }, measured.is_none())
+    (Room { window: thresholds.window, base, l2: thresholds.l2 }, measured.is_none())
 }
 
 fn json(plan: &Plan, room: Room) -> String {

@@ -2,7 +2,7 @@
 //! catch-all: a new event does not compile until each reader has a word for it.
 
 use crate::breaker::BreakerCause;
-use crate::level::{Level, Marks};
+use crate::level::{Level, Thresholds};
 use crate::marker::Marker;
 use crate::reading::Reading;
 use crate::state::Cause;
@@ -312,8 +312,8 @@ pub struct LevelReached {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,
     /// Where the levels begin.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub marks: Option<Marks>,
+    #[serde(rename = "marks", skip_serializing_if = "Option::is_none")]
+    pub thresholds: Option<Thresholds>,
     /// How long the client's transcript writer was waited for, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
@@ -352,8 +352,8 @@ pub struct CheckpointWritten {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,
     /// Where the levels begin.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub marks: Option<Marks>,
+    #[serde(rename = "marks", skip_serializing_if = "Option::is_none")]
+    pub thresholds: Option<Thresholds>,
     /// How long the client's transcript writer was waited for, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,

@@ -1,6 +1,6 @@
 //! The one way to change a memory.
 
-use super::heap::{CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_CEILING, MOST_CHUNKS, share};
+use super::heap::{CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_LIMIT, MOST_CHUNKS, share};
 use super::register::UNMERGED;
 use super::{Cut, Frame, Memory, Op, Pressure, Register, Slot, Values, fit};
 use serde::Serialize;
@@ -219,9 +219,9 @@ impl Memory {
         }
         let others = self.heap.iter().filter(|chunk| chunk.name != name);
         let size = others.map(|chunk| chunk.content.encode_utf16().count()).sum::<usize>() + units;
-        if size > HARD_CEILING {
+        if size > HARD_LIMIT {
             return refuse(format!(
-                "the heap would hold {size} UTF-16 units, and takes at most {HARD_CEILING}: free chunks first"
+                "the heap would hold {size} UTF-16 units, and takes at most {HARD_LIMIT}: free chunks first"
             ));
         }
         Ok(())

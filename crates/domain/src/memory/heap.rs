@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// Above this, in characters, writing still succeeds and says that it is too much.
-pub const SOFT_CEILING: usize = 8_000;
+pub const SOFT_LIMIT: usize = 8_000;
 /// Above this, in UTF-16 units, nothing more is taken: the client counts what hooks say in these.
-pub const HARD_CEILING: usize = 3 * SOFT_CEILING;
+pub const HARD_LIMIT: usize = 3 * SOFT_LIMIT;
 /// The longest chunk, in UTF-16 units: the client shows at most 10,000 of what one hook says, and cuts no chunk so.
 pub const CHUNK_UNITS: usize = 9_500;
 
@@ -41,7 +41,7 @@ impl Chunk {
     }
 }
 
-/// How near the heap is to its ceiling.
+/// How near the heap is to its soft limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pressure {
@@ -51,7 +51,7 @@ pub enum Pressure {
     Elevated,
     /// From 85 %.
     High,
-    /// Above the soft ceiling.
+    /// Above the soft limit.
     Over,
 }
 
@@ -59,7 +59,7 @@ impl Pressure {
     /// The pressure of this many characters.
     pub fn of(size: usize) -> Pressure {
         match share(size) {
-            _ if size > SOFT_CEILING => Pressure::Over,
+            _ if size > SOFT_LIMIT => Pressure::Over,
             85.. => Pressure::High,
             70.. => Pressure::Elevated,
             _ => Pressure::Low,
@@ -77,9 +77,9 @@ impl Pressure {
     }
 }
 
-/// This many characters in percent of the soft ceiling.
+/// This many characters in percent of the soft limit.
 pub fn share(size: usize) -> usize {
-    size * 100 / SOFT_CEILING
+    size * 100 / SOFT_LIMIT
 }
 
 #[cfg(test)]

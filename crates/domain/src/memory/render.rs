@@ -2,14 +2,14 @@
 //! end or fake a tag of ours or of the client's.
 
 use super::heap::share;
-use super::{Chunk, Frame, Memory, Register, SOFT_CEILING};
+use super::{Chunk, Frame, Memory, Register, SOFT_LIMIT};
 use crate::text::{clip, one_line};
 use plimsoll_protocol::foreign_words::{blanked, without, without_tags};
 
 /// What one hook may say, in UTF-16 units: of more the client shows a preview only.
 // Above 10,000 characters the client (2.1.329) puts the text into a file and shows the model about 2 KB of it.
 pub const ENTRY_UNITS: usize = 9_900;
-/// This many entries hold any heap below the hard ceiling, with whole chunks in each.
+/// This many entries hold any heap below the hard limit, with whole chunks in each.
 pub const ENTRIES: usize = 6;
 
 /// How much the heap's index says of a chunk.
@@ -182,7 +182,7 @@ fn index(memory: &Memory, says: Index) -> Vec<String> {
     let size = memory.heap_size();
     let pressure = memory.pressure().word();
     let mut lines =
-        vec![format!("HEAP {size} of {SOFT_CEILING} chars ({}%), pressure {pressure}", share(size))];
+        vec![format!("HEAP {size} of {SOFT_LIMIT} chars ({}%), pressure {pressure}", share(size))];
     lines.extend(memory.heap.iter().map(|chunk| {
         if says == Index::Named {
             return format!("- {} rev {}", chunk.name, chunk.rev);

@@ -1,4 +1,4 @@
-//! When this session's window will be as full as the marks, for commands: off the transcript's end. The status line
+//! When this session's window will reach the thresholds, for commands: off the transcript's end. The status line
 //! forecasts from its own record of the fills.
 
 use crate::context::measure::Measurement;
@@ -22,8 +22,9 @@ pub struct Foresight {
 /// Looks ahead.
 pub fn foresee(transcript: Option<&Path>, measurement: &Measurement) -> Foresight {
     let fills = transcript.and_then(|path| tail::fills(path, LAST_FILLS, NEAR).ok()).unwrap_or_default();
-    let known = measurement.reading.as_ref().zip(measurement.marks.as_ref());
-    let forecast = known
-        .and_then(|(reading, marks)| plimsoll_policy::forecast::forecast(&fills, reading.projected(), marks));
+    let known = measurement.reading.as_ref().zip(measurement.thresholds.as_ref());
+    let forecast = known.and_then(|(reading, thresholds)| {
+        plimsoll_policy::forecast::forecast(&fills, reading.projected(), thresholds)
+    });
     Foresight { forecast, responses: fills.len() }
 }

@@ -2,12 +2,12 @@
 //! unknown rather than guessed.
 
 use crate::hook_invocation::HookInvocation;
-use plimsoll_domain::level::{Level, Marks};
+use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::reading::{Reading, UsedSource, Window, WindowSource};
 use plimsoll_domain::record::{ClientSettings, StatusRecord};
 use plimsoll_domain::{SessionRecord, Settings};
-use plimsoll_policy::levels::{self, CompactionConfig};
 use plimsoll_policy::monitor::is_worth_waiting;
+use plimsoll_policy::thresholds::{self, CompactionConfig};
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::tool::{ToolCall, Visible};
 use plimsoll_store::tail::{self, Tail};
@@ -37,7 +37,7 @@ pub struct Measurement {
     /// The reading; none if nothing is known.
     pub reading: Option<Reading>,
     /// Where the levels begin; none while the window is unknown.
-    pub marks: Option<Marks>,
+    pub thresholds: Option<Thresholds>,
     /// How long the client's transcript writer was waited for.
     pub waited: Option<Duration>,
     /// Why the transcript could not be read.
@@ -47,7 +47,7 @@ pub struct Measurement {
 impl Measurement {
     /// The level of what the next request will probably hold; none while that is unknown.
     pub fn level(&self) -> Option<Level> {
-        Some(self.marks?.level(self.reading.as_ref()?.projected()))
+        Some(self.thresholds?.level(self.reading.as_ref()?.projected()))
     }
 }
 
@@ -138,7 +138,8 @@ pub(crate) fn of_call(call: &HookInvocation, record: &SessionRecord) -> Measurem
 impl Measurement {
     fn take(&mut self, question: &Question<'_>, tail: &Tail, ids: &[&str]) {
         let Some(reading) = reading(question, tail, ids) else { return };
-        self.marks = reading.window.as_ref().map(|window| marks(question, window, reading.model.as_deref()));
+        self.thresholds =
+            reading.window.as_ref().map(|window| thresholds(question, window, reading.model.as_deref()));
         self.reading = Some(reading);
     }
 }
@@ -187,7 +188,7 @@ fn wait_for_writer(
 
 fn may_be_near_a_level(question: &Question<'_>, tail: &Tail, measurement: &Measurement) -> bool {
     let record = question.record;
-    let Some((before, marks)) = measurement.reading.as_ref().zip(measurement.marks.as_ref()) else {
+    let Some((before, thresholds)) = measurement.reading.as_ref().zip(measurement.thresholds.as_ref()) else {
         // Nothing is known before the first answer, and it may be a large one: it is waited for once.
         return tail.size > 0
             && measurement.reading.is_none()
@@ -195,7 +196,7 @@ fn may_be_near_a_level(question: &Question<'_>, tail: &Tail, measurement: &Measu
             && record.waits == 0;
     };
     let remembered = record.reading.as_ref().map_or(0, Reading::projected);
-    is_worth_waiting(before.measured().max(remembered), marks, record.announced)
+    is_worth_waiting(before.measured().max(remembered), thresholds, record.announced)
 }
 
 fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading> {
@@ -316,11 +317,11 @@ pub(crate) fn with_evidence<T>(
 }
 
 /// Where the levels begin, by the settings, the environment and the client's own settings.
-pub fn marks(question: &Question<'_>, window: &Window, model: Option<&str>) -> Marks {
+pub fn thresholds(question: &Question<'_>, window: &Window, model: Option<&str>) -> Thresholds {
     // The client's variables reach hooks by inheritance; its settings they must read themselves (2.1.329).
     let client = question.record.client_settings.unwrap_or_else(|| config::client_settings(question.project));
-    let ceiling = levels::ceiling(window.tokens, model, &knobs(client));
-    levels::marks(window.tokens, ceiling, &question.settings.levels, &question.settings.margins)
+    let auto_compact = thresholds::auto_compact(window.tokens, model, &knobs(client));
+    thresholds::thresholds(window.tokens, auto_compact, &question.settings.levels, &question.settings.margins)
 }
 
 fn knobs(client: ClientSettings) -> CompactionConfig {

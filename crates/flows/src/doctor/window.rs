@@ -1,7 +1,7 @@
 //! The window of the current session, or of the one that would begin now.
 
 use super::{Files, Patient};
-use crate::context::measure::{Question, marks, measure, with_evidence};
+use crate::context::measure::{Question, measure, thresholds, with_evidence};
 use plimsoll_domain::reading::Window;
 use plimsoll_policy::doctor::WindowFacts;
 use plimsoll_policy::window;
@@ -9,7 +9,7 @@ use plimsoll_store::config::{self, Loaded};
 use plimsoll_store::{environment, sessions};
 use std::path::PathBuf;
 
-/// What moves window, ceiling or reading, where it is set.
+/// What moves the window, the auto-compact threshold or the reading, where it is set.
 const VARIABLES: [&str; 8] = [
     "CLAUDE_CODE_DISABLE_1M_CONTEXT",
     "CLAUDE_CODE_MAX_CONTEXT_TOKENS",
@@ -39,7 +39,9 @@ pub(super) fn facts(patient: &Patient<'_>, found: &Files) -> WindowFacts {
     let window = measured.reading.as_ref().and_then(|reading| reading.window.clone()).or(chosen);
     let name = model.as_ref().map(|(model, _)| model.as_str());
     WindowFacts {
-        marks: measured.marks.or_else(|| window.as_ref().map(|window| marks(&question, window, name))),
+        thresholds: measured
+            .thresholds
+            .or_else(|| window.as_ref().map(|window| thresholds(&question, window, name))),
         session: measured.reading.is_some().then(|| patient.record.session_id.clone()),
         reading: measured.reading,
         sources,

@@ -103,14 +103,16 @@ fn offer(
     todo: &TodoList,
 ) -> Result<Option<String>, StoreError> {
     let Some(item) = run.item_in_hand() else { return Ok(None) };
-    let Some((reading, marks)) = measurement.reading.as_ref().zip(measurement.marks) else { return Ok(None) };
+    let Some((reading, thresholds)) = measurement.reading.as_ref().zip(measurement.thresholds) else {
+        return Ok(None);
+    };
     let lines = item_cost::lines_named(&call.project, item);
-    let estimate = estimate(item, lines, &run.items.growth, marks.window);
+    let estimate = estimate(item, lines, &run.items.growth, thresholds.window);
     let fill = reading.projected();
-    let room = marks.l2.saturating_sub(fill);
-    note(call, run, item, &estimate, room, fits(&estimate, fill, marks.l2))?;
+    let room = thresholds.l2.saturating_sub(fill);
+    note(call, run, item, &estimate, room, fits(&estimate, fill, thresholds.l2))?;
     // The checkpoint now, while no item is half done: the next session begins this one in a fresh window.
-    if !fits(&estimate, fill, marks.l2) {
+    if !fits(&estimate, fill, thresholds.l2) {
         checkpoint_before(call, run, record, reading)?;
         return Ok(None);
     }
@@ -150,7 +152,7 @@ fn checkpoint_before(
         cause: Cause::Budget,
         level: record.announced,
         reading: Some(reading),
-        marks: None,
+        thresholds: None,
         waited: None,
         calls: &[],
         notes: plimsoll_domain::handoff::Notes { progress: "not begun".to_owned(), ..Default::default() },

@@ -8,7 +8,7 @@ use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::turns::capture;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LevelReached, Room};
-use plimsoll_domain::level::{Level, Marks};
+use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::status::Status;
 use plimsoll_domain::verdict::ContinueKind;
@@ -102,7 +102,7 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
         run: run.as_ref(),
         record: &record,
         measurement: &measurement,
-        marks: sight.marks,
+        thresholds: sight.thresholds,
     };
     Ok(scene.act(&action).with_complaint(complaint))
 }
@@ -156,7 +156,7 @@ fn sight(
     Some(MonitorInput {
         is_batch: matches!(call.event(), Event::PostToolBatch(_)),
         reading,
-        marks: measurement.marks,
+        thresholds: measurement.thresholds,
         in_run,
         item_is_open: committed.is_some() && item_is_open(call),
         committed,
@@ -211,7 +211,7 @@ struct ActionContext<'a> {
     run: Option<&'a RunState>,
     record: &'a SessionRecord,
     measurement: &'a Measurement,
-    marks: Option<Marks>,
+    thresholds: Option<Thresholds>,
 }
 
 impl ActionContext<'_> {
@@ -226,7 +226,7 @@ impl ActionContext<'_> {
     }
 
     fn warn(&self, level: Level, percent: u64, with_handoff: bool) -> HookResponse {
-        let Some(marks) = &self.marks else { return HookResponse::quiet() };
+        let Some(thresholds) = &self.thresholds else { return HookResponse::quiet() };
         let handoff = with_handoff.then(|| self.write_checkpoint(Cause::Level, level, percent));
         let (handoff, complaint) = match handoff.transpose() {
             Ok(handoff) => (handoff, None),
@@ -238,10 +238,10 @@ impl ActionContext<'_> {
         };
         let handoff = handoff.as_deref();
         let (text, for_person) = match self.run {
-            Some(_) => (words::warning(percent, marks), Marker::Warning { level, percent }.to_string()),
+            Some(_) => (words::warning(percent, thresholds), Marker::Warning { level, percent }.to_string()),
             None => (
-                words::advice(level, percent, marks, handoff),
-                words::advice_for_person(level, percent, marks, handoff),
+                words::advice(level, percent, thresholds, handoff),
+                words::advice_for_person(level, percent, thresholds, handoff),
             ),
         };
         self.note(JournalEvent::Warning(self.reached(level, percent, None)));
@@ -279,7 +279,7 @@ impl ActionContext<'_> {
     }
 
     fn stop_here(&self, percent: u64, why: TooSmall) -> HookResponse {
-        let Some(marks) = &self.marks else { return HookResponse::quiet() };
+        let Some(thresholds) = &self.thresholds else { return HookResponse::quiet() };
         let (level, event) = (Level::L1, self.call.event().name());
         let (marker, text, complaint) = match self.write_checkpoint(Cause::Step, level, percent) {
             Ok(handoff) => {
@@ -289,13 +289,13 @@ impl ActionContext<'_> {
                     room_tokens: Some(why.left),
                     ..Room::default()
                 }));
-                let text = words::stop_here(percent, &handoff, why, marks);
+                let text = words::stop_here(percent, &handoff, why, thresholds);
                 (Marker::Checkpoint { level, percent: Some(percent), handoff }, text, None)
             }
             // It was better, not needed: the session is warned, and continues to L2.
             Err(error) => {
                 self.drop_claim();
-                (Marker::Warning { level, percent }, words::warning(percent, marks), Some(error))
+                (Marker::Warning { level, percent }, words::warning(percent, thresholds), Some(error))
             }
         };
         let reply = Reply::default().tell_model(event, text).tell_person(marker.to_string());
@@ -333,7 +333,7 @@ impl ActionContext<'_> {
             cause,
             level,
             reading: self.measurement.reading.as_ref(),
-            marks: self.marks.as_ref(),
+            thresholds: self.thresholds.as_ref(),
             waited: self.measurement.waited,
             calls: self.call.event().tool_calls(),
             notes: plimsoll_domain::handoff::Notes::default(),
@@ -354,7 +354,7 @@ impl ActionContext<'_> {
             level,
             percent,
             reading: self.measurement.reading.clone(),
-            marks: self.marks,
+            thresholds: self.thresholds,
             waited_ms: self.measurement.waited.map(|waited| waited.as_millis() as u64),
             reason: reason.map(str::to_owned),
         }

@@ -50,7 +50,7 @@ fn before(call: &HookInvocation) -> Result<Option<String>, StoreError> {
         cause: Cause::Compact,
         level,
         reading: measurement.reading.as_ref(),
-        marks: measurement.marks.as_ref(),
+        thresholds: measurement.thresholds.as_ref(),
         waited: None,
         calls: &[],
         notes: plimsoll_domain::handoff::Notes::default(),

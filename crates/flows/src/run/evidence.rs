@@ -62,9 +62,9 @@ pub fn observe(
 /// True when the session's first request already stood at L2: no session of this run can work.
 pub fn started_above(project: &Project, settings: &Settings, record: &SessionRecord) -> bool {
     let transcript = record.transcript_path.as_ref().map(Path::new);
-    let marks = measure(&Question { project, settings, record, transcript, calls: &[] }).marks;
+    let thresholds = measure(&Question { project, settings, record, transcript, calls: &[] }).thresholds;
     let first = transcript.and_then(plimsoll_store::tail::first_fill);
-    marks.zip(first).is_some_and(|(marks, first)| marks.level(first) >= Level::L2)
+    thresholds.zip(first).is_some_and(|(thresholds, first)| thresholds.level(first) >= Level::L2)
 }
 
 /// What has changed, in words, and whether that is unknown.

@@ -99,10 +99,11 @@ impl Said {
         };
         match result(input).or_else(|| result(last_line?)) {
             Some(result) => {
-                let fatal = match plimsoll_policy::ending::ending(Some(&result), Exit::default()) {
-                    Ending::Fatal(why) => Some(why),
-                    _ => None,
-                };
+                let fatal =
+                    match plimsoll_policy::session_ending::session_ending(Some(&result), Exit::default()) {
+                        Ending::Fatal(why) => Some(why),
+                        _ => None,
+                    };
                 Said { words: result.result, fatal }
             }
             None => Said { words: Some(String::from_utf8_lossy(input).into_owned()), fatal: None },
@@ -231,7 +232,7 @@ fn write_checkpoint(project: &Project, settings: &Settings, seen: &Measured) -> 
         cause: Cause::Level,
         level: seen.level,
         reading: seen.measurement.reading.as_ref(),
-        marks: seen.measurement.marks.as_ref(),
+        thresholds: seen.measurement.thresholds.as_ref(),
         waited: seen.measurement.waited,
         calls: &seen.calls,
         notes: Notes::default(),

@@ -59,7 +59,7 @@ pub(crate) fn handoff_of_unfinished_work(
         cause,
         level: claim.map_or(Level::L0, |claim| claim.level),
         reading: record.reading.as_ref(),
-        marks: None,
+        thresholds: None,
         waited: None,
         calls: &[],
         notes: notes(record),

@@ -5,7 +5,7 @@
 //! repository chooses. So they ask for the names first and switch each one off. The rest is in [`SWITCHED_OFF`],
 //! [`PLAIN_DIFF`] and [`ENVIRONMENT`].
 
-use crate::until::Until;
+use crate::time_limit::TimeLimit;
 use crate::{Outcome, child};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -77,10 +77,10 @@ const MOST_DRIVERS: usize = 1_000;
 
 /// A git that is only asked: it writes nothing, and runs nothing that the repository names. An error is what came of
 /// finding that out: then it must not be asked.
-pub(crate) fn asking(folder: &Path, arguments: &[&str], until: Until) -> Result<Command, Outcome> {
+pub(crate) fn asking(folder: &Path, arguments: &[&str], limit: TimeLimit) -> Result<Command, Outcome> {
     let may_filter = arguments.first().is_some_and(|name| ["status", "diff", "hash-object"].contains(name));
     if may_filter {
-        return asking_without_filters(folder, arguments, until).map(|(command, _)| command);
+        return asking_without_filters(folder, arguments, limit).map(|(command, _)| command);
     }
     Ok(looking(folder, &[], arguments))
 }
@@ -89,9 +89,9 @@ pub(crate) fn asking(folder: &Path, arguments: &[&str], until: Until) -> Result<
 pub(super) fn asking_without_filters(
     folder: &Path,
     arguments: &[&str],
-    until: Until,
+    limit: TimeLimit,
 ) -> Result<(Command, bool), Outcome> {
-    let drivers = drivers(folder, until)?;
+    let drivers = drivers(folder, limit)?;
     let off: Vec<OsString> = drivers.iter().flat_map(Driver::switched_off).collect();
     Ok((looking(folder, &off, arguments), drivers.iter().any(Driver::is_filter)))
 }
@@ -103,8 +103,8 @@ pub(crate) fn choosing(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Whether any filter is named: if not, no file is under one.
-pub(crate) fn has_filters(folder: &Path, until: Until) -> Result<bool, Outcome> {
-    Ok(drivers(folder, until)?.iter().any(Driver::is_filter))
+pub(crate) fn has_filters(folder: &Path, limit: TimeLimit) -> Result<bool, Outcome> {
+    Ok(drivers(folder, limit)?.iter().any(Driver::is_filter))
 }
 
 fn looking(folder: &Path, off: &[OsString], arguments: &[&str]) -> Command {
@@ -166,8 +166,8 @@ pub(crate) fn committing(folder: &Path, settings: &[OsString], arguments: &[&str
 
 /// The settings for a work-in-progress commit in a repository whose own settings are not trusted: nothing that they name
 /// runs.
-pub(crate) fn all_off(folder: &Path, until: Until) -> Result<Vec<OsString>, Outcome> {
-    let named = drivers(folder, until)?;
+pub(crate) fn all_off(folder: &Path, limit: TimeLimit) -> Result<Vec<OsString>, Outcome> {
+    let named = drivers(folder, limit)?;
     let fixed = SWITCHED_OFF.iter().map(|(name, value)| format!("{name}={value}").into());
     let unsigned = std::iter::once("commit.gpgSign=false".into());
     Ok(fixed.chain(unsigned).chain(named.iter().flat_map(Driver::switched_off)).collect())
@@ -206,9 +206,9 @@ impl Driver {
 }
 
 /// Every filter that a setting names, in any file. Git itself is asked: it alone knows what includes what.
-fn drivers(folder: &Path, until: Until) -> Result<Vec<Driver>, Outcome> {
+fn drivers(folder: &Path, limit: TimeLimit) -> Result<Vec<Driver>, Outcome> {
     let question = ["config", "--null", "--name-only", "--get-regexp", r"^(filter|hook)\."];
-    let outcome = child::run(looking(folder, &[], &question), child::Terms::within(until.left()));
+    let outcome = child::run(looking(folder, &[], &question), child::Terms::within(limit.left()));
     // 1: there is none.
     if outcome.timed_out || !matches!(outcome.code, Some(0 | 1)) {
         return Err(outcome);

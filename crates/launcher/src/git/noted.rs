@@ -4,7 +4,7 @@
 
 use super::text;
 use crate::changes::{self, filters_of};
-use crate::until::Until;
+use crate::time_limit::TimeLimit;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -15,17 +15,17 @@ use std::path::{Path, PathBuf};
 const MOST_ASKED: usize = 500;
 
 /// Those of these paths, named from the root of the working tree on, that are under a filter and as git has noted them.
-pub(super) fn unwritten(folder: &Path, changed: &[String], until: Until) -> BTreeSet<String> {
-    find(folder, changed, until).unwrap_or_default()
+pub(super) fn unwritten(folder: &Path, changed: &[String], limit: TimeLimit) -> BTreeSet<String> {
+    find(folder, changed, limit).unwrap_or_default()
 }
 
-fn find(folder: &Path, changed: &[String], until: Until) -> Option<BTreeSet<String>> {
+fn find(folder: &Path, changed: &[String], limit: TimeLimit) -> Option<BTreeSet<String>> {
     if changed.is_empty() {
         return None;
     }
-    let command = super::asking(folder, &["rev-parse", "--show-toplevel"], until).ok()?;
-    let root = PathBuf::from(text(&crate::run(command, until.left())));
-    let under = filters_of(&root, &mut changed.iter().map(String::as_bytes), until).ok()?;
+    let command = super::asking(folder, &["rev-parse", "--show-toplevel"], limit).ok()?;
+    let root = PathBuf::from(text(&crate::run(command, limit.left())));
+    let under = filters_of(&root, &mut changed.iter().map(String::as_bytes), limit).ok()?;
     if under.is_empty() || under.len() > MOST_ASKED {
         return None;
     }
@@ -33,7 +33,7 @@ fn find(folder: &Path, changed: &[String], until: Until) -> Option<BTreeSet<Stri
         under.iter().map(|(path, _)| format!(":(literal){}", String::from_utf8_lossy(path))).collect();
     let mut question = vec!["ls-files", "-z", "--debug", "--"];
     question.extend(names.iter().map(String::as_str));
-    let list = changes::answer(&root, &question, None, until).ok()?;
+    let list = changes::answer(&root, &question, None, limit).ok()?;
     Some(
         entries(&list)
             .filter(|(path, noted)| is_as(&root.join(OsStr::from_bytes(path)), *noted))

@@ -2,7 +2,7 @@
 
 use super::{git, text};
 use crate::Outcome;
-use crate::until::Until;
+use crate::time_limit::TimeLimit;
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::CommitRef;
 use std::path::Path;
@@ -82,9 +82,9 @@ pub fn work(folder: &Path, since: Since<'_>, except: &[String]) -> Option<Work> 
     // Only a git inside a submodule could report its state.
     let how = ["--porcelain=v2", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"];
     let question = [&["status"], &how[..], &["-z", "--", "."]].concat();
-    let until = Until::within(super::DEADLINE);
-    let (status, has_filters) = match super::command::asking_without_filters(folder, &question, until) {
-        Ok((command, has_filters)) => (crate::run(command, until.left()), has_filters),
+    let limit = TimeLimit::within(super::DEADLINE);
+    let (status, has_filters) = match super::command::asking_without_filters(folder, &question, limit) {
+        Ok((command, has_filters)) => (crate::run(command, limit.left()), has_filters),
         Err(outcome) => (outcome, false),
     };
     if status.timed_out {
@@ -99,7 +99,7 @@ pub fn work(folder: &Path, since: Since<'_>, except: &[String]) -> Option<Work> 
     if has_filters {
         let written = |file: &&ChangedFile| file.change == MODIFIED;
         let changed: Vec<String> = files.iter().filter(written).map(|file| file.path.clone()).collect();
-        let unwritten = super::noted::unwritten(folder, &changed, until);
+        let unwritten = super::noted::unwritten(folder, &changed, limit);
         files.retain(|file| !unwritten.contains(&file.path));
     }
     let mut work = Work { facts, files, commits: Vec::new() };

@@ -6,7 +6,7 @@ use crate::changes::{self, FolderInTree, filters_of, quoted};
 use crate::child::{self, Terms};
 use crate::git;
 use crate::git_error::GitError;
-use crate::until::Until;
+use crate::time_limit::TimeLimit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -23,21 +23,21 @@ pub(super) fn sift(
     place: &FolderInTree,
     head: Option<&str>,
     choice: &mut Choice,
-    until: Until,
+    limit: TimeLimit,
 ) -> Result<Vec<OsString>, GitError> {
     let files = files(folder, choice);
-    let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), until)?;
-    let mut out = taken_away(folder, head, &files, &under, until);
+    let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), limit)?;
+    let mut out = taken_away(folder, head, &files, &under, limit);
     let mut by_filter: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
     for (path, name) in under {
         by_filter.entry(name).or_default().push(path);
     }
     let mut settings = Vec::new();
-    let cleaners = if by_filter.is_empty() { BTreeSet::new() } else { cleaners(folder, until)? };
-    let trial_until = Until::within(TRIAL_DEADLINE);
+    let cleaners = if by_filter.is_empty() { BTreeSet::new() } else { cleaners(folder, limit)? };
+    let trial_limit = TimeLimit::within(TRIAL_DEADLINE);
     for (name, paths) in by_filter {
         let is_there = cleaners.contains(&name);
-        if is_there && works(place, &name, &paths, trial_until) {
+        if is_there && works(place, &name, &paths, trial_limit) {
             // Without `required` git commits a file whose filter fails as it is: in the clear.
             settings.push(setting(&name, "required=true"));
             continue;
@@ -56,12 +56,12 @@ pub(super) fn sift(
 pub(super) fn leave_all_out(
     folder: &Path,
     choice: &mut Choice,
-    until: Until,
+    limit: TimeLimit,
 ) -> Result<Vec<OsString>, GitError> {
     let files = files(folder, choice);
-    let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), until)?;
+    let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), limit)?;
     choice.leave_out(&under.into_iter().map(|(path, _)| path).collect());
-    git::all_off(folder, until).map_err(|outcome| GitError::Failed(changes::last_words(&outcome)))
+    git::all_off(folder, limit).map_err(|outcome| GitError::Failed(changes::last_words(&outcome)))
 }
 
 fn files(folder: &Path, choice: &Choice) -> Vec<Vec<u8>> {
@@ -78,20 +78,20 @@ fn taken_away(
     head: Option<&str>,
     files: &[Vec<u8>],
     now: &[(Vec<u8>, Vec<u8>)],
-    until: Until,
+    limit: TimeLimit,
 ) -> BTreeSet<Vec<u8>> {
     let paths = &mut files.iter().map(Vec::as_slice);
     let before =
-        head.and_then(|head| changes::filters_at(folder, head, paths, until).ok()).unwrap_or_default();
+        head.and_then(|head| changes::filters_at(folder, head, paths, limit).ok()).unwrap_or_default();
     before.into_iter().filter(|file| !now.contains(file)).map(|(path, _)| path).collect()
 }
 
 /// The filters that change what is committed. One whose name cannot be set on a command line is not among them.
-fn cleaners(folder: &Path, until: Until) -> Result<BTreeSet<Vec<u8>>, GitError> {
+fn cleaners(folder: &Path, limit: TimeLimit) -> Result<BTreeSet<Vec<u8>>, GitError> {
     let question = ["config", "--null", "--get-regexp", r"^filter\..*\.(clean|process)$"];
     // It fails where there is none.
-    let list = changes::answer(folder, &question, None, until)
-        .or_else(|why| if until.is_over() { Err(why) } else { Ok(Vec::new()) })?;
+    let list = changes::answer(folder, &question, None, limit)
+        .or_else(|why| if limit.is_over() { Err(why) } else { Ok(Vec::new()) })?;
     let mut commands: BTreeMap<Vec<u8>, bool> = BTreeMap::new();
     for entry in changes::names(&list) {
         let end = entry.iter().position(|byte| *byte == b'\n').unwrap_or(entry.len());
@@ -106,12 +106,12 @@ fn cleaners(folder: &Path, until: Until) -> Result<BTreeSet<Vec<u8>>, GitError> 
 }
 
 /// Whether it cleans every one of these files; nothing is written.
-fn works(place: &FolderInTree, name: &[u8], paths: &[Vec<u8>], until: Until) -> bool {
+fn works(place: &FolderInTree, name: &[u8], paths: &[Vec<u8>], limit: TimeLimit) -> bool {
     let from_root = paths.iter().map(|path| [place.prefix.as_slice(), path].concat());
     let input: Vec<u8> = from_root.flat_map(|path| quoted(&path)).collect();
     let settings = [setting(name, "required=true")];
     let command = git::committing(&place.root, &settings, &["hash-object", "--stdin-paths"]);
-    child::run(command, Terms { input: Some(input), ..Terms::within(until.left()) }).succeeded()
+    child::run(command, Terms { input: Some(input), ..Terms::within(limit.left()) }).succeeded()
 }
 
 fn setting(name: &[u8], what: &str) -> OsString {

@@ -2,7 +2,7 @@
 //! Outside git the same of every file.
 
 use crate::changes::{self, FolderInTree, names};
-use crate::until::Until;
+use crate::time_limit::TimeLimit;
 use crate::worktree_fingerprint::{Content, DEADLINE, by_time, mode_on_disk};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,9 +16,9 @@ const MARK: &str = "by-time:";
 
 /// The working tree as a digest; none if not even that could be found out in time.
 pub(super) fn tree(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Option<String> {
-    let until = Until::within(DEADLINE);
-    let mut content = Content { is_ours, until, most: MOST_FILES, reads: false, files: BTreeMap::new() };
-    match FolderInTree::of(folder, until).ok()? {
+    let limit = TimeLimit::within(DEADLINE);
+    let mut content = Content { is_ours, limit, most: MOST_FILES, reads: false, files: BTreeMap::new() };
+    match FolderInTree::of(folder, limit).ok()? {
         Some(place) if !content.is_ignored(folder, &place) => content.add_status(folder, &place)?,
         _ => content.add_folder(folder, b"")?,
     }
@@ -31,7 +31,7 @@ impl Content<'_> {
     fn add_status(&mut self, folder: &Path, place: &FolderInTree) -> Option<()> {
         let how = ["--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"];
         let question = [&["status"], &how[..], &["--", "."]].concat();
-        for entry in names(&changes::answer(folder, &question, None, self.until).ok()?) {
+        for entry in names(&changes::answer(folder, &question, None, self.limit).ok()?) {
             // `--porcelain` names paths from the root, whatever folder it is asked in.
             let path = entry.get(3..)?.strip_prefix(place.prefix.as_slice())?;
             let on_disk = folder.join(OsStr::from_bytes(path));
@@ -47,7 +47,7 @@ impl Content<'_> {
     /// Git is not asked whether something has changed in them.
     fn add_submodules(&mut self, folder: &Path) -> Option<()> {
         let question = ["ls-files", "--stage", "-z", "--", "."];
-        for entry in names(&changes::answer(folder, &question, None, self.until).ok()?) {
+        for entry in names(&changes::answer(folder, &question, None, self.limit).ok()?) {
             if let Some(rest) = entry.strip_prefix(b"160000 ") {
                 let tabulator = rest.iter().position(|byte| *byte == b'\t')?;
                 let path = &rest[tabulator + 1..];

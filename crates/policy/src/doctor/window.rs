@@ -1,8 +1,8 @@
-//! The window, the ceiling and the levels, each with where it comes from; and what cannot be reached.
+//! The window, the auto-compact threshold and the levels, each with where it comes from; and what cannot be reached.
 
 use super::{Finding, Section};
 use plimsoll_domain::SessionId;
-use plimsoll_domain::level::{CeilingAction, Marks};
+use plimsoll_domain::level::{AutoCompactAction, Thresholds};
 use plimsoll_domain::reading::{Reading, Window};
 use plimsoll_domain::settings::Levels;
 use plimsoll_domain::text::tokens;
@@ -21,10 +21,10 @@ pub struct WindowFacts {
     /// Every source that speaks of the window, also those that others went before.
     pub sources: Vec<Window>,
     /// Where the levels begin.
-    pub marks: Option<Marks>,
+    pub thresholds: Option<Thresholds>,
     /// The levels as they are set.
     pub levels: Levels,
-    /// What moves window or ceiling: `DISABLE_AUTO_COMPACT=1`.
+    /// What moves the window or the auto-compact threshold: `DISABLE_AUTO_COMPACT=1`.
     pub knobs: Vec<String>,
     /// Why our own settings do not count.
     pub complaint: Option<String>,
@@ -33,18 +33,18 @@ pub struct WindowFacts {
 pub(super) fn section(facts: &WindowFacts) -> Section {
     let mut findings: Vec<Finding> =
         facts.complaint.iter().map(|complaint| own_settings(complaint)).collect();
-    let (Some(window), Some(marks)) = (&facts.window, &facts.marks) else {
+    let (Some(window), Some(thresholds)) = (&facts.window, &facts.thresholds) else {
         let summary = "unknown until a session here has had its first answer";
         return Section { details: knobs(facts), ..Section::new("Window", summary, findings) };
     };
-    findings.extend(out_of_reach(facts, marks));
+    findings.extend(out_of_reach(facts, thresholds));
     if facts.knobs.iter().any(|knob| knob.starts_with("CLAUDE_CONTEXT_PERCENT")) {
         let what = "CLAUDE_CONTEXT_PERCENT is set: if nothing else is known, that figure is used";
         findings.push(Finding::note("window.percent_set", what, "unset it, if that is not intended"));
     }
     let who = facts.model.as_ref().map_or("an unnamed model".to_owned(), |(model, _)| model.clone());
     let summary = format!("{} tokens for {who} ({})", tokens(window.tokens), window.source.words());
-    Section { details: details(facts, window, marks), ..Section::new("Window", summary, findings) }
+    Section { details: details(facts, window, thresholds), ..Section::new("Window", summary, findings) }
 }
 
 fn own_settings(complaint: &str) -> Finding {
@@ -56,7 +56,7 @@ fn own_settings(complaint: &str) -> Finding {
     )
 }
 
-fn details(facts: &WindowFacts, window: &Window, marks: &Marks) -> Vec<String> {
+fn details(facts: &WindowFacts, window: &Window, thresholds: &Thresholds) -> Vec<String> {
     let mut lines = Vec::new();
     if let (Some(session), Some(reading)) = (&facts.session, &facts.reading) {
         let percent = reading.percent().map_or("?".to_owned(), |percent| percent.to_string());
@@ -71,15 +71,19 @@ fn details(facts: &WindowFacts, window: &Window, marks: &Marks) -> Vec<String> {
     lines.extend(
         lost.map(|source| format!("not used: {} ({})", tokens(source.tokens), source.source.words())),
     );
-    let action = match marks.ceiling.action {
-        CeilingAction::Compacts => "the client compacts there",
-        CeilingAction::Refuses => "the client refuses to continue there",
-        CeilingAction::Rejected => "the API refuses there; this model never compacts by itself before",
+    let action = match thresholds.auto_compact.action {
+        AutoCompactAction::Compacts => "the client compacts there",
+        AutoCompactAction::Refuses => "the client refuses to continue there",
+        AutoCompactAction::Rejected => "the API refuses there; this model never compacts by itself before",
     };
-    let percent = |tokens: u64| marks.percent(tokens);
-    let ceiling = marks.ceiling.tokens;
-    lines.push(format!("auto-compact threshold {} ({}%): {action}", tokens(ceiling), percent(ceiling)));
-    let [l1, l2, l3] = [marks.l1, marks.l2, marks.l3].map(percent);
+    let percent = |tokens: u64| thresholds.percent(tokens);
+    let auto_compact = thresholds.auto_compact.tokens;
+    lines.push(format!(
+        "auto-compact threshold {} ({}%): {action}",
+        tokens(auto_compact),
+        percent(auto_compact)
+    ));
+    let [l1, l2, l3] = [thresholds.l1, thresholds.l2, thresholds.l3].map(percent);
     lines.push(format!("levels: L1 {l1}%, L2 {l2}%, L3 {l3}%"));
     lines.extend(knobs(facts));
     lines
@@ -89,23 +93,23 @@ fn knobs(facts: &WindowFacts) -> Vec<String> {
     facts.knobs.iter().map(|knob| format!("in force: {knob}")).collect()
 }
 
-/// The default of L3 is a point too close to the ceiling of every window: only a larger move is reported.
-fn out_of_reach(facts: &WindowFacts, marks: &Marks) -> Option<Finding> {
+/// The default of L3 is a point too close to the auto-compact threshold of every window: only a larger move is reported.
+fn out_of_reach(facts: &WindowFacts, thresholds: &Thresholds) -> Option<Finding> {
     let Levels { l2, l3, .. } = facts.levels;
-    let ceiling = marks.percent(marks.ceiling.tokens);
+    let auto_compact = thresholds.percent(thresholds.auto_compact.tokens);
     let above: Vec<String> = [("L2", l2), ("L3", l3)]
         .into_iter()
-        .filter(|(_, percent)| *percent >= ceiling as f64)
+        .filter(|(_, percent)| *percent >= auto_compact as f64)
         .map(|(name, percent)| format!("{name} ({percent}%)"))
         .collect();
-    if !marks.clamped || above.is_empty() {
+    if !thresholds.clamped || above.is_empty() {
         return None;
     }
     let what = format!(
-        "{} would be out of reach, because the client acts at {ceiling}%: lowered to L2 {}%, L3 {}%",
+        "{} would be out of reach, because the client acts at {auto_compact}%: lowered to L2 {}%, L3 {}%",
         above.join(" and "),
-        marks.percent(marks.l2),
-        marks.percent(marks.l3)
+        thresholds.percent(thresholds.l2),
+        thresholds.percent(thresholds.l3)
     );
     let todo = "nothing: they are reached in time now; for more room choose a model with a larger window, or smaller `margins` in your own settings";
     Some(Finding::note("window.out_of_reach", what, todo))
@@ -115,13 +119,13 @@ fn out_of_reach(facts: &WindowFacts, marks: &Marks) -> Option<Finding> {
 mod tests {
     use super::super::codes;
     use super::*;
-    use crate::levels::{CompactionConfig, ceiling, marks};
+    use crate::thresholds::{CompactionConfig, auto_compact, thresholds};
     use plimsoll_domain::reading::WindowSource;
     use plimsoll_domain::settings::Margins;
 
     fn look(window: u64, change: fn(&mut WindowFacts)) -> Section {
         let levels = Levels::default();
-        let ceiling = ceiling(window, Some("claude-opus-4-6"), &CompactionConfig::default());
+        let auto_compact = auto_compact(window, Some("claude-opus-4-6"), &CompactionConfig::default());
         let source = |tokens, source| Window { tokens, source };
         let mut facts = WindowFacts {
             session: None,
@@ -129,7 +133,7 @@ mod tests {
             model: Some(("claude-opus-4-6".to_owned(), "settings")),
             window: Some(source(window, WindowSource::StatusLine)),
             sources: vec![source(window, WindowSource::StatusLine), source(200_000, WindowSource::Table)],
-            marks: Some(marks(window, ceiling, &levels, &Margins::default())),
+            thresholds: Some(thresholds(window, auto_compact, &levels, &Margins::default())),
             levels,
             knobs: Vec::new(),
             complaint: None,

@@ -1,14 +1,14 @@
 //! What is said at which fill, in tables.
 
 use super::*;
-use crate::levels::{CompactionConfig, ceiling, marks};
+use crate::thresholds::{CompactionConfig, auto_compact, thresholds};
 use plimsoll_domain::reading::WindowSource;
 use plimsoll_domain::{Timestamp, Window};
 
 const WINDOW: u64 = 1_000_000;
 
 fn sight(used_percent: u64, added_percent: u64, in_run: bool) -> MonitorInput {
-    let ceiling = ceiling(WINDOW, Some("claude-opus-5-5"), &CompactionConfig::default());
+    let auto_compact = auto_compact(WINDOW, Some("claude-opus-5-5"), &CompactionConfig::default());
     let settings = Settings::default();
     MonitorInput {
         reading: Reading {
@@ -23,7 +23,7 @@ fn sight(used_percent: u64, added_percent: u64, in_run: bool) -> MonitorInput {
             behind: false,
         },
         is_batch: true,
-        marks: Some(marks(WINDOW, ceiling, &settings.levels, &settings.margins)),
+        thresholds: Some(thresholds(WINDOW, auto_compact, &settings.levels, &settings.margins)),
         in_run,
         committed: None,
         item_is_open: false,
@@ -135,7 +135,7 @@ fn a_claim_of_a_dead_hook_is_finished_by_the_next_event() {
 fn an_unknown_window_means_no_level_and_no_action() {
     let mut record = SessionRecord::default();
     let mut unknown = sight(97, 0, true);
-    unknown.marks = None;
+    unknown.thresholds = None;
     assert_eq!(monitor(&mut record, &unknown, &Settings::default()), Action::Nothing);
     assert_eq!(record, SessionRecord::default());
 }
@@ -217,8 +217,8 @@ fn a_word_to_stop_that_a_dead_hook_took_with_it_is_said_at_the_next_commit() {
 
 #[test]
 fn waiting_is_worth_it_only_near_a_level() {
-    let marks = sight(0, 0, true).marks.unwrap();
-    let worth = |percent: u64, announced| is_worth_waiting(percent * WINDOW / 100, &marks, announced);
+    let thresholds = sight(0, 0, true).thresholds.unwrap();
+    let worth = |percent: u64, announced| is_worth_waiting(percent * WINDOW / 100, &thresholds, announced);
     assert!(!worth(20, Level::L0));
     assert!(worth(60, Level::L0));
     assert!(worth(72, Level::L1));

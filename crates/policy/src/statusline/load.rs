@@ -3,21 +3,22 @@
 use super::LoadView;
 use crate::forecast::{FEWEST, gains, middle, until};
 use plimsoll_domain::forecast::{FARTHEST, Fill, Outlook};
-use plimsoll_domain::level::Marks;
+use plimsoll_domain::level::Thresholds;
 
-/// The load line: fill, the marks of L1 and L2 (`┆`), and of the ceiling (`┃`).
+/// The load line: fill, the thresholds of L1 and L2 (`┆`), and of the auto-compact threshold (`┃`).
 pub fn bar(load: &LoadView, cells: u64) -> String {
     let filled = load.percent.map_or(0, |percent| (percent.min(100) * cells).div_ceil(100));
-    let at = |cell: u64, tokens: fn(&Marks) -> u64| {
-        load.marks.is_some_and(|marks| {
+    let at = |cell: u64, tokens: fn(&Thresholds) -> u64| {
+        load.thresholds.is_some_and(|thresholds| {
             // By the percent that is shown, as the fill is.
-            (marks.percent(tokens(&marks)).min(100) * cells / 100).min(cells.saturating_sub(1)) == cell
+            (thresholds.percent(tokens(&thresholds)).min(100) * cells / 100).min(cells.saturating_sub(1))
+                == cell
         })
     };
     let letter = |cell| match cell {
-        _ if at(cell, |marks| marks.ceiling.tokens) => '┃',
+        _ if at(cell, |thresholds| thresholds.auto_compact.tokens) => '┃',
         cell if cell < filled => '█',
-        _ if at(cell, |marks| marks.l1) || at(cell, |marks| marks.l2) => '┆',
+        _ if at(cell, |thresholds| thresholds.l1) || at(cell, |thresholds| thresholds.l2) => '┆',
         _ => '░',
     };
     format!("▕{}▏", (0..cells).map(letter).collect::<String>())
@@ -38,9 +39,9 @@ pub fn median(growths: &[u64]) -> Option<u64> {
     if growths.len() >= FEWEST { middle(growths.to_vec()) } else { None }
 }
 
-/// When a mark will be reached, from here.
-pub(super) fn outlook(load: &LoadView, mark: fn(&Marks) -> u64) -> Option<Outlook> {
-    let tokens = mark(&load.marks?).checked_sub(load.used?).filter(|tokens| *tokens > 0)?;
+/// When a threshold will be reached, from here.
+pub(super) fn outlook(load: &LoadView, threshold: fn(&Thresholds) -> u64) -> Option<Outlook> {
+    let tokens = threshold(&load.thresholds?).checked_sub(load.used?).filter(|tokens| *tokens > 0)?;
     until(&gains(&load.fills), tokens)
 }
 
@@ -50,9 +51,9 @@ pub(super) fn turns(outlook: &Outlook) -> String {
     if likely < FARTHEST { format!("~{likely}") } else { format!(">{FARTHEST}") }
 }
 
-/// Tokens to the ceiling.
+/// Tokens to the auto-compact threshold.
 pub(super) fn left(load: &LoadView) -> Option<u64> {
-    Some(load.marks?.ceiling.tokens.saturating_sub(load.used?))
+    Some(load.thresholds?.auto_compact.tokens.saturating_sub(load.used?))
 }
 
 /// A column for each of the last growths, as high as it is beside the largest.

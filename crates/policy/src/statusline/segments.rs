@@ -3,7 +3,7 @@
 use super::Hidden::{self, NotReported, Nothing};
 use super::{CacheView, LimitView, View, level, load};
 use crate::forecast::FEWEST;
-use plimsoll_domain::level::{Level, Marks};
+use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::memory::Pressure;
 use plimsoll_domain::statusline::{Colour, Format, Segment, SegmentKind, StatusLine, format};
 use plimsoll_domain::text::{clip, clip_start, for_terminal, tokens};
@@ -193,14 +193,14 @@ fn threshold(value: f64, said: Option<&Segment>, usual: Option<(f64, f64)>) -> T
 /// As wide as fits beside the rest on 100 columns, one cell for every five percent.
 const CELLS: u64 = 20;
 
-/// A mark of the load line, in tokens.
-type Mark = fn(&Marks) -> u64;
+/// A threshold on the load line, in tokens.
+type Mark = fn(&Thresholds) -> u64;
 
-/// Fields of the load segment: responses and minutes to a mark.
+/// Fields of the load segment: responses and minutes to a threshold.
 const OUTLOOKS: [(&str, &str, Mark); 3] = [
-    ("turns", "minutes", |marks| marks.ceiling.tokens),
-    ("turns_l1", "minutes_l1", |marks| marks.l1),
-    ("turns_l2", "minutes_l2", |marks| marks.l2),
+    ("turns", "minutes", |thresholds| thresholds.auto_compact.tokens),
+    ("turns_l1", "minutes_l1", |thresholds| thresholds.l1),
+    ("turns_l2", "minutes_l2", |thresholds| thresholds.l2),
 ];
 
 fn load(view: &View, writing: &str) -> (Fields, Tone) {
@@ -211,7 +211,7 @@ fn load(view: &View, writing: &str) -> (Fields, Tone) {
         ("bar", load::bar(load, CELLS)),
         ("percent", load::percent(load)),
         ("used", known(load.used.map(tokens))),
-        ("window", known(load.marks.map(|marks| tokens(marks.window)))),
+        ("window", known(load.thresholds.map(|thresholds| tokens(thresholds.window)))),
         ("level", known(level.map(|level| level.to_string()))),
         ("left", known(load::left(load).map(tokens))),
     ];
@@ -219,9 +219,9 @@ fn load(view: &View, writing: &str) -> (Fields, Tone) {
     if load.fills.len() <= FEWEST {
         return (fields, Tone::of_level(level));
     }
-    for (turns, minutes, mark) in OUTLOOKS {
+    for (turns, minutes, threshold) in OUTLOOKS {
         if writing.contains(turns) || writing.contains(minutes) {
-            let outlook = load::outlook(load, mark);
+            let outlook = load::outlook(load, threshold);
             let minutes_left = outlook.and_then(|outlook| outlook.minutes);
             fields.push((turns, known(outlook.as_ref().map(load::turns))));
             fields.push((minutes, known(minutes_left.map(|minutes| format!("~{}", minutes.likely)))));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::levels::{CompactionConfig, ceiling, marks};
+use crate::thresholds::{CompactionConfig, auto_compact, thresholds};
 use plimsoll_domain::Settings;
 use plimsoll_domain::forecast::Fill;
 use plimsoll_domain::memory::{Pressure, Register};
@@ -9,9 +9,9 @@ use unicode_width::UnicodeWidthStr;
 
 fn view(percent: u64) -> View {
     let settings = Settings::default();
-    let marks = marks(
+    let thresholds = thresholds(
         1_000_000,
-        ceiling(1_000_000, None, &CompactionConfig::default()),
+        auto_compact(1_000_000, None, &CompactionConfig::default()),
         &settings.levels,
         &settings.margins,
     );
@@ -22,7 +22,7 @@ fn view(percent: u64) -> View {
         load: LoadView {
             percent: Some(percent),
             used: Some(percent * 10_000),
-            marks: Some(marks),
+            thresholds: Some(thresholds),
             fills: Vec::new(),
         },
         run: Some(RunView { iteration: 2, max_iterations: 50, done: 1, items: 3, ..RunView::default() }),
@@ -44,7 +44,7 @@ fn shown(name: &str, view: &View) -> Result<String, Hidden> {
 }
 
 #[test]
-fn the_line_shows_fill_marks_and_ceiling() {
+fn the_line_shows_usage_thresholds_and_auto_compaction() {
     assert_eq!(
         render(&view(43), &StatusLine::default()),
         "Opus 5.5 │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left │ ralph 2/50 · 1/3 items │ $0.12"

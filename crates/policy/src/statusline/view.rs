@@ -3,7 +3,7 @@
 use super::Hidden;
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::forecast::Fill;
-use plimsoll_domain::level::Marks;
+use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::memory::{Memory, Pressure, Register, share};
 use plimsoll_domain::record::GitCounts;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ pub struct LoadView {
     /// Tokens sent with the last request.
     pub used: Option<u64>,
     /// Where the levels begin.
-    pub marks: Option<Marks>,
+    pub thresholds: Option<Thresholds>,
     /// The fill after each of the last responses since the last compaction, oldest first.
     pub fills: Vec<Fill>,
 }
@@ -109,7 +109,7 @@ pub struct MemoryView {
     pub depth: usize,
     /// Its name; empty for the root.
     pub frame: String,
-    /// What the heap holds, in percent of its ceiling.
+    /// What the heap holds, in percent of its soft limit.
     pub heap_percent: usize,
     /// How near that is.
     pub pressure: Pressure,

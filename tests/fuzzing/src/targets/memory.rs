@@ -7,7 +7,7 @@ use crate::seeds::texts;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::memory::render::{ENTRIES, ENTRY_UNITS, brief, delta, entries, overview, summary, task};
 use plimsoll_domain::memory::{
-    Closing, DEEPEST, HARD_CEILING, MOST_CHUNKS, Memory, Op, Owner, Register, Values,
+    Closing, DEEPEST, HARD_LIMIT, MOST_CHUNKS, Memory, Op, Owner, Register, Values,
 };
 
 pub(super) const TARGET: Target = Target { name: "memory", body, seeds, inputs: 2_000 };
@@ -72,7 +72,7 @@ fn body(bytes: &[u8]) {
 fn bounds(memory: &Memory) {
     assert!(memory.depth() <= DEEPEST && memory.heap.len() <= MOST_CHUNKS && memory.freed.len() <= 100);
     let units: usize = memory.heap.iter().map(|chunk| chunk.content.encode_utf16().count()).sum();
-    assert!(units <= HARD_CEILING);
+    assert!(units <= HARD_LIMIT);
     for frame in &memory.frames {
         for register in Register::ALL {
             assert!(

@@ -6,7 +6,7 @@ use crate::seeds::texts;
 use plimsoll_domain::Settings;
 use plimsoll_domain::state::merge;
 use plimsoll_domain::statusline::{Colour, Format};
-use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
+use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
 use serde_json::Value;
 
 pub(super) const TARGET: Target = Target { name: "plimsoll_settings", body, seeds, inputs: 20_000 };
@@ -62,9 +62,12 @@ fn read(bytes: &[u8]) -> Option<Settings> {
 
 fn levels(settings: &Settings, draw: &mut Draw<'_>) {
     for window in [draw.number(), 200_000, 1_000_000].into_iter().chain(settings.windows.values().copied()) {
-        let ceiling = ceiling(window, None, &CompactionConfig::default());
-        let marks = marks(window, ceiling, &settings.levels, &settings.margins);
-        assert!([marks.l1, marks.l2, marks.l3, ceiling.tokens].is_sorted(), "{marks:?}");
+        let auto_compact = auto_compact(window, None, &CompactionConfig::default());
+        let thresholds = thresholds(window, auto_compact, &settings.levels, &settings.margins);
+        assert!(
+            [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens].is_sorted(),
+            "{thresholds:?}"
+        );
     }
 }
 

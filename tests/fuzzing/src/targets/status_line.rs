@@ -9,10 +9,10 @@ use plimsoll_domain::memory::{Pressure, Register};
 use plimsoll_domain::record::GitCounts;
 use plimsoll_domain::statusline::{SegmentKind, StatusLine, Theme};
 use plimsoll_domain::{Settings, Timestamp};
-use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
 use plimsoll_policy::statusline::{
     CacheView, GitView, Hidden, LimitView, LoadView, MemoryView, RunView, View, explain, load_line, render,
 };
+use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
 use unicode_width::UnicodeWidthStr;
 
 pub(super) const TARGET: Target = Target { name: "status_line", body, seeds, inputs: 5_000 };
@@ -165,11 +165,11 @@ fn git(draw: &mut Draw<'_>) -> GitView {
 
 fn load(draw: &mut Draw<'_>) -> LoadView {
     let settings = Settings::default();
-    let marks = draw.some(|draw| {
+    let thresholds = draw.some(|draw| {
         let window = draw.number() % 9_007_199_254_740_992;
-        marks(
+        thresholds(
             window,
-            ceiling(window, None, &CompactionConfig::default()),
+            auto_compact(window, None, &CompactionConfig::default()),
             &settings.levels,
             &settings.margins,
         )
@@ -177,7 +177,7 @@ fn load(draw: &mut Draw<'_>) -> LoadView {
     LoadView {
         percent: draw.some(|draw| u64::from(draw.byte())),
         used: draw.some(Draw::number),
-        marks,
+        thresholds,
         fills: draw
             .list(9, |draw| Fill { used: draw.number(), at: draw.some(Draw::number).map(u64::cast_signed) }),
     }

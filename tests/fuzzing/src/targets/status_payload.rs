@@ -4,7 +4,7 @@ use super::Target;
 use crate::seeds::files;
 use crate::spoil::{behind_a_mark, spoil};
 use plimsoll_domain::Settings;
-use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
+use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
 use plimsoll_protocol::status::StatusPayload;
 
 pub(super) const TARGET: Target = Target { name: "status_payload", body, seeds, inputs: 20_000 };
@@ -56,12 +56,15 @@ fn levels(payload: &StatusPayload) {
     let knobs =
         CompactionConfig { compact_window: payload.context_window.used(), ..CompactionConfig::default() };
     for knobs in [CompactionConfig::default(), knobs] {
-        let ceiling = ceiling(window, payload.model.id.as_deref(), &knobs);
-        let marks = marks(window, ceiling, &settings.levels, &settings.margins);
-        let rising = [marks.l1, marks.l2, marks.l3, ceiling.tokens];
-        assert!(rising.is_sorted() && ceiling.tokens <= window, "{marks:?}");
+        let auto_compact = auto_compact(window, payload.model.id.as_deref(), &knobs);
+        let thresholds = thresholds(window, auto_compact, &settings.levels, &settings.margins);
+        let rising = [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens];
+        assert!(rising.is_sorted() && auto_compact.tokens <= window, "{thresholds:?}");
         assert!(
-            payload.context_window.used().is_none_or(|used| marks.percent(used) <= u64::MAX / window.max(1))
+            payload
+                .context_window
+                .used()
+                .is_none_or(|used| thresholds.percent(used) <= u64::MAX / window.max(1))
         );
         let _ = plimsoll_domain::reading::percent(payload.context_window.used().unwrap_or(0), window);
     }

@@ -4,7 +4,7 @@ use super::Target;
 use crate::seeds::{files, lines};
 use crate::spoil::spoil;
 use plimsoll_domain::Exit;
-use plimsoll_policy::ending::ending;
+use plimsoll_policy::session_ending::session_ending;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_protocol::stream::StreamLine;
 
@@ -61,7 +61,7 @@ fn said(text: &str) -> StreamLine {
 fn check(result: &RunResult) {
     let _ = result.tokens();
     for (code, signal) in [(Some(0), None), (Some(1), None), (None, Some(9)), (None, None)] {
-        let _ = ending(Some(result), Exit { code, signal });
+        let _ = session_ending(Some(result), Exit { code, signal });
     }
     let words = result.result.as_deref().unwrap_or_default();
     let _ = plimsoll_policy::reset_clock::find(words);

@@ -3,9 +3,9 @@
 use crate::foresight::sessions::{Kind, fills, items, steps};
 use plimsoll_domain::Settings;
 use plimsoll_domain::forecast::{FARTHEST, Fill};
-use plimsoll_domain::level::Marks;
+use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::size::ItemCost;
-use plimsoll_policy::levels::{CompactionConfig, ceiling, marks};
+use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
 use plimsoll_policy::{forecast, pack, step};
 
 /// Sessions of each kind.
@@ -17,10 +17,10 @@ pub(crate) const ITEMS: usize = 24;
 /// From so many responses, up to but not including so many.
 pub(crate) const SAMPLES: [(usize, usize); 4] = [(3, 6), (6, 12), (12, 24), (24, usize::MAX)];
 
-pub(crate) fn line(window: u64) -> Marks {
+pub(crate) fn line(window: u64) -> Thresholds {
     let settings = Settings::default();
-    let ceiling = ceiling(window, Some("claude-sonnet-4-6"), &CompactionConfig::default());
-    marks(window, ceiling, &settings.levels, &settings.margins)
+    let auto_compact = auto_compact(window, Some("claude-sonnet-4-6"), &CompactionConfig::default());
+    thresholds(window, auto_compact, &settings.levels, &settings.margins)
 }
 
 /// How near the forecasts came.
@@ -57,11 +57,11 @@ impl Nearness {
 
 /// Forecasts of the turns to L2, after each response of each session, by the number of turns known.
 pub(crate) fn nearness(kind: Kind, window: u64) -> [Nearness; SAMPLES.len()] {
-    let marks = line(window);
+    let thresholds = line(window);
     let mut found: [Nearness; SAMPLES.len()] = std::array::from_fn(|_| Nearness::default());
     for seed in 1..=SESSIONS {
         let fills = fills(kind, seed, window);
-        let end = fills.iter().position(|fill| *fill >= marks.l2).expect("it fills");
+        let end = fills.iter().position(|fill| *fill >= thresholds.l2).expect("it fills");
         let known: Vec<Fill> = fills[..end].iter().map(|used| Fill { used: *used, at: None }).collect();
         // Every fifth: neighbours say nearly the same; of a long session fewer.
         for now in (0..end).step_by((end / 40).max(5)) {
@@ -70,7 +70,8 @@ pub(crate) fn nearness(kind: Kind, window: u64) -> [Nearness; SAMPLES.len()] {
             let Some(class) = SAMPLES.iter().position(|(from, to)| (*from..*to).contains(&samples)) else {
                 continue;
             };
-            if let Some(outlook) = forecast::forecast(seen, fills[now], &marks).and_then(|told| told.l2) {
+            if let Some(outlook) = forecast::forecast(seen, fills[now], &thresholds).and_then(|told| told.l2)
+            {
                 found[class].note(outlook.turns, (end - now) as u64);
             }
         }
@@ -89,7 +90,7 @@ pub(crate) struct Packed {
 /// Runs in which each session goes on with the next item: always while it is below L2, or only if the item will probably
 /// fit.
 pub(crate) fn packed(window: u64, looks_ahead: bool) -> Packed {
-    let marks = line(window);
+    let thresholds = line(window);
     let mut packed = Packed::default();
     for seed in 1..=RUNS {
         let mut growth: Vec<ItemCost> = Vec::new();
@@ -97,14 +98,14 @@ pub(crate) fn packed(window: u64, looks_ahead: bool) -> Packed {
         packed.sessions += 1;
         for tokens in items(seed, ITEMS) {
             let estimate = pack::estimate("item", None, &growth, window);
-            if fill > BASE && looks_ahead && !pack::fits(&estimate, fill, marks.l2) {
+            if fill > BASE && looks_ahead && !pack::fits(&estimate, fill, thresholds.l2) {
                 packed.between_items += 1;
                 packed.sessions += 1;
                 fill = BASE;
             }
             let mut left = tokens;
-            while fill + left >= marks.l2 {
-                left -= (marks.l2 - fill).min(left);
+            while fill + left >= thresholds.l2 {
+                left -= (thresholds.l2 - fill).min(left);
                 packed.within_item += 1;
                 packed.sessions += 1;
                 fill = BASE;
@@ -155,22 +156,22 @@ impl Ahead {
 
 /// Long items, worked on in steps that each end with a commit.
 pub(crate) fn stepped(window: u64, spread: f64, ahead: Ahead) -> Stepped {
-    let marks = line(window);
+    let thresholds = line(window);
     let mut stepped = Stepped::default();
     for seed in 1..=RUNS {
         let (mut fill, mut commits) = (BASE, Vec::new());
         stepped.sessions += 1;
         for tokens in steps(spread, seed, STEPS) {
             let mut left = tokens;
-            while fill + left >= marks.l2 {
-                left -= (marks.l2 - fill).min(left);
+            while fill + left >= thresholds.l2 {
+                left -= (thresholds.l2 - fill).min(left);
                 (fill, commits) = (BASE, Vec::new());
                 stepped.within_step += 1;
                 stepped.sessions += 1;
             }
             fill += left;
             commits.push(fill);
-            if ahead.looks(fill, marks.l1) && step::too_small(&commits, marks.l2).is_some() {
+            if ahead.looks(fill, thresholds.l1) && step::too_small(&commits, thresholds.l2).is_some() {
                 (fill, commits) = (BASE, Vec::new());
                 stepped.at_a_commit += 1;
                 stepped.sessions += 1;

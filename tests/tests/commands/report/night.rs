@@ -74,7 +74,7 @@ impl Journal {
 }
 
 /// Where the levels lay in a window of 200k.
-fn marks() -> Value {
+fn thresholds() -> Value {
     json!({"window": 200_000, "l1": 117_000, "l2": 127_000, "l3": 147_000,
         "ceiling": {"tokens": 167_000, "action": "compacts"}, "clamped": true})
 }
@@ -97,7 +97,7 @@ fn journal() -> Journal {
         2,
         Some(&session(2)),
         &json!({"cause": "level", "level": "L2", "percent": 65,
-        "handoff": HANDOFF, "files": ["src/table.rs"], "item": TABLE, "marks": marks()}),
+        "handoff": HANDOFF, "files": ["src/table.rs"], "item": TABLE, "marks": thresholds()}),
     );
     journal.verdict(
         2,

@@ -137,7 +137,7 @@ fn five_frames_nest_and_no_sixth() {
 }
 
 #[test]
-fn the_heap_has_a_ceiling() {
+fn the_heap_has_a_limit() {
     let world = World::without_git();
     let mut client = Client::start(&world, &[]);
     for name in ["a", "b"] {

@@ -1,7 +1,7 @@
 //! The client shows a preview of what a hook says where it is too long: nothing of ours ever is.
 
 use crate::visibility::stage::{Act, FULL, Stage, alloc, delegate, done, look, note, pop, rewrite};
-use plimsoll_domain::memory::{HARD_CEILING, Register};
+use plimsoll_domain::memory::{HARD_LIMIT, Register};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use serde_json::json;
 
@@ -10,10 +10,10 @@ fn wide(count: usize) -> String {
     "🦀".repeat(count)
 }
 
-/// Three chunks that fill the heap to its hard ceiling, but for a few units.
+/// Three chunks that fill the heap to its hard limit, but for a few units.
 fn fill(stage: &Stage, letter: &str) {
     for name in ["large-1", "large-2", "large-3"] {
-        stage.write(&["alloc", name, &letter.repeat(HARD_CEILING / 3 - 5), "--description", &"d".repeat(80)]);
+        stage.write(&["alloc", name, &letter.repeat(HARD_LIMIT / 3 - 5), "--description", &"d".repeat(80)]);
     }
 }
 
@@ -39,7 +39,7 @@ fn a_full_heap_is_told_whole_at_the_start_after_a_compaction_and_when_a_session_
     for register in Register::ALL {
         stage.write(&["set", register.key(), &wide(register.limit())]);
     }
-    assert!(heap_units(&stage) > HARD_CEILING - 100);
+    assert!(heap_units(&stage) > HARD_LIMIT - 100);
     let first = stage.play("Work.", &[]).result();
     assert_eq!(first["result"], "done");
     stage.write(&["write", "large-2", &"y".repeat(9_000 - 1_100)]);
@@ -93,7 +93,7 @@ fn a_frame_gets_a_full_heap_with_its_brief_and_again_after_its_compaction() {
     assert!(told, "the report is told whole");
 }
 
-/// Of a heap within its soft ceiling every change fits one hook's text. Above it a frame may return with more: two
+/// Of a heap within its soft limit every change fits one hook's text. Above it a frame may return with more: two
 /// hooks hear of its end.
 #[test]
 fn a_frame_that_has_written_nearly_two_entries_returns_and_its_parent_knows_them_at_once() {

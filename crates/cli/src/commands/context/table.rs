@@ -2,7 +2,7 @@
 //! terminal. A pure function.
 
 use plimsoll_domain::forecast::Outlook;
-use plimsoll_domain::level::{CeilingAction, Level, Marks};
+use plimsoll_domain::level::{AutoCompactAction, Level, Thresholds};
 use plimsoll_domain::size::Size;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{Reading, RunState, Settings};
@@ -19,7 +19,7 @@ pub(super) struct View<'a> {
     /// How old it is.
     pub(super) age_seconds: Option<i64>,
     /// Where the levels begin; none while the window is unknown.
-    pub(super) marks: Option<&'a Marks>,
+    pub(super) thresholds: Option<&'a Thresholds>,
     /// When they will be reached.
     pub(super) foresight: &'a Foresight,
     /// Why the transcript could not be read.
@@ -54,25 +54,26 @@ impl View<'_> {
             return vec![("Current Context", why.to_owned())];
         };
         let mut rows = vec![("Current Context", plimsoll_policy::words::figure(reading))];
-        if let Some(marks) = self.marks {
-            let level = marks.level(reading.projected());
+        if let Some(thresholds) = self.thresholds {
+            let level = thresholds.level(reading.projected());
             rows.push(("Level", format!("{level} ({})", capital(level.word()))));
-            rows.push(("Estimated Remaining", remaining(reading, marks)));
-            rows.extend(self.ahead(reading, marks));
+            rows.push(("Estimated Remaining", remaining(reading, thresholds)));
+            rows.extend(self.ahead(reading, thresholds));
         }
         rows
     }
 
-    /// A row for each mark that is ahead, and one that says how far they can be trusted.
-    fn ahead(&self, reading: &Reading, marks: &Marks) -> Vec<Row> {
+    /// A row for each threshold that is ahead, and one that says how far they can be trusted.
+    fn ahead(&self, reading: &Reading, thresholds: &Thresholds) -> Vec<Row> {
         let Some(forecast) = &self.foresight.forecast else {
-            let is_past =
-                [marks.l1, marks.l2, marks.ceiling.tokens].iter().all(|mark| reading.projected() >= *mark);
+            let is_past = [thresholds.l1, thresholds.l2, thresholds.auto_compact.tokens]
+                .iter()
+                .all(|threshold| reading.projected() >= *threshold);
             let words = format!("too little data yet ({})", counted(self.foresight.responses, "turn"));
             return if is_past { Vec::new() } else { vec![("Forecast", words)] };
         };
-        let marks =
-            [("To L1", &forecast.l1), ("To L2", &forecast.l2), ("To auto-compact", &forecast.ceiling)];
+        let thresholds =
+            [("To L1", &forecast.l1), ("To L2", &forecast.l2), ("To auto-compact", &forecast.auto_compact)];
         let row = |(name, outlook): (&'static str, &Option<Outlook>)| {
             let words = outlook.as_ref()?.words();
             // The row above says that it is no more than that; 80 columns are few.
@@ -80,7 +81,7 @@ impl View<'_> {
         };
         let by = counted(forecast.samples, "turn");
         let mut rows = vec![("Forecast", format!("from {by}; the ranges hold in 8 of 10 cases"))];
-        rows.extend(marks.into_iter().filter_map(row));
+        rows.extend(thresholds.into_iter().filter_map(row));
         rows
     }
 
@@ -118,8 +119,9 @@ impl View<'_> {
     /// In tokens and in percent of the window. Where the window is not known, only what the item states counts,
     /// which is a share of any window.
     fn estimate(&self, item: &str) -> (Estimate, u64) {
-        let growth = self.run.zip(self.marks).map(|(run, _)| run.items.growth.as_slice()).unwrap_or_default();
-        let window = self.marks.map_or(100, |marks| marks.window.max(1));
+        let growth =
+            self.run.zip(self.thresholds).map(|(run, _)| run.items.growth.as_slice()).unwrap_or_default();
+        let window = self.thresholds.map_or(100, |thresholds| thresholds.window.max(1));
         let estimate = estimate(item, self.lines, growth, window);
         let percent = estimate.tokens.saturating_mul(100) / window;
         (estimate, percent)
@@ -132,7 +134,7 @@ impl View<'_> {
         if let Some(reading) = self.reading {
             rows.extend(self.measured(reading));
         }
-        rows.extend(self.marks.map(|marks| ("Marks", self.line(marks))));
+        rows.extend(self.thresholds.map(|thresholds| ("Marks", self.line(thresholds))));
         rows
     }
 
@@ -150,10 +152,11 @@ impl View<'_> {
         ]
     }
 
-    fn line(&self, marks: &Marks) -> String {
-        let [l1, l2, l3] = [marks.l1, marks.l2, marks.l3].map(|mark| marks.percent(mark));
+    fn line(&self, thresholds: &Thresholds) -> String {
+        let [l1, l2, l3] =
+            [thresholds.l1, thresholds.l2, thresholds.l3].map(|threshold| thresholds.percent(threshold));
         let wished = &self.settings.levels;
-        let moved = if marks.clamped {
+        let moved = if thresholds.clamped {
             format!(
                 " (lowered from {}/{}/{}%, below the auto-compact threshold)",
                 wished.l1, wished.l2, wished.l3
@@ -166,12 +169,12 @@ impl View<'_> {
 
     /// What to do, and when a checkpoint comes by itself.
     fn advice(&self) -> String {
-        let Some((reading, marks)) = self.reading.zip(self.marks) else {
+        let Some((reading, thresholds)) = self.reading.zip(self.thresholds) else {
             return "none; the usage will be known after the next answer.".to_owned();
         };
-        let level = marks.level(reading.projected());
+        let level = thresholds.level(reading.projected());
         let advice = match level {
-            Level::L0 if self.may_not_fit(reading, marks) => {
+            Level::L0 if self.may_not_fit(reading, thresholds) => {
                 "Continue with work that has begun. An item of this size will probably not fit before the checkpoint: if it has not begun, leave it to a fresh session."
             }
             Level::L0 => "Safe to continue.",
@@ -180,7 +183,7 @@ impl View<'_> {
             Level::L2 => "Finish the current edit and start a fresh session.",
             Level::L3 => "Stop now: the next large result may not fit.",
         };
-        let mark = marks.percent(marks.l2);
+        let mark = thresholds.percent(thresholds.l2);
         let then = if level >= Level::L2 {
             let handoff = self.handoff.map(|file| format!(" The handoff is {file}.")).unwrap_or_default();
             format!("The checkpoint was due at {mark}%.{handoff}")
@@ -193,26 +196,26 @@ impl View<'_> {
     }
 
     /// From what the item states or others took; a mere guess gives no warning.
-    fn may_not_fit(&self, reading: &Reading, marks: &Marks) -> bool {
+    fn may_not_fit(&self, reading: &Reading, thresholds: &Thresholds) -> bool {
         self.run.and_then(RunState::item_in_hand).is_some_and(|item| {
             let (estimate, _) = self.estimate(item);
-            estimate.source != Source::Nothing && !fits(&estimate, reading.projected(), marks.l2)
+            estimate.source != Source::Nothing && !fits(&estimate, reading.projected(), thresholds.l2)
         })
     }
 }
 
-fn remaining(reading: &Reading, marks: &Marks) -> String {
-    let left = |mark: u64| tokens(mark.saturating_sub(reading.projected()));
-    let action = match marks.ceiling.action {
-        CeilingAction::Compacts => "the client compacts",
-        CeilingAction::Refuses => "the client refuses to continue",
-        CeilingAction::Rejected => "the API refuses the prompt",
+fn remaining(reading: &Reading, thresholds: &Thresholds) -> String {
+    let left = |threshold: u64| tokens(threshold.saturating_sub(reading.projected()));
+    let action = match thresholds.auto_compact.action {
+        AutoCompactAction::Compacts => "the client compacts",
+        AutoCompactAction::Refuses => "the client refuses to continue",
+        AutoCompactAction::Rejected => "the API refuses the prompt",
     };
     format!(
         "~{} tokens to the checkpoint, ~{} to the auto-compact threshold ({}%: {action})",
-        left(marks.l2),
-        left(marks.ceiling.tokens),
-        marks.percent(marks.ceiling.tokens)
+        left(thresholds.l2),
+        left(thresholds.auto_compact.tokens),
+        thresholds.percent(thresholds.auto_compact.tokens)
     )
 }
 

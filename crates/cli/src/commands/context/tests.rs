@@ -2,7 +2,7 @@
 
 use super::table::View;
 use plimsoll_domain::forecast::{Forecast, Outlook, Span};
-use plimsoll_domain::level::{Ceiling, CeilingAction, Marks};
+use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Thresholds};
 use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
 use plimsoll_domain::size::ItemCost;
 use plimsoll_domain::state::{Items, RunOptions};
@@ -25,9 +25,16 @@ fn reading(used: u64) -> Reading {
     }
 }
 
-fn marks(l2: u64) -> Marks {
-    let ceiling = Ceiling { tokens: 967_000, action: CeilingAction::Compacts };
-    Marks { window: MILLION, l1: l2 - 150_000, l2, l3: l2 + 100_000, ceiling, clamped: l2 != 850_000 }
+fn thresholds(l2: u64) -> Thresholds {
+    let auto_compact = AutoCompact { tokens: 967_000, action: AutoCompactAction::Compacts };
+    Thresholds {
+        window: MILLION,
+        l1: l2 - 150_000,
+        l2,
+        l3: l2 + 100_000,
+        auto_compact,
+        clamped: l2 != 850_000,
+    }
 }
 
 fn run(item: &str) -> RunState {
@@ -47,12 +54,12 @@ fn table(used: Option<u64>, l2: u64, run: Option<&RunState>) -> String {
 const TOO_LITTLE: Foresight = Foresight { forecast: None, responses: 1 };
 
 fn foreseen(used: Option<u64>, l2: u64, run: Option<&RunState>, foresight: &Foresight) -> String {
-    let (reading, marks) = (used.map(reading), marks(l2));
+    let (reading, thresholds) = (used.map(reading), thresholds(l2));
     let view = View {
         session_id: "4f2a91bc",
         reading: reading.as_ref(),
         age_seconds: Some(3),
-        marks: used.map(|_| &marks),
+        thresholds: used.map(|_| &thresholds),
         foresight,
         trouble: None,
         run,
@@ -91,7 +98,7 @@ fn each_mark_that_is_ahead_has_a_row_and_the_brackets_are_explained_once() {
     let span = |soonest, likely, latest| Span { soonest, likely, latest };
     let far = Outlook { turns: span(84, 130, 200), minutes: Some(span(28, 43, 68)) };
     let near = Outlook { turns: span(9, 14, 22), minutes: None };
-    let forecast = Forecast { samples: 120, l1: None, l2: Some(near), ceiling: Some(far) };
+    let forecast = Forecast { samples: 120, l1: None, l2: Some(near), auto_compact: Some(far) };
     let foresight = Foresight { forecast: Some(forecast), responses: 121 };
     let text = foreseen(Some(720_000), 850_000, Some(&run("Parse dates")), &foresight);
     let rows = "\

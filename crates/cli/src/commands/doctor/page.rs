@@ -5,7 +5,7 @@ use plimsoll_flows::doctor::{Finding, Section, Severity, verdict};
 
 /// How the page is shown.
 pub(super) struct DoctorPage {
-    /// On a terminal that wants colours; else marks are words.
+    /// On a terminal that wants colours; else thresholds are words.
     pub(super) colours: bool,
     /// So wide is a line.
     pub(super) width: usize,

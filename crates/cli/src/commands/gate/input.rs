@@ -3,7 +3,7 @@
 use crate::console::say_error;
 use crate::standard_input::{Piece, Pieces};
 use plimsoll_domain::SessionRecord;
-use plimsoll_policy::pipe::{Elapsed, Stage, gives_up, stage};
+use plimsoll_policy::gate_input_wait::{Elapsed, Stage, gives_up, stage};
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, disk, sessions, state_file};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How often the state is looked at: two small files.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Reads standard input to its end while the run's own session is unfinished; see [`plimsoll_policy::pipe`].
+/// Reads standard input to its end while the run's own session is unfinished; see [`plimsoll_policy::gate_input_wait`].
 pub(super) fn document(project: &Project) -> Option<Vec<u8>> {
     let mut pieces = Pieces::open()?;
     let begun = Instant::now();

@@ -3,8 +3,8 @@
 use crate::console;
 use crate::console::{fail, refused, say};
 use plimsoll_domain::TodoList;
-use plimsoll_domain::boxes::with_boxes;
 use plimsoll_domain::text::{counted, for_terminal};
+use plimsoll_domain::todo_without_boxes::with_boxes;
 use plimsoll_policy::todo_list::{shell_word, unfit, words};
 use plimsoll_store::{Durability, disk};
 use similar::TextDiff;

@@ -159,8 +159,8 @@ pub(crate) struct Levels {
     pub(crate) l1: f64,
     pub(crate) l2: f64,
     pub(crate) l3: f64,
-    pub(crate) ceiling: f64,
-    pub(crate) ceiling_does: &'static str,
+    pub(crate) auto_compact: f64,
+    pub(crate) auto_compact_does: &'static str,
     pub(crate) window: u64,
     /// True if they changed during the run.
     pub(crate) moved: bool,

@@ -12,7 +12,7 @@ use crate::commands::status::{is_at_work, living_client};
 use crate::render::redact::Redactor;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::{RunState, Status, Timestamp};
-use plimsoll_flows::context::measure::{Question, marks};
+use plimsoll_flows::context::measure::{Question, thresholds};
 use plimsoll_flows::turns;
 use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::CaptureLimits;
@@ -219,7 +219,7 @@ fn reckoned_levels(project: &Project, sittings: &[RunSession]) -> Option<super::
     let reading = record.reading.as_ref()?;
     let (settings, _) = config::load(project);
     let question = Question { project, settings: &settings, record: &record, transcript: None, calls: &[] };
-    Some(moments::of_marks(&marks(&question, reading.window.as_ref()?, reading.model.as_deref())))
+    Some(moments::of_thresholds(&thresholds(&question, reading.window.as_ref()?, reading.model.as_deref())))
 }
 
 /// So many lines of the log are shown, the newest.

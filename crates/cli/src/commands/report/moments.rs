@@ -6,11 +6,11 @@ use super::troubles::is_broken;
 use crate::render::redact::Redactor;
 use plimsoll_domain::Marker;
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
-use plimsoll_domain::level::{CeilingAction, Marks};
+use plimsoll_domain::level::{AutoCompactAction, Thresholds};
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::verdict::ContinueKind;
 
-/// The marks of the journal: checkpoints, refusals, the breaker. Compactions are the turn log's.
+/// The thresholds of the journal: checkpoints, refusals, the breaker. Compactions are the turn log's.
 pub(super) fn moments(entries: &[RunLine<'_>]) -> Vec<Moment> {
     entries.iter().filter_map(moment).collect()
 }
@@ -61,29 +61,29 @@ pub(super) fn end(sitting: &RunSession, cleaner: &Redactor) -> Option<Moment> {
 /// Where the levels lay at last, as far as a decision has written them down.
 pub(super) fn levels(entries: &[RunLine<'_>]) -> Option<Levels> {
     let of = |entry: &RunLine<'_>| match entry.event() {
-        JournalEvent::Checkpoint(written) => written.marks,
-        JournalEvent::Warning(reached) | JournalEvent::Ended(reached) => reached.marks,
+        JournalEvent::Checkpoint(written) => written.thresholds,
+        JournalEvent::Warning(reached) | JournalEvent::Ended(reached) => reached.thresholds,
         _ => None,
     };
-    let all: Vec<Marks> = entries.iter().filter_map(of).collect();
+    let all: Vec<Thresholds> = entries.iter().filter_map(of).collect();
     let last = all.last()?;
-    Some(Levels { moved: all.iter().any(|marks| marks != last), ..of_marks(last) })
+    Some(Levels { moved: all.iter().any(|thresholds| thresholds != last), ..of_thresholds(last) })
 }
 
-/// The levels of computed marks.
-pub(super) fn of_marks(marks: &Marks) -> Levels {
-    let share = |tokens: u64| tokens as f64 * 100.0 / marks.window.max(1) as f64;
+/// The levels of computed thresholds.
+pub(super) fn of_thresholds(thresholds: &Thresholds) -> Levels {
+    let share = |tokens: u64| tokens as f64 * 100.0 / thresholds.window.max(1) as f64;
     Levels {
-        l1: share(marks.l1),
-        l2: share(marks.l2),
-        l3: share(marks.l3),
-        ceiling: share(marks.ceiling.tokens),
-        ceiling_does: match marks.ceiling.action {
-            CeilingAction::Compacts => "the client compacts",
-            CeilingAction::Refuses => "the client refuses to continue",
-            CeilingAction::Rejected => "the API refuses the prompt",
+        l1: share(thresholds.l1),
+        l2: share(thresholds.l2),
+        l3: share(thresholds.l3),
+        auto_compact: share(thresholds.auto_compact.tokens),
+        auto_compact_does: match thresholds.auto_compact.action {
+            AutoCompactAction::Compacts => "the client compacts",
+            AutoCompactAction::Refuses => "the client refuses to continue",
+            AutoCompactAction::Rejected => "the API refuses the prompt",
         },
-        window: marks.window,
+        window: thresholds.window,
         moved: false,
     }
 }

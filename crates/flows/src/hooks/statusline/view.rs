@@ -1,7 +1,7 @@
 //! What the segments show: only what is wanted is looked for.
 
 use super::{StatusLineInvocation, git};
-use crate::context::measure::{Question, marks};
+use crate::context::measure::{Question, thresholds};
 use plimsoll_domain::log_line::MAIN;
 use plimsoll_domain::record::StatusRecord;
 use plimsoll_domain::state::item_in_hand;
@@ -80,7 +80,7 @@ impl StatusLineInvocation<'_> {
         LoadView {
             percent: of_client.map(|percent| percent.round() as u64).or(own.map(|percent| percent.min(100))),
             used,
-            marks: window.map(|window| marks(&question, &window, model)),
+            thresholds: window.map(|window| thresholds(&question, &window, model)),
             fills: record.timed_fills(),
         }
     }

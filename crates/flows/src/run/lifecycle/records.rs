@@ -2,7 +2,7 @@
 
 use super::StartError;
 use crate::install::places::settings_files;
-use plimsoll_policy::records::{Ground, added_by, unfit};
+use plimsoll_policy::records_location::{Ground, added_by, unfit};
 use plimsoll_store::{Project, disk, environment, ledger};
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 //! only looks like one is committed. And looking costs little.
 
 use super::may_be_shown;
-use crate::until::Until;
+use crate::time_limit::TimeLimit;
 use crate::wip::Wip;
 use crate::wip::tests::{committed, last_commit, repository, run, wip};
 use std::fs;
@@ -96,8 +96,8 @@ fn a_secret_in_a_tracked_file_of_any_size_is_found_and_nothing_is_searched_for_e
     run(at, &format!("printf '%s' '{tail}' >> big.txt"));
     assert_eq!(wip(at), Wip::Nothing, "it is left out, and nothing else has changed");
     // What there is no time to search is not known to be harmless.
-    assert!(may_be_shown(&at.join("a.txt"), Until::within(Duration::from_secs(5))));
-    assert!(!may_be_shown(&at.join("a.txt"), Until::within(Duration::ZERO)));
+    assert!(may_be_shown(&at.join("a.txt"), TimeLimit::within(Duration::from_secs(5))));
+    assert!(!may_be_shown(&at.join("a.txt"), TimeLimit::within(Duration::ZERO)));
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn looking_through_two_thousand_files_costs_little() {
         put(folder.path(), &format!("f{number}.rs"), &code);
     }
     let began = Instant::now();
-    let until = Until::within(Duration::from_secs(60));
-    assert!((0..2000).all(|number| may_be_shown(&folder.path().join(format!("f{number}.rs")), until)));
+    let limit = TimeLimit::within(Duration::from_secs(60));
+    assert!((0..2000).all(|number| may_be_shown(&folder.path().join(format!("f{number}.rs")), limit)));
     // Two seconds are promised of a release; without optimisation it is ten times slower.
     let most = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
     assert!(began.elapsed() < most, "{:?}", began.elapsed());

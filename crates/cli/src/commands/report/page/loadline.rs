@@ -67,8 +67,8 @@ fn caption(report: &Report) -> String {
         let window = plimsoll_domain::text::tokens(levels.window);
         words.push(format!(
             "The dashed lines are the thresholds in a window of {window} tokens; at {:.0} % {}.",
-            levels.ceiling.round(),
-            levels.ceiling_does
+            levels.auto_compact.round(),
+            levels.auto_compact_does
         ));
         if levels.moved {
             words.push("The thresholds changed during the run; these are the last.".to_owned());
@@ -210,7 +210,7 @@ fn outline(scale: &Scale, piece: &[Point], from: Option<At>, to: Option<At>) -> 
 
 fn level_lines(page: &mut ReportPage, levels: &Levels) {
     for (class, percent) in
-        [("l1", levels.l1), ("l2", levels.l2), ("l3", levels.l3), ("ceiling", levels.ceiling)]
+        [("l1", levels.l1), ("l2", levels.l2), ("l3", levels.l3), ("ceiling", levels.auto_compact)]
     {
         let y = Scale::y(percent);
         page.add(&format!(
@@ -229,7 +229,7 @@ fn labels(page: &mut ReportPage, levels: Option<&Levels>) {
                 ("l1", "L1", levels.l1),
                 ("l2", "L2", levels.l2),
                 ("l3", "L3", levels.l3),
-                ("ceiling", "max", levels.ceiling),
+                ("ceiling", "max", levels.auto_compact),
             ]
             .map(|(class, name, percent)| {
                 (class, format!("{name} {:.0} %", percent.round()), Scale::y(percent))

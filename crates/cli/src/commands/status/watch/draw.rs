@@ -8,7 +8,7 @@ use crate::commands::status::columns::clip;
 use crate::commands::status::screen::INDENT;
 use crate::commands::status::view::View;
 use crate::commands::status::words::{next, standing, troubles};
-use plimsoll_domain::level::{Level, Marks};
+use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::text::{one_line, tokens};
 use plimsoll_domain::{Reading, RunState, Status};
 use plimsoll_store::clock;
@@ -125,8 +125,8 @@ fn load(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
     let Some(reading) = &scene.reading else {
         return vec![(titled("Load", "? (nothing has been measured yet)"), look.dim())];
     };
-    let marks = scene.marks.as_ref();
-    let level = marks.map(|marks| marks.level(reading.projected()));
+    let thresholds = scene.thresholds.as_ref();
+    let level = thresholds.map(|thresholds| thresholds.level(reading.projected()));
     let figure = match (reading.percent_used(), level) {
         (Some(percent), Some(level)) => {
             format!("{percent}% {} {level} ({})", tokens(reading.used), level.word())
@@ -135,31 +135,32 @@ fn load(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
         (None, _) => format!("? {}", tokens(reading.used)),
     };
     let room = columns.saturating_sub(INDENT + figure.len() + 3).clamp(LEAST_CELLS, MOST_CELLS);
-    let line = titled("Load", &format!("▕{}▏ {figure}", cells(reading, marks, room)));
-    let legend = marks.map(|marks| (titled("", &legend(marks)), look.dim()));
+    let line = titled("Load", &format!("▕{}▏ {figure}", cells(reading, thresholds, room)));
+    let legend = thresholds.map(|thresholds| (titled("", &legend(thresholds)), look.dim()));
     [(line, look.level(level))].into_iter().chain(legend).collect()
 }
 
-fn cells(reading: &Reading, marks: Option<&Marks>, count: usize) -> String {
+fn cells(reading: &Reading, thresholds: Option<&Thresholds>, count: usize) -> String {
     let window = reading.window.as_ref().map_or(u64::MAX, |window| window.tokens.max(1));
     let place = |tokens: u64| (u128::from(tokens) * count as u128 / u128::from(window)) as usize;
     let filled = place(reading.used).min(count).max(usize::from(reading.used > 0 && window < u64::MAX));
     let cell = |at: usize| {
         let is_mark = |tokens: u64| place(tokens).min(count - 1) == at;
-        match marks {
-            Some(marks) if is_mark(marks.ceiling.tokens) => '┃',
+        match thresholds {
+            Some(thresholds) if is_mark(thresholds.auto_compact.tokens) => '┃',
             _ if at < filled => '█',
-            Some(marks) if [marks.l1, marks.l2, marks.l3].into_iter().any(is_mark) => '┆',
+            Some(thresholds) if [thresholds.l1, thresholds.l2, thresholds.l3].into_iter().any(is_mark) => '┆',
             _ => '░',
         }
     };
     (0..count).map(cell).collect()
 }
 
-fn legend(marks: &Marks) -> String {
-    let [l1, l2, l3, ceiling] =
-        [marks.l1, marks.l2, marks.l3, marks.ceiling.tokens].map(|mark| marks.percent(mark));
-    format!("L1 {l1}% · L2 {l2}% · L3 {l3}% · auto-compact {ceiling}%")
+fn legend(thresholds: &Thresholds) -> String {
+    let [l1, l2, l3, auto_compact] =
+        [thresholds.l1, thresholds.l2, thresholds.l3, thresholds.auto_compact.tokens]
+            .map(|threshold| thresholds.percent(threshold));
+    format!("L1 {l1}% · L2 {l2}% · L3 {l3}% · auto-compact {auto_compact}%")
 }
 
 fn help(look: &Look) -> Vec<Row> {

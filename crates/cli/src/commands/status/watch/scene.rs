@@ -4,9 +4,9 @@ use crate::commands::log::Tone;
 use crate::commands::status::{checkpoint_in, is_at_work, living_client, present_tokens};
 use chrono::{DateTime, Utc};
 use plimsoll_domain::forecast::Outlook;
-use plimsoll_domain::level::Marks;
+use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::{Reading, RunState, SessionRecord};
-use plimsoll_flows::context::measure::{Question, marks};
+use plimsoll_flows::context::measure::{Question, thresholds};
 use plimsoll_store::{Project, clock, config, sessions, state_file};
 
 /// What the screen shows.
@@ -25,7 +25,7 @@ pub(super) struct Scene {
     /// Tokens of the session at work, which the run's own sum does not hold yet.
     pub(super) present_tokens: Option<u64>,
     /// Where its levels begin.
-    pub(super) marks: Option<Marks>,
+    pub(super) thresholds: Option<Thresholds>,
     /// True while a `plimsoll run` works or waits.
     pub(super) at_work: bool,
     /// The client of the current session, while it lives.
@@ -51,7 +51,7 @@ impl Scene {
         Scene {
             root: project.root().display().to_string(),
             client: living,
-            marks: marks_of(project, &record),
+            thresholds: thresholds_of(project, &record),
             present_tokens: state.as_ref().and_then(|state| present_tokens(state, &record)),
             checkpoint_in: living.and_then(|_| checkpoint_in(project, &record)),
             reading: record.reading,
@@ -65,9 +65,9 @@ impl Scene {
     }
 }
 
-fn marks_of(project: &Project, record: &SessionRecord) -> Option<Marks> {
+fn thresholds_of(project: &Project, record: &SessionRecord) -> Option<Thresholds> {
     let reading = record.reading.as_ref()?;
     let (settings, _) = config::load(project);
     let question = Question { project, settings: &settings, record, transcript: None, calls: &[] };
-    Some(marks(&question, reading.window.as_ref()?, reading.model.as_deref()))
+    Some(thresholds(&question, reading.window.as_ref()?, reading.model.as_deref()))
 }

@@ -2,7 +2,7 @@ use super::draw::draw;
 use super::keys::Look;
 use super::scene::Scene;
 use crate::commands::log::Tone;
-use plimsoll_domain::level::{Ceiling, CeilingAction, Marks};
+use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Thresholds};
 use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
 use plimsoll_domain::state::{AtStart, Items, Lifecycle, RunOptions, Spent};
 use plimsoll_domain::state::{Checkpoint, IterationRecord};
@@ -58,12 +58,12 @@ fn scene(state: RunState) -> Scene {
             at: None,
             behind: false,
         }),
-        marks: Some(Marks {
+        thresholds: Some(Thresholds {
             window: MILLION,
             l1: 700_000,
             l2: 850_000,
             l3: 947_000,
-            ceiling: Ceiling { tokens: 967_000, action: CeilingAction::Compacts },
+            auto_compact: AutoCompact { tokens: 967_000, action: AutoCompactAction::Compacts },
             clamped: false,
         }),
         at_work: true,

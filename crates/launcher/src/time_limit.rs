@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 /// A moment by which several questions have to be answered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Until(Instant);
+pub(crate) struct TimeLimit(Instant);
 
-impl Until {
-    pub(crate) fn within(time: Duration) -> Until {
-        Until(Instant::now() + time)
+impl TimeLimit {
+    pub(crate) fn within(time: Duration) -> TimeLimit {
+        TimeLimit(Instant::now() + time)
     }
 
     pub(crate) fn left(self) -> Duration {

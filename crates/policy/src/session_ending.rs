@@ -5,7 +5,7 @@ use plimsoll_domain::{Ending, Exit};
 use plimsoll_protocol::result::RunResult;
 
 /// The ending that the result and the exit prove together.
-pub fn ending(result: Option<&RunResult>, exit: Exit) -> Ending {
+pub fn session_ending(result: Option<&RunResult>, exit: Exit) -> Ending {
     match result {
         Some(result) if result.is_error => error(result),
         Some(result) => success(result),
@@ -101,14 +101,14 @@ mod tests {
             result: Some(words.into()),
             ..RunResult::default()
         };
-        ending(Some(&result), Exit::default())
+        session_ending(Some(&result), Exit::default())
     }
 
     #[test]
     fn an_old_clients_error_is_known_by_its_words() {
         let of = |words: &str| {
             let result = RunResult { is_error: true, result: Some(words.into()), ..RunResult::default() };
-            ending(Some(&result), Exit::default())
+            session_ending(Some(&result), Exit::default())
         };
         for words in [
             "Invalid API key · Fix external API key",
