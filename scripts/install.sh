@@ -83,8 +83,8 @@ else
 fi
 
 programs=()
-if [ -d "$here/../crates/hooks/src/bin" ]; then
-  for source in "$here"/../crates/hooks/src/bin/*.rs; do programs+=("$(basename "$source" .rs)"); done
+if [ -f "$here/../crates/hooks/programs.txt" ]; then
+  while read -r program; do programs+=("$program"); done <"$here/../crates/hooks/programs.txt"
   programs+=(plimsoll-mcp plimsoll)
 else
   for program in "$bin"/*; do programs+=("$(basename "$program")"); done
@@ -142,7 +142,12 @@ for number in "${!from[@]}"; do
   [ ! -d "${to[$number]}" ] || fail "${to[$number]} is a folder"
   draft=${to[$number]}.new.$$
   drafts+=("$draft")
-  cp -- "${from[$number]}" "$draft" || fail "cannot write $draft"
+  # Several names of one file stay that: the hook programs.
+  if [ "$number" -gt 0 ] && [ "${from[$number]}" -ef "${from[$number - 1]}" ]; then
+    ln -- "${to[$number - 1]}.new.$$" "$draft" 2>/dev/null || cp -- "${from[$number]}" "$draft" || fail "cannot write $draft"
+  else
+    cp -- "${from[$number]}" "$draft" || fail "cannot write $draft"
+  fi
   chmod "${modes[$number]}" "$draft"
   printf '%s\n' "${to[$number]}" >>"$stage/now"
 done

@@ -65,11 +65,12 @@ name=plimsoll-$version-$target
 root=$stage/$name
 mkdir -p "$root/bin" "$root/completions" "$root/man/man1"
 
-hooks=(crates/hooks/src/bin/*.rs)
+mapfile -t hooks <crates/hooks/programs.txt
 for program in plimsoll plimsoll-mcp "${hooks[@]}"; do
-  program=$(basename "$program" .rs)
-  cp -- "$bin/$program" "$root/bin/" || fail "$bin lacks $program"
+  [ -x "$bin/$program" ] || fail "$bin lacks $program"
 done
+# Together, so that the names of one file stay that.
+(cd "$bin" && cp --preserve=links -- plimsoll plimsoll-mcp "${hooks[@]}" "$root/bin/")
 for shell in bash zsh fish; do
   case $shell in zsh) file=_plimsoll ;; *) file=plimsoll.$shell ;; esac
   "$speaker/plimsoll" generate completions "$shell" >"$root/completions/$file"

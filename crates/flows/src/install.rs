@@ -6,6 +6,7 @@
 mod client;
 mod files;
 pub mod git_exclude;
+mod hook_links;
 mod memory;
 pub(crate) mod places;
 pub mod plugin;
@@ -16,6 +17,7 @@ use crate::install::git_exclude::Excluded;
 pub use client::Client;
 pub use files::OwnFile;
 use files::{plan_exclude, write_own};
+pub use hook_links::link_hook_programs;
 pub use memory::{MemoryInstallation, ServerEntry};
 use places::{Places, holds_ours};
 use plimsoll_protocol::settings::{self, HookSupport, Parts, Unreadable};
@@ -263,5 +265,6 @@ fn missing_programs(parts: Parts) -> Vec<PathBuf> {
     let Some(own) = environment::own_directory() else { return Vec::new() };
     let mut named = settings::programs_of(parts);
     named.extend(parts.memory.then(|| settings::servers::PROGRAM.to_owned()));
-    named.into_iter().map(|program| own.join(program)).filter(|path| !disk::exists(path)).collect()
+    let paths = named.into_iter().map(|program| own.join(program));
+    paths.filter(|path| !disk::exists(path) && !hook_links::will_be_made(path)).collect()
 }

@@ -248,6 +248,16 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
     moved.map_err(|refused| refused.of("move", from))
 }
 
+/// Makes a link with this text; where something is already, that stays.
+pub fn link(text: &str, path: &Path) -> Result<(), StoreError> {
+    match std::os::unix::fs::symlink(text, path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(io("make the link", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Puts the names in a folder on the disk, where its file system can.
 pub fn sync_folder(folder: &Path) {
     if let Ok(folder) = door::folder(folder) {

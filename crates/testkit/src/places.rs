@@ -28,11 +28,15 @@ pub fn fixtures() -> PathBuf {
     workspace_root().join("tests/fixtures")
 }
 
+/// The names of the hook programs, one a line.
+const HOOKS: &str = include_str!("../../hooks/programs.txt");
+
 /// The folder of the programs under test: `PLIMSOLL_BIN_DIR`, or the debug build, built once per process.
 pub fn bin_dir() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let ours = ["-p", "plimsoll-hooks", "-p", "plimsoll", "-p", "plimsoll-mcp", "--bins"];
-    let find = || std::env::var_os("PLIMSOLL_BIN_DIR").map_or_else(|| build(&ours), PathBuf::from);
+    let find =
+        || std::env::var_os("PLIMSOLL_BIN_DIR").map_or_else(|| with_hooks(build(&ours)), PathBuf::from);
     BUILT.get_or_init(find).clone()
 }
 
@@ -42,6 +46,19 @@ pub fn replayed_client() -> PathBuf {
     let build = || build(&["-p", "plimsoll-testkit", "--bin", "replayed-client"]).join("replayed-client");
     let find = || std::env::var_os("PLIMSOLL_REPLAYED_CLIENT").map_or_else(build, PathBuf::from);
     BUILT.get_or_init(find).clone()
+}
+
+/// The hook programs are one file under several names. Whole from the first moment: other tests make them too.
+fn with_hooks(folder: PathBuf) -> PathBuf {
+    for name in HOOKS.lines() {
+        let draft = folder.join(format!("{name}.{}", std::process::id()));
+        std::fs::hard_link(folder.join("plimsoll-hook"), &draft)
+            .and_then(|()| std::fs::rename(&draft, folder.join(name)))
+            .unwrap_or_else(|error| panic!("{name} in {}: {error}", folder.display()));
+        // A rename between two names of one file leaves both.
+        let _ = std::fs::remove_file(&draft);
+    }
+    folder
 }
 
 fn build(what: &[&str]) -> PathBuf {

@@ -64,7 +64,11 @@ pub(crate) fn init(arguments: &InitArguments) -> ExitCode {
     let project = environment::current_dir();
     let place = &arguments.place;
     let wishes = Wishes { memory: arguments.memory, wrap: arguments.wrap };
-    let plan = install::plan_installation(place.scope(), &project, Client::installed(), wishes);
+    // Before the plan: a program that is there on the PATH is named by its bare name.
+    let linked = if place.dry_run { Ok(()) } else { install::link_hook_programs() };
+    let plan = linked
+        .map_err(InstallError::from)
+        .and_then(|()| install::plan_installation(place.scope(), &project, Client::installed(), wishes));
     finish(place, plan, |plan| lines::installation(plan, &project))
 }
 

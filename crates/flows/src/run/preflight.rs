@@ -1,8 +1,8 @@
 //! What must be so before a run begins: arguments, client, hook programs, and the lock of the one `plimsoll run`.
 
 use super::{ClientError, Options, RunError, SettingsFault};
-use crate::install::command_for;
 use crate::install::places::{hooks_in, settings_files};
+use crate::install::{command_for, link_hook_programs};
 use plimsoll_protocol::settings::{self, HookSupport, Parts, agent, servers};
 use plimsoll_store::{Project, StoreError, disk, environment, lock, state_file};
 use std::time::Duration;
@@ -126,6 +126,7 @@ fn parts(options: &Options) -> Result<(Parts, String), RunError> {
     }
     let parts = if options.memory { era.with_memory() } else { era.into() };
     let server = options.memory.then(|| servers::PROGRAM.to_owned());
+    link_hook_programs()?;
     let missing = settings::programs_of(parts).into_iter().chain(server).find(|program| {
         let beside = environment::own_directory().map(|folder| folder.join(program));
         !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()

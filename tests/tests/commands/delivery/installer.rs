@@ -130,6 +130,49 @@ fn wrong_usage_and_missing_programs_change_nothing() {
     assert_eq!(tree(&world, &prefix), before);
 }
 
+/// What `cargo install` leaves: the file of the hooks, without their names.
+#[test]
+fn init_gives_the_hook_programs_their_names() {
+    let world = World::new();
+    let alone = beside(&world, "alone");
+    let bin = plimsoll_testkit::bin_dir().display().to_string();
+    shell(
+        &world,
+        &format!("cp '{bin}/plimsoll' '{alone}' && cp '{bin}/plimsoll-post-tool' '{alone}/plimsoll-hook'"),
+    )
+    .expect_success();
+    let init =
+        |arguments: &[&str]| world.command(format!("{alone}/plimsoll"), arguments).run().expect_success();
+    let dry = init(&["init", "--dry-run"]).stdout;
+    assert!(!dry.contains("Careful") && !tree(&world, &alone).contains("post-tool"), "{dry}");
+    let said = init(&["init"]).stdout;
+    assert!(!said.contains("Careful"), "{said}");
+    for name in plimsoll_protocol::settings::PROGRAMS {
+        let version = shell(&world, &format!("'{alone}/{name}' version")).expect_success().stdout;
+        assert_eq!(version.trim(), format!("{name} {}", env!("CARGO_PKG_VERSION")));
+    }
+    // A later `cargo install` replaces the file: a name must not hold on to the old one.
+    let link = shell(&world, &format!("readlink '{alone}/plimsoll-stop-gate'")).expect_success().stdout;
+    assert_eq!(link.trim(), "plimsoll-hook");
+}
+
+#[test]
+fn a_hook_program_is_known_by_its_name_or_by_what_its_link_leads_to() {
+    let world = World::new();
+    let folder = beside(&world, "names");
+    let bin = plimsoll_testkit::bin_dir().display().to_string();
+    let made = format!(
+        "cp '{bin}/plimsoll-statusline' '{folder}' && cd '{folder}' && ln -s plimsoll-statusline my-line && ln plimsoll-statusline plimsoll-hook"
+    );
+    shell(&world, &made).expect_success();
+    let by_link = shell(&world, &format!("'{folder}/my-line' version")).expect_success().stdout;
+    assert!(by_link.starts_with("plimsoll-statusline "), "{by_link}");
+    // No session ends because a program was started by a name that says nothing.
+    let nameless = shell(&world, &format!("echo '{{}}' | '{folder}/plimsoll-hook'")).expect_success();
+    assert_eq!(nameless.stdout, "");
+    assert!(nameless.stderr.contains("plimsoll-post-tool"), "{nameless:?}");
+}
+
 #[test]
 fn the_command_without_its_hooks_says_how_to_get_them() {
     let world = World::new();

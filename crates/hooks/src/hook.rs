@@ -1,20 +1,12 @@
-//! RULE: the hook programs. Each reads one JSON document from standard input, calls its use case in `plimsoll_flows`, and
-//! writes one answer.
-//!
-//! They take no options, but for the part that an entry of `plimsoll-memory` plays, the word by which a plugin's entry is
-//! known, and `version`. They start no shell and no thread, link nothing that costs start-up, and never end a session by a
-//! fault of their own: then they answer `{}` and say one line on standard error.
+//! One hook, from its payload to its answer.
 
 use plimsoll_domain::text::one_line;
 use plimsoll_flows::HookResponse;
 use plimsoll_flows::install::plugin;
 use plimsoll_flows::install::plugin::HookOrigin;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
-
-/// A static program has musl's allocator otherwise, which takes three times as long and a third of a hook's time.
-#[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 /// An image in a batch of tools is a few hundred KB of base64; nothing honest is larger than this.
 const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
@@ -22,14 +14,17 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 /// The one word that every hook program knows: then it prints its version, for `plimsoll doctor`, and does nothing else.
 const VERSION: &str = "version";
 
+/// What the name of each hook program begins with.
+const PREFIX: &str = "plimsoll-";
+
 /// Runs one hook: standard input in, the signal out.
-pub fn run(flow: impl FnOnce(&[u8]) -> HookResponse) -> ExitCode {
+pub(crate) fn run(flow: impl FnOnce(&[u8]) -> HookResponse) -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
-    if std::env::args_os().nth(1).is_some_and(|word| word == VERSION) {
+    if is_asked_for_version() {
         return tell_version();
     }
     // Before standard input is read: the client does not mind a hook that leaves it unread (2.1.329).
-    if brought() == HookOrigin::ByPlugin && plugin::gives_way(&own_name()) {
+    if origin() == HookOrigin::ByPlugin && plugin::gives_way(&own_name()) {
         return ExitCode::SUCCESS;
     }
     let (input, signal) = match plimsoll_store::disk::read_stdin(LONGEST_INPUT) {
@@ -51,13 +46,35 @@ pub fn run(flow: impl FnOnce(&[u8]) -> HookResponse) -> ExitCode {
 }
 
 /// Whose entry has started this program.
-pub fn brought() -> HookOrigin {
+pub(crate) fn origin() -> HookOrigin {
     HookOrigin::of(std::env::args().skip(1))
 }
 
-fn own_name() -> String {
-    let program = std::env::args().next().unwrap_or_default();
-    program.rsplit('/').next().unwrap_or_default().to_owned()
+/// The name under which this program was started. A link of the user's own with another name counts as what it leads to.
+pub(crate) fn own_name() -> String {
+    let started_as = file_name(std::env::args_os().next().unwrap_or_default());
+    if started_as.starts_with(PREFIX) {
+        return started_as;
+    }
+    std::env::current_exe().map_or(started_as, file_name)
+}
+
+fn file_name(path: impl AsRef<Path>) -> String {
+    path.as_ref().file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The program under a name that none of its hooks has. It is no session's fault, so it does not end one.
+pub(crate) fn refuse(names: &[&str]) -> ExitCode {
+    if is_asked_for_version() {
+        return tell_version();
+    }
+    let complaint = format!("start it by a link with the name of a hook: {}", names.join(", "));
+    emit(&HookResponse::default().with_complaint(Some(complaint)));
+    ExitCode::SUCCESS
+}
+
+fn is_asked_for_version() -> bool {
+    std::env::args_os().nth(1).is_some_and(|word| word == VERSION)
 }
 
 fn tell_version() -> ExitCode {
