@@ -44,10 +44,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("statusline explain", &[""]),
     ("turns diff", &["1 2", "HOSTILE 1"]),
     ("turns erase", &["2 --reason HOSTILE", "HOSTILE"]),
-    (
-        "turns export",
-        &["--format markdown", "--format html", "--format jsonl", "--format atif", "--format otel"],
-    ),
+    ("turns export", &["--format html", "--format jsonl", "--format atif", "--format otel"]),
     ("turns grep", &["owned", "HOSTILE"]),
     ("turns list", &["", "--all-streams"]),
     ("turns show", &["1", "record:1", "HOSTILE", "1 --raw"]),

@@ -51,9 +51,9 @@ fn an_order_that_puts_what_waits_behind_is_shown_and_what_is_misspelt_or_too_lar
     assert!(shown.contains(order), "{shown}");
     let lines = "```\n- [ ] Two (simple)\n- [ ] Three (simple)\n- [ ] One (simple, after: 2)\n```";
     assert!(shown.contains(lines), "{shown}");
-    assert!(
-        shown.contains("In fix_plan.md, item 4 says `[medium]`, which is not understood: write `(medium)`.")
-    );
+    assert!(shown.contains(
+        "In fix_plan.md, item 4 says `[medium]`, which is not understood: write a size as `(medium)`"
+    ));
     assert!(shown.contains("Split: 5. No session has room for such an item"), "{shown}");
     assert!(shown.contains("add its parts as `- [ ]` lines below it."), "{shown}");
 }

@@ -5,7 +5,6 @@ mod atif;
 mod exported;
 mod html;
 mod jsonl;
-mod markdown;
 mod otel;
 mod redact;
 
@@ -48,8 +47,6 @@ enum Format {
     Atif,
     /// OpenTelemetry spans with GenAI names, OTLP/JSON
     Otel,
-    /// For a review
-    Markdown,
     /// One self-contained page
     Html,
     /// One record a line, everything the log has
@@ -118,7 +115,6 @@ fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<Se
     let text = match arguments.format {
         Format::Atif => atif::render(&exported),
         Format::Otel => otel::render(&exported),
-        Format::Markdown => markdown::render(&exported),
         Format::Html => html::render(&exported),
         Format::Jsonl => jsonl::render(&exported),
     };

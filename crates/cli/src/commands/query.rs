@@ -5,7 +5,6 @@ mod complaint;
 mod document;
 mod engine;
 mod inputs;
-mod interpolation;
 mod jaq;
 #[cfg(feature = "libjq")]
 mod libjq;

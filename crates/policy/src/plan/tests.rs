@@ -188,25 +188,25 @@ fn a_wrong_after_is_told() {
 }
 
 #[test]
-fn what_wants_to_state_something_and_is_not_understood_is_told() {
-    for (said, right) in [
-        ("(after 2)", "(after: 2)"),
-        ("(After item 2, 3)", "(after: 2, 3)"),
-        ("(after : 2)", "(after: 2)"),
-        ("(after: first)", "(after: N)"),
-        ("(after: 2-4)", "(after: N)"),
-        ("[medium]", "(medium)"),
-        ("( medium )", "(medium)"),
-        ("(Complex: big one)", "(complex)"),
-        ("(very-complex)", "(very complex)"),
-        ("(medium - with care)", "(medium)"),
-        ("(simple, after 2)", "(simple, after: 2)"),
-        ("[simple, after: 2]", "(simple, after: 2)"),
-        ("(medium after 2)", "(medium, after: 2)"),
-        ("(after: 2, simple)", "(simple, after: 2)"),
+fn what_is_meant_to_state_something_and_is_not_understood_is_reported() {
+    for said in [
+        "(after 2)",
+        "(After item 2, 3)",
+        "(after : )",
+        "(after: 2-4)",
+        "[medium]",
+        "( medium )",
+        "(very-complex)",
+        "(simple, after 2)",
+        "[simple, after: 2]",
+        "(medium after 2)",
+        "(after: 2, simple)",
     ] {
-        let told = format!("item 4 says `{said}`, which is not understood: write `{right}`");
-        assert_eq!(complaints(&["a", "b", "c", &format!("d {said}")]), [told]);
+        let [found] = complaints(&["a", "b", "c", &format!("d {said}")]).try_into().expect(said);
+        assert!(
+            found.starts_with(&format!("item 4 says `{said}`, which is not understood: write")),
+            "{found}"
+        );
     }
     for fine in [
         "(simple)",

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-const FORMATS: [&str; 5] = ["atif", "otel", "markdown", "html", "jsonl"];
+const FORMATS: [&str; 4] = ["atif", "otel", "html", "jsonl"];
 
 fn two_turns(long: &str) -> String {
     let first = Transcript::default()

@@ -5,7 +5,6 @@ mod otlp;
 mod page;
 mod secrets;
 mod trajectory;
-mod words;
 
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_testkit::{fixtures, target_dir, workspace_root};
@@ -198,7 +197,7 @@ fn a_file_gets_what_standard_output_gets() {
     let world = World::without_git();
     record_fixture(&world, "plain");
     let finished =
-        world.plimsoll(&["turns", "export", "--format", "markdown", "--output", "review.md"]).run();
+        world.plimsoll(&["turns", "export", "--format", "jsonl", "--output", "session.jsonl"]).run();
     assert_eq!(finished.expect_success().stdout, "");
-    assert_eq!(world.read("review.md"), export(&world, "plain", "markdown"));
+    assert_eq!(world.read("session.jsonl"), export(&world, "plain", "jsonl"));
 }

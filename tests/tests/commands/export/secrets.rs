@@ -5,7 +5,7 @@ use plimsoll_testkit::fixtures;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 
-const FORMATS: [&str; 5] = ["atif", "otel", "markdown", "html", "jsonl"];
+const FORMATS: [&str; 4] = ["atif", "otel", "html", "jsonl"];
 
 fn lines(name: &str) -> Vec<String> {
     let text = std::fs::read_to_string(fixtures().join("secrets").join(name)).unwrap();

@@ -3,7 +3,6 @@
 use super::complaint::{of_loading, of_names};
 use super::engine::{Answer, CompileError, Engine, Take};
 use super::inputs::Inputs;
-use super::interpolation::with_formats;
 use super::plain;
 use super::program::Program;
 use jaq_core::load::{Arena, File, Loader, parse};
@@ -32,10 +31,7 @@ impl Jaq {
             names.push(format!("${name}"));
             variables.push(value(json).map_err(|why| CompileError::Variable { name: name.clone(), why })?);
         }
-        // Errors refer to the filter as it was written.
-        let filter =
-            compile(&with_formats(&program.filter), &names).or_else(|_| compile(&program.filter, &names))?;
-        Ok(Jaq { filter, variables })
+        Ok(Jaq { filter: compile(&program.filter, &names)?, variables })
     }
 }
 

@@ -73,22 +73,6 @@ def delpath($path):
       then with_entries(select(.key != $last)) else .[$last] |= empty end end;
 def delpaths($paths): reduce ($paths | unique | reverse[]) as $path (.; delpath($path));
 def del(f): delpaths([path(f)]);
-def leaf_paths: paths(scalars);
-
-def tostream:
-  path(def walk_down: (.[]? | walk_down), .; walk_down) as $path
-  | getpath($path)
-  | reduce path(.[]?) as $last ([$path, .]; [$path + $last]);
-def fromstream(f): { value: null, whole: false } as $init
-  | foreach f as $event ($init;
-      if .whole then $init end
-      | if $event | length == 2
-        then setpath(["whole"]; ($event[0] | length) == 0) | setpath(["value"] + $event[0]; $event[1])
-        else setpath(["whole"]; ($event[0] | length) == 1) end;
-      if .whole then .value else empty end);
-def truncate_stream(stream):
-  . as $depth | null | stream | . as $event
-  | if (.[0] | length) > $depth then setpath([0]; $event[0][$depth:]) else empty end;
 
 def INDEX(stream; key): reduce stream as $row ({}; .[$row | key | tostring] |= $row);
 def INDEX(key): INDEX(.[]; key);
