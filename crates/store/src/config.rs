@@ -267,4 +267,35 @@ mod tests {
         assert_eq!((loaded.settings.linear.issue, loaded.settings.grace_batches), (None, 3));
         assert_eq!(loaded.ignored[0].0, user);
     }
+
+    /// The settings of a project as a run has kept them: a file as a user writes it, copied by the run's start.
+    const OLD: &str = include_str!("../tests/old/run-preferences.json");
+
+    #[test]
+    fn the_settings_that_an_older_version_kept_for_its_run_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
+        write(&ledger::preferences_path(&project, &"r1".into()).unwrap(), OLD);
+        let kept = own_file(&project, Some(&"r1".into()));
+        assert!(kept.ends_with("runs/r1/preferences.json"), "{kept:?}");
+        let loaded = combine(None, true, &project, &kept);
+        assert!(loaded.fault.is_none() && loaded.ignored.is_empty(), "{loaded:?}");
+        let (mut holds, said) = (serde_json::to_value(&loaded.settings).unwrap(), parsed(OLD));
+        // Only the user's own file says it.
+        assert_eq!(
+            holds.as_object_mut().unwrap().remove("linear"),
+            Some(parsed("{\"issue\":null,\"key_command\":null}"))
+        );
+        assert_eq!(holds, said, "every key of it is known and its value holds");
+        let defaults = serde_json::to_value(Settings::default()).unwrap();
+        for (key, value) in said.as_object().unwrap() {
+            assert_ne!(defaults.get(key), Some(value), "{key} must differ from its default");
+        }
+        let written = serde_json::to_string(&loaded.settings).unwrap();
+        assert_eq!(serde_json::from_str::<Settings>(&written).unwrap(), loaded.settings);
+    }
+
+    fn parsed(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
 }
