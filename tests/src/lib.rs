@@ -16,7 +16,7 @@ use plimsoll_testkit::world::{Finished, World};
 use serde_json::Value;
 use std::time::Duration;
 
-/// A real model thinks longer than the client's transcript writer lags (PROTOCOL §1: 106 ms).
+/// A delay of the scripted model. A real one thinks longer than the client's transcript writer lags (106 ms, 2.1.329).
 pub const LIFELIKE: Duration = Duration::from_millis(150);
 
 /// Three open items.

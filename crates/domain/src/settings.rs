@@ -150,7 +150,7 @@ impl Default for Settings {
             // Enough to finish an edit, complete the handoff's notes and commit.
             grace_batches: 5,
             windows: std::collections::BTreeMap::new(),
-            // The client's writer was seen to lag up to 89 ms behind a hook (PROTOCOL §1).
+            // The client's writer was seen to lag up to 89 ms behind a hook (2.1.329).
             freshness_wait_ms: 250,
             handoff_bytes: 8 * 1024,
             end_wait_seconds: 10,

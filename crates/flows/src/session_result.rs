@@ -114,7 +114,7 @@ pub(crate) fn words_of(failure: &StopFailure) -> &str {
     said.map_or("", String::as_str)
 }
 
-/// The client's word for an API error (PROTOCOL §2).
+/// The ending that the `error` of a StopFailure stands for.
 pub(crate) fn ending_of(failure: &StopFailure) -> Ending {
     let words = words_of(failure).to_owned();
     match failure.error.as_deref().unwrap_or_default() {

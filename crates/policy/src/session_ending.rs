@@ -1,5 +1,5 @@
-//! How did the session end? A result's `subtype` and the exit status prove nothing (PROTOCOL §13): decide by
-//! `is_error` and `terminal_reason`.
+//! How a session ended, by `is_error` and `terminal_reason` of its result. The `subtype` and the exit status prove nothing: the
+//! client (2.1.329) writes `success` for an API error, and exits with 0 after SIGINT.
 
 use plimsoll_domain::{Ending, Exit};
 use plimsoll_protocol::result::RunResult;

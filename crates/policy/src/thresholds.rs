@@ -30,7 +30,8 @@ impl Default for CompactionConfig {
     }
 }
 
-/// The client keeps room for one answer, at most so much (PROTOCOL §6).
+/// The client (2.1.329) reserves the longest possible answer of the model, but at most this many tokens: with a window of
+/// 1,000,000 it compacts at 967,000.
 const ANSWER_RESERVE: u64 = 20_000;
 /// It compacts this far below that room …
 const COMPACT_BELOW: u64 = 13_000;
@@ -41,7 +42,7 @@ const LEAST_COMPACT_WINDOW: u64 = 100_000;
 /// L1 comes at least this many points of the window before L2, or the warning would come with the checkpoint.
 const WARNING_LEAD_PERCENT: u64 = 5;
 
-/// Models that never compact by a threshold, only after the API has refused a prompt (PROTOCOL §6).
+/// Models for which the client (2.1.329) never compacts at a threshold, only after the API has refused a prompt as too long.
 const NEVER_BY_THRESHOLD: [&str; 5] = ["haiku-4-5", "sonnet-4-5", "opus-4-5", "sonnet-4", "3-7-sonnet"];
 /// The same for these with the `[1m]` suffix.
 const NEVER_WITH_SUFFIX: [&str; 2] = ["opus-4-6", "sonnet-4-6"];

@@ -26,8 +26,8 @@ pub struct WindowEvidence<'a> {
 const MILLION: u64 = 1_000_000;
 const SMALL: u64 = 200_000;
 
-/// Models with a window of 200,000 tokens (PROTOCOL §8); every other is a million, also those that the client
-/// does not know.
+/// Models that the client's result reports with a window of 200,000 tokens (2.1.329); every other has a million, also those
+/// that the client does not know.
 const SMALL_MODELS: [&str; 8] =
     ["sonnet-4-5", "haiku-4-5", "opus-4-5", "opus-4-6", "sonnet-4-6", "sonnet-4", "3-7-sonnet", "3-5-haiku"];
 

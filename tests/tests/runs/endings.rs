@@ -1,4 +1,4 @@
-//! Every way in which `claude -p` ends (PROTOCOL §13), and where the run goes from there.
+//! Every way in which `claude -p` (2.1.329) was seen to end, and what the run does next.
 
 use plimsoll_domain::Exit;
 use plimsoll_policy::session_ending::session_ending;

@@ -169,8 +169,8 @@ fn waited_for(state: &RunState) -> Option<Verdict> {
     (kind.passes() && has_passed).then_some(goes_on)
 }
 
-/// A headless client does not wait for its StopFailure hook (PROTOCOL §13): a session that has reported nothing about its
-/// end is given a moment, or a limit would look like a session that simply ended.
+/// Waits a moment for a session that has reported nothing about its end: a headless client (2.1.329) exits without waiting
+/// for its StopFailure hook, and a limit would look like a session that simply ended.
 fn settled(project: &Project, mut record: SessionRecord) -> SessionRecord {
     const MOMENT: Duration = Duration::from_secs(2);
     const LOOK: Duration = Duration::from_millis(20);

@@ -213,7 +213,8 @@ fn checks(commands: &[Ran], verify: &[String]) -> Vec<Check> {
     checks.split_off(skipped)
 }
 
-/// What the client adds to a tool's result for the model (PROTOCOL §0) is none of the tool's words.
+/// The tool's own words. For older models, such as Haiku 4.5, the client (2.1.329) appends its reminders and hooks' messages to
+/// the text of the last result.
 fn without_reminders(text: &str) -> String {
     let mut parts = text.split("<system-reminder>");
     let first = parts.next().unwrap_or_default().to_owned();

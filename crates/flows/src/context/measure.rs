@@ -51,7 +51,7 @@ impl Measurement {
     }
 }
 
-/// Three letters and a bit of English are one token; code has fewer (DESIGN §4: bytes / 4).
+/// A token of English has more than three letters, a token of code fewer; four is the usual estimate.
 const BYTES_PER_TOKEN: u64 = 4;
 /// A picture costs the model a few hundred to about 1,600 tokens, whatever its base64 weighs.
 const TOKENS_PER_IMAGE: u64 = 1_600;
@@ -59,8 +59,8 @@ const TOKENS_PER_IMAGE: u64 = 1_600;
 const NAP: Duration = Duration::from_millis(3);
 /// How much of a transcript's end holds its last answer and the results of what that called.
 const LAST_ANSWER: u64 = 1024 * 1024;
-/// How long an agent's question waits for the answer that asks it. The client writes within some 100 ms (PROTOCOL), on a
-/// busy machine later.
+/// How long an agent's question waits for the answer that asks it. The client (2.1.329) writes within about 100 ms, and later
+/// on a busy machine.
 const WRITER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Measures.
@@ -84,7 +84,7 @@ pub fn measure_once_written(question: &Question<'_>) -> Measurement {
     measure(question)
 }
 
-/// The writer lags by about 106 ms (PROTOCOL §1): what it has not added in this time does not come.
+/// The client's writer was seen to lag up to 106 ms (2.1.329): what it has not written after this time does not come.
 const WRITER_LAG: Duration = Duration::from_millis(200);
 
 /// A call without a result may also be the one before ours, whose result the writer has not put down either: it is

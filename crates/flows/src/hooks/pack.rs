@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 /// How often the transcript is looked at while waiting.
 const NAP: Duration = Duration::from_millis(10);
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The client overrides a Stop hook that has kept a session going so often in a row (PROTOCOL §2), and does not
-/// tell it.
+/// The client (2.1.329) lets a Stop hook continue a session this many times in a row, and overrides it the next time. The
+/// hook's input does not say so.
 const CLIENTS_CAP: u32 = 8;
 const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 

@@ -41,7 +41,8 @@ pub(super) fn failure(open: &OpenTurn, text: &str) -> Option<(Reason, String)> {
     }
 }
 
-/// Why a call failed, by the client's own words (PROTOCOL §1, §5).
+/// Why a call failed. Most of it only the text of the result says: the client (2.1.329) words a denial by a hook as
+/// `PreToolUse:Bash hook error: REASON`.
 fn reason(result: &ToolResult) -> Reason {
     let text = result.text();
     let says = |words: &str| text.contains(words);

@@ -1,5 +1,5 @@
-//! A model of the client: what it does with a hook's output. Written from the recordings of client 2.1.329
-//! (PROTOCOL.md, sections 0 to 6), and held against all of them in `reply_cases.rs`.
+//! A model of the client: what it does with a hook's output. Written from the recordings of client 2.1.329 in
+//! `tests/fixtures/hook_output`, and compared with all of them in `reply_cases.rs`.
 //!
 //! Not modelled, because no recording shows it: several hooks on one event, exit 2 together with a broken
 //! object, a shape of `updatedToolOutput` other than Bash's, `asyncRewake`.

@@ -1,4 +1,4 @@
-//! The simple model: the order of the gate in DESIGN §5, and nothing else of the program.
+//! A simple model of a run: the order in which the gate decides (ARCHITECTURE.md), and nothing else of the program.
 
 use super::night::{Accident, End, Fill, Night, Session, Work};
 
