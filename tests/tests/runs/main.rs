@@ -30,6 +30,7 @@ mod scenarios;
 mod separation;
 mod settings_authority;
 mod shell_loop;
+mod simulated_agent;
 mod step;
 mod stuck;
 mod watch;

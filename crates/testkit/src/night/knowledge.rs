@@ -28,28 +28,36 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
 static OPEN: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"- \[ \] Convert (part-\d+\.txt)").expect("a pattern"));
 
-/// The file that is worked on, as far as it is known.
+/// The file that the agent converts, as far as it knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hand {
-    pub(super) file: String,
+pub struct Hand {
+    /// Its name.
+    pub file: String,
     /// The first line that is not converted.
-    pub(super) next: Option<u32>,
-    pub(super) lines: Option<u32>,
+    pub next: Option<u32>,
+    /// How many lines it has.
+    pub lines: Option<u32>,
 }
 
+/// What the agent has read out of a request.
 #[derive(Debug, Default)]
-pub(super) struct Knowledge {
-    pub(super) facts: BTreeMap<String, String>,
-    pub(super) hand: Option<Hand>,
+pub struct Knowledge {
+    /// The facts by their names.
+    pub facts: BTreeMap<String, String>,
+    /// The current file; none between two items.
+    pub hand: Option<Hand>,
     /// How many items were open when the last one was finished.
-    pub(super) left: Option<u32>,
-    pub(super) handoff: Option<String>,
-    pub(super) promise: String,
-    pub(super) told_to_stop: bool,
-    /// It was told that somebody has begun the item.
-    pub(super) is_begun: bool,
-    /// Where it was told to note what it finds.
-    pub(super) notes_file: Option<String>,
+    pub left: Option<u32>,
+    /// The handoff that the prompt names.
+    pub handoff: Option<String>,
+    /// The line that ends the run; empty if unknown.
+    pub promise: String,
+    /// True if a message asks the agent to stop.
+    pub told_to_stop: bool,
+    /// True if the prompt says that earlier sessions have begun the item.
+    pub is_begun: bool,
+    /// The file in which the prompt asks for notes.
+    pub notes_file: Option<String>,
 }
 
 impl Knowledge {
@@ -57,7 +65,8 @@ impl Knowledge {
         Knowledge::read(&request.text())
     }
 
-    fn read(text: &str) -> Knowledge {
+    /// Reads a text from its beginning to its end: what comes later overrides what came before.
+    pub fn read(text: &str) -> Knowledge {
         let mut knowledge = Knowledge::default();
         for sign in SIGNS.captures_iter(text) {
             knowledge.take(&sign);

@@ -9,13 +9,14 @@ mod task;
 mod troubles;
 
 pub use dice::Dice;
+pub use knowledge::{Hand, Knowledge};
 pub use score::Score;
 pub use task::{Item, Standing, Task};
 pub(crate) use troubles::usage_limit;
 pub use troubles::{Trouble, Troubles};
 
 use crate::scripted_model::{Request, RequestKind, ScriptedModel, Step};
-use knowledge::{Hand, Knowledge, open_items};
+use knowledge::open_items;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
