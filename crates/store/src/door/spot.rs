@@ -13,6 +13,9 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+/// The mode of a new file: for the owner alone.
+const PRIVATE: u32 = 0o600;
+
 /// A name in a folder that is held open.
 #[derive(Debug)]
 pub(crate) struct Spot {
@@ -104,7 +107,7 @@ impl Spot {
     /// Puts bytes in place in one step. Keeps the mode of a file that was there; what is none is left alone.
     pub(crate) fn replace(&self, bytes: &[u8], durability: Durability) -> Result<(), Refused> {
         let mode = match self.seen.unwrap_or_else(|| self.found()) {
-            None => 0o600,
+            None => PRIVATE,
             Some(stat) => match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => stat.st_mode & 0o777,
                 _ => return Err(Refused::NotAFile),
@@ -124,7 +127,7 @@ impl Spot {
 
     /// Puts a new file in place, whole or not at all; false if the name is taken.
     pub(crate) fn create(&self, bytes: &[u8]) -> Result<bool, Refused> {
-        let draft = self.draft(bytes, 0o600, Durability::Durable)?;
+        let draft = self.draft(bytes, PRIVATE, Durability::Durable)?;
         // Linked, not renamed: a rename would replace a file that has taken the name meanwhile. A kill before the draft
         // is gone leaves a second name, which nobody reads.
         let linked = rustix::fs::linkat(&self.folder, &draft, &self.folder, &self.name, AtFlags::empty());
@@ -139,7 +142,7 @@ impl Spot {
 
     fn create_in_place(&self, bytes: &[u8]) -> Result<bool, Refused> {
         // Not in one step: here a kill may leave half a file.
-        match self.new_file(&self.name, 0o600) {
+        match self.new_file(&self.name, PRIVATE) {
             Ok(mut file) => {
                 let written = file.write_all(bytes).and_then(|()| file.sync_data());
                 // Whole or not at all.
@@ -160,6 +163,11 @@ impl Spot {
                 made => break (name, made?),
             }
         };
+        if mode != PRIVATE {
+            // From a mode that is given to `openat` the umask takes bits away. A file system without modes refuses this, and
+            // that must not cost the write.
+            let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode));
+        }
         let written = file.write_all(bytes).and_then(|()| match durability {
             Durability::Durable => file.sync_data(),
             Durability::Lazy => Ok(()),

@@ -46,6 +46,20 @@ fn files_that_init_made_are_gone_after_uninstall() {
 }
 
 #[test]
+fn a_settings_file_keeps_its_permissions_under_a_strict_umask() {
+    let stage = Stage::new();
+    stage.world.write(SETTINGS, FOREIGN);
+    for mode in ["664", "600", "640"] {
+        stage.shell(&format!("chmod {mode} {SETTINGS}"));
+        let said = stage.shell("umask 077; \"$BIN/plimsoll\" init");
+        assert!(said.contains(".claude/settings.json: hooks for SessionStart"), "{said}");
+        assert_eq!(stage.shell(&format!("stat -c %a {SETTINGS}")), format!("{mode}\n"));
+        stage.shell("umask 077; \"$BIN/plimsoll\" uninstall");
+        assert_eq!(stage.shell(&format!("stat -c %a {SETTINGS}")), format!("{mode}\n"));
+    }
+}
+
+#[test]
 fn a_settings_file_changed_since_loses_our_entries_alone() {
     let stage = Stage::new();
     stage.world.write(SETTINGS, FOREIGN);
