@@ -297,6 +297,75 @@ fn a_client_is_adopted_after_everything_of_ours_was_cleaned_away() {
     assert_eq!(model.main_requests().len(), 4);
 }
 
+// ---- killed between a verdict and what follows it ----
+
+/// What a kill between the verdict and its report leaves: the journal ends before the verdict's line, and there is no archive.
+/// With `told` the kill came after the line.
+fn unreport(world: &World, told: bool) {
+    let archive = archive(world);
+    std::fs::remove_file(&archive).expect("an archive");
+    let journal = world.read(".claude/plimsoll/journal.jsonl");
+    let last = journal.trim_end().rfind('\n').map_or("", |end| &journal[end + 1..]);
+    assert!(last.contains("\"event\":\"verdict\""), "the verdict is reported last: {last}");
+    if told {
+        return;
+    }
+    for path in [".claude/plimsoll/journal.jsonl", ".git/plimsoll/journal.jsonl"] {
+        let text = world.read(path);
+        world.write(path, text.strip_suffix(last).unwrap_or(&text));
+    }
+}
+
+/// The state in the archive of this world's only run.
+fn archive(world: &World) -> PathBuf {
+    let run_id = world.json(STATE)["run_id"].as_str().expect("an id").to_owned();
+    world.path(format!(".claude/plimsoll/runs/{run_id}/state.json"))
+}
+
+#[test]
+fn a_resume_of_a_run_that_is_over_reports_a_verdict_that_a_kill_kept_back() {
+    let mut world = world(PLAN);
+    let _model = start(&mut world, honest);
+    assert_eq!(begin(&world, &[]).wait(LIMIT).code, Some(0));
+    let told = markers(&journal(&world));
+    for was_told in [false, true] {
+        unreport(&world, was_told);
+        let again = resume(&world, &[]);
+        assert_eq!(again.code, Some(0), "{again:?}");
+        assert!(again.stdout.contains("RALPH_STOP|completed|"), "{again:?}");
+        assert_eq!(markers(&journal(&world)), told, "told once; after the line: {was_told}");
+        judged_once(&journal(&world), "completed");
+        assert_eq!(world.json(archive(&world))["status"], "completed", "after the line: {was_told}");
+    }
+    // With everything there, nothing is written: neither twice nor from a plan of later.
+    world.write("fix_plan.md", "- [ ] Item four\n");
+    let kept = || (world.read(".claude/plimsoll/journal.jsonl"), world.read(archive(&world)));
+    let before = kept();
+    assert_eq!(resume(&world, &["--max-iterations", "60"]).code, Some(0));
+    assert_eq!(resume(&world, &[]).code, Some(0));
+    assert_eq!(kept(), before);
+    assert!(!world.read(archive(&world).with_file_name("fix_plan.md")).contains("four"));
+}
+
+#[test]
+fn a_run_that_is_opened_again_reports_the_verdict_that_a_kill_kept_back_first() {
+    let mut world = world(PLAN);
+    let _model = start(&mut world, honest);
+    assert_eq!(begin(&world, &["--max-iterations", "1"]).wait(LIMIT).code, Some(3));
+    unreport(&world, false);
+    let again = resume(&world, &["--max-iterations", "9"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let journal = journal(&world);
+    assert_eq!(
+        markers(&journal),
+        ["RALPH_STOP|max_iterations|1 iteration done", "RALPH_STOP|completed|2 items"]
+    );
+    judged_once(&journal, "opened again");
+    let position = |event: &str| journal.iter().position(|entry| entry["event"] == event);
+    assert!(position("verdict") < position("resumed"), "{journal:#?}");
+    assert_eq!(world.read("work.txt"), DONE);
+}
+
 // ---- one at a time, and for good ----
 
 #[test]

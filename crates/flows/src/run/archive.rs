@@ -1,6 +1,7 @@
 //! A run that is over is kept whole: its state, task, plan and progress, beside the output of its sessions.
 
-use plimsoll_domain::{RunState, Status};
+use plimsoll_domain::state::Phase;
+use plimsoll_domain::{RunState, Status, Timestamp};
 use plimsoll_store::{Durability, Project, StoreError, disk};
 
 /// Copies what the next run will write again into the run's own folder.
@@ -21,18 +22,24 @@ pub(crate) fn archive(project: &Project, state: &RunState) -> Result<(), StoreEr
         plimsoll_store::memory::forget_copy(project)?;
     }
     crate::run::linear_notes::note_end(project, state);
+    let document = serde_json::to_vec_pretty(state).unwrap_or_default();
     // Last: where it is, all is.
-    disk::replace(&folder.join(STATE), &document(state), Durability::Lazy)
+    disk::replace(&folder.join(STATE), &document, Durability::Lazy)
 }
 
 const STATE: &str = "state.json";
 
-fn document(state: &RunState) -> Vec<u8> {
-    serde_json::to_vec_pretty(state).unwrap_or_default()
-}
-
-/// True if no process died on the way.
+/// True if the archive is of this end of the run: no process died on the way to it.
 pub(crate) fn is_archived(project: &Project, state: &RunState) -> bool {
     let kept = disk::read(&project.run_folder(&state.run_id).join(STATE)).ok().flatten();
-    kept.is_some_and(|kept| kept == document(state))
+    let kept = kept.and_then(|kept| serde_json::from_slice::<RunState>(&kept).ok());
+    kept.is_some_and(|kept| end_of(&kept) == end_of(state))
+}
+
+/// What tells one end of a run from another. Not the whole state: a `--resume` of a run that stays over may have changed its
+/// options, and archiving again would copy files that the user has changed since.
+fn end_of(state: &RunState) -> (Status, Option<&Timestamp>, u32, Phase, Option<&Timestamp>) {
+    let record = &state.iteration_record;
+    let (status, ended_at) = (state.lifecycle.status(), state.lifecycle.ended_at());
+    (status, ended_at, state.iteration, record.phase, record.ended_at.as_ref())
 }

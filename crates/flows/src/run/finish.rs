@@ -220,8 +220,8 @@ fn gather_evidence(
     }
 }
 
-/// Judges under the state's lock, and reports the verdict after it. After a kill between the two the next process makes up
-/// next ([`make_up`]): the state is the truth, the journal follows it.
+/// Judges under the state's lock, and reports the verdict after it. After a kill between the two the next process writes the
+/// report ([`make_up`]): the state is the truth, the journal follows it.
 fn judge(
     project: &Project,
     settings: &Settings,
@@ -266,20 +266,30 @@ fn judge(
     Ok(Some(verdict))
 }
 
-/// What comes after the verdict, where a kill came between them. The line then contains less: what was seen is gone.
+/// Completes the last iteration of a run that is resumed, where a kill came after its verdict.
+pub(crate) fn complete(project: &Project, run_id: &RunId) -> Result<(), StoreError> {
+    // First: it brings back lines that only the journal itself has lost. A copy that fails must not prevent the resume.
+    let _ = backup::journal(project);
+    match state_file::load(project, Some(run_id))? {
+        Some(state) if state.iteration_record.phase == Phase::Judged => make_up(project, &state),
+        _ => Ok(()),
+    }
+}
+
+/// Writes what comes after the verdict, where a kill came between them. The line then contains less: what was seen is gone.
 fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    // The verdict's line comes before the archive: where the archive is, the line was written, too.
+    if state.lifecycle.is_over() && archive::is_archived(project, state) {
+        return Ok(());
+    }
     let Some(verdict) = state.lifecycle.last_verdict() else { return Ok(()) };
     let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
     let line = JournalEntry::of_run_session(state, event);
-    // The verdict's line comes before the archive: where the line is missing, the archive is too.
     if !journal::tells(project, &line) {
         let ending = state.iteration_record.ending.clone().unwrap_or_default();
         return note_verdict(project, state, verdict, &Evidence { ending, ..Evidence::default() }, None);
     }
-    if state.lifecycle.is_over() && !archive::is_archived(project, state) {
-        return archive::archive(project, state);
-    }
-    Ok(())
+    if state.lifecycle.is_over() { archive::archive(project, state) } else { Ok(()) }
 }
 
 fn take_verify(state: &mut RunState, evidence: &Evidence) {

@@ -2,6 +2,7 @@
 
 use super::newest::{copy, nameless, newest_run_id};
 use super::{StartError, records};
+use crate::run::finish;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
 use plimsoll_domain::state::{Commit, Phase, RunOptions};
@@ -59,6 +60,8 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
     // A copy may be forged, too: a run that this user did not begin has no ledger.
     let run_id = newest_run_id(project)?.filter(|id| ledger::knows(project, id)).ok_or_else(no_run)?;
     records::refuse_unfit(project, &changes.client_arguments)?;
+    // Before the run is opened again: then its state no longer says how it ended.
+    finish::complete(project, &run_id)?;
     let now = clock::stamp(clock::now());
     let state = state_file::update(project, Some(&run_id), Durability::Durable, |state| {
         change(state, changes);
