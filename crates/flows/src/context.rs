@@ -1,4 +1,4 @@
-//! What other hooks and scripts are told about the context window.
+//! Environment variables that give other hooks and scripts the context window's figures.
 
 pub mod facts;
 pub mod forecast;

@@ -18,7 +18,7 @@ pub use plimsoll_policy::doctor::{Facts, Finding, Section, Severity, examine, ha
 use plimsoll_store::{Project, clock, config, environment, faults, lock, outbox, state_file, tail};
 use std::path::{Path, PathBuf};
 
-/// What is to be looked at.
+/// What the doctor examines.
 #[derive(Debug)]
 pub struct Patient<'a> {
     /// The project.

@@ -1,4 +1,4 @@
-//! One call of a hook: who calls, for which project, and whether the session belongs to a run.
+//! One call of a hook: its session and project, and whether the session belongs to a run.
 
 use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings};
 use plimsoll_protocol::event::Event;

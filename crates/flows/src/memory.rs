@@ -32,7 +32,7 @@ const BLOCK_CALLS: u32 = 25;
 pub enum Part {
     /// Registers and the heap's index.
     Overview,
-    /// What a frame is to do: after a compaction its brief is gone.
+    /// The task of the frame: after a compaction its brief is gone from the context.
     Task,
     /// The chunks, in this many entries.
     Chunks(usize),
@@ -85,7 +85,7 @@ pub(crate) fn bring_back(call: &HookInvocation) {
     }
 }
 
-/// The key under which the record keeps what a conversation has been told.
+/// The key of a conversation in the record of what has been shown.
 pub(crate) fn stream(call: &HookInvocation) -> &str {
     call.hook.agent_id.as_deref().unwrap_or(MAIN)
 }
@@ -116,8 +116,8 @@ fn at_start(call: &HookInvocation, source: Source, part: Part) -> Result<Option<
     Ok(text)
 }
 
-/// All entries of a start run at once, in any order: each must see what had been told before, and what the slowest
-/// does not know yet is news.
+/// Records what an entry of SessionStart has shown. All entries run at once, in any order: each must see the revision from
+/// before the start, and a change that the slowest has not shown counts as new.
 fn note_start(call: &HookInvocation, part: Part, rev: u64) -> Result<(), StoreError> {
     let held = memory::hold(&call.project, TIMEOUT)?;
     held.note_seen(&call.session_id, |seen| {
@@ -281,7 +281,7 @@ fn at_prompt(call: &HookInvocation, prompt: &str) -> Result<Option<String>, Stor
     Ok(text)
 }
 
-/// What others have changed since this conversation was told last; recorded as shown.
+/// The changes by others since this conversation was last shown any; recorded as shown.
 pub(crate) fn tell(
     held: &Held<'_>,
     call: &HookInvocation,
@@ -292,7 +292,7 @@ pub(crate) fn tell(
     Ok(text)
 }
 
-/// What others have changed, and what is to be noted of it. `ids` are the calls of its own that it knows of.
+/// The changes by others, and the record to write. `ids` are the conversation's own calls.
 fn news(
     held: &Held<'_>,
     call: &HookInvocation,

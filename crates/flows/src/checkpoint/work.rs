@@ -132,7 +132,7 @@ fn base_of(since: Since<'_>, git: Option<&GitFacts>) -> Option<String> {
     }
 }
 
-/// The item that the session was told to do last.
+/// The item that the session was last asked to do.
 fn own_item(question: &Question<'_>) -> Option<String> {
     let told = question.record.continuation.as_ref().map(|told| told.item.clone());
     told.or_else(|| question.run?.iteration_record.item.clone())

@@ -1,4 +1,4 @@
-//! What items take: of the window, session by session, and the files that they name.
+//! The cost of items in tokens, session by session, and the size of the files that they name.
 
 use crate::context::measure::Measurement;
 use plimsoll_domain::size::{ItemCost, OpenItemCost, Size};
@@ -6,7 +6,7 @@ use plimsoll_domain::{Reading, RunState, SessionRecord, TodoList};
 use plimsoll_store::{Project, disk, tail};
 use std::path::Path;
 
-/// By how much the session's fill has grown since it began, or was told to continue with the next item.
+/// How much the session's usage has grown since its start, or since it continued with the next item.
 pub(crate) fn of_session(record: &SessionRecord, measurement: &Measurement) -> Option<u64> {
     let transcript = record.transcript_path.as_ref().map(Path::new);
     let start = record.continuation.as_ref().map(|told| told.tokens);

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What is to be measured.
+/// The input of a measurement.
 #[derive(Debug)]
 pub struct Question<'a> {
     /// The project.

@@ -5,7 +5,7 @@ use plimsoll_domain::SessionId;
 use plimsoll_domain::subagent_usage::{SubagentUsage, Tally};
 use plimsoll_store::{Project, TurnLog};
 
-/// Of one session; nothing if there is no log, or none that can be read: it is a figure, and no reason to fail.
+/// The subagents' usage in one session; zero if there is no readable log, because a missing figure is no reason to fail.
 pub(crate) fn in_session(project: &Project, session_id: &SessionId) -> SubagentUsage {
     let mut tally = Tally::default();
     let lines = TurnLog::of(project, session_id).and_then(|log| log.forwards().ok());

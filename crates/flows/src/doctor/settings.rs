@@ -58,7 +58,7 @@ fn unreadable(project: &Project, scope: Scope, path: &Path, why: ReadFailure) ->
     SettingsFile { path: shown(project, path), scope, survey: Err(why), differences: Vec::new() }
 }
 
-/// What is to be judged.
+/// The facts for the section about settings.
 pub(super) fn facts(found: &Files, client: &ClientFacts, plugin: Option<String>) -> SettingsFacts {
     SettingsFacts { files: found.to_vec(), client: client.numbers(), era: Some(client.era()), plugin }
 }

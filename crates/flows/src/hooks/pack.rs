@@ -25,8 +25,8 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const CLIENTS_CAP: u32 = 8;
 const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
-/// Looks at what the session has done since it was last told to continue: what its items took, and whether it may
-/// take the next one. Answers with the words for it.
+/// Records what the items took that were ticked since the session last continued, and decides whether it may take the next
+/// one. Returns the message for the model if it may.
 pub(crate) fn next_item(
     call: &HookInvocation,
     run: &RunState,

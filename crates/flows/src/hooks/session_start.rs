@@ -93,8 +93,8 @@ fn begin(call: &HookInvocation, source: Source) -> Result<String, StoreError> {
     Ok(briefing(&call.project, run.as_ref(), &record, source))
 }
 
-/// The run that this session owns. In a shell loop the session's id was not known beforehand: there the first
-/// session that starts with the run's variable claims it, and nested ones come too late.
+/// The run that this session owns. In a shell loop the session's id is not known beforehand, so the first session that
+/// starts with the run's variable claims the iteration; nested sessions come later.
 fn claim(call: &HookInvocation) -> Result<Option<RunState>, StoreError> {
     let Some(run_id) = ledger::run_of_environment() else { return Ok(None) };
     let claimed = state_file::update(&call.project, Some(&run_id), Durability::Lazy, |state| {

@@ -1,4 +1,4 @@
-//! The gate at Stop: evidence for the one who judges, and a provisional verdict for the session itself.
+//! The gate at Stop: records evidence for the final verdict, and gives the session a provisional one.
 
 use crate::context::facts;
 use crate::hook_invocation::HookInvocation;

@@ -1,5 +1,5 @@
-//! Frames and the subagents that work in them: who may write, how a pushed frame's subagent is started with its brief,
-//! and what its parent is told.
+//! Frames and the subagents that work in them: which agent may write, how a pushed frame's subagent is started with its
+//! brief, and what its parent receives.
 
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
@@ -117,7 +117,8 @@ fn by(call: &str) -> By<'_> {
     By { who: BY, call: Some(call) }
 }
 
-/// The subagent that has just begun is the one that was started last: the client names no call here.
+/// Enters the waiting frame. The client does not name the call here, so the subagent is taken for the one that was started
+/// last.
 fn enter(call: &HookInvocation) -> Result<Reply, StoreError> {
     let Some(agent) = agent(call) else { return Ok(Reply::default()) };
     if !frames::is_frame(call.hook.agent_type.as_deref().unwrap_or_default()) {
@@ -176,7 +177,7 @@ fn child_ends(call: &HookInvocation, stop: &Stop) -> Result<Reply, StoreError> {
     Ok(Reply::default())
 }
 
-/// The parent of a frame's subagent is told what the frame has returned, and nothing else.
+/// Replaces the subagent's answer to its parent by the frame's report.
 fn after_agent(call: &HookInvocation, tool: &ToolCall) -> Result<Reply, StoreError> {
     let (Some(id), Some(response)) = (&tool.tool_use_id, &tool.tool_response) else {
         return Ok(Reply::default());
@@ -198,8 +199,8 @@ fn after_agent(call: &HookInvocation, tool: &ToolCall) -> Result<Reply, StoreErr
     })
 }
 
-/// A frame may have written more than one hook can report: then its parent is told the first part here, and the next
-/// with the batch.
+/// If a frame has written more than one hook can report, the parent receives the first part here and the rest with the
+/// batch.
 fn much(call: &HookInvocation) -> Result<Option<String>, StoreError> {
     let held = memory::hold(&call.project, TIMEOUT)?;
     let Some(depth) = held.memory().depth_of(agent(call)) else { return Ok(None) };

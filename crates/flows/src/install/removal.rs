@@ -81,7 +81,7 @@ pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, Insta
     Ok(Plan { changes, report })
 }
 
-/// What is in a project of sessions and runs. (Names with a `*` are of files that go by themselves.)
+/// Files of sessions and runs in a project. (Names with a `*`, of backups and drafts, are left out.)
 fn recorded(project: &Path) -> Vec<PathBuf> {
     let names = crate::install::git_exclude::RUN_FILES.iter().filter(|name| !name.contains('*'));
     names.map(|name| project.join(name.trim_end_matches('/'))).filter(|path| disk::exists(path)).collect()

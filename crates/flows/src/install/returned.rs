@@ -17,7 +17,7 @@ pub struct Returned {
 }
 
 impl Returned {
-    /// Plans the file's new text (none: it goes), and what becomes of its backup.
+    /// Plans the file's new text (none to remove it), and whether its backup is kept.
     pub(super) fn plan(
         (path, now): (&Path, &[u8]),
         after: Option<String>,

@@ -16,7 +16,7 @@ pub(super) const INTERRUPTED: u8 = 130;
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Runner<'_> {
-    /// Obeys; none means another round.
+    /// Applies a verdict. Returns the exit code; none to continue with another round.
     pub(super) fn apply(&mut self, verdict: &Verdict) -> Result<Option<u8>, RunError> {
         let interrupted = self.watcher.interrupts().count() > 0;
         match verdict {
@@ -51,7 +51,7 @@ impl Runner<'_> {
         Ok(over.map_or(INTERRUPTED, Status::exit_code))
     }
 
-    /// Sits through a pause: until the reset where one is known, else a little longer each time.
+    /// Waits during a pause: until the reset if it is known, else with increasing backoff.
     fn wait(
         &mut self,
         verdict: &Verdict,
@@ -119,8 +119,8 @@ impl Runner<'_> {
     }
 }
 
-/// The run ends at its deadline, unless it was ended meanwhile: what was cancelled stays so. Answers with the state
-/// as it stands then.
+/// Ends the run at its deadline, unless it was ended meanwhile: a cancelled run stays cancelled. Returns the resulting
+/// state.
 fn take_deadline(
     project: &Project,
     run_id: &RunId,

@@ -85,7 +85,7 @@ pub fn close(
     tell_once(project, &record.session_id, &paragraph, line)
 }
 
-/// The plan as it stands now, and what the session took for the items that it ticked, or for the one that is still open.
+/// Records the current plan, and what the session used for the items that it ticked or for the open one.
 fn note_items(
     state: &mut RunState,
     project: &Project,
@@ -100,7 +100,7 @@ fn note_items(
     }
 }
 
-/// What the session has said of its checkpoint takes the place of what was told when it was written.
+/// Updates the checkpoint's note for Linear with what the session said about it afterwards.
 fn tell_linear(
     project: &Project,
     settings: &Settings,

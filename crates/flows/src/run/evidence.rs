@@ -1,4 +1,4 @@
-//! What did a session come to? Whether anything moved, and with which error it ended: what the breaker counts.
+//! The evidence for the circuit breaker: whether a session changed anything, and with which error it ended.
 
 use crate::context::facts;
 use crate::context::measure::{Question, measure};
@@ -14,13 +14,13 @@ use std::path::Path;
 
 const HEAD_MOVED: &str = "HEAD moved";
 
-/// What the project stands on now.
+/// The current fingerprint of the project: HEAD, files and memory.
 pub fn footing(project: &Project) -> WorktreeFingerprint {
     let found = plimsoll_launcher::worktree_fingerprint::footing(project.root(), &our_files::is_ours);
     WorktreeFingerprint { head: found.head, tree: found.tree, memory: heap(project) }
 }
 
-/// What the heap holds. Registers do not count: an agent that gets nowhere notes all night that it does not.
+/// A digest of the heap. Registers do not count: an agent without progress keeps writing there that it has none.
 fn heap(project: &Project) -> Option<String> {
     let memory = plimsoll_store::memory::load(project).ok().filter(|memory| !memory.is_empty())?;
     let parts: Vec<&[u8]> =
@@ -28,7 +28,7 @@ fn heap(project: &Project) -> Option<String> {
     Some(plimsoll_domain::digest::sha256(&parts))
 }
 
-/// What the session that has just ended came to.
+/// Observes what the session that has just ended has changed, and its error.
 pub fn observe(
     project: &Project,
     settings: &Settings,
@@ -59,7 +59,7 @@ pub fn observe(
     }
 }
 
-/// True when the session's first request already stood at L2: no session of this run can work.
+/// True if the session's first request was already at L2: then no session of this run can work.
 pub fn started_above(project: &Project, settings: &Settings, record: &SessionRecord) -> bool {
     let transcript = record.transcript_path.as_ref().map(Path::new);
     let thresholds = measure(&Question { project, settings, record, transcript, calls: &[] }).thresholds;

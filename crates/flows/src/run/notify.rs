@@ -10,8 +10,8 @@ use std::time::Duration;
 /// A message to a telephone may take a while; a run does not wait longer.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Shows it. A program that fails is noted in the journal, and nothing else happens; where the journal cannot be written,
-/// the user has still been told.
+/// Starts the user's program. A failure of it is only recorded in the journal, and a journal that cannot be written does
+/// not prevent the notification.
 pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) {
     if state.options.notify.is_empty() {
         return;

@@ -5,7 +5,7 @@ use plimsoll_domain::{RunState, SessionRecord, Timestamp, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// One piece of news.
+/// An event of a run.
 #[derive(Debug)]
 pub enum Progress<'a> {
     /// The run continues.
@@ -18,7 +18,7 @@ pub enum Progress<'a> {
         /// The state with its plan.
         state: &'a RunState,
     },
-    /// The client has said who it is.
+    /// The client has reported its model and version.
     Client {
         /// The model.
         model: String,
@@ -110,9 +110,9 @@ pub enum Progress<'a> {
     },
 }
 
-/// One who watches, and may interrupt.
+/// Observes a run and may interrupt it.
 pub trait RunObserver {
-    /// Hears a piece of news.
+    /// Receives an event.
     fn tell(&mut self, progress: &Progress<'_>);
     /// How often the person has pressed Ctrl-C.
     fn interrupts(&self) -> &Interrupts;

@@ -46,7 +46,8 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// One more; answers how many that are. Where a session works on for hours, two faults are no row.
+    /// Adds a fault and returns how many there are in a row. Two faults hours apart, while a session works on, do not count
+    /// as a row.
     fn add(&mut self) -> u32 {
         let is_apart = self.last.is_some_and(|last| last.elapsed() >= APART);
         self.count = if is_apart { 1 } else { self.count + 1 };
@@ -95,7 +96,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The person in the morning finds the reason, and hears it, also where nothing can be written now.
+    /// Pauses the run and notifies the user of the reason, even if nothing can be written now.
     fn give_up(&mut self, error: &RunError) {
         // The client first: it needs no disk, and what follows may fail for the very reason that is given up for.
         self.watchdog.end_client();

@@ -67,8 +67,8 @@ pub(crate) fn handoff_of_unfinished_work(
     .map(|_| ())
 }
 
-/// A session that was to resume a checkpoint and did nothing has not consumed it: the next one resumes it, with what this
-/// one said.
+/// Keeps a checkpoint that the session should have resumed, if the session did nothing: the next one resumes it, with this
+/// one's notes.
 pub(crate) fn keep_what_it_resumed(
     project: &Project,
     state: &RunState,
@@ -97,12 +97,12 @@ pub(crate) fn keep_what_it_resumed(
     .map(|_| ())
 }
 
-/// What a session said at its end of how far it is, asked or not.
+/// The progress that a session stated in its last message, requested or not.
 fn notes(record: &SessionRecord) -> Notes {
     Notes::in_message(&crate::run::close::last_words(record))
 }
 
-/// Whether an item is open: its own, or the next one, which it may have begun.
+/// True if an item is open: the session's own, or the next one, which it may have begun.
 fn has_more_to_do(project: &Project, state: &RunState) -> bool {
     let was_given_one = state.iteration_record.item.is_some();
     was_given_one && facts::todo(project, state).is_some_and(|todo| !todo.open().is_empty())

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long after the client's first word our SessionStart hook may still be silent. The client waits for it
-/// before it says that word, so this is only the time that two processes need to see the same file.
+/// How long after the client's first output our SessionStart hook may be missing. The client waits for the hook before that
+/// output, so this only covers the time until a write is visible to the other process.
 const HOOKS_TIMEOUT: Duration = Duration::from_millis(500);
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -163,8 +163,8 @@ impl StreamReader {
         self.spent.insert(message.id.clone().unwrap_or_default(), tokens);
     }
 
-    /// How it ended, as far as the stream and the exit tell. What it said last it said then, also where nobody
-    /// followed it until now.
+    /// The session's result, from the stream and the exit. Its time is that of the last output, even if the stream is read
+    /// only now.
     pub(super) fn ended(&self, exit: Exit) -> SessionResult {
         let at = self.stream.as_ref().and_then(Growing::grew_at);
         let of_result = SessionResult::of_result(self.result.as_ref(), exit, at);
@@ -222,7 +222,7 @@ impl StreamReader {
         self.begun.is_some() || self.result.is_some()
     }
 
-    /// True once the client has said who it is.
+    /// True once the client has reported its model and version.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.is_some()
     }

@@ -1,4 +1,5 @@
-//! A copy of the memory where an agent's `git clean -fdx` does not reach: a run lasts longer than its sessions.
+//! A copy of the memory outside the reach of an agent's `git clean -fdx`, because a run needs the memory longer than one
+//! session.
 
 use super::{TIMEOUT, exists, hold, log};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
@@ -8,8 +9,8 @@ fn copy_folder(project: &Project) -> PathBuf {
     project.copies().join("memory")
 }
 
-/// Begins a copy, which from now on goes with every change: as long as there is one, the memory cannot be lost. A log
-/// that does not continue from its copy was cleaned away or overwritten, and comes back.
+/// Creates the copy; from now on every change updates it. While there is a copy, a log that does not continue from it was
+/// removed or overwritten, and is restored.
 pub fn keep(project: &Project) -> Result<(), StoreError> {
     bring_back(project)?;
     if !exists(project) {
@@ -25,7 +26,7 @@ pub fn keep(project: &Project) -> Result<(), StoreError> {
     held.close().map(drop)
 }
 
-/// The memory as its copy has it, where it is gone and there is a copy.
+/// The memory from its copy, if the memory itself is gone and there is a copy.
 pub fn bring_back(project: &Project) -> Result<(), StoreError> {
     if !exists(project) && copied(project).exists() {
         mirror(&copy_folder(project), &project.memory())?;
@@ -33,7 +34,7 @@ pub fn bring_back(project: &Project) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Brings a copy up to date, where there is one that the log continues from.
+/// Updates the copy, if there is one and the log continues from it.
 pub(super) fn follow(project: &Project) -> Result<(), StoreError> {
     if copied(project).exists() && is_continued(project)? {
         mirror(&project.memory(), &copy_folder(project))?;
@@ -41,7 +42,7 @@ pub(super) fn follow(project: &Project) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// True if the log begins with all that its copy has.
+/// True if the log begins with the whole of its copy.
 fn is_continued(project: &Project) -> Result<bool, StoreError> {
     Ok(disk::goes_on_from(&log(project).path(), &copied(project).path())?.is_some())
 }
@@ -50,7 +51,7 @@ fn copied(project: &Project) -> TurnLog {
     TurnLog::at(copy_folder(project), log(project).session_id())
 }
 
-/// Ends a copy: what the user removes from now on stays removed.
+/// Removes the copy: from now on a memory that the user removes stays removed.
 pub fn forget_copy(project: &Project) -> Result<(), StoreError> {
     fn clear(folder: &Path) -> Result<(), StoreError> {
         for path in disk::names(folder).into_iter().map(|name| folder.join(name)) {
@@ -66,7 +67,7 @@ pub fn forget_copy(project: &Project) -> Result<(), StoreError> {
     clear(&copy_folder(project))
 }
 
-/// What each conversation has seen is the sessions' own, and a lock is held where it lies.
+/// Not copied: the records of what conversations have been shown belong to sessions, and a lock is held on the file itself.
 fn is_kept(name: &str) -> bool {
     name != "seen" && !name.ends_with(".lock")
 }

@@ -1,4 +1,4 @@
-//! The memory as it was: a turn keeps what was known when it ended.
+//! The memory at earlier moments: a turn records what the memory held when the turn ended.
 
 use super::{Change, exists, history, load, newest};
 use crate::{Project, clock};
@@ -17,7 +17,7 @@ pub struct Past {
 }
 
 impl Past {
-    /// Of a project; one that has no memory has no past.
+    /// The past of a project's memory; empty without a memory.
     pub fn of(project: &Project) -> Past {
         if !exists(project) {
             return Past::default();
@@ -26,7 +26,7 @@ impl Past {
         Past { now: load(project).ok(), newest_at, project: Some(project.clone()), ..Past::default() }
     }
 
-    /// What it held at a moment (RFC 3339); none if there is no memory, or was none yet.
+    /// The memory at a moment (RFC 3339); none if there was no memory then.
     pub fn at(&mut self, moment: &Timestamp) -> Option<Memory> {
         let now = self.now.as_ref()?;
         let asked = clock::moment(moment)?;
@@ -42,7 +42,7 @@ impl Past {
         }
         for change in &changes[self.folded.0..count] {
             self.folded.1.step = self.folded.1.step.max(change.step);
-            // What was accepted once is accepted again.
+            // A change in the log was accepted once, so it is accepted again.
             let _ = self.folded.1.apply(&change.change);
         }
         self.folded.0 = count;

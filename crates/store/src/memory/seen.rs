@@ -1,5 +1,5 @@
-//! What each conversation has been told of the memory. Written by hooks that hold the memory, so that none writes over
-//! another's word.
+//! Which revision of the memory each conversation has been shown. Only hooks that hold the memory's lock write it, so that
+//! none overwrites what another has recorded.
 
 use super::Held;
 use crate::sessions::load_parsed;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the conversations of one session have been told: its own, and those of its frames' subagents.
+/// What the conversations of one session have been shown: its own, and those of its frames' subagents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Seen {
@@ -19,64 +19,66 @@ pub struct Seen {
     /// How the session pushed its last frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pushed: Option<Pushed>,
-    /// The session has popped the root since it was last prompted.
+    /// True if the session has popped the root frame since its last prompt.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub done: bool,
-    /// Subagents that have ended: one that is woken up again works in no frame.
+    /// Subagents that have ended. One that is resumed later works in no frame.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ended: Vec<String>,
 }
 
-/// How a frame was pushed.
+/// The call that pushed a frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pushed {
-    /// The model's call.
+    /// The id of the model's tool call.
     pub call: String,
-    /// By whom.
+    /// The agent that made it.
     pub owner: Owner,
 }
 
-/// What one conversation has been told.
+/// How much of the memory one conversation has been shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SeenRevision {
-    /// Everything up to this revision.
+    /// It has been shown everything up to this revision.
     pub rev: u64,
-    /// Where it was before the session's start told it everything: several hooks do so at once.
+    /// The revision before SessionStart showed everything. Several hooks do so at once, and each needs the state before the
+    /// first of them.
     pub before_start: Option<u64>,
-    /// The oldest state that one of those hooks told: another writer may write between them.
+    /// The oldest revision that one of those hooks showed: another process may write between them.
     pub least: Option<u64>,
-    /// Its session has ended since, and the client has kept what it was told: one that was killed may have lost it.
+    /// True if the session has ended in order since: then the client has stored what was shown. One that was killed may
+    /// have lost it.
     pub is_kept: bool,
-    /// Its model's calls since it was told all registers.
+    /// The model's calls since all registers were shown.
     pub calls: u32,
 }
 
 impl SeenRevision {
-    /// Nothing up to here is news.
+    /// The revision up to which there is nothing new for the conversation.
     pub fn knows(&self) -> u64 {
         self.least.map_or(self.rev, |least| least.min(self.rev))
     }
 
-    /// The revision up to which a session that continues need not be told anything.
+    /// The revision up to which a resumed session needs to be shown nothing.
     pub fn kept(&self) -> u64 {
         self.before_start.unwrap_or(if self.is_kept { self.knows() } else { 0 })
     }
 }
 
 impl Seen {
-    /// Of a conversation: `main`, or a subagent's id. None for one that was never told anything.
+    /// What a conversation (`main`, or a subagent's id) has been shown; none if nothing.
     pub fn of(&self, stream: &str) -> Option<SeenRevision> {
         self.streams.get(stream).copied()
     }
 
-    /// Notes it.
+    /// Records what a conversation has been shown.
     pub fn note(&mut self, stream: &str, sight: SeenRevision) {
         self.streams.insert(stream.to_owned(), sight);
     }
 
-    /// The session has ended in order.
+    /// Records that the session has ended in order.
     pub fn end(&mut self) {
         for sight in self.streams.values_mut() {
             *sight = SeenRevision {
@@ -88,7 +90,7 @@ impl Seen {
         }
     }
 
-    /// A subagent that has ended is told nothing any more.
+    /// Records that a subagent has ended: it is shown nothing more.
     pub fn forget(&mut self, stream: &str) {
         self.streams.remove(stream);
         self.ended.push(stream.to_owned());
@@ -108,7 +110,7 @@ impl Seen {
     }
 }
 
-/// How many subagents are remembered at most.
+/// The maximum number of ended subagents that are remembered.
 const MOST_ENDED: usize = 100;
 /// The client keeps its transcripts for thirty days; after that the session cannot be resumed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -117,7 +119,7 @@ fn folder(project: &Project) -> PathBuf {
     project.memory().join("seen")
 }
 
-/// The one who pushed a frame with that call, of all sessions.
+/// The agent, of any session, that pushed a frame with this call.
 pub fn pusher(project: &Project, call: &str) -> Option<Owner> {
     let folder = folder(project);
     let of = |name: &String| load_parsed::<Seen>(&folder.join(name))?.pushed;
@@ -130,7 +132,7 @@ pub fn sweep_seen(project: &Project) {
     let folder = folder(project);
     for path in disk::names(&folder).into_iter().map(|name| folder.join(name)) {
         if disk::age(&path).is_some_and(|age| age > KEPT) {
-            // One that stays takes a hundred bytes.
+            // A record that cannot be removed costs a hundred bytes.
             let _ = disk::remove(&path);
         }
     }
@@ -141,13 +143,13 @@ fn path(project: &Project, session_id: &SessionId) -> Option<PathBuf> {
     Some(folder(project).join(name))
 }
 
-/// What a session has been told.
+/// What the conversations of a session have been shown; empty if there is no record.
 pub fn seen(project: &Project, session_id: &SessionId) -> Seen {
     path(project, session_id).and_then(|path| load_parsed(&path)).unwrap_or_default()
 }
 
 impl Held<'_> {
-    /// Changes what is noted of a session; written only if it is something else by then.
+    /// Changes a session's record; writes it only if something has changed.
     pub fn note_seen(
         &self,
         session_id: &SessionId,
@@ -176,7 +178,7 @@ mod tests {
             (SeenRevision { is_kept: true, ..sight }, 5, 5),
             (SeenRevision { least: Some(4), is_kept: true, ..sight }, 4, 4),
             (SeenRevision { least: Some(6), ..sight }, 5, 0),
-            // While a start is under way its hooks all go by what was so before it.
+            // During a start all of its hooks use the revision from before it.
             (SeenRevision { before_start: Some(3), ..sight }, 5, 3),
         ] {
             assert_eq!((sight.knows(), sight.kept()), (knows, kept), "{sight:?}");

@@ -1,4 +1,5 @@
-//! The agent: it goes where its requests send it, makes the steps that it believes to be left, and stops when it is told to.
+//! The simulated agent: it continues where its requests say, makes the steps that it believes to be left, and stops on
+//! request.
 
 use super::Morning;
 use super::ledger::{By, ByPerson, Event, Ledger, Truth};
@@ -11,16 +12,16 @@ use crate::scripted_model::{Request, Step};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// A usage limit lasts so long here.
+/// The duration of a usage limit in this simulation.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Input tokens of a session's first answer, and how many each answer adds: of a window of a million.
+/// Input tokens of a session's first answer, and the growth with each answer, in a window of 1,000,000.
 const BASE: u64 = 40_000;
 const GROWTH: u64 = 6_000;
 /// Above L2 (85 %), above L3 (95 %), and where the next item does not fit below L2.
 const L2: u64 = 870_000;
 const L3: u64 = 960_000;
 const BUDGET: u64 = 640_000;
-/// So many agents of a hundred notice that what they are about to do is done already.
+/// The percentage of agents that notice when their next step is already done.
 const NOTICES: u64 = 50;
 
 pub(super) struct Agent {
@@ -39,7 +40,7 @@ pub(super) struct Agent {
     pub(super) ended: &'static str,
 }
 
-/// What one session has in mind: nothing that did not be in its requests.
+/// The knowledge of one session: only what its requests contained.
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) number: u32,
@@ -49,9 +50,9 @@ pub(super) struct Session {
     /// The next step of it.
     pub(super) next: usize,
     pub(super) phase: Phase,
-    /// A line to which it was sent, in a file that is none of its item's.
+    /// A place that the prompt named in a file of another item.
     pub(super) stray: Option<(String, u32)>,
-    /// A step that it was sent to, and that is done.
+    /// A step that the prompt named although it is done.
     pub(super) again: Option<usize>,
     pub(super) must_look: bool,
     pub(super) made: u32,
@@ -150,7 +151,7 @@ impl Agent {
         }
     }
 
-    /// A new session: what it was told is scored, and is all that it knows.
+    /// Begins a session: scores its first request, which is all that the agent knows.
     pub(super) fn begin(&mut self, id: String, request: &Request) {
         let number = self.session.number + 1;
         let course = Course::new(self.dice, &self.style, number);
@@ -197,8 +198,8 @@ impl Agent {
         }
     }
 
-    /// Where to begin: as it was told. Its first answer only looks around, as a session that is full at its first answer
-    /// has another trouble.
+    /// Chooses where to begin, from the prompt. The first answer only looks around: a session that is full at its first
+    /// answer would be a different test.
     pub(super) fn open(&mut self) -> Step {
         if self.session.answers == 1 {
             return Step::bash("git status --short 2>/dev/null | head -5; cat fix_plan.md");
@@ -288,7 +289,7 @@ impl Agent {
             let step = self.session.next;
             self.session.next += 1;
             let is_left = self.ledger.is_left(&self.work, item, step);
-            // What is moved or gone is noticed by everybody.
+            // Every agent notices a file that was moved or deleted.
             let is_text = matches!(self.work.items[item].steps[step], Op::Edit { .. } | Op::New { .. });
             let redoes = !is_left
                 && is_text
@@ -353,7 +354,7 @@ impl Agent {
         usage_limit(until)
     }
 
-    /// It was told to stop, or stops by itself.
+    /// Ends the turn: on request, or because the agent stops by itself.
     pub(super) fn stop(&mut self) -> Step {
         let comes = self.session.course.comes;
         let item = self.session.item;

@@ -1,4 +1,4 @@
-//! What was really done: the simulator's own record, checked against the files as they are.
+//! The simulator's own record of what was done, checked against the current files.
 
 use super::style::Folder;
 use super::work::{Op, Work};
@@ -54,7 +54,7 @@ pub enum ByPerson {
     },
 }
 
-/// How the item stands that the session is about.
+/// The state of the session's item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// Begun and open.
@@ -65,12 +65,12 @@ pub(super) enum Class {
     Fresh,
 }
 
-/// What the next step was said to be.
+/// The next step that earlier sessions stated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// It is to be told.
+    /// Stated by the last session: the prompt must quote it.
     Said(String),
-    /// Said two sessions ago, and nothing was done since: it may be told.
+    /// Stated two sessions ago, with no work since: the prompt may quote it.
     Older(String),
     Nothing,
 }
@@ -82,17 +82,17 @@ pub(super) struct Truth {
     pub(super) item: usize,
     /// The file edited last that is still there.
     pub(super) file: Option<String>,
-    /// A file that was only moved after that edit: it may stand first as well.
+    /// A file that was only moved after that edit: the prompt may name it first instead.
     pub(super) moved: Option<String>,
-    /// Somebody who looks at git, the files' times, the transcript and the last words can know it.
+    /// True if the file can be determined from git, file times, the transcript and the last message.
     pub(super) is_file_known: bool,
     /// The lines written by the last edit.
     pub(super) lines: Option<(u32, u32)>,
     pub(super) are_lines_known: bool,
     /// How many lines the file has.
     pub(super) file_lines: u32,
-    /// Every step of the item that left lines: the file, and the last of them. Where nobody can know which came last, each
-    /// of them may be taken for it.
+    /// The file and last line of every step of the item that left lines. If the order of the steps cannot be determined,
+    /// any of them is accepted.
     pub(super) traces: Vec<(String, u32)>,
     pub(super) next: Next,
     pub(super) summary: Option<String>,
@@ -184,7 +184,7 @@ impl Ledger {
         steps.filter(|(_, step, _)| self.landed(work, item, *step)).collect()
     }
 
-    /// Whether the item has a step that is still to be made; one whose file the user took away is not.
+    /// True if the item has a step left to do; steps in a file that the user has deleted do not count.
     pub(super) fn is_left(&self, work: &Work, item: usize, step: usize) -> bool {
         if self.landed(work, item, step) {
             return false;
@@ -201,7 +201,7 @@ impl Ledger {
         self.people.iter().any(|one| matches!(one, ByPerson::Deleted { file, .. } if file == path))
     }
 
-    /// How things stand for the session that begins now; none if nothing is open.
+    /// The truth for the session that begins now; none if no item is open.
     pub(super) fn truth(&self, work: &Work, folder: Folder, people: &[ByPerson]) -> Option<Truth> {
         let open = self.first_open(work)?;
         let made = self.made(work, open);
@@ -292,8 +292,7 @@ impl Ledger {
         made.iter().filter_map(|(_, step, _)| trace(*step)).collect()
     }
 
-    /// The words about an item's next step that still hold, as nothing was done after them; and whether they are the last
-    /// session's.
+    /// The last statement about an item's next step, if no work was done after it; and whether the last session made it.
     fn said(&self, item: usize) -> (Option<&Event>, bool) {
         let is_work = |event: &Event| matches!(event, Event::Step { item: of, .. } if *of == item);
         let from = self.events.iter().rposition(is_work).map_or(0, |place| place + 1);
@@ -327,8 +326,8 @@ impl Ledger {
         ticked.flat_map(files).filter(|file| !own.contains(file)).collect()
     }
 
-    /// Whether a diff (of the working tree, or of a commit that is not the first) shows the step as the last place of its
-    /// file: git must have known the file before, or all of it is new.
+    /// True if a diff (of the working tree, or of any commit but the first) shows the step as the last change of its file.
+    /// In a file that git did not track before, every line is new.
     fn shows(
         &self,
         work: &Work,

@@ -1,8 +1,9 @@
-//! Harder nights, which measure what a session is told by the one before: items of several steps in several files, agents
-//! of different habits, people in between. Every session's first request is read, and held against what was really done.
+//! Harder nights, which measure how well a session is told where the previous one stopped: items of several steps in
+//! several files, agents with different habits, users who change files in between. Every session's first request is
+//! compared with what was really done.
 //!
-//! The agent knows its craft (which steps an item takes), and of the state of things only what its requests say: where it
-//! is sent to the wrong place, it works at the wrong place.
+//! The agent knows which steps an item takes; about the current state it knows only what its requests say. If they name the
+//! wrong place, it works at the wrong place.
 
 mod agent;
 mod deeds;
@@ -31,7 +32,7 @@ use std::time::Duration;
 /// A real model thinks longer than the client's transcript writer lags.
 const THINKING: Duration = Duration::from_millis(150);
 
-/// What a night came to beside its resumes.
+/// The results of a night, apart from its resumes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Morning {
     /// Items in the list.
@@ -44,9 +45,9 @@ pub struct Morning {
     pub steps_twice: u32,
     /// Items that were begun again from their first step.
     pub begun_twice: u32,
-    /// Times that a session went back into a finished item.
+    /// How often a session returned to a finished item.
     pub reopened: u32,
-    /// Sessions that asked for an answer.
+    /// Sessions that sent at least one request.
     pub sessions: u32,
 }
 
@@ -73,7 +74,7 @@ impl Handover {
         self.agent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file in which the next session is to continue, if another one of its item is left when it is gone.
+    /// The file in which the next session should continue; true if its item also has steps left in other files.
     pub fn file_in_progress(&self) -> Option<(String, bool)> {
         let agent = self.lock();
         let truth = agent.truth()?;
@@ -86,7 +87,7 @@ impl Handover {
         Some((file, others))
     }
 
-    /// The user has done this; the next session is to be told.
+    /// Records a change by the user, which the next session's prompt must mention.
     pub fn note_person(&self, deed: ByPerson) {
         let mut agent = self.lock();
         agent.people.push(deed.clone());
@@ -104,7 +105,7 @@ impl Handover {
         self.lock().resumes.clone()
     }
 
-    /// What it came to.
+    /// The results.
     pub fn morning(&self) -> Morning {
         let agent = self.lock();
         let mut morning = agent.morning.clone();

@@ -1,9 +1,9 @@
-//! How the agent of a seed works, in what kind of folder, and where its sessions end.
+//! For each seed: how the agent works, in what kind of folder, and where its sessions end.
 
 use crate::night::Dice;
 use serde::{Deserialize, Serialize};
 
-/// After so many sessions nothing breaks off any more, so that each night ends.
+/// After this many sessions no session is interrupted any more, so that every night ends.
 const QUIET_AFTER: u32 = 9;
 
 /// What the project's folder is.
@@ -67,11 +67,11 @@ pub struct Style {
     pub wip: bool,
     /// What it edits with.
     pub hands: Hands,
-    /// It continues with the next item in the same session, though it was told one.
+    /// It continues with the next item in the same session, although the prompt asks for exactly one.
     pub several: bool,
     /// It ticks without a commit.
     pub ticks_uncommitted: bool,
-    /// Its promise is not quite the line that it was told.
+    /// Its promise differs slightly from the line in the prompt.
     pub sloppy: Option<Sloppy>,
 }
 
@@ -141,7 +141,7 @@ pub(super) enum Break {
 pub(super) enum Words {
     /// The three lines; the next step names a file and a line.
     Place,
-    /// The three lines; the next step names what is to be done.
+    /// The three lines; the next step names the work.
     Deed,
     /// A sentence.
     Prose,
@@ -153,7 +153,7 @@ pub(super) struct Course {
     pub(super) at: At,
     pub(super) comes: Break,
     pub(super) words: Words,
-    /// Told to stop, it makes one more step.
+    /// It makes one more step after it is asked to stop.
     pub(super) finishes_edit: bool,
     /// It does not tick the item that it finishes.
     pub(super) forgets_tick: bool,

@@ -1,5 +1,5 @@
-//! What a session is told about where to continue: read from its first request, by patterns of this file's own. It takes the
-//! text of today and the one before, so that programs of both kinds can be measured.
+//! Reads from a session's first request what it says about where to continue. The patterns match today's text and the
+//! previous version's, so that programs of both versions can be measured.
 
 use regex::Regex;
 use std::sync::LazyLock;
@@ -32,14 +32,14 @@ pub(super) struct Row {
     pub(super) file: String,
     /// From, to; nothing if no lines are named.
     pub(super) lines: Vec<(u32, u32)>,
-    /// Its status says that the file is no longer there.
+    /// True if its status says that the file no longer exists.
     pub(super) is_gone: bool,
 }
 
-/// What it was told.
+/// The facts that the request states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PromptFacts {
-    /// What was sent before the first answer, without the system prompt.
+    /// All text before the first answer, without the system prompt.
     pub(super) all: String,
     /// The resume section, the first one.
     pub(super) block: Option<String>,
@@ -47,9 +47,9 @@ pub(super) struct PromptFacts {
     pub(super) blocks: usize,
     /// The item that the prompt asks for.
     pub(super) prompt_item: Option<String>,
-    /// The item that is said to be in progress.
+    /// The item that the section describes as in progress.
     pub(super) item: Option<String>,
-    /// The item that is to be begun.
+    /// The item that the section asks the session to begin.
     pub(super) begin: Option<String>,
     pub(super) rows: Vec<Row>,
     /// "Continue from line N of FILE"; the line may be no number.
@@ -92,12 +92,12 @@ impl PromptFacts {
         }
     }
 
-    /// The row that comes first of those whose files are still there.
+    /// The first row whose file still exists.
     pub(super) fn first_row(&self) -> Option<&Row> {
         self.rows.iter().find(|row| !row.is_gone)
     }
 
-    /// Where a reader would continue.
+    /// The file and line at which a reader would continue.
     pub(super) fn goal(&self) -> Option<(String, Option<u32>)> {
         let row = || {
             let row = self.first_row()?;
@@ -106,7 +106,7 @@ impl PromptFacts {
         self.place.clone().map(|(line, file)| (file, line)).or_else(row)
     }
 
-    /// Whether a line says of a path (or of words) something that the pattern finds.
+    /// True if a line that contains `of` matches the pattern.
     pub(super) fn says(&self, of: &str, what: &str) -> bool {
         let block = self.block.as_deref().unwrap_or_default();
         block.lines().any(|line| line.contains(of) && Regex::new(what).expect("a pattern").is_match(line))

@@ -1,4 +1,4 @@
-//! What one session was told, held against what is true: item, file, line and next step apart.
+//! Compares what a session's first request says with the truth: item, file, line and next step, each by itself.
 
 use super::ledger::{By, ByPerson, Class, Ledger, Next, Truth};
 use super::style::{Folder, Style};
@@ -6,7 +6,7 @@ use super::told::PromptFacts;
 use super::work::{Op, Work};
 use serde::{Deserialize, Serialize};
 
-/// How one session was told to continue.
+/// How accurately one session was told where to continue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Resume {
     /// The number of the session in its night.
@@ -15,19 +15,19 @@ pub struct Resume {
     pub class: String,
     /// How the previous session ended.
     pub after: String,
-    /// What makes it hard: words of the agent's style and of the item's history.
+    /// What makes the case difficult: tags for the agent's style and the item's history.
     pub tags: Vec<String>,
-    /// The true item, and nothing claimed of it that is not so.
+    /// True if the item is right, and every claim about it.
     pub item: bool,
     /// The file edited last, and none of a finished item.
     pub file: bool,
     /// The lines of the last edit.
     pub line: bool,
-    /// The next step as it was said, once, as a claim.
+    /// True if the next step is quoted once, unchanged, and marked as a claim.
     pub next: bool,
     /// The section or the summary came more than once.
     pub is_sent_twice: bool,
-    /// Of what people changed: said, and all.
+    /// Changes by users: how many the request mentions, and how many there were.
     pub stale: (u32, u32),
     /// What was wrong.
     pub wrong: Vec<String>,
@@ -150,7 +150,7 @@ fn file(told: &PromptFacts, truth: &Truth, work: &Work, ledger: &Ledger) -> Opti
     }
 }
 
-/// Whether the next step, in the session's words, names the place: then it is told with them.
+/// True if the quoted next step names the place itself.
 fn words_name(told: &PromptFacts, file: &str, truth: &Truth) -> bool {
     let line = truth.lines.map_or(0, |(_, last)| last + 1);
     let place = format!("{file} line {line},");
@@ -160,7 +160,7 @@ fn words_name(told: &PromptFacts, file: &str, truth: &Truth) -> bool {
 fn line(told: &PromptFacts, truth: &Truth, work: &Work) -> Option<String> {
     let stated = told.place.as_ref().and_then(|(line, file)| Some(((*line)?, file)));
     let (Some(file), Some((first, last))) = (&truth.file, truth.lines) else {
-        // Whoever names a file of another item has been told of already; here it is a line that nobody knows.
+        // `file` has already reported a file of another item; this reports a line where none is known.
         return match (stated, truth.class) {
             (Some((line, file)), _) => Some(format!("line {line} of {file} is named, and none is known")),
             (None, Class::Half) => None,
@@ -185,7 +185,7 @@ fn line(told: &PromptFacts, truth: &Truth, work: &Work) -> Option<String> {
         let is_told = stated.is_some() || words_name(told, file, truth) || !truth.are_lines_known;
         return (!is_told).then(|| format!("no lines of {file} are named, the last edit is {first}-{last}"));
     };
-    // Of an empty folder's file every line is new: only where it lay there at the start a range of all says nothing.
+    // In a new file every line is new. Only for a file that existed at the start is a range of all lines uninformative.
     let is_all = row.lines.iter().any(|(from, to)| *from <= 1 && to + 1 >= truth.file_lines);
     let says_nothing = is_all && work.existed(file) && last - first < truth.file_lines / 2;
     let holds = row.lines.iter().any(|(from, to)| *from <= first && last <= *to);
@@ -232,7 +232,8 @@ fn is_sent_twice(told: &PromptFacts, truth: &Truth) -> bool {
     told.blocks > 1 || truth.summary.as_ref().is_some_and(twice)
 }
 
-/// Of a half-done item: commits by their subject, gone and changed files by their name.
+/// Counts the users' changes that the prompt of a half-done item mentions (commits by subject, deleted and changed files by
+/// name), and all of them.
 fn stale(told: &PromptFacts, truth: &Truth) -> (u32, u32) {
     if truth.class != Class::Half {
         return (0, 0);

@@ -1,4 +1,4 @@
-//! What the agent says at its end: for the next session, and that all is done.
+//! The agent's last messages: notes for the next session, and the promise.
 
 use super::agent::{Agent, Phase};
 use super::ledger::Event;
@@ -61,7 +61,7 @@ impl Agent {
         ))
     }
 
-    /// What it believes to come next, and whether it names the place.
+    /// The next step as the agent sees it, and whether the text names the place.
     pub(super) fn next_step(&self) -> (Option<String>, bool) {
         let unique = format!("{}.{}", self.dice.number("word", 900) + 100, self.session.number);
         let Some(item) = self.session.item else { return (None, false) };

@@ -1,5 +1,5 @@
-//! Linear's API on loopback, of the operations that are used: it holds each to a schema, keeps the comments, and has
-//! the faults that a script tells it to have.
+//! Linear's API on loopback, with the operations that are used. It checks each against a schema, stores the comments, and
+//! fails where a script says so.
 
 mod api;
 mod desk;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What a client says that never comes is not waited for longer than this.
+/// The longest wait for a request that does not arrive.
 const READ_LIMIT: Duration = Duration::from_secs(20);
 
 /// A request that has come.
@@ -82,7 +82,7 @@ impl LinearServer {
         format!("http://{}/graphql", self.address)
     }
 
-    /// The comments as they stand, oldest first.
+    /// The current comments, oldest first.
     pub fn comments(&self) -> Vec<Comment> {
         open(&self.shared.desk).comments.clone()
     }

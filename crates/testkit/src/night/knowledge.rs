@@ -1,12 +1,11 @@
-//! What an agent knows: what is in the request before it, and nothing else. What came later counts.
+//! The agent's knowledge: what its current request contains, and nothing else. A later statement overrides an earlier one.
 
 use crate::scripted_model::Request;
 use regex::{Captures, Regex};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Everything that the agent can read something out of: what its own commands print, its own notes, our prompt and
-/// messages, a summary.
+/// The patterns by which the agent reads its commands' output, its own notes, our prompt and messages, and summaries.
 static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
     let signs = [
         r"FACT\[(?<fact>[^\]]+)\]=(?<value>\d{5})",
@@ -107,7 +106,7 @@ impl Knowledge {
         }
     }
 
-    /// What the user could be told of it, and the agent read again; `keeps` says what the writer thinks of.
+    /// The knowledge as text that `read` understands; `keeps` decides which parts are included.
     pub(super) fn notes(&self, keeps: impl Fn(&str) -> bool) -> String {
         let mut notes = match &self.hand {
             Some(Hand { file, next: Some(next), lines }) if keeps("place") => {

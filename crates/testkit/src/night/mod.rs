@@ -1,6 +1,5 @@
-//! A night's work and who does it: an agent that knows what is in its request and nothing else, with usage by the true
-//! size of each request, and troubles on the way. All of it from one seed, so that different ways of running the same
-//! night can be compared.
+//! A simulated night: the work, an agent that knows only what its request contains, token usage from the real size of each
+//! request, and faults. Everything follows from one seed, so that different ways to run the same night can be compared.
 
 mod dice;
 mod knowledge;
@@ -26,10 +25,10 @@ use task::{MARK, PART};
 
 /// A real model thinks longer than the client's transcript writer lags.
 const THINKING: Duration = Duration::from_millis(120);
-/// Whoever writes notes or a summary thinks of each thing so often, of a hundred times.
+/// The probability, in percent, that the writer of notes or a summary includes a fact.
 const WRITES_DOWN: u64 = 80;
-/// So many agents of a hundred look at the files when they do not know where somebody else has stopped; the others begin
-/// at the top. The same share reads again what it has lost before it ends an item; the others guess.
+/// The percentage of agents that look at the files if they do not know where the previous session stopped; the others begin
+/// at the top. The same percentage reads a lost fact again before it ends an item; the others guess.
 const LOOKS: u64 = 50;
 
 /// The agent of one night.
@@ -46,7 +45,7 @@ pub struct Agent {
     score: Score,
 }
 
-/// What there is to know of a night while it is open and afterwards.
+/// A handle to a night, during it and after its end.
 #[derive(Clone)]
 pub struct Night {
     agent: Arc<Mutex<Agent>>,
@@ -116,7 +115,7 @@ impl Agent {
         self.has_worked = false;
     }
 
-    /// The client's own compaction: what the writer does not think of is gone.
+    /// Answers the client's compaction: facts that the summary leaves out are lost.
     fn summarize(&mut self, request: &Request) -> Step {
         let known = Knowledge::of(request);
         let notes = known.notes(|name| self.writes_down(name));
@@ -270,7 +269,7 @@ fn chunk(name: &str, fact: &str) -> Value {
     json!({ "name": name.replace(['.', '/'], "-"), "content": fact, "description": "found on the way" })
 }
 
-/// A line below the item whose file tells the fact.
+/// The command that adds a note below the item whose file contains the fact.
 fn note_below(list: &str, name: &str, fact: &str) -> String {
     let file = name.split('/').next().unwrap_or(name);
     format!("sed -i '/^- \\[.\\] Convert {file}$/a\\  > {fact}' {list}")

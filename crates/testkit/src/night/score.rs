@@ -1,4 +1,4 @@
-//! What a night came to.
+//! The results of a night.
 
 use super::task::{Item, Task};
 use serde::{Deserialize, Serialize};
@@ -12,22 +12,23 @@ pub struct Score {
     pub items: u32,
     /// Ticked items whose file is converted from the first line to the last.
     pub done: u32,
-    /// Ticked items of which a part is missing.
+    /// Ticked items with a part missing.
     pub ticked_undone: u32,
-    /// Items of which a part was done more than once.
+    /// Items with a part that was done more than once.
     pub twice: u32,
     /// Lines that were done more than once.
     pub lines_twice: u32,
     /// Items whose end was written with every fact right.
     pub right: u32,
-    /// Facts of its own item that an agent needed, found in an earlier conversation: in sight, of all.
+    /// Facts of the current item that were found in an earlier conversation: those in the context when they were needed,
+    /// and all.
     pub own: (u32, u32),
     /// Facts of an earlier item.
     pub common: (u32, u32),
-    /// Of those that were not in sight: written down for a later conversation all the same.
+    /// Facts that were not in the context although an agent had written them down.
     #[serde(default)]
     pub dropped: u32,
-    /// Conversations that began in the middle of an item: at the right file and line, of all.
+    /// Conversations that began in the middle of an item: those at the right file and line, and all.
     pub resumes: (u32, u32),
     /// Sessions that asked for an answer.
     pub sessions: u32,
@@ -43,24 +44,24 @@ pub struct Score {
 }
 
 impl Score {
-    /// Notes facts that were never in sight before, and names them.
+    /// Records the facts that appear for the first time, and returns their names.
     pub(super) fn see(&mut self, facts: &BTreeMap<String, String>, epoch: u32) -> Vec<String> {
         let new: Vec<String> = facts.keys().filter(|name| !self.found.contains_key(*name)).cloned().collect();
         self.found.extend(new.iter().map(|name| (name.clone(), epoch)));
         new
     }
 
-    /// Somebody wrote a fact where a later conversation is to find it.
+    /// Records that a fact was written where a later conversation can find it.
     pub(super) fn write_down(&mut self, name: &str) {
         self.written.insert(name.to_owned());
     }
 
-    /// Whether it is written down already.
+    /// True if the fact is already written down.
     pub(super) fn is_written(&self, name: &str) -> bool {
         self.written.contains(name)
     }
 
-    /// A conversation begins to work: where somebody had stopped, and where it continues.
+    /// Scores the start of a conversation: `begun` is where the work stopped, `at` where the agent continues.
     pub(super) fn resumed(&mut self, begun: Option<(&str, u32)>, at: (&str, u32)) {
         if let Some(begun) = begun {
             self.resumes.1 += 1;

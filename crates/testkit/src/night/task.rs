@@ -1,6 +1,6 @@
-//! What there is to do in a night: files to convert from their first line to the last, in parts that are read as they are
-//! converted. A line that was converted has a mark at its end; one that was converted twice has two. Some parts tell a
-//! fact that is needed when the item is finished.
+//! The work of a night: files to convert from the first line to the last, in parts that the agent reads as it converts
+//! them. A converted line has a mark at its end; one that was converted twice has two. Some parts contain a fact that is
+//! needed to finish the item.
 
 use super::dice::Dice;
 use crate::world::World;
@@ -33,7 +33,7 @@ pub struct Task {
     pub facts: BTreeMap<String, String>,
 }
 
-/// How a file stands.
+/// The progress in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Lines with a mark from the first line on, without a gap.
@@ -104,7 +104,7 @@ impl Task {
         }
     }
 
-    /// The item that somebody has begun and not ended.
+    /// The item that is begun and not finished.
     pub fn begun(&self, project: &Path) -> Option<(&Item, u32)> {
         self.items.iter().find_map(|item| {
             let standing = self.standing(project, item);

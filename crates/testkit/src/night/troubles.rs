@@ -1,20 +1,20 @@
-//! What goes wrong in a night, and at which of its answers: from the seed alone.
+//! The faults of a night, and the answers at which they occur; both follow from the seed.
 
 use super::dice::Dice;
 use crate::scripted_model::Step;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A usage limit lasts so long for who waits for its reset: a night has no five hours here.
+/// The duration of a usage limit for a run that waits for the reset; a simulated night is shorter than five hours.
 const LIMIT: Duration = Duration::from_secs(6);
-/// Who asks again and again before the reset is a loop that does not wait: in five hours it would have asked some thousands
-/// of times, so it does not see the end of the limit.
+/// After this many requests before the reset, the limit never ends: a loop that does not wait would send thousands of them
+/// in five hours.
 const SPINNING: u32 = 12;
 
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
-    /// The API is overloaded for so many requests.
+    /// The API is overloaded for this many requests.
     Overload(u32),
     /// The five-hour quota is used up.
     Limit,
@@ -70,7 +70,7 @@ impl Troubles {
         self.come + self.coming.len() as u32
     }
 
-    /// What becomes of the next answer.
+    /// The fault of the next answer, if any.
     pub fn befall(&mut self) -> Option<Step> {
         if self.overloaded > 0 {
             self.overloaded -= 1;

@@ -14,7 +14,7 @@ pub(super) enum Format {
     Stream,
 }
 
-/// What it was told.
+/// The arguments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arguments {
     pub(super) prompt: Option<String>,

@@ -50,7 +50,7 @@ struct Session {
     place: LineContext,
     project: PathBuf,
     folder: PathBuf,
-    /// The folder that the model was last told of.
+    /// The working directory that the model was last shown.
     told_folder: PathBuf,
     /// The tokens of the last request.
     filled: u64,

@@ -14,18 +14,18 @@ use std::time::Duration;
 /// The largest output that reaches the model whole.
 const LARGEST_OUTPUT: usize = 30_000;
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// It ran: what the model reads, and what hooks and transcript get.
     Done { text: String, response: Value },
     /// It ran and failed, in these words.
     Failed(String),
-    /// It did not begin: no hook of the tool's was started for it. In these words.
+    /// It was refused, with this text, before any of its hooks was started.
     Refused(String),
-    /// Its hooks were asked, and then the client did not allow it.
+    /// The client refused it after its hooks had run.
     Denied(String),
-    /// The client was told to end meanwhile.
+    /// The client was asked to end during the call.
     Interrupted,
 }
 
@@ -219,7 +219,8 @@ fn bash(input: &Value, place: &mut ToolContext<'_>) -> Recorded<Outcome> {
     Ok(Outcome::Done { text, response })
 }
 
-/// Runs a command line, which notes at its end where it stands; how it ended and what it said. None: it was broken off.
+/// Runs a command line, which reports its working directory at the end. Returns its exit and output; none if it was
+/// interrupted.
 fn shell(line: &str, note: &Path, place: &ToolContext<'_>) -> Recorded<Option<(ExitStatus, String)>> {
     let mut command = Command::new("/bin/bash");
     command

@@ -1,5 +1,5 @@
-//! The transcript: lines that reach the file up to 100 ms after they were written, as the client's do, so that who
-//! reads it too early is caught here, too.
+//! The transcript. Lines reach the file up to 100 ms late, as with the client, so that a hook that reads too early fails
+//! here, too.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Ending whoever has the HOME of a world: what we started, and only that.
+//! Ends the processes whose HOME is that of a world: what the test started, and nothing else.
 
 use crate::process_group::process_numbers;
 use rustix::process::{Pid, Signal, kill_process};

@@ -110,7 +110,7 @@ impl StatusLineInvocation<'_> {
         })
     }
 
-    /// The working memory, if this session was told about it: another session's is not shown.
+    /// The working memory, if this session has been shown it; another session's is not displayed.
     fn memory(&self) -> Option<MemoryView> {
         if !memory::exists(&self.project) {
             return None;

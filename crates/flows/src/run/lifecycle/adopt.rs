@@ -99,7 +99,7 @@ fn nothing_to_adopt(project: &Project, file: &str) -> Result<StartError, StartEr
     }))
 }
 
-/// A run that would end with its first session is not begun.
+/// Refuses a run that would end with its first session.
 fn refuse_finished(file: &str, run: &RunState) -> Result<(), StartError> {
     let refuse = |why: String| Err(StartError::Foreign(why));
     if run.iteration >= run.options.max_iterations {

@@ -1,4 +1,4 @@
-//! Creating a run: what it stands on, its state and its first files.
+//! Creates a run: checks its preconditions, and writes its state and first files.
 
 use super::{StartError, records};
 use crate::checkpoint::work::files_without_commit;
@@ -22,13 +22,13 @@ pub(super) const DEFAULT_LIST: &str = "fix_plan.md";
 /// What the person asked for.
 #[derive(Debug, Clone, Default)]
 pub struct NewRun {
-    /// What is to be done; none if PROMPT.md says it.
+    /// The task; none if PROMPT.md states it.
     pub objective: Option<String>,
     /// A short name.
     pub name: Option<String>,
     /// The plan file; none for `fix_plan.md` if there is one.
     pub todo: Option<String>,
-    /// The run ends after so many sessions.
+    /// The maximum number of sessions.
     pub max_iterations: u32,
     /// The word of the promise.
     pub promise: String,
@@ -52,7 +52,7 @@ pub struct NewRun {
     pub idle_timeout_seconds: Option<u64>,
     /// The same while a tool runs.
     pub tool_timeout_seconds: Option<u64>,
-    /// A program with its arguments, told of the end and of pauses.
+    /// A program with its arguments, which is started at the end and at pauses.
     pub notify: Vec<String>,
 }
 

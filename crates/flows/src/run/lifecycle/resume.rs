@@ -1,4 +1,5 @@
-//! Resuming a run: whether there is one, what the command line changes of it, and whether what ended it still stands.
+//! Resumes a run: finds it, applies the options of the command line, and opens it again unless the reason for its end still
+//! holds.
 
 use super::newest::{copy, nameless, newest_run_id};
 use super::{StartError, records};
@@ -15,7 +16,7 @@ use plimsoll_store::{Durability, Project, StoreError, clock, journal, ledger, st
 /// What `--resume` changes of a run; what is absent stays as it was.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// The run ends after so many sessions.
+    /// The maximum number of sessions.
     pub max_iterations: Option<u32>,
     /// Commands that must pass.
     pub verify: Option<Vec<String>>,
@@ -37,7 +38,7 @@ pub struct Changes {
     pub idle_timeout_seconds: Option<u64>,
     /// The same while a tool runs.
     pub tool_timeout_seconds: Option<u64>,
-    /// A program with its arguments, told of the end and of pauses.
+    /// A program with its arguments, which is started at the end and at pauses.
     pub notify: Option<Vec<String>>,
     /// True with `--reset-breaker`.
     pub reset_breaker: bool,
@@ -145,7 +146,7 @@ fn reopen(state: &mut RunState, now: &Timestamp) {
     }
 }
 
-/// With what a run was started: a resume that names none of it continues so.
+/// Launch options of a run that `--resume` uses again unless they are given anew.
 #[derive(Debug, Clone, Default)]
 pub struct Remembered {
     /// The client.
@@ -156,7 +157,7 @@ pub struct Remembered {
     pub memory: bool,
 }
 
-/// With what the newest run was started.
+/// The launch options of the newest run.
 pub fn remembered(project: &Project) -> Result<Remembered, StoreError> {
     let Some(run_id) = newest_run_id(project)? else { return Ok(Remembered::default()) };
     let state = state_file::load(project, Some(&run_id))?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How a turn ends, and the session.
+//! The end of a turn and of the session.
 
 use super::{End, Session, millis};
 use crate::replay::arguments::{Format, MODEL};
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 type Refusal = (String, String);
 
 impl Session {
-    /// The end of a turn: the gate's word. None: it continues.
+    /// Ends a turn: runs the Stop hooks. None if they let the session continue.
     pub(super) fn stop(&mut self, text: &str, is_again: bool) -> Recorded<Option<End>> {
         self.repeat();
         let entries = self.settings.of("Stop", "")?;
@@ -47,7 +47,7 @@ impl Session {
         Ok((!goes_on).then(|| End::Completed(text.to_owned())))
     }
 
-    /// A hook has refused the end: the model is told why, as the user's next message.
+    /// A hook has refused the end: the reason becomes the user's next message.
     fn go_on(&mut self, (reason, command): &Refusal, own: &str) {
         let feedback = format!("Stop hook feedback:\n{reason}");
         let line = self.converse(json!({
@@ -65,7 +65,7 @@ impl Session {
             "session_id": self.place.session, "uuid": id(),
         }));
         self.messages.push(json!({ "role": "user", "content": feedback }));
-        // Who refuses by its exit code is quoted once, who does it by JSON twice.
+        // A hook that refuses with its exit code is quoted once, one that refuses with JSON twice.
         if !reason.starts_with('[') {
             let words = format!("Stop hook blocking error from command: \"{command}\": {reason}");
             self.converse(json!({
@@ -106,7 +106,7 @@ impl Session {
         }
         self.keep(answers, "Stop", "Stop", own);
         if !told.is_empty() {
-            // Unlike what other events tell, it is the user's next message.
+            // Unlike with other events, it becomes the user's next message.
             let [words] = &std::mem::take(&mut self.said)[..] else {
                 return not_recorded("two words for the model at the end of a turn");
             };
@@ -134,7 +134,7 @@ impl Session {
         End::OutOfTurns(answers)
     }
 
-    /// Tells the result, starts the last hooks, and gives the exit code.
+    /// Reports the result, runs the last hooks, and returns the exit code.
     pub(super) fn conclude(&mut self, end: &End) -> Recorded<u8> {
         let signal = self.signal.load(Ordering::SeqCst);
         let is_killed = signal != 0 && i32::try_from(signal).ok() != Some(SIGINT);
@@ -219,7 +219,7 @@ impl Session {
         result
     }
 
-    /// The result of a session that did not come to its own end.
+    /// The result of a session that was interrupted.
     fn breaks_off(&self, result: &mut Value, kind: &str, reason: &str, words: &str) {
         for gone in [
             "api_error_status",
