@@ -37,7 +37,7 @@ if [ -n "$other" ]; then
   export "$linker=${!linker:-rust-lld}"
 fi
 if [ -n "$target" ]; then
-  # TLS, which plimsoll speaks to Linear alone, is partly C. It wants a compiler for the target's processor and some
+  # TLS, which plimsoll-linear speaks, is partly C. It wants a compiler for the target's processor and some
   # headers of any libc, so that this machine's own compiler will do, or the common cross compiler for another one.
   compiler=CC_${target//-/_} flags=CFLAGS_${target//-/_}
   if [ -n "${!compiler:-}" ]; then
@@ -65,12 +65,12 @@ quiet=--quiet
 [ ! -t 2 ] || quiet=""
 # All at once, so that what they share is compiled once: what one of them does not use, its link leaves out.
 if [ -n "$target" ]; then
-  cargo build $quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll -p plimsoll-mcp --bins
+  cargo build $quiet --release --locked --target "$target" -p plimsoll-hooks -p plimsoll -p plimsoll-mcp -p plimsoll-linear --bins
   folder=${CARGO_TARGET_DIR:-$PWD/target}/$target/release
 else
   echo "the musl target is not available here: linking glibc statically" >&2
   export RUSTFLAGS="-C target-feature=+crt-static"
-  cargo build $quiet --release --locked -p plimsoll-hooks -p plimsoll -p plimsoll-mcp --bins
+  cargo build $quiet --release --locked -p plimsoll-hooks -p plimsoll -p plimsoll-mcp -p plimsoll-linear --bins
   folder=${CARGO_TARGET_DIR:-$PWD/target}/release
 fi
 # The hook programs are one file under several names.

@@ -66,11 +66,11 @@ root=$stage/$name
 mkdir -p "$root/bin" "$root/completions" "$root/man/man1"
 
 mapfile -t hooks <crates/hooks/programs.txt
-for program in plimsoll plimsoll-mcp "${hooks[@]}"; do
+for program in plimsoll plimsoll-linear plimsoll-mcp "${hooks[@]}"; do
   [ -x "$bin/$program" ] || fail "$bin lacks $program"
 done
 # Together, so that the names of one file stay that.
-(cd "$bin" && cp --preserve=links -- plimsoll plimsoll-mcp "${hooks[@]}" "$root/bin/")
+(cd "$bin" && cp --preserve=links -- plimsoll plimsoll-linear plimsoll-mcp "${hooks[@]}" "$root/bin/")
 for shell in bash zsh fish; do
   case $shell in zsh) file=_plimsoll ;; *) file=plimsoll.$shell ;; esac
   "$speaker/plimsoll" generate completions "$shell" >"$root/completions/$file"

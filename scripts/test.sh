@@ -90,7 +90,7 @@ cargo build --quiet "${workspace[@]}" --all-targets
 # Apart, so that nothing that a test builds takes their place while others start them.
 built=${CARGO_TARGET_DIR:-$PWD/target}/debug programs=${CARGO_TARGET_DIR:-$PWD/target}/programs
 mkdir -p "$programs"
-for program in plimsoll plimsoll-mcp replayed-client; do ln -f "$built/$program" "$programs/$program"; done
+for program in plimsoll plimsoll-linear plimsoll-mcp replayed-client; do ln -f "$built/$program" "$programs/$program"; done
 while read -r name; do ln -f "$built/plimsoll-hook" "$programs/$name"; done <crates/hooks/programs.txt
 cargo nextest run "${workspace[@]}" --no-run --cargo-quiet
 

@@ -39,7 +39,6 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         | Verb::Log(_)
         | Verb::Report(_)
         | Verb::Plan(_)
-        | Verb::Linear(_)
         | Verb::Doctor(_) => true,
         Verb::Init(_)
         | Verb::Uninstall(_)
@@ -50,6 +49,8 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         | Verb::Context(_)
         | Verb::WithContext(_)
         | Verb::Generate(_)
+        // `plimsoll-linear` does this itself.
+        | Verb::Linear(_)
         | Verb::Demo(_) => false,
     }
 }

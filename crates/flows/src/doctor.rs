@@ -11,8 +11,8 @@ mod window;
 
 use plimsoll_domain::{SessionRecord, Timestamp};
 use plimsoll_policy::doctor::{
-    ClientFacts, ClientFault, FaultFacts, LinearFacts, PreferenceFacts, ReadFailure, RunFacts, SettingsFile,
-    Work,
+    ClientFacts, ClientFault, FaultFacts, LinearFacts, LinearProgram, PreferenceFacts, ReadFailure, RunFacts,
+    SettingsFile, Work,
 };
 pub use plimsoll_policy::doctor::{Facts, Finding, Section, Severity, examine, has_problem, verdict};
 use plimsoll_store::{Project, clock, config, environment, faults, lock, outbox, state_file, tail};
@@ -105,10 +105,21 @@ fn linear(project: &Project) -> Option<LinearFacts> {
     let settings = config::load_of_files(project).settings;
     Some(LinearFacts {
         issue: settings.linear.issue?,
+        program: linear_program(project),
         has_key: settings.linear.key_command.is_some() || environment::variable("LINEAR_API_KEY").is_some(),
         undelivered: outbox::all_undelivered(project),
         trouble: outbox::wait(project).map(|wait| wait.trouble),
     })
+}
+
+fn linear_program(project: &Project) -> LinearProgram {
+    match crate::linear::program::find(project) {
+        Err(error) => LinearProgram::Missing { what: error.to_string(), todo: error.hint().to_owned() },
+        Ok(path) if path.parent() == environment::own_directory().as_deref() => LinearProgram::Beside,
+        Ok(path) => {
+            LinearProgram::OnPath { standing: programs::standing(&path), path: path.display().to_string() }
+        }
+    }
 }
 
 fn preferences(project: &Project) -> PreferenceFacts {

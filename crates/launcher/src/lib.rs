@@ -139,6 +139,43 @@ pub fn tell(arguments: &[String], folder: &Path, input: &[u8], deadline: Duratio
     child::run(command, Terms { input: Some(input.to_owned()), ..Terms::within(deadline) })
 }
 
+/// A program of ours that does a part of our work.
+#[derive(Debug)]
+pub struct Assistance<'a> {
+    /// Where it is.
+    pub program: &'a Path,
+    /// Its arguments.
+    pub arguments: &'a [String],
+    /// Its working directory.
+    pub folder: &'a Path,
+    /// What it finds in its environment beside ours.
+    pub environment: &'a [(&'a str, &'a str)],
+    /// When its group is ended.
+    pub deadline: Duration,
+    /// More output of one stream than this is read and thrown away.
+    pub most_output: usize,
+}
+
+/// Runs a program of ours for a part of our work. Past its deadline it has no time to tidy up: it must be written so that a
+/// kill loses nothing.
+pub fn assist(assistance: &Assistance<'_>) -> Outcome {
+    let mut command = Command::new(assistance.program);
+    command
+        .args(assistance.arguments)
+        .current_dir(assistance.folder)
+        .envs(assistance.environment.iter().copied());
+    let timeout = Duration::from_millis(50);
+    child::run(
+        command,
+        Terms { timeout, most_output: assistance.most_output, ..Terms::within(assistance.deadline) },
+    )
+}
+
+/// Becomes another program, with our streams, environment and working directory. Answers only where that cannot be.
+pub fn become_successor(program: &Path, arguments: &[String]) -> std::io::Error {
+    Command::new(program).args(arguments).exec()
+}
+
 /// Asks programs (no shell) for a few words, all at once, with these bytes on the standard input of each. The status line
 /// waits for them: past its deadline none has time to tidy up.
 pub fn ask_programs(asked: &[(&[String], Duration)], folder: &Path, input: &[u8]) -> Vec<Outcome> {

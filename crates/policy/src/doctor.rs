@@ -16,7 +16,7 @@ mod window;
 pub use client::ClientFacts;
 pub use disk::{DiskFacts, FileSystem, Folder, Lock};
 pub use faults::{ClientFault, FaultFacts};
-pub use linear::LinearFacts;
+pub use linear::{LinearFacts, LinearProgram};
 pub use loops::{KNOWN_STATE_FILES, LoopFacts, StopHook};
 pub use memory::{MemoryFacts, Server};
 pub use plugin::PluginFacts;
@@ -155,7 +155,7 @@ pub fn examine(facts: &Facts) -> Vec<Section> {
     let plugin =
         facts.plugin.as_ref().map(|plugin| plugin::section(plugin, &facts.programs.version, &facts.client));
     let memory = facts.memory.as_ref().map(memory::section);
-    let linear = facts.linear.as_ref().map(linear::section);
+    let linear = facts.linear.as_ref().map(|linear| linear::section(linear, &facts.programs.version));
     [
         Some(programs::section(&facts.programs)),
         Some(client::section(&facts.client)),

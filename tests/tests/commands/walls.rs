@@ -71,11 +71,27 @@ fn the_hook_programs_link_a_short_committed_list() {
 
 #[test]
 fn no_program_for_users_links_the_test_bench() {
-    for package in ["plimsoll", "plimsoll-hooks", "plimsoll-mcp"] {
+    for package in ["plimsoll", "plimsoll-hooks", "plimsoll-mcp", "plimsoll-linear"] {
         let linked = linked_by(package);
         assert!(linked.contains("plimsoll-flows") && linked.contains(package), "{linked:?}");
         assert!(!linked.contains("plimsoll-testkit"), "{package}");
     }
+}
+
+/// What opens connections to other computers, and what that needs.
+#[test]
+fn only_the_optional_program_links_a_network_client() {
+    const NETWORK: [&str; 6] =
+        ["plimsoll-linear-client", "ureq", "rustls", "rustls-native-certs", "ring", "http"];
+    for package in ["plimsoll", "plimsoll-hooks", "plimsoll-mcp"] {
+        let linked = linked_by(package);
+        assert!(linked.contains(package), "{linked:?}");
+        let wrong: Vec<_> = NETWORK.iter().filter(|name| linked.contains(**name)).collect();
+        assert!(wrong.is_empty(), "{package} links {wrong:?}");
+    }
+    let linked = linked_by("plimsoll-linear");
+    let lost: Vec<_> = NETWORK.iter().filter(|name| !linked.contains(**name)).collect();
+    assert!(lost.is_empty(), "they have other names now: {lost:?}");
 }
 
 /// The crates of the workspace that a manifest names under one of these headings, by their folders.
@@ -97,7 +113,7 @@ fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn imports_go_one_way() {
-    let allowed: [(&str, &[&str]); 13] = [
+    let allowed: [(&str, &[&str]); 14] = [
         ("protocol", &[]),
         ("domain", &["protocol"]),
         ("policy", &["protocol", "domain"]),
@@ -109,21 +125,10 @@ fn imports_go_one_way() {
         ("linear-client", &[]),
         ("flows", &["protocol", "domain", "policy", "store", "secrets", "launcher"]),
         ("hooks", &["protocol", "domain", "policy", "store", "launcher", "flows"]),
-        (
-            "cli",
-            &[
-                "protocol",
-                "domain",
-                "policy",
-                "store",
-                "secrets",
-                "launcher",
-                "linear-client",
-                "flows",
-                "scripted-model",
-            ],
-        ),
+        ("cli", &["protocol", "domain", "policy", "store", "secrets", "launcher", "flows", "scripted-model"]),
         ("mcp", &["domain", "store", "launcher", "flows"]),
+        // The one program that uses the network. It starts nothing.
+        ("linear", &["domain", "policy", "store", "secrets", "linear-client", "flows"]),
         // Script in, answers out.
         ("scripted-model", &[]),
         ("testkit", &["scripted-model"]),
@@ -412,9 +417,14 @@ fn only_the_console_prints() {
         "rustix::io::write",
         "/dev/tty",
     ];
-    // The console and the whole screen; a hook's answer to the client; the server's help and complaints.
-    const MAY: [&str; 4] =
-        ["cli/src/console.rs", "cli/src/full_screen.rs", "hooks/src/hook.rs", "mcp/src/main.rs"];
+    // The console and the whole screen; a hook's answer to the client; what the server and the program for Linear say.
+    const MAY: [&str; 5] = [
+        "cli/src/console.rs",
+        "cli/src/full_screen.rs",
+        "hooks/src/hook.rs",
+        "linear/src/console.rs",
+        "mcp/src/main.rs",
+    ];
     let found = files_with(&PRINTING);
     let may: BTreeSet<String> = MAY.iter().map(|path| (*path).to_owned()).collect();
     assert_eq!(found, may);

@@ -124,7 +124,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     let settings = config::load_of_run(project, &state.run_id);
     let style = if arguments.json { Style::Json } else { Style::fitting() };
     let watcher = progress::watcher(style).map_err(RunCommandError::Signals)?;
-    let mut watcher = linear::reporting(project, &settings, watcher);
+    let mut watcher = linear::reporting(project, &settings, state.run_id.clone(), watcher);
     let ended = run_flow(project, &settings, &options, ready, &state, watcher.as_mut());
     // Gives the bar back before anything else is printed.
     drop(watcher);

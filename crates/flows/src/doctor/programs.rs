@@ -1,6 +1,7 @@
 //! Our programs: those beside us, and those that the settings name.
 
 use super::Files;
+use crate::linear::program as linear_program;
 use plimsoll_policy::doctor::{Named, ProgramFacts, Standing};
 use plimsoll_protocol::settings::{PROGRAMS, servers};
 use plimsoll_store::{Project, disk, environment, volume};
@@ -8,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 pub(super) fn facts(project: &Project, found: &Files) -> ProgramFacts {
     let folder = environment::own_directory().unwrap_or_default();
-    let programs = PROGRAMS.iter().copied().chain([servers::PROGRAM]);
+    // Optional: only who has set an issue in Linear misses it.
+    let optional = Some(linear_program::PROGRAM).filter(|program| disk::exists(&folder.join(program)));
+    let programs = PROGRAMS.iter().copied().chain([servers::PROGRAM]).chain(optional);
     let beside: Vec<(String, Standing)> =
         programs.map(|program| (program.to_owned(), standing(&folder.join(program)))).collect();
     let mut on_path: Vec<PathBuf> =
@@ -52,15 +55,16 @@ fn reach(project: &Project, name: &str) -> Option<PathBuf> {
     (name.contains('/') && disk::exists(&path)).then_some(path)
 }
 
-/// One of those beside us.
-fn standing(path: &Path) -> Standing {
+/// One that we would start ourselves: beside us, or, of those for Linear, on the PATH.
+pub(super) fn standing(path: &Path) -> Standing {
     if !disk::exists(path) {
         return Standing::Missing;
     }
     if !environment::is_executable(path) {
         return Standing::NotExecutable;
     }
-    let word = if path.ends_with(servers::PROGRAM) { "--version" } else { "version" };
+    let is_hook = !path.ends_with(servers::PROGRAM) && !path.ends_with(linear_program::PROGRAM);
+    let word = if is_hook { "version" } else { "--version" };
     plimsoll_launcher::own_version(path, word).map_or(Standing::Silent, Standing::Version)
 }
 

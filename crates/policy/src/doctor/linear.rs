@@ -1,13 +1,37 @@
 //! Notes in Linear: whether they can leave, and whether they have. Nothing is sent to find out.
 
+use super::programs::{Standing, of_standing};
 use super::{Finding, Section};
 use plimsoll_domain::text::counted;
+
+/// The program that delivers notes. It is optional: only who has set an issue misses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinearProgram {
+    /// There is none.
+    Missing {
+        /// Where it was looked for.
+        what: String,
+        /// How to get it.
+        todo: String,
+    },
+    /// It is next to us, and judged with the others there.
+    Beside,
+    /// It is on the PATH.
+    OnPath {
+        /// Where.
+        path: String,
+        /// What it says of itself.
+        standing: Standing,
+    },
+}
 
 /// Notes in Linear.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinearFacts {
     /// The issue that is set.
     pub issue: String,
+    /// The program that delivers them.
+    pub program: LinearProgram,
     /// True when something says where the key is.
     pub has_key: bool,
     /// Notes that have not been delivered.
@@ -16,8 +40,22 @@ pub struct LinearFacts {
     pub trouble: Option<String>,
 }
 
-pub(super) fn section(facts: &LinearFacts) -> Section {
+pub(super) fn section(facts: &LinearFacts, version: &str) -> Section {
     let mut findings = Vec::new();
+    match &facts.program {
+        LinearProgram::Missing { what, todo } => {
+            findings.push(Finding::warning(
+                "linear.no_program",
+                format!("an issue is set, but {what}"),
+                todo,
+            ));
+        }
+        LinearProgram::Beside => {}
+        LinearProgram::OnPath { path, standing } => {
+            let finding = of_standing(version, "plimsoll-linear", standing);
+            findings.extend(finding.map(|finding| finding.at(path.clone())));
+        }
+    }
     if !facts.has_key {
         let what = "an issue is set, but no key: neither LINEAR_API_KEY nor linear.key_command is set";
         let todo = "export LINEAR_API_KEY, then `plimsoll linear check`";
@@ -38,11 +76,28 @@ mod tests {
 
     #[test]
     fn a_missing_key_and_notes_that_wait_are_found() {
-        let well = LinearFacts { issue: "ENG-1".to_owned(), has_key: true, undelivered: 0, trouble: None };
-        assert_eq!(codes(&section(&well)), [] as [&str; 0]);
+        let well = LinearFacts {
+            issue: "ENG-1".to_owned(),
+            program: LinearProgram::Beside,
+            has_key: true,
+            undelivered: 0,
+            trouble: None,
+        };
+        assert_eq!(codes(&section(&well, "0.1.0")), [] as [&str; 0]);
+        for (standing, expected) in [("0.1.0", None), ("0.0.9", Some("programs.other_version"))] {
+            let (path, standing) =
+                ("/usr/bin/plimsoll-linear".to_owned(), Standing::Version(standing.to_owned()));
+            let elsewhere = LinearFacts { program: LinearProgram::OnPath { path, standing }, ..well.clone() };
+            assert_eq!(codes(&section(&elsewhere, "0.1.0")), Vec::from_iter(expected));
+        }
+        let (what, todo) = ("it is nowhere".to_owned(), "install it".to_owned());
+        let without = LinearFacts { program: LinearProgram::Missing { what, todo }, ..well.clone() };
+        let section_without = section(&without, "0.1.0");
+        assert_eq!(codes(&section_without), ["linear.no_program"]);
+        assert_eq!(section_without.findings[0].what, "an issue is set, but it is nowhere");
         let ill =
             LinearFacts { has_key: false, undelivered: 2, trouble: Some("no network".to_owned()), ..well };
-        let section = section(&ill);
+        let section = section(&ill, "0.1.0");
         assert_eq!(codes(&section), ["linear.no_key", "linear.undelivered"]);
         assert_eq!(section.findings[1].what, "2 notes not delivered (no network)");
     }

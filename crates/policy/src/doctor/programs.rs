@@ -36,7 +36,7 @@ pub struct ProgramFacts {
     pub version: String,
     /// The folder that contains us.
     pub folder: String,
-    /// The programs that belong beside us.
+    /// The programs that belong beside us. An optional one is among them if it is there.
     pub beside: Vec<(String, Standing)>,
     /// Those that settings name and that are elsewhere, or nowhere.
     pub named: Vec<Named>,
@@ -64,7 +64,7 @@ const TOGETHER: &str = "install all programs of one build together (`scripts/bui
 
 fn beside(facts: &ProgramFacts, (name, standing): &(String, Standing)) -> Option<Finding> {
     let place = format!("{}/{name}", facts.folder);
-    Some(of_standing(facts, name, standing)?.at(place))
+    Some(of_standing(&facts.version, name, standing)?.at(place))
 }
 
 fn named(facts: &ProgramFacts, one: &Named) -> Option<Finding> {
@@ -74,12 +74,13 @@ fn named(facts: &ProgramFacts, one: &Named) -> Option<Finding> {
             format!("the settings name {}, which does not exist", one.name),
             "run `plimsoll init` again (with --user or --local, where those settings are)",
         ),
-        standing => of_standing(facts, &one.name, standing)?,
+        standing => of_standing(&facts.version, &one.name, standing)?,
     };
     Some(finding.at(one.file.clone()))
 }
 
-fn of_standing(facts: &ProgramFacts, name: &str, standing: &Standing) -> Option<Finding> {
+/// What is wrong with a program, beside our own version.
+pub(super) fn of_standing(ours: &str, name: &str, standing: &Standing) -> Option<Finding> {
     match standing {
         Standing::Missing => {
             Some(Finding::problem("programs.missing", format!("{name} is missing"), TOGETHER))
@@ -94,9 +95,9 @@ fn of_standing(facts: &ProgramFacts, name: &str, standing: &Standing) -> Option<
             format!("{name} does not start, or is too old to report its version"),
             TOGETHER,
         )),
-        Standing::Version(version) if *version != facts.version => Some(Finding::warning(
+        Standing::Version(version) if version != ours => Some(Finding::warning(
             "programs.other_version",
-            format!("{name} is {version}, and plimsoll is {}", facts.version),
+            format!("{name} is {version}, and plimsoll is {ours}"),
             TOGETHER,
         )),
         Standing::Other => Some(Finding::warning(

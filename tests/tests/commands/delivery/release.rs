@@ -4,7 +4,7 @@ use plimsoll_testkit::world::{Finished, World};
 /// The real command, without what a debug build carries along; the others are not started here and need no size.
 fn small_programs(world: &World) -> String {
     let folder = world.path("programs").display().to_string();
-    for program in plimsoll_protocol::settings::PROGRAMS.iter().chain(&["plimsoll-mcp"]) {
+    for program in plimsoll_protocol::settings::PROGRAMS.iter().chain(&["plimsoll-linear", "plimsoll-mcp"]) {
         world.write(format!("programs/{program}"), "#!/bin/sh\n");
     }
     let bin = plimsoll_testkit::bin_dir().display().to_string();
@@ -36,6 +36,7 @@ fn an_archive_is_the_same_bytes_every_time_and_installs_itself() {
     let listing = shell(&world, &format!("tar tvzf one/{name}")).expect_success().stdout;
     assert!(listing.lines().all(|line| line.contains(" 0/0 ")), "{listing}");
     for part in [
+        "/bin/plimsoll-linear",
         "/bin/plimsoll-mcp",
         "/completions/_plimsoll",
         "/man/man1/plimsoll-run.1",

@@ -1,7 +1,7 @@
 //! `plimsoll linear check`: each part of the way, in the order in which a note takes it, with what to do where it ends.
 
-use super::{endpoint, key};
 use crate::console::say;
+use crate::way;
 use plimsoll_domain::Settings;
 use plimsoll_domain::text::{counted, for_terminal};
 use plimsoll_linear_client::{CourierError, Linear, RetryLimits, Viewer};
@@ -76,15 +76,15 @@ fn parts(project: &Project, settings: &Settings, page: &mut CheckPage) -> Option
         return no_issue(project, page);
     };
     page.good("Setting", format!("notes go to {issue}"));
-    let key = match key::find(project, settings) {
-        Ok((key, place)) => {
+    let key = match way::find_key(project, settings) {
+        Ok((key, source)) => {
             let kind = key.kind().unwrap_or("which does not look like a Linear key");
-            page.good("Key", format!("from {place}: {kind}"));
+            page.good("Key", format!("from {}: {kind}", source.name()));
             key
         }
         Err(error) => return page.bad("Key", &error, error.hint()),
     };
-    let linear = match endpoint().and_then(|endpoint| Linear::new(endpoint, key)) {
+    let linear = match way::endpoint().and_then(|endpoint| Linear::new(endpoint, key)) {
         Ok(linear) => linear,
         Err(error) => return page.courier("Network", &error),
     };

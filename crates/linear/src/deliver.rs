@@ -4,6 +4,7 @@
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LinearDelivered};
 use plimsoll_domain::linear::{Comment, Note, Wait};
+use plimsoll_flows::linear::failure;
 use plimsoll_linear_client::{CourierError, Linear, Posted, RetryLimits, Wait as Asks, WithWarnings};
 use plimsoll_store::{Project, StoreError, clock, journal, outbox};
 use std::time::Duration;
@@ -62,8 +63,8 @@ pub(crate) fn deliver(
         Err(error) => return Err(error),
     };
     let before = outbox::wait(project);
-    let lasts = |wait: &&Wait| clock::moment(&wait.until).is_some_and(|until| until > clock::now());
-    if let Some(wait) = before.as_ref().filter(lasts).filter(|wait| wait.is_limit || asked == Asked::ByRun) {
+    let lasts = before.as_ref().filter(|wait| failure::lasts(wait));
+    if let Some(wait) = lasts.filter(|wait| wait.is_limit || asked == Asked::ByRun) {
         return Ok(Report { wait: Some(wait.clone()), ..report });
     }
     for run_id in outbox::runs(project) {
@@ -189,7 +190,7 @@ fn note_delivery(project: &Project, last: &Note, delivered: &Delivered) -> Resul
     journal::note(project, entry.run(Some((&last.run_id, last.iteration))))
 }
 
-/// Remembers when it may be tried again; the journal hears of each trouble once. True if it is a new one.
+/// Remembers when it may be tried again. True if it is a new trouble.
 fn note_trouble(
     project: &Project,
     run_id: &RunId,
@@ -197,23 +198,14 @@ fn note_trouble(
     trouble: &CourierError,
 ) -> Result<bool, StoreError> {
     let failures = before.map_or(0, |wait| wait.failures) + 1;
-    let words = trouble.to_string();
-    let is_new = before.is_none_or(|wait| wait.trouble != words);
     let (until, is_limit) = until(trouble, failures);
-    let wait = Wait { until: clock::stamp(until), is_limit, failures, trouble: words.clone() };
-    // Before the journal's line: a kill in between loses the line, but not the wait that Linear asked for.
-    outbox::save_wait(project, Some(&wait))?;
-    if is_new {
-        let iteration = outbox::notes(project, run_id)?.last().map_or(0, |note| note.iteration);
-        let event = JournalEvent::LinearFailed { trouble: words, until: Some(wait.until) };
-        journal::note(project, JournalEntry::new(event).run(Some((run_id, iteration))))?;
-    }
-    Ok(is_new)
+    let wait = Wait { until: clock::stamp(until), is_limit, failures, trouble: trouble.to_string() };
+    failure::note(project, run_id, before, &wait)
 }
 
 /// When it is tried again, and whether Linear has said so.
 fn until(trouble: &CourierError, failures: u32) -> (chrono::DateTime<chrono::Utc>, bool) {
-    let own = clock::now() + Duration::from_secs(plimsoll_policy::linear::backoff_seconds(failures));
+    let own = failure::backoff(failures);
     match trouble {
         CourierError::Limited { wait: Asks::Until(milliseconds) } => {
             // Stamps have whole seconds: rather one too late.

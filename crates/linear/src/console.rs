@@ -1,0 +1,36 @@
+//! What this program prints. Foreign words in it steer no terminal, as in `plimsoll` itself, whose name stands before each
+//! error: users call `plimsoll linear`.
+
+use plimsoll_domain::text::SafeText;
+use plimsoll_store::StoreError;
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Prints a page of words; a reader that has gone away is a normal end.
+#[expect(clippy::disallowed_methods, reason = "the one place of this program that prints")]
+pub(crate) fn say(text: impl Display) {
+    let mut out = std::io::stdout();
+    let _ = out.write_all(page(text).as_bytes()).and_then(|()| out.flush());
+}
+
+/// Says on standard error what went wrong.
+#[expect(clippy::disallowed_methods, reason = "the one place of this program that complains")]
+pub(crate) fn complain(error: impl Display) {
+    let _ = std::io::stderr().write_all(page(format!("plimsoll: {error}")).as_bytes());
+}
+
+fn page(text: impl Display) -> String {
+    SafeText::page(&format!("{text}\n")).as_str().to_owned()
+}
+
+/// Says what went wrong: exit code 1.
+pub(crate) fn fail(error: impl Display) -> ExitCode {
+    complain(error);
+    ExitCode::FAILURE
+}
+
+/// Says what the disk refused, and what to do about it.
+pub(crate) fn refused(error: &StoreError) -> ExitCode {
+    fail(format!("{error}\nhint: {}", error.hint()))
+}

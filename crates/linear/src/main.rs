@@ -1,0 +1,86 @@
+//! RULE: `plimsoll-linear`, the only program that opens connections to other computers. `plimsoll linear` becomes it, and
+//! `plimsoll run` starts it to deliver a run's notes. It may be missing: then notes stay in the outbox.
+
+mod check;
+mod console;
+mod deliver;
+mod for_run;
+mod sync;
+mod way;
+
+use console::{complain, fail, refused, say};
+use plimsoll_domain::Settings;
+use plimsoll_flows::linear::command::LinearCommand;
+use plimsoll_store::{Project, config, disk};
+use std::process::ExitCode;
+
+const USAGE: &str = "Delivers the notes of Plimsoll's runs to Linear. `plimsoll linear --help` says more.
+
+Usage: plimsoll-linear check             check settings, key, network, issue and permissions
+       plimsoll-linear sync [--dry-run]  deliver the notes that wait
+       plimsoll-linear --version         print the version
+       plimsoll-linear --help            print this
+
+`plimsoll run` starts it to deliver a run's notes.";
+
+/// As every system that we run on numbers it.
+const SIGXFSZ: i32 = 25;
+
+fn main() -> ExitCode {
+    // A file that grows beyond a limit (`ulimit -f`) is an error with a name, as on a full disk, and no end by a signal.
+    let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["--version" | "-V"] => {
+            say(format!("plimsoll-linear {}", env!("CARGO_PKG_VERSION")));
+            ExitCode::SUCCESS
+        }
+        ["--help" | "-h"] => {
+            say(USAGE);
+            ExitCode::SUCCESS
+        }
+        _ => match LinearCommand::of(&arguments) {
+            Some(command) => obey(&command),
+            None => {
+                complain(format!("plimsoll-linear does not know the arguments {arguments:?}\n\n{USAGE}"));
+                ExitCode::from(2)
+            }
+        },
+    }
+}
+
+fn obey(command: &LinearCommand) -> ExitCode {
+    match command {
+        LinearCommand::Check => for_user(check::check),
+        LinearCommand::Sync { dry_run: true } => for_user(|project, _| sync::show(project)),
+        LinearCommand::Sync { dry_run: false } => for_user(sync::sync),
+        LinearCommand::Ready { source } => for_run::ready(*source),
+        LinearCommand::Deliver { issue, within } => for_run::deliver_for_run(issue, *within),
+    }
+}
+
+fn for_user(action: impl FnOnce(&Project, &Settings) -> ExitCode) -> ExitCode {
+    if let Some(code) = passed_over() {
+        return code;
+    }
+    let project = Project::of_command();
+    let (settings, complaint) = config::load(&project);
+    match &complaint {
+        Some(complaint) => refused(complaint),
+        None => action(&project, &settings),
+    }
+}
+
+/// As `plimsoll` does before its own commands: names a state upwards that is not this project's, and leaves one of another
+/// owner where we stand alone.
+fn passed_over() -> Option<ExitCode> {
+    let passed_over = Project::passed_over()?;
+    if passed_over.is_here() {
+        return Some(fail(passed_over));
+    }
+    if !disk::exists(Project::of_command().state()) {
+        complain(&passed_over);
+    }
+    None
+}

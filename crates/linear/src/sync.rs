@@ -1,0 +1,95 @@
+//! `plimsoll linear sync`: delivers the notes that wait, for a user who waits for it.
+
+use crate::console::{complain, fail, refused, say};
+use crate::deliver::{Asked, Delivered, Report, body_of, deliver};
+use crate::way;
+use plimsoll_domain::text::{counted, for_terminal};
+use plimsoll_domain::{RunId, Settings};
+use plimsoll_linear_client::RetryLimits;
+use plimsoll_store::{Project, StoreError, clock, outbox};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The user waits this long for a delivery.
+const TIMEOUT: Duration = Duration::from_secs(40);
+const TRIES: u32 = 4;
+
+/// Prints what would be sent, run by run.
+pub(crate) fn show(project: &Project) -> ExitCode {
+    match comments(project) {
+        Ok(comments) if comments.is_empty() => say("no notes to deliver"),
+        Ok(comments) => comments.iter().for_each(say),
+        Err(error) => return refused(&error),
+    }
+    ExitCode::SUCCESS
+}
+
+fn comments(project: &Project) -> Result<Vec<String>, StoreError> {
+    let comment = |run: &RunId| {
+        let notes = outbox::notes(project, run)?;
+        let issue = notes.first().map(|note| note.issue.clone()).unwrap_or_default();
+        Ok(format!("to {}:\n\n{}\n", for_terminal(&issue), body_of(&notes).trim_end()))
+    };
+    waiting(project).iter().map(comment).collect()
+}
+
+fn waiting(project: &Project) -> Vec<RunId> {
+    outbox::runs(project).into_iter().filter(|run| outbox::undelivered(project, run) > 0).collect()
+}
+
+/// Delivers the notes that wait; exit code 0 where none is left.
+pub(crate) fn sync(project: &Project, settings: &Settings) -> ExitCode {
+    if waiting(project).is_empty() {
+        say("no notes to deliver");
+        return ExitCode::SUCCESS;
+    }
+    let Some(issue) = settings.linear.issue.as_deref() else {
+        return not_delivered(
+            project,
+            &"no issue is set",
+            "name it as `linear.issue` in your own settings file",
+        );
+    };
+    let linear = match way::of_user(project, settings) {
+        Ok(linear) => linear,
+        Err(error) => return not_delivered(project, &error, error.hint()),
+    };
+    match deliver(project, &linear, issue, RetryLimits::of(TIMEOUT, TRIES), Asked::ByPerson) {
+        Ok(report) => tell(project, &report),
+        Err(error) => refused(&error),
+    }
+}
+
+fn tell(project: &Project, report: &Report) -> ExitCode {
+    report.delivered.iter().for_each(|one| say(sentence(one)));
+    for warning in report.delivered.iter().flat_map(|one| &one.warnings) {
+        complain(format!("Linear also says: {}", for_terminal(warning)));
+    }
+    for (run, other) in &report.elsewhere {
+        let words = format!(
+            "left: notes of run {run} are for {other}, and your settings name another issue (`linear.issue`)"
+        );
+        complain(for_terminal(&words));
+    }
+    match (&report.trouble, &report.wait) {
+        (Some(error), _) => not_delivered(project, error, error.hint()),
+        (None, Some(wait)) => {
+            let until =
+                clock::moment(&wait.until).map_or_else(|| wait.until.clone().to_string(), clock::for_people);
+            not_delivered(project, &format!("Linear asked us to wait until {until}"), "try again then")
+        }
+        _ if report.is_busy => fail("another plimsoll is delivering now\nhint: try again in a minute"),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn sentence(one: &Delivered) -> String {
+    let url = if one.url.is_empty() { &one.issue } else { &one.url };
+    let (notes, task) = (counted(one.notes, "note"), for_terminal(&one.task));
+    format!("delivered {notes} of the run \"{task}\": {}", for_terminal(url))
+}
+
+fn not_delivered(project: &Project, error: &impl std::fmt::Display, hint: &str) -> ExitCode {
+    let left = counted(outbox::all_undelivered(project), "note");
+    fail(format!("{}; {left} not delivered yet\nhint: {hint}", for_terminal(&error.to_string())))
+}
