@@ -40,7 +40,9 @@ use plimsoll_domain::{Ending, RunId, RunState, SessionId, Settings, Verdict};
 use plimsoll_launcher::client::{self, Client, Launch};
 use plimsoll_launcher::process;
 use plimsoll_protocol::settings::{HookSupport, Parts, programs_of};
-use plimsoll_store::{Durability, Project, StoreError, clock, disk, environment, journal, state_file};
+use plimsoll_store::{
+    Durability, Project, StoreError, clock, disk, environment, journal, outbox, state_file,
+};
 use retry::Faults;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -99,7 +101,9 @@ pub fn run(
     watcher: &mut dyn RunObserver,
 ) -> Result<u8, RunError> {
     let Preflight { hooks, memory_arguments, client_arguments, era, version, _only } = ready;
-    for folder in [project.root(), &project.root().join(".claude"), &project.handoffs(), &project.copies()] {
+    let claude = project.root().join(".claude");
+    for folder in [project.root(), &claude, &project.handoffs(), &project.copies(), &outbox::folder(project)]
+    {
         disk::sweep_drafts(folder, process::has_pid);
     }
     let run_id = run.run_id.clone();

@@ -127,7 +127,7 @@ fn imports_go_one_way() {
         ("hooks", &["protocol", "domain", "policy", "store", "launcher", "flows"]),
         ("cli", &["protocol", "domain", "policy", "store", "secrets", "launcher", "flows", "scripted-model"]),
         ("mcp", &["domain", "store", "launcher", "flows"]),
-        // The one program that uses the network. It starts nothing.
+        // The one program that uses the network.
         ("linear", &["domain", "policy", "store", "secrets", "linear-client", "flows"]),
         // Script in, answers out.
         ("scripted-model", &[]),

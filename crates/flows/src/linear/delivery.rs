@@ -42,7 +42,7 @@ pub fn ready(project: &Project, settings: &Settings, issue: &str) -> Result<Deli
 
 impl Delivery {
     fn is_ready(&self, project: &Project, source: KeySource) -> Result<Option<String>, String> {
-        reported(&self.start(project, &LinearCommand::Ready { source }, READY_TIMEOUT))
+        self.start(project, &LinearCommand::Ready { source }, READY_TIMEOUT)
     }
 
     /// Delivers what waits, in no more than this time. Answers with what the user should hear, which is nothing where all
@@ -61,21 +61,30 @@ impl Delivery {
         }
         let within = time.saturating_sub(TO_REPORT);
         let command = LinearCommand::Deliver { issue: self.issue.clone(), within };
-        match reported(&self.start(project, &command, time.saturating_sub(TO_END))) {
+        match self.start(project, &command, time.saturating_sub(TO_END)) {
             Ok(words) => Ok(words),
             Err(trouble) => note_trouble(project, run_id, &trouble),
         }
     }
 
-    fn start(&self, project: &Project, command: &LinearCommand, deadline: Duration) -> Outcome {
-        plimsoll_launcher::assist(&Assistance {
+    /// Starts the program: what it has to say, or its trouble.
+    fn start(
+        &self,
+        project: &Project,
+        command: &LinearCommand,
+        deadline: Duration,
+    ) -> Result<Option<String>, String> {
+        let outcome = plimsoll_launcher::assist(&Assistance {
             program: &self.program,
             arguments: &command.arguments(),
             folder: project.root(),
             environment: &[(VARIABLE, self.key.as_str())],
             deadline,
             most_output: MOST_OUTPUT,
-        })
+        });
+        // It is whatever has this name on the PATH: what it says of the key is not passed on.
+        let clean = |words: String| self.key.taken_out_of(&words);
+        reported(&outcome).map(|words| words.map(clean)).map_err(clean)
     }
 }
 
@@ -146,11 +155,17 @@ mod tests {
     #[test]
     fn the_key_is_in_the_environment_and_in_no_argument() {
         let folder = tempfile::tempdir().unwrap();
-        let (project, delivery) = delivery(folder.path(), "echo \"$* with $LINEAR_API_KEY in $PWD\"");
+        let (project, delivery) =
+            delivery(folder.path(), "echo \"$* with $LINEAR_API_KEY in $PWD\" | tee recorded");
+        let said = said(&project, &delivery);
         let here = plimsoll_store::disk::canonical(folder.path());
         let expected = format!("deliver ENG-1 200 with lin_api_secret in {}", here.display());
-        assert_eq!(said(&project, &delivery), Some(expected));
-        assert!(!format!("{delivery:?}").contains("secret"));
+        let recorded = plimsoll_store::disk::read_text(&folder.path().join("recorded")).unwrap().unwrap();
+        assert_eq!(
+            (said, recorded.trim_end()),
+            (Some(expected.replace("lin_api_secret", "(key)")), &*expected)
+        );
+        assert!(!format!("{delivery:?}").contains("secret"), "nor is it shown");
     }
 
     #[test]

@@ -42,6 +42,14 @@ impl KeyText {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Words of another program, without the key.
+    pub(super) fn taken_out_of(&self, words: &str) -> String {
+        match self.0.trim() {
+            "" => words.to_owned(),
+            key => words.replace(key, "(key)"),
+        }
+    }
 }
 
 impl std::fmt::Debug for KeyText {

@@ -5,5 +5,6 @@ mod check;
 mod faults;
 mod judge;
 mod night;
+mod program;
 mod secrets;
 mod stage;

@@ -2,9 +2,10 @@
 
 use plimsoll_store::{Project, outbox};
 use plimsoll_testkit::linear::{ISSUE, KEY, LinearServer};
-use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::{bin_dir, workspace_root};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Duration;
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -57,6 +58,11 @@ pub(crate) fn told(world: &World) -> Vec<Value> {
 
 /// A run whose sessions are these scripts, played by a stand-in for the client with our real hooks.
 pub(crate) fn run(world: &World, sessions: &[&str]) -> Finished {
+    run_by(world, &bin_dir(), sessions)
+}
+
+/// The same by the programs of another folder.
+pub(crate) fn run_by(world: &World, programs: &Path, sessions: &[&str]) -> Finished {
     std::fs::create_dir_all(world.home().join("begun")).expect("a folder");
     for (number, session) in (1..).zip(sessions) {
         world.write(world.home().join(format!("sessions/{number}")), session);
@@ -65,7 +71,7 @@ pub(crate) fn run(world: &World, sessions: &[&str]) -> Finished {
     let stand_in = std::fs::read_to_string(stand_in).expect("the stand-in");
     let client = world.write_program(world.home().join("stand-in"), &stand_in).display().to_string();
     let words = ["run", "--objective", "Do the plan.", "--name", "Dates", "--no-wait", "--client", &client];
-    world.plimsoll(&words).timeout(LIMIT).run()
+    world.command(programs.join("plimsoll"), &words).timeout(LIMIT).run()
 }
 
 /// A session that reaches L2, says how far it is, and leaves its item open.
