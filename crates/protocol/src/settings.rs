@@ -1,8 +1,8 @@
 //! The client's settings file: our hook entries put in and taken out, everything else left byte for byte.
 //!
-//! Limits: the file must be plain JSON (no comments, no trailing comma). A container (`hooks`, an event's
-//! list) that our removal leaves empty is removed, unless the text from before the installation, where it is
-//! known, had it too.
+//! Limits: the file must be plain JSON, because the client does not load one with comments or trailing commas. A
+//! container (`hooks`, an event's list) that our removal leaves empty is removed, unless the text from before the
+//! installation, where it is known, had it too.
 
 pub mod agent;
 mod command;

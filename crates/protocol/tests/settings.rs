@@ -278,8 +278,8 @@ fn a_changed_file_is_not_taken_for_untouched() {
 #[test]
 fn what_cannot_be_read_is_refused_with_its_place() {
     for (text, line, column, why) in [
-        ("{\n  \"a\": 1,\n}\n", 3, 1, "trailing comma"),
-        ("{\n  // mine\n  \"a\": 1\n}", 2, 3, "comment"),
+        ("{\n  \"a\": 1,\n}\n", 3, 1, "(a trailing comma? Claude Code does not load"),
+        ("{\n  // mine\n  \"a\": 1\n}", 2, 3, "(a comment? Claude Code does not load"),
         ("{\n  \"ä\": 1 /* x */\n}", 2, 10, "comment"),
         ("{\"a\": 1", 1, 7, "EOF"),
         ("{} {}", 1, 4, "trailing characters"),

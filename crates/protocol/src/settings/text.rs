@@ -44,9 +44,11 @@ impl Unreadable {
         // The parser counts bytes and names the last one it read.
         let byte = (line_start + error.column().saturating_sub(1)).min(text.len());
         let byte = (0..=byte).rev().find(|byte| text.is_char_boundary(*byte)).unwrap_or(0);
+        // The client (1.0.128 and 2.1.329) loads nothing of settings or a server list that have either: what we write
+        // beside them would never run.
         let hint = match text[byte..].chars().next() {
-            Some('/') => " (a comment? JSON has none)",
-            Some('}' | ']') => " (a trailing comma?)",
+            Some('/') => " (a comment? Claude Code does not load a file that has one)",
+            Some('}' | ']') => " (a trailing comma? Claude Code does not load a file that has one)",
             _ => "",
         };
         Unreadable::at(text, byte, format!("{why}{hint}"))
