@@ -430,6 +430,13 @@ fn only_the_console_prints() {
     assert_eq!(found, may);
 }
 
+/// What a template is given it escapes, unless it is told that it is HTML already.
+#[test]
+fn only_the_frame_of_a_page_adds_html_that_is_not_escaped() {
+    let may = BTreeSet::from(["cli/src/render/web_page.rs".to_owned()]);
+    assert_eq!(files_with(&["PreEscaped"]), may);
+}
+
 #[test]
 fn every_git_is_made_in_one_place() {
     let mut files = Vec::new();

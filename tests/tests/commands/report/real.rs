@@ -33,7 +33,7 @@ fn a_night_with_the_real_client_is_reported_as_it_was() {
     assert_eq!(html.matches("<svg class=\"mark end\"").count(), 5, "an end for each, and the legend");
     let second = html.split_once("Item two").expect("the second item").1;
     assert!(second.contains("2 sessions · 1 resumed"), "{second}");
-    for tool in ["Bash", "the model&#39;s own text"] {
+    for tool in ["Bash", "the model's own text"] {
         assert!(html.contains(tool), "{tool}");
     }
 }

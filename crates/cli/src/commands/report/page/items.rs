@@ -1,8 +1,9 @@
 //! The items: what became of each, and what it took.
 
-use super::{ReportPage, dollars};
+use super::{dollars, section};
 use crate::commands::report::contents::{Commit, Item, ItemOutcome, Report, RunSession};
 use crate::commands::run::progress::for_people;
+use maud::{Markup, html};
 use plimsoll_domain::text::{counted, tokens};
 
 /// More done items than this are folded: what is open is to be seen.
@@ -10,49 +11,50 @@ const UNFOLDED: usize = 12;
 /// How many commits of one item are named at most.
 const COMMITS: usize = 6;
 
-pub(super) fn render(page: &mut ReportPage, report: &Report) {
+pub(super) fn render(report: &Report) -> Markup {
     if report.items.is_empty() {
-        return;
+        return html! {};
     }
-    page.section("items", "Items");
     let (done, rest): (Vec<&Item>, Vec<&Item>) =
         report.items.iter().partition(|item| item.fate == ItemOutcome::Done);
-    list(page, report, &rest);
-    if done.len() > UNFOLDED {
-        page.add(&format!("<details><summary>{} done</summary>\n", counted(done.len(), "item")));
-        list(page, report, &done);
-        page.add("</details>\n");
-    } else {
-        list(page, report, &done);
-    }
-    if report.items.iter().any(|item| item.is_shared) {
-        page.add(
-            "<p class=\"note\">“About”: a session that did several items is divided evenly among them.</p>\n",
-        );
-    }
-    strays(page, report);
-    page.end_section();
+    let contents = html! {
+        (list(report, &rest))
+        @if done.len() > UNFOLDED {
+            details { summary { (counted(done.len(), "item")) " done" } (list(report, &done)) }
+        } @else {
+            (list(report, &done))
+        }
+        @if report.items.iter().any(|item| item.is_shared) {
+            p.note { "“About”: a session that did several items is divided evenly among them." }
+        }
+        (strays(report))
+    };
+    section("items", "Items", &contents)
 }
 
-fn list(page: &mut ReportPage, report: &Report, items: &[&Item]) {
-    if items.is_empty() {
-        return;
+fn list(report: &Report, items: &[&Item]) -> Markup {
+    html! {
+        @if !items.is_empty() { ul.items { @for item in items { (one(report, item)) } } }
     }
-    page.add("<ul class=\"items\">\n");
-    for item in items {
-        let (class, sign, word) = match item.fate {
-            ItemOutcome::Done => ("done", "✓", "done"),
-            ItemOutcome::Open => ("open", "○", "open"),
-            ItemOutcome::SetAside => ("aside", "‖", "set aside"),
-            ItemOutcome::Gone => ("gone", "✕", "gone from the plan, never ticked"),
-        };
-        page.add(&format!("<li class=\"{class}\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span><div><p class=\"name\">"));
-        page.say(&item.name);
-        page.add(&format!("</p><p class=\"note\"><b>{word}</b> · {}</p>", took(report, item)));
-        commits(page, &item.commits);
-        page.add("</div></li>\n");
+}
+
+fn one(report: &Report, item: &Item) -> Markup {
+    let (class, sign, word) = match item.fate {
+        ItemOutcome::Done => ("done", "✓", "done"),
+        ItemOutcome::Open => ("open", "○", "open"),
+        ItemOutcome::SetAside => ("aside", "‖", "set aside"),
+        ItemOutcome::Gone => ("gone", "✕", "gone from the plan, never ticked"),
+    };
+    html! {
+        li class=(class) {
+            span.sign aria-hidden="true" { (sign) }
+            div {
+                p.name { (item.name) }
+                p.note { b { (word) } " · " (took(report, item)) }
+                (commits(&item.commits))
+            }
+        }
     }
-    page.add("</ul>\n");
 }
 
 fn took(report: &Report, item: &Item) -> String {
@@ -78,26 +80,22 @@ fn took(report: &Report, item: &Item) -> String {
     parts.join(" · ")
 }
 
-fn commits(page: &mut ReportPage, commits: &[Commit]) {
-    if commits.is_empty() {
-        return;
-    }
-    page.add("<ul class=\"commits\">");
-    for commit in commits.iter().take(COMMITS) {
-        page.add("<li>");
-        page.element("code", "", &commit.id.chars().take(8).collect::<String>());
-        page.add(" ");
-        page.say(&commit.subject);
-        page.add("</li>");
-    }
-    page.add("</ul>");
-    if commits.len() > COMMITS {
-        page.add(&format!("<p class=\"note\">and {} more</p>", commits.len() - COMMITS));
+fn commits(commits: &[Commit]) -> Markup {
+    let left_out = commits.len().saturating_sub(COMMITS);
+    html! {
+        @if !commits.is_empty() {
+            ul.commits {
+                @for commit in commits.iter().take(COMMITS) {
+                    li { code { (commit.id.chars().take(8).collect::<String>()) } " " (commit.subject) }
+                }
+            }
+        }
+        @if left_out > 0 { p.note { "and " (left_out) " more" } }
     }
 }
 
 /// Sessions that are with no item: nothing of them may vanish from the sum.
-fn strays(page: &mut ReportPage, report: &Report) {
+fn strays(report: &Report) -> Markup {
     let is_with_one = |place: usize| report.items.iter().any(|item| item.sittings.contains(&place));
     let strays: Vec<&RunSession> = report
         .sittings
@@ -106,16 +104,14 @@ fn strays(page: &mut ReportPage, report: &Report) {
         .filter(|(place, _)| !is_with_one(*place))
         .map(|(_, sitting)| sitting)
         .collect();
-    if !strays.is_empty() {
-        let sum: u64 = strays.iter().filter_map(|sitting| sitting.tokens).sum();
-        let usd: f64 = strays.iter().filter_map(|sitting| sitting.usd).sum();
-        let words = format!(
-            "{} with none of these items, or without a recorded item: {} tokens, {}.",
-            counted(strays.len(), "session"),
-            tokens(sum),
-            dollars(usd)
-        );
-        page.element("p", "note", &words);
-        page.add("\n");
+    let sum: u64 = strays.iter().filter_map(|sitting| sitting.tokens).sum();
+    let usd: f64 = strays.iter().filter_map(|sitting| sitting.usd).sum();
+    html! {
+        @if !strays.is_empty() {
+            p.note {
+                (counted(strays.len(), "session")) " with none of these items, or without a recorded item: "
+                (tokens(sum)) " tokens, " (dollars(usd)) "."
+            }
+        }
     }
 }

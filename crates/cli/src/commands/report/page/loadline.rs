@@ -3,10 +3,10 @@
 
 mod mark;
 
-use super::ReportPage;
 use super::scale::{HEIGHT, Scale};
+use super::section;
 use crate::commands::report::contents::{At, Levels, Mark, Pause, Point, Report, RunSession};
-use crate::render::web_page::escaped;
+use maud::{Markup, html};
 use plimsoll_domain::text::counted;
 
 /// Room below the window for the axis.
@@ -14,37 +14,31 @@ const AXIS: f64 = 24.0;
 /// Labels beside the window need this many pixels each.
 const LABEL: f64 = 13.0;
 
-pub(super) fn render(page: &mut ReportPage, report: &Report) {
-    page.section("load", "The load line");
-    match Scale::of(report) {
-        Some(scale) if !report.sittings.is_empty() => figure(page, report, &scale),
-        _ => page.add("<p class=\"note\">No session has been recorded.</p>\n"),
-    }
-    page.end_section();
+pub(super) fn render(report: &Report) -> Markup {
+    let contents = match Scale::of(report) {
+        Some(scale) if !report.sittings.is_empty() => figure(report, &scale),
+        _ => html! { p.note { "No session has been recorded." } },
+    };
+    section("load", "The load line", &contents)
 }
 
-fn figure(page: &mut ReportPage, report: &Report, scale: &Scale) {
-    page.add("<figure class=\"night\">\n");
-    page.add(&format!(
-        "<svg class=\"chart\" width=\"100%\" height=\"{}\" role=\"img\" aria-labelledby=\"chart\">\n<title id=\"chart\">{}</title>\n",
-        HEIGHT + AXIS,
-        escaped(&told(report))
-    ));
-    grid(page, scale);
-    report.pauses.iter().for_each(|pause| stand(page, scale, pause));
-    for (place, sitting) in report.sittings.iter().enumerate() {
-        peak(page, report, scale, place, sitting);
+fn figure(report: &Report, scale: &Scale) -> Markup {
+    html! {
+        figure.night {
+            svg.chart width="100%" height=(HEIGHT + AXIS) role="img" aria-labelledby="chart" {
+                title id="chart" { (told(report)) }
+                (grid(scale))
+                @for pause in &report.pauses { (stand(scale, pause)) }
+                @for (place, sitting) in report.sittings.iter().enumerate() { (peak(report, scale, place, sitting)) }
+                (traces(report, scale))
+                @if let Some(levels) = &report.levels { (level_lines(levels)) }
+                (labels(report.levels.as_ref()))
+                (mark::render(scale, &report.moments))
+            }
+            (mark::legend(report))
+            figcaption { (caption(report)) }
+        }
     }
-    traces(page, report, scale);
-    if let Some(levels) = &report.levels {
-        level_lines(page, levels);
-    }
-    labels(page, report.levels.as_ref());
-    mark::render(page, scale, &report.moments);
-    page.add("</svg>\n");
-    mark::legend(page, report);
-    page.element("figcaption", "", &caption(report));
-    page.add("\n</figure>\n");
 }
 
 /// What the picture shows, in a sentence.
@@ -88,43 +82,41 @@ fn caption(report: &Report) -> String {
     words.join(" ")
 }
 
-fn grid(page: &mut ReportPage, scale: &Scale) {
-    page.add(&format!("<rect class=\"window\" x=\"0\" y=\"0\" width=\"100%\" height=\"{HEIGHT}\"/>\n"));
+/// Moments, in percent of the picture's width.
+fn percent(x: f64) -> String {
+    format!("{x:.2}%")
+}
+
+/// Shares, in pixels of its height.
+fn pixels(y: f64) -> String {
+    format!("{y:.1}")
+}
+
+fn grid(scale: &Scale) -> Markup {
     let middle = Scale::y(50.0);
-    page.add(&format!("<line class=\"grid\" x1=\"0\" x2=\"100%\" y1=\"{middle}\" y2=\"{middle}\"/>\n"));
-    for (at, text) in scale.ticks() {
-        let x = scale.x(at);
-        let anchor = if x < 6.0 {
-            "start"
-        } else if x > 94.0 {
-            "end"
-        } else {
-            "middle"
-        };
-        page.add(&format!(
-            "<line class=\"grid\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"0\" y2=\"{}\"/>\
-             <text x=\"{x:.2}%\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>\n",
-            HEIGHT + 4.0,
-            HEIGHT + 18.0,
-            escaped(&text)
-        ));
+    html! {
+        rect.window x="0" y="0" width="100%" height=(HEIGHT) {}
+        line.grid x1="0" x2="100%" y1=(middle) y2=(middle) {}
+        @for (at, text) in scale.ticks() {
+            @let x = scale.x(at);
+            @let anchor = if x < 6.0 { "start" } else if x > 94.0 { "end" } else { "middle" };
+            line.grid x1=(percent(x)) x2=(percent(x)) y1="0" y2=(HEIGHT + 4.0) {}
+            text x=(percent(x)) y=(HEIGHT + 18.0) text-anchor=(anchor) { (text) }
+        }
     }
 }
 
-fn stand(page: &mut ReportPage, scale: &Scale, pause: &Pause) {
+fn stand(scale: &Scale, pause: &Pause) -> Markup {
     let until = pause.to.unwrap_or_else(|| scale.end());
     let (x, width) = span(scale, pause.from, until);
     let to = pause.to.map_or("until now".to_owned(), |to| format!("to {}", clock(to)));
-    let title = format!("paused from {} {to}: {}", clock(pause.from), pause.reason.text());
-    page.add(&format!(
-        "<g class=\"pause\"><title>{}</title><rect x=\"{x:.2}%\" y=\"0\" width=\"{width:.2}%\" height=\"{HEIGHT}\"/>",
-        escaped(&title)
-    ));
-    if width > 2.0 {
-        let middle = x + width / 2.0;
-        page.add(&format!("<text x=\"{middle:.2}%\" y=\"{}\" text-anchor=\"middle\">‖</text>", HEIGHT - 8.0));
+    html! {
+        g.pause {
+            title { "paused from " (clock(pause.from)) " " (to) ": " (pause.reason.text()) }
+            rect x=(percent(x)) y="0" width=(percent(width)) height=(HEIGHT) {}
+            @if width > 2.0 { text x=(percent(x + width / 2.0)) y=(HEIGHT - 8.0) text-anchor="middle" { "‖" } }
+        }
     }
-    page.add("</g>\n");
 }
 
 fn clock(at: At) -> String {
@@ -137,20 +129,18 @@ fn span(scale: &Scale, from: At, to: At) -> (f64, f64) {
 }
 
 /// Of a session without a load line its peak, from its beginning to its end.
-fn peak(page: &mut ReportPage, report: &Report, scale: &Scale, place: usize, sitting: &RunSession) {
-    if !sitting.trace.is_empty() {
-        return;
-    }
-    let (Some(peak), Some(began)) = (sitting.peak, sitting.began) else { return };
+fn peak(report: &Report, scale: &Scale, place: usize, sitting: &RunSession) -> Markup {
+    let (Some(peak), Some(began), true) = (sitting.peak, sitting.began, sitting.trace.is_empty()) else {
+        return html! {};
+    };
     let lasted = report.lasted(sitting).unwrap_or(0);
     let (x, width) = span(scale, began, began + chrono::Duration::seconds(lasted));
     let y = Scale::y(peak as f64);
-    let title = title(place, sitting);
-    page.add(&format!(
-        "<rect class=\"peak\" x=\"{x:.2}%\" y=\"{y:.1}\" width=\"{width:.2}%\" height=\"{:.1}\"><title>{}</title></rect>\n",
-        HEIGHT - y,
-        escaped(&title)
-    ));
+    html! {
+        rect.peak x=(percent(x)) y=(pixels(y)) width=(percent(width)) height=(pixels(HEIGHT - y)) {
+            title { (title(place, sitting)) }
+        }
+    }
 }
 
 fn title(place: usize, sitting: &RunSession) -> String {
@@ -173,24 +163,21 @@ fn ordinal(number: usize) -> String {
 
 /// The load lines: each rises from the ground where its session began, and falls where it ended. They are drawn in a
 /// picture of their own, that is stretched to the width.
-fn traces(page: &mut ReportPage, report: &Report, scale: &Scale) {
-    page.add(&format!(
-        "<svg width=\"100%\" height=\"{HEIGHT}\" viewBox=\"0 0 1000 {HEIGHT}\" preserveAspectRatio=\"none\">\n"
-    ));
-    for (place, sitting) in report.sittings.iter().enumerate() {
-        let tone = if place % 2 == 0 { "even" } else { "odd" };
-        let pieces = sitting.trace.len();
-        for (number, piece) in sitting.trace.iter().enumerate() {
-            let from = if number == 0 { sitting.began } else { None };
-            let to = if number + 1 == pieces { sitting.ended } else { None };
-            page.add(&format!(
-                "<path class=\"load {tone}\" d=\"{}\"><title>{}</title></path>\n",
-                outline(scale, piece, from, to),
-                escaped(&title(place, sitting))
-            ));
+fn traces(report: &Report, scale: &Scale) -> Markup {
+    html! {
+        svg width="100%" height=(HEIGHT) viewBox={ "0 0 1000 " (HEIGHT) } preserveAspectRatio="none" {
+            @for (place, sitting) in report.sittings.iter().enumerate() {
+                @let pieces = sitting.trace.len();
+                @for (number, piece) in sitting.trace.iter().enumerate() {
+                    @let from = if number == 0 { sitting.began } else { None };
+                    @let to = if number + 1 == pieces { sitting.ended } else { None };
+                    path.load.(if place % 2 == 0 { "even" } else { "odd" }) d=(outline(scale, piece, from, to)) {
+                        title { (title(place, sitting)) }
+                    }
+                }
+            }
         }
     }
-    page.add("</svg>\n");
 }
 
 fn outline(scale: &Scale, piece: &[Point], from: Option<At>, to: Option<At>) -> String {
@@ -208,19 +195,18 @@ fn outline(scale: &Scale, piece: &[Point], from: Option<At>, to: Option<At>) -> 
     path
 }
 
-fn level_lines(page: &mut ReportPage, levels: &Levels) {
-    for (class, percent) in
-        [("l1", levels.l1), ("l2", levels.l2), ("l3", levels.l3), ("ceiling", levels.auto_compact)]
-    {
-        let y = Scale::y(percent);
-        page.add(&format!(
-            "<line class=\"level {class}\" x1=\"0\" x2=\"100%\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\n"
-        ));
+fn level_lines(levels: &Levels) -> Markup {
+    let lines = [("l1", levels.l1), ("l2", levels.l2), ("l3", levels.l3), ("ceiling", levels.auto_compact)];
+    html! {
+        @for (class, share) in lines {
+            @let y = pixels(Scale::y(share));
+            line.level.(class) x1="0" x2="100%" y1=(y) y2=(y) {}
+        }
     }
 }
 
 /// Beside the window, none over another: from the ground upwards, then from above down what did not fit.
-fn labels(page: &mut ReportPage, levels: Option<&Levels>) {
+fn labels(levels: Option<&Levels>) -> Markup {
     let mut labels = vec![("", "0".to_owned(), HEIGHT), ("", "50 %".to_owned(), Scale::y(50.0))];
     match levels {
         None => labels.push(("", "100 %".to_owned(), 0.0)),
@@ -238,12 +224,13 @@ fn labels(page: &mut ReportPage, levels: Option<&Levels>) {
     }
     labels.sort_by(|one, other| one.2.total_cmp(&other.2));
     let mut least = 4.0_f64;
-    for (class, text, y) in labels {
-        let y = (y + 4.0).max(least);
-        least = y + LABEL;
-        page.add(&format!(
-            "<text class=\"label {class}\" x=\"-6\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>\n",
-            escaped(&text)
-        ));
+    for (_, _, y) in &mut labels {
+        *y = (*y + 4.0).max(least);
+        least = *y + LABEL;
+    }
+    html! {
+        @for (class, text, y) in labels {
+            text.label.(class) x="-6" y=(pixels(y)) text-anchor="end" { (text) }
+        }
     }
 }

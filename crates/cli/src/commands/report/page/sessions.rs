@@ -1,72 +1,77 @@
 //! The sessions in a table: when, what, how full, what it cost.
 
-use super::{ReportPage, dollars};
+use super::{dollars, section, time};
 use crate::commands::report::contents::{Report, RunSession};
 use crate::commands::run::progress::for_people;
+use maud::{Markup, html};
 use plimsoll_domain::Ending;
 use plimsoll_domain::text::{counted, tokens};
 
 /// More than this are folded.
 const UNFOLDED: usize = 12;
 
-const HEAD: &str = "<div class=\"scroll\" role=\"region\" aria-labelledby=\"sessions\" tabindex=\"0\">
-<table class=\"sessions\">
-<thead><tr><th scope=\"col\" class=\"number\">No.</th><th scope=\"col\">Began</th><th scope=\"col\" class=\"number\">Took</th>\
-<th scope=\"col\" class=\"number\">Peak</th><th scope=\"col\" class=\"number\">Tokens</th><th scope=\"col\" class=\"number\">Cost</th>\
-<th scope=\"col\">Ended</th><th scope=\"col\">Item</th></tr></thead>
-<tbody>\n";
-
-pub(super) fn render(page: &mut ReportPage, report: &Report) {
+pub(super) fn render(report: &Report) -> Markup {
     if report.sittings.is_empty() {
-        return;
+        return html! {};
     }
-    page.section("sessions", "Sessions");
-    let fold = report.sittings.len() > UNFOLDED;
-    if fold {
-        page.add(&format!("<details><summary>{}</summary>\n", counted(report.sittings.len(), "session")));
-    }
-    page.add(HEAD);
-    for sitting in &report.sittings {
-        row(page, report, sitting);
-    }
-    page.add("</tbody>\n</table>\n</div>\n");
-    if fold {
-        page.add("</details>\n");
-    }
-    page.end_section();
+    let contents = html! {
+        @if report.sittings.len() > UNFOLDED {
+            details { summary { (counted(report.sittings.len(), "session")) } (table(report)) }
+        } @else {
+            (table(report))
+        }
+    };
+    section("sessions", "Sessions", &contents)
 }
 
-fn row(page: &mut ReportPage, report: &Report, sitting: &RunSession) {
-    let unknown = || "?".to_owned();
-    let number = |text: String| format!("<td class=\"number\">{text}</td>");
-    let began = sitting.began.map_or_else(unknown, |at| page.time(at));
-    let cells = [
-        format!("<tr><th scope=\"row\" class=\"number\">{}</th><td>{began}</td>", sitting.iteration),
-        number(report.lasted(sitting).map_or_else(unknown, for_people)),
-        number(sitting.peak.map_or_else(unknown, |peak| format!("{peak} %"))),
-        number(sitting.tokens.map_or_else(unknown, tokens)),
-        number(sitting.usd.map_or_else(unknown, dollars)),
-        format!("<td class=\"{}\">{}</td><td class=\"item\">", tone(sitting), ending(report, sitting)),
-    ];
-    page.add(&cells.concat());
-    let about: Vec<_> = match sitting.ticked.as_slice() {
-        [] => sitting.item.iter().collect(),
-        ticked => ticked.iter().collect(),
-    };
-    for (place, item) in about.iter().enumerate() {
-        page.add(if place > 0 { "<br>" } else { "" });
-        page.add(if sitting.ticked.is_empty() { "" } else { "✓ " });
-        page.say(item);
+fn table(report: &Report) -> Markup {
+    html! {
+        div.scroll role="region" aria-labelledby="sessions" tabindex="0" {
+            table.sessions {
+                thead {
+                    tr {
+                        th.number scope="col" { "No." }
+                        th scope="col" { "Began" }
+                        th.number scope="col" { "Took" }
+                        th.number scope="col" { "Peak" }
+                        th.number scope="col" { "Tokens" }
+                        th.number scope="col" { "Cost" }
+                        th scope="col" { "Ended" }
+                        th scope="col" { "Item" }
+                    }
+                }
+                tbody { @for sitting in &report.sittings { (row(report, sitting)) } }
+            }
+        }
     }
-    page.add(if about.is_empty() { "not recorded" } else { "" });
-    if tone(sitting) == "bad"
-        && let Some(detail) = &sitting.detail
-    {
-        page.add("<br><small>");
-        page.say(detail);
-        page.add("</small>");
+}
+
+fn row(report: &Report, sitting: &RunSession) -> Markup {
+    let number = |figure: Option<String>| html! { td.number { (figure.as_deref().unwrap_or("?")) } };
+    html! {
+        tr {
+            th.number scope="row" { (sitting.iteration) }
+            td { @if let Some(at) = sitting.began { (time(report, at)) } @else { "?" } }
+            (number(report.lasted(sitting).map(for_people)))
+            (number(sitting.peak.map(|peak| format!("{peak} %"))))
+            (number(sitting.tokens.map(tokens)))
+            (number(sitting.usd.map(dollars)))
+            td class=(tone(sitting)) { (ending(report, sitting)) }
+            td.item { (about(sitting)) }
+        }
     }
-    page.add("</td></tr>\n");
+}
+
+/// The items that it ticked, else the one that it was given; and what went wrong.
+fn about(sitting: &RunSession) -> Markup {
+    let detail = sitting.detail.as_ref().filter(|_| tone(sitting) == "bad");
+    html! {
+        @for (place, item) in sitting.ticked.iter().enumerate() { @if place > 0 { br; } "✓ " (item) }
+        @if sitting.ticked.is_empty() {
+            @if let Some(item) = &sitting.item { (item) } @else { "not recorded" }
+        }
+        @if let Some(detail) = detail { br; small { (detail) } }
+    }
 }
 
 fn tone(sitting: &RunSession) -> &'static str {

@@ -1,11 +1,11 @@
 //! The marks on the load line, each known by its shape, and what they mean.
 
-use super::clock;
-use crate::commands::report::contents::{Mark, Moment, Report};
-use crate::commands::report::page::ReportPage;
+use super::{clock, percent, pixels};
+use crate::commands::report::contents::{Mark, Moment, Pause, Report};
 use crate::commands::report::page::scale::{HEIGHT, Scale};
+use crate::commands::report::page::time;
 use crate::commands::run::progress::for_people;
-use crate::render::web_page::escaped;
+use maud::{Markup, html};
 
 const ALL: [Mark; 6] =
     [Mark::Checkpoint, Mark::Compaction, Mark::End, Mark::BadEnd, Mark::Refused, Mark::Breaker];
@@ -47,70 +47,66 @@ impl Mark {
 }
 
 /// The marks. A mark without a place on the line is drawn at the bottom, and so is a fall.
-pub(super) fn render(page: &mut ReportPage, scale: &Scale, moments: &[Moment]) {
-    for moment in moments {
-        let x = scale.x(moment.at);
-        let y = moment.percent.map_or(HEIGHT, Scale::y);
-        let class = moment.what.class();
-        if matches!(moment.what, Mark::Compaction | Mark::Breaker) {
-            page.add(&format!(
-                "<line class=\"{class}\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"0\" y2=\"{HEIGHT}\"/>"
-            ));
+pub(super) fn render(scale: &Scale, moments: &[Moment]) -> Markup {
+    html! { @for moment in moments { (one(scale, moment)) } }
+}
+
+fn one(scale: &Scale, moment: &Moment) -> Markup {
+    let x = percent(scale.x(moment.at));
+    let y = moment.percent.map_or(HEIGHT, Scale::y);
+    let class = moment.what.class();
+    html! {
+        @if matches!(moment.what, Mark::Compaction | Mark::Breaker) {
+            line class=(class) x1=(x) x2=(x) y1="0" y2=(HEIGHT) {}
         }
-        let title = format!("{} {}", clock(moment.at), moment.words.text());
-        page.add(&format!(
-            "<svg class=\"mark {class}\" x=\"{x:.2}%\" y=\"{y:.1}\"><title>{}</title><path d=\"{}\"/></svg>\n",
-            escaped(&title),
-            moment.what.shape()
-        ));
+        svg.mark.(class) x=(x) y=(pixels(y)) {
+            title { (clock(moment.at)) " " (moment.words.text()) }
+            path d=(moment.what.shape()) {}
+        }
     }
 }
 
 /// What the shapes mean, of those that are there.
-pub(super) fn legend(page: &mut ReportPage, report: &Report) {
-    page.add("<ul class=\"legend\">\n");
-    for mark in ALL {
-        let count = report.moments.iter().filter(|moment| moment.what == mark).count();
-        if count > 0 {
-            page.add(&format!(
-                "<li><svg width=\"16\" height=\"18\" aria-hidden=\"true\"><svg class=\"mark {}\" x=\"8\" y=\"9\"><path d=\"{}\"/></svg></svg>{} ({count})</li>\n",
-                mark.class(),
-                mark.shape(),
-                mark.words()
-            ));
+pub(super) fn legend(report: &Report) -> Markup {
+    let counts = ALL.map(|mark| (mark, report.moments.iter().filter(|moment| moment.what == mark).count()));
+    html! {
+        ul.legend {
+            @for (mark, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+                li {
+                    svg width="16" height="18" aria-hidden="true" {
+                        svg.mark.(mark.class()) x="8" y="9" { path d=(mark.shape()) {} }
+                    }
+                    (mark.words()) " (" (count) ")"
+                }
+            }
+            @if !report.pauses.is_empty() {
+                li { span.swatch.pause { "‖" } "paused (" (report.pauses.len()) ")" }
+            }
         }
-    }
-    if !report.pauses.is_empty() {
-        page.add(&format!(
-            "<li><span class=\"swatch pause\">‖</span>paused ({})</li>\n",
-            report.pauses.len()
-        ));
-    }
-    page.add("</ul>\n");
-    standstills(page, report);
-}
-
-/// Phones show no tooltips: the pauses and their reasons as lines.
-fn standstills(page: &mut ReportPage, report: &Report) {
-    if report.pauses.is_empty() {
-        return;
-    }
-    let shown = report.pauses.len().min(SHOWN);
-    page.add("<ul class=\"pauses\">\n");
-    for pause in report.pauses.iter().rev().take(shown).rev() {
-        let from = page.time(pause.from);
-        let to = pause.to.map_or("now".to_owned(), |to| page.time(to));
-        let lasted = (pause.to.unwrap_or_else(|| report.until()) - pause.from).num_seconds().max(0);
-        page.add(&format!("<li>‖ {from} – {to} ({}): ", for_people(lasted)));
-        page.say(&pause.reason);
-        page.add("</li>\n");
-    }
-    page.add("</ul>\n");
-    if report.pauses.len() > shown {
-        let left_out = report.pauses.len() - shown;
-        page.add(&format!("<p class=\"note\">{left_out} earlier ones are not listed.</p>\n"));
+        (standstills(report))
     }
 }
 
 /// How many pauses are listed at most.
 const SHOWN: usize = 12;
+
+/// Phones show no tooltips: the pauses and their reasons as lines.
+fn standstills(report: &Report) -> Markup {
+    let left_out = report.pauses.len().saturating_sub(SHOWN);
+    let lasted =
+        |pause: &Pause| (pause.to.unwrap_or_else(|| report.until()) - pause.from).num_seconds().max(0);
+    html! {
+        @if !report.pauses.is_empty() {
+            ul.pauses {
+                @for pause in report.pauses.iter().skip(left_out) {
+                    li {
+                        "‖ " (time(report, pause.from)) " – "
+                        @if let Some(to) = pause.to { (time(report, to)) } @else { "now" }
+                        " (" (for_people(lasted(pause))) "): " (pause.reason)
+                    }
+                }
+            }
+        }
+        @if left_out > 0 { p.note { (left_out) " earlier ones are not listed." } }
+    }
+}
