@@ -4,67 +4,83 @@ pub mod authority;
 
 use serde::{Deserialize, Serialize};
 
-/// What a user may set. Every field has a default; a file holds only what differs.
+/// Plimsoll reads your own `~/.config/plimsoll/settings.json`, then a project's `.claude/plimsoll.json`. Anyone may have
+/// written the project's file, so it can state preferences and make limits stricter, but it cannot start programs or send
+/// anything out. A file contains only what differs from the defaults.
+// The doc comments are the descriptions in the published schema and in docs/settings.md.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(title = "Plimsoll settings"))]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// For editors; not read.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// Where the levels begin, in percent of the window.
+    /// The thresholds, in percent of the window. They must rise; they are lowered if they would be too close to the
+    /// auto-compact threshold.
     pub levels: Levels,
-    /// How far below the auto-compact threshold the levels must stay, in tokens.
+    /// How far below the auto-compact threshold the thresholds must stay, in tokens. One large Read is about 20,000 tokens.
     pub margins: Margins,
-    /// How many batches of tools the model has to wrap up after L2.
+    /// Batches of tools that the model may still use after L2 to finish.
     pub grace_batches: u32,
-    /// Windows in tokens by model id, where the client's own word is wrong or missing.
+    /// Context windows in tokens by model id, for models whose window the client reports wrongly or not at all.
+    #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = { "type": "integer", "minimum": 1 })))]
     pub windows: std::collections::BTreeMap<String, u64>,
-    /// Longest wait for the client's transcript writer, in milliseconds.
+    /// Longest wait for the client's transcript writer, in milliseconds; only near a threshold.
     pub freshness_wait_ms: u64,
-    /// The longest handoff, in bytes.
+    /// The maximum size of a handoff, in bytes.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1024)))]
     pub handoff_bytes: usize,
-    /// How long a client may live on after a hook of ours ended its session, in seconds.
+    /// Grace period before a client is ended after a hook has ended its session.
     pub end_wait_seconds: u64,
-    /// How long a client may wait for its background tasks after its turn has ended, in seconds.
+    /// How long a client may wait for its background tasks after its turn has ended.
     pub background_wait_seconds: u64,
-    /// How long one `--verify` command may take, in seconds.
+    /// Timeout of one --verify command.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub verify_timeout_seconds: u64,
-    /// A client that is silent for this long is ended, in seconds; 0 for never.
+    /// A client that is silent for this long is ended; 0 for never. --idle-timeout overrides it for one run.
     pub idle_timeout_seconds: u64,
-    /// The same while a tool runs: a long build is silent, too.
+    /// The same while a tool runs, subagents' tools included, because a long build is silent but not idle; 0 for never.
+    /// --tool-timeout overrides it for one run.
     pub tool_timeout_seconds: u64,
-    /// How many times in a row each problem may occur before the breaker opens; 0 for no limit.
+    /// How many times in a row each problem may occur before the circuit breaker opens; 0 for no limit.
     pub breaker: BreakerLimits,
-    /// Checkpoints that follow one another too fast.
+    /// This many threshold checkpoints within this many minutes, with no finished item, pause the run.
     pub thrash: Thrash,
-    /// Notes in Linear; nothing is sent anywhere without an issue.
+    /// Notes in Linear: one comment per run, updated at each checkpoint and at the end. Without an issue nothing is sent.
+    /// See docs/linear.md.
     pub linear: Linear,
-    /// How the status line looks.
+    /// The appearance of the status line. `plimsoll statusline explain` shows each segment's fields, value and source.
     pub statusline: crate::statusline::StatusLine,
-    /// What differs in one project, by the project's folder; only in the user's own file.
+    /// Any of these settings for one project, by the project's folder (absolute, or from ~/). Ignored in a project's file.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = {})))]
     #[serde(skip_serializing)]
     pub projects: std::collections::BTreeMap<String, Settings>,
 }
 
 /// Notes in Linear; nothing is sent anywhere without an issue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Linear {
-    /// The issue that a run's notes go to, such as `ENG-123`.
+    /// The issue, such as ENG-123. Set it in your own file, for one project below `projects`; it is ignored in a project's
+    /// file.
     pub issue: Option<String>,
-    /// A command that prints the API key, where `LINEAR_API_KEY` is not set; a shell runs it.
+    /// A command that prints the API key, used if LINEAR_API_KEY is not set; a shell runs it in the project. Ignored in a
+    /// project's file.
     pub key_command: Option<String>,
 }
 
 /// How many times in a row each problem may occur before the breaker opens; 0 for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct BreakerLimits {
-    /// Sessions that change nothing.
+    /// Sessions that change nothing: no commit, no file, no item, no verify command newly passing, no chunk of the working
+    /// memory written.
     pub no_progress: u32,
-    /// Sessions with the same error and no finished item.
+    /// Sessions with the same error (ignoring paths, numbers, times and ids) and no finished item.
     pub same_error: u32,
-    /// Promises that do not hold, with no finished item.
+    /// Refused promises, with no finished item.
     pub refused: u32,
     /// Sessions in which the client refused a tool, with no finished item.
     pub permission_denied: u32,
@@ -76,11 +92,13 @@ pub struct BreakerLimits {
 
 /// This many threshold checkpoints within this many minutes, with no finished item, pause the run; 0 for never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Thrash {
-    /// Checkpoints.
+    /// Number of checkpoints; 0 for never.
     pub checkpoints: u32,
-    /// Minutes.
+    /// The period, in minutes.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub minutes: u32,
 }
 
@@ -107,21 +125,26 @@ impl Default for Thrash {
 
 /// Where the levels begin, in percent of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Levels {
     /// Warn.
+    #[cfg_attr(feature = "schema", schemars(range(max = 100), extend("exclusiveMinimum" = 0)))]
     pub l1: f64,
     /// Checkpoint.
+    #[cfg_attr(feature = "schema", schemars(range(max = 100), extend("exclusiveMinimum" = 0)))]
     pub l2: f64,
-    /// Emergency.
+    /// End the session.
+    #[cfg_attr(feature = "schema", schemars(range(max = 100), extend("exclusiveMinimum" = 0)))]
     pub l3: f64,
 }
 
 /// How far below the auto-compact threshold the levels must stay, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Margins {
-    /// L2 below the auto-compact threshold.
+    /// L2 below the auto-compact threshold; larger than l3.
     pub l2: u64,
     /// L3 below the auto-compact threshold.
     pub l3: u64,

@@ -15,70 +15,85 @@ use std::collections::BTreeMap;
 
 /// The status line, as the settings describe it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct StatusLine {
-    /// How it is painted.
+    /// Plain is ASCII without colours, colour is coloured text, powerline is coloured blocks and needs a powerline font. With
+    /// NO_COLOR set, no theme uses colours.
     pub theme: Theme,
-    /// What it is painted on.
+    /// The background of the terminal.
     pub background: Background,
-    /// What is between two segments; none: what the theme has.
+    /// The text between two segments; null for the theme's own.
     pub separator: Option<String>,
-    /// The segments of each line, in their order.
+    /// The segments of each line, in order, by name: model, effort, directory, git, load, run, memory, growth, cache, cost,
+    /// burn, five_hour, weekly, lines, version, health, and your own from `segments`.
     pub lines: Vec<Vec<Cow<'static, str>>>,
-    /// What differs of a segment, and segments of the user's own, by their names.
+    /// Changes to a segment, by its name; and your own segments, which have a pointer or a command.
     pub segments: BTreeMap<String, Segment>,
 }
 
 /// How the line is painted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Theme {
-    /// ASCII alone, no colours.
+    /// ASCII without colours.
     Plain,
     /// Coloured text.
     #[default]
     Colour,
-    /// Blocks of colour; wants a font with powerline's arrows.
+    /// Coloured blocks; needs a powerline font.
     Powerline,
 }
 
 /// What the line is painted on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Background {
-    /// Light letters on dark ground.
+    /// A dark background.
     #[default]
     Dark,
-    /// Dark letters on light ground.
+    /// A light background.
     Light,
 }
 
-/// What a user says of one segment. Only what differs need be said.
+/// Changes to one segment; only what differs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Segment {
-    /// How it is written: text, `{field}`, and `[groups]` that vanish where a field in them is empty.
+    /// Text, `{field}`, and `[groups]` that are dropped if a field in them is empty or the line is too long. Write `\[`, `\]`,
+    /// `\{` and `\}` for the characters themselves. Your own segments have the field `{value}`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// Its colour while nothing is amiss.
+    /// black, red, green, yellow, blue, magenta, cyan, white, bright- before one of these, a number from 0 to 255, or #rrggbb.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub colour: Option<Colour>,
-    /// Hidden in terminals with fewer columns.
+    /// Hide the segment in terminals with fewer columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_columns: Option<usize>,
-    /// From this value on it is painted as a warning.
+    /// From this value on, show the segment as a warning: US dollars (cost), US dollars per hour (burn), percent (five_hour,
+    /// weekly; 75), or the number at the start of your own value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warn: Option<f64>,
-    /// From this value on it is painted as an alarm.
+    /// From this value on, show the segment as an alarm (five_hour, weekly: 90).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alarm: Option<f64>,
-    /// A segment of the user's own: a JSON pointer into the client's payload (RFC 6901, `/model/id`).
+    /// Your own segment: a JSON pointer (RFC 6901) to its value in the payload that the client passes to a status line, such
+    /// as /output_style/name.
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^/")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
-    /// A segment of the user's own: the program that prints its value, with its arguments.
+    /// Your own segment: the program that prints its value (the first line), with its arguments. It is started without a
+    /// shell, with the payload on its standard input. Ignored in a project's file.
+    #[cfg_attr(feature = "schema", schemars(extend("minItems" = 1)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// How long a child (the command, or git) may take, in milliseconds.
+    /// Timeout of the command (for git, of git status), in milliseconds.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = LONGEST_CHILD_MS), extend("default" = CHILD_MS)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
