@@ -192,7 +192,7 @@ fn the_notes_of_the_outbox_are_read() {
     let (project, id) = (project(folder.path()), RunId::from(RUN));
     let path = outbox::folder(&project).join(format!("{RUN}.notes.jsonl"));
     put("linear-notes.jsonl", &path);
-    assert_eq!(outbox::runs(&project), [id.clone()]);
+    assert_eq!(outbox::runs(&project), std::slice::from_ref(&id));
     let notes = outbox::notes(&project, &id).unwrap();
     let known: Vec<(u32, NoteKind)> = notes.iter().map(|note| (note.iteration, note.kind)).collect();
     let of = |iteration| (iteration, NoteKind::Checkpoint);
