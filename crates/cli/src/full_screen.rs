@@ -68,7 +68,7 @@ fn clean(buffer: &mut Buffer) {
     }
 }
 
-/// Stays on it until the person leaves, or a signal other than 0 is noted. Without a terminal: 2, with these words.
+/// Stays on it until the user leaves, or a signal other than 0 is noted. Without a terminal: 2, with these words.
 pub(crate) fn show(without: &str, stay: impl FnOnce(Screen, &AtomicUsize) -> io::Result<()>) -> ExitCode {
     let both = crate::console::is_terminal() && io::stdin().is_terminal();
     if !both || environment::variable("TERM").is_some_and(|term| term == "dumb") {

@@ -78,7 +78,7 @@ pub enum InstallError {
 }
 
 impl InstallError {
-    /// What the person can do.
+    /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
             InstallError::Store(error) => error.hint(),

@@ -336,7 +336,7 @@ impl Runner<'_> {
     }
 
     /// What a session has started and left at work: a server, or a long job whose result the next one wants. It is not
-    /// ended, but the person should know of it.
+    /// ended, but the user should know of it.
     fn note_left_behind(&self, state: &RunState) {
         let Some([run, session]) = lifecycle::settings_of(state) else { return };
         let name = |left: process::Identity| {

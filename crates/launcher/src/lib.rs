@@ -196,7 +196,7 @@ fn ask_program(arguments: &[String], folder: &Path, input: &[u8], deadline: Dura
     ask(command, Some(input), deadline)
 }
 
-/// Starts a program of the person's (no shell) and leaves it: it lives on without us, in a group of its own, and what it
+/// Starts a program of the user's (no shell) and leaves it: it lives on without us, in a group of its own, and what it
 /// says is not heard. An error where it cannot be started, or fails before the timeout is over.
 pub fn leave(program: &Path, arguments: &[&std::ffi::OsStr], timeout: Duration) -> std::io::Result<()> {
     let mut command = Command::new(program);

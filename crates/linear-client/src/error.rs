@@ -120,7 +120,7 @@ pub enum Wait {
 }
 
 impl CourierError {
-    /// What the person can do about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             CourierError::Endpoint { .. } => "unset LINEAR_API_URL, or let it begin with https://",

@@ -66,13 +66,8 @@ pub fn advice(level: Level, percent: u64, thresholds: &Thresholds, handoff: Opti
     )
 }
 
-/// The same for the person, below the marker: what it means, and what there is.
-pub fn advice_for_person(
-    level: Level,
-    percent: u64,
-    thresholds: &Thresholds,
-    handoff: Option<&str>,
-) -> String {
+/// The same for the user, below the marker: what it means, and what there is.
+pub fn advice_for_user(level: Level, percent: u64, thresholds: &Thresholds, handoff: Option<&str>) -> String {
     let marker = Marker::Warning { level, percent };
     let auto_compact = thresholds.percent(thresholds.auto_compact.tokens);
     let then = match thresholds.auto_compact.action {

@@ -65,7 +65,7 @@ pub enum Event {
     PreCompact {
         /// `manual` or `auto`.
         trigger: Option<String>,
-        /// What the person wrote after `/compact`.
+        /// What the user wrote after `/compact`.
         custom_instructions: Option<String>,
     },
     /// The client has compacted.
@@ -147,7 +147,7 @@ pub struct StopFailure {
     pub error: Option<String>,
     /// The API's own words.
     pub error_details: Option<String>,
-    /// What the person is shown.
+    /// What the user is shown.
     pub last_assistant_message: Option<String>,
 }
 

@@ -11,10 +11,10 @@ pub struct Reply {
     /// False ends the session (at PostToolUse, PostToolBatch and Stop).
     #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
     pub continues: Option<bool>,
-    /// Why, for the person; the model sees it when the session is resumed.
+    /// Why, for the user; the model sees it when the session is resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// A line for the person; never reaches the model.
+    /// A line for the user; never reaches the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_message: Option<String>,
     /// What reaches the model.
@@ -46,8 +46,8 @@ pub struct Specific {
 }
 
 impl Reply {
-    /// Adds a line for the person. An empty text adds nothing.
-    pub fn tell_person(mut self, message: impl Into<String>) -> Reply {
+    /// Adds a line for the user. An empty text adds nothing.
+    pub fn tell_user(mut self, message: impl Into<String>) -> Reply {
         self.system_message =
             Some(message.into()).filter(|message| !message.is_empty()).or(self.system_message);
         self
@@ -64,7 +64,7 @@ impl Reply {
         self
     }
 
-    /// Lets a call pass that the person would be asked about, with another input if there is one.
+    /// Lets a call pass that the user would be asked about, with another input if there is one.
     pub fn allow(self, input: Option<Value>) -> Reply {
         let updated_input = input.map(without_nulls);
         self.before_tool(Specific {

@@ -25,7 +25,7 @@ fn effect(event: &str, reply: &Reply) -> Effect {
 /// The effect in words; `-` where nothing comes of it.
 fn in_words(effect: &Effect) -> String {
     assert!(effect.reaches_model.iter().all(|said| said.text.contains(MODEL) && said.whole), "{effect:?}");
-    assert!(effect.reaches_person.as_deref().is_none_or(|text| text == PERSON), "{effect:?}");
+    assert!(effect.reaches_user.as_deref().is_none_or(|text| text == PERSON), "{effect:?}");
     let words = [
         ("told", !effect.reaches_model.is_empty()),
         ("later", !effect.reaches_model_after_resume.is_empty()),
@@ -63,7 +63,7 @@ fn built(event: &str, bits: u8, forwards: bool) -> Reply {
     let order = if forwards { [1, 2, 4] } else { [4, 2, 1] };
     order.into_iter().filter(|bit| bits & bit != 0).fold(Reply::default(), |reply, bit| match bit {
         1 => reply.tell_model(event, MODEL),
-        2 => reply.tell_person(PERSON),
+        2 => reply.tell_user(PERSON),
         _ => reply.end_session(END),
     })
 }
@@ -94,7 +94,7 @@ fn telling_the_person_changes_nothing_for_the_model_or_the_session() {
 fn what_the_person_is_told_arrives_except_when_post_tool_use_ends_the_session() {
     for event in events() {
         for bits in [2, 3, 6, 7] {
-            let arrives = effect(event, &built(event, bits, true)).reaches_person.is_some();
+            let arrives = effect(event, &built(event, bits, true)).reaches_user.is_some();
             assert_eq!(arrives, !(event == "PostToolUse" && bits & 4 != 0), "{event} {bits:03b}");
         }
     }
@@ -118,7 +118,7 @@ fn the_order_of_building_does_not_matter() {
 
 #[test]
 fn a_reply_that_names_another_event_is_dropped_whole() {
-    let reply = Reply::default().tell_model("Stop", MODEL).tell_person(PERSON).end_session(END);
+    let reply = Reply::default().tell_model("Stop", MODEL).tell_user(PERSON).end_session(END);
     assert_eq!(effect("PostToolBatch", &reply), Effect::default());
 }
 
@@ -155,7 +155,7 @@ fn a_reply_is_one_line_and_one_object_without_a_single_null() {
 
 #[test]
 fn the_wire_looks_like_this() {
-    let full = Reply::default().tell_person("p").tell_model("Stop", "m").end_session("e").to_line();
+    let full = Reply::default().tell_user("p").tell_model("Stop", "m").end_session("e").to_line();
     let specific = r#"{"hookEventName":"Stop","additionalContext":"m"}"#;
     let expected = format!(
         r#"{{"continue":false,"stopReason":"e","systemMessage":"p","hookSpecificOutput":{specific}}}"#
@@ -181,7 +181,7 @@ const NASTY: [&str; 10] = [
 #[test]
 fn any_text_arrives_as_it_was_written_but_for_what_hides_and_the_clients_tags() {
     for text in NASTY {
-        let reply = Reply::default().tell_model("PostToolBatch", text).tell_person(text);
+        let reply = Reply::default().tell_model("PostToolBatch", text).tell_user(text);
         let line = reply.to_line();
         assert!(!line.contains(['\n', '\r', '\0', '\u{1b}']), "{line:?}");
         let effect = effect("PostToolBatch", &reply);
@@ -190,7 +190,7 @@ fn any_text_arrives_as_it_was_written_but_for_what_hides_and_the_clients_tags() 
             model.strip_prefix("PostToolBatch hook additional context: "),
             Some(for_model(text).as_str())
         );
-        assert_eq!(effect.reaches_person.as_deref(), Some(visible(text).as_ref()));
+        assert_eq!(effect.reaches_user.as_deref(), Some(visible(text).as_ref()));
         let ended: Value = serde_json::from_str(&Reply::default().end_session(text).to_line()).expect("JSON");
         assert_eq!(ended["stopReason"], for_model(text));
     }
@@ -204,9 +204,9 @@ fn any_text_arrives_as_it_was_written_but_for_what_hides_and_the_clients_tags() 
 
 #[test]
 fn an_empty_text_adds_nothing() {
-    let empty = Reply::default().tell_model("Stop", "").tell_person("");
+    let empty = Reply::default().tell_model("Stop", "").tell_user("");
     assert_eq!(empty, Reply::default());
     assert_eq!(empty.to_line(), "{}");
-    assert_eq!(built("Stop", 3, true).tell_model("Stop", "").tell_person(""), built("Stop", 3, true));
+    assert_eq!(built("Stop", 3, true).tell_model("Stop", "").tell_user(""), built("Stop", 3, true));
     assert_eq!(Reply::default().end_session("").to_line(), r#"{"continue":false}"#);
 }

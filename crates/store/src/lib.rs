@@ -117,7 +117,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What the person can do about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Io { .. } => "check the path, its permissions and the free space",

@@ -211,7 +211,7 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
         );
         last_cells = cells;
     }
-    // A turn with a tool at 97 %: advice for the model, a marker for the person, and the turn goes to its own end.
+    // A turn with a tool at 97 %: advice for the model, a marker for the user, and the turn goes to its own end.
     terminal.type_text("please work with a tool load=970000 ");
     terminal.press_enter();
     terminal.wait_for(LAST_WORDS, TIMEOUT);

@@ -1,4 +1,4 @@
-//! `scripts/soak.sh` counts the rounds of one commit over several sittings, and none that was not played to its end.
+//! `scripts/soak.sh` counts the rounds of one commit over several starts, and none that was not played to its end.
 
 use plimsoll_testkit::workspace_root;
 use std::fs;
@@ -80,7 +80,7 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn a_later_sitting_goes_on_counting_and_another_commit_begins_anew() {
+fn a_later_start_goes_on_counting_and_another_commit_begins_anew() {
     let checkout = Checkout::new();
     let green = checkout.soak("2", GREEN);
     assert_eq!(green.status.code(), Some(0), "{green:?}");

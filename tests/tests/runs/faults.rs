@@ -1,5 +1,5 @@
 //! What a night meets beside the work itself: a client that is being updated, a lock that is held, a repository
-//! made anew, a list that is emptied, endings that leave the person's own changes alone.
+//! made anew, a list that is emptied, endings that leave the user's own changes alone.
 
 use plimsoll_testkit::client::claude;
 use plimsoll_testkit::scripted_model::Step;

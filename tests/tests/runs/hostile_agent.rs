@@ -1,5 +1,5 @@
 //! An agent that commits, resets, stashes, cleans, deletes and overwrites in the middle of its run. Each item
-//! is done once all the same, the hooks stay on duty, and the person in the morning finds the whole story.
+//! is done once all the same, the hooks stay on duty, and the user in the morning finds the whole story.
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;

@@ -17,7 +17,7 @@ fn begin(world: &World, ours: &[&str]) -> Running {
 }
 
 /// A run whose first session sits in a tool.
-fn sitting(steps: impl Fn() -> Step + Send + 'static) -> (World, ScriptedModel) {
+fn run_with(steps: impl Fn() -> Step + Send + 'static) -> (World, ScriptedModel) {
     let mut world = world(ITEMS);
     let model = start(&mut world, move |turn| match (turn.iteration, turn.step) {
         (1, 0) => steps(),
@@ -67,7 +67,7 @@ fn a_session_that_ended_its_turn_has_not_completed_an_item_that_is_open() {
 
 #[test]
 fn a_session_that_the_user_stopped_for_good_has_not_crashed() {
-    let (world, _model) = sitting(|| Step::bash("touch begun; sleep 50"));
+    let (world, _model) = run_with(|| Step::bash("touch begun; sleep 50"));
     let run = begin(&world, &[]);
     wait_for(&world, "begun");
     world.plimsoll(&["stop"]).run().expect_success();
@@ -83,7 +83,7 @@ fn a_session_that_the_user_stopped_for_good_has_not_crashed() {
 
 #[test]
 fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_plimsoll() {
-    let (world, _model) = sitting(|| Step::bash("echo half > half.txt; touch begun; sleep 50"));
+    let (world, _model) = run_with(|| Step::bash("echo half > half.txt; touch begun; sleep 50"));
     let mut run = begin(&world, &[]);
     wait_for(&world, "begun");
     run.interrupt();
@@ -97,7 +97,7 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
     let log = world.plimsoll(&["log"]).run().stdout;
     assert!(!log.contains("crash") && !log.contains("broke off"), "{log}");
 
-    let (world, _model) = sitting(|| Step::text("never").hang(Duration::from_secs(50)));
+    let (world, _model) = run_with(|| Step::text("never").hang(Duration::from_secs(50)));
     let run = begin(&world, &["--idle-timeout", "2s", "--max-iterations", "1"]);
     let finished = run.wait(SOON);
     let words = "iteration 1 was ended by Plimsoll: no output for 2 s";
@@ -106,7 +106,7 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
 
 #[test]
 fn status_counts_the_session_at_work_and_says_that_its_cost_is_not_known_yet() {
-    let (world, _model) = sitting(|| Step::bash("touch begun; sleep 50").usage(410_000));
+    let (world, _model) = run_with(|| Step::bash("touch begun; sleep 50").usage(410_000));
     let mut run = begin(&world, &[]);
     wait_for(&world, "begun");
     // The client's writer lags a little behind the tool.
@@ -168,7 +168,7 @@ fn a_run_that_is_over_is_not_resumed() {
 
 #[test]
 fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
-    let (world, _model) = sitting(|| Step::bash("touch begun; while [ ! -e go ]; do sleep 0.1; done"));
+    let (world, _model) = run_with(|| Step::bash("touch begun; while [ ! -e go ]; do sleep 0.1; done"));
     let mut run = begin(&world, &[]);
     wait_for(&world, "begun");
     run.interrupt();

@@ -11,7 +11,7 @@ use clap::Args;
 use plimsoll_domain::forecast::Forecast;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::{Reading, SessionId, Settings};
-use plimsoll_flows::context::forecast::{Foresight, foresee};
+use plimsoll_flows::context::forecast::{self, SessionForecast};
 use plimsoll_flows::context::item_cost::lines_named;
 use plimsoll_flows::context::measure::{Measurement, Question, measure, measure_once_written};
 use plimsoll_store::{Project, clock, config};
@@ -58,14 +58,14 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
     };
     let measurement =
         if TargetSession::is_inside() { measure_once_written(&question) } else { measure(&question) };
-    let foresight = foresee(transcript.as_deref(), &measurement);
+    let forecast_of_session = forecast::of_session(transcript.as_deref(), &measurement);
     let item = whose.as_ref().and_then(|whose| whose.run.as_ref()?.item_in_hand());
     let lines = item.and_then(|item| lines_named(&project, item));
     let level = measurement.level();
     if arguments.json {
-        console::json(json(&measurement, foresight.forecast.as_ref(), &record.session_id));
+        console::json(json(&measurement, forecast_of_session.forecast.as_ref(), &record.session_id));
     } else {
-        say(text(&measurement, &foresight, whose.as_ref(), lines, &settings));
+        say(text(&measurement, &forecast_of_session, whose.as_ref(), lines, &settings));
     }
     ExitCode::from(if arguments.exit_code { level.map_or(0, Level::number) } else { 0 })
 }
@@ -91,7 +91,7 @@ fn age_seconds(reading: &Reading) -> Option<i64> {
 
 fn text(
     measurement: &Measurement,
-    foresight: &Foresight,
+    forecast_of_session: &SessionForecast,
     whose: Option<&TargetSession>,
     lines: Option<u64>,
     settings: &Settings,
@@ -105,7 +105,7 @@ fn text(
         reading,
         age_seconds: reading.and_then(age_seconds),
         thresholds: measurement.thresholds.as_ref(),
-        foresight,
+        forecast_of_session,
         trouble: measurement.trouble.as_ref().map(ToString::to_string),
         run: whose.run.as_ref(),
         lines,

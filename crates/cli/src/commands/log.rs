@@ -155,7 +155,7 @@ impl JournalTail {
     }
 }
 
-/// True on a terminal, unless the person wants none.
+/// True on a terminal, unless the user wants none.
 pub(crate) fn has_colours() -> bool {
     crate::console::is_terminal() && environment::variable("NO_COLOR").is_none()
 }

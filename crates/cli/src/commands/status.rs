@@ -16,7 +16,7 @@ use clap::Args;
 use plimsoll_domain::forecast::Outlook;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::{RunState, SessionRecord};
-use plimsoll_flows::context::forecast::foresee;
+use plimsoll_flows::context::forecast;
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_launcher::process::{Identity, is_alive};
 use plimsoll_store::{Project, clock, config, disk, environment, lock, sessions, state_file};
@@ -116,7 +116,7 @@ fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
     let transcript = record.transcript_path.as_ref().map(PathBuf::from);
     let transcript = transcript.as_deref();
     let measurement = measure(&Question { project, settings: &settings, record, transcript, calls: &[] });
-    foresee(transcript, &measurement).forecast?.l2
+    forecast::of_session(transcript, &measurement).forecast?.l2
 }
 
 /// What the current session has used so far; none if there is no session, or no answer yet.
@@ -135,7 +135,7 @@ pub(crate) fn living_client(state: &RunState) -> Option<u32> {
     known.filter(|known| is_alive(*known)).map(|known| known.pid)
 }
 
-/// As the person says, else as the terminal is, else as usual.
+/// As the user says, else as the terminal is, else as usual.
 pub(crate) fn width() -> usize {
     let said = environment::number("COLUMNS").filter(|columns| *columns >= 1.0);
     let width = said.map_or_else(

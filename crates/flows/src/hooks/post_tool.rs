@@ -73,24 +73,24 @@ fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreErr
     };
     // First without the lock: mostly nothing changes, and then nothing is locked or written.
     let mut draft = record.clone();
-    let mut foreseen = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
-    if draft == record && foreseen == Action::Nothing && measurement.waited.is_none() {
+    let mut expected = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
+    if draft == record && expected == Action::Nothing && measurement.waited.is_none() {
         return Ok(HookResponse::quiet().with_complaint(complaint));
     }
     // The state is read only by those who act on it: the run may be over by now.
-    let acts = claimed && foreseen != Action::Nothing;
+    let acts = claimed && expected != Action::Nothing;
     let mut run = if acts { open_run(call)? } else { None };
     if acts && run.is_none() {
         sight.in_run = false;
         draft.clone_from(&record);
-        foreseen = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
+        expected = plimsoll_policy::monitor::monitor(&mut draft, &sight, &call.settings);
     }
     sight.now = clock::fine_stamp(clock::now());
     let (action, record) = match decide(call, &sight, &measurement) {
         Ok(decided) => decided,
         // At L3 it acts even if the lock is not available.
-        Err(_) if matches!(foreseen, Action::Checkpoint { ends: true, .. } | Action::End { .. }) => {
-            (foreseen, draft)
+        Err(_) if matches!(expected, Action::Checkpoint { ends: true, .. } | Action::End { .. }) => {
+            (expected, draft)
         }
         Err(error) => return Err(error),
     };
@@ -200,8 +200,7 @@ fn cancelled(call: &HookInvocation) -> HookResponse {
     let _ = sessions::update(&call.project, &call.session_id, TIMEOUT, |record| {
         record.ended_by_us = Some("the run was cancelled".to_owned());
     });
-    let reply =
-        Reply::default().end_session("The run was cancelled with `plimsoll stop`.").tell_person(marker);
+    let reply = Reply::default().end_session("The run was cancelled with `plimsoll stop`.").tell_user(marker);
     HookResponse::reply(&reply)
 }
 
@@ -241,11 +240,11 @@ impl ActionContext<'_> {
             Some(_) => (words::warning(percent, thresholds), Marker::Warning { level, percent }.to_string()),
             None => (
                 words::advice(level, percent, thresholds, handoff),
-                words::advice_for_person(level, percent, thresholds, handoff),
+                words::advice_for_user(level, percent, thresholds, handoff),
             ),
         };
         self.note(JournalEvent::Warning(self.reached(level, percent, None)));
-        let reply = Reply::default().tell_model(self.call.event().name(), text).tell_person(for_person);
+        let reply = Reply::default().tell_model(self.call.event().name(), text).tell_user(for_person);
         HookResponse::reply(&reply).with_complaint(complaint)
     }
 
@@ -260,7 +259,7 @@ impl ActionContext<'_> {
         let event = self.call.event().name();
         if !ends {
             let reply =
-                Reply::default().tell_model(event, words::wrap_up(percent, &handoff)).tell_person(marker);
+                Reply::default().tell_model(event, words::wrap_up(percent, &handoff)).tell_user(marker);
             return HookResponse::reply(&reply).with_complaint(complaint);
         }
         // PostToolBatch keeps its context beside `continue:false`; on PostToolUse the client drops it (2.1.329).
@@ -274,7 +273,7 @@ impl ActionContext<'_> {
         let reply = Reply::default()
             .end_session(reason)
             .tell_model(event, words::emergency(percent, &handoff))
-            .tell_person(marker);
+            .tell_user(marker);
         HookResponse::reply(&reply).exit(1).with_complaint(complaint)
     }
 
@@ -298,7 +297,7 @@ impl ActionContext<'_> {
                 (Marker::Warning { level, percent }, words::warning(percent, thresholds), Some(error))
             }
         };
-        let reply = Reply::default().tell_model(event, text).tell_person(marker.to_string());
+        let reply = Reply::default().tell_model(event, text).tell_user(marker.to_string());
         HookResponse::reply(&reply).with_complaint(complaint)
     }
 
@@ -308,7 +307,7 @@ impl ActionContext<'_> {
         // A pending background task gives the client another turn after its end (2.1.329): then it comes here again.
         let marker = Marker::Continue { kind: ContinueKind::Checkpoint, reason: handoff.clone() }.to_string();
         let words = format!("{reason}. The checkpoint is in {handoff}; a fresh session continues from it.");
-        let reply = Reply::default().end_session(words).tell_person(marker);
+        let reply = Reply::default().end_session(words).tell_user(marker);
         HookResponse::reply(&reply).exit(u8::from(level == Level::L3))
     }
 

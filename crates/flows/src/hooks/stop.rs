@@ -82,14 +82,12 @@ fn in_this_session(
 fn go_on(words: &str) -> HookResponse {
     // Context at Stop keeps a session going like `decision:block`, which would send the words twice (2.1.329).
     let marker = Marker::Continue { kind: ContinueKind::Next, reason: "in this session".to_owned() };
-    HookResponse::reply(
-        &Reply::default().tell_model("Stop", words.to_owned()).tell_person(marker.to_string()),
-    )
-    .exit(1)
+    HookResponse::reply(&Reply::default().tell_model("Stop", words.to_owned()).tell_user(marker.to_string()))
+        .exit(1)
 }
 
 fn speak(verdict: &Verdict) -> HookResponse {
-    let reply = Reply::default().tell_person(verdict.marker().to_string());
+    let reply = Reply::default().tell_user(verdict.marker().to_string());
     // Only 0 and 1 mean something to the client; a pause ends this session like a stop.
     HookResponse::reply(&reply).exit(u8::from(verdict.gate_exit_code() == 1))
 }

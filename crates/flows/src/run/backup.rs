@@ -1,5 +1,5 @@
 //! Copies of what an agent's `git clean -fdx` removes and is needed: the plan for the next
-//! session, the journal and the progress file for the person in the morning. They are next to the state's copy.
+//! session, the journal and the progress file for the user in the morning. They are next to the state's copy.
 
 use plimsoll_domain::{RunState, TodoList};
 use plimsoll_store::{Durability, Project, StoreError, disk, state_file};

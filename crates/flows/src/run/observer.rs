@@ -114,7 +114,7 @@ pub enum Progress<'a> {
 pub trait RunObserver {
     /// Receives an event.
     fn tell(&mut self, progress: &Progress<'_>);
-    /// How often the person has pressed Ctrl-C.
+    /// How often the user has pressed Ctrl-C.
     fn interrupts(&self) -> &Interrupts;
 }
 

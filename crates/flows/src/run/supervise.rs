@@ -54,7 +54,7 @@ impl Runner<'_> {
         self.finish(state, &SessionResult { at: None, ..ended })
     }
 
-    /// Why the client must end, if it must: the person, the run, or its own silence.
+    /// Why the client must end, if it must: the user, the run, or its own silence.
     fn reason_to_end(
         &mut self,
         state: &RunState,

@@ -35,7 +35,7 @@ pub(crate) struct Effect {
     /// In the prompt of the summarizer.
     pub(crate) instructs_summarizer: Option<String>,
     /// A line on the screen; never for the model.
-    pub(crate) reaches_person: Option<String>,
+    pub(crate) reaches_user: Option<String>,
     /// No further request in this run.
     pub(crate) stops_loop: bool,
     /// What was about to happen does not: the end of the turn, the tool, the prompt, the compaction.
@@ -78,7 +78,7 @@ pub(crate) fn what_the_client_does(output: Output<'_>) -> Effect {
         _ => Effect::default(),
     };
     let dropped = output.event == "PostToolUse" && heard.ends();
-    effect.reaches_person = heard.field("systemMessage").filter(|_| !dropped).map(str::to_owned);
+    effect.reaches_user = heard.field("systemMessage").filter(|_| !dropped).map(str::to_owned);
     effect
 }
 

@@ -65,7 +65,7 @@ fn an_empty_home_is_enough_and_shells_and_man_find_what_is_installed() {
     let said = script(&world, "install.sh", &[]).run().expect_success().stdout;
     assert!(said.contains("~/.local/bin is not on your PATH"), "{said}");
     let line = said.lines().find(|line| line.contains("export PATH=")).expect("the line to add");
-    // What the person is told to add is what is added here.
+    // What the user is told to add is what is added here.
     let added = |command: &str| shell(&world, &format!("{line}\n{command}")).expect_success().stdout;
     assert_eq!(added("command -v plimsoll"), format!("{home}/.local/bin/plimsoll\n"));
     let mut again = added(&format!(

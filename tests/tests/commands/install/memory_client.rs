@@ -105,7 +105,7 @@ fn a_client_with_a_screen_asks_once_whether_to_use_the_projects_server() {
     let mut terminal = Terminal::claude(&stage.world, &[], 100, 30);
     let asked = "New MCP server found in this project: plimsoll";
     terminal.wait_for(asked, Duration::from_secs(10));
-    // What `init` tells the person: the answer that is offered first is to go without.
+    // What `init` tells the user: the answer that is offered first is to go without.
     terminal.wait_for("❯ Continue without using this MCP server", Duration::from_secs(10));
     // The client takes no answer in the question's first moment.
     for _ in 0..20 {

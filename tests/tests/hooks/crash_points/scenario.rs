@@ -103,7 +103,7 @@ impl Scenario {
     /// What happens next, and whether all is then as if nothing had been.
     fn go_on(&self, reference: &Reference, was_killed: bool, may_leave: bool) -> Vec<String> {
         let mut amiss = Vec::new();
-        // The event comes again, or the person asks again.
+        // The event comes again, or the user asks again.
         let finished = self.stage.run(&self.play);
         if !reference.codes.contains(&finished.code) {
             amiss.push(format!("afterwards: {finished:?}"));

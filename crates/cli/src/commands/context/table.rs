@@ -6,7 +6,7 @@ use plimsoll_domain::level::{AutoCompactAction, Level, Thresholds};
 use plimsoll_domain::size::Size;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{Reading, RunState, Settings};
-use plimsoll_flows::context::forecast::Foresight;
+use plimsoll_flows::context::forecast::SessionForecast;
 use plimsoll_policy::pack::{Estimate, Source, estimate, fits, is_too_large};
 
 /// What the table is made from.
@@ -21,7 +21,7 @@ pub(super) struct View<'a> {
     /// Where the levels begin; none while the window is unknown.
     pub(super) thresholds: Option<&'a Thresholds>,
     /// When they will be reached.
-    pub(super) foresight: &'a Foresight,
+    pub(super) forecast_of_session: &'a SessionForecast,
     /// Why the transcript could not be read.
     pub(super) trouble: Option<String>,
     /// The run that the session belongs to.
@@ -65,11 +65,12 @@ impl View<'_> {
 
     /// A row for each threshold that is ahead, and one that says how far they can be trusted.
     fn ahead(&self, reading: &Reading, thresholds: &Thresholds) -> Vec<Row> {
-        let Some(forecast) = &self.foresight.forecast else {
+        let Some(forecast) = &self.forecast_of_session.forecast else {
             let is_past = [thresholds.l1, thresholds.l2, thresholds.auto_compact.tokens]
                 .iter()
                 .all(|threshold| reading.projected() >= *threshold);
-            let words = format!("too little data yet ({})", counted(self.foresight.responses, "turn"));
+            let words =
+                format!("too little data yet ({})", counted(self.forecast_of_session.responses, "turn"));
             return if is_past { Vec::new() } else { vec![("Forecast", words)] };
         };
         let thresholds =

@@ -7,7 +7,7 @@ use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
 use plimsoll_domain::size::ItemCost;
 use plimsoll_domain::state::{Items, RunOptions};
 use plimsoll_domain::{Reading, RunState, Settings};
-use plimsoll_flows::context::forecast::Foresight;
+use plimsoll_flows::context::forecast::SessionForecast;
 
 const MILLION: u64 = 1_000_000;
 
@@ -47,20 +47,25 @@ fn run(item: &str) -> RunState {
 }
 
 fn table(used: Option<u64>, l2: u64, run: Option<&RunState>) -> String {
-    foreseen(used, l2, run, &TOO_LITTLE)
+    with_forecast(used, l2, run, &TOO_LITTLE)
 }
 
 /// One response is too few for a forecast.
-const TOO_LITTLE: Foresight = Foresight { forecast: None, responses: 1 };
+const TOO_LITTLE: SessionForecast = SessionForecast { forecast: None, responses: 1 };
 
-fn foreseen(used: Option<u64>, l2: u64, run: Option<&RunState>, foresight: &Foresight) -> String {
+fn with_forecast(
+    used: Option<u64>,
+    l2: u64,
+    run: Option<&RunState>,
+    forecast_of_session: &SessionForecast,
+) -> String {
     let (reading, thresholds) = (used.map(reading), thresholds(l2));
     let view = View {
         session_id: "4f2a91bc",
         reading: reading.as_ref(),
         age_seconds: Some(3),
         thresholds: used.map(|_| &thresholds),
-        foresight,
+        forecast_of_session,
         trouble: None,
         run,
         lines: None,
@@ -99,8 +104,8 @@ fn each_mark_that_is_ahead_has_a_row_and_the_brackets_are_explained_once() {
     let far = Outlook { turns: span(84, 130, 200), minutes: Some(span(28, 43, 68)) };
     let near = Outlook { turns: span(9, 14, 22), minutes: None };
     let forecast = Forecast { samples: 120, l1: None, l2: Some(near), auto_compact: Some(far) };
-    let foresight = Foresight { forecast: Some(forecast), responses: 121 };
-    let text = foreseen(Some(720_000), 850_000, Some(&run("Parse dates")), &foresight);
+    let forecast_of_session = SessionForecast { forecast: Some(forecast), responses: 121 };
+    let text = with_forecast(Some(720_000), 850_000, Some(&run("Parse dates")), &forecast_of_session);
     let rows = "\
 | Forecast            | from 120 turns; the ranges hold in 8 of 10 cases |
 | To L2               | 14 turns (9 to 22) |
@@ -113,7 +118,7 @@ fn each_mark_that_is_ahead_has_a_row_and_the_brackets_are_explained_once() {
 
 #[test]
 fn where_nothing_is_ahead_nothing_is_said_of_a_forecast() {
-    let text = foreseen(Some(980_000), 850_000, None, &TOO_LITTLE);
+    let text = with_forecast(Some(980_000), 850_000, None, &TOO_LITTLE);
     assert!(text.contains("| Current Context     | 98%") && !text.contains("Forecast"), "{text}");
 }
 

@@ -3,7 +3,7 @@
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
 use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_domain::reading::{Window, WindowSource};
-use plimsoll_domain::{Level, SessionId, Timestamp};
+use plimsoll_domain::{Level, SessionId};
 use plimsoll_flows::turns::{self, Body, Recorded};
 use plimsoll_policy::window::{WindowEvidence, window};
 use plimsoll_store::{Project, StoreError, TurnLog, config, journal, sessions, windows};
@@ -22,7 +22,6 @@ pub(crate) struct Exported {
 
 /// A checkpoint of the session, from the journal.
 pub(crate) struct Checkpoint {
-    pub(crate) at: Timestamp,
     pub(crate) level: Level,
     pub(crate) percent: Option<u64>,
 }
@@ -54,7 +53,7 @@ impl Exported {
             .filter(|entry| entry.session_id.as_ref() == Some(&id))
             .filter_map(|entry| match entry.event {
                 JournalEvent::Checkpoint(CheckpointWritten { level, percent, .. }) => {
-                    Some(Checkpoint { at: entry.at.clone(), level, percent })
+                    Some(Checkpoint { level, percent })
                 }
                 _ => None,
             })

@@ -1,14 +1,14 @@
 //! One self-contained page: no network, no script to read it. Every word of the session is escaped, and
 //! the page's own policy lets nothing in but its own style and its one script, by its digest.
 
-mod curve;
 mod turn;
 
-use super::exported::{Exported, Stream};
+use super::exported::{Checkpoint, Exported, Stream};
 use crate::render::visible::{event, time, visible};
 use crate::render::web_page::document;
 use maud::{Markup, html};
 use plimsoll_domain::log_line::RecordKind;
+use plimsoll_domain::reading::{Window, percent};
 use plimsoll_domain::text::{counted, tokens};
 use plimsoll_flows::turns::Recorded;
 
@@ -20,7 +20,6 @@ pub(crate) fn render(exported: &Exported) -> String {
     let main = html! {
         h1 { "Session " span.id { (title) } }
         (facts(exported))
-        (curve::render(exported))
         div #search hidden {
             label { "Search " input #words type="search" autocomplete="off"; }
             output #found {}
@@ -51,12 +50,35 @@ fn facts(exported: &Exported) -> Markup {
         ("sent", tokens(usages().map(plimsoll_domain::log_line::Tokens::sent).sum())),
         ("answered", tokens(usages().map(|usage| usage.output).sum())),
     ];
+    facts.extend(peak(exported).map(|peak| ("peak", peak)));
+    if !exported.checkpoints.is_empty() {
+        facts.push((
+            "checkpoints",
+            exported.checkpoints.iter().map(checkpoint).collect::<Vec<_>>().join(", "),
+        ));
+    }
     facts.extend(exported.model().map(|model| ("model", visible(model))));
     facts.extend(exported.cost().map(|cost| ("cost", format!("${cost:.4}"))));
     let began =
         exported.records.first().map(|record| record.header.at.as_str().get(..16).unwrap_or_default());
     facts.extend(began.map(|at| ("began", visible(&at.replace('T', " ")))));
     html! { dl.facts { @for (name, value) in facts { div { dt { (name) } dd { (value) } } } } }
+}
+
+/// The largest request of the session's own stream, and its share of the window.
+fn peak(exported: &Exported) -> Option<String> {
+    let peak = exported.main_turns().filter_map(|record| Some(record.header.usage?.sent())).max()?;
+    let of = |window: &Window| {
+        let percent = percent(peak, window.tokens)?;
+        Some(format!(", {percent} % of {}", tokens(window.tokens)))
+    };
+    let of_window = exported.window.as_ref().and_then(of).unwrap_or_default();
+    Some(format!("{}{of_window}", tokens(peak)))
+}
+
+fn checkpoint(checkpoint: &Checkpoint) -> String {
+    let percent = checkpoint.percent.map(|percent| format!(" {percent} %")).unwrap_or_default();
+    format!("{}{percent}", checkpoint.level)
 }
 
 fn entries(stream: &Stream<'_>) -> Markup {

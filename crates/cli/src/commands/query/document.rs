@@ -41,7 +41,7 @@ pub(super) enum DocumentError {
 }
 
 impl DocumentError {
-    /// What the person can do about it.
+    /// What the user can do about it.
     pub(super) fn hint(&self) -> &'static str {
         match self {
             DocumentError::NoRun(_) => "go to the project of the run, or start one with `plimsoll run`",

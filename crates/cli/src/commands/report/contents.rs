@@ -28,7 +28,7 @@ pub(crate) struct Report {
     pub(crate) counted: u32,
     pub(crate) max_sessions: u32,
     pub(crate) items: Vec<Item>,
-    pub(crate) sittings: Vec<RunSession>,
+    pub(crate) sessions: Vec<RunSession>,
     pub(crate) pauses: Vec<Pause>,
     pub(crate) moments: Vec<Moment>,
     pub(crate) troubles: Vec<Trouble>,
@@ -50,7 +50,7 @@ pub(crate) struct Item {
     pub(crate) name: RedactedText,
     pub(crate) fate: ItemOutcome,
     /// Its sessions, by their place in the night.
-    pub(crate) sittings: Vec<usize>,
+    pub(crate) sessions: Vec<usize>,
     /// True if a session of it was about other items too: its figures are divided evenly among them.
     pub(crate) is_shared: bool,
     pub(crate) tokens: Option<f64>,
@@ -226,7 +226,7 @@ pub(crate) struct Handoff {
     pub(crate) is_waiting: bool,
 }
 
-/// Something for the person to do.
+/// Something for the user to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) words: RedactedText,
@@ -249,8 +249,8 @@ impl Report {
 
     /// Seconds in which a session was at work; none if no session's times are known.
     pub(crate) fn worked(&self) -> Option<i64> {
-        let known: Vec<i64> = self.sittings.iter().filter_map(|sitting| self.lasted(sitting)).collect();
-        (!known.is_empty() || self.sittings.is_empty()).then(|| known.iter().sum())
+        let known: Vec<i64> = self.sessions.iter().filter_map(|session| self.lasted(session)).collect();
+        (!known.is_empty() || self.sessions.is_empty()).then(|| known.iter().sum())
     }
 
     /// Seconds in which the run stood still.
@@ -261,10 +261,10 @@ impl Report {
     }
 
     /// How long a session took; one that is at work, until now.
-    pub(crate) fn lasted(&self, sitting: &RunSession) -> Option<i64> {
-        let is_last = || self.sittings.last().is_some_and(|last| last.began == sitting.began);
+    pub(crate) fn lasted(&self, session: &RunSession) -> Option<i64> {
+        let is_last = || self.sessions.last().is_some_and(|last| last.began == session.began);
         let open = || (is_last() && self.is_live).then_some(self.looked);
-        let end = sitting.ended.or(sitting.judged).or_else(open)?;
-        Some((end - sitting.began?).num_seconds().max(0))
+        let end = session.ended.or(session.judged).or_else(open)?;
+        Some((end - session.began?).num_seconds().max(0))
     }
 }

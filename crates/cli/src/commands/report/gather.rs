@@ -41,10 +41,10 @@ pub(super) fn gather(
     let told = Gathered::of(project, state, &entries, cleaner)?;
     let mut report = Report {
         gaps: gaps.iter().map(|gap| cleaner.line(gap, 300)).collect(),
-        items: items::items(state, &told.sittings, cleaner),
+        items: items::items(state, &told.sessions, cleaner),
         pauses: pauses::pauses(&entries, state.lifecycle.status() == Status::Paused),
         troubles: troubles::troubles(&entries),
-        levels: moments::levels(&entries).or_else(|| reckoned_levels(project, &told.sittings)),
+        levels: moments::levels(&entries).or_else(|| reckoned_levels(project, &told.sessions)),
         handoffs: handoffs::handoffs(project, state, &entries, folder),
         steps: steps(&scene(project, chosen), cleaner),
         ..bare(project, chosen, told, lines(&entries), cleaner)
@@ -83,7 +83,7 @@ fn bare(
         counted: state.iteration,
         max_sessions: state.options.max_iterations,
         cost: cost(state),
-        sittings: told.sittings,
+        sessions: told.sessions,
         moments: told.moments,
         filling: Filling { delegated: state.delegated_now(), ..told.filling },
         lines,
@@ -100,7 +100,7 @@ fn bare(
 
 /// The sessions, what is marked on their load lines, and what filled their windows.
 struct Gathered {
-    sittings: Vec<RunSession>,
+    sessions: Vec<RunSession>,
     moments: Vec<Moment>,
     filling: Filling,
 }
@@ -112,14 +112,14 @@ impl Gathered {
         entries: &[RunLine<'_>],
         cleaner: &Redactor,
     ) -> Result<Gathered, StoreError> {
-        let mut sittings = run_sessions::sittings(entries);
+        let mut sessions = run_sessions::sessions(entries);
         let mut moments = moments::moments(entries);
-        let filling = read_turns(project, &mut sittings, &mut moments, cleaner)?;
-        moments.extend(sittings.iter().filter_map(|sitting| moments::end(sitting, cleaner)));
+        let filling = read_turns(project, &mut sessions, &mut moments, cleaner)?;
+        moments.extend(sessions.iter().filter_map(|session| moments::end(session, cleaner)));
         moments.sort_by_key(|moment| moment.at);
-        place(&mut moments, &sittings);
-        assign(&mut sittings, commits(project, state, cleaner));
-        Ok(Gathered { sittings, moments, filling })
+        place(&mut moments, &sessions);
+        assign(&mut sessions, commits(project, state, cleaner));
+        Ok(Gathered { sessions, moments, filling })
     }
 }
 
@@ -146,42 +146,42 @@ fn cost(state: &RunState) -> Cost {
 /// Reads the turn logs of the sessions: their load lines, their compactions, what filled their windows.
 fn read_turns(
     project: &Project,
-    sittings: &mut [RunSession],
+    sessions: &mut [RunSession],
     moments: &mut Vec<Moment>,
     cleaner: &Redactor,
 ) -> Result<Filling, StoreError> {
     let mut fill = Fill::new(cleaner);
-    let points = POINTS / sittings.len().max(1);
-    for sitting in sittings {
-        let Some(id) = sitting.session_id.clone() else { continue };
+    let points = POINTS / sessions.len().max(1);
+    for session in sessions {
+        let Some(id) = session.session_id.clone() else { continue };
         let record = sessions::load(project, &id);
-        sitting.head = record.head_at_start;
-        sitting.window = record.reading.and_then(|reading| reading.window).map(|window| window.tokens);
+        session.head = record.head_at_start;
+        session.window = record.reading.and_then(|reading| reading.window).map(|window| window.tokens);
         let Some(log) = TurnLog::of(project, &id).filter(TurnLog::exists) else { continue };
-        let mut session = Session::default();
+        let mut filled = Session::default();
         for record in turns::forwards(&log)? {
-            fill.take(&mut session, &record?);
+            fill.take(&mut filled, &record?);
         }
-        if let Some(window) = sitting.window {
-            sitting.trace = session.trace(window, points);
+        if let Some(window) = session.window {
+            session.trace = filled.trace(window, points);
         }
-        moments.extend(session.compactions(sitting.window, cleaner));
-        fill.end(session);
+        moments.extend(filled.compactions(session.window, cleaner));
+        fill.end(filled);
     }
     Ok(fill.filling())
 }
 
 /// Puts each mark that has no figure of its own where the load line was then.
-fn place(moments: &mut [Moment], sittings: &[RunSession]) {
+fn place(moments: &mut [Moment], sessions: &[RunSession]) {
     for moment in moments.iter_mut().filter(|moment| moment.percent.is_none()) {
-        let then = |sitting: &&RunSession| sitting.began.is_some_and(|began| began <= moment.at);
-        let sitting = sittings.iter().rfind(then);
-        let before = |sitting: &RunSession| {
-            let mut points = sitting.trace.iter().flatten();
+        let then = |session: &&RunSession| session.began.is_some_and(|began| began <= moment.at);
+        let session = sessions.iter().rfind(then);
+        let before = |session: &RunSession| {
+            let mut points = session.trace.iter().flatten();
             points.rfind(|point| point.at <= moment.at).map(|point| point.percent)
         };
         moment.percent =
-            sitting.and_then(|sitting| before(sitting).or_else(|| sitting.peak.map(|peak| peak as f64)));
+            session.and_then(|session| before(session).or_else(|| session.peak.map(|peak| peak as f64)));
     }
 }
 
@@ -197,24 +197,24 @@ fn commits(project: &Project, state: &RunState, cleaner: &Redactor) -> Vec<Commi
 }
 
 /// A commit belongs to the session during which it was made: git counts whole seconds, and ours come before the verdict.
-fn assign(sittings: &mut [RunSession], commits: Vec<Commit>) {
+fn assign(sessions: &mut [RunSession], commits: Vec<Commit>) {
     for commit in commits {
         let second = |at: Option<At>| at.map(|at| at.timestamp());
         let at = commit.at.timestamp();
-        let is_within = |sitting: &&mut RunSession| {
-            let end = second(sitting.judged.or(sitting.ended)).unwrap_or(i64::MAX);
-            let was_there = sitting.head.as_ref() == Some(&commit.id);
-            second(sitting.began).is_some_and(|began| began <= at) && at <= end && !was_there
+        let is_within = |session: &&mut RunSession| {
+            let end = second(session.judged.or(session.ended)).unwrap_or(i64::MAX);
+            let was_there = session.head.as_ref() == Some(&commit.id);
+            second(session.began).is_some_and(|began| began <= at) && at <= end && !was_there
         };
-        if let Some(sitting) = sittings.iter_mut().find(is_within) {
-            sitting.commits.push(commit);
+        if let Some(session) = sessions.iter_mut().find(is_within) {
+            session.commits.push(commit);
         }
     }
 }
 
 /// If no decision recorded them: as they would be in the last session's window.
-fn reckoned_levels(project: &Project, sittings: &[RunSession]) -> Option<super::contents::Levels> {
-    let id = sittings.iter().rev().find_map(|sitting| sitting.window.and(sitting.session_id.as_ref()))?;
+fn reckoned_levels(project: &Project, sessions: &[RunSession]) -> Option<super::contents::Levels> {
+    let id = sessions.iter().rev().find_map(|session| session.window.and(session.session_id.as_ref()))?;
     let record = sessions::load(project, id);
     let reading = record.reading.as_ref()?;
     let (settings, _) = config::load(project);

@@ -8,7 +8,7 @@ use plimsoll_domain::RunState;
 const NAME: usize = super::entry::FACT;
 
 /// Done first, in the order in which they were ticked as far as that was seen; then what is open.
-pub(super) fn items(state: &RunState, sittings: &[RunSession], cleaner: &Redactor) -> Vec<Item> {
+pub(super) fn items(state: &RunState, sessions: &[RunSession], cleaner: &Redactor) -> Vec<Item> {
     let is_done = |item: &&String| state.items.completed_items.contains(item);
     let seen = state.items.ever_done.iter().filter(is_done);
     let unseen = state.items.completed_items.iter().filter(|item| !state.items.ever_done.contains(item));
@@ -20,35 +20,35 @@ pub(super) fn items(state: &RunState, sittings: &[RunSession], cleaner: &Redacto
     let gone = state.vanished().into_iter().map(|item| (item.to_owned(), ItemOutcome::Gone));
     let mut items: Vec<Item> =
         done.chain(open).chain(gone).map(|(name, fate)| bare(cleaner.line(&name, NAME), fate)).collect();
-    for (place, sitting) in sittings.iter().enumerate() {
-        add(&mut items, place, sitting);
+    for (place, session) in sessions.iter().enumerate() {
+        add(&mut items, place, session);
     }
     items
 }
 
 fn bare(name: RedactedText, fate: ItemOutcome) -> Item {
     let (tokens, usd, seconds) = (None, None, None);
-    Item { name, fate, sittings: Vec::new(), is_shared: false, tokens, usd, seconds, commits: Vec::new() }
+    Item { name, fate, sessions: Vec::new(), is_shared: false, tokens, usd, seconds, commits: Vec::new() }
 }
 
 /// A session is about what it ticked, and about what its prompt named: evenly.
-fn add(items: &mut [Item], place: usize, sitting: &RunSession) {
-    let mut about: Vec<&RedactedText> = sitting.ticked.iter().collect();
-    about.extend(sitting.item.as_ref().filter(|item| !sitting.ticked.contains(item)));
+fn add(items: &mut [Item], place: usize, session: &RunSession) {
+    let mut about: Vec<&RedactedText> = session.ticked.iter().collect();
+    about.extend(session.item.as_ref().filter(|item| !session.ticked.contains(item)));
     let seconds =
-        sitting.ended.or(sitting.judged).zip(sitting.began).map(|(end, began)| (end - began).num_seconds());
+        session.ended.or(session.judged).zip(session.began).map(|(end, began)| (end - began).num_seconds());
     let parts = about.len() as f64;
-    let mut commits = sitting.commits.clone();
+    let mut commits = session.commits.clone();
     for item in items.iter_mut().filter(|item| about.contains(&&item.name)) {
         let share = |sum: &mut Option<f64>, more: Option<f64>| {
             if let Some(more) = more {
                 *sum = Some(sum.unwrap_or(0.0) + more / parts);
             }
         };
-        share(&mut item.tokens, sitting.tokens.map(|tokens| tokens as f64));
-        share(&mut item.usd, sitting.usd);
+        share(&mut item.tokens, session.tokens.map(|tokens| tokens as f64));
+        share(&mut item.usd, session.usd);
         share(&mut item.seconds, seconds.map(|seconds| seconds as f64));
-        item.sittings.push(place);
+        item.sessions.push(place);
         item.is_shared |= about.len() > 1;
         // Each commit is named once, where its words name the item; else with the first.
         let of_it = |commit: &super::contents::Commit| {

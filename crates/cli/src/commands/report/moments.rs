@@ -47,11 +47,11 @@ pub(super) fn why(written: &CheckpointWritten) -> String {
 }
 
 /// The end of a session, where its load line ends.
-pub(super) fn end(sitting: &RunSession, cleaner: &Redactor) -> Option<Moment> {
-    let ending = sitting.ending.as_ref()?;
-    let words = format!("session {} ended ({})", sitting.iteration, ending.word().replace('_', " "));
+pub(super) fn end(session: &RunSession, cleaner: &Redactor) -> Option<Moment> {
+    let ending = session.ending.as_ref()?;
+    let words = format!("session {} ended ({})", session.iteration, ending.word().replace('_', " "));
     Some(Moment {
-        at: sitting.ended.or(sitting.judged)?,
+        at: session.ended.or(session.judged)?,
         what: if is_broken(ending) { Mark::BadEnd } else { Mark::End },
         percent: None,
         words: cleaner.line(&words, FACT),

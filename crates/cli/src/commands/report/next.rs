@@ -1,4 +1,4 @@
-//! What the person does now: one to three steps, with commands to copy.
+//! What the user does now: one to three steps, with commands to copy.
 
 use super::contents::{Report, Step};
 use crate::render::redact::{RedactedText, Redactor};

@@ -7,16 +7,16 @@ use plimsoll_domain::{Ending, SessionId};
 use plimsoll_protocol::event::Source;
 
 /// The sessions in their order. One that was planned and never started is none.
-pub(super) fn sittings(entries: &[RunLine<'_>]) -> Vec<RunSession> {
+pub(super) fn sessions(entries: &[RunLine<'_>]) -> Vec<RunSession> {
     let mut night = SessionList::default();
     entries.iter().for_each(|entry| night.take(entry));
-    night.sittings.retain(|sitting| sitting.began.is_some());
-    night.sittings
+    night.sessions.retain(|session| session.began.is_some());
+    night.sessions
 }
 
 #[derive(Default)]
 struct SessionList {
-    sittings: Vec<RunSession>,
+    sessions: Vec<RunSession>,
     /// What the run had used by the verdict before.
     usd: f64,
     tokens: u64,
@@ -25,7 +25,7 @@ struct SessionList {
 impl SessionList {
     fn take(&mut self, entry: &RunLine<'_>) {
         match entry.event() {
-            JournalEvent::Planned(planned) => self.sittings.push(RunSession {
+            JournalEvent::Planned(planned) => self.sessions.push(RunSession {
                 iteration: entry.iteration().unwrap_or(0),
                 resuming: planned.resuming,
                 item: planned.item.as_ref().map(|item| entry.words(item)),
@@ -46,30 +46,30 @@ impl SessionList {
     /// The last session, if the entry is about it.
     fn present(&mut self, entry: &RunLine<'_>) -> Option<&mut RunSession> {
         let iteration = entry.iteration()?;
-        let last = self.sittings.last_mut()?;
+        let last = self.sessions.last_mut()?;
         let same = entry.session_id().is_none_or(|id| last.session_id.as_deref().is_none_or(|own| own == id));
         (last.iteration == iteration && same).then_some(last)
     }
 
     fn begin(&mut self, entry: &RunLine<'_>) {
-        let Some(sitting) = self.present(entry) else { return };
-        sitting.began.get_or_insert(entry.at);
-        if sitting.session_id.is_none() {
-            sitting.session_id = entry.session_id().map(str::to_owned).map(SessionId::from);
+        let Some(session) = self.present(entry) else { return };
+        session.began.get_or_insert(entry.at);
+        if session.session_id.is_none() {
+            session.session_id = entry.session_id().map(str::to_owned).map(SessionId::from);
         }
     }
 
     fn checkpoint(&mut self, entry: &RunLine<'_>, written: &CheckpointWritten) {
         let item = written.item.as_ref().map(|item| entry.words(item));
-        if let Some(sitting) = self.present(entry).filter(|sitting| sitting.item.is_none()) {
-            sitting.item = item;
+        if let Some(session) = self.present(entry).filter(|session| session.item.is_none()) {
+            session.item = item;
         }
     }
 
     fn end(&mut self, entry: &RunLine<'_>, peak: Option<u64>) {
-        let Some(sitting) = self.present(entry) else { return };
-        sitting.ended.get_or_insert(entry.at);
-        sitting.peak = sitting.peak.max(peak.filter(|peak| *peak > 0));
+        let Some(session) = self.present(entry) else { return };
+        session.ended.get_or_insert(entry.at);
+        session.peak = session.peak.max(peak.filter(|peak| *peak > 0));
     }
 
     /// What it has used is what the run has used by now, less what it had before.
@@ -77,14 +77,14 @@ impl SessionList {
         let (usd_before, tokens_before) = (self.usd, self.tokens);
         self.usd = reached.cost_usd.unwrap_or(usd_before);
         self.tokens = reached.tokens.unwrap_or(tokens_before);
-        let Some(sitting) = self.present(entry).filter(|sitting| sitting.judged.is_none()) else { return };
-        sitting.judged = Some(entry.at);
-        sitting.usd = reached.cost_usd.map(|usd| (usd - usd_before).max(0.0));
-        sitting.tokens = reached.tokens.map(|tokens| tokens.saturating_sub(tokens_before));
+        let Some(session) = self.present(entry).filter(|session| session.judged.is_none()) else { return };
+        session.judged = Some(entry.at);
+        session.usd = reached.cost_usd.map(|usd| (usd - usd_before).max(0.0));
+        session.tokens = reached.tokens.map(|tokens| tokens.saturating_sub(tokens_before));
         let detail = reached.ending.as_ref().and_then(Ending::detail).filter(|detail| !detail.is_empty());
-        sitting.detail = detail.map(|detail| entry.words(detail));
-        sitting.ending.clone_from(&reached.ending);
-        sitting.ticked = entry.list(reached.ticked.as_deref().unwrap_or_default());
+        session.detail = detail.map(|detail| entry.words(detail));
+        session.ending.clone_from(&reached.ending);
+        session.ticked = entry.list(reached.ticked.as_deref().unwrap_or_default());
     }
 }
 
@@ -128,15 +128,15 @@ mod tests {
             line("verdict", 2, "", &json!({"marker": "RALPH_STOP|deadline|"})),
         ];
         let cleaner = Redactor;
-        let sittings = sittings(&RunLine::of_run(&journal, &"r1".into(), &cleaner));
-        let told: Vec<_> = sittings
+        let sessions = sessions(&RunLine::of_run(&journal, &"r1".into(), &cleaner));
+        let told: Vec<_> = sessions
             .iter()
-            .map(|sitting| {
+            .map(|session| {
                 (
-                    sitting.session_id.as_deref().unwrap(),
-                    sitting.tokens,
-                    sitting.peak,
-                    sitting.ended.is_some(),
+                    session.session_id.as_deref().unwrap(),
+                    session.tokens,
+                    session.peak,
+                    session.ended.is_some(),
                 )
             })
             .collect();
@@ -144,7 +144,7 @@ mod tests {
             told,
             [("s1", Some(100), None, false), ("s2", None, None, false), ("s3", Some(60), Some(12), true)]
         );
-        assert!((sittings[2].usd.unwrap() - 0.5).abs() < 1e-9);
-        assert_eq!(sittings[2].item.as_ref().unwrap().text(), "b");
+        assert!((sessions[2].usd.unwrap() - 0.5).abs() < 1e-9);
+        assert_eq!(sessions[2].item.as_ref().unwrap().text(), "b");
     }
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const GLANCE: Duration = Duration::from_millis(200);
 /// So often everything is looked at: a pause counts down, a process may have gone.
 const LOOK: Duration = Duration::from_secs(1);
-/// Shows the run until the person leaves; 2 where there is no terminal.
+/// Shows the run until the user leaves; 2 where there is no terminal.
 pub(super) fn watch(project: &Project) -> ExitCode {
     full_screen::show(
         "--watch needs a terminal: use `plimsoll status --json`, or `plimsoll log --follow`",

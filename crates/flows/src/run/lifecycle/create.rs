@@ -19,7 +19,7 @@ use plimsoll_store::{Durability, Project, clock, disk, journal, layout, state_fi
 /// The plan where none is named.
 pub(super) const DEFAULT_LIST: &str = "fix_plan.md";
 
-/// What the person asked for.
+/// What the user asked for.
 #[derive(Debug, Clone, Default)]
 pub struct NewRun {
     /// The task; none if PROMPT.md states it.

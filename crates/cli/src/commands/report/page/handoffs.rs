@@ -1,4 +1,4 @@
-//! The handoffs: what the night left for the next session, and for the person.
+//! The handoffs: what the night left for the next session, and for the user.
 
 use super::{section, time};
 use crate::commands::report::contents::{Handoff, Report};

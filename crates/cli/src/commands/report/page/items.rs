@@ -58,18 +58,18 @@ fn one(report: &Report, item: &Item) -> Markup {
 }
 
 fn took(report: &Report, item: &Item) -> String {
-    if item.sittings.is_empty() {
+    if item.sessions.is_empty() {
         return match item.fate {
             ItemOutcome::Done => "which session did it was not recorded".to_owned(),
             _ => "no session has begun it".to_owned(),
         };
     }
     let about = if item.is_shared { "about " } else { "" };
-    let mut parts = vec![counted(item.sittings.len(), "session")];
+    let mut parts = vec![counted(item.sessions.len(), "session")];
     let resumed = item
-        .sittings
+        .sessions
         .iter()
-        .filter(|place| report.sittings.get(**place).is_some_and(|sitting| sitting.resuming));
+        .filter(|place| report.sessions.get(**place).is_some_and(|session| session.resuming));
     let resumed = resumed.count();
     parts.extend((resumed > 0).then(|| format!("{resumed} resumed")));
     parts.push(item.tokens.map_or("tokens not recorded".to_owned(), |number| {
@@ -96,16 +96,16 @@ fn commits(commits: &[Commit]) -> Markup {
 
 /// Sessions that are with no item: nothing of them may vanish from the sum.
 fn strays(report: &Report) -> Markup {
-    let is_with_one = |place: usize| report.items.iter().any(|item| item.sittings.contains(&place));
+    let is_with_one = |place: usize| report.items.iter().any(|item| item.sessions.contains(&place));
     let strays: Vec<&RunSession> = report
-        .sittings
+        .sessions
         .iter()
         .enumerate()
         .filter(|(place, _)| !is_with_one(*place))
-        .map(|(_, sitting)| sitting)
+        .map(|(_, session)| session)
         .collect();
-    let sum: u64 = strays.iter().filter_map(|sitting| sitting.tokens).sum();
-    let usd: f64 = strays.iter().filter_map(|sitting| sitting.usd).sum();
+    let sum: u64 = strays.iter().filter_map(|session| session.tokens).sum();
+    let usd: f64 = strays.iter().filter_map(|session| session.usd).sum();
     html! {
         @if !strays.is_empty() {
             p.note {

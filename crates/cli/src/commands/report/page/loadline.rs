@@ -16,7 +16,7 @@ const LABEL: f64 = 13.0;
 
 pub(super) fn render(report: &Report) -> Markup {
     let contents = match Scale::of(report) {
-        Some(scale) if !report.sittings.is_empty() => figure(report, &scale),
+        Some(scale) if !report.sessions.is_empty() => figure(report, &scale),
         _ => html! { p.note { "No session has been recorded." } },
     };
     section("load", "The load line", &contents)
@@ -29,7 +29,7 @@ fn figure(report: &Report, scale: &Scale) -> Markup {
                 title id="chart" { (told(report)) }
                 (grid(scale))
                 @for pause in &report.pauses { (stand(scale, pause)) }
-                @for (place, sitting) in report.sittings.iter().enumerate() { (peak(report, scale, place, sitting)) }
+                @for (place, session) in report.sessions.iter().enumerate() { (peak(report, scale, place, session)) }
                 (traces(report, scale))
                 @if let Some(levels) = &report.levels { (level_lines(levels)) }
                 (labels(report.levels.as_ref()))
@@ -43,12 +43,12 @@ fn figure(report: &Report, scale: &Scale) -> Markup {
 
 /// What the picture shows, in a sentence.
 fn told(report: &Report) -> String {
-    let peaks = report.sittings.iter().filter_map(|sitting| sitting.peak);
+    let peaks = report.sessions.iter().filter_map(|session| session.peak);
     let highest = peaks.max().map_or("not recorded".to_owned(), |peak| format!("{peak} % of the window"));
     let count = |what: Mark| report.moments.iter().filter(|moment| moment.what == what).count();
     format!(
         "Usage of the context window over {}; highest: {highest}; {}, {}, {}",
-        counted(report.sittings.len(), "session"),
+        counted(report.sessions.len(), "session"),
         counted(count(Mark::Checkpoint), "checkpoint"),
         counted(count(Mark::Compaction), "compaction"),
         counted(report.pauses.len(), "pause"),
@@ -70,9 +70,9 @@ fn caption(report: &Report) -> String {
     } else {
         words.push("The thresholds were not recorded.".to_owned());
     }
-    let untold = report.sittings.iter().filter(|sitting| sitting.trace.is_empty());
+    let untold = report.sessions.iter().filter(|session| session.trace.is_empty());
     let (bare, nothing): (Vec<&RunSession>, Vec<&RunSession>) =
-        untold.partition(|sitting| sitting.peak.is_some());
+        untold.partition(|session| session.peak.is_some());
     if !bare.is_empty() {
         words.push(format!("Of {} only the peak is known: an open box.", counted(bare.len(), "session")));
     }
@@ -129,25 +129,25 @@ fn span(scale: &Scale, from: At, to: At) -> (f64, f64) {
 }
 
 /// Of a session without a load line its peak, from its beginning to its end.
-fn peak(report: &Report, scale: &Scale, place: usize, sitting: &RunSession) -> Markup {
-    let (Some(peak), Some(began), true) = (sitting.peak, sitting.began, sitting.trace.is_empty()) else {
+fn peak(report: &Report, scale: &Scale, place: usize, session: &RunSession) -> Markup {
+    let (Some(peak), Some(began), true) = (session.peak, session.began, session.trace.is_empty()) else {
         return html! {};
     };
-    let lasted = report.lasted(sitting).unwrap_or(0);
+    let lasted = report.lasted(session).unwrap_or(0);
     let (x, width) = span(scale, began, began + chrono::Duration::seconds(lasted));
     let y = Scale::y(peak as f64);
     html! {
         rect.peak x=(percent(x)) y=(pixels(y)) width=(percent(width)) height=(pixels(HEIGHT - y)) {
-            title { (title(place, sitting)) }
+            title { (title(place, session)) }
         }
     }
 }
 
-fn title(place: usize, sitting: &RunSession) -> String {
-    let about = sitting.ticked.first().or(sitting.item.as_ref());
+fn title(place: usize, session: &RunSession) -> String {
+    let about = session.ticked.first().or(session.item.as_ref());
     let about = about.map(|item| format!(", {}", item.text())).unwrap_or_default();
-    let peak = sitting.peak.map(|peak| format!(", peak {peak} %")).unwrap_or_default();
-    format!("session {} (the {} of the run){about}{peak}", sitting.iteration, ordinal(place + 1))
+    let peak = session.peak.map(|peak| format!(", peak {peak} %")).unwrap_or_default();
+    format!("session {} (the {} of the run){about}{peak}", session.iteration, ordinal(place + 1))
 }
 
 fn ordinal(number: usize) -> String {
@@ -166,13 +166,13 @@ fn ordinal(number: usize) -> String {
 fn traces(report: &Report, scale: &Scale) -> Markup {
     html! {
         svg width="100%" height=(HEIGHT) viewBox={ "0 0 1000 " (HEIGHT) } preserveAspectRatio="none" {
-            @for (place, sitting) in report.sittings.iter().enumerate() {
-                @let pieces = sitting.trace.len();
-                @for (number, piece) in sitting.trace.iter().enumerate() {
-                    @let from = if number == 0 { sitting.began } else { None };
-                    @let to = if number + 1 == pieces { sitting.ended } else { None };
+            @for (place, session) in report.sessions.iter().enumerate() {
+                @let pieces = session.trace.len();
+                @for (number, piece) in session.trace.iter().enumerate() {
+                    @let from = if number == 0 { session.began } else { None };
+                    @let to = if number + 1 == pieces { session.ended } else { None };
                     path.load.(if place % 2 == 0 { "even" } else { "odd" }) d=(outline(scale, piece, from, to)) {
-                        title { (title(place, sitting)) }
+                        title { (title(place, session)) }
                     }
                 }
             }

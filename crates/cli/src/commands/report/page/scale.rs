@@ -16,7 +16,7 @@ pub(super) struct Scale {
 impl Scale {
     /// From the start of the run, or of what is known of it, to its end. None if nothing has a time.
     pub(super) fn of(report: &Report) -> Option<Scale> {
-        let begun = report.sittings.iter().filter_map(|sitting| sitting.began);
+        let begun = report.sessions.iter().filter_map(|session| session.began);
         let from = report.started.into_iter().chain(begun).min()?;
         let marks = report.moments.iter().map(|moment| moment.at);
         let to = marks.chain([report.until()]).max()?;

@@ -11,12 +11,12 @@ use plimsoll_domain::text::{counted, tokens};
 const UNFOLDED: usize = 12;
 
 pub(super) fn render(report: &Report) -> Markup {
-    if report.sittings.is_empty() {
+    if report.sessions.is_empty() {
         return html! {};
     }
     let contents = html! {
-        @if report.sittings.len() > UNFOLDED {
-            details { summary { (counted(report.sittings.len(), "session")) } (table(report)) }
+        @if report.sessions.len() > UNFOLDED {
+            details { summary { (counted(report.sessions.len(), "session")) } (table(report)) }
         } @else {
             (table(report))
         }
@@ -40,42 +40,42 @@ fn table(report: &Report) -> Markup {
                         th scope="col" { "Item" }
                     }
                 }
-                tbody { @for sitting in &report.sittings { (row(report, sitting)) } }
+                tbody { @for session in &report.sessions { (row(report, session)) } }
             }
         }
     }
 }
 
-fn row(report: &Report, sitting: &RunSession) -> Markup {
+fn row(report: &Report, session: &RunSession) -> Markup {
     let number = |figure: Option<String>| html! { td.number { (figure.as_deref().unwrap_or("?")) } };
     html! {
         tr {
-            th.number scope="row" { (sitting.iteration) }
-            td { @if let Some(at) = sitting.began { (time(report, at)) } @else { "?" } }
-            (number(report.lasted(sitting).map(for_people)))
-            (number(sitting.peak.map(|peak| format!("{peak} %"))))
-            (number(sitting.tokens.map(tokens)))
-            (number(sitting.usd.map(dollars)))
-            td class=(tone(sitting)) { (ending(report, sitting)) }
-            td.item { (about(sitting)) }
+            th.number scope="row" { (session.iteration) }
+            td { @if let Some(at) = session.began { (time(report, at)) } @else { "?" } }
+            (number(report.lasted(session).map(for_people)))
+            (number(session.peak.map(|peak| format!("{peak} %"))))
+            (number(session.tokens.map(tokens)))
+            (number(session.usd.map(dollars)))
+            td class=(tone(session)) { (ending(report, session)) }
+            td.item { (about(session)) }
         }
     }
 }
 
 /// The items that it ticked, else the one that it was given; and what went wrong.
-fn about(sitting: &RunSession) -> Markup {
-    let detail = sitting.detail.as_ref().filter(|_| tone(sitting) == "bad");
+fn about(session: &RunSession) -> Markup {
+    let detail = session.detail.as_ref().filter(|_| tone(session) == "bad");
     html! {
-        @for (place, item) in sitting.ticked.iter().enumerate() { @if place > 0 { br; } "✓ " (item) }
-        @if sitting.ticked.is_empty() {
-            @if let Some(item) = &sitting.item { (item) } @else { "not recorded" }
+        @for (place, item) in session.ticked.iter().enumerate() { @if place > 0 { br; } "✓ " (item) }
+        @if session.ticked.is_empty() {
+            @if let Some(item) = &session.item { (item) } @else { "not recorded" }
         }
         @if let Some(detail) = detail { br; small { (detail) } }
     }
 }
 
-fn tone(sitting: &RunSession) -> &'static str {
-    match &sitting.ending {
+fn tone(session: &RunSession) -> &'static str {
+    match &session.ending {
         None | Some(Ending::Completed | Ending::HookStopped | Ending::Unknown) => "plain",
         Some(
             Ending::Limit(_)
@@ -95,9 +95,9 @@ fn tone(sitting: &RunSession) -> &'static str {
     }
 }
 
-fn ending(report: &Report, sitting: &RunSession) -> &'static str {
-    match &sitting.ending {
-        None if report.is_live && sitting.ended.is_none() => "at work",
+fn ending(report: &Report, session: &RunSession) -> &'static str {
+    match &session.ending {
+        None if report.is_live && session.ended.is_none() => "at work",
         None => "not recorded",
         Some(Ending::Completed) => "its turn ended",
         Some(Ending::HookStopped) => "stopped at a checkpoint",

@@ -63,7 +63,7 @@ fn bar(number: u64, all: u64) -> Markup {
 fn note(report: &Report) -> String {
     let filling = &report.filling;
     let of = counted(filling.sessions, "session");
-    let missing = match report.sittings.len().saturating_sub(filling.sessions) {
+    let missing = match report.sessions.len().saturating_sub(filling.sessions) {
         0 => String::new(),
         missing => format!("; of {} no turn was recorded", counted(missing, "session")),
     };

@@ -1,4 +1,4 @@
-//! The screen: a pure function from what is known, and how the person looks at it, to cells.
+//! The screen: a pure function from what is known, and how the user looks at it, to cells.
 
 use super::keys::{KEYS, Look};
 use super::scene::Scene;
@@ -168,7 +168,7 @@ fn help(look: &Look) -> Vec<Row> {
     [(rule("keys", 0), look.dim())].into_iter().chain(keys).collect()
 }
 
-/// The part of the log that the person looks at, under a rule.
+/// The part of the log that the user looks at, under a rule.
 fn log(scene: &Scene, look: &Look, columns: usize, room: usize) -> Vec<Row> {
     let Some(lines) = room.checked_sub(1).filter(|lines| *lines > 0) else { return Vec::new() };
     let all = &scene.log;

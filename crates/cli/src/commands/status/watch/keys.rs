@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// How the person looks at the screen.
+/// How the user looks at the screen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Look {
     /// How many lines of the log are below what is shown; 0 follows it.
@@ -25,7 +25,7 @@ pub(super) const KEYS: [(&str, &str); 4] = [
 ];
 
 impl Look {
-    /// Takes a key; true when the person leaves. The log has so many lines.
+    /// Takes a key; true when the user leaves. The log has so many lines.
     pub(super) fn press(&mut self, key: KeyEvent, lines: usize) -> bool {
         if key.kind == KeyEventKind::Release {
             return false;

@@ -16,7 +16,7 @@ pub(super) struct Editor {
     /// The row of the cursor.
     pub(super) at: usize,
     pub(super) typing: Option<Typing>,
-    /// What the last key came to, for the person.
+    /// What the last key came to, for the user.
     pub(super) word: String,
     /// How wide the preview is; none: as the terminal.
     pub(super) columns: Option<usize>,
@@ -48,7 +48,7 @@ enum TypedError {
     Look(String),
 }
 
-/// What the person wants after a key.
+/// What the user wants after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Stay,
