@@ -2,6 +2,7 @@
 
 use plimsoll_domain::text::one_line;
 use plimsoll_flows::HookResponse;
+use plimsoll_flows::hooks::Program;
 use plimsoll_flows::install::plugin;
 use plimsoll_flows::install::plugin::HookOrigin;
 use std::io::Write;
@@ -18,18 +19,19 @@ const VERSION: &str = "version";
 const PREFIX: &str = "plimsoll-";
 
 /// Runs one hook: standard input in, the signal out.
-pub(crate) fn run(flow: impl FnOnce(&[u8]) -> HookResponse) -> ExitCode {
+pub(crate) fn run(program: Program) -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
     if is_asked_for_version() {
         return tell_version();
     }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     // Before standard input is read: the client does not mind a hook that leaves it unread (2.1.329).
-    if origin() == HookOrigin::ByPlugin && plugin::gives_way(&own_name()) {
+    if HookOrigin::of(&arguments) == HookOrigin::ByPlugin && plugin::gives_way(&own_name()) {
         return ExitCode::SUCCESS;
     }
     let (input, signal) = match plimsoll_store::disk::read_stdin(LONGEST_INPUT) {
         Ok(input) => {
-            let signal = flow(&input);
+            let signal = program(&input, &arguments);
             (input, signal)
         }
         Err(error) => {
@@ -43,11 +45,6 @@ pub(crate) fn run(flow: impl FnOnce(&[u8]) -> HookResponse) -> ExitCode {
         plimsoll_flows::hooks::faults::note(&input, &own_name(), &signal.complaints);
     }
     ExitCode::from(signal.exit)
-}
-
-/// Whose entry has started this program.
-pub(crate) fn origin() -> HookOrigin {
-    HookOrigin::of(std::env::args().skip(1))
 }
 
 /// The name under which this program was started. A link of the user's own with another name counts as what it leads to.

@@ -20,6 +20,7 @@ pub use command::{quoted, starts_ours};
 pub use entries::Difference;
 use entries::{entries, find, first_stale, object_or_refuse, put, root_members, take_out};
 use serde_json::Value;
+use std::sync::LazyLock;
 pub use survey::{OurEntry, StatusLine, Survey, differences, survey};
 pub use text::Unreadable;
 pub use variable::Variable;
@@ -33,17 +34,10 @@ pub const CLASSIC: &str = include_str!("../../../hooks-config/settings.classic.j
 /// What the working memory needs beside the entries of a modern client.
 pub const MEMORY: &str = include_str!("../../../hooks-config/settings.memory.json");
 
-/// Every program that a settings file may name on our behalf, now or by an earlier version of ours.
-pub const PROGRAMS: &[&str] = &[
-    "plimsoll-frame",
-    "plimsoll-memory",
-    "plimsoll-post-tool",
-    "plimsoll-pre-compact",
-    "plimsoll-session-end",
-    "plimsoll-session-start",
-    "plimsoll-statusline",
-    "plimsoll-stop-gate",
-];
+/// Every program that a settings file may name on our behalf, now or by an earlier version of ours. The scripts that make
+/// the links read the same file.
+pub static PROGRAMS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("../../hooks/programs.txt").lines().collect());
 
 /// The first client that knows every event of the classic template (observed on 1.0.84 and 1.0.85); an older one drops
 /// the file's hooks silently.

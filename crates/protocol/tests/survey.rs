@@ -1,7 +1,7 @@
 //! What is read out of settings files to find what is wrong with them.
 
-use plimsoll_protocol::settings::{Difference, HookSupport, differences, install, plugins, survey};
-use serde_json::json;
+use plimsoll_protocol::settings::{Difference, HookSupport, MODERN, differences, install, plugins, survey};
+use serde_json::{Value, json};
 
 fn absolute(program: &str) -> String {
     format!("/opt/a b/{program}")
@@ -26,7 +26,8 @@ fn ours_and_what_others_run_at_stop_are_told_apart() {
     let text = install(&theirs.to_string(), HookSupport::Modern, &absolute).unwrap().text;
     let found = survey(&text).unwrap();
     assert_eq!(found.foreign_stop, ["/x/ralph/stop-hook.sh", "(prompt) Is it done?", "a b"]);
-    assert_eq!(found.ours.len(), 8);
+    let template: Value = serde_json::from_str(MODERN).unwrap();
+    assert_eq!(found.ours.len(), template["hooks"].as_object().unwrap().len());
     let gate = found.ours.iter().find(|entry| entry.event == "StopFailure").unwrap();
     assert_eq!(
         (gate.program.as_str(), gate.starts.as_str()),

@@ -22,8 +22,12 @@ pub enum HookOrigin {
 
 impl HookOrigin {
     /// By the arguments of the program.
-    pub fn of(mut arguments: impl Iterator<Item = String>) -> HookOrigin {
-        if arguments.any(|argument| argument == WORD) { HookOrigin::ByPlugin } else { HookOrigin::ByHand }
+    pub fn of(arguments: &[String]) -> HookOrigin {
+        if arguments.iter().any(|argument| argument == WORD) {
+            HookOrigin::ByPlugin
+        } else {
+            HookOrigin::ByHand
+        }
     }
 }
 

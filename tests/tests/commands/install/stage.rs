@@ -34,7 +34,7 @@ impl Stage {
             "#!/bin/sh\nprintf '%s %s\\n' \"${{0##*/}}\" \"$(cat)\" >> '{}'\n",
             log.display()
         );
-        for program in settings::PROGRAMS {
+        for program in settings::PROGRAMS.iter() {
             let recorder = if *program == "plimsoll-statusline" {
                 "#!/bin/sh\ncat > /dev/null; echo PLIMSOLL-LINE\n"
             } else {

@@ -35,7 +35,7 @@ fn each_trouble_of_the_settings_has_its_finding() {
     let absolute = install("{}", HookSupport::Modern, &|program| format!("/opt/{program}"))
         .map(|merged| merged.text)
         .unwrap();
-    let without_stop = modern.replace("\"Stop\"", "\"Notification\"");
+    let without_stop = modern.replace("\"Stop\"", "\"InstructionsLoaded\"");
     let slower = modern.replacen("\"timeout\": 20", "\"timeout\": 60", 1);
     let off = r#"{"disableAllHooks": true}"#;
     let on = r#"{"disableAllHooks": false}"#;
