@@ -102,21 +102,15 @@ fn fields(
     said: Option<&Segment>,
     writing: &str,
 ) -> Result<(Fields, Tone), Hidden> {
+    let client = &view.client;
     let fields = match kind {
-        SegmentKind::Model => vec![
-            ("name", name(view.model.as_ref().or(view.model_id.as_ref())).ok_or(NotReported("model"))?),
-            ("id", name(view.model_id.as_ref()).unwrap_or_default()),
-        ],
+        SegmentKind::Model => model(view)?,
         SegmentKind::Effort => {
-            let level = name(view.effort.as_ref()).ok_or(NotReported("effort (some models have none)"))?;
+            let level =
+                name(client.effort.level.as_ref()).ok_or(NotReported("effort (some models have none)"))?;
             vec![("level", level)]
         }
-        SegmentKind::Directory => {
-            let path = for_terminal(view.directory.as_deref().unwrap_or_default());
-            let path = Some(path).filter(|path| !path.is_empty()).ok_or(NotReported("working directory"))?;
-            let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
-            vec![("name", clip(last, 40)), ("path", clip_start(&path, 80))]
-        }
+        SegmentKind::Directory => directory(view)?,
         SegmentKind::Git => return git(view),
         SegmentKind::Load => return Ok(load(view, writing)),
         SegmentKind::Run => return run(view),
@@ -126,27 +120,44 @@ fn fields(
             return cache(view.cache.as_ref().ok_or(NotReported("prompt cache before the first answer"))?);
         }
         SegmentKind::Cost => {
-            let usd = view.cost_usd.ok_or(NotReported("cost"))?;
+            let usd = usd(view).ok_or(NotReported("cost"))?;
             return Ok((vec![("usd", dollars(usd))], threshold(usd, said, None)));
         }
         SegmentKind::Burn => return burn(view, said),
         SegmentKind::FiveHour => return limit(view.five_hour.as_ref(), said),
         SegmentKind::Weekly => return limit(view.weekly.as_ref(), said),
-        SegmentKind::Lines => {
-            let both = view.lines_added.zip(view.lines_removed).ok_or(NotReported("lines"))?;
-            let (added, removed) =
-                Some(both).filter(|both| *both != (0, 0)).ok_or(Nothing("no line has changed"))?;
-            vec![("added", added.to_string()), ("removed", removed.to_string())]
-        }
+        SegmentKind::Lines => lines(view)?,
         SegmentKind::Version => {
-            vec![("client", name(view.version.as_ref()).ok_or(NotReported("version"))?)]
+            vec![("client", name(client.version.as_ref()).ok_or(NotReported("version"))?)]
         }
-        SegmentKind::Health => {
-            let what = view.health.as_deref().ok_or(Nothing("nothing is wrong"))?;
-            return Ok((vec![("what", clip(&for_terminal(what), 60))], Tone::Alarm));
-        }
+        SegmentKind::Health => return health(view),
     };
     Ok((fields, Tone::Calm))
+}
+
+fn model(view: &View) -> Result<Fields, Hidden> {
+    let model = &view.client.model;
+    let shown = name(model.display_name.as_ref().or(model.id.as_ref())).ok_or(NotReported("model"))?;
+    Ok(vec![("name", shown), ("id", name(model.id.as_ref()).unwrap_or_default())])
+}
+
+fn directory(view: &View) -> Result<Fields, Hidden> {
+    let path = for_terminal(view.directory.as_deref().unwrap_or_default());
+    let path = Some(path).filter(|path| !path.is_empty()).ok_or(NotReported("working directory"))?;
+    let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
+    Ok(vec![("name", clip(last, 40)), ("path", clip_start(&path, 80))])
+}
+
+fn lines(view: &View) -> Result<Fields, Hidden> {
+    let cost = &view.client.cost;
+    let both = cost.total_lines_added.zip(cost.total_lines_removed).ok_or(NotReported("lines"))?;
+    let (added, removed) = Some(both).filter(|both| *both != (0, 0)).ok_or(Nothing("no line has changed"))?;
+    Ok(vec![("added", added.to_string()), ("removed", removed.to_string())])
+}
+
+fn health(view: &View) -> Result<(Fields, Tone), Hidden> {
+    let what = view.health.as_deref().ok_or(Nothing("nothing is wrong"))?;
+    Ok((vec![("what", clip(&for_terminal(what), 60))], Tone::Alarm))
 }
 
 /// One that the user has made.
@@ -318,12 +329,17 @@ fn cache(cache: &CacheView) -> Result<(Fields, Tone), Hidden> {
     Ok((fields, if warm { Tone::Calm } else { Tone::Warn }))
 }
 
+/// What the session has cost.
+fn usd(view: &View) -> Option<f64> {
+    view.client.cost.total_cost_usd.filter(|dollars| dollars.is_finite())
+}
+
 /// In its first minute a session's cost in an hour is a wild guess.
 const FIRST_MINUTE_MS: u64 = 60_000;
 
 fn burn(view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
-    let usd = view.cost_usd.ok_or(NotReported("cost"))?;
-    let duration = view.duration_ms.ok_or(NotReported("duration"))?;
+    let usd = usd(view).ok_or(NotReported("cost"))?;
+    let duration = view.client.cost.total_duration_ms.ok_or(NotReported("duration"))?;
     if duration < FIRST_MINUTE_MS {
         return Err(Nothing("the session is younger than a minute"));
     }

@@ -5,6 +5,7 @@ use plimsoll_domain::forecast::Fill;
 use plimsoll_domain::memory::{Pressure, Register};
 use plimsoll_domain::record::GitCounts;
 use plimsoll_domain::statusline::{Background, Theme};
+use plimsoll_protocol::status::{Cost, Effort, Model, StatusPayload};
 use unicode_width::UnicodeWidthStr;
 
 fn view(percent: u64) -> View {
@@ -16,7 +17,11 @@ fn view(percent: u64) -> View {
         &settings.margins,
     );
     View {
-        model: Some("Opus 5.5".into()),
+        client: StatusPayload {
+            model: Model { display_name: Some("Opus 5.5".into()), id: None },
+            cost: Cost { total_cost_usd: Some(0.123), ..Cost::default() },
+            ..StatusPayload::default()
+        },
         directory: Some("~/work/project".into()),
         git: Some(GitView { branch: "main".into(), ..GitView::default() }),
         load: LoadView {
@@ -26,7 +31,6 @@ fn view(percent: u64) -> View {
             fills: Vec::new(),
         },
         run: Some(RunView { iteration: 2, max_iterations: 50, done: 1, items: 3, ..RunView::default() }),
-        cost_usd: Some(0.123),
         ..View::default()
     }
 }
@@ -61,7 +65,7 @@ fn unknown_is_a_question_mark_and_never_zero() {
 fn each_segment_shows_what_it_has() {
     let mut view = view(43);
     view.load.fills = fills(&[100_000, 130_000, 170_000, 180_000, 430_000]);
-    view.effort = Some("high".into());
+    view.client.effort.level = Some("high".into());
     view.git = Some(GitView {
         branch: "a-fix".into(),
         worktree: Some("tree".into()),
@@ -87,11 +91,12 @@ fn each_segment_shows_what_it_has() {
         stale: vec![Register::Next, Register::Status],
     });
     view.cache = Some(CacheView { warm: Some(true), hit_ratio: Some(0.976), until: Some("14:05".into()) });
-    view.duration_ms = Some(1_800_000);
+    view.client.cost.total_duration_ms = Some(1_800_000);
     view.five_hour = Some(LimitView { percent: Some(42.4), reset: Some("14:30".into()) });
     view.weekly = Some(LimitView { percent: Some(91.0), reset: None });
-    (view.lines_added, view.lines_removed) = (Some(12), Some(3));
-    view.version = Some("2.1.329".into());
+    view.client.cost.total_lines_added = Some(12);
+    view.client.cost.total_lines_removed = Some(3);
+    view.client.version = Some("2.1.329".into());
     view.health = Some("plimsoll-post-tool failed at 14:02: disk full".into());
     for (name, text) in [
         ("model", "Opus 5.5"),
@@ -171,13 +176,13 @@ fn a_segment_without_a_value_is_hidden_and_says_why() {
         let said = shown(name, &nothing).unwrap_err().to_string();
         assert!(said.contains(why), "{name}: {said}");
     }
-    let calm = View {
-        lines_added: Some(0),
-        lines_removed: Some(0),
-        duration_ms: Some(5_000),
-        cost_usd: Some(1.0),
-        ..nothing
+    let cost = Cost {
+        total_cost_usd: Some(1.0),
+        total_duration_ms: Some(5_000),
+        total_lines_added: Some(0),
+        total_lines_removed: Some(0),
     };
+    let calm = View { client: StatusPayload { cost, ..StatusPayload::default() }, ..nothing };
     assert_eq!(shown("lines", &calm), Err(Hidden::Nothing("no line has changed")));
     assert_eq!(shown("burn", &calm), Err(Hidden::Nothing("the session is younger than a minute")));
     let absent = explain(&calm, &look(r#"{"lines": [["load"]]}"#));
@@ -221,12 +226,15 @@ fn turns_and_minutes_to_each_mark_are_shown_where_the_format_names_them() {
 fn names_cannot_smuggle_escapes_or_line_breaks_into_the_line() {
     let bad = "a\u{1b}[31m\nb\u{7}\u{202e}".to_owned();
     let mut view = View {
-        model: Some(bad.clone()),
-        effort: Some(bad.clone()),
+        client: StatusPayload {
+            model: Model { display_name: Some(bad.clone()), id: None },
+            effort: Effort { level: Some(bad.clone()) },
+            version: Some(bad.clone()),
+            ..StatusPayload::default()
+        },
         directory: Some(bad.clone()),
         git: Some(GitView { branch: bad.clone(), worktree: Some(bad.clone()), ..GitView::default() }),
         run: Some(RunView { item: Some(bad.clone()), ..RunView::default() }),
-        version: Some(bad.clone()),
         health: Some(bad.clone()),
         ..View::default()
     };
@@ -240,8 +248,8 @@ fn names_cannot_smuggle_escapes_or_line_breaks_into_the_line() {
 #[test]
 fn a_line_that_is_too_long_leaves_out_the_least_important_first_and_never_the_load() {
     let mut view = view(43);
-    view.effort = Some("high".into());
-    view.version = Some("2.1.329".into());
+    view.client.effort.level = Some("high".into());
+    view.client.version = Some("2.1.329".into());
     let look =
         look(r#"{"lines": [["model", "effort", "directory", "git", "load", "run", "cost", "version"]]}"#);
     for (columns, line) in [
@@ -316,7 +324,7 @@ fn colour_tells_the_level_and_what_asks_for_attention() {
         look(r#"{"lines": [["cost"]], "segments": {"cost": {"warn": 0.1, "alarm": 5, "colour": "blue"}}}"#);
     late.colour = true;
     assert_eq!(render(&late, &dear), "\u{1b}[33m$0.12\u{1b}[0m");
-    late.cost_usd = Some(0.05);
+    late.client.cost.total_cost_usd = Some(0.05);
     assert_eq!(render(&late, &dear), "\u{1b}[34m$0.05\u{1b}[0m");
 }
 
@@ -390,7 +398,7 @@ fn blocks_of_colour_fit_where_the_rest_does() {
 #[test]
 fn a_figure_that_makes_no_sense_does_not_fill_the_line() {
     let mut view = view(43);
-    view.cost_usd = Some(1e300);
+    view.client.cost.total_cost_usd = Some(1e300);
     view.weekly = Some(LimitView { percent: Some(1e300), reset: None });
     assert!(render(&view, &StatusLine::default()).chars().count() < 140);
 }

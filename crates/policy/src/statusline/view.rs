@@ -6,17 +6,14 @@ use plimsoll_domain::forecast::Fill;
 use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::memory::{Memory, Pressure, Register, share};
 use plimsoll_domain::record::GitCounts;
+use plimsoll_protocol::status::StatusPayload;
 use std::collections::BTreeMap;
 
 /// What the line may show. What is not known is none, and costs its own segment alone.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// The model as shown to the user.
-    pub model: Option<String>,
-    /// With its `[1m]` suffix.
-    pub model_id: Option<String>,
-    /// How hard it thinks.
-    pub effort: Option<String>,
+    /// What the client reports.
+    pub client: StatusPayload,
     /// The working directory, with `~` for the home.
     pub directory: Option<String>,
     /// The repository there.
@@ -29,20 +26,10 @@ pub struct View {
     pub memory: Option<MemoryView>,
     /// The prompt cache.
     pub cache: Option<CacheView>,
-    /// US dollars.
-    pub cost_usd: Option<f64>,
-    /// How long the session has been open, in milliseconds.
-    pub duration_ms: Option<u64>,
     /// The five-hour limit.
     pub five_hour: Option<LimitView>,
     /// The weekly limit.
     pub weekly: Option<LimitView>,
-    /// Lines added.
-    pub lines_added: Option<u64>,
-    /// Lines removed.
-    pub lines_removed: Option<u64>,
-    /// The client's version.
-    pub version: Option<String>,
     /// What is amiss with ourselves.
     pub health: Option<String>,
     /// The user's own segments: each its value, or why there is none.

@@ -13,6 +13,7 @@ use plimsoll_policy::statusline::{
     CacheView, GitView, Hidden, LimitView, LoadView, MemoryView, RunView, View, explain, load_line, render,
 };
 use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
+use plimsoll_protocol::status::{Cost, Effort, Model, StatusPayload};
 use unicode_width::UnicodeWidthStr;
 
 pub(super) const TARGET: Target = Target { name: "status_line", body, seeds, inputs: 5_000 };
@@ -118,9 +119,18 @@ fn view(draw: &mut Draw<'_>, look: &StatusLine) -> View {
         own.insert(name.clone(), if draw.byte() == 7 { Err(Hidden::NotRun(value)) } else { Ok(value) });
     }
     View {
-        model_id: model.clone(),
-        model,
-        effort,
+        client: StatusPayload {
+            model: Model { id: model.clone(), display_name: model },
+            effort: Effort { level: effort },
+            cost: Cost {
+                total_cost_usd: draw.some(money),
+                total_duration_ms: draw.some(Draw::number),
+                total_lines_added: draw.some(Draw::number),
+                total_lines_removed: draw.some(Draw::number),
+            },
+            version: draw.some(Draw::text),
+            ..StatusPayload::default()
+        },
         directory,
         git,
         load,
@@ -133,13 +143,8 @@ fn view(draw: &mut Draw<'_>, look: &StatusLine) -> View {
             hit_ratio: draw.some(money),
             until: draw.some(clock).map(Timestamp::from),
         }),
-        cost_usd: draw.some(money),
-        duration_ms: draw.some(Draw::number),
         five_hour: draw.some(|draw| LimitView { percent: draw.some(money), reset: draw.some(clock) }),
         weekly: draw.some(|draw| LimitView { percent: draw.some(money), reset: draw.some(clock) }),
-        lines_added: draw.some(Draw::number),
-        lines_removed: draw.some(Draw::number),
-        version: draw.some(Draw::text),
         colour: draw.flag(),
         columns: draw.some(|draw| usize::from(draw.byte())),
     }

@@ -25,9 +25,7 @@ impl StatusLineInvocation<'_> {
         let directory = payload.workspace.current_dir.as_deref().or(payload.cwd.as_deref());
         let wanted = |kind| Some(()).filter(|()| self.shows(kind));
         View {
-            model: payload.model.display_name.clone(),
-            model_id: payload.model.id.clone(),
-            effort: payload.effort.level.clone(),
+            client: payload.clone(),
             directory: directory.map(tilde),
             git: wanted(SegmentKind::Git)
                 .and(directory)
@@ -38,13 +36,8 @@ impl StatusLineInvocation<'_> {
             cache: wanted(SegmentKind::Cache)
                 .map(|()| self.cache())
                 .filter(|cache| *cache != CacheView::default()),
-            cost_usd: payload.cost.total_cost_usd.filter(|dollars| dollars.is_finite()),
-            duration_ms: payload.cost.total_duration_ms,
             five_hour: wanted(SegmentKind::FiveHour).and(payload.rate_limits.five_hour.as_ref()).map(limit),
             weekly: wanted(SegmentKind::Weekly).and(payload.rate_limits.seven_day.as_ref()).map(limit),
-            lines_added: payload.cost.total_lines_added,
-            lines_removed: payload.cost.total_lines_removed,
-            version: payload.version.clone(),
             health: wanted(SegmentKind::Health).and_then(|()| self.health()),
             own: self.own(),
             colour: environment::variable("NO_COLOR").is_none(),

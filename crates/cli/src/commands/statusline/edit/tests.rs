@@ -2,17 +2,21 @@ use super::editor::{Action, Editor};
 use super::{differing, draw};
 use plimsoll_domain::statusline::{StatusLine, Theme};
 use plimsoll_policy::statusline::{GitView, LoadView, View};
+use plimsoll_protocol::status::{Cost, Model, StatusPayload};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 fn desk() -> Editor {
     let view = View {
-        model: Some("Opus 5.5".into()),
+        client: StatusPayload {
+            model: Model { display_name: Some("Opus 5.5".into()), id: None },
+            cost: Cost { total_cost_usd: Some(1.84), ..Cost::default() },
+            ..StatusPayload::default()
+        },
         directory: Some("~/p".into()),
         git: Some(GitView { branch: "main\u{1b}[31m".into(), ..GitView::default() }),
         load: LoadView { percent: Some(43), used: Some(430_000), ..LoadView::default() },
-        cost_usd: Some(1.84),
         colour: true,
         ..View::default()
     };
