@@ -1,7 +1,15 @@
-//! `plimsoll`: the command. One file per subcommand in `commands`; what several of them do is in `plimsoll_flows`.
+//! RULE: `plimsoll`, the command. One file per subcommand in `commands`; what several of them do is in `plimsoll_flows`.
+//!
+//! A command reads its arguments (clap), calls a flow or reads the files, and puts the answer into words. `console` is the only
+//! way to the terminal; `render` makes texts and pages safe to show; `endings` has the words for each way in which a run ends.
+//! Facts are gathered first, and pure functions make lines of them, so that the tests need no terminal.
+//!
+//! Limits: sentences on a terminal change between versions; scripts use `--json`, the markers and the exit codes. A command
+//! shows what the files say at that moment, and locks nothing to do so.
 
 mod commands;
 mod console;
+mod endings;
 mod foreign_state;
 mod full_screen;
 mod place;

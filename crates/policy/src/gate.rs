@@ -53,15 +53,7 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         }
         _ => {}
     }
-    if let Some(verdict) = stopped_by_its_ending(state, evidence)
-        && !keeps_breaking_off(state, evidence)
-    {
-        // A session that is not counted has cost something all the same.
-        if matches!(&verdict, Verdict::Pause { kind, .. } if kind.passes())
-            && let Some(spent) = bounds::spent(state, &evidence.now)
-        {
-            return spent;
-        }
+    if let Some(verdict) = stopped_by_its_ending(state, evidence) {
         return verdict;
     }
     let refused = matches!(completion, Completion::Refused(_) | Completion::Plausible)
@@ -102,6 +94,14 @@ fn keeps_breaking_off(state: &RunState, evidence: &Evidence) -> bool {
 
 /// A session that could not work is no iteration: the run ends, or waits.
 fn stopped_by_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdict> {
+    let verdict = verdict_of_its_ending(state, evidence).filter(|_| !keeps_breaking_off(state, evidence))?;
+    // A session that is not counted has cost something all the same.
+    let passes = matches!(&verdict, Verdict::Pause { kind, .. } if kind.passes());
+    let spent = if passes { bounds::spent(state, &evidence.now) } else { None };
+    spent.or(Some(verdict))
+}
+
+fn verdict_of_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdict> {
     let now = evidence.now.as_str();
     let pause = |kind, until, reason| Some(Verdict::Pause { kind, until, reason });
     match &evidence.ending {

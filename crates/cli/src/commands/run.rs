@@ -7,11 +7,11 @@ use crate::commands::run::progress::Style;
 use crate::commands::start::{TaskArguments, TaskError};
 use crate::console;
 use crate::console::{fail, say, say_error};
+use crate::endings::{beside_way_on, ending_words, way_on};
 use crate::value_parsers::{self, ValueError};
 use clap::Args;
-use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::text::for_terminal;
-use plimsoll_domain::{Marker, RunState, Status, Verdict};
+use plimsoll_domain::{Marker, RunState, Verdict};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed, StartError};
 use plimsoll_flows::run::{Options, Preflight, RunError, prepare, run as run_flow};
@@ -218,7 +218,7 @@ fn create(
 /// How to continue, where that can be, and where to see what happened.
 fn say_what_now(project: &Project) {
     let Some(state) = state_file::load(project, None).ok().flatten() else { return };
-    if !matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled) {
+    if !is_over_for_good(&state) {
         say_error(&format!("to continue: {}", way_on(&state)));
         if let Some(words) = beside_way_on(&state) {
             say_error(&words);
@@ -232,7 +232,7 @@ fn say_what_now(project: &Project) {
 /// A run that was completed or cancelled stays so: 0. One that the user can open again says how, with the exit
 /// code of its end.
 fn over(state: &RunState, json: bool) -> u8 {
-    let for_good = matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled);
+    let for_good = is_over_for_good(state);
     let reason = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. }) if !for_good => reason.clone(),
         _ => "this run is over".to_owned(),
@@ -253,97 +253,11 @@ fn over(state: &RunState, json: bool) -> u8 {
     code
 }
 
-/// The whole command that continues with a run and allows its sessions these tools, quoted for a shell. None if there is
-/// none, or where allowing would not help: the user's own arguments forbid one of them.
-pub(crate) fn allowing(state: &RunState, tools: &[String], options: &str) -> Option<String> {
-    let arguments = plimsoll_policy::allow::allowing(&state.options.client_arguments, tools)?;
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let arguments = shlex::try_join(words).ok()?;
-    Some(format!("plimsoll run {options} -- {arguments}"))
-}
-
-/// The same where refused tools are not what stopped it: what the user has not allowed stays so unless they say otherwise.
-fn beside_way_on(state: &RunState) -> Option<String> {
-    let options = match state.lifecycle.status() {
-        Status::CircuitBreaker if is_stopped_by_refusals(state) => return None,
-        Status::CircuitBreaker => "--resume --reset-breaker".to_owned(),
-        Status::MaxIterations => {
-            format!("--resume --max-iterations {}", state.options.max_iterations.saturating_add(10))
-        }
-        // More of what, only the user can say.
-        Status::Budget | Status::Deadline => return None,
-        _ => "--resume".to_owned(),
-    };
-    let command = allowing(state, &state.outcomes.denied_tools, &options)?;
-    let tools = plimsoll_domain::text::one_line(&state.outcomes.denied_tools.join(", "));
-    Some(format!("to continue and allow what the client refused ({tools}): {command}"))
-}
-
-/// True if the circuit breaker opened because the client refused tools.
-fn is_stopped_by_refusals(state: &RunState) -> bool {
-    let opened = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
-    state.lifecycle.status() == Status::CircuitBreaker && opened == Some(BreakerCause::PermissionDenied)
-}
-
-/// What opens a run again, with the whole command where refused tools have stopped it.
-pub(crate) fn way_on(state: &RunState) -> String {
-    if is_stopped_by_refusals(state)
-        && let Some(command) = allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker")
-    {
-        return command;
-    }
-    usual_way_on(state).to_owned()
-}
-
-/// What opens a run again, beside `plimsoll run --resume`.
-fn usual_way_on(state: &RunState) -> &'static str {
-    match state.lifecycle.status() {
-        Status::CircuitBreaker => "fix what stopped it, then: plimsoll run --resume --reset-breaker",
-        Status::MaxIterations => "plimsoll run --resume --max-iterations N, with a larger N",
-        Status::Budget if plimsoll_policy::bounds::stops_for_quota(state) => {
-            "plimsoll run --resume, when the quota has room again (or with a larger --stop-at-limit PERCENT)"
-        }
-        Status::Budget => "plimsoll run --resume --max-cost USD (or --max-tokens N), with more",
-        Status::Deadline => "plimsoll run --resume --deadline TIME, with a later one",
-        _ => "plimsoll run --resume",
-    }
+/// True if nothing opens the run again.
+fn is_over_for_good(state: &RunState) -> bool {
+    ending_words(state).is_some_and(|ending| ending.way_on.is_none())
 }
 
 fn absolute(path: PathBuf) -> PathBuf {
     environment::current_dir().join(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use plimsoll_domain::state::{Lifecycle, Outcomes, RunOptions};
-
-    #[test]
-    fn what_was_refused_is_allowed_by_a_command_that_goes_on() {
-        let of = |status: Status| RunState {
-            lifecycle: Lifecycle::of(status),
-            options: RunOptions {
-                max_iterations: 1,
-                client_arguments: vec!["--allowedTools".into(), "Read".into()],
-                ..RunOptions::default()
-            },
-            outcomes: Outcomes { denied_tools: vec!["Bash".into(), "Read".into()], ..Outcomes::default() },
-            ..RunState::default()
-        };
-        let start = "to continue and allow what the client refused (Bash, Read): plimsoll run --resume";
-        for (status, options) in [
-            (Status::Paused, ""),
-            (Status::MaxIterations, " --max-iterations 11"),
-            (Status::CircuitBreaker, " --reset-breaker"),
-        ] {
-            let expected = format!("{start}{options} -- --allowedTools Read Bash");
-            assert_eq!(beside_way_on(&of(status)), Some(expected));
-        }
-        assert_eq!(beside_way_on(&of(Status::Budget)), None);
-        let allowed = RunState {
-            outcomes: Outcomes { denied_tools: vec!["Read".into()], ..of(Status::Paused).outcomes },
-            ..of(Status::Paused)
-        };
-        assert_eq!(beside_way_on(&allowed), None, "it is allowed by now");
-    }
 }

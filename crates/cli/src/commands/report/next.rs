@@ -1,8 +1,8 @@
 //! What the user does now: one to three steps, with commands to copy.
 
 use super::contents::{Report, Step};
+use crate::endings::{PlainStep, RESUME, ending_words, step};
 use crate::render::redact::{RedactedText, Redactor};
-use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::text::counted;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, Status, Verdict};
@@ -32,15 +32,7 @@ pub(super) fn steps(scene: &Scene<'_>, cleaner: &Redactor) -> Vec<Step> {
     ours.chain(set_aside).collect()
 }
 
-type Plain = (String, Option<String>);
-
-fn step(words: impl Into<String>, command: &str) -> Plain {
-    (words.into(), Some(command.to_owned()).filter(|command| !command.is_empty()))
-}
-
-const RESUME: &str = "plimsoll run --resume";
-
-fn earlier(scene: &Scene<'_>) -> Vec<Plain> {
+fn earlier(scene: &Scene<'_>) -> Vec<PlainStep> {
     let open = scene.state.items.todo_items.len();
     if scene.state.lifecycle.status() == Status::Completed || open == 0 {
         return vec![step("Nothing: this run is over, and another has begun since.", "plimsoll report")];
@@ -52,39 +44,21 @@ fn earlier(scene: &Scene<'_>) -> Vec<Plain> {
     vec![step(words, "plimsoll status")]
 }
 
-fn present(scene: &Scene<'_>) -> Vec<Plain> {
-    let state = scene.state;
-    match state.lifecycle.status() {
-        Status::Completed => vec![step("Nothing is left to do. Review what was done:", "git log --stat")],
-        Status::Running if scene.at_work => {
-            vec![step("Nothing: it continues by itself.", "plimsoll status --watch")]
-        }
-        Status::Running => vec![step("No `plimsoll run` is active any more. Continue:", RESUME)],
-        Status::Paused => paused(scene),
-        Status::Blocked => {
-            vec![step("Answer in PROMPT.md what blocks it (the agent's message is above), then:", RESUME)]
-        }
-        Status::FatalError => fatal(state),
-        Status::CircuitBreaker => breaker(state),
-        Status::MaxIterations => {
-            let more =
-                state.options.max_iterations.saturating_add(10.max(2 * state.items.todo_items.len() as u32));
-            vec![step("All its sessions are used. Allow more:", &format!("{RESUME} --max-iterations {more}"))]
-        }
-        Status::Budget => budget(state),
-        Status::Deadline => {
-            vec![step("Its deadline has passed. Set a later one:", &format!("{RESUME} --deadline 8h"))]
-        }
-        Status::Cancelled => {
-            vec![step(
-                "It was cancelled and cannot be resumed. For the open items, start a new run:",
-                "plimsoll run",
-            )]
-        }
+fn present(scene: &Scene<'_>) -> Vec<PlainStep> {
+    if let Some(ending) = ending_words(scene.state) {
+        return ending.steps;
     }
+    if scene.state.lifecycle.status() == Status::Paused {
+        return paused(scene);
+    }
+    vec![if scene.at_work {
+        step("Nothing: it continues by itself.", "plimsoll status --watch")
+    } else {
+        step("No `plimsoll run` is active any more. Continue:", RESUME)
+    }]
 }
 
-fn paused(scene: &Scene<'_>) -> Vec<Plain> {
+fn paused(scene: &Scene<'_>) -> Vec<PlainStep> {
     let kind = match scene.state.lifecycle.last_verdict() {
         Some(Verdict::Pause { kind, .. }) => *kind,
         _ => PauseKind::Interrupted,
@@ -113,79 +87,6 @@ fn paused(scene: &Scene<'_>) -> Vec<Plain> {
         ],
         _ => vec![step("You interrupted it. Continue:", RESUME)],
     }
-}
-
-/// The message of a fatal error says what to fix.
-fn fatal(state: &RunState) -> Vec<Plain> {
-    let reason = match state.lifecycle.last_verdict() {
-        Some(Verdict::Stop { reason, .. }) => reason.to_lowercase(),
-        _ => String::new(),
-    };
-    let speaks_of = |words: &[&str]| words.iter().any(|word| reason.contains(word));
-    let first = if speaks_of(&["hook", "guard"]) {
-        step("Our hooks did not run. Find out why:", "plimsoll doctor")
-    } else if speaks_of(&["billing", "credit", "balance"]) {
-        step("The account has no credit left: add credit in its billing settings.", "")
-    } else if speaks_of(&["log", "auth", "key", "401", "403", "credential", "token"]) {
-        step("The client could not log in. Start it, and log in again with /login:", "claude")
-    } else if speaks_of(&["model"]) {
-        step(
-            "The model is not available. Name another one after `--`:",
-            "plimsoll run --resume -- --model opus",
-        )
-    } else {
-        step("No session can succeed until this is fixed. Find out what is wrong:", "plimsoll doctor")
-    };
-    vec![first, step("Then continue:", RESUME)]
-}
-
-fn budget(state: &RunState) -> Vec<Plain> {
-    if plimsoll_policy::bounds::stops_for_quota(state) {
-        return vec![step("The allowed share of the quota is used. When the quota has room again:", RESUME)];
-    }
-    let spent = |used: f64, most: f64| used >= most;
-    match (state.options.limits.max_cost_usd, state.options.limits.max_tokens) {
-        (Some(most), _) if spent(state.spent.cost_usd, most) => {
-            let more = (2.0 * most).max(state.spent.cost_usd + most).ceil();
-            vec![step(
-                "Its cost limit is reached. Set a higher total:",
-                &format!("{RESUME} --max-cost {more}"),
-            )]
-        }
-        (_, Some(most)) => {
-            let more = (most.max(state.spent.tokens) + most).div_ceil(1_000_000);
-            vec![step(
-                "Its token limit is reached. Set a higher total:",
-                &format!("{RESUME} --max-tokens {more}M"),
-            )]
-        }
-        _ => vec![step("Its budget is used. Set a larger one:", RESUME)],
-    }
-}
-
-fn breaker(state: &RunState) -> Vec<Plain> {
-    let on = "plimsoll run --resume --reset-breaker";
-    let cause = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
-    let mend = match cause {
-        Some(BreakerCause::PermissionDenied) => {
-            "The client refused a tool repeatedly. Allow it after `--` (the evidence names it):"
-        }
-        Some(BreakerCause::SameError) => {
-            "The same error came repeatedly. Fix its cause (see the evidence), then:"
-        }
-        Some(BreakerCause::Refused) => {
-            "It promised completion and was not done. See which check refused it; fix the check or the item, then:"
-        }
-        Some(BreakerCause::EmptyReply) => "Its sessions said and did nothing. Check PROMPT.md, then:",
-        Some(BreakerCause::QuickFailure) => "Its sessions failed at once. Try the client by hand, then:",
-        Some(BreakerCause::NoProgress) | None => {
-            "No more progress. Describe the current item more clearly, or split it, then:"
-        }
-    };
-    let tools = &state.outcomes.denied_tools;
-    let allow = crate::commands::run::allowing(state, tools, "--resume --reset-breaker")
-        .unwrap_or_else(|| format!("{on} -- --allowedTools Bash Edit Write"));
-    vec![step(mend, if cause == Some(BreakerCause::PermissionDenied) { &allow } else { on })]
 }
 
 fn set_aside(state: &RunState) -> Option<String> {
@@ -263,47 +164,6 @@ mod tests {
                     );
                 }
             }
-        }
-    }
-
-    #[test]
-    fn what_is_used_up_is_asked_for_with_a_figure_that_is_enough() {
-        let limits = Limits { max_cost_usd: Some(20.0), ..Limits::default() };
-        let state = RunState {
-            lifecycle: Lifecycle::of(Status::Budget),
-            spent: Spent { cost_usd: 21.5, ..Spent::default() },
-            options: RunOptions { limits, ..RunOptions::default() },
-            ..RunState::default()
-        };
-        assert_eq!(
-            of(&state, false, true)[0].command.as_ref().unwrap().text(),
-            "plimsoll run --resume --max-cost 42"
-        );
-        let limits = Limits { max_tokens: Some(5_000_000), ..Limits::default() };
-        let state = RunState {
-            lifecycle: Lifecycle::of(Status::Budget),
-            spent: Spent { tokens: 5_100_000, ..Spent::default() },
-            options: RunOptions { limits, ..RunOptions::default() },
-            ..RunState::default()
-        };
-        assert_eq!(
-            of(&state, false, true)[0].command.as_ref().unwrap().text(),
-            "plimsoll run --resume --max-tokens 11M"
-        );
-    }
-
-    #[test]
-    fn a_fatal_error_names_what_to_mend() {
-        for (reason, word) in [
-            ("Invalid API key · Please run /login", "log in"),
-            ("Credit balance is too low", "credit"),
-            ("our hooks did not run in this session", "hooks"),
-            ("there is no such model", "model"),
-            ("it is so", "No session"),
-        ] {
-            let verdict = Verdict::Stop { status: Status::FatalError, reason: reason.to_owned() };
-            let state = RunState { lifecycle: Lifecycle::after(&verdict), ..RunState::default() };
-            assert!(of(&state, false, true)[0].words.text().contains(word), "{reason}");
         }
     }
 }

@@ -16,24 +16,23 @@ pub(super) fn standing(
     cleaner: &Redactor,
 ) -> Vec<RedactedText> {
     let (ours, foreign) = (|text: &str| cleaner.ours(text, MOST), |text: &str| cleaner.line(text, MOST));
-    let reason = told.reason.as_deref().unwrap_or_default();
-    match state.lifecycle.status() {
+    let status = state.lifecycle.status();
+    if status == Status::Running {
+        let activity = told.activity.as_deref().unwrap_or_default();
         // What is at work now is at work at another one.
-        Status::Running if !is_present => vec![ours("another run has begun since")],
-        Status::Running => vec![ours(told.activity.as_deref().unwrap_or_default())],
-        Status::Cancelled => vec![ours(&told.heading)],
-        Status::CircuitBreaker if let Some(opened) = &state.outcomes.breaker.opened => {
-            vec![foreign(&of_breaker(opened.cause, &opened.evidence))]
+        return vec![ours(if is_present { activity } else { "another run has begun since" })];
+    }
+    if status == Status::CircuitBreaker
+        && let Some(opened) = &state.outcomes.breaker.opened
+    {
+        return vec![foreign(&of_breaker(opened.cause, &opened.evidence))];
+    }
+    match told.reason.as_deref().filter(|reason| !reason.is_empty()) {
+        None => vec![ours(&told.heading)],
+        Some(reason) if status == Status::Paused => {
+            vec![ours(&format!("{}:", told.heading)), foreign(reason)]
         }
-        Status::Paused if reason.is_empty() => vec![ours(&told.heading)],
-        Status::Paused => vec![ours(&format!("{}:", told.heading)), foreign(reason)],
-        Status::Completed
-        | Status::Blocked
-        | Status::MaxIterations
-        | Status::Budget
-        | Status::Deadline
-        | Status::CircuitBreaker
-        | Status::FatalError => vec![foreign(if reason.is_empty() { &told.heading } else { reason })],
+        Some(reason) => vec![foreign(reason)],
     }
 }
 

@@ -2,8 +2,8 @@
 
 mod json;
 
-use super::allowing;
 use crate::console;
+use crate::endings::allowing;
 use indicatif::{ProgressBar, ProgressStyle};
 use json::Json;
 pub(crate) use json::over;

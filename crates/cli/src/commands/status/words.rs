@@ -2,7 +2,7 @@
 
 use super::view::View;
 use crate::commands::run::progress::api_trouble;
-use crate::commands::run::way_on;
+use crate::endings::{ending_words, reason, way_on};
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::PauseKind;
@@ -32,39 +32,17 @@ impl std::fmt::Display for Standing {
 /// Its status, and why.
 pub(super) fn standing(view: &View<'_>) -> Standing {
     let state = view.state;
-    let because = |heading: &str| with_reason(heading, reason(state));
-    match state.lifecycle.status() {
-        Status::Running => {
-            Standing { heading: "running".to_owned(), activity: Some(activity(view)), reason: None }
-        }
-        Status::Paused => paused(view),
-        Status::Completed => because("completed"),
-        Status::Blocked => because("blocked: the agent cannot continue"),
-        Status::MaxIterations => because("out of sessions (max_iterations)"),
-        Status::Budget if plimsoll_policy::bounds::stops_for_quota(state) => because("out of quota (budget)"),
-        Status::Budget => because("out of money or tokens (budget)"),
-        Status::Deadline => because("out of time (deadline)"),
-        Status::CircuitBreaker => with_reason("stuck (circuit_breaker)", breaker(state).or(reason(state))),
-        Status::FatalError => because("a fatal error (fatal_error)"),
-        Status::Cancelled => with_reason("cancelled with `plimsoll stop`", None),
+    if let Some(ending) = ending_words(state) {
+        return with_reason(ending.heading, ending.reason);
     }
+    if state.lifecycle.status() == Status::Paused {
+        return paused(view);
+    }
+    Standing { heading: "running".to_owned(), activity: Some(activity(view)), reason: None }
 }
 
 fn with_reason(heading: &str, reason: Option<String>) -> Standing {
     Standing { heading: heading.to_owned(), activity: None, reason }
-}
-
-fn reason(state: &RunState) -> Option<String> {
-    let reason = match state.lifecycle.last_verdict()? {
-        Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. } => reason,
-        Verdict::Continue { .. } => return None,
-    };
-    Some(clip(&one_line(reason), 400))
-}
-
-fn breaker(state: &RunState) -> Option<String> {
-    let opened = state.outcomes.breaker.opened.as_ref()?;
-    Some(format!("{}: {}", opened.cause.word(), clip(&one_line(&opened.evidence), 400)))
 }
 
 fn activity(view: &View<'_>) -> String {
@@ -105,30 +83,30 @@ fn pause_kind(state: &RunState) -> Option<PauseKind> {
 
 /// What the user does next.
 pub(super) fn next(view: &View<'_>) -> String {
-    let resume = way_on(view.state);
-    match view.state.lifecycle.status() {
-        Status::Running if view.at_work && view.state.iteration_record.stops_after => {
-            format!(
-                "nothing: it stops after this session; Ctrl-C again ends the session now; to continue later: {resume}"
-            )
-        }
-        Status::Running if view.at_work && view.state.iteration_record.api_trouble.is_some() => {
-            "nothing, or check your network: the session continues once the API answers".to_owned()
-        }
-        Status::Running | Status::Paused if view.at_work => {
-            "nothing: it continues by itself; watch it with plimsoll log --follow".to_owned()
-        }
-        Status::Paused if pause_kind(view.state) == Some(PauseKind::Thrash) => {
+    if let Some(ending) = ending_words(view.state) {
+        return ending.next;
+    }
+    let record = &view.state.iteration_record;
+    let (is_paused, resume) = (view.state.lifecycle.status() == Status::Paused, way_on(view.state));
+    if view.at_work && !is_paused && record.stops_after {
+        return format!(
+            "nothing: it stops after this session; Ctrl-C again ends the session now; to continue later: {resume}"
+        );
+    }
+    if view.at_work && !is_paused && record.api_trouble.is_some() {
+        return "nothing, or check your network: the session continues once the API answers".to_owned();
+    }
+    if view.at_work {
+        return "nothing: it continues by itself; watch it with plimsoll log --follow".to_owned();
+    }
+    match pause_kind(view.state).filter(|_| is_paused) {
+        Some(PauseKind::Thrash) => {
             format!("give it more room (a smaller item, less loaded at the start), then: {resume}")
         }
-        Status::Paused if pause_kind(view.state) == Some(PauseKind::Fault) => {
-            format!("fix the cause, then: {resume}")
+        Some(PauseKind::Fault) => format!("fix the cause, then: {resume}"),
+        None | Some(PauseKind::Limit | PauseKind::Overload | PauseKind::Quota | PauseKind::Interrupted) => {
+            resume
         }
-        Status::Completed => "nothing: the run is done; see git log and plimsoll report".to_owned(),
-        Status::Blocked => format!("answer what blocks it, then: {resume}"),
-        Status::FatalError => format!("fix the cause, then: {resume}"),
-        Status::Cancelled => "start a new run with: plimsoll run".to_owned(),
-        _ => resume,
     }
 }
 

@@ -3,13 +3,14 @@
 use super::{day_and_time, dollars, section};
 use crate::commands::report::contents::{At, ItemOutcome, Report, Step};
 use crate::commands::run::progress::for_people;
+use crate::endings::badge;
 use chrono::Local;
 use maud::{Markup, html};
 use plimsoll_domain::Status;
 use plimsoll_domain::text::{counted, tokens};
 
 pub(super) fn render(report: &Report) -> Markup {
-    let (tone, sign, word) = verdict(report);
+    let (tone, sign, word) = badge(report.status, report.is_live);
     html! {
         header {
             p.brand { "Plimsoll · report of the run" }
@@ -56,23 +57,6 @@ fn until(report: &Report, ended: At) -> String {
     match report.started.filter(|started| day(*started) == day(ended)) {
         Some(_) => ended.with_timezone(&Local).format("%H:%M").to_string(),
         None => day_and_time(ended),
-    }
-}
-
-/// Colour, sign and word: each is enough alone.
-fn verdict(report: &Report) -> (&'static str, &'static str, &'static str) {
-    match report.status {
-        Status::Completed => ("good", "✓", "Done."),
-        Status::Running if !report.is_live => ("wait", "‖", "Interrupted."),
-        Status::Running => ("going", "▸", "Still running."),
-        Status::Paused => ("wait", "‖", "Paused."),
-        Status::Blocked => ("wait", "?", "It needs an answer."),
-        Status::MaxIterations => ("wait", "■", "Out of sessions."),
-        Status::Budget => ("wait", "■", "Out of budget."),
-        Status::Deadline => ("wait", "■", "Out of time."),
-        Status::CircuitBreaker => ("bad", "✕", "Stuck."),
-        Status::FatalError => ("bad", "✕", "It could not continue."),
-        Status::Cancelled => ("wait", "■", "Cancelled."),
     }
 }
 

@@ -85,7 +85,7 @@ impl StreamPrinter {
             Progress::StopRequested => vec![JournalEvent::StopRequested],
             Progress::Denied { state, tools } => vec![JournalEvent::ToolsDenied {
                 tools: tools.to_vec(),
-                command: crate::commands::run::allowing(state, tools, "--resume"),
+                command: crate::endings::allowing(state, tools, "--resume"),
             }],
             Progress::Compacted => vec![JournalEvent::Compacted],
             Progress::Load { record, .. } => self.load(record),
