@@ -1,12 +1,26 @@
 //! RULE: nouns. Plain data with its parsing and rendering: no disk, no clock, no decision.
 //!
-//! The types here are what the files hold: the run's state (`state`), a session's record (`record`), the journal
-//! (`journal`), handoffs, turns, the working memory, settings. Parsing never fails on a field that another version wrote:
-//! what is unknown is kept where a file is written back (`state::merge`), and is [`journal::JournalEvent::Unknown`] in the
-//! journal. What is absent is absent, never guessed.
+//! The types here are what the files hold: the run's state ([`state`]), a session's record ([`record`]), the journal
+//! ([`journal`]), the plan ([`todo`]), handoffs, turns, the working memory, settings. Parsing never fails on a field that
+//! another version wrote: what is unknown is kept where a file is written back, and is [`journal::JournalEvent::Unknown`] in
+//! the journal. What is absent is absent, never guessed. An enum has its words in one place, and its readers match on all of
+//! it, so a new variant does not compile until each reader has a word for it.
 //!
-//! It does not promise that what a file says is true: the files are in the project, and `authority` says which fields a
-//! project's copy may set.
+//! Limits: it does not promise that what a file says is true. The files are in the project, where an agent can write them;
+//! [`authority`] says which fields a project's copy may set.
+//!
+//! ```
+//! use plimsoll_domain::TodoList;
+//! use plimsoll_domain::journal::{JournalEntry, JournalEvent, Line};
+//!
+//! let plan = TodoList::parse("- [x] Parse the file\n- [ ] Convert it\n  > the header has 12 bytes\n");
+//! assert_eq!(plan.open(), ["Convert it"]);
+//! assert_eq!(plan.items[1].notes, ["the header has 12 bytes"]);
+//!
+//! let line = JournalEntry::new(JournalEvent::SetAside { item: "Convert it".into() }).to_line();
+//! assert!(matches!(&Line::read(line.as_bytes())[..], [Line::Entry(entry)] if entry.event.name() == "set_aside"));
+//! assert!(matches!(&Line::read(b"an agent wrote this")[..], [Line::Foreign(_)]));
+//! ```
 
 pub mod authority;
 pub mod breaker;

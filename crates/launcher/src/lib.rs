@@ -1,8 +1,14 @@
 //! RULE: the only crate that starts other programs and signals them.
 //!
-//! Every child has a process group of its own, no standard input unless given, and a deadline. Only what we
-//! started (or verified as ours by pid and start time) is ever signalled. User text never goes through a
-//! shell; what a user gives *as a command line* (`--verify`) does.
+//! It starts the client ([`client`]), git ([`git`]) and the user's own commands, finds processes in `/proc` ([`process`]), and
+//! looks at the working tree with git's help ([`worktree_fingerprint`], [`wip`]). Every child has a process group of its own,
+//! no standard input unless given, and a deadline; what it printed and how it ended is an [`Outcome`], not an error. Only what
+//! we started (or verified as ours by pid and start time) is ever signalled. User text never goes through a shell; what a user
+//! gives *as a command line* (`--verify`) does.
+//!
+//! Limits: a child that leaves its process group outlives its deadline (a session's own are found by their environment). Git
+//! runs no program that a repository names, so its answer can lack what a filter or a monitor would add. Where git is too slow
+//! the answer is "unknown", never "unchanged".
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,

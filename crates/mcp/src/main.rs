@@ -1,7 +1,12 @@
-//! `plimsoll-mcp`: the working memory and the turn log as tools of an MCP client, over standard input and output.
-//!
-//! RULE: speaks MCP and checks what it is told; what happens is decided and done by the crates below. Nothing but
+//! RULE: `plimsoll-mcp` speaks MCP and checks what it is told; what happens is decided and done by the crates below. Nothing but
 //! MCP's messages goes to standard output, and whatever goes wrong in a call is that call's result.
+//!
+//! It offers the working memory, the turn log and files as tools of an MCP client, over standard input and output. `tools` is
+//! the one list of them, from which schemas and checks are derived; `arguments` reads a call's input, `memory`, `turns` and
+//! `workspace` carry it out. The file tools walk the project through `store::confined`.
+//!
+//! Limits: `run_command` runs what the model asks for, unconfined, as the client's own Bash tool would. A caller is known by
+//! what the client says: the server cannot tell a subagent from its parent. It serves one client, until its input ends.
 
 mod arguments;
 mod call;

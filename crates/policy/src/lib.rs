@@ -1,13 +1,29 @@
 //! RULE: verbs. Total functions of what they are given: no disk, no clock, no environment. Every number of taste stands
 //! here, or in the settings' defaults, with its reason.
 //!
-//! Four things change what they are given, because a decision and its counters belong together: [`gate::gate`],
-//! [`breaker`] and [`resume::for_next`] change the run's state, [`monitor::monitor`] a session's record. The caller passes
-//! a copy, or the one it read under the file's lock, and writes it; nothing here does. `foreign::note_…` changes another
-//! program's document in the same way.
+//! The caller gathers facts (`store`, `launcher`), asks, and acts on the answer; a decision is a value with its reason, such as
+//! [`monitor::Action`] or a `Verdict`. Four things change what they are given, because a decision and its counters belong
+//! together: [`gate::gate`], [`breaker`] and [`resume::for_next`] change the run's state, [`monitor::monitor`] a session's
+//! record. The caller passes a copy, or the one it read under the file's lock, and writes it; nothing here does.
+//! `foreign::note_…` changes another program's document in the same way.
 //!
 //! `Result` is in two places: [`frames::may`], why a conversation may not change a frame, which the model reads; and
 //! [`statusline`], why a segment is hidden, which is no error.
+//!
+//! Limits: an answer is as good as the facts. Estimates ([`forecast`], [`step`]) are medians of what was measured, and end no
+//! session. Nothing here knows whether what it decided was done.
+//!
+//! ```
+//! use plimsoll_domain::{Level, Settings};
+//! use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
+//!
+//! let settings = Settings::default();
+//! let compaction = auto_compact(200_000, None, &CompactionConfig::default());
+//! let thresholds = thresholds(200_000, compaction, &settings.levels, &settings.margins);
+//! assert!(thresholds.l1 < thresholds.l2 && thresholds.l2 < thresholds.l3);
+//! assert!(thresholds.l3 < compaction.tokens, "we end a session before the client compacts it");
+//! assert_eq!(thresholds.level(thresholds.l2), Level::L2);
+//! ```
 
 pub mod adopt;
 pub mod allow;

@@ -1,8 +1,29 @@
 //! RULE: the only crate that knows Claude Code's JSON.
 //!
-//! Everything the client writes is foreign: unknown fields are ignored, `null` equals missing, and a wrong
-//! type in one field never loses the others. What we answer is serialised without a single `null`, because
-//! the client drops a whole reply that holds one.
+//! It reads what the client writes: a hook's payload ([`event`]), the status line's ([`status`]), the transcript
+//! ([`transcript`]), the stream of `claude -p` ([`stream`], [`result`]) and settings files ([`settings`]). It writes what the
+//! client reads: a hook's answer ([`reply`]) and our entries in settings files, edited as text so that all else stays byte
+//! for byte. The types are the client's own words; what they mean for us is decided in `domain` and `policy`.
+//!
+//! Everything the client writes is foreign: unknown fields are ignored, `null` equals missing, and a wrong type in one field
+//! never loses the others. What we answer is serialised without a single `null`, because the client drops a whole reply that
+//! holds one. Text from others is cleaned by one rule ([`foreign_words`]).
+//!
+//! Limits: it does not promise that a field is there, or true; every one is optional. It knows the versions of the client that
+//! the tests recorded: of a newer one it reads what it finds. It opens no file.
+//!
+//! ```
+//! use plimsoll_protocol::{Event, Hook, Reply};
+//!
+//! let payload = br#"{"hook_event_name": "SessionEnd", "session_id": "s-1", "cwd": 7, "reason": "other", "new": {}}"#;
+//! let hook = Hook::parse(payload).expect("one JSON object");
+//! assert_eq!(hook.session_id.as_deref(), Some("s-1"));
+//! assert_eq!(hook.cwd, None, "a wrong type loses this field alone");
+//! assert!(matches!(hook.event, Event::SessionEnd { reason: Some(reason) } if reason == "other"));
+//!
+//! let reply = Reply::default().tell_model("PostToolBatch", "72% of the window is used");
+//! assert!(!reply.to_line().contains("null"));
+//! ```
 
 pub mod agent;
 pub mod client_settings;

@@ -1,5 +1,12 @@
 //! RULE: a Messages API on 127.0.0.1 that answers from a script and remembers what it was asked. `plimsoll demo` and the
 //! tests play with it; it opens no file, and nothing that it does leaves this computer.
+//!
+//! A [`ScriptedModel`] is a server, stopped when dropped. For each request it asks the script for a [`Step`]: words, tool calls,
+//! figures of usage, or a failure. [`Request::kind`] tells the session's own turns from a subagent's, a compaction and the
+//! client's side questions. [`story`] is the script of `plimsoll demo`.
+//!
+//! Limits: it knows what Claude Code asks for, and no more of the API: no key is checked, no token is counted; the figures are
+//! the script's.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,

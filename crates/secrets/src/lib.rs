@@ -3,7 +3,18 @@
 //! The one detector for everything that leaves a session: work-in-progress commits, handoffs, exports, reports, notes
 //! for Linear and `--notify`. Its rules are data (`rules/`): those of Betterleaks, and ours for what they lack. One
 //! pass over a text looks for the keywords of all of them; a rule's pattern is compiled and run only where one of its
-//! keywords stands, so that a hook that finds nothing compiles nothing.
+//! keywords stands, so that a hook that finds nothing compiles nothing. Patterns take linear time.
+//!
+//! Limits: it finds what looks like a secret. One that looks like an ordinary word passes, and so does one that is split over
+//! two texts; what only looks like a secret is marked, too. It does not ask any provider whether a key is valid.
+//!
+//! ```
+//! let text = format!("export GITHUB_TOKEN=ghp_{}", "1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1uV2wX");
+//! let found = &plimsoll_secrets::find(&text)[0];
+//! assert!(text[found.range.clone()].starts_with("ghp_"));
+//! assert_eq!(plimsoll_secrets::without("cargo build --release"), "cargo build --release");
+//! assert!(!plimsoll_secrets::without(&text).contains("ghp_"));
+//! ```
 
 mod assignment;
 mod detector;

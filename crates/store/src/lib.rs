@@ -1,9 +1,16 @@
 //! RULE: the only crate that touches disk, locks, environment and clock.
 //!
-//! What it promises: a reader sees an old file or a new one, never half of one; a file that does not parse is set aside and
-//! never overwritten; a lock is waited for only for a bounded time; no link in a project leads out of it; a copy of the
-//! run's state lies where `git clean -fdx` does not reach. What it does not promise: an order between two files. Whoever
-//! writes two of them chooses the order so that a kill between them is harmless, and says so there.
+//! [`Project`] says where the files of a folder are; one module has each kind of them: [`state_file`], [`sessions`],
+//! [`journal`], [`turn_log`], [`memory`], [`outbox`], [`ledger`], [`config`]. A file is replaced by draft and rename, a log is
+//! appended to; both go through one door, which follows no link out of a project. A change is read, made and written under
+//! the file's lock ([`lock`]), by a closure that another process cannot come between.
+//!
+//! It promises: a reader sees an old file or a new one, never half of one; a file that does not parse is set aside and never
+//! overwritten; a lock is waited for only for a bounded time; no link in a project leads out of it; a copy of the run's state
+//! lies where `git clean -fdx` does not reach.
+//!
+//! Limits: it does not promise an order between two files. Code that writes two of them chooses the order so that a kill
+//! between them is harmless, and says so there. It does not promise that a file is ours: an agent can write the project's.
 
 pub mod clock;
 pub mod config;
