@@ -486,3 +486,29 @@ fn the_modules_that_the_documents_name_are_there() {
     }
     assert!(seen > 60, "the documents name {seen} modules");
 }
+
+/// A file in backticks, such as `crates/flows/src/run.rs`; in one that is still to be written, such as
+/// `crates/flows/src/hooks/NAME.rs`, the folder.
+#[test]
+fn the_files_that_the_documents_name_are_there() {
+    const TOPS: [&str; 7] = [".github/", "crates/", "docs/", "fuzz/", "hooks-config/", "scripts/", "tests/"];
+    let is_named = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
+    let mut seen = BTreeSet::new();
+    for document in ["ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(workspace_root().join(document)).unwrap();
+        let words = text.split('`').filter_map(|quoted| quoted.split(' ').next());
+        for path in words.filter(|word| TOPS.iter().any(|top| word.starts_with(top))) {
+            // `tests/tests/*/` and the like.
+            if !path.chars().all(is_named) {
+                continue;
+            }
+            let last = path.rsplit('/').next().unwrap_or_default();
+            let is_to_come =
+                last.split('.').next().is_some_and(|name| name.len() > 1 && name.to_uppercase() == name);
+            let there = if is_to_come { path.trim_end_matches(last) } else { path };
+            assert!(workspace_root().join(there).exists(), "{document} names {path}, which is not there");
+            seen.insert(path.to_owned());
+        }
+    }
+    assert!(seen.len() > 30, "the documents name {} files", seen.len());
+}
