@@ -164,7 +164,8 @@ while read -r program limit; do
   row "$program" "$(stat -c %s "$PROGRAMS/$program")" "$limit"
 done <<'LIMITS'
 plimsoll-post-tool 4320000
-plimsoll 14000000
+plimsoll 12400000
+plimsoll-linear 3740000
 plimsoll-mcp 3600000
 LIMITS
 exit "$FAILED"
