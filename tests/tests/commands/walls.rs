@@ -437,6 +437,27 @@ fn only_the_frame_of_a_page_adds_html_that_is_not_escaped() {
     assert_eq!(files_with(&["PreEscaped"]), may);
 }
 
+/// An error has a type that says what went wrong: a caller matches on it, and its words are in one place.
+#[test]
+fn no_error_is_a_bare_text() {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(workspace_root().join("crates")).unwrap().flatten() {
+        // What a test harness says of a fault goes to whoever reads the test's output.
+        if entry.file_name() != "testkit" && entry.file_name() != "scripted-model" {
+            sources(&entry.path().join("src"), &mut files);
+        }
+    }
+    let bare: Vec<_> = files
+        .iter()
+        .filter(|path| {
+            let text = std::fs::read_to_string(path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            code.lines().any(|line| line.contains("Result<") && line.contains(", String>"))
+        })
+        .collect();
+    assert!(bare.is_empty(), "{bare:?}");
+}
+
 #[test]
 fn every_git_is_made_in_one_place() {
     let mut files = Vec::new();

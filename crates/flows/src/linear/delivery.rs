@@ -2,7 +2,8 @@
 //! Whatever becomes of it, the notes stay in the outbox until Linear has answered.
 
 use super::command::LinearCommand;
-use super::key::{KeySource, KeyText, VARIABLE};
+use super::key::{KeyText, NoKey, VARIABLE};
+use super::program::{NoProgram, PROGRAM};
 use super::{failure, key, program};
 use plimsoll_domain::linear::Wait;
 use plimsoll_domain::text::one_line;
@@ -29,22 +30,68 @@ pub struct Delivery {
     issue: String,
 }
 
-/// Finds program and key; the words say why notes cannot be delivered, and what to do.
-pub fn ready(project: &Project, settings: &Settings, issue: &str) -> Result<Delivery, String> {
-    let program = program::find(project).map_err(|error| format!("{error}; {}", error.hint()))?;
-    let (key, source) = key::find(project, settings).map_err(|error| format!("{error}; {}", error.hint()))?;
+/// Why notes cannot be delivered. What another program said has no key in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeliveryError {
+    /// The program is missing.
+    #[error("{missing}; {hint}", missing = .0, hint = .0.hint())]
+    NoProgram(#[from] NoProgram),
+    /// The key is missing.
+    #[error("{missing}; {hint}", missing = .0, hint = .0.hint())]
+    NoKey(#[from] NoKey),
+    /// The system did not start the program.
+    #[error("{PROGRAM} cannot be started: {0}")]
+    NotStarted(String),
+    /// It was ended at its deadline.
+    #[error("{PROGRAM} did not finish in time")]
+    TimedOut,
+    /// It exited with another code than its own two.
+    #[error("{PROGRAM} exited with {code}{why}")]
+    Exited {
+        /// The code.
+        code: i32,
+        /// Its words after a colon; empty if it said nothing.
+        why: String,
+    },
+    /// A signal ended it.
+    #[error("{PROGRAM} was ended by a signal")]
+    Signalled,
+    /// What it reported itself.
+    #[error("{0}")]
+    Reported(String),
+}
+
+impl DeliveryError {
+    /// The same, with this done to what another program said. The times differ between deliveries and are in none of it: a
+    /// trouble that is worded anew would count as a new one.
+    fn with_words(self, clean: impl Fn(&str) -> String) -> DeliveryError {
+        match self {
+            DeliveryError::NotStarted(words) => DeliveryError::NotStarted(clean(&words)),
+            DeliveryError::Exited { code, why } => DeliveryError::Exited { code, why: clean(&why) },
+            DeliveryError::Reported(words) => DeliveryError::Reported(clean(&words)),
+            error @ (DeliveryError::NoProgram(_)
+            | DeliveryError::NoKey(_)
+            | DeliveryError::TimedOut
+            | DeliveryError::Signalled) => error,
+        }
+    }
+}
+
+/// Finds program and key.
+///
+/// # Errors
+/// If one is missing, or the program says that it cannot deliver.
+pub fn ready(project: &Project, settings: &Settings, issue: &str) -> Result<Delivery, DeliveryError> {
+    let program = program::find(project)?;
+    let (key, source) = key::find(project, settings)?;
     let delivery = Delivery { program, key, issue: issue.to_owned() };
-    match delivery.is_ready(project, source) {
-        Ok(None) => Ok(delivery),
-        Ok(Some(words)) | Err(words) => Err(words),
+    match delivery.start(project, &LinearCommand::Ready { source }, READY_TIMEOUT)? {
+        None => Ok(delivery),
+        Some(words) => Err(DeliveryError::Reported(words)),
     }
 }
 
 impl Delivery {
-    fn is_ready(&self, project: &Project, source: KeySource) -> Result<Option<String>, String> {
-        self.start(project, &LinearCommand::Ready { source }, READY_TIMEOUT)
-    }
-
     /// Delivers what waits, in no more than this time. Answers with what the user should hear, which is nothing where all
     /// is well, or the trouble is known, or it is not the time to try.
     pub fn deliver(
@@ -63,17 +110,17 @@ impl Delivery {
         let command = LinearCommand::Deliver { issue: self.issue.clone(), within };
         match self.start(project, &command, time.saturating_sub(TO_END)) {
             Ok(words) => Ok(words),
-            Err(trouble) => note_trouble(project, run_id, &trouble),
+            Err(error) => note_trouble(project, run_id, &error.to_string()),
         }
     }
 
-    /// Starts the program: what it has to say, or its trouble.
+    /// Starts the program; answers with what it has to say.
     fn start(
         &self,
         project: &Project,
         command: &LinearCommand,
         deadline: Duration,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<String>, DeliveryError> {
         let outcome = plimsoll_launcher::assist(&Assistance {
             program: &self.program,
             arguments: &command.arguments(),
@@ -83,8 +130,11 @@ impl Delivery {
             most_output: MOST_OUTPUT,
         });
         // It is whatever has this name on the PATH: what it says of the key is not passed on.
-        let clean = |words: String| self.key.taken_out_of(&words);
-        reported(&outcome).map(|words| words.map(clean)).map_err(clean)
+        let clean = |words: &str| self.key.taken_out_of(words);
+        match reported(&outcome) {
+            Ok(words) => Ok(words.as_deref().map(clean)),
+            Err(error) => Err(error.with_words(clean)),
+        }
     }
 }
 
@@ -101,22 +151,20 @@ fn note_trouble(project: &Project, run_id: &RunId, trouble: &str) -> Result<Opti
 /// What comes next, for the end of a sentence.
 pub const RETRIES: &str = "Plimsoll retries by itself, or run `plimsoll linear sync`";
 
-/// What the program has to say, or what became of it instead. The times differ between deliveries and are left out: a
-/// trouble that is worded anew would count as a new one.
-fn reported(outcome: &Outcome) -> Result<Option<String>, String> {
-    let name = program::PROGRAM;
+/// What the program has to say, or what became of it instead.
+fn reported(outcome: &Outcome) -> Result<Option<String>, DeliveryError> {
     match (&outcome.trouble, outcome.timed_out, outcome.code) {
-        (Some(trouble), ..) => Err(format!("{name} cannot be started: {trouble}")),
-        (None, true, _) => Err(format!("{name} did not finish in time")),
+        (Some(trouble), ..) => Err(DeliveryError::NotStarted(trouble.clone())),
+        (None, true, _) => Err(DeliveryError::TimedOut),
         (None, false, Some(0)) => Ok(words_of(&outcome.stdout)),
         (None, false, Some(1)) if !outcome.stdout.is_empty() => {
-            Err(words_of(&outcome.stdout).unwrap_or_default())
+            Err(DeliveryError::Reported(words_of(&outcome.stdout).unwrap_or_default()))
         }
         (None, false, Some(code)) => {
             let why = words_of(&outcome.stderr).map(|words| format!(": {words}")).unwrap_or_default();
-            Err(format!("{name} exited with {code}{why}"))
+            Err(DeliveryError::Exited { code, why })
         }
-        (None, false, None) => Err(format!("{name} was ended by a signal")),
+        (None, false, None) => Err(DeliveryError::Signalled),
     }
 }
 

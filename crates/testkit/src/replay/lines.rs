@@ -38,7 +38,8 @@ impl LineContext {
         match value {
             Value::String(text) => {
                 let text = text.replace("<session>", &self.session).replace("<project>", &self.project);
-                text.replace("<home>", &self.home).replace("<dashed>", &self.dashed).into()
+                let text = text.replace("<home>", &self.home).replace("<dashed>", &self.dashed);
+                text.replace("<today>", &now()[..10]).into()
             }
             Value::Array(values) => values.iter().map(|value| self.filled(value)).collect(),
             Value::Object(fields) => fields

@@ -26,6 +26,18 @@ fn session(steps: Vec<Step>) -> (Vec<Value>, Vec<Value>, Value) {
     (lines(&finished.stdout), lines(&transcript), plain(&world, &model.main_requests()[0].body, ""))
 }
 
+/// What is recorded today must be what is recorded tomorrow.
+fn without_date(text: &str) -> String {
+    const BEFORE: &str = "Today's date is ";
+    match text.split_once(BEFORE) {
+        Some((before, rest)) => {
+            let after = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '-');
+            format!("{before}{BEFORE}<today>{after}")
+        }
+        None => text.to_owned(),
+    }
+}
+
 fn plain(world: &World, value: &Value, key: &str) -> Value {
     match value {
         Value::String(text) => {
@@ -36,6 +48,7 @@ fn plain(world: &World, value: &Value, key: &str) -> Value {
                 .replace(&dashed, "<dashed>")
                 .replace(SESSION, "<session>");
             let text = text.replace(&world.home().display().to_string(), "<home>");
+            let text = without_date(&text);
             let is_own = [
                 "uuid",
                 "parentUuid",

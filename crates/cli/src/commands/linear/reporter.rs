@@ -3,7 +3,7 @@
 
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::{RunId, Settings};
-use plimsoll_flows::linear::delivery::{self, Delivery};
+use plimsoll_flows::linear::delivery::{self, Delivery, DeliveryError};
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_store::{Project, journal};
 use std::time::{Duration, Instant};
@@ -26,13 +26,13 @@ pub(crate) fn reporting<'a>(
     let Some(issue) = settings.linear.issue.clone() else { return inner };
     // Now, while the user sits there whom a password manager can ask.
     let ready = delivery::ready(project, settings, &issue);
-    if let Err(trouble) = &ready {
-        let event = JournalEvent::LinearFailed { trouble: trouble.clone(), until: None };
+    if let Err(error) = &ready {
+        let event = JournalEvent::LinearFailed { trouble: error.to_string(), until: None };
         let _ = journal::note(project, JournalEntry::new(event));
     }
     let (delivery, untold) = match ready {
         Ok(delivery) => (Some(delivery), None),
-        Err(trouble) => (None, Some(trouble)),
+        Err(error) => (None, Some(error)),
     };
     Box::new(Reporter { inner, project, run_id, delivery, untold, looked: Instant::now() })
 }
@@ -44,7 +44,7 @@ struct Reporter<'a> {
     /// None if there is no way: then the notes wait.
     delivery: Option<Delivery>,
     /// Why there is none, until it has been said.
-    untold: Option<String>,
+    untold: Option<DeliveryError>,
     /// When it was last looked in a pause.
     looked: Instant,
 }
