@@ -178,9 +178,9 @@ fn outbox_of(project: &Project, page: &mut CheckPage) {
         format!(" (last time: {}; not before {until})", wait.trouble)
     });
     match notes {
-        0 => page.good("Spool", "no notes to deliver"),
+        0 => page.good("Outbox", "no notes to deliver"),
         notes => page.unsure(
-            "Spool",
+            "Outbox",
             &format!("{} to be delivered{}", counted(notes, "note"), tried.unwrap_or_default()),
             // Not before what is wrong above is repaired.
             page.is_sound.then_some("`plimsoll linear sync` delivers"),

@@ -29,7 +29,7 @@ ok       Network  Linear answers
 ok       Account  Ada, in the workspace Test
 ok       Issue    ENG-123 “Convert the dates”, team Engineering
 ok       Rights   the key may write comments
-ok       Spool    no notes to deliver
+ok       Outbox   no notes to deliver
 ";
     assert_eq!(finished.stdout, expected);
     assert!(server.comments().is_empty());
@@ -119,7 +119,7 @@ fn an_archived_issue_and_notes_that_wait_are_warnings() {
     note(&world, "r1", 1, "waits");
     let finished = check(&world);
     assert_eq!(finished.code, Some(0));
-    let waits = "warning  Spool    1 note to be delivered\n";
+    let waits = "warning  Outbox   1 note to be delivered\n";
     assert!(
         finished.stdout.ends_with(&format!("{waits}    → `plimsoll linear sync` delivers\n")),
         "{finished:?}"

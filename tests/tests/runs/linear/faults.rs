@@ -61,19 +61,19 @@ fn an_issue_that_is_not_there_is_named() {
     set_issue(&world, "ENG-999");
     let note =
         plimsoll_domain::linear::Note { run_id: "r1".into(), issue: "ENG-999".into(), ..Default::default() };
-    outbox::add(&project(&world), &note).expect("the spool is writable");
+    outbox::add(&project(&world), &note).expect("the outbox is writable");
     let finished = sync(&world);
     assert_eq!(finished.code, Some(1));
     assert!(finished.stderr.contains("Entity not found: Issue"), "{finished:?}");
 }
 
-/// The spool lies where an agent can write.
+/// An agent can write to the outbox.
 #[test]
 fn notes_for_an_issue_that_the_user_does_not_name_are_left() {
     let (server, world) = with(vec![]);
     let note =
         plimsoll_domain::linear::Note { run_id: "r2".into(), issue: "ENG-999".into(), ..Default::default() };
-    outbox::add(&project(&world), &note).expect("the spool is writable");
+    outbox::add(&project(&world), &note).expect("the outbox is writable");
     let finished = sync(&world);
     assert!(finished.stderr.contains("notes of run r2 are for ENG-999"), "{finished:?}");
     assert_eq!((server.comments().len(), undelivered(&world)), (1, 1));
@@ -88,7 +88,7 @@ fn a_record_that_names_another_comment_changes_none_but_our_own() {
     let ours = outbox::comment(&project(&world), &"r1".into()).expect("a record");
     note(&world, "r2", 2, "a lie");
     let forged = plimsoll_domain::linear::Comment { delivered: 0, ..ours.clone() };
-    outbox::save_comment(&project(&world), &"r2".into(), &forged).expect("the spool is writable");
+    outbox::save_comment(&project(&world), &"r2".into(), &forged).expect("the outbox is writable");
     let before = server.comments()[0].body.clone();
     sync(&world);
     assert!(server.comments().iter().any(|comment| comment.body == before), "{:#?}", server.comments());

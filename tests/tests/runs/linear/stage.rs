@@ -1,4 +1,4 @@
-//! What the tests share: a project with the setting, a run whose sessions a stand-in plays, notes in the spool.
+//! What the tests share: a project with the setting, a run whose sessions a stand-in plays, notes in the outbox.
 
 use plimsoll_store::{Project, outbox};
 use plimsoll_testkit::linear::{ISSUE, KEY, LinearServer};
@@ -34,7 +34,7 @@ pub(crate) fn note(world: &World, run_id: &str, iteration: u32, words: &str) {
         words: words.into(),
         ..plimsoll_domain::linear::Note::default()
     };
-    outbox::add(&project(world), &note).expect("the spool is writable");
+    outbox::add(&project(world), &note).expect("the outbox is writable");
 }
 
 pub(crate) fn project(world: &World) -> Project {
