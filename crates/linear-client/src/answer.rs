@@ -1,7 +1,7 @@
 //! What came back: the data of a GraphQL answer with its warnings, or what went wrong. Foreign bytes: a field of the
 //! wrong type is missing, and nothing more.
 
-use crate::{CourierError, GraphError, Key, Wait};
+use crate::{GraphError, Key, LinearError, Wait};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const SHOWN: usize = 200;
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 /// Reads an answer.
-pub(crate) fn read(received: &Received, host: &str, key: &Key) -> Result<Answer, CourierError> {
+pub(crate) fn read(received: &Received, host: &str, key: &Key) -> Result<Answer, LinearError> {
     let document: Value = serde_json::from_str(&received.body).unwrap_or_default();
     let errors: Vec<GraphError> =
         document["errors"].as_array().into_iter().flatten().map(|error| graph_error(error, key)).collect();
@@ -38,16 +38,16 @@ pub(crate) fn read(received: &Received, host: &str, key: &Key) -> Result<Answer,
         None => shown(&received.body, key),
     };
     match received.status {
-        429 => return Err(CourierError::Limited { wait: wait(&received.headers) }),
+        429 => return Err(LinearError::Limited { wait: wait(&received.headers) }),
         _ if has_code(&["RATELIMITED"]) => {
-            return Err(CourierError::Limited { wait: wait(&received.headers) });
+            return Err(LinearError::Limited { wait: wait(&received.headers) });
         }
-        401 => return Err(CourierError::Unauthorized { said: said() }),
+        401 => return Err(LinearError::Unauthorized { said: said() }),
         _ if has_code(&["AUTHENTICATION_ERROR", "UNAUTHENTICATED"]) => {
-            return Err(CourierError::Unauthorized { said: said() });
+            return Err(LinearError::Unauthorized { said: said() });
         }
         300..=399 => {
-            return Err(CourierError::Strange { host, what: "a redirect, which is not followed".to_owned() });
+            return Err(LinearError::Strange { host, what: "a redirect, which is not followed".to_owned() });
         }
         _ => {}
     }
@@ -56,14 +56,14 @@ pub(crate) fn read(received: &Received, host: &str, key: &Key) -> Result<Answer,
     match received.status {
         // GraphQL gives data and errors together: what is there is used, and the errors become warnings.
         200 if is_usable => Ok(Answer { data, errors }),
-        403 => Err(CourierError::Forbidden { said: said() }),
-        _ if has_code(&["FORBIDDEN"]) => Err(CourierError::Forbidden { said: said() }),
-        500.. => Err(CourierError::Server { host, status: received.status, said: said() }),
-        _ if !errors.is_empty() => Err(CourierError::Refused { errors }),
+        403 => Err(LinearError::Forbidden { said: said() }),
+        _ if has_code(&["FORBIDDEN"]) => Err(LinearError::Forbidden { said: said() }),
+        500.. => Err(LinearError::Server { host, status: received.status, said: said() }),
+        _ if !errors.is_empty() => Err(LinearError::Refused { errors }),
         status if document.is_object() => {
-            Err(CourierError::Strange { host, what: format!("status {status}, neither data nor errors") })
+            Err(LinearError::Strange { host, what: format!("status {status}, neither data nor errors") })
         }
-        status => Err(CourierError::Strange {
+        status => Err(LinearError::Strange {
             host,
             what: format!("status {status}: {}", shown(&received.body, key)),
         }),
@@ -136,7 +136,7 @@ fn milliseconds(moment: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn received(status: u16, headers: &[(&str, &str)], body: &str) -> Result<Answer, CourierError> {
+    fn received(status: u16, headers: &[(&str, &str)], body: &str) -> Result<Answer, LinearError> {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let key = Key::new("lin_api_secret").unwrap();
         read(&Received { status, headers, body: body.to_owned() }, "host", &key)
@@ -160,18 +160,18 @@ mod tests {
         let errors = |code: &str| {
             format!(r#"{{"errors":[{{"message":"no","extensions":{{"code":"{code}"}}}}],"data":null}}"#)
         };
-        assert!(matches!(named(401, "{}"), CourierError::Unauthorized { .. }));
-        assert!(matches!(named(400, &errors("AUTHENTICATION_ERROR")), CourierError::Unauthorized { .. }));
-        assert!(matches!(named(429, ""), CourierError::Limited { wait: Wait::Unknown }));
-        assert!(matches!(named(400, &errors("RATELIMITED")), CourierError::Limited { .. }));
-        assert!(matches!(named(200, &errors("FORBIDDEN")), CourierError::Forbidden { .. }));
-        assert!(matches!(named(400, &errors("INPUT_ERROR")), CourierError::Refused { .. }));
-        assert!(matches!(named(200, &errors("")), CourierError::Refused { .. }));
-        assert!(matches!(named(502, "<html>"), CourierError::Server { status: 502, .. }));
-        assert!(matches!(named(302, ""), CourierError::Strange { .. }));
-        assert!(matches!(named(200, "<html>hello"), CourierError::Strange { .. }));
-        assert!(matches!(named(200, r#"{"data":null}"#), CourierError::Strange { .. }));
-        assert!(matches!(named(200, r#"{"data":{"viewer":null}}"#), CourierError::Strange { .. }));
+        assert!(matches!(named(401, "{}"), LinearError::Unauthorized { .. }));
+        assert!(matches!(named(400, &errors("AUTHENTICATION_ERROR")), LinearError::Unauthorized { .. }));
+        assert!(matches!(named(429, ""), LinearError::Limited { wait: Wait::Unknown }));
+        assert!(matches!(named(400, &errors("RATELIMITED")), LinearError::Limited { .. }));
+        assert!(matches!(named(200, &errors("FORBIDDEN")), LinearError::Forbidden { .. }));
+        assert!(matches!(named(400, &errors("INPUT_ERROR")), LinearError::Refused { .. }));
+        assert!(matches!(named(200, &errors("")), LinearError::Refused { .. }));
+        assert!(matches!(named(502, "<html>"), LinearError::Server { status: 502, .. }));
+        assert!(matches!(named(302, ""), LinearError::Strange { .. }));
+        assert!(matches!(named(200, "<html>hello"), LinearError::Strange { .. }));
+        assert!(matches!(named(200, r#"{"data":null}"#), LinearError::Strange { .. }));
+        assert!(matches!(named(200, r#"{"data":{"viewer":null}}"#), LinearError::Strange { .. }));
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn the_wait_is_until_what_is_used_up_is_there_again() {
         let wait_of = |headers: &[(&str, &str)]| match received(429, headers, "") {
-            Err(CourierError::Limited { wait }) => wait,
+            Err(LinearError::Limited { wait }) => wait,
             other => panic!("{other:?}"),
         };
         let requests = ("x-ratelimit-requests-reset", "1767786300000");

@@ -1,6 +1,6 @@
 //! Where Linear is asked: its own address, or another one for tests and for those who follow a gateway.
 
-use crate::CourierError;
+use crate::LinearError;
 use ureq::http::Uri;
 
 const LINEAR: &str = "https://api.linear.app/graphql";
@@ -15,9 +15,9 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Linear's own address, unless another is named. Without TLS only this computer is spoken to.
-    pub fn new(named: Option<&str>) -> Result<Endpoint, CourierError> {
+    pub fn new(named: Option<&str>) -> Result<Endpoint, LinearError> {
         let url = named.unwrap_or(LINEAR).trim();
-        let wrong = |what| CourierError::Endpoint { what };
+        let wrong = |what| LinearError::Endpoint { what };
         let uri: Uri = url.parse().map_err(|_| wrong("it is not an address"))?;
         let authority = uri.authority().ok_or(wrong("it names no host"))?;
         if authority.as_str().contains('@') {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Why an operation was not answered as it should be. No variant holds the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CourierError {
+pub enum LinearError {
     /// The address in `LINEAR_API_URL` cannot be used.
     #[error("the address in LINEAR_API_URL cannot be used: {what}")]
     Endpoint {
@@ -119,31 +119,31 @@ pub enum Wait {
     Unknown,
 }
 
-impl CourierError {
+impl LinearError {
     /// What the user can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            CourierError::Endpoint { .. } => "unset LINEAR_API_URL, or let it begin with https://",
-            CourierError::Certificates { .. } => {
+            LinearError::Endpoint { .. } => "unset LINEAR_API_URL, or let it begin with https://",
+            LinearError::Certificates { .. } => {
                 "install the package ca-certificates, or name a file of them in SSL_CERT_FILE"
             }
-            CourierError::Unreachable { .. } => {
+            LinearError::Unreachable { .. } => {
                 "check the network; behind a proxy set HTTPS_PROXY (and NO_PROXY)"
             }
-            CourierError::Silent { .. } => "check the network; try again later",
-            CourierError::Tls { .. } => {
+            LinearError::Silent { .. } => "check the network; try again later",
+            LinearError::Tls { .. } => {
                 "check the clock and the proxy; set SSL_CERT_FILE to a company's own certificate"
             }
-            CourierError::Limited { .. } => "try again after that time",
-            CourierError::Unauthorized { .. } => {
+            LinearError::Limited { .. } => "try again after that time",
+            LinearError::Unauthorized { .. } => {
                 "make a new key in Linear (Settings, Security & access, Personal API keys) and set LINEAR_API_KEY"
             }
-            CourierError::Forbidden { .. } => {
+            LinearError::Forbidden { .. } => {
                 "use a key that may read and write, of a user who has access to the team"
             }
-            CourierError::Refused { .. } => "check linear.issue; `plimsoll linear check` checks each part",
-            CourierError::Server { .. } => "try again later; see https://linearstatus.com",
-            CourierError::Strange { .. } => "check LINEAR_API_URL and the proxy",
+            LinearError::Refused { .. } => "check linear.issue; `plimsoll linear check` checks each part",
+            LinearError::Server { .. } => "try again later; see https://linearstatus.com",
+            LinearError::Strange { .. } => "check LINEAR_API_URL and the proxy",
         }
     }
 
@@ -151,13 +151,13 @@ impl CourierError {
     pub fn may_pass(&self) -> bool {
         matches!(
             self,
-            CourierError::Unreachable { .. } | CourierError::Silent { .. } | CourierError::Server { .. }
+            LinearError::Unreachable { .. } | LinearError::Silent { .. } | LinearError::Server { .. }
         )
     }
 
     /// True when Linear says that what was named is not there.
     pub fn is_not_found(&self) -> bool {
-        let CourierError::Refused { errors } = self else { return false };
+        let LinearError::Refused { errors } = self else { return false };
         errors.iter().any(|error| error.message.to_lowercase().contains("not found"))
     }
 }

@@ -17,7 +17,7 @@
 //! let key = Key::new("lin_api_…").expect("one line without spaces");
 //! let linear = Linear::new(Endpoint::new(None)?, key)?;
 //! let issue = linear.issue("ENG-123", RetryLimits::of(Duration::from_secs(20), 3))?;
-//! # Ok::<(), plimsoll_linear_client::CourierError>(())
+//! # Ok::<(), plimsoll_linear_client::LinearError>(())
 //! ```
 
 mod answer;
@@ -29,7 +29,7 @@ mod linear;
 mod operations;
 
 pub use endpoint::Endpoint;
-pub use error::{CourierError, GraphError, Wait};
+pub use error::{GraphError, LinearError, Wait};
 pub use key::{Key, KeyProblem};
 pub use linear::{Linear, RetryLimits};
 pub use operations::{Issue, Posted, Viewer, WithWarnings};

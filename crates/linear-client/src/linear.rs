@@ -2,7 +2,7 @@
 
 use crate::answer::{self, Answer, Received};
 use crate::operations::{self, Issue, Operation, Posted, Viewer, WithWarnings};
-use crate::{CourierError, Endpoint, Key, certificates};
+use crate::{Endpoint, Key, LinearError, certificates};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use ureq::{Agent, Error};
@@ -44,7 +44,7 @@ pub struct Linear {
 
 impl Linear {
     /// Makes ready; nothing is sent yet.
-    pub fn new(endpoint: Endpoint, key: Key) -> Result<Linear, CourierError> {
+    pub fn new(endpoint: Endpoint, key: Key) -> Result<Linear, LinearError> {
         let mut config = Agent::config_builder()
             // What is wrong is in the body, whatever the status.
             .http_status_as_error(false)
@@ -68,17 +68,17 @@ impl Linear {
     }
 
     /// Whose key it is.
-    pub fn viewer(&self, limits: RetryLimits) -> Result<WithWarnings<Viewer>, CourierError> {
+    pub fn viewer(&self, limits: RetryLimits) -> Result<WithWarnings<Viewer>, LinearError> {
         self.take(&operations::viewer(), limits, operations::take_viewer)
     }
 
     /// An issue by its identifier.
-    pub fn issue(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Issue>, CourierError> {
+    pub fn issue(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Issue>, LinearError> {
         self.take(&operations::issue(id), limits, operations::take_issue)
     }
 
     /// A comment by its id.
-    pub fn comment(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Posted>, CourierError> {
+    pub fn comment(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Posted>, LinearError> {
         self.take(&operations::comment(id), limits, operations::take_comment)
     }
 
@@ -89,7 +89,7 @@ impl Linear {
         issue: &str,
         body: &str,
         limits: RetryLimits,
-    ) -> Result<WithWarnings<Posted>, CourierError> {
+    ) -> Result<WithWarnings<Posted>, LinearError> {
         self.take(&operations::create(id, issue, body), limits, operations::take_payload)
     }
 
@@ -99,7 +99,7 @@ impl Linear {
         id: &str,
         body: &str,
         limits: RetryLimits,
-    ) -> Result<WithWarnings<Posted>, CourierError> {
+    ) -> Result<WithWarnings<Posted>, LinearError> {
         self.take(&operations::update(id, body), limits, operations::take_payload)
     }
 
@@ -108,20 +108,20 @@ impl Linear {
         operation: &Operation,
         limits: RetryLimits,
         take: impl Fn(&serde_json::Value) -> Option<T>,
-    ) -> Result<WithWarnings<T>, CourierError> {
+    ) -> Result<WithWarnings<T>, LinearError> {
         let answer = self.ask(operation, limits)?;
         operations::read(answer, take).map_err(|errors| {
             if errors.is_empty() {
                 let what = "the answer lacks the requested data".to_owned();
-                CourierError::Strange { host: self.endpoint.host().to_owned(), what }
+                LinearError::Strange { host: self.endpoint.host().to_owned(), what }
             } else {
-                CourierError::Refused { errors }
+                LinearError::Refused { errors }
             }
         })
     }
 
     /// Asks until there is an answer, or a trouble that does not pass, or no time.
-    fn ask(&self, operation: &Operation, limits: RetryLimits) -> Result<Answer, CourierError> {
+    fn ask(&self, operation: &Operation, limits: RetryLimits) -> Result<Answer, LinearError> {
         let body = json!({ "query": operation.document, "variables": operation.variables }).to_string();
         let mut pause = FIRST_PAUSE;
         let mut tries = 0;
@@ -140,10 +140,10 @@ impl Linear {
         }
     }
 
-    fn send(&self, body: &str, limit: Duration) -> Result<Answer, CourierError> {
+    fn send(&self, body: &str, limit: Duration) -> Result<Answer, LinearError> {
         let host = self.endpoint.host();
         if limit.is_zero() {
-            return Err(CourierError::Silent { host: host.to_owned(), limit });
+            return Err(LinearError::Silent { host: host.to_owned(), limit });
         }
         let received = self.post(body, limit).map_err(|error| self.trouble(error, limit))?;
         answer::read(&received, host, &self.key)
@@ -165,24 +165,24 @@ impl Linear {
         Ok(Received { status, headers, body })
     }
 
-    fn trouble(&self, error: Error, limit: Duration) -> CourierError {
+    fn trouble(&self, error: Error, limit: Duration) -> LinearError {
         let host = self.endpoint.host().to_owned();
         match error {
-            Error::Timeout(_) => CourierError::Silent { host, limit },
+            Error::Timeout(_) => LinearError::Silent { host, limit },
             Error::HostNotFound => {
-                CourierError::Unreachable { host, why: "there is no such host, or no network".to_owned() }
+                LinearError::Unreachable { host, why: "there is no such host, or no network".to_owned() }
             }
-            Error::Tls(why) => CourierError::Tls { host, why: why.to_owned() },
-            Error::Rustls(why) => CourierError::Tls { host, why: why.to_string() },
-            Error::Protocol(why) => CourierError::Strange { host, what: why.to_string() },
+            Error::Tls(why) => LinearError::Tls { host, why: why.to_owned() },
+            Error::Rustls(why) => LinearError::Tls { host, why: why.to_string() },
+            Error::Protocol(why) => LinearError::Strange { host, what: why.to_string() },
             Error::BodyExceedsLimit(most) => {
-                CourierError::Strange { host, what: format!("an answer of more than {most} bytes") }
+                LinearError::Strange { host, what: format!("an answer of more than {most} bytes") }
             }
             // TLS speaks through the socket's errors where it fails while it reads.
             Error::Io(why) if why.kind() == std::io::ErrorKind::InvalidData => {
-                CourierError::Tls { host, why: why.to_string() }
+                LinearError::Tls { host, why: why.to_string() }
             }
-            other => CourierError::Unreachable { host, why: self.key.taken_out_of(&other.to_string()) },
+            other => LinearError::Unreachable { host, why: self.key.taken_out_of(&other.to_string()) },
         }
     }
 }

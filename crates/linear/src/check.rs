@@ -4,7 +4,7 @@ use crate::console::say;
 use crate::way;
 use plimsoll_domain::Settings;
 use plimsoll_domain::text::{counted, for_terminal};
-use plimsoll_linear_client::{CourierError, Linear, RetryLimits, Viewer};
+use plimsoll_linear_client::{Linear, LinearError, RetryLimits, Viewer};
 use plimsoll_store::{Project, clock, config, outbox};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -59,10 +59,10 @@ impl CheckPage {
         self.lines.push(format!("{mark:8} {part:8} {}", for_terminal(words)));
     }
 
-    fn courier<T>(&mut self, part: &str, error: &CourierError) -> Option<T> {
+    fn failed<T>(&mut self, part: &str, error: &LinearError) -> Option<T> {
         let todo = match error {
-            // The courier's hint is to call this very command.
-            CourierError::Refused { .. } => {
+            // The error's hint is to call this very command.
+            LinearError::Refused { .. } => {
                 "its message is above: check linear.issue and LINEAR_API_URL, try again later, or use a new key"
             }
             error => error.hint(),
@@ -86,7 +86,7 @@ fn parts(project: &Project, settings: &Settings, page: &mut CheckPage) -> Option
     };
     let linear = match way::endpoint().and_then(|endpoint| Linear::new(endpoint, key)) {
         Ok(linear) => linear,
-        Err(error) => return page.courier("Network", &error),
+        Err(error) => return page.failed("Network", &error),
     };
     let limits = RetryLimits::of(TIMEOUT, TRIES);
     account(&linear, limits, page)?;
@@ -114,13 +114,13 @@ fn account(linear: &Linear, limits: RetryLimits, page: &mut CheckPage) -> Option
     let told = match linear.viewer(limits) {
         Ok(told) => told,
         Err(error) => {
-            use CourierError::{Forbidden, Limited, Refused, Unauthorized};
+            use LinearError::{Forbidden, Limited, Refused, Unauthorized};
             let is_reached =
                 matches!(error, Forbidden { .. } | Limited { .. } | Refused { .. } | Unauthorized { .. });
             if is_reached {
                 page.good("Network", "Linear answers");
             }
-            return page.courier(if is_reached { "Account" } else { "Network" }, &error);
+            return page.failed(if is_reached { "Account" } else { "Network" }, &error);
         }
     };
     page.good("Network", "Linear answers");
@@ -136,7 +136,7 @@ fn issue_of(linear: &Linear, id: &str, limits: RetryLimits, page: &mut CheckPage
             let todo = "check the identifier, and whether the owner of the key has access to its team";
             return page.bad("Issue", format!("there is no issue {id} for this key ({error})"), todo);
         }
-        Err(error) => return page.courier("Issue", &error),
+        Err(error) => return page.failed("Issue", &error),
     };
     let words = format!("{} “{}”, team {}", issue.identifier, issue.title, issue.team);
     if issue.is_archived {
@@ -154,12 +154,12 @@ fn rights(linear: &Linear, limits: RetryLimits, page: &mut CheckPage) -> Option<
     match linear.update(&nobody, "", limits) {
         Err(error) if error.is_not_found() => page.good("Rights", "the key may write comments"),
         Ok(_) => page.good("Rights", "the key may write comments"),
-        Err(CourierError::Refused { errors }) => {
+        Err(LinearError::Refused { errors }) => {
             let said = errors.first().map(ToString::to_string).unwrap_or_default();
             let todo = "if notes do not arrive, use a key that may read and write";
             page.unsure("Rights", &format!("whether the key may write is not known: {said}"), Some(todo));
         }
-        Err(error) => return page.courier("Rights", &error),
+        Err(error) => return page.failed("Rights", &error),
     }
     Some(())
 }

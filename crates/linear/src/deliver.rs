@@ -5,7 +5,7 @@ use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LinearDelivered};
 use plimsoll_domain::linear::{Comment, Note, Wait};
 use plimsoll_flows::linear::failure;
-use plimsoll_linear_client::{CourierError, Linear, Posted, RetryLimits, Wait as Asks, WithWarnings};
+use plimsoll_linear_client::{Linear, LinearError, Posted, RetryLimits, Wait as Asks, WithWarnings};
 use plimsoll_store::{Project, StoreError, clock, journal, outbox};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) struct Delivered {
 pub(crate) struct Report {
     pub(crate) delivered: Vec<Delivered>,
     /// Why the rest was not; nothing is tried after it.
-    pub(crate) trouble: Option<CourierError>,
+    pub(crate) trouble: Option<LinearError>,
     /// True when it was not the same trouble before.
     pub(crate) is_new_trouble: bool,
     /// Nothing was tried, because it is not the time.
@@ -104,7 +104,7 @@ fn deliver_run(
     linear: &Linear,
     limits: RetryLimits,
     run_id: &RunId,
-) -> Result<Result<Option<Delivered>, CourierError>, StoreError> {
+) -> Result<Result<Option<Delivered>, LinearError>, StoreError> {
     let notes = outbox::notes(project, run_id)?;
     let Some((first, last)) = notes.first().zip(notes.last()) else { return Ok(Ok(None)) };
     let known = outbox::comment(project, run_id);
@@ -117,7 +117,7 @@ fn deliver_run(
     }
     let body = linear.key().taken_out_of(&body_of(&notes));
     let mut posted = post(project, linear, limits, run_id, &comment, &body)?;
-    if comment.is_there && posted.as_ref().is_err_and(CourierError::is_not_found) {
+    if comment.is_there && posted.as_ref().is_err_and(LinearError::is_not_found) {
         // It was deleted; the run is reported all the same.
         comment = Comment::of(run_id, &comment.issue, comment.generation + 1);
         posted = post(project, linear, limits, run_id, &comment, &body)?;
@@ -143,7 +143,7 @@ fn deliver_run(
     Ok(Ok(Some(delivered)))
 }
 
-type Answered = Result<WithWarnings<Posted>, CourierError>;
+type Answered = Result<WithWarnings<Posted>, LinearError>;
 
 fn post(
     project: &Project,
@@ -160,9 +160,9 @@ fn post(
     outbox::save_comment(project, run_id, comment)?;
     Ok(match linear.create(&comment.id, &comment.issue, body, limits) {
         // It may have been refused because an earlier try came through, whose answer did not.
-        Err(refusal @ CourierError::Refused { .. }) => match linear.comment(&comment.id, limits) {
+        Err(refusal @ LinearError::Refused { .. }) => match linear.comment(&comment.id, limits) {
             Ok(_) => linear.update(&comment.id, body, limits),
-            Err(CourierError::Refused { .. } | CourierError::Strange { .. }) => Err(refusal),
+            Err(LinearError::Refused { .. } | LinearError::Strange { .. }) => Err(refusal),
             Err(trouble) => Err(trouble),
         },
         answered => answered,
@@ -195,7 +195,7 @@ fn note_trouble(
     project: &Project,
     run_id: &RunId,
     before: Option<&Wait>,
-    trouble: &CourierError,
+    trouble: &LinearError,
 ) -> Result<bool, StoreError> {
     let failures = before.map_or(0, |wait| wait.failures) + 1;
     let (until, is_limit) = until(trouble, failures);
@@ -204,17 +204,17 @@ fn note_trouble(
 }
 
 /// When it is tried again, and whether Linear has said so.
-fn until(trouble: &CourierError, failures: u32) -> (chrono::DateTime<chrono::Utc>, bool) {
+fn until(trouble: &LinearError, failures: u32) -> (chrono::DateTime<chrono::Utc>, bool) {
     let own = failure::backoff(failures);
     match trouble {
-        CourierError::Limited { wait: Asks::Until(milliseconds) } => {
+        LinearError::Limited { wait: Asks::Until(milliseconds) } => {
             // Stamps have whole seconds: rather one too late.
             (clock::at(milliseconds.div_ceil(1_000)).unwrap_or(own), true)
         }
-        CourierError::Limited { wait: Asks::For(time) } => {
+        LinearError::Limited { wait: Asks::For(time) } => {
             (clock::now() + *time + Duration::from_secs(1), true)
         }
-        CourierError::Limited { wait: Asks::Unknown } => (own, true),
+        LinearError::Limited { wait: Asks::Unknown } => (own, true),
         _ => (own, false),
     }
 }
@@ -232,9 +232,9 @@ mod tests {
 
     #[test]
     fn a_limit_is_kept_to_the_second_and_a_failure_is_tried_again_by_itself() {
-        let limited = CourierError::Limited { wait: Asks::Until(1_767_786_300_001) };
+        let limited = LinearError::Limited { wait: Asks::Until(1_767_786_300_001) };
         assert_eq!(until(&limited, 1), (clock::at(1_767_786_301).unwrap(), true));
-        let silent = CourierError::Silent { host: "x".into(), limit: Duration::from_secs(1) };
+        let silent = LinearError::Silent { host: "x".into(), limit: Duration::from_secs(1) };
         let (first, is_limit) = until(&silent, 1);
         assert!(!is_limit && first > clock::now() + Duration::from_secs(50));
     }

@@ -2,7 +2,7 @@
 
 use plimsoll_domain::Settings;
 use plimsoll_flows::linear::key::{self, KeySource, NoKey};
-use plimsoll_linear_client::{CourierError, Endpoint, Key, KeyProblem, Linear};
+use plimsoll_linear_client::{Endpoint, Key, KeyProblem, Linear, LinearError};
 use plimsoll_store::{Project, environment};
 
 /// What is between us and Linear before anything is sent. What a key was that is none is not shown.
@@ -15,7 +15,7 @@ pub(crate) enum WayError {
     #[error("linear.key_command printed no key: {0}")]
     Printed(KeyProblem),
     #[error(transparent)]
-    Courier(#[from] CourierError),
+    Linear(#[from] LinearError),
 }
 
 impl WayError {
@@ -25,7 +25,7 @@ impl WayError {
             WayError::NoKey(error) => error.hint(),
             WayError::Variable(_) => "export LINEAR_API_KEY with the key alone, such as lin_api_…",
             WayError::Printed(_) => "let the command print the key alone, on one line",
-            WayError::Courier(error) => error.hint(),
+            WayError::Linear(error) => error.hint(),
         }
     }
 }
@@ -58,6 +58,6 @@ fn checked(text: &str, source: KeySource) -> Result<Key, WayError> {
 }
 
 /// Where Linear is.
-pub(crate) fn endpoint() -> Result<Endpoint, CourierError> {
+pub(crate) fn endpoint() -> Result<Endpoint, LinearError> {
     Endpoint::new(environment::variable("LINEAR_API_URL").as_deref())
 }

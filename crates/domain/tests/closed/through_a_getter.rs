@@ -1,3 +1,9 @@
+// error[E0596]: cannot borrow data in a `&` reference as mutable
+// error[E0596]: cannot borrow data in a `&` reference as mutable
+// error[E0596]: cannot borrow data in a `&` reference as mutable
+// error[E0596]: cannot borrow data in a `&` reference as mutable
+// error[E0594]: cannot assign to data in a `&` reference
+
 use plimsoll_domain::Turn;
 
 fn add(turn: &mut Turn) {
