@@ -172,7 +172,15 @@ impl Ending {
             | Ending::Silent(words)
             | Ending::Crashed(words)
             | Ending::Failed(words) => Some(words),
-            _ => None,
+            Ending::Completed
+            | Ending::HookStopped
+            | Ending::Fatal(_)
+            | Ending::Limit(_)
+            | Ending::Overloaded(_)
+            | Ending::OutOfTime
+            | Ending::Interrupted
+            | Ending::Cancelled
+            | Ending::Unknown => None,
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn gate(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> V
     state.outcomes.refusals = match &verdict {
         Verdict::Continue { kind: ContinueKind::Refused, .. } => refusal_reasons(state, evidence),
         Verdict::Pause { .. } => std::mem::take(&mut state.outcomes.refusals),
-        _ => Vec::new(),
+        Verdict::Continue { .. } | Verdict::Stop { .. } => Vec::new(),
     };
     state.lifecycle.take(&verdict);
     verdict
@@ -40,7 +40,7 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         Completion::Blocked(reason) => {
             return Verdict::Stop { status: Status::Blocked, reason: reason.clone() };
         }
-        _ => {}
+        Completion::NotClaimed | Completion::Refused(_) | Completion::Plausible => {}
     }
     let unpromised = unpromised(state, evidence);
     state.outcomes.promise_failures = promise_failures(state, evidence);
@@ -51,7 +51,7 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         Unpromised::Blocked(reason) => {
             return Verdict::Stop { status: Status::Blocked, reason: reason.clone() };
         }
-        _ => {}
+        Unpromised::No | Unpromised::AskAgain | Unpromised::Undecided | Unpromised::Fails => {}
     }
     if let Some(verdict) = stopped_by_its_ending(state, evidence) {
         return verdict;
@@ -85,11 +85,11 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
 /// its work may well be the work: from then on each of them counts.
 fn keeps_breaking_off(state: &RunState, evidence: &Evidence) -> bool {
     /// With the backoff of a pause these are about ten minutes.
-    const BORNE: u32 = 8;
+    const MOST_PAUSES: u32 = 8;
     let has_worked = state.iteration_record.tokens > 0;
     matches!(evidence.ending, Ending::Overloaded(_))
         && has_worked
-        && state.lifecycle.pauses_in_a_row() >= BORNE
+        && state.lifecycle.pauses_in_a_row() >= MOST_PAUSES
 }
 
 /// A session that could not work is no iteration: the run ends, or waits.
@@ -124,7 +124,16 @@ fn verdict_of_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdic
             pause(PauseKind::Overload, None, format!("overloaded: {}", clip(words, 200)))
         }
         Ending::Interrupted => pause(PauseKind::Interrupted, None, "interrupted".to_owned()),
-        _ => None,
+        Ending::Completed
+        | Ending::HookStopped
+        | Ending::WindowFull(_)
+        | Ending::ClientLimit(_)
+        | Ending::Silent(_)
+        | Ending::OutOfTime
+        | Ending::Cancelled
+        | Ending::Crashed(_)
+        | Ending::Failed(_)
+        | Ending::Unknown => None,
     }
 }
 
