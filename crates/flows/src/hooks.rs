@@ -48,6 +48,11 @@ pub const PROGRAMS: [(&str, Program); 8] = [
     ("plimsoll-stop-gate", |input, _| stop::stop_gate(input)),
 ];
 
+/// The hook program of a name.
+pub fn program_of(name: &str) -> Option<Program> {
+    PROGRAMS.iter().find(|(known, _)| *known == name).map(|(_, program)| *program)
+}
+
 #[cfg(test)]
 mod tests {
     use plimsoll_protocol::settings;

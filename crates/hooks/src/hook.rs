@@ -2,7 +2,7 @@
 
 use plimsoll_domain::text::one_line;
 use plimsoll_flows::HookResponse;
-use plimsoll_flows::hooks::Program;
+use plimsoll_flows::hooks::{PROGRAMS, Program, program_of};
 use plimsoll_flows::install::plugin;
 use plimsoll_flows::install::plugin::HookOrigin;
 use std::io::Write;
@@ -15,15 +15,9 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 /// The one word that every hook program knows: then it prints its version, for `plimsoll doctor`, and does nothing else.
 const VERSION: &str = "version";
 
-/// What the name of each hook program begins with.
-const PREFIX: &str = "plimsoll-";
-
 /// Runs one hook: standard input in, the signal out.
 pub(crate) fn run(program: Program) -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
-    if is_asked_for_version() {
-        return tell_version();
-    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     // Before standard input is read: the client does not mind a hook that leaves it unread (2.1.329).
     if HookOrigin::of(&arguments) == HookOrigin::ByPlugin && plugin::gives_way(&own_name()) {
@@ -50,10 +44,8 @@ pub(crate) fn run(program: Program) -> ExitCode {
 /// The name under which this program was started. A link of the user's own with another name counts as what it leads to.
 pub(crate) fn own_name() -> String {
     let started_as = file_name(std::env::args_os().next().unwrap_or_default());
-    if started_as.starts_with(PREFIX) {
-        return started_as;
-    }
-    std::env::current_exe().map_or(started_as, file_name)
+    let led_to = || std::env::current_exe().ok().map(file_name).filter(|name| program_of(name).is_some());
+    if program_of(&started_as).is_some() { started_as } else { led_to().unwrap_or(started_as) }
 }
 
 fn file_name(path: impl AsRef<Path>) -> String {
@@ -61,20 +53,18 @@ fn file_name(path: impl AsRef<Path>) -> String {
 }
 
 /// The program under a name that none of its hooks has. It is no session's fault, so it does not end one.
-pub(crate) fn refuse(names: &[&str]) -> ExitCode {
-    if is_asked_for_version() {
-        return tell_version();
-    }
+pub(crate) fn refuse() -> ExitCode {
+    let names = PROGRAMS.map(|(name, _)| name);
     let complaint = format!("start it by a link with the name of a hook: {}", names.join(", "));
     emit(&HookResponse::default().with_complaint(Some(complaint)));
     ExitCode::SUCCESS
 }
 
-fn is_asked_for_version() -> bool {
+pub(crate) fn is_asked_for_version() -> bool {
     std::env::args_os().nth(1).is_some_and(|word| word == VERSION)
 }
 
-fn tell_version() -> ExitCode {
+pub(crate) fn tell_version() -> ExitCode {
     let version = format!("{} {}", own_name(), env!("CARGO_PKG_VERSION"));
     emit(&HookResponse::text(Some(version)));
     ExitCode::SUCCESS

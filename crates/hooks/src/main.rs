@@ -9,7 +9,7 @@
 //! the word by which a plugin's entry is known, and `version`. They start no shell and no thread, link nothing that costs
 //! start-up, and never end a session by a fault of their own: then they answer `{}` and say one line on standard error.
 //!
-//! Limits: of a payload only 64 MB are read, and nobody is told of a fault whose project cannot be written (the
+//! Limits: of a payload only 64 MB are read, and a fault is not reported where its project cannot be written (the
 //! client discards a hook's standard error).
 
 mod hook;
@@ -22,9 +22,11 @@ use std::process::ExitCode;
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 fn main() -> ExitCode {
-    let name = hook::own_name();
-    match hooks::PROGRAMS.iter().find(|(known, _)| *known == name) {
-        Some((_, program)) => hook::run(*program),
-        None => hook::refuse(&hooks::PROGRAMS.map(|(known, _)| known)),
+    if hook::is_asked_for_version() {
+        return hook::tell_version();
+    }
+    match hooks::program_of(&hook::own_name()) {
+        Some(program) => hook::run(program),
+        None => hook::refuse(),
     }
 }

@@ -250,12 +250,8 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
 
 /// Makes a link with this text; where something is already, that stays.
 pub fn link(text: &str, path: &Path) -> Result<(), StoreError> {
-    match std::os::unix::fs::symlink(text, path) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(io("make the link", path)(error))
-        }
-        _ => Ok(()),
-    }
+    let linked = Spot::of(path, Last::Itself, false).and_then(|spot| spot.link(text));
+    linked.map_err(|refused| refused.of("make the link", path))
 }
 
 /// Puts the names in a folder on the disk, where its file system can.

@@ -126,13 +126,21 @@ fn parts(options: &Options) -> Result<(Parts, String), RunError> {
     }
     let parts = if options.memory { era.with_memory() } else { era.into() };
     let server = options.memory.then(|| servers::PROGRAM.to_owned());
-    link_hook_programs()?;
-    let missing = settings::programs_of(parts).into_iter().chain(server).find(|program| {
-        let beside = environment::own_directory().map(|folder| folder.join(program));
-        !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
-    });
+    let named: Vec<String> = settings::programs_of(parts).into_iter().chain(server).collect();
+    if missing(&named).is_some() {
+        link_hook_programs()?;
+    }
+    let missing = missing(&named).cloned();
     let version = version.split_whitespace().next().unwrap_or_default().to_owned();
     missing.map_or(Ok((parts, version)), |program| Err(RunError::NoHooks(program)))
+}
+
+/// The first of these programs that is neither beside this one nor on the PATH.
+fn missing(programs: &[String]) -> Option<&String> {
+    programs.iter().find(|program| {
+        let beside = environment::own_directory().map(|folder| folder.join(program));
+        !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
+    })
 }
 
 /// The server and the agent, where the project has not its own of our names. The client uses one of each flag, so

@@ -140,6 +140,14 @@ impl Spot {
         }
     }
 
+    /// Puts a link with this text in place; what is there already stays.
+    pub(crate) fn link(&self, text: &str) -> Result<(), Refused> {
+        match rustix::fs::symlinkat(text, &self.folder, &self.name) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn create_in_place(&self, bytes: &[u8]) -> Result<bool, Refused> {
         // Not in one step: here a kill may leave half a file.
         match self.new_file(&self.name, PRIVATE) {

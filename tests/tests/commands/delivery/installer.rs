@@ -162,11 +162,13 @@ fn a_hook_program_is_known_by_its_name_or_by_what_its_link_leads_to() {
     let folder = beside(&world, "names");
     let bin = plimsoll_testkit::bin_dir().display().to_string();
     let made = format!(
-        "cp '{bin}/plimsoll-statusline' '{folder}' && cd '{folder}' && ln -s plimsoll-statusline my-line && ln plimsoll-statusline plimsoll-hook"
+        "cp '{bin}/plimsoll-statusline' '{folder}' && cd '{folder}' && ln -s plimsoll-statusline my-line && ln -s plimsoll-statusline plimsoll-line && ln plimsoll-statusline plimsoll-hook"
     );
     shell(&world, &made).expect_success();
-    let by_link = shell(&world, &format!("'{folder}/my-line' version")).expect_success().stdout;
-    assert!(by_link.starts_with("plimsoll-statusline "), "{by_link}");
+    for link in ["my-line", "plimsoll-line"] {
+        let by_link = shell(&world, &format!("'{folder}/{link}' version")).expect_success().stdout;
+        assert!(by_link.starts_with("plimsoll-statusline "), "{link}: {by_link}");
+    }
     // No session ends because a program was started by a name that says nothing.
     let nameless = shell(&world, &format!("echo '{{}}' | '{folder}/plimsoll-hook'")).expect_success();
     assert_eq!(nameless.stdout, "");
