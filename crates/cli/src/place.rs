@@ -3,7 +3,7 @@
 
 use crate::commands::Verb;
 use crate::console::{fail, say_error};
-use plimsoll_store::{Project, disk};
+use plimsoll_store::Project;
 use std::process::ExitCode;
 
 /// A fault of our own, for the two commands whose exit code is a verdict.
@@ -19,10 +19,7 @@ pub(crate) fn check(verb: &Verb) -> Option<ExitCode> {
         let code = if matches!(verb, Verb::Gate(_) | Verb::Monitor) { FAULT } else { 1 };
         return Some(fail(passed_over, code));
     }
-    // Where the project has a run of its own, nobody meant the other one.
-    if !disk::exists(Project::of_command().state()) {
-        say_error(&passed_over);
-    }
+    say_error(&passed_over);
     None
 }
 

@@ -17,7 +17,7 @@ mod way;
 use console::{complain, fail, refused, say};
 use plimsoll_domain::Settings;
 use plimsoll_flows::linear::command::LinearCommand;
-use plimsoll_store::{Project, config, disk};
+use plimsoll_store::{Project, config};
 use std::process::ExitCode;
 
 const USAGE: &str = "Delivers the notes of Plimsoll's runs to Linear. `plimsoll linear --help` says more.
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         _ => match LinearCommand::of(&arguments) {
-            Some(command) => obey(&command),
+            Some(command) => run(&command),
             None => {
                 complain(format!("plimsoll-linear does not know the arguments {arguments:?}\n\n{USAGE}"));
                 ExitCode::from(2)
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn obey(command: &LinearCommand) -> ExitCode {
+fn run(command: &LinearCommand) -> ExitCode {
     match command {
         LinearCommand::Check => for_user(check::check),
         LinearCommand::Sync { dry_run: true } => for_user(|project, _| sync::show(project)),
@@ -85,8 +85,6 @@ fn passed_over() -> Option<ExitCode> {
     if passed_over.is_here() {
         return Some(fail(passed_over));
     }
-    if !disk::exists(Project::of_command().state()) {
-        complain(&passed_over);
-    }
+    complain(&passed_over);
     None
 }

@@ -61,10 +61,12 @@ impl Project {
         Project::of_person(found.unwrap_or(&here))
     }
 
-    /// A state above the current directory that [`Project::of_command`] does not take, and why.
+    /// A state above the current directory that [`Project::of_command`] does not take, and why. Where the project has a run
+    /// of its own, nobody meant the other one.
     pub fn passed_over() -> Option<PassedOver> {
         let here = environment::current_dir();
-        Upwards::from(&here).passed_over(&here)
+        let passed_over = Upwards::from(&here).passed_over(&here)?;
+        (passed_over.is_here() || !disk::exists(Project::of_command().state())).then_some(passed_over)
     }
 
     /// The project at a folder, with its files where its sessions have them. The user who has no home, and asks for
