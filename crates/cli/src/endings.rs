@@ -225,7 +225,7 @@ fn breaker(state: &RunState) -> EndingWords {
 fn out_of_the_breaker(state: &RunState) -> Vec<PlainStep> {
     let on = "plimsoll run --resume --reset-breaker";
     let cause = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
-    let mend = match cause {
+    let advice = match cause {
         Some(BreakerCause::PermissionDenied) => {
             "The client refused a tool repeatedly. Allow it after `--` (the evidence names it):"
         }
@@ -244,7 +244,7 @@ fn out_of_the_breaker(state: &RunState) -> Vec<PlainStep> {
     let tools = &state.outcomes.denied_tools;
     let allow = allowing(state, tools, "--resume --reset-breaker")
         .unwrap_or_else(|| format!("{on} -- --allowedTools Bash Edit Write"));
-    vec![step(mend, if cause == Some(BreakerCause::PermissionDenied) { &allow } else { on })]
+    vec![step(advice, if cause == Some(BreakerCause::PermissionDenied) { &allow } else { on })]
 }
 
 /// True if the circuit breaker opened because the client refused tools.
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fatal_error_names_what_to_mend() {
+    fn a_fatal_error_names_what_to_fix() {
         for (reason, word) in [
             ("Invalid API key · Please run /login", "log in"),
             ("Credit balance is too low", "credit"),

@@ -86,7 +86,7 @@ impl Pieces {
             return Piece::Nothing;
         }
         let mut piece = [0; 64 * 1024];
-        // Not through `std`'s buffer: what it holds back, `poll` would not tell of.
+        // Not through `std`'s buffer: `poll` does not see what it holds back.
         match rustix::io::read(&self.stdin, &mut piece) {
             Ok(0) => Piece::End,
             Ok(read) => {

@@ -20,7 +20,7 @@ impl TargetSession {
     pub(crate) fn find(project: &Project) -> Result<Option<TargetSession>, StoreError> {
         let run_id = ledger::run_of_environment();
         let state = state_file::load(project, run_id.as_ref())?.filter(|state| !state.lifecycle.is_over());
-        // An agent may ask from a session that is not the run's: then it is told of its own.
+        // An agent may ask from a session that is not the run's: then the answer is about its own.
         let inside =
             environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).map(SessionId::from);
         let of_run = || state.as_ref().and_then(|state| state.session_id.clone());

@@ -33,7 +33,7 @@ fn builds(name: &str) -> Vec<PathBuf> {
 
 /// The errors of a program that uses these builds, as the compiler's messages begin.
 fn errors(source: &Path, uses: &[(&str, &Path)], output: &Path) -> Vec<String> {
-    let mut compiler = Command::new(option_env!("RUSTC").unwrap_or("rustc"));
+    let mut compiler = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     compiler.args(["--edition=2024", "--emit=metadata", "--crate-type=bin", "--crate-name=closed"]);
     compiler.args(["--color=never", "--cap-lints=allow"]).arg(source);
     compiler.arg("-o").arg(output.join("closed.rmeta"));

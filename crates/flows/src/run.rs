@@ -147,7 +147,7 @@ fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
         deadline: run.options.limits.deadline.as_ref().and_then(clock::moment),
         after_interrupt: Duration::from_secs(2),
         after_deadline: Duration::from_secs(15),
-        timeout: GRACE_PERIOD,
+        grace_period: GRACE_PERIOD,
         to_leave: Duration::from_secs(60),
         // Whatever the loop has not written is made good by the next `--resume`.
         leave: || std::process::exit(INTERRUPTED.into()),

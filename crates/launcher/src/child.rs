@@ -15,7 +15,7 @@ pub(crate) struct Terms<'a> {
     /// When its group is ended.
     pub(crate) deadline: Duration,
     /// How long its group may tidy up once it has been asked to end.
-    pub(crate) timeout: Duration,
+    pub(crate) grace_period: Duration,
     /// More output of one stream than this is read and thrown away.
     pub(crate) most_output: usize,
     /// Asked a few times a second whether anybody still waits for it.
@@ -28,7 +28,7 @@ impl Terms<'_> {
         Terms {
             input: None,
             deadline,
-            timeout: Duration::from_millis(500),
+            grace_period: Duration::from_millis(500),
             most_output: MOST_OUTPUT,
             give_up: &|| false,
         }
@@ -54,9 +54,9 @@ pub(crate) fn run(mut command: Command, terms: Terms<'_>) -> Outcome {
     let stderr = Collected::from(child.stderr.take(), terms.most_output);
     feed(&mut child, terms.input);
     let started = Instant::now();
-    let mut outcome = wait(&mut child, terms.deadline, terms.timeout, terms.give_up);
+    let mut outcome = wait(&mut child, terms.deadline, terms.grace_period, terms.give_up);
     // Who waits for both waits once, and not much longer than until the deadline.
-    let left = terms.deadline.saturating_sub(started.elapsed()).max(terms.timeout);
+    let left = terms.deadline.saturating_sub(started.elapsed()).max(terms.grace_period);
     let until = Instant::now() + left.min(OUTPUT_TIMEOUT);
     outcome.stdout = stdout.so_far(until);
     outcome.stderr = stderr.so_far(until);
@@ -73,7 +73,12 @@ fn feed(child: &mut Child, input: Option<Vec<u8>>) {
     }
 }
 
-fn wait(child: &mut Child, deadline: Duration, timeout: Duration, give_up: &dyn Fn() -> bool) -> Outcome {
+fn wait(
+    child: &mut Child,
+    deadline: Duration,
+    grace_period: Duration,
+    give_up: &dyn Fn() -> bool,
+) -> Outcome {
     let started = Instant::now();
     let mut asked = started;
     let mut outcome = Outcome::default();
@@ -92,7 +97,7 @@ fn wait(child: &mut Child, deadline: Duration, timeout: Duration, give_up: &dyn 
             }
             _ => {
                 outcome.timed_out = !outcome.given_up;
-                process::end_child(child, timeout);
+                process::end_child(child, grace_period);
                 return outcome;
             }
         }

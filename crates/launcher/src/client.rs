@@ -86,7 +86,7 @@ impl Client {
     }
 
     /// Ends it and its group: asks first.
-    pub fn end(&mut self, timeout: std::time::Duration) {
+    pub fn end(&mut self, grace_period: std::time::Duration) {
         let leader = match self {
             Client::Started(child, _) => child.id(),
             Client::Adopted(known) if process::is_alive(*known) => known.pid,
@@ -98,7 +98,7 @@ impl Client {
                 return;
             }
         }
-        process::end_group(leader, timeout);
+        process::end_group(leader, grace_period);
         if let Client::Started(child, _) = self {
             let _ = child.wait();
         }

@@ -170,10 +170,10 @@ pub fn assist(assistance: &Assistance<'_>) -> Outcome {
         .args(assistance.arguments)
         .current_dir(assistance.folder)
         .envs(assistance.environment.iter().copied());
-    let timeout = Duration::from_millis(50);
+    let grace_period = Duration::from_millis(50);
     child::run(
         command,
-        Terms { timeout, most_output: assistance.most_output, ..Terms::within(assistance.deadline) },
+        Terms { grace_period, most_output: assistance.most_output, ..Terms::within(assistance.deadline) },
     )
 }
 
@@ -221,11 +221,11 @@ pub fn leave(program: &Path, arguments: &[&std::ffi::OsStr], timeout: Duration) 
 
 fn ask(command: Command, input: Option<&[u8]>, deadline: Duration) -> Outcome {
     // The client kills a status line that still runs at its next trigger (2.1.329): there is no time to tidy up.
-    let timeout = Duration::from_millis(20);
+    let grace_period = Duration::from_millis(20);
     let most_output = 1024 * 1024;
     child::run(
         command,
-        Terms { input: input.map(<[u8]>::to_owned), timeout, most_output, ..Terms::within(deadline) },
+        Terms { input: input.map(<[u8]>::to_owned), grace_period, most_output, ..Terms::within(deadline) },
     )
 }
 

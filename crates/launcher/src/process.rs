@@ -83,14 +83,14 @@ pub fn command_of(pid: u32) -> String {
 
 /// Lets the processes that a dead session left behind finish what they are writing, then ends them: two
 /// sessions must not work on the same files.
-pub fn end_left_behind(settings: [&str; 2], timeout: Duration) {
+pub fn end_left_behind(settings: [&str; 2], grace_period: Duration) {
     let started = Instant::now();
-    while started.elapsed() < timeout * 3 {
+    while started.elapsed() < grace_period * 3 {
         let left = left_behind(settings);
         let signal = match started.elapsed() {
             _ if left.is_empty() => return,
-            elapsed if elapsed < timeout => None,
-            elapsed if elapsed < timeout * 2 => Some(Signal::TERM),
+            elapsed if elapsed < grace_period => None,
+            elapsed if elapsed < grace_period * 2 => Some(Signal::TERM),
             _ => Some(Signal::KILL),
         };
         // Looked at once more: since the list was made a pid may have gone to another process.
@@ -104,14 +104,14 @@ pub fn end_left_behind(settings: [&str; 2], timeout: Duration) {
 }
 
 /// Asks a group to end, waits, and ends it. Only for groups whose leader we started or verified.
-pub fn end_group(leader: u32, timeout: Duration) {
+pub fn end_group(leader: u32, grace_period: Duration) {
     let Some(pid) = to_pid(leader) else { return };
     let started = Instant::now();
     // SIGTERM first: it stops the Bash tool that a client runs, while after a SIGKILL the tool works on (2.1.329).
     if kill_process_group(pid, Signal::TERM).is_err() {
         return;
     }
-    while started.elapsed() < timeout {
+    while started.elapsed() < grace_period {
         if identity(leader).is_none() {
             break;
         }
@@ -121,12 +121,12 @@ pub fn end_group(leader: u32, timeout: Duration) {
 }
 
 /// Ends a child of ours and its group: asks first, and gives all of them this long to tidy up behind themselves.
-pub(crate) fn end_child(child: &mut Child, timeout: Duration) {
+pub(crate) fn end_child(child: &mut Child, grace_period: Duration) {
     let Some(group) = to_pid(child.id()) else { return };
     let _ = kill_process_group(group, Signal::TERM);
     let started = Instant::now();
     let mut is_empty = false;
-    while !is_empty && started.elapsed() < timeout {
+    while !is_empty && started.elapsed() < grace_period {
         std::thread::sleep(Duration::from_millis(10));
         let is_reaped = !matches!(child.try_wait(), Ok(None));
         is_empty = is_reaped && test_kill_process_group(group).is_err();

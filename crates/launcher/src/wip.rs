@@ -26,7 +26,7 @@ pub const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
 /// Choosing what to commit is git's work of a moment.
 const CHOICE_DEADLINE: Duration = Duration::from_secs(20);
 /// A hook that has put changes aside needs a moment to bring them back when it is ended.
-const HOOK_TIMEOUT: Duration = Duration::from_secs(5);
+const HOOK_GRACE_PERIOD: Duration = Duration::from_secs(5);
 /// Another git, often an editor's, holds the index for a moment only.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// A larger new file is hardly work, and a history never forgets it.
@@ -272,7 +272,7 @@ impl Commit<'_> {
         let arguments = [arguments, &["--pathspec-from-file=-", "--pathspec-file-nul"]].concat();
         let command = git::committing(self.folder, &self.settings, &arguments);
         let input = Some(as_pathspecs(paths));
-        child::run(command, Terms { input, timeout: HOOK_TIMEOUT, ..Terms::within(deadline) })
+        child::run(command, Terms { input, grace_period: HOOK_GRACE_PERIOD, ..Terms::within(deadline) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! `plimsoll linear sync`: delivers the notes that wait, for a user who waits for it.
+//! `plimsoll linear sync`: delivers the notes in the outbox, at the user's request.
 
 use crate::console::{complain, fail, refused, say};
 use crate::deliver::{Asked, Delivered, Report, body_of, deliver};

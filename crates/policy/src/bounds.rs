@@ -30,7 +30,7 @@ pub fn spent(state: &RunState, now: &Timestamp) -> Option<Verdict> {
 }
 
 /// What this many tokens cost at the price of others; none if there are none to compare with.
-pub fn reckoned_usd(known_usd: f64, known_tokens: u64, tokens: u64) -> f64 {
+pub fn estimated_usd(known_usd: f64, known_tokens: u64, tokens: u64) -> f64 {
     if known_tokens == 0 { 0.0 } else { known_usd / known_tokens as f64 * tokens as f64 }
 }
 

@@ -73,7 +73,7 @@ pub fn end(state: &RunState, clean: Clean<'_>) -> String {
     };
     let cost = match state.spent.cost_usd {
         0.0 => String::new(),
-        cost => format!(", {}${cost:.2}", if state.spent.cost_is_reckoned { "about " } else { "" }),
+        cost => format!(", {}${cost:.2}", if state.spent.cost_is_estimated { "about " } else { "" }),
     };
     format!(
         "the run ended: {}{reason}. {}; {}{cost}, {} tokens.",

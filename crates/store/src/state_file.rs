@@ -22,7 +22,7 @@ pub struct Loaded {
     /// The whole document, with what others keep there.
     document: Value,
     /// What had to be repaired, for the journal.
-    pub mended: Option<String>,
+    pub repaired: Option<String>,
     /// The copy is not as new: whoever wrote last died between the two, or the copy was refused.
     copy_is_behind: bool,
     /// The file says something else than the ledger: it is behind, or was forged.
@@ -39,7 +39,7 @@ pub fn load(project: &Project, run_id: Option<&RunId>) -> Result<Option<RunState
 /// The newest state's whole document as it was written: with what others keep there, in its order.
 pub fn text(project: &Project) -> Result<Option<String>, StoreError> {
     let Some(loaded) = load_whole(project, None)? else { return Ok(None) };
-    let from_copy = loaded.mended.is_some();
+    let from_copy = loaded.repaired.is_some();
     disk::read_text(&if from_copy { copy_path(project) } else { project.state().to_owned() })
 }
 
@@ -136,17 +136,17 @@ pub fn update_locked<T>(
     durability: Durability,
     change: impl FnOnce(&mut RunState) -> T,
 ) -> Result<Option<T>, StoreError> {
-    let Some(mut loaded) = load_or_mend(project, run_id)? else { return Ok(None) };
+    let Some(mut loaded) = load_or_repair(project, run_id)? else { return Ok(None) };
     let before = loaded.state.clone();
     let answer = change(&mut loaded.state);
-    if loaded.state != before || loaded.mended.is_some() || loaded.is_overruled {
+    if loaded.state != before || loaded.repaired.is_some() || loaded.is_overruled {
         write(project, &mut loaded, durability)?;
     } else if loaded.copy_is_behind {
         // The last writer died before the copy, or it was refused: made up for here, without a new revision.
         write_copy(project, &bytes_of(&loaded), durability);
     }
-    // After the write: a kill in between loses this line, but none tells of a repair that was not made.
-    if let Some(words) = loaded.mended {
+    // After the write: a kill in between loses this line, but none reports a repair that was not made.
+    if let Some(words) = loaded.repaired {
         let event = JournalEvent::StateMended { what: words };
         crate::journal::note(project, JournalEntry::new(event))?;
     }
@@ -166,7 +166,7 @@ pub fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
         .filter(Value::is_object)
         .unwrap_or_else(|| Value::Object(Map::new()));
     let mut loaded =
-        Loaded { state: state.clone(), document, mended: None, copy_is_behind: false, is_overruled: false };
+        Loaded { state: state.clone(), document, repaired: None, copy_is_behind: false, is_overruled: false };
     // The record before the state: a state whose run has no record is nobody's, so a kill in between
     // leaves only a record that no state names.
     ledger::create(project, state)?;
@@ -234,7 +234,7 @@ fn load_whole(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded
         Ok(None) | Err(_) => Loaded {
             document: Value::Object(Map::new()),
             state: known,
-            mended: Some("the state had vanished, and its copy".to_owned()),
+            repaired: Some("the state had vanished, and its copy".to_owned()),
             copy_is_behind: true,
             is_overruled: true,
         },
@@ -270,13 +270,13 @@ fn newest(project: &Project, loaded: Loaded) -> Loaded {
 }
 
 /// As [`load_whole`], with the right to set a file aside that does not parse or is another run's.
-fn load_or_mend(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, StoreError> {
+fn load_or_repair(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, StoreError> {
     if run_id.is_none() && is_nobodys(project)? {
         return Ok(None);
     }
     match parse(project.state()) {
         Ok(_) => match load_whole(project, run_id)? {
-            Some(loaded) if loaded.mended.as_deref() == Some(OF_ANOTHER_RUN) => {
+            Some(loaded) if loaded.repaired.as_deref() == Some(OF_ANOTHER_RUN) => {
                 // A kill before the new one is written looks as if the state had vanished: the copy makes up for it.
                 let aside = sessions::set_aside(project.state())?;
                 Ok(Some(loaded.mended_because(&format!("{OF_ANOTHER_RUN}; the old file is {aside}"))))
@@ -286,8 +286,8 @@ fn load_or_mend(project: &Project, run_id: Option<&RunId>) -> Result<Option<Load
         Err(StoreError::Corrupt { path, why, .. }) => {
             let aside = sessions::set_aside(&path)?;
             match load_whole(project, run_id)? {
-                Some(mended) => Ok(Some(
-                    mended
+                Some(repaired) => Ok(Some(
+                    repaired
                         .mended_because(&format!("the state did not parse ({why}); the old file is {aside}")),
                 )),
                 None => {
@@ -311,12 +311,12 @@ fn parse(path: &Path) -> Result<Option<Loaded>, StoreError> {
         return Err(corrupt("not a JSON object".to_owned()));
     }
     let state = RunState::from_document(&document).map_err(|error| corrupt(error.to_string()))?;
-    Ok(Some(Loaded { state, document, mended: None, copy_is_behind: false, is_overruled: false }))
+    Ok(Some(Loaded { state, document, repaired: None, copy_is_behind: false, is_overruled: false }))
 }
 
 impl Loaded {
     fn mended_because(mut self, words: &str) -> Loaded {
-        self.mended = Some(words.to_owned());
+        self.repaired = Some(words.to_owned());
         self
     }
 }

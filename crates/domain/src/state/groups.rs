@@ -99,8 +99,9 @@ pub struct Outcomes {
 pub struct Spent {
     /// US dollars spent by all sessions, as the client reckons them.
     pub cost_usd: f64,
-    /// True when a session broke off without a price, so that the cost is reckoned in part, or more than known.
-    pub cost_is_reckoned: bool,
+    /// True when a session broke off without a price, so that the cost is estimated in part, or more than known.
+    #[serde(rename = "cost_is_reckoned")]
+    pub cost_is_estimated: bool,
     /// Tokens of all sessions, as the client counts them: input, output, cache written and cache read.
     pub tokens: u64,
     /// The client's own quotas, as it last told them.

@@ -151,7 +151,7 @@ impl SegmentKind {
                 name: "load",
                 format: "{bar} {percent}[ {used}/{window}][ · {left} left][ · {turns} turns]",
                 fields: &[
-                    ("bar", "a bar of the usage, with thresholds at L1, L2 and the auto-compact threshold"),
+                    ("bar", "a bar of the usage, with L1, L2 and the auto-compact threshold marked"),
                     ("percent", "used %, as the client shows it; ? while it is unknown"),
                     ("used", "tokens of the last request"),
                     ("window", "the window in tokens"),

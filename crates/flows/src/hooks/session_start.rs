@@ -122,7 +122,7 @@ fn register(record: &mut SessionRecord, call: &HookInvocation, run: Option<&RunS
     record.client_settings = Some(config::client_settings(&call.project));
     record.run_id = run.map(|run| run.run_id.clone());
     record.iteration = run.map(|run| run.iteration);
-    // A resumed session keeps its id: the end that its record tells of is not the last one.
+    // A resumed session keeps its id: the end in its record is not the last one.
     record.ended_at = None;
     record.end_reason = None;
     record.client = client_process();

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub enum LinearCommand {
     /// Checks each part of the way to Linear.
     Check,
-    /// Delivers the notes that wait, for a user who waits for it.
+    /// Delivers the notes in the outbox, at the user's request.
     Sync {
         /// True to print what would be sent, and send nothing.
         dry_run: bool,

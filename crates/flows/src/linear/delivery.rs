@@ -30,7 +30,8 @@ pub struct Delivery {
     issue: String,
 }
 
-/// Why notes cannot be delivered. What another program said has no key in it.
+/// Why notes cannot be delivered. What another program said has no key in it. No time is in it either: a trouble that is worded
+/// anew would count as a new one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {
     /// The program is missing.
@@ -62,8 +63,7 @@ pub enum DeliveryError {
 }
 
 impl DeliveryError {
-    /// The same, with this done to what another program said. The times differ between deliveries and are in none of it: a
-    /// trouble that is worded anew would count as a new one.
+    /// The same, with this done to what another program said.
     fn with_words(self, clean: impl Fn(&str) -> String) -> DeliveryError {
         match self {
             DeliveryError::NotStarted(words) => DeliveryError::NotStarted(clean(&words)),

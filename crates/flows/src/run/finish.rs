@@ -163,8 +163,8 @@ fn record_end(
             // A session that broke off has reported no cost: it is estimated by what the run's others have cost.
             if ended.cost_usd == 0.0 && ended.tokens > 0 {
                 record.cost_usd =
-                    bounds::reckoned_usd(state.spent.cost_usd, state.spent.tokens, ended.tokens);
-                state.spent.cost_is_reckoned = true;
+                    bounds::estimated_usd(state.spent.cost_usd, state.spent.tokens, ended.tokens);
+                state.spent.cost_is_estimated = true;
             }
             // In the same write as the phase: after a kill nothing of the money, the tokens or the quota counts twice.
             state.spent.cost_usd += state.iteration_record.cost_usd;

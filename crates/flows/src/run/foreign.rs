@@ -14,6 +14,7 @@ use plimsoll_domain::state::Cause;
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::{Ending, Exit, Marker, Reading, SessionId, SessionRecord, Settings, prompt};
 use plimsoll_policy::foreign::{self, Evidence, Found, Judgement, Loop, Watch};
+use plimsoll_policy::session_ending::session_ending;
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::result::RunResult;
 use plimsoll_protocol::tool::ToolCall;
@@ -99,11 +100,8 @@ impl Said {
         };
         match result(input).or_else(|| result(last_line?)) {
             Some(result) => {
-                let fatal =
-                    match plimsoll_policy::session_ending::session_ending(Some(&result), Exit::default()) {
-                        Ending::Fatal(why) => Some(why),
-                        _ => None,
-                    };
+                let ending = session_ending(Some(&result), Exit::default());
+                let fatal = if let Ending::Fatal(why) = ending { Some(why) } else { None };
                 Said { words: result.result, fatal }
             }
             None => Said { words: Some(String::from_utf8_lossy(input).into_owned()), fatal: None },

@@ -74,11 +74,11 @@ impl Runner<'_> {
             self.watcher.tell(&Progress::Failed { error: error.to_string() });
             return Err(error);
         }
-        let timeout = Duration::from_millis(plimsoll_policy::pause::backoff_ms(tries, 0.5));
-        self.watcher.tell(&Progress::Fault { error: error.to_string(), seconds: timeout.as_secs() });
+        let backoff = Duration::from_millis(plimsoll_policy::pause::backoff_ms(tries, 0.5));
+        self.watcher.tell(&Progress::Fault { error: error.to_string(), seconds: backoff.as_secs() });
         self.note_fault(&error, "tries again");
         let begun = Instant::now();
-        while begun.elapsed() < timeout && !self.is_asked_to_leave() && !self.is_cancelled() {
+        while begun.elapsed() < backoff && !self.is_asked_to_leave() && !self.is_cancelled() {
             if is_at_work && !self.watchdog.has_client_at_work() {
                 break;
             }

@@ -14,7 +14,7 @@ use plimsoll_store::{Durability, clock, disk, sessions, state_file};
 use std::time::Duration;
 
 /// How long a client that is asked to end may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const LONG_GRACE_PERIOD: Duration = Duration::from_secs(10);
 /// One that lingers after its result, or is interrupted twice, has nothing more to save.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
@@ -141,10 +141,10 @@ impl Runner<'_> {
         if let Some(words) = reason.words() {
             self.note(state, JournalEvent::ClientEnded { reason: words })?;
         }
-        client.end(reason.timeout());
+        client.end(reason.grace_period());
         lifecycle::end_left_behind(state);
         follower.read_on();
-        // Without the exit status: it tells of our own signal (on 2.1.329 SIGINT ends `-p` with 0, SIGTERM with 143).
+        // Without the exit status: it reports our own signal (on 2.1.329 SIGINT ends `-p` with 0, SIGTERM with 143).
         let ended = follower.ended(Exit::default());
         Ok(match reason {
             // Its result came before it lingered, and stands.
@@ -227,10 +227,10 @@ enum Reason {
 }
 
 impl Reason {
-    fn timeout(&self) -> Duration {
+    fn grace_period(&self) -> Duration {
         match self {
             Reason::Interrupted | Reason::Unguarded | Reason::Lingers(_) => GRACE_PERIOD,
-            Reason::Cancelled | Reason::OutOfTime | Reason::Silent(_) => TIMEOUT,
+            Reason::Cancelled | Reason::OutOfTime | Reason::Silent(_) => LONG_GRACE_PERIOD,
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) struct Terms {
     /// How long it may take to end its client at the deadline, politely.
     pub(super) after_deadline: Duration,
     /// How long the client may tidy up.
-    pub(super) timeout: Duration,
+    pub(super) grace_period: Duration,
     /// How long after the second Ctrl-C the program may still be there.
     pub(super) to_leave: Duration,
     /// Leaves the program.
@@ -107,13 +107,13 @@ impl Shared {
     }
 
     /// Ends it with what it would leave at work. No lock is held meanwhile.
-    fn end_client(&self, timeout: Duration) {
+    fn end_client(&self, grace_period: Duration) {
         let Some(Worker { client, settings }) = self.worker() else { return };
         if !process::is_alive(client) {
             return;
         }
         // As if adopted: the child's own handle belongs to the loop, which may be the one that is held up.
-        Client::Adopted(client).end(timeout);
+        Client::Adopted(client).end(grace_period);
         if let Some(settings) = &settings {
             lifecycle::end_started_with(settings);
         }
@@ -130,7 +130,7 @@ impl Shared {
             if is_asked
                 || terms.deadline.is_some_and(|deadline| clock::now() >= deadline + terms.after_deadline)
             {
-                self.end_client(terms.timeout);
+                self.end_client(terms.grace_period);
             }
             if asked.is_some_and(|asked| asked.elapsed() >= terms.to_leave) {
                 (terms.leave)();
@@ -158,7 +158,7 @@ mod tests {
             deadline: None,
             after_interrupt: Duration::from_millis(200),
             after_deadline: Duration::from_millis(200),
-            timeout: Duration::from_secs(1),
+            grace_period: Duration::from_secs(1),
             to_leave: Duration::from_secs(3600),
             leave: || {},
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How far the log goes, with its torn end moved aside, and what is to be said about it.
-pub(super) fn mend(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError> {
+pub(super) fn repair(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError> {
     let size = disk::size(&log.path()).unwrap_or(0);
     let known = Head::load(&log.head_path());
     // The same length counts as unharmed: reading the whole log at each event would cost too much; `verify` does.

@@ -20,7 +20,7 @@ pub struct Writer {
 
 impl Writer {
     pub(super) fn open(log: TurnLog, lock: Lock) -> Result<Writer, StoreError> {
-        let (head, repairs) = repair::mend(&log)?;
+        let (head, repairs) = repair::repair(&log)?;
         let mut writer = Writer { log, head, file: None, _lock: lock };
         // The repair first: `verify` reads there that records were lost, whose numbers are given again from here on.
         writer.append(&repairs)?;

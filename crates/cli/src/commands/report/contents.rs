@@ -170,7 +170,7 @@ pub(crate) struct Levels {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cost {
     pub(crate) usd: f64,
-    pub(crate) is_reckoned: bool,
+    pub(crate) is_estimated: bool,
     pub(crate) max_usd: Option<f64>,
     pub(crate) tokens: u64,
     pub(crate) max_tokens: Option<u64>,

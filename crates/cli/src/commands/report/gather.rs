@@ -44,7 +44,7 @@ pub(super) fn gather(
         items: items::items(state, &told.sessions, cleaner),
         pauses: pauses::pauses(&entries, state.lifecycle.status() == Status::Paused),
         troubles: troubles::troubles(&entries),
-        levels: moments::levels(&entries).or_else(|| reckoned_levels(project, &told.sessions)),
+        levels: moments::levels(&entries).or_else(|| estimated_levels(project, &told.sessions)),
         handoffs: handoffs::handoffs(project, state, &entries, folder),
         steps: steps(&scene(project, chosen), cleaner),
         ..bare(project, chosen, told, lines(&entries), cleaner)
@@ -136,7 +136,7 @@ fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {
 fn cost(state: &RunState) -> Cost {
     Cost {
         usd: state.spent.cost_usd,
-        is_reckoned: state.spent.cost_is_reckoned,
+        is_estimated: state.spent.cost_is_estimated,
         max_usd: state.options.limits.max_cost_usd,
         tokens: state.spent.tokens,
         max_tokens: state.options.limits.max_tokens,
@@ -213,7 +213,7 @@ fn assign(sessions: &mut [RunSession], commits: Vec<Commit>) {
 }
 
 /// If no decision recorded them: as they would be in the last session's window.
-fn reckoned_levels(project: &Project, sessions: &[RunSession]) -> Option<super::contents::Levels> {
+fn estimated_levels(project: &Project, sessions: &[RunSession]) -> Option<super::contents::Levels> {
     let id = sessions.iter().rev().find_map(|session| session.window.and(session.session_id.as_ref()))?;
     let record = sessions::load(project, id);
     let reading = record.reading.as_ref()?;

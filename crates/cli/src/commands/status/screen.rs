@@ -153,7 +153,7 @@ impl View<'_> {
         let (state, limits) = (self.state, &self.state.options.limits);
         let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
         let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
-        let about = if state.spent.cost_is_reckoned { "about " } else { "" };
+        let about = if state.spent.cost_is_estimated { "about " } else { "" };
         let Some(present) = self.present_tokens else {
             return format!(
                 "{about}${:.2}{money}, {}{most} tokens",

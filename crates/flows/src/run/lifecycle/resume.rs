@@ -80,7 +80,7 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
         reset_breaker: Some(changes.reset_breaker),
         ..RunBegun::default()
     };
-    // After the state, so that no line tells of a resume that a kill has prevented.
+    // After the state, so that no line reports a resume that a kill has prevented.
     journal::note(project, JournalEntry::of_run(&state, JournalEvent::Resumed(resumed)))?;
     Ok(Resumed::Open(Box::new(state)))
 }

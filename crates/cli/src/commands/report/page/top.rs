@@ -75,11 +75,11 @@ fn cost(report: &Report) -> Markup {
             .map_or("the client reported none".to_owned(), |most| format!("of {}", dollars(most)));
         return figure("Cost", NOT_TOLD, &note);
     }
-    let about = if cost.is_reckoned { "about " } else { "" };
+    let about = if cost.is_estimated { "about " } else { "" };
     let of = cost.max_usd.map(|most| format!("of {} · ", dollars(most))).unwrap_or_default();
-    let reckoned =
-        if cost.is_reckoned { "partly estimated by Plimsoll" } else { "as reported by Claude Code" };
-    figure("Cost", &format!("{about}{}", dollars(cost.usd)), &format!("{of}{reckoned}"))
+    let source =
+        if cost.is_estimated { "partly estimated by Plimsoll" } else { "as reported by Claude Code" };
+    figure("Cost", &format!("{about}{}", dollars(cost.usd)), &format!("{of}{source}"))
 }
 
 fn tokens_used(report: &Report) -> Markup {
