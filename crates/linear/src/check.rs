@@ -16,10 +16,7 @@ const TRIES: u32 = 2;
 /// Looks: exit code 0 where notes reach Linear, 1 where they do not.
 pub(crate) fn check(project: &Project, settings: &Settings) -> ExitCode {
     let mut page = CheckPage::default();
-    let reached = parts(project, settings, &mut page);
-    if reached.is_none() && page.is_sound {
-        page.is_sound = false;
-    }
+    page.is_sound &= parts(project, settings, &mut page).is_some();
     outbox_of(project, &mut page);
     say(page.lines.join("\n"));
     ExitCode::from(u8::from(!page.is_sound))

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     ByRun,
-    ByPerson,
+    ByUser,
 }
 
 /// What has been delivered of one run.
@@ -56,7 +56,7 @@ pub(crate) fn deliver(
     asked: Asked,
 ) -> Result<Report, StoreError> {
     let mut report = Report::default();
-    let others = if asked == Asked::ByPerson { USERS_TIMEOUT } else { Duration::ZERO };
+    let others = if asked == Asked::ByUser { USERS_TIMEOUT } else { Duration::ZERO };
     let _lock = match outbox::lock_delivery(project, others) {
         Ok(lock) => lock,
         Err(StoreError::Busy { .. }) => return Ok(Report { is_busy: true, ..report }),

@@ -54,7 +54,7 @@ pub(crate) fn sync(project: &Project, settings: &Settings) -> ExitCode {
         Ok(linear) => linear,
         Err(error) => return not_delivered(project, &error, error.hint()),
     };
-    match deliver(project, &linear, issue, RetryLimits::of(TIMEOUT, TRIES), Asked::ByPerson) {
+    match deliver(project, &linear, issue, RetryLimits::of(TIMEOUT, TRIES), Asked::ByUser) {
         Ok(report) => tell(project, &report),
         Err(error) => refused(&error),
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) fn facts(project: &Project, found: &Files) -> ProgramFacts {
     let folder = environment::own_directory().unwrap_or_default();
-    // Optional: only who has set an issue in Linear misses it.
+    // Optional: it is needed only where an issue in Linear is set.
     let optional = Some(linear_program::PROGRAM).filter(|program| disk::exists(&folder.join(program)));
     let programs = PROGRAMS.iter().copied().chain([servers::PROGRAM]).chain(optional);
     let beside: Vec<(String, Standing)> =

@@ -4,7 +4,7 @@ use super::programs::{Standing, of_standing};
 use super::{Finding, Section};
 use plimsoll_domain::text::counted;
 
-/// The program that delivers notes. It is optional: only who has set an issue misses it.
+/// The program that delivers notes. It is optional: it is needed only where an issue is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinearProgram {
     /// There is none.
