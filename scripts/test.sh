@@ -74,18 +74,22 @@ fetching=$!
 
 # With libjq the table of `plimsoll query` is checked against both engines; the released programs do not contain it.
 workspace=(--workspace --locked --features plimsoll/libjq)
+build="programs and tests, built"
 if [ "$what" = --all ] || [ "$what" = --quick ]; then
   step "format"
   cargo fmt --all --check
-  step "lints"
-  cargo clippy --quiet "${workspace[@]}" --all-targets -- -D warnings
-  cargo clippy --quiet --workspace --locked --all-targets -- -D warnings
+  # Clippy is the compiler with more lints: it builds the programs and tests, too. `cargo clippy` beside `cargo build`
+  # would read all of the code twice.
+  export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
+  build="lints; $build"
 fi
 
-step "programs and tests, built"
-# All at once: apart, the programs would be built with fewer features of what they share with the tests, and that twice.
+step "$build"
 # What is built once and thrown away need not be ready for the next change.
 [ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
+# Without libjq, as users get it, for its lints; then the same with it, of which only the command is built again.
+[ -z "${RUSTC_WORKSPACE_WRAPPER:-}" ] || cargo build --quiet --workspace --locked --all-targets
+# All at once: apart, the programs would be built with fewer features of what they share with the tests, and that twice.
 cargo build --quiet "${workspace[@]}" --all-targets
 # Apart, so that nothing that a test builds takes their place while others start them.
 built=${CARGO_TARGET_DIR:-$PWD/target}/debug programs=${CARGO_TARGET_DIR:-$PWD/target}/programs
@@ -115,7 +119,7 @@ else
   # Not beside the tests: some of them hold a program against the clock.
   if [ "$what" = --all ]; then
     step "programs, as users get them"
-    released=$(scripts/build.sh)
+    released=$(env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS scripts/build.sh)
   fi
   step "examples in the documentation"
   cargo test --quiet "${workspace[@]}" --doc
