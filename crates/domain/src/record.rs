@@ -49,6 +49,10 @@ pub struct SessionRecord {
     pub percent_used: Option<u64>,
     /// The highest deciding figure of the session.
     pub peak_percent: u64,
+    /// The most tokens that came from one reading to the next: L2 leaves room for such a step. Readings that do not move
+    /// the whole percent are not kept, so it may be up to one percent of the window too large.
+    #[serde(skip_serializing_if = "is_default")]
+    pub largest_step: u64,
     /// The highest level announced since the last compaction.
     #[serde(skip_serializing_if = "is_default")]
     pub announced: Level,

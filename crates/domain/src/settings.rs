@@ -18,7 +18,8 @@ pub struct Settings {
     /// The thresholds, in percent of the window. They must rise; they are lowered if they would be too close to the
     /// auto-compact threshold.
     pub levels: Levels,
-    /// How far below the auto-compact threshold the thresholds must stay, in tokens. One large Read is about 20,000 tokens.
+    /// How far below the auto-compact threshold the thresholds must stay at least, in tokens. One large Read is about 20,000
+    /// tokens. L2 also stays below it by the largest step that the session has taken, up to 40,000.
     pub margins: Margins,
     /// Batches of tools that the model may still use after L2 to finish.
     pub grace_batches: u32,
@@ -144,7 +145,7 @@ pub struct Levels {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Margins {
-    /// L2 below the auto-compact threshold; larger than l3.
+    /// L2 below the auto-compact threshold, at least; larger than l3.
     pub l2: u64,
     /// L3 below the auto-compact threshold.
     pub l3: u64,
@@ -158,9 +159,10 @@ impl Default for Levels {
 }
 
 impl Default for Margins {
-    /// One large Read is about 20,000 tokens whatever the window: L3 leaves room for one, L2 for two.
+    /// One large Read is about 20,000 tokens whatever the window: L2 leaves room for one, L3 for half of one. Where a
+    /// session takes larger steps, its L2 moves down with them.
     fn default() -> Self {
-        Margins { l2: 40_000, l3: 20_000 }
+        Margins { l2: 20_000, l3: 10_000 }
     }
 }
 

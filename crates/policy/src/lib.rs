@@ -19,7 +19,7 @@
 //!
 //! let settings = Settings::default();
 //! let compaction = auto_compact(200_000, None, &CompactionConfig::default());
-//! let thresholds = thresholds(200_000, compaction, &settings.levels, &settings.margins);
+//! let thresholds = thresholds(200_000, compaction, &settings.levels, &settings.margins, 0);
 //! assert!(thresholds.l1 < thresholds.l2 && thresholds.l2 < thresholds.l3);
 //! assert!(thresholds.l3 < compaction.tokens, "we end a session before the client compacts it");
 //! assert_eq!(thresholds.level(thresholds.l2), Level::L2);

@@ -172,6 +172,9 @@ fn note_reading(record: &mut SessionRecord, reading: &Reading, percent: u64) {
     let new_window = record.reading.as_ref().map(|old| &old.window) != Some(&reading.window);
     // The cheapest write is none: tokens that do not move the whole percent are not worth one.
     if new_figure || new_window {
+        let before = record.reading.as_ref().map(Reading::projected);
+        let step = before.map_or(0, |before| reading.projected().saturating_sub(before));
+        record.largest_step = record.largest_step.max(step);
         record.reading = Some(reading.clone());
         record.percent = Some(percent);
         record.percent_used = reading.percent_used();

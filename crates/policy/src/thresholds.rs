@@ -40,7 +40,10 @@ const REFUSE_BELOW: u64 = 3_000;
 /// The client raises a smaller compaction window to this.
 const LEAST_COMPACT_WINDOW: u64 = 100_000;
 /// L1 comes at least this many points of the window before L2, or the warning would come with the checkpoint.
-const WARNING_LEAD_PERCENT: u64 = 5;
+const WARNING_LEAD_PERCENT: u64 = 10;
+/// A larger step than two large Reads (of about 20,000 tokens) moves L2 no further. What looks larger may be several steps
+/// that no hook saw; and a session that once read five files at once would lose half of a small window.
+const LARGEST_STEP: u64 = 40_000;
 
 /// Models for which the client (2.1.329) never compacts at a threshold, only after the API has refused a prompt as too long.
 const NEVER_BY_THRESHOLD: [&str; 5] = ["haiku-4-5", "sonnet-4-5", "opus-4-5", "sonnet-4", "3-7-sonnet"];
@@ -78,15 +81,26 @@ fn never_by_threshold(model: &str) -> bool {
 }
 
 /// Where the levels begin in a window: each where the percent of readings changes to the one that is announced for it,
-/// so at most one percent below what was asked for.
-pub fn thresholds(window: u64, auto_compact: AutoCompact, levels: &Levels, margins: &Margins) -> Thresholds {
+/// so at most one percent below what was asked for. L2 also leaves room for the largest step of this session so far (in
+/// tokens; 0 before the first): a step begun just below L2 must not end beyond the point where the client compacts.
+pub fn thresholds(
+    window: u64,
+    auto_compact: AutoCompact,
+    levels: &Levels,
+    margins: &Margins,
+    largest_step: u64,
+) -> Thresholds {
     let share = |percent: f64| (window as f64 * percent / 100.0).round() as u64;
     let whole = |tokens: u64| percent(tokens, window).map_or(0, |percent| tokens_shown_as(percent, window));
     // A window too small for the margins is divided instead, so that the levels still rise.
     let room = auto_compact.tokens.min(window);
     let below = |margin: u64, tenths: u64| room.saturating_sub(margin.min(room.saturating_mul(tenths) / 10));
     let l3 = whole(share(levels.l3).min(below(margins.l3, 3)));
-    let l2 = whole(share(levels.l2).min(below(margins.l2, 5)).min(l3.saturating_sub(1)));
+    let l2 = whole(
+        share(levels.l2)
+            .min(below(margins.l2.max(largest_step.min(LARGEST_STEP)), 5))
+            .min(l3.saturating_sub(1)),
+    );
     let l1 =
         whole(share(levels.l1).min(l2.saturating_sub(window.saturating_mul(WARNING_LEAD_PERCENT) / 100)));
     let clamped = l3 < whole(share(levels.l3)) || l2 < whole(share(levels.l2));
@@ -112,7 +126,7 @@ mod tests {
     fn no_window_is_too_large_to_have_levels() {
         for window in [u64::MAX, u64::MAX / 2, 1 << 62, 9_007_199_254_740_993] {
             let auto_compact = auto_compact(window, None, &CompactionConfig::default());
-            let thresholds = thresholds(window, auto_compact, &Levels::default(), &Margins::default());
+            let thresholds = thresholds(window, auto_compact, &Levels::default(), &Margins::default(), 0);
             assert!(
                 [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens].is_sorted(),
                 "{thresholds:?}"
@@ -162,6 +176,7 @@ mod tests {
             auto_compact(window, Some(model), &knobs),
             &Levels::default(),
             &Margins::default(),
+            0,
         );
         [thresholds.l1, thresholds.l2, thresholds.l3].map(|tokens| thresholds.percent(tokens))
     }
@@ -169,8 +184,30 @@ mod tests {
     #[test]
     fn levels_are_clamped_below_auto_compaction_with_room_to_act() {
         assert_eq!(percents(1_000_000, "claude-opus-5-5", CompactionConfig::default()), [70, 85, 95]);
-        assert_eq!(percents(200_000, "claude-opus-4-6", CompactionConfig::default()), [59, 64, 74]);
-        assert_eq!(percents(200_000, "claude-haiku-4-5", CompactionConfig::default()), [70, 80, 90]);
+        assert_eq!(percents(200_000, "claude-opus-4-6", CompactionConfig::default()), [64, 74, 79]);
+        assert_eq!(percents(200_000, "claude-haiku-4-5", CompactionConfig::default()), [70, 85, 95]);
+    }
+
+    #[test]
+    fn l2_leaves_room_for_the_largest_step_of_the_session() {
+        let of = |margins: Margins, step: u64| {
+            let auto_compact = auto_compact(200_000, None, &CompactionConfig::default());
+            let thresholds = thresholds(200_000, auto_compact, &Levels::default(), &margins, step);
+            assert_eq!(thresholds.auto_compact.tokens, 167_000);
+            [thresholds.l1, thresholds.l2, thresholds.l3].map(|tokens| tokens / 1_000)
+        };
+        let default = Margins::default();
+        assert_eq!(of(default, 0), [127, 147, 157]);
+        assert_eq!(of(default, 20_000), [127, 147, 157], "less than the margin moves nothing");
+        assert_eq!(of(default, 30_000), [117, 137, 157]);
+        // What L2 was before it knew the session's steps; whatever looks larger moves it no further.
+        assert_eq!(of(default, 40_000), [107, 127, 157]);
+        assert_eq!(of(default, 90_000), [107, 127, 157]);
+        assert_eq!(of(Margins { l2: 50_000, ..default }, 30_000), [97, 117, 157], "the user's own is larger");
+        // In a large window the share decides, as before.
+        let large = auto_compact(1_000_000, None, &CompactionConfig::default());
+        let thresholds = thresholds(1_000_000, large, &Levels::default(), &default, 90_000);
+        assert_eq!(thresholds.percent(thresholds.l2), 85);
     }
 
     /// The reading that is announced for a level, and the reading at which it fires, are one: for every level, window and
@@ -192,7 +229,7 @@ mod tests {
             let levels =
                 Levels { l1: share(draw(300)), l2: share(300 + draw(200)), l3: share(500 + draw(200)) };
             let margins = Margins { l2: draw(60_000), l3: draw(30_000) };
-            let thresholds = thresholds(window, auto_compact, &levels, &margins);
+            let thresholds = thresholds(window, auto_compact, &levels, &margins, 0);
             for threshold in [thresholds.l1, thresholds.l2, thresholds.l3] {
                 let announced = thresholds.percent(threshold);
                 let shown = |tokens: u64| percent(tokens, window).unwrap();
@@ -213,7 +250,7 @@ mod tests {
             for auto_compact_tokens in [0, window / 10, window / 3, window * 9 / 10, window, window * 2] {
                 let auto_compact =
                     AutoCompact { tokens: auto_compact_tokens, action: AutoCompactAction::Compacts };
-                let thresholds = thresholds(window, auto_compact, &Levels::default(), &Margins::default());
+                let thresholds = thresholds(window, auto_compact, &Levels::default(), &Margins::default(), 0);
                 let rising = thresholds.l1 <= thresholds.l2
                     && thresholds.l2 <= thresholds.l3
                     && thresholds.l3 <= auto_compact_tokens.max(1);

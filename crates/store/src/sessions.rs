@@ -35,16 +35,23 @@ pub fn ids(project: &Project) -> Vec<SessionId> {
     disk::names(&project.own().join("sessions")).into_iter().filter_map(id).map(SessionId::from).collect()
 }
 
-/// What the client's settings said when the session began, without the rest of its record.
-pub fn client_settings(project: &Project, session_id: &SessionId) -> Option<ClientSettings> {
+/// Of the session's record only what its thresholds depend on: the status line asks at every render.
+pub fn of_thresholds(project: &Project, session_id: &SessionId) -> SessionRecord {
     #[derive(serde::Deserialize)]
     struct Glance<'a> {
         session_id: &'a str,
         client_settings: Option<ClientSettings>,
+        #[serde(default)]
+        largest_step: u64,
     }
-    let bytes = disk::read(&project.session(session_id)?).ok().flatten()?;
-    let glance = serde_json::from_slice::<Glance<'_>>(&bytes).ok()?;
-    if session_id == glance.session_id { glance.client_settings } else { None }
+    let bytes =
+        project.session(session_id).and_then(|path| disk::read(&path).ok().flatten()).unwrap_or_default();
+    match serde_json::from_slice::<Glance<'_>>(&bytes) {
+        Ok(Glance { session_id: own, client_settings, largest_step }) if session_id == own => {
+            SessionRecord { client_settings, largest_step, ..SessionRecord::default() }
+        }
+        Ok(_) | Err(_) => SessionRecord::default(),
+    }
 }
 
 /// Takes the session's lock.

@@ -7,6 +7,7 @@ mod door;
 mod erase_secrets;
 mod git_traps;
 mod hidden;
+mod largest_step;
 mod noted;
 mod project_root;
 mod reading;

@@ -321,7 +321,8 @@ pub fn thresholds(question: &Question<'_>, window: &Window, model: Option<&str>)
     // The client's variables reach hooks by inheritance; its settings they must read themselves (2.1.329).
     let client = question.record.client_settings.unwrap_or_else(|| config::client_settings(question.project));
     let auto_compact = thresholds::auto_compact(window.tokens, model, &knobs(client));
-    thresholds::thresholds(window.tokens, auto_compact, &question.settings.levels, &question.settings.margins)
+    let Settings { levels, margins, .. } = question.settings;
+    thresholds::thresholds(window.tokens, auto_compact, levels, margins, question.record.largest_step)
 }
 
 fn knobs(client: ClientSettings) -> CompactionConfig {

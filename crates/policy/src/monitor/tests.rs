@@ -23,7 +23,7 @@ fn sight(used_percent: u64, added_percent: u64, in_run: bool) -> MonitorInput {
             behind: false,
         },
         is_batch: true,
-        thresholds: Some(thresholds(WINDOW, auto_compact, &settings.levels, &settings.margins)),
+        thresholds: Some(thresholds(WINDOW, auto_compact, &settings.levels, &settings.margins, 0)),
         in_run,
         committed: None,
         item_is_open: false,
@@ -224,4 +224,17 @@ fn waiting_is_worth_it_only_near_a_level() {
     assert!(worth(72, Level::L1));
     assert!(worth(86, Level::L2));
     assert!(!worth(60, Level::L1));
+}
+
+#[test]
+fn the_largest_step_is_the_most_that_came_from_one_reading_to_the_next() {
+    let mut record = SessionRecord::default();
+    let mut after = |percent, added| {
+        monitor(&mut record, &sight(percent, added, true), &Settings::default());
+        record.largest_step
+    };
+    // What the session begins with is no step; a compaction neither is one nor takes one back.
+    let steps =
+        [(30, 0), (31, 0), (31, 3), (36, 0), (12, 0), (14, 0)].map(|(percent, added)| after(percent, added));
+    assert_eq!(steps, [0, 10_000, 30_000, 30_000, 30_000, 30_000]);
 }

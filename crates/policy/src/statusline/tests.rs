@@ -15,6 +15,7 @@ fn view(percent: u64) -> View {
         auto_compact(1_000_000, None, &CompactionConfig::default()),
         &settings.levels,
         &settings.margins,
+        0,
     );
     View {
         client: StatusPayload {

@@ -63,7 +63,7 @@ fn read(bytes: &[u8]) -> Option<Settings> {
 fn levels(settings: &Settings, draw: &mut Draw<'_>) {
     for window in [draw.number(), 200_000, 1_000_000].into_iter().chain(settings.windows.values().copied()) {
         let auto_compact = auto_compact(window, None, &CompactionConfig::default());
-        let thresholds = thresholds(window, auto_compact, &settings.levels, &settings.margins);
+        let thresholds = thresholds(window, auto_compact, &settings.levels, &settings.margins, draw.number());
         assert!(
             [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens].is_sorted(),
             "{thresholds:?}"

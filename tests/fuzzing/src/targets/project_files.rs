@@ -58,7 +58,7 @@ fn body(bytes: &[u8]) {
     assert!(record.session_id.is_empty() || record.session_id == SESSION, "{record:?}");
     let _ = (
         sessions::load_status(&project, &SessionId::from(SESSION)),
-        sessions::client_settings(&project, &SessionId::from(SESSION)),
+        sessions::of_thresholds(&project, &SessionId::from(SESSION)),
     );
     let _ = (windows::load(&project), faults::all(&project), outbox::all_undelivered(&project));
     let _ = (

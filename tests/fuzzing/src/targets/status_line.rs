@@ -177,6 +177,7 @@ fn load(draw: &mut Draw<'_>) -> LoadView {
             auto_compact(window, None, &CompactionConfig::default()),
             &settings.levels,
             &settings.margins,
+            0,
         )
     });
     LoadView {

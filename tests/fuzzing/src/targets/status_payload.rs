@@ -57,7 +57,7 @@ fn levels(payload: &StatusPayload) {
         CompactionConfig { compact_window: payload.context_window.used(), ..CompactionConfig::default() };
     for knobs in [CompactionConfig::default(), knobs] {
         let auto_compact = auto_compact(window, payload.model.id.as_deref(), &knobs);
-        let thresholds = thresholds(window, auto_compact, &settings.levels, &settings.margins);
+        let thresholds = thresholds(window, auto_compact, &settings.levels, &settings.margins, 0);
         let rising = [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens];
         assert!(rising.is_sorted() && auto_compact.tokens <= window, "{thresholds:?}");
         assert!(

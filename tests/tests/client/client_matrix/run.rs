@@ -60,8 +60,8 @@ fn tell(turn: &Turn<'_>) -> Step {
         }
         (2, 0) => Step::bash("echo begin").usage(20_000),
         (2, 1) => Step::bash("echo near").usage(105_000),
-        (2, 2..6) => Step::bash("echo overfull").usage(150_000),
-        (2, _) => Step::text("Nobody ends me.").usage(151_000),
+        (2, 2..6) => Step::bash("echo overfull").usage(160_000),
+        (2, _) => Step::text("Nobody ends me.").usage(161_000),
         _ => honest(turn),
     };
     step.delay(LIFELIKE)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A window of 200,000 tokens for every client and for us: L1 at 59 %, L2 at 64 %, L3 at 74 %.
+/// A window of 200,000 tokens for every client and for us: L1 at 64 %, L2 at 74 %, L3 at 79 %.
 pub(crate) const MODEL: &str = "claude-sonnet-4-6";
 pub(crate) const ID: &str = "11111111-1111-4111-8111-111111111111";
 /// The computer may be busy.

@@ -20,7 +20,7 @@ pub(crate) const SAMPLES: [(usize, usize); 4] = [(3, 6), (6, 12), (12, 24), (24,
 pub(crate) fn line(window: u64) -> Thresholds {
     let settings = Settings::default();
     let auto_compact = auto_compact(window, Some("claude-sonnet-4-6"), &CompactionConfig::default());
-    thresholds(window, auto_compact, &settings.levels, &settings.margins)
+    thresholds(window, auto_compact, &settings.levels, &settings.margins, 0)
 }
 
 /// How near the forecasts came.

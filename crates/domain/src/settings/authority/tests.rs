@@ -78,8 +78,8 @@ fn a_bound_is_only_tightened() {
         ("/thrash/checkpoints", 0, None, false),
         ("/thrash/minutes", 14, None, false),
         ("/thrash/minutes", 60, None, true),
-        ("/margins/l3", 19_999, None, false),
-        ("/margins/l3", 30_000, None, true),
+        ("/margins/l3", 9_999, None, false),
+        ("/margins/l3", 15_000, None, true),
         ("/handoff_bytes", 1 << 30, None, false),
         ("/freshness_wait_ms", 100_000, None, false),
     ] {

@@ -6,7 +6,7 @@ use plimsoll_domain::log_line::MAIN;
 use plimsoll_domain::record::StatusRecord;
 use plimsoll_domain::state::item_in_hand;
 use plimsoll_domain::statusline::{Segment, SegmentKind};
-use plimsoll_domain::{SessionRecord, Status, Timestamp};
+use plimsoll_domain::{Status, Timestamp};
 use plimsoll_policy::statusline::{CacheView, Hidden, LimitView, LoadView, MemoryView, RunView, View};
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::status::Limit;
@@ -50,8 +50,7 @@ impl StatusLineInvocation<'_> {
     fn load(&self, record: &StatusRecord) -> LoadView {
         let (window_told, model) = (&self.payload.context_window, self.payload.model.id.as_deref());
         let used = window_told.used();
-        let client_settings = sessions::client_settings(&self.project, &self.session_id());
-        let session = SessionRecord { client_settings, ..SessionRecord::default() };
+        let session = sessions::of_thresholds(&self.project, &self.session_id());
         let window = window::window(&WindowEvidence {
             model,
             settings: Some(&self.settings.windows),
