@@ -208,6 +208,19 @@ impl Memory {
         [Register::Next, Register::Status].into_iter().filter(is_stale).collect()
     }
 
+    /// True for a change of the registers after which another step has begun, and nobody has counted it. The hooks count
+    /// each answer of the model; with the server alone only the registers tell, which change once in a step.
+    pub fn begins_a_step(&self, op: &Op) -> bool {
+        let Op::UpdateRegisters { values, everywhere: false, .. } = op else { return false };
+        let was_written_now = |register: Register| {
+            let slot = &self.top().registers[register.index()];
+            slot.rev > 0 && slot.step == self.step
+        };
+        [Register::Next, Register::Status]
+            .into_iter()
+            .any(|register| was_written_now(register) && values.iter().any(|(given, _)| *given == register))
+    }
+
     /// As a turn keeps it: what is in the registers of the current frame, and the heap.
     pub fn snapshot(&self) -> Map<String, Value> {
         let filled = Register::ALL.into_iter().filter(|register| !self.register(*register).is_empty());

@@ -2,19 +2,23 @@
 
 use crate::call::{Answer, Call};
 use plimsoll_domain::memory::{Memory, Op, Register, Report, Values, render};
-use plimsoll_store::memory::By;
+use plimsoll_store::memory::{By, MemoryError};
+use std::time::Duration;
+
+/// Others hold the memory for a few milliseconds.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 pub(crate) fn update_registers(call: &Call) -> Answer {
     let named = |register: Register| call.given.text(register.key()).map(|text| (register, text));
     let values: Values = Register::ALL.into_iter().filter_map(named).collect();
-    change(call, Op::UpdateRegisters { values, strict: call.given.flag("strict"), everywhere: false })
+    change(call, &Op::UpdateRegisters { values, strict: call.given.flag("strict"), everywhere: false })
 }
 
 pub(crate) fn push_frame(call: &Call) -> Answer {
     let words = |name| call.given.words(name);
     change(
         call,
-        Op::PushFrame {
+        &Op::PushFrame {
             name: words("name"),
             objective: words("objective"),
             context: words("context"),
@@ -25,32 +29,37 @@ pub(crate) fn push_frame(call: &Call) -> Answer {
 }
 
 pub(crate) fn pop_frame(call: &Call) -> Answer {
-    change(call, Op::PopFrame { result: call.given.words("result") })
+    change(call, &Op::PopFrame { result: call.given.words("result") })
 }
 
 pub(crate) fn heap_alloc(call: &Call) -> Answer {
     let words = |name| call.given.words(name);
     change(
         call,
-        Op::HeapAlloc { name: words("name"), content: words("content"), description: words("description") },
+        &Op::HeapAlloc { name: words("name"), content: words("content"), description: words("description") },
     )
 }
 
 pub(crate) fn heap_write(call: &Call) -> Answer {
-    change(call, Op::HeapWrite { name: call.given.words("name"), content: call.given.words("content") })
+    change(call, &Op::HeapWrite { name: call.given.words("name"), content: call.given.words("content") })
 }
 
 pub(crate) fn heap_free(call: &Call) -> Answer {
-    change(call, Op::HeapFree { name: call.given.words("name") })
+    change(call, &Op::HeapFree { name: call.given.words("name") })
 }
 
-fn change(call: &Call, op: Op) -> Answer {
+fn change(call: &Call, op: &Op) -> Answer {
     let by = By { who: "mcp", call: call.id.as_deref() };
-    Ok(told(&plimsoll_store::memory::change(&call.project, by, &[op])?))
+    let mut held = plimsoll_store::memory::hold(&call.project, TIMEOUT)?;
+    if held.memory().begins_a_step(op) {
+        held.step();
+    }
+    let report = held.change(by, op).map_err(MemoryError::from)?;
+    Ok(told(&report, &held.close()?))
 }
 
-/// `ok r41`, and what there is to know. The model has its own words in mind already.
-fn told(report: &Report) -> String {
+/// `ok r41`, and what there is to know: after a change of the heap, its index. The model has its own words in mind already.
+fn told(report: &Report, memory: &Memory) -> String {
     let mut lines = vec![format!("ok r{}", report.rev)];
     lines.extend(report.cut.iter().map(|cut| {
         format!(
@@ -59,7 +68,9 @@ fn told(report: &Report) -> String {
         )
     }));
     lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
-    lines.extend(report.pressure.map(|pressure| format!("pressure: {}", pressure.word())));
+    if report.pressure.is_some() {
+        lines.extend(render::heap_index(memory));
+    }
     lines.join("\n")
 }
 

@@ -174,6 +174,11 @@ pub fn summary(memory: &Memory) -> Vec<String> {
     frames.into_iter().chain(Register::ALL.iter().filter_map(slot)).chain(heap).collect()
 }
 
+/// What a heap that was just changed holds: size, age and pressure decide what to free or merge next.
+pub fn heap_index(memory: &Memory) -> Vec<String> {
+    index(memory, Index::Measured)
+}
+
 /// The heap's account, and a line for each chunk; nothing for a heap that never was.
 fn index(memory: &Memory, says: Index) -> Vec<String> {
     if memory.heap.is_empty() && memory.freed.is_empty() {

@@ -52,16 +52,17 @@ fn the_model_writes_its_memory_and_sees_the_answers() {
     }
     let limit = &find("update_registers").expect("it")["input_schema"]["properties"]["R3_PHASE"]["maxLength"];
     assert_eq!(limit, 60);
-    let instructions = "Take the first action that applies";
-    let said = requests[0].body.to_string();
-    assert!(said.contains(instructions), "the model is told the rules");
+    let told = requests[0].body.to_string();
+    for rule in ["Take the first action that applies", "push_frame tests."] {
+        assert!(told.contains(rule), "the model is told the rules, to their last word: {rule}");
+    }
 
     let seen: Vec<String> = requests[1].tool_results().into_iter().map(|(_, text)| text).collect();
     assert_eq!(
         seen,
         [
             "ok r1\ncut R0_GOAL: limit 240, given 250, kept 240, dropped 10; shorten it, or move it to the heap",
-            "ok r2\npressure: low",
+            "ok r2\nHEAP 8 of 8000 chars (0%), pressure low\n- api-spec 8 chars (0%), age 0, rev 2",
         ]
     );
     let refused = requests[2].tool_results();
