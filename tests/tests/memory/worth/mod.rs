@@ -39,6 +39,14 @@ fn measure(size: Size, window: Window, ways: &[Way]) -> Measured {
     measured
 }
 
+/// A notes file brings back what was lost, for an agent that looks it up, and costs less than registers at each step.
+fn assert_notes_do_as_well(measured: &Measured) {
+    let [notes, memory] = [Way::NotesFile, Way::Memory].map(|way| measured[&way]);
+    assert_eq!(notes.at_hand.0, notes.at_hand.1, "{notes:?}");
+    let percent = 100 * (memory.priced - notes.priced) / memory.priced;
+    assert!((3..=15).contains(&percent), "{percent}: {notes:?}, {memory:?}");
+}
+
 /// Frames keep the session's own conversation small, and no conversation of theirs compacts.
 fn assert_frames_stay_small(measured: &Measured) {
     let frames = measured[&Way::Frames];
@@ -54,8 +62,10 @@ fn assert_frames_stay_small(measured: &Measured) {
 
 #[test]
 fn the_page_shows_what_a_large_task_costs() {
-    let measured = measure(Size::Large, Window::Large, &[Way::Frames, Way::Memory, Way::Plain]);
+    let measured =
+        measure(Size::Large, Window::Large, &[Way::Frames, Way::Memory, Way::NotesFile, Way::Plain]);
     page::check(Table::Large, &measured);
+    assert_notes_do_as_well(&measured);
     assert_frames_stay_small(&measured);
     let [plain, memory, frames] = [Way::Plain, Way::Memory, Way::Frames].map(|way| measured[&way]);
     assert!(frames.sent * 2 < plain.sent && plain.sent < memory.sent, "{frames:?}, {plain:?}, {memory:?}");
@@ -65,9 +75,10 @@ fn the_page_shows_what_a_large_task_costs() {
 
 #[test]
 fn the_page_shows_what_a_small_window_costs() {
-    let ways = [Way::Frames, Way::Rereads, Way::Memory, Way::Plain];
+    let ways = [Way::Frames, Way::Rereads, Way::Memory, Way::NotesFile, Way::Plain];
     let measured = measure(Size::Large, Window::Small, &ways);
     page::check(Table::SmallWindow, &measured);
+    assert_notes_do_as_well(&measured);
     assert_frames_stay_small(&measured);
     let forgetful = measured[&Way::Plain];
     assert!(forgetful.compactions > 0 && forgetful.visible < FACTS.len(), "{forgetful:?}");
@@ -79,8 +90,10 @@ fn the_page_shows_what_a_small_window_costs() {
 
 #[test]
 fn the_page_shows_what_a_small_task_costs() {
-    let measured = measure(Size::Small, Window::Large, &[Way::Frames, Way::Memory, Way::Plain]);
+    let measured =
+        measure(Size::Small, Window::Large, &[Way::Frames, Way::Memory, Way::NotesFile, Way::Plain]);
     page::check(Table::Small, &measured);
+    assert_notes_do_as_well(&measured);
     let [plain, memory, frames] = [Way::Plain, Way::Memory, Way::Frames].map(|way| measured[&way]);
     assert!(plain.sent < memory.sent && memory.sent < frames.sent, "{plain:?}, {memory:?}, {frames:?}");
     assert!(plain.priced < memory.priced, "{plain:?}, {memory:?}");

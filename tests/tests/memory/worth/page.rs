@@ -106,6 +106,7 @@ fn row(way: Way, figures: &Figures) -> String {
     let agent = match way {
         Way::Plain => "no memory",
         Way::Rereads => "no memory; reads again what it lost",
+        Way::NotesFile => "no memory; a notes file",
         Way::Memory => "memory, no frames",
         Way::Frames => "memory, a frame for each phase",
     };

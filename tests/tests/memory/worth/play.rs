@@ -1,11 +1,11 @@
-//! The same task, played by the scripted model in three ways of working.
+//! The same task, played by the scripted model in several ways of working.
 
 use crate::worth::figures::Figures;
-use crate::worth::task::{self, Call, PHASES, Size, found_in, read};
+use crate::worth::task::{self, Call, FACTS, PHASES, Size, found_in, read};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,6 +17,8 @@ pub(crate) enum Way {
     Plain,
     /// The same, but what it needs and no longer sees it reads again.
     Rereads,
+    /// The same, but it appends what it finds to a notes file, and reads that when it no longer sees what it needs.
+    NotesFile,
     /// One session with `plimsoll init --memory`: registers at each step, facts on the heap.
     Memory,
     /// The same, with each phase in a frame.
@@ -55,7 +57,7 @@ impl Script {
         let parts = self.parts.get_mut(&who).unwrap_or_else(|| panic!("{who} has no part"));
         let (step, needs) = parts.pop_front().unwrap_or_else(|| panic!("no step is left for {who}"));
         let missing: Vec<_> = needs.iter().filter(|fact| !text.contains(**fact)).collect();
-        let reads: Vec<&PathBuf> = missing.iter().filter_map(|fact| self.lookup.get(**fact)).collect();
+        let reads: BTreeSet<&PathBuf> = missing.iter().filter_map(|fact| self.lookup.get(**fact)).collect();
         if !reads.is_empty() && !self.has_looked {
             let all = reads.into_iter().fold(Step::default(), |all, path| read(all, path));
             parts.push_front((step, needs));
@@ -89,7 +91,11 @@ pub(crate) fn play(size: Size, window: Window, way: Way) -> Figures {
         world.set_env("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "100000");
     }
     task::write_files(&world, size);
-    let lookup = if way == Way::Rereads { task::places(&world, size) } else { BTreeMap::new() };
+    let lookup = match way {
+        Way::Rereads => task::places(&world, size),
+        Way::NotesFile => FACTS.iter().map(|fact| (*fact, world.path(NOTES))).collect(),
+        Way::Plain | Way::Memory | Way::Frames => BTreeMap::new(),
+    };
     *script.lock().expect("no panic") =
         Script { parts: parts(&world, size, way), lookup, ..Script::default() };
     let prompt = "Work through the six phases: read each folder, keep what it tells, write its result.";
@@ -103,6 +109,7 @@ pub(crate) fn play(size: Size, window: Window, way: Way) -> Figures {
     Figures::of(&model.requests(), script.at_hand)
 }
 
+const NOTES: &str = "notes.md";
 const END: &str = "All six phases are done.";
 
 /// Whose request it is: `main`, or a frame's name.
@@ -124,6 +131,12 @@ fn parts(world: &World, size: Size, way: Way) -> BTreeMap<String, VecDeque<Part>
         let steps = all.entry(worker).or_default();
         match way {
             Way::Plain | Way::Rereads => steps.extend(calls.into_iter().map(|call| (call.step, call.needs))),
+            Way::NotesFile => {
+                steps.extend(calls.into_iter().map(|call| (call.step, call.needs)));
+                let write = format!("cat >> {NOTES} <<'END'\n{}\nEND", found_in(phase).join("\n"));
+                // Before the result is written, when all has been read.
+                steps.insert(steps.len() - 1, (Step::bash(write), Vec::new()));
+            }
             Way::Memory => steps.extend(remembered(phase, calls)),
             Way::Frames => {
                 steps.extend(remembered(phase, calls));
