@@ -24,6 +24,10 @@ use std::process::ExitCode;
 /// As every system that we run on numbers it.
 const SIGXFSZ: i32 = 25;
 
+/// A static program has musl's allocator otherwise, which asks the system for every larger piece.
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> ExitCode {
     let verb = match Command::of_process() {
         Ok(command) => command.verb,

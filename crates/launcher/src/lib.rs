@@ -185,6 +185,13 @@ pub fn become_successor(program: &Path, arguments: &[String]) -> std::io::Error 
 /// Asks programs (no shell) for a few words, all at once, with these bytes on the standard input of each. The status line
 /// waits for them: past its deadline none has time to tidy up.
 pub fn ask_programs(asked: &[(&[String], Duration)], folder: &Path, input: &[u8]) -> Vec<Outcome> {
+    // Mostly there are none, and the status line is drawn after each answer: it starts no thread that waits for nobody.
+    if let [] | [_] = asked {
+        return asked
+            .iter()
+            .map(|(arguments, deadline)| ask_program(arguments, folder, input, *deadline))
+            .collect();
+    }
     std::thread::scope(|scope| {
         let ask =
             |&(arguments, deadline)| scope.spawn(move || ask_program(arguments, folder, input, deadline));

@@ -35,6 +35,10 @@ Usage: plimsoll-mcp [--workspace]
 
 The project is CLAUDE_PROJECT_DIR, or the one that contains the working directory.";
 
+/// A static program has musl's allocator otherwise, which asks the system for every larger piece.
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
