@@ -13,16 +13,25 @@ use plimsoll_protocol::event::Source;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Sentence {
     /// This.
-    Said(String, Tone),
+    Shown(String, Tone),
     /// Nothing: another line says it.
     LeftOut,
 }
 
+fn plain(text: String) -> Sentence {
+    Sentence::Shown(text, Tone::Plain)
+}
+
+fn bold(text: String) -> Sentence {
+    Sentence::Shown(text, Tone::Bold)
+}
+
+fn bad(text: String) -> Sentence {
+    Sentence::Shown(text, Tone::Bad)
+}
+
 /// Puts an entry into words.
 pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
-    let plain = |words: String| Sentence::Said(words, Tone::Plain);
-    let bold = |words: &str| Sentence::Said(words.to_owned(), Tone::Bold);
-    let bad = |words: String| Sentence::Said(words, Tone::Bad);
     match &entry.event {
         // SessionStart tells that a session begins, and how it was planned; the final verdict follows the
         // provisional one.
@@ -33,78 +42,36 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         JournalEvent::SessionEnd(_) if entry.run_id.is_some() => Sentence::LeftOut,
         JournalEvent::IterationClosed(closed) => plain(session_end(Some(closed.peak_percent), None)),
         JournalEvent::SessionEnd(ended) => plain(session_end(ended.peak_percent, ended.reason.as_deref())),
-        JournalEvent::RunStarted(begun) => bold(&run_started(begun)),
-        JournalEvent::Resumed(RunBegun { reset_breaker: Some(true), .. }) => {
-            plain("run resumed, and the circuit breaker reset".to_owned())
-        }
-        JournalEvent::Resumed(_) => plain("run resumed".to_owned()),
-        JournalEvent::Adopted { pid } => {
-            plain(format!("run resumed; its client (process {pid}) was still running"))
-        }
+        JournalEvent::RunStarted(begun) => bold(run_started(begun)),
+        JournalEvent::Resumed(begun) => plain(run_resumed(begun)),
+        JournalEvent::Adopted { pid } => plain(client_adopted(*pid)),
+        JournalEvent::Cancelled => bold("run cancelled with `plimsoll stop`".to_owned()),
         JournalEvent::SessionStart { source } => plain(session_start(*source)),
-        JournalEvent::Warning(LevelReached { level, percent, .. }) => {
-            plain(format!("warning {level} at {percent}%"))
-        }
+        JournalEvent::Warning(reached) => plain(format!("warning {} at {}%", reached.level, reached.percent)),
         JournalEvent::Checkpoint(written) => plain(checkpoint(written)),
-        JournalEvent::Ended(LevelReached { percent, reason, .. }) => {
-            plain(format!("session ended by Plimsoll at {percent}%{}", colon(reason.as_deref())))
-        }
-        JournalEvent::WipCommit(WipCommit { trouble: Some(trouble), .. }) => {
-            bad(format!("the uncommitted work could not be committed: {}", brief(trouble)))
-        }
-        JournalEvent::WipCommit(made) => plain(wip_commit(made)),
+        JournalEvent::Ended(reached) => plain(ended_by_us(reached)),
+        JournalEvent::ClientEnded { reason } => plain(client_ended(reason)),
+        JournalEvent::WipCommit(made) => wip_commit(made),
         JournalEvent::Verdict(reached) => {
-            let (words, tone) = verdict(reached);
-            Sentence::Said(words, tone)
+            let (text, tone) = verdict(reached);
+            Sentence::Shown(text, tone)
         }
-        JournalEvent::SetAside { item } => {
-            bad(format!("set aside: {}, no session made progress on it", quoted(item)))
-        }
-        JournalEvent::BreakerOpened(BreakerOpened { cause, evidence, .. }) => {
-            bad(format!("circuit breaker opened: {}{}", cause.word(), colon(Some(evidence))))
-        }
-        JournalEvent::Packed(room) => {
-            plain(format!("continues in the same session with {}", item_and_room(room)))
-        }
+        JournalEvent::SetAside { item } => bad(set_aside(item)),
+        JournalEvent::BreakerOpened(opened) => bad(breaker_opened(opened)),
+        JournalEvent::Packed(room) => plain(packed(room)),
         JournalEvent::NotPacked(room) => {
             plain(format!("no room in this session for {}", item_and_room(room)))
         }
-        JournalEvent::NoRoomForStep(room) => {
-            plain(format!("no room in this session for its next step{}", free(room)))
-        }
-        JournalEvent::CutOffByClient { item, .. } => {
-            plain(format!("the client ended the turn before {} was begun", quoted(item)))
-        }
-        JournalEvent::Notified { what, program, trouble } => {
-            let program = clip(&brief(&program.join(" ")), 60);
-            match trouble {
-                None => plain(format!("`{program}` was notified that the run has {}", brief(what))),
-                Some(trouble) => bad(format!("`{program}` was not notified: it {}", brief(trouble))),
-            }
-        }
-        JournalEvent::LinearDelivered(told) => plain(format!("Linear notified: {}", brief(&told.issue))),
-        JournalEvent::LinearFailed { trouble, .. } => {
-            bad(format!("Linear was not notified: {}", brief(trouble)))
-        }
-        JournalEvent::Cancelled => bold("run cancelled with `plimsoll stop`"),
-        JournalEvent::Unguarded { client_version } => {
-            bad(format!("our hooks did not run in this session (client {})", brief(client_version)))
-        }
-        JournalEvent::ClientEnded { reason } => {
-            plain(format!("client ended by Plimsoll{}", colon(Some(reason))))
-        }
-        JournalEvent::LeftBehind { processes } => {
-            let processes: Vec<String> = processes.iter().map(|process| brief(process)).collect();
-            plain(format!("the session left processes running: {}", processes.join("; ")))
-        }
+        JournalEvent::NoRoomForStep(room) => plain(no_room_for_step(room)),
+        JournalEvent::CutOffByClient { item, .. } => plain(cut_off(item)),
+        JournalEvent::Notified { what, program, trouble } => notified(what, program, trouble.as_deref()),
+        JournalEvent::LinearDelivered(note) => plain(format!("Linear notified: {}", brief(&note.issue))),
+        JournalEvent::LinearFailed { trouble, .. } => bad(linear_failed(trouble)),
+        JournalEvent::Unguarded { client_version } => bad(unguarded(client_version)),
+        JournalEvent::LeftBehind { processes } => plain(left_behind(processes)),
         JournalEvent::Fault { error, then, .. } => bad(format!("{}; {}", brief(error), brief(then))),
-        JournalEvent::PromptMended { old_file } => plain(format!(
-            "PROMPT.md had lost the task; it was restored, and the old file is {}",
-            brief(old_file)
-        )),
-        JournalEvent::TodoMended { file } => {
-            plain(format!("{} was missing and has been restored", brief(file)))
-        }
+        JournalEvent::PromptMended { old_file } => plain(prompt_restored(old_file)),
+        JournalEvent::TodoMended { file } => plain(plan_restored(file)),
         JournalEvent::StateMended { what } => plain(format!("state repaired: {}", brief(what))),
         // Only in the stream of `run --json`, or of another version: all that it says.
         JournalEvent::Client { .. }
@@ -139,9 +106,18 @@ fn run_started(begun: &RunBegun) -> String {
     let most = begun.max_iterations.map_or("?".to_owned(), |most| most.to_string());
     format!(
         "run \"{}\" started: {}, at most {most} sessions{verify}",
-        clip(&known(begun.task_name.as_deref()), 60),
-        known(begun.items.as_deref()),
+        clip(&or_unknown(begun.task_name.as_deref()), 60),
+        or_unknown(begun.items.as_deref()),
     )
+}
+
+fn run_resumed(begun: &RunBegun) -> String {
+    let breaker = if begun.reset_breaker == Some(true) { ", and the circuit breaker reset" } else { "" };
+    format!("run resumed{breaker}")
+}
+
+fn client_adopted(pid: u32) -> String {
+    format!("run resumed; its client (process {pid}) was still running")
 }
 
 fn session_start(source: Source) -> String {
@@ -177,16 +153,80 @@ fn checkpoint(written: &CheckpointWritten) -> String {
     format!("checkpoint {kind}{at}{}{item}", colon(Some(&written.handoff)))
 }
 
-fn wip_commit(made: &WipCommit) -> String {
+fn ended_by_us(reached: &LevelReached) -> String {
+    format!("session ended by Plimsoll at {}%{}", reached.percent, colon(reached.reason.as_deref()))
+}
+
+fn client_ended(reason: &str) -> String {
+    format!("client ended by Plimsoll{}", colon(Some(reason)))
+}
+
+fn wip_commit(made: &WipCommit) -> Sentence {
+    match &made.trouble {
+        None => plain(work_committed(made)),
+        Some(trouble) => bad(format!("the uncommitted work could not be committed: {}", brief(trouble))),
+    }
+}
+
+fn work_committed(made: &WipCommit) -> String {
     let files = made.files.map(|files| format!(" ({})", counted(files, "file"))).unwrap_or_default();
     let left_out: Vec<String> = made.left_out.iter().flatten().map(|file| brief(file)).collect();
     let left_out =
         if left_out.is_empty() { String::new() } else { format!(", but not {}", left_out.join(", ")) };
     format!(
         "uncommitted work committed as {}{files}{left_out}{}",
-        clip(&known(made.commit.as_deref()), 13),
+        clip(&or_unknown(made.commit.as_deref()), 13),
         colon(made.message.as_deref())
     )
+}
+
+fn set_aside(item: &str) -> String {
+    format!("set aside: {}, no session made progress on it", quoted(item))
+}
+
+fn breaker_opened(opened: &BreakerOpened) -> String {
+    format!("circuit breaker opened: {}{}", opened.cause.word(), colon(Some(&opened.evidence)))
+}
+
+fn packed(room: &Room) -> String {
+    format!("continues in the same session with {}", item_and_room(room))
+}
+
+fn no_room_for_step(room: &Room) -> String {
+    format!("no room in this session for its next step{}", free(room))
+}
+
+fn cut_off(item: &str) -> String {
+    format!("the client ended the turn before {} was begun", quoted(item))
+}
+
+fn notified(what: &str, program: &[String], trouble: Option<&str>) -> Sentence {
+    let program = clip(&brief(&program.join(" ")), 60);
+    match trouble {
+        None => plain(format!("`{program}` was notified that the run has {}", brief(what))),
+        Some(trouble) => bad(format!("`{program}` was not notified: it {}", brief(trouble))),
+    }
+}
+
+fn linear_failed(trouble: &str) -> String {
+    format!("Linear was not notified: {}", brief(trouble))
+}
+
+fn unguarded(client_version: &str) -> String {
+    format!("our hooks did not run in this session (client {})", brief(client_version))
+}
+
+fn left_behind(processes: &[String]) -> String {
+    let processes: Vec<String> = processes.iter().map(|process| brief(process)).collect();
+    format!("the session left processes running: {}", processes.join("; "))
+}
+
+fn prompt_restored(old_file: &str) -> String {
+    format!("PROMPT.md had lost the task; it was restored, and the old file is {}", brief(old_file))
+}
+
+fn plan_restored(file: &str) -> String {
+    format!("{} was missing and has been restored", brief(file))
 }
 
 fn item_and_room(room: &Room) -> String {
@@ -214,6 +254,7 @@ fn colon(words: Option<&str>) -> String {
     words.filter(|words| !words.is_empty()).map(|words| format!(": {}", brief(words))).unwrap_or_default()
 }
 
-fn known(words: Option<&str>) -> String {
+/// The text, or `?` where the journal has none.
+fn or_unknown(words: Option<&str>) -> String {
     words.filter(|words| !words.is_empty()).map_or("?".to_owned(), brief)
 }

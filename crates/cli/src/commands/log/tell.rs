@@ -46,7 +46,7 @@ impl EventPrinter {
             self.planned = Some((entry.iteration, planned.resuming));
         }
         let (words, tone) = match sentence(entry) {
-            Sentence::Said(words, tone) => (words, tone),
+            Sentence::Shown(words, tone) => (words, tone),
             Sentence::LeftOut => return None,
         };
         let words = format!("{words}{}{}", self.plan(entry), whose(entry));
