@@ -38,7 +38,7 @@ impl TargetSession {
 
     /// Its transcript.
     pub(crate) fn transcript(&self) -> Option<PathBuf> {
-        self.record.transcript_path.as_ref().map(PathBuf::from)
+        self.record.start.transcript_path.as_ref().map(PathBuf::from)
     }
 }
 

@@ -1,114 +1,44 @@
 //! What is remembered about one session: the last reading, what has been announced, and the evidence of its
 //! end. Hooks write it; nothing in it is ever used for another session.
 
+mod groups;
+mod stored;
+
+pub use groups::{Announced, CheckpointProgress, EndEvidence, StartFacts, UsageSeen, WriterWaits};
+
 use crate::forecast::Fill;
-use crate::ids::{RunId, SessionId};
+use crate::ids::SessionId;
 use crate::level::Level;
-use crate::reading::Reading;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// `.claude/plimsoll/sessions/<session>.json`. What is absent is not written: every hook reads the file.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+// The file has the groups' fields side by side. `flatten` would read it through a map, which every hook would pay for.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(from = "stored::StoredRecord")]
 pub struct SessionRecord {
     /// The session.
     pub session_id: SessionId,
     /// True when the file that was there could not be read: it is set aside before this one is written.
-    #[serde(skip)]
     pub unreadable: bool,
-    /// The run that owns it, if one does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<RunId>,
-    /// Its iteration in that run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iteration: Option<u32>,
-    /// The transcript, as the client named it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub transcript_path: Option<String>,
-    /// The client's process, as it named it at SessionStart; none if it did not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client: Option<ClientProcess>,
-    /// When SessionStart came, RFC 3339 UTC.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub started_at: Option<Timestamp>,
-    /// HEAD at that moment: what was committed since is work of this session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub head_at_start: Option<String>,
-    /// What the client's settings said about compaction when the session began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_settings: Option<ClientSettings>,
-    /// The last reading.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reading: Option<Reading>,
-    /// Its deciding figure, whole percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub percent: Option<u64>,
-    /// Its client's figure, whole percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub percent_used: Option<u64>,
-    /// The highest deciding figure of the session.
-    pub peak_percent: u64,
-    /// The most tokens that came from one reading to the next: L2 leaves room for such a step. Readings that do not move
-    /// the whole percent are not kept, so it may be up to one percent of the window too large.
-    #[serde(skip_serializing_if = "is_default")]
-    pub largest_step: u64,
+    /// What SessionStart found.
+    pub start: StartFacts,
+    /// The usage of the context window, as it was last read.
+    pub usage: UsageSeen,
     /// The highest level announced since the last compaction.
-    #[serde(skip_serializing_if = "is_default")]
-    pub announced: Level,
-    /// The deciding figure at which that level was announced, whole percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub announced_percent: Option<u64>,
+    pub announced: Announced,
     /// Compactions so far.
-    #[serde(skip_serializing_if = "is_default")]
     pub compactions: u32,
-    /// The measured fill in tokens when the checkpoint was announced.
-    #[serde(skip_serializing_if = "is_default")]
-    pub checkpoint_tokens: u64,
-    /// Batches of tools since then.
-    #[serde(skip_serializing_if = "is_default")]
-    pub batches_since_checkpoint: u32,
-    /// The message whose tools were counted last, on clients that report each tool apart.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub counted_message: Option<String>,
+    /// The checkpoint: the one being written, and the work since the last one.
+    pub checkpoint: CheckpointProgress,
     /// Its own commits: from one to the next is a step.
-    #[serde(skip_serializing_if = "is_default")]
     pub commits: Commits,
-    /// A checkpoint that has been claimed and not yet committed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub claim: Option<Claim>,
-    /// The last handoff, relative to the project.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub handoff: Option<String>,
-    /// True once the run was cancelled with `plimsoll stop`: the session's next hook ends it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub cancelled: bool,
-    /// Why a hook of ours ended the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended_by_us: Option<String>,
-    /// What the gate saw at Stop.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop: Option<StopEvidence>,
-    /// What StopFailure said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<FailureEvidence>,
     /// The gate's last word that the session may continue with the next item.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation: Option<Continuation>,
-    /// How often the monitor waited for the client's transcript writer.
-    pub waits: u32,
-    /// How long in all, milliseconds.
-    pub waited_ms: u64,
-    /// When SessionEnd came, RFC 3339 UTC.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Timestamp>,
-    /// Why, in the client's word.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub end_reason: Option<String>,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
+    /// The monitor's waits for the client's transcript writer.
+    pub waits: WriterWaits,
+    /// How the session ended, or is to end.
+    pub end: EndEvidence,
 }
 
 /// A client's process: a pid comes back, a pid with its start time does not.
@@ -327,11 +257,29 @@ mod tests {
     /// A record as the version before the present types wrote it: of a real session, with what that session did not meet
     /// put in.
     const OLD: &str = include_str!("record/old.json");
+    /// The same session as the present version writes it, before its fields were put in groups here.
+    const WRITTEN: &str = include_str!("record/written.json");
 
     #[test]
     fn a_record_of_an_older_version_is_read_and_loses_nothing() {
         let old: Value = serde_json::from_str(OLD).unwrap();
         let record: SessionRecord = serde_json::from_str(OLD).unwrap();
         assert_eq!(serde_json::to_value(&record).unwrap(), old);
+    }
+
+    #[test]
+    fn a_record_is_written_with_its_fields_side_by_side_in_the_same_order() {
+        let record: SessionRecord = serde_json::from_str(OLD).unwrap();
+        assert_eq!(serde_json::to_string(&record).unwrap(), WRITTEN.trim_end());
+        let fresh = SessionRecord { unreadable: true, ..SessionRecord::default() };
+        let written = serde_json::to_string(&fresh).unwrap();
+        assert_eq!(written, r#"{"session_id":"","peak_percent":0,"waits":0,"waited_ms":0}"#);
+        assert_eq!(serde_json::from_str::<SessionRecord>(&written).unwrap(), SessionRecord::default());
+        assert_eq!(serde_json::from_str::<SessionRecord>("{}").unwrap(), SessionRecord::default());
+        let mut grown = fresh;
+        grown.usage.largest_step = 5;
+        let written = serde_json::to_string(&grown).unwrap();
+        let expected = r#"{"session_id":"","peak_percent":0,"largest_step":5,"waits":0,"waited_ms":0}"#;
+        assert_eq!(written, expected, "no session of the version before had it");
     }
 }

@@ -64,9 +64,9 @@ pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
     note(request, &handoff, &file, committed.as_ref().err());
     // If this fails the claim stays, and a later event writes the checkpoint once more.
     let _ = sessions::update(request.project, request.session_id, TIMEOUT, |record| {
-        record.handoff = Some(file.clone());
+        record.checkpoint.handoff = Some(file.clone());
         if committed.is_ok() {
-            record.claim = None;
+            record.checkpoint.claim = None;
         }
     });
     committed.map(|()| file)
@@ -118,7 +118,8 @@ fn write_handoff(
     handoff: &Handoff,
 ) -> Result<(String, Notes), StoreError> {
     let limit = request.settings.handoff_bytes;
-    let known = record.handoff.as_ref().map(|file| (file.clone(), request.project.root().join(file)));
+    let known =
+        record.checkpoint.handoff.as_ref().map(|file| (file.clone(), request.project.root().join(file)));
     let old = known.as_ref().and_then(|(_, path)| disk::read_text(path).ok().flatten());
     if let (Some((file, path)), Some(old)) = (known, old) {
         let text = handoff::renewed(handoff, &request.notes, &old, limit);

@@ -30,7 +30,7 @@ pub fn variables(payload: &[u8]) -> Vec<Variable> {
 /// The same of a session that asks from one of its tools.
 pub fn variables_of(project: &Project, record: &SessionRecord) -> Vec<Variable> {
     let (settings, _) = config::load(project);
-    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let question = Question { project, settings: &settings, record, transcript, calls: &[] };
     of_reading(measure::measure_once_written(&question).reading.as_ref())
 }

@@ -69,7 +69,7 @@ fn client(named: Option<&Path>) -> ClientFacts {
 }
 
 fn faults_of(patient: &Patient<'_>) -> FaultFacts {
-    let transcript = patient.record.transcript_path.as_ref().map(PathBuf::from);
+    let transcript = patient.record.start.transcript_path.as_ref().map(PathBuf::from);
     let troubles = transcript.map(|path| tail::hook_troubles(&path, TRANSCRIPT_END).unwrap_or_default());
     let ours =
         troubles.into_iter().flatten().filter(|one| plimsoll_protocol::settings::starts_ours(&one.command));

@@ -72,7 +72,7 @@ impl HookInvocation {
     /// SessionStart; where that is gone, the state does.
     pub fn is_of_run(&self, record: &SessionRecord) -> Result<bool, StoreError> {
         let Some(run_id) = ledger::run_of_environment() else { return Ok(false) };
-        if record.run_id.as_ref() == Some(&run_id) {
+        if record.start.run_id.as_ref() == Some(&run_id) {
             return Ok(true);
         }
         Ok(self.owned_run()?.is_some_and(|run| !run.lifecycle.is_over()))

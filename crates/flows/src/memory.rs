@@ -165,12 +165,13 @@ pub(crate) fn recover(call: &HookInvocation, begins: bool) -> Result<Memory, Sto
 /// True for another session that has ended, or whose client has: a client works for one session at a time.
 fn is_gone(call: &HookInvocation, owner: &Owner) -> bool {
     let record = sessions::load(&call.project, &owner.session);
-    let has_ended = record.ended_at.is_some() || (owner.pid.is_some() && owner.pid == self::owner(call).pid);
+    let has_ended =
+        record.end.ended_at.is_some() || (owner.pid.is_some() && owner.pid == self::owner(call).pid);
     has_ended
         || match (owner.pid, owner.process_started) {
             (Some(pid), Some(started)) => !process::is_alive(Identity { pid, started }),
             (Some(pid), None) => !process::has_pid(pid),
-            (None, _) => record.transcript_path.is_none_or(|path| capture::is_quiet(Path::new(&path))),
+            (None, _) => record.start.transcript_path.is_none_or(|path| capture::is_quiet(Path::new(&path))),
         }
 }
 

@@ -52,23 +52,23 @@ impl SessionResult {
     /// What the hooks' records alone show of an ending: in a shell loop we do not see the client's result.
     pub fn by_record(record: &SessionRecord) -> SessionResult {
         // Ours first: after `continue:false` the client fires no Stop, so what `stop` says is of an earlier turn.
-        let ending = if record.cancelled && record.ended_by_us.is_some() {
+        let ending = if record.end.cancelled && record.end.ended_by_us.is_some() {
             Ending::Cancelled
-        } else if record.ended_by_us.is_some() {
+        } else if record.end.ended_by_us.is_some() {
             Ending::HookStopped
-        } else if let Some(failure) = &record.failure {
+        } else if let Some(failure) = &record.end.failure {
             ending_of(&StopFailure {
                 error: Some(failure.error.clone()),
                 error_details: Some(failure.details.clone()),
                 last_assistant_message: None,
             })
-        } else if record.stop.is_some() {
+        } else if record.end.stop.is_some() {
             Ending::Completed
         } else {
             Ending::Unknown
         };
-        let failed_at = record.failure.as_ref().and_then(|failure| clock::moment(&failure.at));
-        let at = record.ended_at.as_ref().and_then(clock::moment).or(failed_at);
+        let failed_at = record.end.failure.as_ref().and_then(|failure| clock::moment(&failure.at));
+        let at = record.end.ended_at.as_ref().and_then(clock::moment).or(failed_at);
         SessionResult {
             resets_at: reset_of(&ending, failed_at.or(at)),
             ending,
@@ -142,8 +142,9 @@ mod tests {
         let result = RunResult { is_error: true, result: Some(words.into()), ..RunResult::default() };
         let of_result = SessionResult::of_result(Some(&result), Exit::default(), clock::parse(THEN));
         let failure = FailureEvidence { at: THEN.into(), error: "rate_limit".into(), details: words.into() };
-        let by_record =
-            SessionResult::by_record(&SessionRecord { failure: Some(failure), ..SessionRecord::default() });
+        let mut record = SessionRecord::default();
+        record.end.failure = Some(failure);
+        let by_record = SessionResult::by_record(&record);
         assert_eq!(by_record.ending, Ending::Limit(words.into()));
         (of_result.resets_at, by_record.resets_at)
     }

@@ -61,7 +61,7 @@ pub fn stage(run: Option<&RunState>, record: &SessionRecord) -> Stage {
     };
     match run.iteration_record.phase {
         Phase::Planned => Stage::Planned,
-        Phase::Spawned if record.ended_at.is_some() => Stage::Ended,
+        Phase::Spawned if record.end.ended_at.is_some() => Stage::Ended,
         Phase::Spawned => Stage::AtWork,
         Phase::Ended | Phase::Judged => Stage::None,
     }
@@ -108,8 +108,8 @@ mod tests {
             run.iteration_record.phase = phase;
             run
         };
-        let ended =
-            SessionRecord { ended_at: Some("2026-01-07T05:00:00Z".into()), ..SessionRecord::default() };
+        let mut ended = SessionRecord::default();
+        ended.end.ended_at = Some("2026-01-07T05:00:00Z".into());
         let alive = SessionRecord::default();
         for (phase, status, record, expected) in [
             (Phase::Planned, Status::Running, &alive, Stage::Planned),

@@ -6,7 +6,7 @@ mod tests;
 use crate::step::{TooSmall, too_small};
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::reading::UsedSource;
-use plimsoll_domain::record::Claim;
+use plimsoll_domain::record::{CheckpointProgress, Claim, UsageSeen};
 use plimsoll_domain::settings::Settings;
 use plimsoll_domain::{Reading, SessionRecord, Timestamp};
 
@@ -89,11 +89,11 @@ pub fn monitor(record: &mut SessionRecord, sight: &MonitorInput, settings: &Sett
     let Some((thresholds, percent)) = sight.thresholds.as_ref().zip(sight.reading.percent()) else {
         return Action::Nothing;
     };
-    note_reading(record, &sight.reading, percent);
-    let before = record.announced;
+    note_reading(&mut record.usage, &sight.reading, percent);
+    let before = record.announced.level;
     let action = decide(record, sight, thresholds, settings, percent);
-    if record.announced > before {
-        record.announced_percent = Some(percent);
+    if record.announced.level > before {
+        record.announced.percent = Some(percent);
     }
     action
 }
@@ -117,39 +117,39 @@ fn decide(
     if certain == Level::L3 {
         return emergency(record, sight, percent);
     }
-    if level >= Level::L2 && record.announced < Level::L2 {
-        record.announced = Level::L2;
-        record.checkpoint_tokens = sight.reading.measured();
-        record.batches_since_checkpoint = 0;
-        record.claim = Some(claim(sight, Level::L2, percent));
+    if level >= Level::L2 && record.announced.level < Level::L2 {
+        record.announced.level = Level::L2;
+        record.checkpoint.tokens = sight.reading.measured();
+        record.checkpoint.batches_since = 0;
+        record.checkpoint.claim = Some(claim(sight, Level::L2, percent));
         return Action::Checkpoint { level: Level::L2, percent, ends: false };
     }
     // After L2's own words (on an estimate that was too high) nothing else is asked for.
     if level == Level::L1
-        && record.announced < Level::L2
+        && record.announced.level < Level::L2
         && let Some(why) = room
     {
-        record.announced = Level::L1;
+        record.announced.level = Level::L1;
         record.commits.told = true;
-        record.claim = Some(claim(sight, level, percent));
+        record.checkpoint.claim = Some(claim(sight, level, percent));
         return Action::StopHere { percent, why };
     }
-    let orphaned =
-        if sight.claim_is_orphaned { record.claim.as_ref().map(|claim| claim.level) } else { None };
+    let orphaned = record.checkpoint.claim.as_ref().filter(|_| sight.claim_is_orphaned);
+    let orphaned = orphaned.map(|claim| claim.level);
     if orphaned == Some(Level::L1) {
         // To stop at that commit was better, not needed: the next one asks again, and the warning comes now.
-        record.claim = None;
+        record.checkpoint.claim = None;
         record.commits.told = false;
-        record.announced = Level::L0;
+        record.announced.level = Level::L0;
     } else if orphaned.is_some() {
-        record.claim = Some(claim(sight, Level::L2, percent));
+        record.checkpoint.claim = Some(claim(sight, Level::L2, percent));
         return Action::Checkpoint { level: Level::L2, percent, ends: false };
     }
-    if record.announced >= Level::L2 && certain >= Level::L2 {
+    if record.announced.level >= Level::L2 && certain >= Level::L2 {
         return wrap_up(record, sight, thresholds, settings, percent);
     }
-    if level == Level::L1 && record.announced < Level::L1 {
-        record.announced = Level::L1;
+    if level == Level::L1 && record.announced.level < Level::L1 {
+        record.announced.level = Level::L1;
         return Action::Warn { level, percent, handoff: false };
     }
     Action::Nothing
@@ -167,43 +167,43 @@ fn step(
     if may_ask { too_small(&record.commits.fills, thresholds.l2) } else { None }
 }
 
-fn note_reading(record: &mut SessionRecord, reading: &Reading, percent: u64) {
-    let new_figure = record.percent != Some(percent);
-    let new_window = record.reading.as_ref().map(|old| &old.window) != Some(&reading.window);
+fn note_reading(usage: &mut UsageSeen, reading: &Reading, percent: u64) {
+    let new_figure = usage.percent != Some(percent);
+    let new_window = usage.reading.as_ref().map(|old| &old.window) != Some(&reading.window);
     // The cheapest write is none: tokens that do not move the whole percent are not worth one.
     if new_figure || new_window {
-        let before = record.reading.as_ref().map(Reading::projected);
+        let before = usage.reading.as_ref().map(Reading::projected);
         let step = before.map_or(0, |before| reading.projected().saturating_sub(before));
-        record.largest_step = record.largest_step.max(step);
-        record.reading = Some(reading.clone());
-        record.percent = Some(percent);
-        record.percent_used = reading.percent_used();
+        usage.largest_step = usage.largest_step.max(step);
+        usage.reading = Some(reading.clone());
+        usage.percent = Some(percent);
+        usage.percent_used = reading.percent_used();
     }
-    record.peak_percent = record.peak_percent.max(percent);
+    usage.peak_percent = usage.peak_percent.max(percent);
 }
 
 /// A session outside a run belongs to the user: each level is announced once, and nothing is ever ended.
 /// A handoff that a killed hook has not written comes with the next event.
 fn advise(record: &mut SessionRecord, sight: &MonitorInput, level: Level, percent: u64) -> Action {
-    let unfinished = record.claim.is_some() && sight.claim_is_orphaned;
-    if level <= record.announced && !unfinished {
+    let unfinished = record.checkpoint.claim.is_some() && sight.claim_is_orphaned;
+    if level <= record.announced.level && !unfinished {
         return Action::Nothing;
     }
-    let first_handoff = level >= Level::L2 && record.announced < Level::L2;
-    let level = level.max(record.announced);
+    let first_handoff = level >= Level::L2 && record.announced.level < Level::L2;
+    let level = level.max(record.announced.level);
     let handoff = unfinished || first_handoff || level == Level::L3;
-    record.announced = level;
+    record.announced.level = level;
     if handoff {
-        record.claim = Some(claim(sight, level, percent));
+        record.checkpoint.claim = Some(claim(sight, level, percent));
     }
     Action::Warn { level, percent, handoff }
 }
 
 fn emergency(record: &mut SessionRecord, sight: &MonitorInput, percent: u64) -> Action {
-    let unfinished = record.claim.is_some() && sight.claim_is_orphaned;
-    if record.announced < Level::L3 || unfinished {
-        record.announced = Level::L3;
-        record.claim = Some(claim(sight, Level::L3, percent));
+    let unfinished = record.checkpoint.claim.is_some() && sight.claim_is_orphaned;
+    if record.announced.level < Level::L3 || unfinished {
+        record.announced.level = Level::L3;
+        record.checkpoint.claim = Some(claim(sight, Level::L3, percent));
         return Action::Checkpoint { level: Level::L3, percent, ends: true };
     }
     // The client continued all the same (a background task woke it): the checkpoint exists, so only end the session.
@@ -219,13 +219,13 @@ fn wrap_up(
     settings: &Settings,
     percent: u64,
 ) -> Action {
-    count_batch(record, sight);
-    let left = thresholds.l3.saturating_sub(record.checkpoint_tokens);
+    count_batch(&mut record.checkpoint, sight);
+    let left = thresholds.l3.saturating_sub(record.checkpoint.tokens);
     // Not below L2: where L2 was announced on an estimate, the count began lower.
     let half_gone =
-        sight.reading.measured() >= record.checkpoint_tokens.saturating_add(left / 2).max(thresholds.l2);
-    let batches = record.batches_since_checkpoint;
-    let reason = if record.ended_by_us.is_some() {
+        sight.reading.measured() >= record.checkpoint.tokens.saturating_add(left / 2).max(thresholds.l2);
+    let batches = record.checkpoint.batches_since;
+    let reason = if record.end.ended_by_us.is_some() {
         "the session continued after it had been ended at its checkpoint".to_owned()
     } else if batches >= settings.grace_batches {
         format!("{batches} batches of tools after the checkpoint")
@@ -238,12 +238,12 @@ fn wrap_up(
 }
 
 /// Parallel tools of one message are one batch, also where the client reports each tool apart.
-fn count_batch(record: &mut SessionRecord, sight: &MonitorInput) {
+fn count_batch(checkpoint: &mut CheckpointProgress, sight: &MonitorInput) {
     let message = if sight.is_batch { None } else { sight.reading.message_id.clone() };
-    if message.is_none() || message != record.counted_message {
-        record.batches_since_checkpoint += 1;
+    if message.is_none() || message != checkpoint.counted_message {
+        checkpoint.batches_since += 1;
     }
-    record.counted_message = message;
+    checkpoint.counted_message = message;
 }
 
 fn claim(sight: &MonitorInput, level: Level, percent: u64) -> Claim {

@@ -48,7 +48,10 @@ pub fn of_thresholds(project: &Project, session_id: &SessionId) -> SessionRecord
         project.session(session_id).and_then(|path| disk::read(&path).ok().flatten()).unwrap_or_default();
     match serde_json::from_slice::<Glance<'_>>(&bytes) {
         Ok(Glance { session_id: own, client_settings, largest_step }) if session_id == own => {
-            SessionRecord { client_settings, largest_step, ..SessionRecord::default() }
+            let mut record = SessionRecord::default();
+            record.start.client_settings = client_settings;
+            record.usage.largest_step = largest_step;
+            record
         }
         Ok(_) | Err(_) => SessionRecord::default(),
     }
@@ -155,7 +158,7 @@ mod tests {
         let path = project.session(&"one".into()).unwrap();
         disk::create_folder(&path).unwrap();
         assert_eq!(load(&project, &"one".into()).session_id, "one");
-        let refused = update(&project, &"one".into(), Duration::ZERO, |record| record.cancelled = true);
+        let refused = update(&project, &"one".into(), Duration::ZERO, |record| record.end.cancelled = true);
         assert!(refused.unwrap_err().to_string().contains("one.json"), "it is named");
         assert!(disk::is_folder(&path));
     }

@@ -128,7 +128,7 @@ fn after_an_automatic_compaction_the_session_is_briefed_and_the_levels_begin_ane
 
     let records = records.lock().expect("no panic");
     let seen: Vec<(Option<u64>, Level)> =
-        records.iter().map(|record| (record.percent, record.announced)).collect();
+        records.iter().map(|record| (record.usage.percent, record.announced.level)).collect();
     assert_eq!(seen[0], (None, Level::L0), "the reading of before is void, and with it the level");
     let low = seen[1].0.is_some_and(|percent| percent < 30);
     assert!(
@@ -191,9 +191,9 @@ fn a_compaction_that_nobody_foresaw_loses_nothing_and_forces_no_new_session() {
     assert!(text.contains(FIRST_HALF_ROW), "the briefing names the work in hand: {text}");
 
     let records = records.lock().expect("no panic");
-    assert_eq!((records[0].percent, records[0].announced), (None, Level::L0));
+    assert_eq!((records[0].usage.percent, records[0].announced.level), (None, Level::L0));
     assert!(
-        records[1].percent.is_some_and(|percent| percent <= 11),
+        records[1].usage.percent.is_some_and(|percent| percent <= 11),
         "the old reading is forgotten: {:?}",
         records[1]
     );

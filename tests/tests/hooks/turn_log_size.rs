@@ -96,12 +96,9 @@ fn record(size: u64) -> (Cost, f64) {
     let path = folder.join("transcript.jsonl");
     let turns = write_transcript(&path, size);
     let project = Project::at(&folder);
-    let record = SessionRecord {
-        session_id: SessionId::from(ID),
-        transcript_path: Some(path.display().to_string()),
-        ended_at: Some(Timestamp::from("2026-01-07T13:00:00Z")),
-        ..SessionRecord::default()
-    };
+    let mut record = SessionRecord { session_id: SessionId::from(ID), ..SessionRecord::default() };
+    record.start.transcript_path = Some(path.display().to_string());
+    record.end.ended_at = Some(Timestamp::from("2026-01-07T13:00:00Z"));
     sessions::save(&project, &record, Durability::Lazy).unwrap();
     let start = Instant::now();
     let lines = BufReader::with_capacity(256 * 1024, File::open(&path).unwrap()).split(b'\n').count() as u64;

@@ -109,7 +109,7 @@ fn text(
         trouble: measurement.trouble.as_ref().map(ToString::to_string),
         run: whose.run.as_ref(),
         lines,
-        handoff: whose.record.handoff.as_deref(),
+        handoff: whose.record.checkpoint.handoff.as_deref(),
         settings,
     };
     view.text()

@@ -136,7 +136,7 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, pl
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     let ended = match result {
         Some(result) if state.iteration_record.phase != Phase::Planned => {
-            let at = record.ended_at.as_ref().and_then(clock::moment);
+            let at = record.end.ended_at.as_ref().and_then(clock::moment);
             SessionResult::of_result(Some(&result), Exit::default(), at)
         }
         _ => by_record(&state, &settled(project, record)),
@@ -175,7 +175,7 @@ fn settled(project: &Project, mut record: SessionRecord) -> SessionRecord {
     const MOMENT: Duration = Duration::from_secs(2);
     const LOOK: Duration = Duration::from_millis(20);
     let tells = |record: &SessionRecord| {
-        record.stop.is_some() || record.failure.is_some() || record.ended_by_us.is_some()
+        record.end.stop.is_some() || record.end.failure.is_some() || record.end.ended_by_us.is_some()
     };
     let begun = Instant::now();
     while !tells(&record) && !record.session_id.is_empty() && begun.elapsed() < MOMENT {
@@ -190,7 +190,7 @@ fn by_record(state: &RunState, record: &SessionRecord) -> SessionResult {
         let words = "our hooks did not run in this session: is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
         return SessionResult { ending: Ending::Fatal(words.to_owned()), ..SessionResult::default() };
     }
-    let transcript = record.transcript_path.as_deref().map(Path::new);
+    let transcript = record.start.transcript_path.as_deref().map(Path::new);
     SessionResult { tokens: transcript.map_or(0, spent::in_session), ..SessionResult::by_record(record) }
 }
 

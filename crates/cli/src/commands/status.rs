@@ -99,7 +99,7 @@ fn view<'a>(project: &Project, state: &'a RunState, record: Option<&SessionRecor
     let client = living_client(state);
     View {
         state,
-        percent: record.and_then(|record| record.percent),
+        percent: record.and_then(|record| record.usage.percent),
         checkpoint_in: client.and(record).and_then(|record| checkpoint_in(project, record)),
         present_tokens: record.and_then(|record| present_tokens(state, record)),
         at_work: is_at_work(project),
@@ -113,7 +113,7 @@ fn view<'a>(project: &Project, state: &'a RunState, record: Option<&SessionRecor
 /// When the current session's checkpoint is due.
 fn checkpoint_in(project: &Project, record: &SessionRecord) -> Option<Outlook> {
     let (settings, _) = config::load(project);
-    let transcript = record.transcript_path.as_ref().map(PathBuf::from);
+    let transcript = record.start.transcript_path.as_ref().map(PathBuf::from);
     let transcript = transcript.as_deref();
     let measurement = measure(&Question { project, settings: &settings, record, transcript, calls: &[] });
     forecast::of_session(transcript, &measurement).forecast?.l2
@@ -124,7 +124,7 @@ fn present_tokens(state: &RunState, record: &SessionRecord) -> Option<u64> {
     if state.lifecycle.is_over() || state.iteration_record.phase != Phase::Spawned {
         return None;
     }
-    let transcript = record.transcript_path.as_ref()?;
+    let transcript = record.start.transcript_path.as_ref()?;
     plimsoll_store::tail::spent(Path::new(transcript)).ok().filter(|tokens| *tokens > 0)
 }
 

@@ -173,9 +173,9 @@ impl Start {
 /// Where the session began. An agent may have cleaned its record away; the run knows what it began from.
 fn start(question: &Question<'_>) -> Start {
     let planned_on = || question.run?.iteration_record.footing.as_ref()?.head.clone();
-    let is_known = question.record.started_at.is_some()
+    let is_known = question.record.start.started_at.is_some()
         || question.run.is_some_and(|run| run.iteration_record.footing.is_some());
-    match question.record.head_at_start.clone().or_else(planned_on) {
+    match question.record.start.head_at_start.clone().or_else(planned_on) {
         Some(commit) => Start::Commit(commit),
         None if is_known => Start::Beginning,
         None => Start::Head,
@@ -199,7 +199,8 @@ fn by_others(question: &Question<'_>) -> Vec<String> {
     let Some(before) = taken_over(question) else { return Vec::new() };
     let known = before.item_work.by_others.clone();
     let is_own = question.run.is_some_and(|run| run.iteration == before.iteration);
-    let (Some(left), Some(found)) = (before.head.as_ref(), question.record.head_at_start.as_ref()) else {
+    let (Some(left), Some(found)) = (before.head.as_ref(), question.record.start.head_at_start.as_ref())
+    else {
         return known;
     };
     let root = question.project.root();
@@ -210,7 +211,7 @@ fn by_others(question: &Question<'_>) -> Vec<String> {
 /// When the work on the item began.
 fn began_at(question: &Question<'_>) -> Option<Timestamp> {
     let before = taken_over(question).and_then(|before| before.item_work.began_at.clone());
-    before.or_else(|| question.record.started_at.clone())
+    before.or_else(|| question.record.start.started_at.clone())
 }
 
 /// Where the work on an item began that this session took over from an earlier one.
@@ -376,7 +377,7 @@ impl Changed {
 fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Found) {
     changed.sort_by_key(|file| (file.file.is_gone, std::cmp::Reverse(file.at)));
     let last_edit = last_edit(question);
-    let began = question.record.started_at.as_ref().and_then(clock::moment).map(SystemTime::from);
+    let began = question.record.start.started_at.as_ref().and_then(clock::moment).map(SystemTime::from);
     let before = taken_over(question);
     let were_there = question.run.map_or(&[][..], |run| &run.at_start.files_at_start);
     for (rank, Changed { mut file, at }) in changed.into_iter().take(FILES).enumerate() {

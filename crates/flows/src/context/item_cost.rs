@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// How much the session's usage has grown since its start, or since it continued with the next item.
 pub(crate) fn of_session(record: &SessionRecord, measurement: &Measurement) -> Option<u64> {
-    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let start = record.continuation.as_ref().map(|told| told.tokens);
     let start = start.or_else(|| tail::first_fill(transcript?))?;
     Some(measurement.reading.as_ref().map(Reading::projected)?.saturating_sub(start))

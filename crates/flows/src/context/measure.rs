@@ -168,7 +168,7 @@ fn wait_for_writer(
         return None;
     }
     // A commit says how much a step took: it is rare, and only a run asks for it.
-    let is_commit = question.record.run_id.is_some() && question.calls.iter().any(ToolCall::may_commit);
+    let is_commit = question.record.start.run_id.is_some() && question.calls.iter().any(ToolCall::may_commit);
     if !is_commit && !may_be_near_a_level(question, first, measurement) {
         return None;
     }
@@ -192,11 +192,11 @@ fn may_be_near_a_level(question: &Question<'_>, tail: &Tail, measurement: &Measu
         // Nothing is known before the first answer, and it may be a large one: it is waited for once.
         return tail.size > 0
             && measurement.reading.is_none()
-            && record.reading.is_none()
-            && record.waits == 0;
+            && record.usage.reading.is_none()
+            && record.waits.count == 0;
     };
-    let remembered = record.reading.as_ref().map_or(0, Reading::projected);
-    is_worth_waiting(before.measured().max(remembered), thresholds, record.announced)
+    let remembered = record.usage.reading.as_ref().map_or(0, Reading::projected);
+    is_worth_waiting(before.measured().max(remembered), thresholds, record.announced.level)
 }
 
 fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading> {
@@ -301,7 +301,7 @@ pub(crate) fn with_evidence<T>(
     status: Option<&StatusRecord>,
     ask: impl FnOnce(&WindowEvidence<'_>) -> T,
 ) -> T {
-    let remembered = question.record.reading.as_ref().and_then(|old| old.model.as_deref());
+    let remembered = question.record.usage.reading.as_ref().and_then(|old| old.model.as_deref());
     let model = model.or(remembered).or_else(|| status.and_then(|status| status.model.as_deref()));
     let of_status =
         status.filter(|status| status.model.is_none() || model.is_none() || status.model.as_deref() == model);
@@ -319,10 +319,11 @@ pub(crate) fn with_evidence<T>(
 /// Where the levels begin, by the settings, the environment and the client's own settings.
 pub fn thresholds(question: &Question<'_>, window: &Window, model: Option<&str>) -> Thresholds {
     // The client's variables reach hooks by inheritance; its settings they must read themselves (2.1.329).
-    let client = question.record.client_settings.unwrap_or_else(|| config::client_settings(question.project));
+    let client =
+        question.record.start.client_settings.unwrap_or_else(|| config::client_settings(question.project));
     let auto_compact = thresholds::auto_compact(window.tokens, model, &knobs(client));
     let Settings { levels, margins, .. } = question.settings;
-    thresholds::thresholds(window.tokens, auto_compact, levels, margins, question.record.largest_step)
+    thresholds::thresholds(window.tokens, auto_compact, levels, margins, question.record.usage.largest_step)
 }
 
 fn knobs(client: ClientSettings) -> CompactionConfig {

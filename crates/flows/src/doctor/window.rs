@@ -23,7 +23,7 @@ const VARIABLES: [&str; 8] = [
 
 pub(super) fn facts(patient: &Patient<'_>, found: &Files) -> WindowFacts {
     let Loaded { settings, fault: complaint, .. } = config::load_of_files(patient.project);
-    let transcript = patient.record.transcript_path.as_ref().map(PathBuf::from);
+    let transcript = patient.record.start.transcript_path.as_ref().map(PathBuf::from);
     let question = Question {
         project: patient.project,
         settings: &settings,
@@ -73,7 +73,8 @@ fn windows(question: &Question<'_>, model: Option<&str>) -> (Vec<Window>, Option
 fn knobs(patient: &Patient<'_>, found: &Files) -> Vec<String> {
     let set = |name: &&str| Some(format!("{name}={}", environment::variable(name)?));
     let mut knobs: Vec<String> = VARIABLES.iter().filter_map(set).collect();
-    let client = patient.record.client_settings.unwrap_or_else(|| config::client_settings(patient.project));
+    let client =
+        patient.record.start.client_settings.unwrap_or_else(|| config::client_settings(patient.project));
     knobs.extend(client.auto_compact_enabled.map(|on| format!("autoCompactEnabled: {on}")));
     knobs.extend(client.auto_compact_window.map(|tokens| format!("autoCompactWindow: {tokens}")));
     for one in found {

@@ -82,7 +82,7 @@ fn may_go_on(call: &HookInvocation, run: &RunState, record: &SessionRecord, stop
     // Stop also fires while background tasks run; when one is done the client takes another turn, and Stop comes again.
     let is_busy = stop.background_tasks.iter().any(|task| task.status.as_deref() != Some("completed"));
     let has_time = bounds::passed(run, &clock::stamp(clock::now())).is_none();
-    let is_going_on = !run.lifecycle.is_over() && !record.cancelled && !call.hook.in_subagent();
+    let is_going_on = !run.lifecycle.is_over() && !record.end.cancelled && !call.hook.in_subagent();
     // 0 is the client's word for no cap. Each item uses tools, which starts the client's count again; ours does
     // not, so that it can never be met.
     let below_cap = cap == 0 || told + 1 < cap.max(2);
@@ -91,7 +91,7 @@ fn may_go_on(call: &HookInvocation, run: &RunState, record: &SessionRecord, stop
         && stop.session_crons == 0
         && has_time
         && below_cap
-        && record.announced < Level::L2
+        && record.announced.level < Level::L2
         && !record.commits.told
 }
 
@@ -150,7 +150,7 @@ fn checkpoint_before(
         transcript: call.transcript(),
         run: Some(run),
         cause: Cause::Budget,
-        level: record.announced,
+        level: record.announced.level,
         reading: Some(reading),
         thresholds: None,
         waited: None,

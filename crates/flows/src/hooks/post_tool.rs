@@ -62,7 +62,7 @@ fn is_a_childs(call: &HookInvocation) -> bool {
 fn watch(call: &HookInvocation) -> Result<HookResponse, plimsoll_store::StoreError> {
     let record = sessions::load(&call.project, &call.session_id);
     let claimed = call.is_of_run(&record)?;
-    if claimed && record.cancelled {
+    if claimed && record.end.cancelled {
         return Ok(cancelled(call));
     }
     let measurement = measure::of_call(call, &record);
@@ -123,11 +123,11 @@ fn decide(
     let sight = MonitorInput { claim_is_orphaned: is_orphaned(&record), ..sight.clone() };
     let action = plimsoll_policy::monitor::monitor(&mut record, &sight, &call.settings);
     if let Some(waited) = measurement.waited {
-        record.waits += 1;
-        record.waited_ms += waited.as_millis() as u64;
+        record.waits.count += 1;
+        record.waits.total_ms += waited.as_millis() as u64;
     }
     if let Action::End { reason, .. } = &action {
-        record.ended_by_us = Some(reason.clone());
+        record.end.ended_by_us = Some(reason.clone());
     }
     // The claim is in the record before the checkpoint begins: if this hook dies now, a later event finishes it.
     if record != before {
@@ -140,8 +140,8 @@ fn decide(
 fn note_wait(call: &HookInvocation, measurement: &Measurement) -> Result<(), plimsoll_store::StoreError> {
     let Some(waited) = measurement.waited else { return Ok(()) };
     sessions::update(&call.project, &call.session_id, TIMEOUT, |record| {
-        record.waits += 1;
-        record.waited_ms += waited.as_millis() as u64;
+        record.waits.count += 1;
+        record.waits.total_ms += waited.as_millis() as u64;
     })
 }
 
@@ -172,7 +172,7 @@ fn committed(call: &HookInvocation, record: &SessionRecord, reading: &Reading) -
     if !call.event().tool_calls().iter().any(ToolCall::may_commit) {
         return None;
     }
-    let before = record.commits.head.as_ref().or(record.head_at_start.as_ref());
+    let before = record.commits.head.as_ref().or(record.start.head_at_start.as_ref());
     let newest = git::newest(call.project.root()).filter(|newest| Some(&newest.id) != before)?;
     let message_at = reading.at.as_ref().and_then(clock::moment);
     let is_of_batch = !reading.behind && message_at.is_some_and(|at| newest.at >= at.timestamp());
@@ -188,7 +188,7 @@ fn item_is_open(call: &HookInvocation) -> bool {
 }
 
 fn is_orphaned(record: &SessionRecord) -> bool {
-    let Some(claim) = &record.claim else { return false };
+    let Some(claim) = &record.checkpoint.claim else { return false };
     let age = clock::moment(&claim.at).map(|at| (clock::now() - at).num_seconds());
     // The age too, and not only the pid, which may belong to another process by now.
     age.is_none_or(|age| !(0..CLAIM_LIFE_SECONDS).contains(&age))
@@ -198,7 +198,7 @@ fn is_orphaned(record: &SessionRecord) -> bool {
 fn cancelled(call: &HookInvocation) -> HookResponse {
     let marker = Marker::Stop { status: Status::Cancelled, reason: String::new() }.to_string();
     let _ = sessions::update(&call.project, &call.session_id, TIMEOUT, |record| {
-        record.ended_by_us = Some("the run was cancelled".to_owned());
+        record.end.ended_by_us = Some("the run was cancelled".to_owned());
     });
     let reply = Reply::default().end_session("The run was cancelled with `plimsoll stop`.").tell_user(marker);
     HookResponse::reply(&reply)
@@ -268,7 +268,7 @@ impl ActionContext<'_> {
         );
         // Before the reply: in a shell loop the process that judges knows by it that we have ended the session.
         let _ = sessions::update(&self.call.project, &self.call.session_id, TIMEOUT, |record| {
-            record.ended_by_us = Some(format!("{level} at {percent}%"));
+            record.end.ended_by_us = Some(format!("{level} at {percent}%"));
         });
         let reply = Reply::default()
             .end_session(reason)
@@ -303,7 +303,7 @@ impl ActionContext<'_> {
 
     fn end(&self, level: Level, percent: u64, reason: &str) -> HookResponse {
         self.note(JournalEvent::Ended(self.reached(level, percent, Some(reason))));
-        let handoff = self.record.handoff.clone().unwrap_or_default();
+        let handoff = self.record.checkpoint.handoff.clone().unwrap_or_default();
         // A pending background task gives the client another turn after its end (2.1.329): then it comes here again.
         let marker = Marker::Continue { kind: ContinueKind::Checkpoint, reason: handoff.clone() }.to_string();
         let words = format!("{reason}. The checkpoint is in {handoff}; a fresh session continues from it.");
@@ -313,7 +313,7 @@ impl ActionContext<'_> {
 
     fn drop_claim(&self) {
         let _ = sessions::update(&self.call.project, &self.call.session_id, TIMEOUT, |record| {
-            record.claim = None;
+            record.checkpoint.claim = None;
         });
     }
 

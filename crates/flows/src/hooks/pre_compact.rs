@@ -4,7 +4,7 @@ use crate::checkpoint::{self, Request};
 use crate::context::measure;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use plimsoll_domain::level::Level;
+use plimsoll_domain::record::Announced;
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::{RunState, SessionRecord};
@@ -87,14 +87,13 @@ pub fn forget(call: &HookInvocation) -> Result<(), StoreError> {
 
 /// The record of a session whose conversation has just been replaced by a summary.
 pub fn start_over(record: &mut SessionRecord) {
-    record.reading = None;
-    record.percent = None;
-    record.percent_used = None;
-    record.announced = Level::L0;
-    record.announced_percent = None;
-    record.claim = None;
+    record.usage.reading = None;
+    record.usage.percent = None;
+    record.usage.percent_used = None;
+    record.announced = Announced::default();
+    record.checkpoint.claim = None;
     record.commits.fills.clear();
     record.commits.told = false;
-    record.batches_since_checkpoint = 0;
-    record.checkpoint_tokens = 0;
+    record.checkpoint.batches_since = 0;
+    record.checkpoint.tokens = 0;
 }

@@ -46,8 +46,8 @@ fn record_turns(call: &HookInvocation, reason: Option<&str>) -> Result<(), Store
 
 fn end(call: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> {
     let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
-        record.ended_at = Some(clock::stamp(clock::now()));
-        record.end_reason.clone_from(&reason);
+        record.end.ended_at = Some(clock::stamp(clock::now()));
+        record.end.end_reason.clone_from(&reason);
         record.clone()
     })?;
     // After the record, by which other sessions know that this one is over if a kill comes here.
@@ -55,15 +55,15 @@ fn end(call: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> 
     let run = call.owned_run()?;
     let event = JournalEvent::SessionEnd(SessionEnded {
         reason,
-        peak_percent: Some(record.peak_percent),
-        waits: Some(record.waits),
-        waited_ms: Some(record.waited_ms),
+        peak_percent: Some(record.usage.peak_percent),
+        waits: Some(record.waits.count),
+        waited_ms: Some(record.waits.total_ms),
         ..SessionEnded::default()
     });
     let entry = JournalEntry::new(event)
         .run(run.as_ref().map(|run| (&run.run_id, run.iteration)))
         .session(Some(&call.session_id));
-    if run.is_some() || record.peak_percent > 0 {
+    if run.is_some() || record.usage.peak_percent > 0 {
         journal::note(&call.project, entry)?;
     }
     match run {

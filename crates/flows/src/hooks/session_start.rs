@@ -60,9 +60,9 @@ fn record_turns(call: &HookInvocation, source: Source) -> Result<(), StoreError>
     let record = sessions::load(&call.project, &call.session_id);
     let fields = json!({
         "source": format!("{source:?}").to_lowercase(),
-        "transcript": record.transcript_path,
-        "run_id": record.run_id,
-        "iteration": record.iteration,
+        "transcript": record.start.transcript_path,
+        "run_id": record.start.run_id,
+        "iteration": record.start.iteration,
     });
     // The beginning before what other sessions have left out, which may take long.
     capture::note(&log, RecordKind::SessionStart, &fields)?;
@@ -76,12 +76,12 @@ fn begin(call: &HookInvocation, source: Source) -> Result<String, StoreError> {
     // Claimed first: from here on `plimsoll run` sees that our hooks run in this session.
     let run = claim(call)?;
     // Before the lock is taken: no process waits for git while it holds the lock.
-    let is_first = sessions::load(&call.project, &call.session_id).started_at.is_none();
+    let is_first = sessions::load(&call.project, &call.session_id).start.started_at.is_none();
     let head = if is_first { plimsoll_launcher::git::head(call.project.root()) } else { None };
     let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
-        if record.started_at.is_none() {
-            record.started_at = Some(clock::stamp(clock::now()));
-            record.head_at_start = head;
+        if record.start.started_at.is_none() {
+            record.start.started_at = Some(clock::stamp(clock::now()));
+            record.start.head_at_start = head;
         }
         register(record, call, run.as_ref(), source);
         record.clone()
@@ -118,14 +118,14 @@ fn claim(call: &HookInvocation) -> Result<Option<RunState>, StoreError> {
 }
 
 fn register(record: &mut SessionRecord, call: &HookInvocation, run: Option<&RunState>, source: Source) {
-    record.transcript_path.clone_from(&call.hook.transcript_path);
-    record.client_settings = Some(config::client_settings(&call.project));
-    record.run_id = run.map(|run| run.run_id.clone());
-    record.iteration = run.map(|run| run.iteration);
+    record.start.transcript_path.clone_from(&call.hook.transcript_path);
+    record.start.client_settings = Some(config::client_settings(&call.project));
+    record.start.run_id = run.map(|run| run.run_id.clone());
+    record.start.iteration = run.map(|run| run.iteration);
     // A resumed session keeps its id: the end in its record is not the last one.
-    record.ended_at = None;
-    record.end_reason = None;
-    record.client = client_process();
+    record.end.ended_at = None;
+    record.end.end_reason = None;
+    record.start.client = client_process();
     if source == Source::Compact {
         record.compactions += 1;
         pre_compact::start_over(record);
@@ -143,7 +143,7 @@ fn briefing(project: &Project, run: Option<&RunState>, record: &SessionRecord, s
         (Some(run), Source::Compact) => after_compaction(run, record, &facts::noted(project, run)),
         // At its start the prompt says it, and nothing is sent twice; `/clear` takes that away.
         (Some(run), Source::Clear) if run.iteration_record.resuming => resumed(run),
-        (None, Source::Compact) => record.handoff.as_ref().map_or(String::new(), |handoff| {
+        (None, Source::Compact) => record.checkpoint.handoff.as_ref().map_or(String::new(), |handoff| {
             format!("The conversation has just been compacted. For information: the facts recorded before it are in {}.", one_line(handoff))
         }),
         _ => String::new(),
@@ -165,6 +165,7 @@ fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -
         )
     });
     let handoff = record
+        .checkpoint
         .handoff
         .as_ref()
         .map(|file| format!("Read {} for the facts of what was done before.\n", one_line(file)));

@@ -132,7 +132,7 @@ fn note_stop(call: &HookInvocation, stop: &Stop) -> Result<(), StoreError> {
         session_crons: stop.session_crons,
     };
     note(call, |record| {
-        record.stop = Some(evidence);
+        record.end.stop = Some(evidence);
         if let Some(continuation) = &mut record.continuation {
             continuation.open = false;
         }
@@ -145,7 +145,7 @@ fn note_failure(call: &HookInvocation, failure: &StopFailure) -> Result<(), Stor
         error: failure.error.clone().unwrap_or_default(),
         details: clip(words_of(failure), WORDS_KEPT),
     };
-    note(call, |record| record.failure = Some(evidence))
+    note(call, |record| record.end.failure = Some(evidence))
 }
 
 /// Evidence is kept only for sessions of a run: it is not needed for others.

@@ -48,7 +48,7 @@ pub fn close(
     take_last_words(&mut record);
     let last = last_measurement(project, settings, &record);
     let percent = last.reading.as_ref().and_then(plimsoll_domain::Reading::percent).unwrap_or(0);
-    record.peak_percent = record.peak_percent.max(percent);
+    record.usage.peak_percent = record.usage.peak_percent.max(percent);
     let grown = item_cost::of_session(&record, &last);
     let notes = refresh_handoff(project, settings, &state, &record)?;
     backup::todo(project, &state)?;
@@ -69,7 +69,7 @@ pub fn close(
             note_items(state, project, &record, todo, grown);
         }
         let entry = state.history_of(iteration);
-        entry.peak_percent = entry.peak_percent.max(record.peak_percent);
+        entry.peak_percent = entry.peak_percent.max(record.usage.peak_percent);
         Some(paragraph(state, &record))
     })?;
     let Some(paragraph) = paragraph.flatten() else { return Ok(()) };
@@ -77,7 +77,7 @@ pub fn close(
         tell_linear(project, settings, run_id, iteration)?;
     }
     let closed = IterationClosed {
-        peak_percent: record.peak_percent,
+        peak_percent: record.usage.peak_percent,
         notes: Some(notes.is_some_and(|notes| !notes.is_empty())),
         ..IterationClosed::default()
     };
@@ -136,11 +136,11 @@ fn tell_once(
 /// on", and the session ended with the very message it had stopped with.
 fn note_override(project: &Project, state: &RunState, record: &SessionRecord) -> Result<(), StoreError> {
     let Some(told) = record.continuation.as_ref().filter(|told| told.open) else { return Ok(()) };
-    let last = record.transcript_path.as_ref().and_then(|path| facts::last_message(Path::new(path)));
+    let last = record.start.transcript_path.as_ref().and_then(|path| facts::last_message(Path::new(path)));
     // The record keeps the end of long words.
     let last = last.map(|words| clip_start(&words, WORDS_KEPT));
-    let stopped_with = record.stop.as_ref().map(|stop| stop.last_words.as_str());
-    if last.is_none() || last.as_deref() != stopped_with || record.ended_by_us.is_some() {
+    let stopped_with = record.end.stop.as_ref().map(|stop| stop.last_words.as_str());
+    if last.is_none() || last.as_deref() != stopped_with || record.end.ended_by_us.is_some() {
         return Ok(());
     }
     let event = JournalEvent::CutOffByClient { item: told.item.clone(), continuations: told.count };
@@ -161,8 +161,8 @@ pub(crate) fn renew_handoff(
 
 /// A client before 2.1 does not pass the last message to its Stop hook; by now it is in the transcript.
 fn take_last_words(record: &mut SessionRecord) {
-    let transcript = record.transcript_path.as_ref().map(Path::new);
-    if let Some(stop) = record.stop.as_mut().filter(|stop| stop.last_words.is_empty())
+    let transcript = record.start.transcript_path.as_ref().map(Path::new);
+    if let Some(stop) = record.end.stop.as_mut().filter(|stop| stop.last_words.is_empty())
         && let Some(words) = transcript.and_then(facts::last_message)
     {
         stop.last_words = clip_start(&words, WORDS_KEPT);
@@ -171,7 +171,7 @@ fn take_last_words(record: &mut SessionRecord) {
 
 /// The last answer comes after the last batch of tools: only now is it measured.
 fn last_measurement(project: &Project, settings: &Settings, record: &SessionRecord) -> Measurement {
-    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let transcript = record.start.transcript_path.as_ref().map(Path::new);
     measure(&Question { project, settings, record, transcript, calls: &[] })
 }
 
@@ -179,7 +179,7 @@ fn last_measurement(project: &Project, settings: &Settings, record: &SessionReco
 /// middle of a long one, that may be the second half of a secret, and it is left out.
 pub(crate) fn last_words(record: &SessionRecord) -> String {
     const HALF: usize = 12;
-    let words = record.stop.as_ref().map_or("", |stop| stop.last_words.as_str());
+    let words = record.end.stop.as_ref().map_or("", |stop| stop.last_words.as_str());
     let first = words.strip_prefix('…').and_then(|rest| rest.split(char::is_whitespace).next());
     let skipped = first.filter(|first| first.len() > HALF).map_or(0, |first| '…'.len_utf8() + first.len());
     plimsoll_secrets::without(&words[skipped..])
@@ -217,13 +217,13 @@ fn refresh_handoff(
     }
     let path = project.root().join(&checkpoint.handoff_file);
     let old = disk::read_text(&path)?.unwrap_or_default();
-    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let asked = Asked { project, transcript, record, run: Some(state), cause: checkpoint.cause, calls: &[] };
     let found = Handoff {
         level: checkpoint.level,
         percent: checkpoint.percent_at_checkpoint,
         percent_used: checkpoint.percent_used,
-        transcript: record.transcript_path.clone(),
+        transcript: record.start.transcript_path.clone(),
         ..facts::of_session(&asked)
     };
     let mut fresh = with_run(project, Some(state), &record.session_id, found);
@@ -269,7 +269,7 @@ fn paragraph(state: &RunState, record: &SessionRecord) -> String {
     };
     let words = one_line(&last_words(record));
     let words = if words.is_empty() { String::new() } else { format!(" Last words: {}", clip(&words, 300)) };
-    let ended = match (&record.ended_by_us, &state.iteration_record.ending) {
+    let ended = match (&record.end.ended_by_us, &state.iteration_record.ending) {
         (Some(why), _) => format!(" Ended by Plimsoll: {why}."),
         (None, Some(Ending::Crashed(why))) => format!(" The client {why}."),
         _ => String::new(),
@@ -278,7 +278,7 @@ fn paragraph(state: &RunState, record: &SessionRecord) -> String {
         "[{}] Iteration {}: {ticked}; peak {}%; {} open.{checkpoint}{ended}{words}\n\n",
         clock::stamp(clock::now()),
         state.iteration,
-        record.peak_percent,
+        record.usage.peak_percent,
         state.items.todo_items.len()
     )
 }

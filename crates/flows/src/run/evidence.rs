@@ -37,9 +37,9 @@ pub fn observe(
     evidence: &Evidence,
     now: &WorktreeFingerprint,
 ) -> Observation {
-    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let question = Question { project, settings, record, transcript, calls: &[] };
-    let has_answered = record.reading.is_some() || measure(&question).reading.is_some();
+    let has_answered = record.usage.reading.is_some() || measure(&question).reading.is_some();
     let is_silent = evidence.last_message.as_deref().is_none_or(|words| words.trim().is_empty());
     let (moved, unsure) = moved(project, state.iteration_record.footing.as_ref(), now);
     let ticked = !state.ticked_now().is_empty();
@@ -54,14 +54,14 @@ pub fn observe(
         unsure,
         error: error(evidence, transcript),
         denied: state.iteration_record.denied_tool.clone(),
-        empty: evidence.ending == Ending::Completed && is_silent && record.reading.is_none(),
+        empty: evidence.ending == Ending::Completed && is_silent && record.usage.reading.is_none(),
         failed_at_start: evidence.ending.failure().is_some() && !has_answered,
     }
 }
 
 /// True if the session's first request was already at L2: then no session of this run can work.
 pub fn started_above(project: &Project, settings: &Settings, record: &SessionRecord) -> bool {
-    let transcript = record.transcript_path.as_ref().map(Path::new);
+    let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let thresholds = measure(&Question { project, settings, record, transcript, calls: &[] }).thresholds;
     let first = transcript.and_then(plimsoll_store::tail::first_fill);
     thresholds.zip(first).is_some_and(|(thresholds, first)| thresholds.level(first) >= Level::L2)

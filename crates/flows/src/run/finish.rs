@@ -88,7 +88,7 @@ fn observe_end(project: &Project, state: &RunState) -> LeftBySession {
     }
     let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
     // What a killed session has not recorded itself.
-    if let Some(transcript) = &record.transcript_path {
+    if let Some(transcript) = &record.start.transcript_path {
         let limits = capture::CaptureLimits::USER;
         let _ = capture::at_end(project, &record.session_id, Path::new(transcript), limits);
     }
@@ -112,7 +112,7 @@ fn save_all_work(
     let before = state.iteration_record.footing.as_ref();
     let is_untouched = before == Some(fingerprint);
     let has_changed_files = before.is_some_and(|before| fingerprint.files_changed(before) == Some(true));
-    if !is_untouched || record.claim.is_some() {
+    if !is_untouched || record.checkpoint.claim.is_some() {
         save_work::handoff_of_unfinished_work(project, settings, state, record, ending, has_changed_files)?;
     }
     let is_where_it_began = fingerprint.head.is_some() && fingerprint.head == state.context_checkpoint.head;
@@ -202,7 +202,7 @@ fn gather_evidence(
     left: &LeftBySession,
     ended: &SessionResult,
 ) -> Evidence {
-    let at_stop = left.record.stop.as_ref().map(|stop| stop.last_words.clone());
+    let at_stop = left.record.end.stop.as_ref().map(|stop| stop.last_words.clone());
     let last_message = match &left.ending {
         // What a hook of ours cut off is no last word; an earlier turn's is not either.
         Ending::HookStopped => None,

@@ -30,7 +30,7 @@ pub(crate) fn handoff_of_unfinished_work(
         return Ok(());
     }
     // A claim that is still there: its hook was killed, and no event came after it.
-    let claim = record.claim.as_ref();
+    let claim = record.checkpoint.claim.as_ref();
     let cause = match claim {
         // In a run L1 claims nothing else.
         Some(claim) if claim.level == Level::L1 => Cause::Step,
@@ -42,7 +42,7 @@ pub(crate) fn handoff_of_unfinished_work(
         }
         None => return Ok(()),
     };
-    let transcript = record.transcript_path.as_ref().map(PathBuf::from);
+    let transcript = record.start.transcript_path.as_ref().map(PathBuf::from);
     let asked =
         Asked { project, transcript: transcript.as_deref(), record, run: Some(state), cause, calls: &[] };
     let found = facts::of_session(&asked);
@@ -58,7 +58,7 @@ pub(crate) fn handoff_of_unfinished_work(
         run: Some(state),
         cause,
         level: claim.map_or(Level::L0, |claim| claim.level),
-        reading: record.reading.as_ref(),
+        reading: record.usage.reading.as_ref(),
         thresholds: None,
         waited: None,
         calls: &[],

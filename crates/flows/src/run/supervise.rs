@@ -119,9 +119,9 @@ impl Runner<'_> {
     /// After its result a client waits only for what it has running in the background.
     fn may_linger(&self, record: &SessionRecord, follower: &StreamReader) -> Duration {
         // With a background task or a wakeup pending, `-p` lives on after a stop and takes another turn (2.1.329).
-        let is_stopped = record.ended_by_us.is_some() || follower.was_stopped_by_hook();
+        let is_stopped = record.end.ended_by_us.is_some() || follower.was_stopped_by_hook();
         let has_work =
-            record.stop.as_ref().is_none_or(|stop| stop.background_tasks > 0 || stop.session_crons > 0);
+            record.end.stop.as_ref().is_none_or(|stop| stop.background_tasks > 0 || stop.session_crons > 0);
         let seconds = if has_work && !is_stopped {
             self.settings.background_wait_seconds
         } else {

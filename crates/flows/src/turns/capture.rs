@@ -370,10 +370,11 @@ pub fn sync(project: &Project, mut limits: CaptureLimits) -> Result<u64, StoreEr
     let (mut turns, mut left, mut trouble) = (0, limits.bytes, None);
     for session_id in plimsoll_store::sessions::ids(project) {
         let record = plimsoll_store::sessions::load(project, &session_id);
-        let (Some(path), Some(log)) = (&record.transcript_path, TurnLog::of(project, &session_id)) else {
+        let (Some(path), Some(log)) = (&record.start.transcript_path, TurnLog::of(project, &session_id))
+        else {
             continue;
         };
-        let is_over = record.ended_at.is_some() || has_no_client(&record) || is_quiet(Path::new(path));
+        let is_over = record.end.ended_at.is_some() || has_no_client(&record) || is_quiet(Path::new(path));
         let closing = if is_over { EndOfInput::Over } else { EndOfInput::Open };
         for source in Source::all(Path::new(path)) {
             let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
@@ -395,7 +396,7 @@ pub fn sync(project: &Project, mut limits: CaptureLimits) -> Result<u64, StoreEr
 
 /// True if the session's client is known and its process is gone: it was killed, and no SessionEnd will come.
 fn has_no_client(record: &SessionRecord) -> bool {
-    record.client.is_some_and(|ClientProcess { pid, started }| !is_alive(Identity { pid, started }))
+    record.start.client.is_some_and(|ClientProcess { pid, started }| !is_alive(Identity { pid, started }))
 }
 
 /// A session that has written nothing for an hour waits for the user, or is dead: its last turn is closed.
@@ -407,7 +408,7 @@ pub(crate) fn is_quiet(transcript: &Path) -> bool {
 impl Setting {
     /// What the session's record says.
     pub fn of(project: &Project, record: &SessionRecord) -> Setting {
-        let run = record.run_id.clone().zip(record.iteration);
+        let run = record.start.run_id.clone().zip(record.start.iteration);
         Setting { run, project: Some(project.clone()), ..Setting::default() }
     }
 

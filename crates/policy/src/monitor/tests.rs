@@ -58,7 +58,7 @@ fn parallel_tools_of_one_message_are_one_batch_of_the_grace_also_where_each_is_t
         sight.reading.message_id = Some(message.to_owned());
         sight.is_batch = is_batch;
         monitor(&mut record, &sight, &Settings::default());
-        record.batches_since_checkpoint
+        record.checkpoint.batches_since
     };
     let told: Vec<u32> = ["a", "b", "b", "b", "c"].iter().map(|message| after(message, false)).collect();
     assert_eq!(told, [0, 1, 1, 1, 2]);
@@ -128,7 +128,7 @@ fn a_claim_of_a_dead_hook_is_finished_by_the_next_event() {
     monitor(&mut record, &sight(86, 0, true), &Settings::default());
     let orphaned = MonitorInput { claim_is_orphaned: true, pid: 2, ..sight(86, 0, true) };
     assert!(matches!(monitor(&mut record, &orphaned, &Settings::default()), Action::Checkpoint { .. }));
-    assert_eq!(record.claim.unwrap().pid, 2);
+    assert_eq!(record.checkpoint.claim.unwrap().pid, 2);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_word_to_stop_that_a_dead_hook_took_with_it_is_said_at_the_next_commit() {
         [(30, true, false), (52, true, false), (72, true, false), (73, false, true), (74, true, false)]
             .map(|(percent, committed, orphaned)| decide(percent, committed, orphaned));
     assert_eq!(said.iter().map(is_word).collect::<Vec<_>>(), [false, false, true, false, true], "{said:?}");
-    assert_eq!(record.claim.map(|claim| claim.level), Some(Level::L1));
+    assert_eq!(record.checkpoint.claim.map(|claim| claim.level), Some(Level::L1));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn the_largest_step_is_the_most_that_came_from_one_reading_to_the_next() {
     let mut record = SessionRecord::default();
     let mut after = |percent, added| {
         monitor(&mut record, &sight(percent, added, true), &Settings::default());
-        record.largest_step
+        record.usage.largest_step
     };
     // What the session begins with is no step; a compaction neither is one nor takes one back.
     let steps =

@@ -54,12 +54,9 @@ fn a_log_in_trouble_keeps_no_other_session_from_its_own() {
     for id in [FIRST, SECOND] {
         let path = world.path(format!("{id}-transcript.jsonl"));
         fs::write(&path, format!("{answer}\n")).unwrap();
-        let record = SessionRecord {
-            session_id: SessionId::from(id),
-            transcript_path: Some(path.display().to_string()),
-            ended_at: Some(Timestamp::from("2026-01-07T12:00:00Z")),
-            ..SessionRecord::default()
-        };
+        let mut record = SessionRecord { session_id: SessionId::from(id), ..SessionRecord::default() };
+        record.start.transcript_path = Some(path.display().to_string());
+        record.end.ended_at = Some(Timestamp::from("2026-01-07T12:00:00Z"));
         sessions::save(&project, &record, Durability::Lazy).unwrap();
     }
     fs::create_dir_all(log(&world, FIRST).path()).unwrap();

@@ -157,7 +157,8 @@ fn known_window(project: &Project, id: &str, records: &[Recorded]) -> Option<Win
         .max()
         .unwrap_or(0);
     // What the monitor measured by is the best there is, unless that itself was only assumed.
-    let measured = sessions::load(project, &SessionId::from(id)).reading.and_then(|reading| reading.window);
+    let measured =
+        sessions::load(project, &SessionId::from(id)).usage.reading.and_then(|reading| reading.window);
     if let Some(window) = measured.filter(|window| window.tokens >= used) {
         return Some(window);
     }

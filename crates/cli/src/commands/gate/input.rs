@@ -53,7 +53,7 @@ fn look(project: &Project) -> (Stage, Option<Duration>) {
     let record = id.map_or_else(SessionRecord::default, |id| sessions::load(project, &id));
     let files = [
         project.session(&record.session_id),
-        record.transcript_path.as_ref().map(|path| Path::new(path).to_owned()),
+        record.start.transcript_path.as_ref().map(|path| Path::new(path).to_owned()),
     ];
     let sign = files.into_iter().flatten().filter_map(|file| disk::age(&file)).min();
     (stage(run.as_ref(), &record), sign)

@@ -155,8 +155,8 @@ fn read_turns(
     for session in sessions {
         let Some(id) = session.session_id.clone() else { continue };
         let record = sessions::load(project, &id);
-        session.head = record.head_at_start;
-        session.window = record.reading.and_then(|reading| reading.window).map(|window| window.tokens);
+        session.head = record.start.head_at_start;
+        session.window = record.usage.reading.and_then(|reading| reading.window).map(|window| window.tokens);
         let Some(log) = TurnLog::of(project, &id).filter(TurnLog::exists) else { continue };
         let mut filled = Session::default();
         for record in turns::forwards(&log)? {
@@ -216,7 +216,7 @@ fn assign(sessions: &mut [RunSession], commits: Vec<Commit>) {
 fn estimated_levels(project: &Project, sessions: &[RunSession]) -> Option<super::contents::Levels> {
     let id = sessions.iter().rev().find_map(|session| session.window.and(session.session_id.as_ref()))?;
     let record = sessions::load(project, id);
-    let reading = record.reading.as_ref()?;
+    let reading = record.usage.reading.as_ref()?;
     let (settings, _) = config::load(project);
     let question = Question { project, settings: &settings, record: &record, transcript: None, calls: &[] };
     Some(moments::of_thresholds(&thresholds(&question, reading.window.as_ref()?, reading.model.as_deref())))

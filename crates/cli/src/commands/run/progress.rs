@@ -145,8 +145,8 @@ impl RunObserver for Lines {
 
 impl Lines {
     fn load(&mut self, state: &RunState, record: &SessionRecord) {
-        if record.announced > self.announced {
-            self.announced = record.announced;
+        if record.announced.level > self.announced {
+            self.announced = record.announced.level;
             self.print(&announced(record));
         }
         if let Some(bar) = &self.bar {
@@ -169,9 +169,9 @@ impl Drop for Lines {
 
 /// The level at which a session is, with the percent at which it was announced: it may be fuller by now.
 fn announced(record: &SessionRecord) -> String {
-    let handoff = record.handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
-    let percent = record.announced_percent.or(record.percent).unwrap_or(0);
-    format!("   {} ({}) at {percent}%{handoff}", record.announced, record.announced.word())
+    let handoff = record.checkpoint.handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
+    let percent = record.announced.percent.or(record.usage.percent).unwrap_or(0);
+    format!("   {} ({}) at {percent}%{handoff}", record.announced.level, record.announced.level.word())
 }
 
 /// Items, load line, cost: what a glance wants to know.
@@ -183,9 +183,9 @@ fn summary(state: &RunState, record: &SessionRecord) -> String {
     } else {
         String::new()
     };
-    let reading = record.reading.as_ref();
+    let reading = record.usage.reading.as_ref();
     let used = reading.map(|reading| reading.used);
-    let load = LoadView { percent: record.percent_used, used, ..LoadView::default() };
+    let load = LoadView { percent: record.usage.percent_used, used, ..LoadView::default() };
     let size = reading.map(|reading| format!(" {}", tokens(reading.used))).unwrap_or_default();
     let stops = if state.iteration_record.stops_after { " stops after this session" } else { "" };
     let trouble = state.iteration_record.api_trouble.as_ref();
@@ -313,6 +313,7 @@ fn denied(state: &RunState, tools: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::record::{Announced, UsageSeen};
 
     #[test]
     fn who_ended_a_session_is_said_and_what_of_its_item_is_open() {
@@ -334,13 +335,12 @@ mod tests {
     #[test]
     fn a_level_is_shown_with_the_percent_at_which_it_was_announced() {
         let record = SessionRecord {
-            announced: Level::L1,
-            announced_percent: Some(71),
-            percent: Some(73),
+            announced: Announced { level: Level::L1, percent: Some(71) },
+            usage: UsageSeen { percent: Some(73), ..UsageSeen::default() },
             ..SessionRecord::default()
         };
         assert_eq!(announced(&record), "   L1 (warn) at 71%");
-        let old = SessionRecord { announced_percent: None, ..record };
+        let old = SessionRecord { announced: Announced { percent: None, ..record.announced }, ..record };
         assert_eq!(announced(&old), "   L1 (warn) at 73%", "a record of an earlier version");
     }
 }

@@ -46,7 +46,7 @@ fn of_session(project: &Project, id: Option<&SessionId>) -> Value {
     let place = project.root().to_string_lossy();
     // The status line knows the exact window, the transcript only the model: the former goes first.
     let published = id.and_then(|id| sessions::load_status(project, id)).unwrap_or_default();
-    let reading = id.and_then(|id| sessions::load(project, id).reading);
+    let reading = id.and_then(|id| sessions::load(project, id).usage.reading);
     let used = published.used.or(reading.as_ref().map(|reading| reading.used));
     let window =
         published.window.or(reading.as_ref().and_then(|reading| Some(reading.window.as_ref()?.tokens)));

@@ -44,7 +44,7 @@ fn archive_cancelled(project: &Project, run_id: &RunId) -> Result<(), StoreError
 /// The session's hooks look at its record after every batch of tools, and at the state only when they act.
 fn tell_session(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let Some(session_id) = &state.session_id else { return Ok(()) };
-    sessions::update(project, session_id, state_file::TIMEOUT, |record| record.cancelled = true)
+    sessions::update(project, session_id, state_file::TIMEOUT, |record| record.end.cancelled = true)
 }
 
 /// One that was killed takes a moment to let go of its lock.

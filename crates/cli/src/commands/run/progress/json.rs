@@ -132,19 +132,21 @@ impl StreamPrinter {
     /// Only what has changed: this is looked at a few times a second.
     fn load(&mut self, record: &SessionRecord) -> Vec<JournalEvent> {
         let reading = ReadingChanged {
-            percent: record.percent,
-            percent_used: record.percent_used,
-            level: record.announced,
+            percent: record.usage.percent,
+            percent_used: record.usage.percent_used,
+            level: record.announced.level,
         };
         let mut events = Vec::new();
-        if record.percent.is_some() && self.reading != Some(reading) {
+        if record.usage.percent.is_some() && self.reading != Some(reading) {
             events.push(JournalEvent::Reading(reading));
             self.reading = Some(reading);
         }
-        if let Some(handoff) = record.handoff.as_ref().filter(|file| self.handoff.as_ref() != Some(file)) {
+        if let Some(handoff) =
+            record.checkpoint.handoff.as_ref().filter(|file| self.handoff.as_ref() != Some(file))
+        {
             events.push(JournalEvent::Checkpoint(CheckpointWritten {
-                level: record.announced,
-                percent: record.announced_percent.or(record.percent),
+                level: record.announced.level,
+                percent: record.announced.percent.or(record.usage.percent),
                 handoff: handoff.clone(),
                 ..CheckpointWritten::default()
             }));
@@ -258,11 +260,11 @@ mod tests {
         let mut look =
             |record: &SessionRecord| events(&mut teller, &Progress::Load { state: &state, record });
         assert!(look(&record).is_empty(), "nothing is known yet");
-        record.percent = Some(40);
+        record.usage.percent = Some(40);
         assert_eq!(look(&record), ["reading"]);
         assert!(look(&record).is_empty());
-        record.announced = Level::L2;
-        record.handoff = Some("a.md".into());
+        record.announced.level = Level::L2;
+        record.checkpoint.handoff = Some("a.md".into());
         assert_eq!(look(&record), ["reading", "checkpoint"]);
         assert!(look(&record).is_empty());
     }

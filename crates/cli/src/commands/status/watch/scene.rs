@@ -54,7 +54,7 @@ impl Scene {
             thresholds: thresholds_of(project, &record),
             present_tokens: state.as_ref().and_then(|state| present_tokens(state, &record)),
             checkpoint_in: living.and_then(|_| checkpoint_in(project, &record)),
-            reading: record.reading,
+            reading: record.usage.reading,
             state,
             trouble,
             at_work: is_at_work(project),
@@ -66,7 +66,7 @@ impl Scene {
 }
 
 fn thresholds_of(project: &Project, record: &SessionRecord) -> Option<Thresholds> {
-    let reading = record.reading.as_ref()?;
+    let reading = record.usage.reading.as_ref()?;
     let (settings, _) = config::load(project);
     let question = Question { project, settings: &settings, record, transcript: None, calls: &[] };
     Some(thresholds(&question, reading.window.as_ref()?, reading.model.as_deref()))
