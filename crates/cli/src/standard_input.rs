@@ -18,12 +18,12 @@ const QUIET: Duration = Duration::from_secs(10);
 /// comes. A terminal is never waited for.
 pub(crate) fn to_the_end() -> Option<Vec<u8>> {
     let mut pieces = Pieces::open()?;
-    let (begun, mut told) = (Instant::now(), false);
-    while begun.elapsed() < LONGEST_WAIT {
+    let (started, mut is_reported) = (Instant::now(), false);
+    while started.elapsed() < LONGEST_WAIT {
         match pieces.read_on(Duration::from_millis(300)) {
             Piece::End => break,
-            Piece::Nothing if begun.elapsed() > QUIET && !told => {
-                told = true;
+            Piece::Nothing if started.elapsed() > QUIET && !is_reported => {
+                is_reported = true;
                 crate::console::say_error(
                     &"waiting for the session's output on standard input, at most 2 h; to judge without it: plimsoll gate < /dev/null",
                 );

@@ -69,7 +69,7 @@ impl Outlook {
         let turns = &self.turns;
         // The forecast ends after this many turns, so the minutes end there, too.
         let (is_far, is_cut) = (turns.likely >= FARTHEST, turns.latest >= FARTHEST);
-        let said = if is_far {
+        let in_turns = if is_far {
             format!("over {FARTHEST} turns")
         } else {
             format!("about {}{}", counted(turns.likely as usize, "turn"), turns.words(is_cut))
@@ -79,7 +79,7 @@ impl Outlook {
             0 => ", under a minute".to_owned(),
             likely => format!(", {likely} min{}", minutes.words(is_cut)),
         });
-        said + &minutes.unwrap_or_default()
+        in_turns + &minutes.unwrap_or_default()
     }
 }
 

@@ -141,8 +141,8 @@ impl StatusLine {
 
     /// How a segment of ours is written.
     pub fn writing(&self, kind: SegmentKind) -> &str {
-        let said = self.of(kind.name()).and_then(|segment| segment.format.as_ref());
-        said.map_or(kind.writing(), Format::source)
+        let format = self.of(kind.name()).and_then(|segment| segment.format.as_ref());
+        format.map_or(kind.writing(), Format::source)
     }
 
     /// Whether a segment's writing asks for a field.

@@ -329,9 +329,9 @@ proptest! {
         let mut since = 0;
         while since < live.rev {
             let delta = render::delta(&live, live.depth(), since, &[]);
-            prop_assert!(delta.told > since);
+            prop_assert!(delta.shown_to > since);
             prop_assert!(delta.text.is_none_or(|text| text.encode_utf16().count() <= render::ENTRY_UNITS));
-            since = delta.told;
+            since = delta.shown_to;
         }
         prop_assert_eq!(&Memory::fold(&accepted), &live);
         let text = serde_json::to_string(&accepted).unwrap();

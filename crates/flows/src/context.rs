@@ -40,13 +40,13 @@ fn of_reading(reading: Option<&Reading>) -> Vec<Variable> {
         // Another program has set them for this very session.
         return Vec::new();
     }
-    let told = |value: Option<u64>| value.map(|value| value.to_string());
+    let number = |value: Option<u64>| value.map(|value| value.to_string());
     vec![
-        ("CLAUDE_CONTEXT_PERCENT", told(reading.and_then(Reading::percent_used))),
-        ("CLAUDE_CONTEXT_TOKENS_USED", told(reading.map(|reading| reading.used))),
+        ("CLAUDE_CONTEXT_PERCENT", number(reading.and_then(Reading::percent_used))),
+        ("CLAUDE_CONTEXT_TOKENS_USED", number(reading.map(|reading| reading.used))),
         (
             "CLAUDE_CONTEXT_TOKENS_MAX",
-            told(reading.and_then(|reading| Some(reading.window.as_ref()?.tokens))),
+            number(reading.and_then(|reading| Some(reading.window.as_ref()?.tokens))),
         ),
     ]
 }

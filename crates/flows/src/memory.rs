@@ -62,13 +62,13 @@ pub fn memory(input: &[u8], part: Option<Part>) -> HookResponse {
     if call.session_id.is_empty() || !memory::exists(&call.project) {
         return HookResponse::quiet();
     }
-    let told = match (call.event(), part) {
+    let news = match (call.event(), part) {
         (Event::SessionStart(start), Some(part)) => at_start(&call, start.source, part),
         (Event::UserPromptSubmit { prompt }, _) => at_prompt(&call, prompt.as_deref().unwrap_or_default()),
         (Event::PostToolBatch(_), _) => after_batch(&call),
         _ => Ok(None),
     };
-    match told {
+    match news {
         Ok(text) => {
             HookResponse::reply(&Reply::default().tell_model(call.event().name(), text.unwrap_or_default()))
         }
@@ -309,7 +309,7 @@ fn news(
         Vec::new()
     };
     let delta = render::delta(held.memory(), depth, since, &own);
-    Ok((delta.text, SeenRevision { rev: delta.told, calls: before.calls, ..SeenRevision::default() }))
+    Ok((delta.text, SeenRevision { rev: delta.shown_to, calls: before.calls, ..SeenRevision::default() }))
 }
 
 fn after_batch(call: &HookInvocation) -> Result<Option<String>, StoreError> {

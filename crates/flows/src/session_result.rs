@@ -110,8 +110,8 @@ fn reset_in(words: &str, then: Option<DateTime<Utc>>) -> Option<Timestamp> {
 /// What the client shows the user; of a limit it says nothing else, and there it names the reset.
 pub(crate) fn words_of(failure: &StopFailure) -> &str {
     let words = [&failure.last_assistant_message, &failure.error_details];
-    let said = words.into_iter().flatten().find(|words| !words.trim().is_empty());
-    said.map_or("", String::as_str)
+    let message = words.into_iter().flatten().find(|words| !words.trim().is_empty());
+    message.map_or("", String::as_str)
 }
 
 /// The ending that the `error` of a StopFailure stands for.

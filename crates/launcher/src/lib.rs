@@ -128,8 +128,8 @@ pub fn own_version(program: &Path, word: &str) -> Option<String> {
     let mut command = Command::new(program);
     command.arg(word);
     let outcome = run(command, Duration::from_secs(5));
-    let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
-    let (name, version) = said.trim().split_once(' ')?;
+    let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let (name, version) = printed.trim().split_once(' ')?;
     let is_it = outcome.succeeded() && program.file_name().is_some_and(|file| file == name);
     is_it.then(|| version.to_owned())
 }

@@ -108,8 +108,8 @@ fn no_issue(project: &Project, page: &mut CheckPage) -> Option<()> {
 
 /// An answer that the key is wrong still shows that Linear was reached.
 fn account(linear: &Linear, limits: RetryLimits, page: &mut CheckPage) -> Option<()> {
-    let told = match linear.viewer(limits) {
-        Ok(told) => told,
+    let answer = match linear.viewer(limits) {
+        Ok(answer) => answer,
         Err(error) => {
             use LinearError::{Forbidden, Limited, Refused, Unauthorized};
             let is_reached =
@@ -121,14 +121,14 @@ fn account(linear: &Linear, limits: RetryLimits, page: &mut CheckPage) -> Option
         }
     };
     page.good("Network", "Linear answers");
-    let Viewer { name, organization } = told.what;
+    let Viewer { name, organization } = answer.what;
     page.good("Account", format!("{name}, in the workspace {organization}"));
     Some(())
 }
 
 fn issue_of(linear: &Linear, id: &str, limits: RetryLimits, page: &mut CheckPage) -> Option<()> {
     let issue = match linear.issue(id, limits) {
-        Ok(told) => told.what,
+        Ok(answer) => answer.what,
         Err(error) if error.is_not_found() => {
             let todo = "check the identifier, and whether the owner of the key has access to its team";
             return page.bad("Issue", format!("there is no issue {id} for this key ({error})"), todo);
@@ -152,9 +152,9 @@ fn rights(linear: &Linear, limits: RetryLimits, page: &mut CheckPage) -> Option<
         Err(error) if error.is_not_found() => page.good("Rights", "the key may write comments"),
         Ok(_) => page.good("Rights", "the key may write comments"),
         Err(LinearError::Refused { errors }) => {
-            let said = errors.first().map(ToString::to_string).unwrap_or_default();
+            let error = errors.first().map(ToString::to_string).unwrap_or_default();
             let todo = "if notes do not arrive, use a key that may read and write";
-            page.unsure("Rights", &format!("whether the key may write is not known: {said}"), Some(todo));
+            page.unsure("Rights", &format!("whether the key may write is not known: {error}"), Some(todo));
         }
         Err(error) => return page.failed("Rights", &error),
     }

@@ -122,21 +122,21 @@ fn deliver_run(
         comment = Comment::of(run_id, &comment.issue, comment.generation + 1);
         posted = post(project, linear, limits, run_id, &comment, &body)?;
     }
-    let told = match posted {
-        Ok(told) => told,
+    let answer = match posted {
+        Ok(answer) => answer,
         Err(trouble) => return Ok(Err(trouble)),
     };
     comment.is_there = true;
     comment.delivered = notes.len();
-    comment.url = Some(told.what.url.clone()).filter(|url| !url.is_empty());
+    comment.url = Some(answer.what.url.clone()).filter(|url| !url.is_empty());
     // A kill before this sends the same text once more, to the same comment.
     outbox::save_comment(project, run_id, &comment)?;
     let delivered = Delivered {
         task: last.task.clone(),
         issue: comment.issue.clone(),
         notes: new,
-        url: told.what.url,
-        warnings: told.warnings.iter().map(ToString::to_string).collect(),
+        url: answer.what.url,
+        warnings: answer.warnings.iter().map(ToString::to_string).collect(),
     };
     // The journal last: a kill before it loses the line, and nothing is sent again.
     note_delivery(project, last, &delivered)?;
@@ -180,13 +180,13 @@ pub(crate) fn body_of(notes: &[Note]) -> String {
 }
 
 fn note_delivery(project: &Project, last: &Note, delivered: &Delivered) -> Result<(), StoreError> {
-    let told = LinearDelivered {
+    let delivery = LinearDelivered {
         issue: delivered.issue.clone(),
         notes: delivered.notes,
         url: delivered.url.clone(),
         warnings: delivered.warnings.clone(),
     };
-    let entry = JournalEntry::new(JournalEvent::LinearDelivered(told));
+    let entry = JournalEntry::new(JournalEvent::LinearDelivered(delivery));
     journal::note(project, entry.run(Some((&last.run_id, last.iteration))))
 }
 

@@ -55,11 +55,11 @@ fn change(call: &Call, op: &Op) -> Answer {
         held.step();
     }
     let report = held.change(by, op).map_err(MemoryError::from)?;
-    Ok(told(&report, &held.close()?))
+    Ok(answer_text(&report, &held.close()?))
 }
 
 /// `ok r41`, and what there is to know: after a change of the heap, its index. The model has its own words in mind already.
-fn told(report: &Report, memory: &Memory) -> String {
+fn answer_text(report: &Report, memory: &Memory) -> String {
     let mut lines = vec![format!("ok r{}", report.rev)];
     lines.extend(report.cut.iter().map(|cut| {
         format!(

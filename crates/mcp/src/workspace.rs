@@ -80,8 +80,8 @@ fn run(line: &str, folder: &Path, limit: Duration, is_given_up: &dyn Fn() -> boo
         (_, Some(code)) => format!("exit {code}"),
         (_, None) => "ended by a signal".to_owned(),
     };
-    let told = format!("{ended}{words}");
-    if outcome.succeeded() { Ok(told) } else { Err(ToolError::Command(told)) }
+    let text = format!("{ended}{words}");
+    if outcome.succeeded() { Ok(text) } else { Err(ToolError::Command(text)) }
 }
 
 /// Both streams, the middle left out of what is long.

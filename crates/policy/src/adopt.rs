@@ -30,7 +30,7 @@ pub struct Row {
     /// Its name.
     pub field: String,
     /// What became of it.
-    pub fate: FieldOutcome,
+    pub outcome: FieldOutcome,
 }
 
 /// What the run would be.
@@ -122,9 +122,9 @@ fn quoted(text: &str) -> String {
 }
 
 impl<'a> Adoption<'a> {
-    fn row(&mut self, field: &'a str, fate: FieldOutcome) {
+    fn row(&mut self, field: &'a str, outcome: FieldOutcome) {
         self.taken.push(field);
-        self.rows.push(Row { field: field.to_owned(), fate });
+        self.rows.push(Row { field: field.to_owned(), outcome });
     }
 
     fn field<T>(&self, name: &str, kind: &str, take: impl FnOnce(&Value) -> Option<T>) -> Found<T> {
@@ -155,7 +155,7 @@ impl<'a> Adoption<'a> {
     /// What it is about.
     fn task(&mut self, ground: &Ground<'_>) {
         let objective = self.text("objective");
-        let fate = match objective {
+        let outcome = match objective {
             Found::Value(text) if !ground.has_task => {
                 self.state.options.objective.clone_from(&text);
                 FieldOutcome::Taken(quoted(&text))
@@ -169,8 +169,8 @@ impl<'a> Adoption<'a> {
             Found::Wrong(why) => FieldOutcome::Ignored(why),
             Found::Missing => FieldOutcome::Filled(quoted(&self.state.options.objective)),
         };
-        self.row("objective", fate);
-        let fate = match self.text("task_name") {
+        self.row("objective", outcome);
+        let outcome = match self.text("task_name") {
             Found::Value(_) if ground.named => FieldOutcome::Ignored("--name is given".to_owned()),
             Found::Value(name) => {
                 self.state.options.task_name = clip(&one_line(&name), NAME);
@@ -184,22 +184,22 @@ impl<'a> Adoption<'a> {
                 filled_or_wrong(found, quoted(&self.state.options.task_name))
             }
         };
-        self.row("task_name", fate);
+        self.row("task_name", outcome);
     }
 
     /// How far it is.
     fn place(&mut self, ground: &Ground<'_>) {
-        let fate = match self.number("iteration") {
+        let outcome = match self.number("iteration") {
             Found::Value(number) => {
                 self.state.iteration = number;
                 FieldOutcome::Taken(number.to_string())
             }
             found => filled_or_wrong(found, "0".to_owned()),
         };
-        self.row("iteration", fate);
+        self.row("iteration", outcome);
         let usual = ground.usual_iterations;
         self.state.options.max_iterations = ground.max_iterations.unwrap_or(usual);
-        let fate = match (self.number("max_iterations"), ground.max_iterations) {
+        let outcome = match (self.number("max_iterations"), ground.max_iterations) {
             (Found::Value(_), Some(given)) => {
                 FieldOutcome::Ignored(format!("--max-iterations {given} is given"))
             }
@@ -212,7 +212,7 @@ impl<'a> Adoption<'a> {
             )),
             (found, _) => filled_or_wrong(found, self.state.options.max_iterations.to_string()),
         };
-        self.row("max_iterations", fate);
+        self.row("max_iterations", outcome);
         self.standing();
         self.promise(ground);
     }
@@ -220,7 +220,7 @@ impl<'a> Adoption<'a> {
     /// Since when it runs, and whether it does.
     fn standing(&mut self) {
         let is_moment = |text: &String| chrono::DateTime::parse_from_rfc3339(text).is_ok();
-        let fate = match self.text("started_at") {
+        let outcome = match self.text("started_at") {
             Found::Value(text) if is_moment(&text) => {
                 self.state.at_start.started_at = text.as_str().into();
                 FieldOutcome::Taken(text)
@@ -228,9 +228,9 @@ impl<'a> Adoption<'a> {
             Found::Value(text) => FieldOutcome::Ignored(format!("{} is not a time", quoted(&text))),
             found => filled_or_wrong(found, "now".to_owned()),
         };
-        self.row("started_at", fate);
+        self.row("started_at", outcome);
         let open = [Status::Running.word(), Status::Paused.word()];
-        let fate = match self.text("status") {
+        let outcome = match self.text("status") {
             Found::Value(text) if open.contains(&text.as_str()) => {
                 FieldOutcome::Taken(quoted(Status::Running.word()))
             }
@@ -240,11 +240,11 @@ impl<'a> Adoption<'a> {
             found => filled_or_wrong(found, quoted(Status::Running.word())),
         };
         self.state.lifecycle = plimsoll_domain::state::Lifecycle::default();
-        self.row("status", fate);
+        self.row("status", outcome);
     }
 
     fn promise(&mut self, ground: &Ground<'_>) {
-        let fate = match (self.text("completion_promise"), &ground.promise) {
+        let outcome = match (self.text("completion_promise"), &ground.promise) {
             (Found::Value(_), Some(given)) => FieldOutcome::Ignored(format!("--promise {given} is given")),
             (Found::Value(word), None) if is_promise_word(&word) => {
                 self.state.options.completion_promise.clone_from(&word);
@@ -256,7 +256,7 @@ impl<'a> Adoption<'a> {
             }
             (found, _) => filled_or_wrong(found, quoted(&self.state.options.completion_promise)),
         };
-        self.row("completion_promise", fate);
+        self.row("completion_promise", outcome);
     }
 
     /// The items: the plan file's where there is one, else the state's, from which one is to be written.
@@ -281,7 +281,7 @@ impl<'a> Adoption<'a> {
             for (field, items, wrong) in fields {
                 let lost = list.vanished(items);
                 let words = format!("{} is the plan ({})", for_terminal(&file), counted(known.len(), "item"));
-                let fate = match (wrong, lost.first()) {
+                let outcome = match (wrong, lost.first()) {
                     (Some(why), _) => FieldOutcome::Ignored(why),
                     (None, Some(first)) => {
                         let more = if lost.len() > 1 {
@@ -293,17 +293,17 @@ impl<'a> Adoption<'a> {
                     }
                     (None, None) => FieldOutcome::Ignored(words),
                 };
-                self.row(field, fate);
+                self.row(field, outcome);
             }
             return None;
         }
         for (field, items, wrong) in fields {
-            let fate = match wrong {
+            let outcome = match wrong {
                 Some(why) => FieldOutcome::Ignored(why),
                 None if items.is_empty() => FieldOutcome::Filled("none".to_owned()),
                 None => FieldOutcome::Taken(counted(items.len(), "item")),
             };
-            self.row(field, fate);
+            self.row(field, outcome);
         }
         if open.is_empty() && done.is_empty() {
             return None;
@@ -315,7 +315,7 @@ impl<'a> Adoption<'a> {
         self.state.take_items(&list);
         self.rows.push(Row {
             field: "the plan".to_owned(),
-            fate: FieldOutcome::Filled(format!("{}, written from these items", ground.default_list)),
+            outcome: FieldOutcome::Filled(format!("{}, written from these items", ground.default_list)),
         });
         Some(list)
     }
@@ -328,10 +328,11 @@ impl<'a> Adoption<'a> {
             value.as_object_mut()?.retain(|_, field| !field.is_null());
             serde_json::from_value::<Checkpoint>(value).ok()
         };
-        let (fate, lacks_handoff) = match self.field(name, "a checkpoint that Plimsoll understands", read) {
+        let (outcome, lacks_handoff) = match self.field(name, "a checkpoint that Plimsoll understands", read)
+        {
             Found::Value(found) if found.active => {
                 let has_handoff = is_inside(&found.handoff_file) && ground.has_handoff;
-                let fate = FieldOutcome::Taken(checkpoint_words(&found, has_handoff));
+                let outcome = FieldOutcome::Taken(checkpoint_words(&found, has_handoff));
                 self.state.context_checkpoint = Checkpoint {
                     handoff_file: if has_handoff { found.handoff_file.clone() } else { String::new() },
                     resume_summary: clip(&found.resume_summary, TEXT),
@@ -345,21 +346,21 @@ impl<'a> Adoption<'a> {
                     next_step: clip(&one_line(&found.next_step), TEXT),
                     ..found
                 };
-                (fate, !has_handoff)
+                (outcome, !has_handoff)
             }
             Found::Value(_) => {
                 (FieldOutcome::Ignored("it is not active: there is nothing to resume".to_owned()), false)
             }
             found => (filled_or_wrong(found, "none".to_owned()), false),
         };
-        self.row(name, fate);
+        self.row(name, outcome);
         lacks_handoff
     }
 
     fn history(&mut self) {
         let name = "context_history";
         let read = |value: &Value| Some(value.as_array()?.clone());
-        let fate = match self.field(name, "a list", read) {
+        let outcome = match self.field(name, "a list", read) {
             Found::Value(entries) => {
                 let known = |entry: &Value| serde_json::from_value::<HistoryEntry>(entry.clone()).ok();
                 self.state.context_history = entries.iter().filter_map(known).collect();
@@ -375,7 +376,7 @@ impl<'a> Adoption<'a> {
             }
             found => filled_or_wrong(found, "none".to_owned()),
         };
-        self.row(name, fate);
+        self.row(name, outcome);
     }
 
     /// What a run of ours has and other programs do not write.
@@ -401,7 +402,7 @@ impl<'a> Adoption<'a> {
             if self.taken.contains(&name) {
                 continue;
             }
-            let fate = if AUTHORITY.contains(&name) {
+            let outcome = if AUTHORITY.contains(&name) {
                 FieldOutcome::Ignored("only the command line can set this".to_owned())
             } else if COUNTERS.contains(&name) {
                 FieldOutcome::Ignored("the run counts from zero".to_owned())
@@ -410,7 +411,7 @@ impl<'a> Adoption<'a> {
             } else {
                 FieldOutcome::Kept
             };
-            self.row(name, fate);
+            self.row(name, outcome);
         }
     }
 }
@@ -458,13 +459,13 @@ fn checkpoint_words(found: &Checkpoint, has_handoff: bool) -> String {
 impl Row {
     /// As it is shown, the names in one column.
     pub fn line(&self, width: usize) -> String {
-        let fate = match &self.fate {
+        let outcome = match &self.outcome {
             FieldOutcome::Taken(what) => format!("taken: {what}"),
             FieldOutcome::Filled(what) => format!("missing, filled with: {what}"),
             FieldOutcome::Ignored(why) => format!("ignored: {why}"),
             FieldOutcome::Kept => "kept in the file as it is".to_owned(),
         };
-        format!("  {:width$}  {fate}", clip(&for_terminal(&self.field), SHOWN))
+        format!("  {:width$}  {outcome}", clip(&for_terminal(&self.field), SHOWN))
     }
 }
 

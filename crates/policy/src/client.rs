@@ -3,8 +3,8 @@
 use plimsoll_protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, parse_version};
 
 /// Why we do not work with a client, from the output of `claude --version`; none if we do, or if it does not report it.
-pub fn too_old(said: &str) -> Option<String> {
-    let version = parse_version(said).filter(|version| *version < FIRST_CLASSIC)?;
+pub fn too_old(version_text: &str) -> Option<String> {
+    let version = parse_version(version_text).filter(|version| *version < FIRST_CLASSIC)?;
     Some(format!(
         "Claude Code {} is older than {}, the first version that knows the events of our hooks; it would silently drop them all",
         dotted(version),
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_version_is_too_old_runs_no_hooks_or_is_well() {
-        for (said, is_too_old, is_without) in [
+        for (version_text, is_too_old, is_without) in [
             ("0.2.9 (Claude Code)", true, true),
             ("1.0.84 (Claude Code)", true, true),
             ("1.0.85 (Claude Code)", false, true),
@@ -50,9 +50,9 @@ mod tests {
             ("who knows", false, false),
             ("", false, false),
         ] {
-            assert_eq!(too_old(said).is_some(), is_too_old, "{said}");
-            assert_eq!(runs_no_hooks("claude-code", said).is_some(), is_without, "{said}");
-            assert_eq!(runs_no_hooks("another", said), None, "{said}");
+            assert_eq!(too_old(version_text).is_some(), is_too_old, "{version_text}");
+            assert_eq!(runs_no_hooks("claude-code", version_text).is_some(), is_without, "{version_text}");
+            assert_eq!(runs_no_hooks("another", version_text), None, "{version_text}");
         }
         let words = too_old("1.0.60 (Claude Code)").expect("words");
         assert!(words.contains("1.0.60") && words.contains("1.0.85"), "{words}");

@@ -142,9 +142,9 @@ impl<'a> Assembler<'a> {
     }
 
     /// Takes a line that ends at a byte; none for one without content.
-    pub fn feed(&mut self, said: Option<TranscriptLine>, to: u64) {
-        if let Some(said) = said {
-            self.take_line(said, to);
+    pub fn feed(&mut self, line: Option<TranscriptLine>, to: u64) {
+        if let Some(line) = line {
+            self.take_line(line, to);
         }
         self.read = to;
         // What has been closed by this line has been read up to here, unless a new one was opened by it.
@@ -153,9 +153,9 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    fn take_line(&mut self, said: TranscriptLine, to: u64) {
-        let at = said.at.unwrap_or_default();
-        match said.what {
+    fn take_line(&mut self, line: TranscriptLine, to: u64) {
+        let at = line.at.unwrap_or_default();
+        match line.what {
             LineKind::Answer(answer) => self.answer(answer, &at),
             LineKind::Results(results) => self.results(results, &at),
             LineKind::Prompt { text, is_meta } => {

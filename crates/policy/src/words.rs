@@ -88,7 +88,7 @@ pub fn advice_for_user(level: Level, percent: u64, thresholds: &Thresholds, hand
 /// At Stop, with `--pack`: the window has room for the next item.
 pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_aside: bool) -> String {
     let item = plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(item), 200);
-    let begun = if was_set_aside { format!("{BEGUN_BEFORE} ") } else { String::new() };
+    let hint = if was_set_aside { format!("{BEGUN_BEFORE} ") } else { String::new() };
     let then = if open == 1 {
         format!(
             "It is the last one: when everything is done, end your last message with exactly this line, alone:\n{}",
@@ -98,7 +98,7 @@ pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_as
         "Then end your turn: you will be told whether there is room for another one.".to_owned()
     };
     format!(
-        "The item is done, and the context window has room for the next one. Continue in this session with exactly this item: \"{item}\". {begun}Verify it, tick it, commit. {then}"
+        "The item is done, and the context window has room for the next one. Continue in this session with exactly this item: \"{item}\". {hint}Verify it, tick it, commit. {then}"
     )
 }
 

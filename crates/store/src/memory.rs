@@ -119,16 +119,16 @@ fn snapshot(project: &Project) -> Option<Snapshot> {
 }
 
 fn fold(project: &Project) -> Result<Memory, StoreError> {
-    Ok(told(project)?.1)
+    Ok(replay(project)?.1)
 }
 
 /// Every accepted change, oldest first.
 pub fn history(project: &Project) -> Result<Vec<Change>, StoreError> {
-    Ok(told(project)?.0)
+    Ok(replay(project)?.0)
 }
 
 /// The content of the log: the changes, and the memory that results from them.
-fn told(project: &Project) -> Result<(Vec<Change>, Memory), StoreError> {
+fn replay(project: &Project) -> Result<(Vec<Change>, Memory), StoreError> {
     let log = log(project);
     let mut memory = Memory::default();
     let mut changes = Vec::new();

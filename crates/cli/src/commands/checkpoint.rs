@@ -87,11 +87,11 @@ fn take(
     })?;
     let percent = measurement.reading.as_ref().and_then(Reading::percent);
     let marker = Marker::Checkpoint { level, percent, handoff: handoff.clone() };
-    Ok(format!("{marker}\n\n{}", told(whose.run.as_ref(), percent, &handoff)))
+    Ok(format!("{marker}\n\n{}", report(whose.run.as_ref(), percent, &handoff)))
 }
 
 /// What the user sees of it, in Markdown.
-fn told(run: Option<&RunState>, percent: Option<u64>, handoff: &str) -> String {
+fn report(run: Option<&RunState>, percent: Option<u64>, handoff: &str) -> String {
     let percent = percent.map_or("?".to_owned(), |percent| format!("{percent}%"));
     let facts = format!("**Context**: {percent}\n**Handoff**: {handoff}\n");
     let Some(run) = run else {
@@ -122,10 +122,10 @@ mod tests {
             ..RunState::default()
         };
         assert_eq!(
-            told(Some(&run), Some(72), ".claude/handoffs/a.md"),
+            report(Some(&run), Some(72), ".claude/handoffs/a.md"),
             "## Ralph Checkpoint Created\n\n**Iteration**: 5 of 50\n**Context**: 72%\n**Handoff**: .claude/handoffs/a.md\n\nThe next session of \"Dates\" (1 open item) resumes from this point. This one continues: a checkpoint on demand ends nothing."
         );
-        let alone = told(None, None, "a.md");
+        let alone = report(None, None, "a.md");
         assert!(alone.starts_with("## Checkpoint Created\n\n**Context**: ?\n**Handoff**: a.md\n"), "{alone}");
         assert!(!alone.contains("Iteration") && alone.contains("let it read the handoff"), "{alone}");
     }

@@ -177,8 +177,8 @@ fn settled(project: &Project, mut record: SessionRecord) -> SessionRecord {
     let tells = |record: &SessionRecord| {
         record.end.stop.is_some() || record.end.failure.is_some() || record.end.ended_by_us.is_some()
     };
-    let begun = Instant::now();
-    while !tells(&record) && !record.session_id.is_empty() && begun.elapsed() < MOMENT {
+    let started = Instant::now();
+    while !tells(&record) && !record.session_id.is_empty() && started.elapsed() < MOMENT {
         std::thread::sleep(LOOK);
         record = sessions::load(project, &record.session_id);
     }

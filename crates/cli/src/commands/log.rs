@@ -75,15 +75,15 @@ pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
         Err(error) => return refused(&error),
     };
     let (mut page, mut teller) = (LogPage::new(has_colours()), EventPrinter::default());
-    let told = chosen(&mut teller, &lines, present_run(&project).as_ref(), arguments.lines);
-    let read_on = told.iter().all(|told| page.print(told));
+    let shown = chosen(&mut teller, &lines, present_run(&project).as_ref(), arguments.lines);
+    let read_on = shown.iter().all(|line| page.print(line));
     if arguments.follow && read_on {
         return follow::follow(&project, journal, teller, page);
     }
     if let Some(words) = crate::foreign_state::words(&project) {
         crate::console::say_error(&words);
     }
-    if told.is_empty() && read_on {
+    if shown.is_empty() && read_on {
         let journal = project.journal();
         crate::console::say_error(&format!(
             "nothing has been written to {} yet\nhint: {BEGINS}",
@@ -112,9 +112,9 @@ fn chosen(
         (None, Some(beginning)) => (beginning, usize::MAX),
         (None, None) => (0, USUAL),
     };
-    let told: Vec<LogLine> = lines[first..].iter().filter_map(|line| teller.tell(line)).collect();
-    let too_many = told.len().saturating_sub(most);
-    told.into_iter().skip(too_many).collect()
+    let shown: Vec<LogLine> = lines[first..].iter().filter_map(|line| teller.tell(line)).collect();
+    let too_many = shown.len().saturating_sub(most);
+    shown.into_iter().skip(too_many).collect()
 }
 
 /// The journal of a run in words, as it grows.
@@ -143,14 +143,15 @@ impl JournalTail {
     /// cannot be read just now may be readable again later.
     pub(crate) fn news(&mut self) -> Vec<(String, Tone)> {
         let lines = self.journal.news().unwrap_or_default();
-        let told = if std::mem::replace(&mut self.has_begun, true) {
+        let shown = if std::mem::replace(&mut self.has_begun, true) {
             lines.iter().filter_map(|line| self.teller.tell(line)).collect()
         } else {
             chosen(&mut self.teller, &lines, self.run_id.as_ref(), None)
         };
         let page = &mut self.page;
-        told.iter()
-            .flat_map(|told| page.lines(told).into_iter().map(|line| (line.to_terminal(), told.tone)))
+        shown
+            .iter()
+            .flat_map(|line| page.lines(line).into_iter().map(|painted| (painted.to_terminal(), line.tone)))
             .collect()
     }
 }

@@ -57,7 +57,7 @@ pub struct Delta {
     pub text: Option<String>,
     /// The revision that it shows: below the memory's own if one entry could not hold everything. The rest
     /// comes next time, each piece whole, and the words say so.
-    pub told: u64,
+    pub shown_to: u64,
 }
 
 /// What has changed since a revision, but for the revisions that the reader made itself.
@@ -68,11 +68,11 @@ pub fn delta(memory: &Memory, depth: usize, since: u64, own: &[u64]) -> Delta {
     pieces.sort_by_key(|(rev, _)| *rev);
     let start = |what: &str| format!("<plimsoll-memory rev=\"{}\"> ({what})", memory.rev);
     let (mut lines, mut taken) = (vec![start("what has changed")], units(END) + 150);
-    let mut told = memory.rev;
+    let mut shown_to = memory.rev;
     for (rev, piece) in pieces {
         taken += units(&piece) + 1;
         if taken > ENTRY_UNITS {
-            told = rev - 1;
+            shown_to = rev - 1;
             lines[0] =
                 start("part of what has changed: the rest comes with your next calls, or with memory_show");
             break;
@@ -81,7 +81,7 @@ pub fn delta(memory: &Memory, depth: usize, since: u64, own: &[u64]) -> Delta {
     }
     let is_empty = lines.len() == 1;
     lines.push(END.to_owned());
-    Delta { text: (!is_empty).then(|| lines.join("\n")), told }
+    Delta { text: (!is_empty).then(|| lines.join("\n")), shown_to }
 }
 
 /// Everything there is to know, each with the revision that made it so.
@@ -321,7 +321,7 @@ HEAP 8 of 8000 chars (0%), pressure low
         let mut memory = Memory::default();
         memory.apply(&update(Register::Next, "look")).unwrap();
         memory.apply(&alloc("a", "x", "")).unwrap();
-        assert_eq!(delta(&memory, 0, 2, &[]), Delta { text: None, told: 2 });
+        assert_eq!(delta(&memory, 0, 2, &[]), Delta { text: None, shown_to: 2 });
         memory.apply(&update(Register::Next, "")).unwrap();
         memory.apply(&Op::HeapFree { name: "a".into() }).unwrap();
         memory.apply(&alloc("b", "y", "")).unwrap();
@@ -331,7 +331,7 @@ HEAP 8 of 8000 chars (0%), pressure low
         }
         let newest = delta(&memory, 0, 4, &[]).text.unwrap();
         assert!(newest.contains("name=\"b\"") && !newest.contains("freed"));
-        assert_eq!(delta(&memory, 0, 4, &[5]), Delta { text: None, told: 5 }, "the reader's own words");
+        assert_eq!(delta(&memory, 0, 4, &[5]), Delta { text: None, shown_to: 5 }, "the reader's own words");
     }
 
     #[test]
@@ -345,10 +345,10 @@ HEAP 8 of 8000 chars (0%), pressure low
             let delta = delta(&memory, 0, since, &[]);
             let text = delta.text.unwrap();
             assert!(units(&text) <= ENTRY_UNITS);
-            assert_eq!(text.contains("(part of what has changed"), delta.told < memory.rev);
+            assert_eq!(text.contains("(part of what has changed"), delta.shown_to < memory.rev);
             seen.extend(["a", "b", "c"].into_iter().filter(|name| text.contains(&name.repeat(6_000))));
-            assert!(delta.told > since);
-            since = delta.told;
+            assert!(delta.shown_to > since);
+            since = delta.shown_to;
         }
         assert_eq!(seen, ["a", "b", "c"]);
     }

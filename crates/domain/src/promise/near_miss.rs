@@ -191,8 +191,8 @@ fn flaws_of_form(line: &Line, parts: &Parts<'_>, is_last: bool) -> Vec<&'static 
 
 /// What is wrong with the words themselves, and whether they were meant to say BLOCKED.
 fn flaws_of_words(parts: &Parts<'_>, word: &str, nonce: &str) -> (Vec<String>, bool) {
-    let said: Vec<&str> = parts.inner.split_whitespace().collect();
-    let first = said.first().copied().unwrap_or_default();
+    let inner_words: Vec<&str> = parts.inner.split_whitespace().collect();
+    let first = inner_words.first().copied().unwrap_or_default();
     let is_blocked = first.eq_ignore_ascii_case(BLOCKED);
     let wanted = if is_blocked { BLOCKED } else { word };
     let mut flaws = Vec::new();
@@ -201,13 +201,13 @@ fn flaws_of_words(parts: &Parts<'_>, word: &str, nonce: &str) -> (Vec<String>, b
     } else if first != wanted {
         flaws.push(format!("it said `{}` and not `{wanted}`", clip(&one_line(first), 40).replace('`', "'")));
     }
-    match said.get(1) {
+    match inner_words.get(1) {
         _ if first == nonce => {}
         None => flaws.push(format!("the code of this run, `{nonce}`, was missing")),
         Some(code) if *code == nonce => {}
         Some(_) => flaws.push(format!("the code of this run is `{nonce}`, but the line gave another")),
     }
-    if !is_blocked && said.len() > 2 {
+    if !is_blocked && inner_words.len() > 2 {
         flaws.push("it contained more than these two words".to_owned());
     }
     (flaws, is_blocked)

@@ -134,8 +134,8 @@ fn base_of(since: Since<'_>, git: Option<&GitFacts>) -> Option<String> {
 
 /// The item that the session was last asked to do.
 fn own_item(question: &Question<'_>) -> Option<String> {
-    let told = question.record.continuation.as_ref().map(|told| told.item.clone());
-    told.or_else(|| question.run?.iteration_record.item.clone())
+    let offered = question.record.continuation.as_ref().map(|offer| offer.item.clone());
+    offered.or_else(|| question.run?.iteration_record.item.clone())
 }
 
 /// Items that were ticked since the iteration began.

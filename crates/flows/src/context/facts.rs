@@ -69,8 +69,9 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
     };
     let question = Question { project, record, run, todo: todo.as_ref(), cause, lines: &lines, calls };
     let found = work::of_session(&question);
-    let told_at = record.continuation.as_ref().and_then(|told| clock::moment(&told.at)).map(SystemTime::from);
-    let of_item = lines_after(&lines, found.ticked_at.max(told_at));
+    let offered_at =
+        record.continuation.as_ref().and_then(|offer| clock::moment(&offer.at)).map(SystemTime::from);
+    let of_item = lines_after(&lines, found.ticked_at.max(offered_at));
     let run_for_item = commands(of_item, calls);
     let verify = run.map(|run| run.options.verify.as_slice()).unwrap_or_default();
     let mut work = found.work;

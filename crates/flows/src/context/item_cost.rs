@@ -9,7 +9,7 @@ use std::path::Path;
 /// How much the session's usage has grown since its start, or since it continued with the next item.
 pub(crate) fn of_session(record: &SessionRecord, measurement: &Measurement) -> Option<u64> {
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    let start = record.continuation.as_ref().map(|told| told.tokens);
+    let start = record.continuation.as_ref().map(|offer| offer.tokens);
     let start = start.or_else(|| tail::first_fill(transcript?))?;
     Some(measurement.reading.as_ref().map(Reading::projected)?.saturating_sub(start))
 }
@@ -23,8 +23,8 @@ pub(crate) fn fresh(run: &RunState, todo: &TodoList) -> Vec<String> {
 
 /// The session has ended, and its item is still open: what it took will be added where the item is ticked.
 pub(crate) fn keep_begun(state: &mut RunState, record: &SessionRecord, todo: &TodoList, grown: Option<u64>) {
-    let told = record.continuation.as_ref().map(|told| &told.item);
-    let item = told.or(state.iteration_record.item.as_ref()).cloned();
+    let offered = record.continuation.as_ref().map(|offer| &offer.item);
+    let item = offered.or(state.iteration_record.item.as_ref()).cloned();
     if let Some((item, tokens)) = item.zip(grown).filter(|(item, _)| todo.open().contains(item)) {
         state.note_begun(OpenItemCost { item, tokens });
     }

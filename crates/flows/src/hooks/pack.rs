@@ -78,14 +78,14 @@ fn note_growth(
 
 fn may_go_on(call: &HookInvocation, run: &RunState, record: &SessionRecord, stop: &Stop) -> bool {
     let cap = environment::variable(CAP_VARIABLE).and_then(|cap| cap.parse().ok()).unwrap_or(CLIENTS_CAP);
-    let told = record.continuation.as_ref().map_or(0, |last| last.count);
+    let continuations = record.continuation.as_ref().map_or(0, |last| last.count);
     // Stop also fires while background tasks run; when one is done the client takes another turn, and Stop comes again.
     let is_busy = stop.background_tasks.iter().any(|task| task.status.as_deref() != Some("completed"));
     let has_time = bounds::passed(run, &clock::stamp(clock::now())).is_none();
     let is_going_on = !run.lifecycle.is_over() && !record.end.cancelled && !call.hook.in_subagent();
     // 0 is the client's word for no cap. Each item uses tools, which starts the client's count again; ours does
     // not, so that it can never be met.
-    let below_cap = cap == 0 || told + 1 < cap.max(2);
+    let below_cap = cap == 0 || continuations + 1 < cap.max(2);
     is_going_on
         && !is_busy
         && stop.session_crons == 0

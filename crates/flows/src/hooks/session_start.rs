@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// SessionStart. If a plugin starts us, `init` has not been run in this project: without our lines an agent's
 /// `git add -A` would take our files.
-pub fn session_start(input: &[u8], brought: HookOrigin) -> HookResponse {
+pub fn session_start(input: &[u8], origin: HookOrigin) -> HookResponse {
     let call = match HookInvocation::read(input) {
         Ok(call) => call,
         Err(complaint) => return HookResponse::fault(complaint),
@@ -38,7 +38,7 @@ pub fn session_start(input: &[u8], brought: HookOrigin) -> HookResponse {
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return HookResponse::quiet();
     }
-    let unlisted = match brought {
+    let unlisted = match origin {
         HookOrigin::ByPlugin => exclude_run_files(call.project.root(), &[]).err(),
         HookOrigin::ByHand => None,
     };

@@ -18,8 +18,8 @@ use plimsoll_store::{StoreError, environment};
 
 /// PreToolUse and PostToolUse of our tools and of Agent, SubagentStart, SubagentStop, Stop. Whatever installed this hook
 /// brings the frames' agent too.
-pub fn frames(input: &[u8], brought: HookOrigin) -> HookResponse {
-    let kind = match brought {
+pub fn frames(input: &[u8], origin: HookOrigin) -> HookResponse {
+    let kind = match origin {
         HookOrigin::ByHand => FrameAgent::Own,
         HookOrigin::ByPlugin => FrameAgent::Plugins,
     };
@@ -205,7 +205,7 @@ fn much(call: &HookInvocation) -> Result<Option<String>, StoreError> {
     let held = memory::hold(&call.project, TIMEOUT)?;
     let Some(depth) = held.memory().depth_of(agent(call)) else { return Ok(None) };
     let seen = memory::seen(&call.project, &call.session_id).of(stream(call)).unwrap_or_default();
-    let fits = render::delta(held.memory(), depth, seen.knows(), &[]).told == held.memory().rev;
+    let fits = render::delta(held.memory(), depth, seen.knows(), &[]).shown_to == held.memory().rev;
     if fits { Ok(None) } else { tell(&held, call, depth) }
 }
 

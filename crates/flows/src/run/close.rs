@@ -135,7 +135,7 @@ fn tell_once(
 /// The client ends a turn after this many blocks of a Stop hook, without notifying it. Then our last word was "go
 /// on", and the session ended with the very message it had stopped with.
 fn note_override(project: &Project, state: &RunState, record: &SessionRecord) -> Result<(), StoreError> {
-    let Some(told) = record.continuation.as_ref().filter(|told| told.open) else { return Ok(()) };
+    let Some(offer) = record.continuation.as_ref().filter(|offer| offer.open) else { return Ok(()) };
     let last = record.start.transcript_path.as_ref().and_then(|path| facts::last_message(Path::new(path)));
     // The record keeps the end of long words.
     let last = last.map(|words| clip_start(&words, WORDS_KEPT));
@@ -143,7 +143,7 @@ fn note_override(project: &Project, state: &RunState, record: &SessionRecord) ->
     if last.is_none() || last.as_deref() != stopped_with || record.end.ended_by_us.is_some() {
         return Ok(());
     }
-    let event = JournalEvent::CutOffByClient { item: told.item.clone(), continuations: told.count };
+    let event = JournalEvent::CutOffByClient { item: offer.item.clone(), continuations: offer.count };
     journal::note(project, JournalEntry::of_run(state, event).session(Some(&record.session_id)))
 }
 
@@ -231,9 +231,9 @@ fn refresh_handoff(
         git.work.clone_from(&checkpoint.work);
     }
     let head = fresh.git.as_ref().and_then(|git| git.head.clone());
-    let said = Notes::in_message(&last_words(record));
+    let notes = Notes::in_message(&last_words(record));
     // The last message is the session's last word: it comes after whatever was noted before.
-    let text = handoff::renewed(&fresh, &said, &old, settings.handoff_bytes);
+    let text = handoff::renewed(&fresh, &notes, &old, settings.handoff_bytes);
     // The handoff before the state, as at a checkpoint: the state never names facts that the file does not have.
     disk::replace(&path, text.as_bytes(), Durability::Durable)?;
     state_file::update(project, Some(&state.run_id), Durability::Lazy, |state| {

@@ -50,12 +50,12 @@ pub fn is_at_work(project: &Project) -> Result<bool, StoreError> {
 pub fn gate(project: &Project, input: Option<&[u8]>) -> Result<Option<Answer>, StoreError> {
     let Some(document) = state_file::foreign(project)? else { return Ok(None) };
     let of = Loop::of(&document);
-    let said = input.map(Said::of).unwrap_or_default();
+    let last = input.map(Said::of).unwrap_or_default();
     let todo = facts::default_todo(project);
     let judged_before = judged_before(project, &of);
     let evidence = Evidence {
-        last_message: said.words.as_deref(),
-        fatal: said.fatal,
+        last_message: last.words.as_deref(),
+        fatal: last.fatal,
         todo: todo.as_ref(),
         judged_before,
     };

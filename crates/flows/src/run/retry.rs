@@ -77,8 +77,8 @@ impl Runner<'_> {
         let backoff = Duration::from_millis(plimsoll_policy::pause::backoff_ms(tries, 0.5));
         self.watcher.tell(&Progress::Fault { error: error.to_string(), seconds: backoff.as_secs() });
         self.note_fault(&error, "tries again");
-        let begun = Instant::now();
-        while begun.elapsed() < backoff && !self.is_asked_to_leave() && !self.is_cancelled() {
+        let started = Instant::now();
+        while started.elapsed() < backoff && !self.is_asked_to_leave() && !self.is_cancelled() {
             if is_at_work && !self.watchdog.has_client_at_work() {
                 break;
             }

@@ -311,10 +311,10 @@ impl Reader<'_> {
         // A line without its end may still be growing: the next event reads it whole.
         while lines.read_into(&mut line)? && line.is_ended {
             let to = lines.offset();
-            let said = TranscriptLine::parse(&line.bytes).filter(|said| {
-                said.is_sidechain != self.source.is_main() && !self.recorded.has(&said.what, &mut passed)
+            let parsed = TranscriptLine::parse(&line.bytes).filter(|parsed| {
+                parsed.is_sidechain != self.source.is_main() && !self.recorded.has(&parsed.what, &mut passed)
             });
-            assembler.feed(said, to);
+            assembler.feed(parsed, to);
             if give(&mut assembler)? && to - from >= self.bytes {
                 return Ok(assembler.safe());
             }

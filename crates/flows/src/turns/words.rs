@@ -36,8 +36,8 @@ fn summary(turn: &Turn) -> String {
 pub fn about(name: &str, args: &Value) -> String {
     const TELLING: [&str; 9] =
         ["command", "file_path", "notebook_path", "pattern", "description", "url", "query", "path", "prompt"];
-    let told = TELLING.into_iter().find_map(|key| args.get(key)?.as_str());
-    match told {
+    let description = TELLING.into_iter().find_map(|key| args.get(key)?.as_str());
+    match description {
         Some(words) => format!("{name}({})", clip(&one_line(words), 60)),
         None => name.to_owned(),
     }

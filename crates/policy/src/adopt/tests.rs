@@ -48,13 +48,13 @@ fn offer_on(document: &Value, change: impl FnOnce(&mut Ground<'_>)) -> Offer {
     adopt(document, &ground)
 }
 
-fn fate(offer: &Offer, field: &str) -> FieldOutcome {
+fn outcome(offer: &Offer, field: &str) -> FieldOutcome {
     let row = offer.rows.iter().find(|row| row.field == field);
-    row.map_or_else(|| panic!("no row for {field}: {:?}", offer.rows), |row| row.fate.clone())
+    row.map_or_else(|| panic!("no row for {field}: {:?}", offer.rows), |row| row.outcome.clone())
 }
 
 fn ignored(offer: &Offer, field: &str) -> String {
-    match fate(offer, field) {
+    match outcome(offer, field) {
         FieldOutcome::Ignored(why) => why,
         other => panic!("{field}: {other:?}"),
     }
@@ -86,7 +86,7 @@ fn the_scripts_own_shape_is_taken_and_what_is_missing_is_filled() {
     assert_eq!(state.context_history.len(), 1);
     assert_eq!((state.outcomes.last_diff_hash.as_str(), state.outcomes.no_change_count), ("", 0));
     for field in ["run_id", "nonce", "known_items", "verify"] {
-        assert!(matches!(fate(&offer, field), FieldOutcome::Filled(_)), "{field}");
+        assert!(matches!(outcome(&offer, field), FieldOutcome::Filled(_)), "{field}");
     }
     for (field, _) in seed().as_object().expect("an object") {
         assert_eq!(offer.rows.iter().filter(|row| row.field == *field).count(), 1, "{field} has one row");
@@ -125,7 +125,7 @@ fn the_file_gains_no_authority() {
         (50, 0.0, false)
     );
     for (field, _) in evil.as_object().expect("an object").iter().filter(|(field, _)| *field != "nonce") {
-        assert!(matches!(fate(&offer, field), FieldOutcome::Ignored(_)), "{field}");
+        assert!(matches!(outcome(&offer, field), FieldOutcome::Ignored(_)), "{field}");
     }
 }
 
@@ -167,10 +167,10 @@ fn other_shapes_are_named_and_not_taken() {
         assert!(ignored(&offer, field).contains(words), "{field}: {}", ignored(&offer, field));
     }
     assert_eq!(
-        fate(&offer, "context_history"),
+        outcome(&offer, "context_history"),
         FieldOutcome::Taken("1 entry; 1 entry not understood".to_owned())
     );
-    assert_eq!(fate(&offer, "loop_count"), FieldOutcome::Kept);
+    assert_eq!(outcome(&offer, "loop_count"), FieldOutcome::Kept);
     assert_eq!((offer.state.iteration, offer.state.options.todo_file, offer.list), (0, None, None));
 }
 

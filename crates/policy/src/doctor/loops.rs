@@ -63,10 +63,10 @@ pub const KNOWN_STATE_FILES: [&str; 5] = [
 impl StopHook {
     fn known(&self) -> Option<&'static Loop> {
         let plugin = self.plugin.as_deref().unwrap_or_default();
-        let said = format!("{plugin} {}", self.command).to_lowercase();
-        let marked = LOOPS.iter().find(|one| one.marks.iter().any(|mark| said.contains(mark)));
+        let command_line = format!("{plugin} {}", self.command).to_lowercase();
+        let marked = LOOPS.iter().find(|one| one.marks.iter().any(|mark| command_line.contains(mark)));
         // A script may be named so; a user may be, too.
-        let mut files = said.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+        let mut files = command_line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
         marked.or_else(|| if files.any(|file| file.contains("ralph")) { LOOPS.last() } else { None })
     }
 }

@@ -80,26 +80,34 @@ type Fields = Vec<(&'static str, String)>;
 
 /// A segment, or why it is hidden.
 pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Result<Piece<'a>, Hidden> {
-    let said = look.of(name);
-    let wanted = said.and_then(|segment| segment.min_columns);
+    let configured = look.of(name);
+    let wanted = configured.and_then(|segment| segment.min_columns);
     if let Some((wanted, columns)) = wanted.zip(view.columns).filter(|(wanted, columns)| columns < wanted) {
         return Err(Hidden::TooNarrow { wanted, columns });
     }
     let kind = SegmentKind::named(name);
-    let of_own = said.and_then(|segment| segment.format.as_ref()).map_or("{value}", Format::source);
+    let of_own = configured.and_then(|segment| segment.format.as_ref()).map_or("{value}", Format::source);
     let writing = kind.map_or(of_own, |kind| look.writing(kind));
     let (fields, tone) = match kind {
-        Some(kind) => fields(kind, view, said, writing)?,
-        None => own(name, view, said)?,
+        Some(kind) => fields(kind, view, configured, writing)?,
+        None => own(name, view, configured)?,
     };
     let text = written(writing, true, &fields).ok_or(Nothing("its format shows none of its fields"))?;
-    Ok(Piece { name, kind, fields, tone, colour: said.and_then(|segment| segment.colour), text, writing })
+    Ok(Piece {
+        name,
+        kind,
+        fields,
+        tone,
+        colour: configured.and_then(|segment| segment.colour),
+        text,
+        writing,
+    })
 }
 
 fn fields(
     kind: SegmentKind,
     view: &View,
-    said: Option<&Segment>,
+    configured: Option<&Segment>,
     writing: &str,
 ) -> Result<(Fields, Tone), Hidden> {
     let client = &view.client;
@@ -121,11 +129,11 @@ fn fields(
         }
         SegmentKind::Cost => {
             let usd = usd(view).ok_or(NotReported("cost"))?;
-            return Ok((vec![("usd", dollars(usd))], threshold(usd, said, None)));
+            return Ok((vec![("usd", dollars(usd))], threshold(usd, configured, None)));
         }
-        SegmentKind::Burn => return burn(view, said),
-        SegmentKind::FiveHour => return limit(view.five_hour.as_ref(), said),
-        SegmentKind::Weekly => return limit(view.weekly.as_ref(), said),
+        SegmentKind::Burn => return burn(view, configured),
+        SegmentKind::FiveHour => return limit(view.five_hour.as_ref(), configured),
+        SegmentKind::Weekly => return limit(view.weekly.as_ref(), configured),
         SegmentKind::Lines => lines(view)?,
         SegmentKind::Version => {
             vec![("client", name(client.version.as_ref()).ok_or(NotReported("version"))?)]
@@ -161,7 +169,7 @@ fn health(view: &View) -> Result<(Fields, Tone), Hidden> {
 }
 
 /// One that the user has made.
-fn own(name: &str, view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
+fn own(name: &str, view: &View, configured: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
     let value = view.own.get(name).ok_or(Nothing("it is in no line"))?.clone()?;
     let text = clip(&for_terminal(&value), 80);
     if text.is_empty() {
@@ -170,7 +178,7 @@ fn own(name: &str, view: &View, said: Option<&Segment>) -> Result<(Fields, Tone)
     // A number may have a unit behind it: `42 %`, `3 open`.
     let number = text.split(|letter: char| !(letter.is_ascii_digit() || ".-".contains(letter))).next();
     let tone = number.and_then(|number| number.parse().ok());
-    Ok((vec![("value", text.clone())], tone.map_or(Tone::Calm, |number| threshold(number, said, None))))
+    Ok((vec![("value", text.clone())], tone.map_or(Tone::Calm, |number| threshold(number, configured, None))))
 }
 
 /// Where the value of a user's segment comes from.
@@ -191,9 +199,9 @@ fn dollars(usd: f64) -> String {
     clip(&format!("${usd:.2}"), 12)
 }
 
-fn threshold(value: f64, said: Option<&Segment>, usual: Option<(f64, f64)>) -> Tone {
-    let warn = said.and_then(|segment| segment.warn).or(usual.map(|(warn, _)| warn));
-    let alarm = said.and_then(|segment| segment.alarm).or(usual.map(|(_, alarm)| alarm));
+fn threshold(value: f64, configured: Option<&Segment>, usual: Option<(f64, f64)>) -> Tone {
+    let warn = configured.and_then(|segment| segment.warn).or(usual.map(|(warn, _)| warn));
+    let alarm = configured.and_then(|segment| segment.alarm).or(usual.map(|(_, alarm)| alarm));
     match value {
         value if alarm.is_some_and(|alarm| value >= alarm) => Tone::Alarm,
         value if warn.is_some_and(|warn| value >= warn) => Tone::Warn,
@@ -337,20 +345,20 @@ fn usd(view: &View) -> Option<f64> {
 /// In its first minute a session's cost in an hour is a wild guess.
 const FIRST_MINUTE_MS: u64 = 60_000;
 
-fn burn(view: &View, said: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
+fn burn(view: &View, configured: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
     let usd = usd(view).ok_or(NotReported("cost"))?;
     let duration = view.client.cost.total_duration_ms.ok_or(NotReported("duration"))?;
     if duration < FIRST_MINUTE_MS {
         return Err(Nothing("the session is younger than a minute"));
     }
     let rate = usd * 3_600_000.0 / duration as f64;
-    Ok((vec![("rate", dollars(rate))], threshold(rate, said, None)))
+    Ok((vec![("rate", dollars(rate))], threshold(rate, configured, None)))
 }
 
 /// When a limit is worth a look, and when it is near, in percent.
 const LIMIT_WARN_ALARM: (f64, f64) = (75.0, 90.0);
 
-fn limit(limit: Option<&LimitView>, said: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
+fn limit(limit: Option<&LimitView>, configured: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
     let limit =
         limit.ok_or(NotReported("such limit (it does with a subscription, after the first answer)"))?;
     let percent = limit.percent.ok_or(Nothing("the client does not say how much of it is used"))?;
@@ -358,5 +366,5 @@ fn limit(limit: Option<&LimitView>, said: Option<&Segment>) -> Result<(Fields, T
         ("percent", format!("{:.0}%", percent.min(999.0))),
         ("reset", limit.reset.clone().unwrap_or_default()),
     ];
-    Ok((fields, threshold(percent, said, Some(LIMIT_WARN_ALARM))))
+    Ok((fields, threshold(percent, configured, Some(LIMIT_WARN_ALARM))))
 }

@@ -20,19 +20,19 @@ pub(super) fn repair(log: &TurnLog) -> Result<(Head, Vec<NewRecord>), StoreError
     // A head beyond the end: the end was cut off, or the log is another one. Then all of it is read.
     let start = known.clone().filter(|head| head.bytes <= size).unwrap_or_default();
     let (head, torn) = read_on(log, start)?;
-    let mut said = Vec::new();
+    let mut records = Vec::new();
     if let Some(torn) = &torn {
         quarantine(log, torn)?;
-        said.push(NewRecord::event(
+        records.push(NewRecord::event(
             RecordKind::Repair,
             &json!({"torn_bytes": torn.bytes.len(), "at_byte": torn.place.offset}),
         ));
     }
     if let Some(known) = known.filter(|known| known.seq > head.seq) {
         let lost = json!({"lost_from": head.seq + 1, "lost_to": known.seq, "lost_link": known.link});
-        said.push(NewRecord::event(RecordKind::Repair, &lost));
+        records.push(NewRecord::event(RecordKind::Repair, &lost));
     }
-    Ok((head, said))
+    Ok((head, records))
 }
 
 /// Reads what the head does not know of. A line that cannot be read is a torn end only if nothing comes after it;

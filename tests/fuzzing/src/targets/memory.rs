@@ -96,10 +96,10 @@ fn told(memory: &Memory) {
         let mut since = 0;
         while since < memory.rev {
             let told = delta(memory, depth, since, &[]);
-            assert!(told.told > since && told.told <= memory.rev, "{since} {told:?}");
+            assert!(told.shown_to > since && told.shown_to <= memory.rev, "{since} {told:?}");
             told.text.iter().for_each(|text| may_be_sent(text));
             assert!(told.text.is_none_or(|text| units(&text) <= ENTRY_UNITS));
-            since = told.told;
+            since = told.shown_to;
         }
     }
     let entries = entries(memory);

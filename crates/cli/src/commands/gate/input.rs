@@ -15,8 +15,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Reads standard input to its end while the run's own session is unfinished; see [`plimsoll_policy::gate_input_wait`].
 pub(super) fn document(project: &Project) -> Option<Vec<u8>> {
     let mut pieces = Pieces::open()?;
-    let begun = Instant::now();
-    let (mut heard, mut ended) = (begun, None);
+    let started = Instant::now();
+    let (mut heard, mut ended) = (started, None);
     loop {
         match pieces.read_on(LOOK) {
             Piece::End => return pieces.document(),
@@ -31,7 +31,7 @@ pub(super) fn document(project: &Project) -> Option<Vec<u8>> {
         ended = (stage == Stage::Ended).then(|| ended.unwrap_or_else(Instant::now));
         let quiet = heard.elapsed();
         let elapsed = Elapsed {
-            reading: begun.elapsed(),
+            reading: started.elapsed(),
             quiet,
             ended: ended.map_or(Duration::ZERO, |ended: Instant| ended.elapsed().min(quiet)),
             sign: sign.map_or(quiet, |sign| sign.min(quiet)),

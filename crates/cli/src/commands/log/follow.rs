@@ -28,7 +28,7 @@ pub(super) fn follow(
         if !news.is_empty() {
             heard = Instant::now();
         }
-        if !news.iter().filter_map(|line| teller.tell(line)).all(|told| page.print(&told)) {
+        if !news.iter().filter_map(|line| teller.tell(line)).all(|line| page.print(&line)) {
             break;
         }
         if heard.elapsed() >= QUIET

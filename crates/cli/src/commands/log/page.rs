@@ -19,24 +19,25 @@ impl LogPage {
     }
 
     /// Prints a line at once; false when the reader is gone.
-    pub(super) fn print(&mut self, told: &LogLine) -> bool {
-        paint(&self.lines(told)).is_ok()
+    pub(super) fn print(&mut self, line: &LogLine) -> bool {
+        paint(&self.lines(line)).is_ok()
     }
 
     /// The line, with the date above it where it is another day's.
-    pub(super) fn lines(&mut self, told: &LogLine) -> Vec<Painted> {
-        let at = told.at.map(|at| at.with_timezone(&Local));
+    pub(super) fn lines(&mut self, line: &LogLine) -> Vec<Painted> {
+        let at = line.at.map(|at| at.with_timezone(&Local));
         let day = at.map(|at| at.date_naive()).filter(|day| self.day != Some(*day));
         let heading = day.map(|day| day.format("── %A, %-d %B %Y").to_string());
         self.day = day.or(self.day);
-        let time = told.at.map_or("--:--:--".to_owned(), wall_clock);
-        let iteration = told.iteration.map_or("-".to_owned(), |iteration| iteration.to_string());
-        let line = Painted::plain(&format!("{time} {iteration:>3}  ")).then(self.colour(told), &told.words);
-        heading.map(|heading| Painted::plain(&heading)).into_iter().chain([line]).collect()
+        let time = line.at.map_or("--:--:--".to_owned(), wall_clock);
+        let iteration = line.iteration.map_or("-".to_owned(), |iteration| iteration.to_string());
+        let painted =
+            Painted::plain(&format!("{time} {iteration:>3}  ")).then(self.colour(line), &line.words);
+        heading.map(|heading| Painted::plain(&heading)).into_iter().chain([painted]).collect()
     }
 
-    fn colour(&self, told: &LogLine) -> Option<&'static str> {
-        match told.tone {
+    fn colour(&self, line: &LogLine) -> Option<&'static str> {
+        match line.tone {
             _ if !self.colours => None,
             Tone::Plain => None,
             Tone::Bold => Some("1"),

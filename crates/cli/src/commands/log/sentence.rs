@@ -42,8 +42,8 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         JournalEvent::SessionEnd(_) if entry.run_id.is_some() => Sentence::LeftOut,
         JournalEvent::IterationClosed(closed) => plain(session_end(Some(closed.peak_percent), None)),
         JournalEvent::SessionEnd(ended) => plain(session_end(ended.peak_percent, ended.reason.as_deref())),
-        JournalEvent::RunStarted(begun) => bold(run_started(begun)),
-        JournalEvent::Resumed(begun) => plain(run_resumed(begun)),
+        JournalEvent::RunStarted(run) => bold(run_started(run)),
+        JournalEvent::Resumed(run) => plain(run_resumed(run)),
         JournalEvent::Adopted { pid } => plain(client_adopted(*pid)),
         JournalEvent::Cancelled => bold("run cancelled with `plimsoll stop`".to_owned()),
         JournalEvent::SessionStart { source } => plain(session_start(*source)),
@@ -100,19 +100,19 @@ fn all_facts(event: &JournalEvent) -> String {
     one_line(event.name()) + &facts.collect::<String>()
 }
 
-fn run_started(begun: &RunBegun) -> String {
-    let verify: Vec<String> = begun.verify.iter().flatten().map(|command| brief(command)).collect();
+fn run_started(run: &RunBegun) -> String {
+    let verify: Vec<String> = run.verify.iter().flatten().map(|command| brief(command)).collect();
     let verify = if verify.is_empty() { String::new() } else { format!(", verify: {}", verify.join("; ")) };
-    let most = begun.max_iterations.map_or("?".to_owned(), |most| most.to_string());
+    let most = run.max_iterations.map_or("?".to_owned(), |most| most.to_string());
     format!(
         "run \"{}\" started: {}, at most {most} sessions{verify}",
-        clip(&or_unknown(begun.task_name.as_deref()), 60),
-        or_unknown(begun.items.as_deref()),
+        clip(&or_unknown(run.task_name.as_deref()), 60),
+        or_unknown(run.items.as_deref()),
     )
 }
 
-fn run_resumed(begun: &RunBegun) -> String {
-    let breaker = if begun.reset_breaker == Some(true) { ", and the circuit breaker reset" } else { "" };
+fn run_resumed(run: &RunBegun) -> String {
+    let breaker = if run.reset_breaker == Some(true) { ", and the circuit breaker reset" } else { "" };
     format!("run resumed{breaker}")
 }
 

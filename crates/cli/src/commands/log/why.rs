@@ -134,14 +134,14 @@ fn beside(entries: &[JournalEntry], at: usize) -> Vec<JournalEntry> {
 
 /// The line of the log, then the reasons beneath it.
 fn words(entry: &JournalEntry, beside: &[JournalEntry]) -> String {
-    let told = EventPrinter::default().entry(entry);
+    let line = EventPrinter::default().entry(entry);
     let at = plimsoll_store::clock::moment(&entry.at).map(plimsoll_store::clock::for_people);
     let whose = match (entry.iteration, &entry.session_id) {
         (Some(number), _) => format!(", session {number} of the run"),
         (None, Some(id)) => format!(", session {id}"),
         (None, None) => String::new(),
     };
-    let head = told.map_or_else(|| entry.event.name().replace('_', " "), |told| told.words);
+    let head = line.map_or_else(|| entry.event.name().replace('_', " "), |line| line.words);
     let reasons = plimsoll_policy::explain::reasons(entry, beside);
     let mut lines = vec![format!("{}{whose}", at.unwrap_or_else(|| "?".to_owned())), head];
     lines.extend(reasons.iter().map(|reason| format!("  {reason}")));

@@ -48,7 +48,7 @@ pub(crate) struct Report {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
     pub(crate) name: RedactedText,
-    pub(crate) fate: ItemOutcome,
+    pub(crate) outcome: ItemOutcome,
     /// Its sessions, by their place in the night.
     pub(crate) sessions: Vec<usize>,
     /// True if a session of it was about other items too: its figures are divided evenly among them.

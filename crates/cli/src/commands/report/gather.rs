@@ -38,16 +38,16 @@ pub(super) fn gather(
             "The journal has no entries of this run: sessions, pauses and problems are unknown.".to_owned(),
         );
     }
-    let told = Gathered::of(project, state, &entries, cleaner)?;
+    let gathered = Gathered::of(project, state, &entries, cleaner)?;
     let mut report = Report {
         gaps: gaps.iter().map(|gap| cleaner.line(gap, 300)).collect(),
-        items: items::items(state, &told.sessions, cleaner),
+        items: items::items(state, &gathered.sessions, cleaner),
         pauses: pauses::pauses(&entries, state.lifecycle.status() == Status::Paused),
         troubles: troubles::troubles(&entries),
-        levels: moments::levels(&entries).or_else(|| estimated_levels(project, &told.sessions)),
+        levels: moments::levels(&entries).or_else(|| estimated_levels(project, &gathered.sessions)),
         handoffs: handoffs::handoffs(project, state, &entries, folder),
         steps: steps(&scene(project, chosen), cleaner),
-        ..bare(project, chosen, told, lines(&entries), cleaner)
+        ..bare(project, chosen, gathered, lines(&entries), cleaner)
     };
     if chosen.is_present {
         with_handoff(&mut report, cleaner);
@@ -59,7 +59,7 @@ pub(super) fn gather(
 fn bare(
     project: &Project,
     chosen: &Chosen,
-    told: Gathered,
+    gathered: Gathered,
     (lines, lines_left_out): (Vec<Line>, usize),
     cleaner: &Redactor,
 ) -> Report {
@@ -83,9 +83,9 @@ fn bare(
         counted: state.iteration,
         max_sessions: state.options.max_iterations,
         cost: cost(state),
-        sessions: told.sessions,
-        moments: told.moments,
-        filling: Filling { delegated: state.delegated_now(), ..told.filling },
+        sessions: gathered.sessions,
+        moments: gathered.moments,
+        filling: Filling { delegated: state.delegated_now(), ..gathered.filling },
         lines,
         lines_left_out,
         items: Vec::new(),
@@ -243,8 +243,8 @@ fn lines(entries: &[RunLine<'_>]) -> (Vec<Line>, usize) {
     let left_out = shown.len().saturating_sub(LINES);
     let mut teller = EventPrinter::default();
     let line = |entry: &&RunLine<'_>| {
-        let told = teller.entry(entry.line)?;
-        Some(Line { at: Some(entry.at), iteration: entry.iteration(), words: entry.words(&told.words) })
+        let of_log = teller.entry(entry.line)?;
+        Some(Line { at: Some(entry.at), iteration: entry.iteration(), words: entry.words(&of_log.words) })
     };
     (shown[left_out..].iter().filter_map(line).collect(), left_out)
 }

@@ -12,23 +12,26 @@ pub(super) fn items(state: &RunState, sessions: &[RunSession], cleaner: &Redacto
     let is_done = |item: &&String| state.items.completed_items.contains(item);
     let seen = state.items.ever_done.iter().filter(is_done);
     let unseen = state.items.completed_items.iter().filter(|item| !state.items.ever_done.contains(item));
-    let fate = |item: &String| {
+    let outcome = |item: &String| {
         if state.items.set_aside.contains(item) { ItemOutcome::SetAside } else { ItemOutcome::Open }
     };
     let done = unseen.chain(seen).map(|item| (item.clone(), ItemOutcome::Done));
-    let open = state.items.todo_items.iter().map(|item| (item.clone(), fate(item)));
+    let open = state.items.todo_items.iter().map(|item| (item.clone(), outcome(item)));
     let gone = state.vanished().into_iter().map(|item| (item.to_owned(), ItemOutcome::Gone));
-    let mut items: Vec<Item> =
-        done.chain(open).chain(gone).map(|(name, fate)| bare(cleaner.line(&name, NAME), fate)).collect();
+    let mut items: Vec<Item> = done
+        .chain(open)
+        .chain(gone)
+        .map(|(name, outcome)| bare(cleaner.line(&name, NAME), outcome))
+        .collect();
     for (place, session) in sessions.iter().enumerate() {
         add(&mut items, place, session);
     }
     items
 }
 
-fn bare(name: RedactedText, fate: ItemOutcome) -> Item {
+fn bare(name: RedactedText, outcome: ItemOutcome) -> Item {
     let (tokens, usd, seconds) = (None, None, None);
-    Item { name, fate, sessions: Vec::new(), is_shared: false, tokens, usd, seconds, commits: Vec::new() }
+    Item { name, outcome, sessions: Vec::new(), is_shared: false, tokens, usd, seconds, commits: Vec::new() }
 }
 
 /// A session is about what it ticked, and about what its prompt named: evenly.

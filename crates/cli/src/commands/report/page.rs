@@ -44,14 +44,14 @@ impl Render for RedactedText {
 
 /// A backtick that has no fellow stays one.
 fn with_code(mut text: &str) -> Markup {
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     while let Some((before, (code, after))) =
         text.split_once('`').and_then(|(before, behind)| Some((before, behind.split_once('`')?)))
     {
-        told.push((before, code));
+        parts.push((before, code));
         text = after;
     }
-    html! { @for (before, code) in told { (before) code { (code) } } (text) }
+    html! { @for (before, code) in parts { (before) code { (code) } } (text) }
 }
 
 /// A section with its heading.

@@ -12,13 +12,13 @@ const MOST: usize = 600;
 pub(super) fn standing(
     state: &RunState,
     is_present: bool,
-    told: &Standing,
+    status_line: &Standing,
     cleaner: &Redactor,
 ) -> Vec<RedactedText> {
     let (ours, foreign) = (|text: &str| cleaner.ours(text, MOST), |text: &str| cleaner.line(text, MOST));
     let status = state.lifecycle.status();
     if status == Status::Running {
-        let activity = told.activity.as_deref().unwrap_or_default();
+        let activity = status_line.activity.as_deref().unwrap_or_default();
         // What is at work now is at work at another one.
         return vec![ours(if is_present { activity } else { "another run has begun since" })];
     }
@@ -27,10 +27,10 @@ pub(super) fn standing(
     {
         return vec![foreign(&of_breaker(opened.cause, &opened.evidence))];
     }
-    match told.reason.as_deref().filter(|reason| !reason.is_empty()) {
-        None => vec![ours(&told.heading)],
+    match status_line.reason.as_deref().filter(|reason| !reason.is_empty()) {
+        None => vec![ours(&status_line.heading)],
         Some(reason) if status == Status::Paused => {
-            vec![ours(&format!("{}:", told.heading)), foreign(reason)]
+            vec![ours(&format!("{}:", status_line.heading)), foreign(reason)]
         }
         Some(reason) => vec![foreign(reason)],
     }

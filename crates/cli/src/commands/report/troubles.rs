@@ -49,7 +49,7 @@ pub(super) fn is_broken(ending: &Ending) -> bool {
 }
 
 fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
-    let words = |text: &str| said(entry, text);
+    let words = |text: &str| words_or_unknown(entry, text);
     match entry.event() {
         JournalEvent::Verdict(reached) => verdict(entry, reached),
         JournalEvent::BreakerOpened(opened) => vec![breaker(entry, opened)],
@@ -112,33 +112,33 @@ fn titled(title: &'static str, words: RedactedText) -> Vec<TroubleParts> {
     vec![(title, words, Vec::new())]
 }
 
-fn said(entry: &RunLine<'_>, text: &str) -> RedactedText {
+fn words_or_unknown(entry: &RunLine<'_>, text: &str) -> RedactedText {
     entry.words(if text.is_empty() { "?" } else { text })
 }
 
 fn breaker(entry: &RunLine<'_>, opened: &BreakerOpened) -> TroubleParts {
     let cause = format!("{}, {} in a row", opened.cause.word().replace('_', " "), opened.count);
-    ("Circuit breaker", said(entry, &cause), vec![said(entry, &opened.evidence)])
+    ("Circuit breaker", words_or_unknown(entry, &cause), vec![words_or_unknown(entry, &opened.evidence)])
 }
 
 fn unguarded(entry: &RunLine<'_>, client_version: &str) -> TroubleParts {
-    let told = format!("our hooks did not run (client {client_version})");
-    ("Unguarded", said(entry, &told), Vec::new())
+    let text = format!("our hooks did not run (client {client_version})");
+    ("Unguarded", words_or_unknown(entry, &text), Vec::new())
 }
 
 fn verdict(entry: &RunLine<'_>, reached: &VerdictReached) -> Vec<TroubleParts> {
-    let mut told = Vec::new();
+    let mut troubles = Vec::new();
     if let Marker::Continue { kind: ContinueKind::Refused, reason } = &reached.marker {
-        told.push(("Promise refused", entry.words(reason), failing(entry, reached)));
+        troubles.push(("Promise refused", entry.words(reason), failing(entry, reached)));
     }
     if let Some(ending) = reached.ending.as_ref().filter(|ending| is_broken(ending)) {
         let detail = ending.detail().filter(|detail| !detail.is_empty()).unwrap_or("no more is known");
         let words = format!("{}: {detail}", ending.word().replace('_', " "));
-        told.push(("Session broke off", entry.words(&words), Vec::new()));
+        troubles.push(("Session broke off", entry.words(&words), Vec::new()));
     } else if let Some(error) = &reached.error {
-        told.push(("Error", entry.words(error), Vec::new()));
+        troubles.push(("Error", entry.words(error), Vec::new()));
     }
-    told
+    troubles
 }
 
 /// The verify commands that did not pass, and what they said.

@@ -55,21 +55,21 @@ fn in_json(line: &str, segments: &[Explained], origin: &Origin) -> String {
 
 fn in_words(line: &str, segments: &[Explained], origin: &Origin) -> Vec<Painted> {
     let plain = |words: String| Painted::plain(&words);
-    let mut told = vec![plain(format!("Of {}:", origin.words())), Painted::default()];
-    told.extend(line.lines().map(Painted::status_line));
-    told.push(Painted::default());
+    let mut lines = vec![plain(format!("Of {}:", origin.words())), Painted::default()];
+    lines.extend(line.lines().map(Painted::status_line));
+    lines.push(Painted::default());
     for segment in segments {
         let shown = match &segment.shown {
             Ok(text) => text.clone(),
             Err(why) => format!("hidden: {why}"),
         };
-        told.push(plain(format!("{:<10} {shown}", segment.name)));
+        lines.push(plain(format!("{:<10} {shown}", segment.name)));
         let known = segment.fields.iter().filter(|(_, value)| !value.is_empty());
         let fields: Vec<String> = known.map(|(field, value)| format!("{{{field}}} {value}")).collect();
         if !fields.is_empty() {
-            told.push(plain(format!("{:<10}   {}", "", fields.join(", "))));
+            lines.push(plain(format!("{:<10}   {}", "", fields.join(", "))));
         }
-        told.push(plain(format!("{:<10}   {}; from {}", "", segment.words, segment.source)));
+        lines.push(plain(format!("{:<10}   {}; from {}", "", segment.words, segment.source)));
     }
-    told
+    lines
 }

@@ -93,7 +93,7 @@ fn words(found: &Recorded, part: &Part) -> Result<String, TurnsError> {
 
 /// What came into the stream between the previous turn and this one.
 fn saw(log: &TurnLog, found: &Recorded) -> Result<String, TurnsError> {
-    let mut told = Vec::new();
+    let mut sections = Vec::new();
     for record in turns::backwards(log)? {
         let record = record?;
         let is_ours = record.header.stream == found.header.stream && record.header.seq < found.header.seq;
@@ -109,9 +109,9 @@ fn saw(log: &TurnLog, found: &Recorded) -> Result<String, TurnsError> {
             let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let from = Some(text("from")).filter(|from| !from.is_empty());
             let from = from.unwrap_or_else(|| record.header.kind.word().to_owned());
-            told.push(format!("── {from}\n{}", text("text")));
+            sections.push(format!("── {from}\n{}", text("text")));
         }
     }
-    told.reverse();
-    Ok(told.join("\n"))
+    sections.reverse();
+    Ok(sections.join("\n"))
 }

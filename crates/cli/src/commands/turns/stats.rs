@@ -48,7 +48,8 @@ struct Stats {
     compactions: u64,
     /// The client's own figure, if a session's end reported it.
     cost_usd: Option<f64>,
-    told: Tokens,
+    /// The client's own count of tokens, of the same sessions.
+    reported: Tokens,
     /// Tokens of the sessions whose account is known: what the two are compared by.
     compared: Tokens,
 }
@@ -81,7 +82,8 @@ struct Session {
     /// The last response, until the next request shows what its calls have added.
     open: Option<Open>,
     delegated: Tally,
-    told: Option<(f64, Tokens)>,
+    /// What the client reported at the end: US dollars and tokens.
+    reported: Option<(f64, Tokens)>,
 }
 
 impl Session {
@@ -101,7 +103,7 @@ impl Session {
             // The last one is the newest.
             (RecordKind::Cost, Body::Event(fields)) => {
                 let usd = fields.get("usd").and_then(Value::as_f64).unwrap_or(0.0);
-                self.told = Some((usd, account(fields.get("models"))));
+                self.reported = Some((usd, account(fields.get("models"))));
             }
             _ => {}
         }
@@ -138,7 +140,7 @@ impl Session {
         let before = self.sent_before.replace(used.sent());
         let open = std::mem::replace(&mut self.open, calls.map(|calls| Open::new(used, calls)));
         for (name, bytes, added) in open.iter().flat_map(|open| open.added(used.sent())) {
-            stats.tools.entry(name.to_owned()).or_default().told(bytes, added);
+            stats.tools.entry(name.to_owned()).or_default().add_result(bytes, added);
         }
         if calls.is_some() {
             stats.growth.extend(before.map(|before| used.sent().saturating_sub(before)));
@@ -153,9 +155,9 @@ impl Session {
         stats.sessions += 1;
         stats.turns += self.turns;
         stats.delegated += self.delegated.total();
-        if let Some((usd, told)) = self.told {
+        if let Some((usd, reported)) = self.reported {
             *stats.cost_usd.get_or_insert(0.0) += usd;
-            add(&mut stats.told, told);
+            add(&mut stats.reported, reported);
             add(&mut stats.compared, self.used);
         }
     }
@@ -173,13 +175,13 @@ fn account(models: Option<&Value>) -> Tokens {
     let mut sum = Tokens::default();
     for model in models.and_then(Value::as_object).into_iter().flat_map(|models| models.values()) {
         let number = |key: &str| model.get(key).and_then(Value::as_u64).unwrap_or(0);
-        let told = Tokens {
+        let of_model = Tokens {
             input: number("inputTokens"),
             cache_read: number("cacheReadInputTokens"),
             cache_creation: number("cacheCreationInputTokens"),
             output: number("outputTokens"),
         };
-        add(&mut sum, told);
+        add(&mut sum, of_model);
     }
     sum
 }
@@ -244,13 +246,13 @@ impl Stats {
 
     fn cost_words(&self) -> String {
         let Some(usd) = self.cost_usd else { return "unknown: no session has reported it".to_owned() };
-        let agrees = if self.told == self.compared {
+        let agrees = if self.reported == self.compared {
             "whose tokens are the ones counted here".to_owned()
         } else {
             format!(
                 "which counts {} input and {} output tokens, the turns {} and {}: the client also requests titles and summaries",
-                tokens(self.told.sent()),
-                tokens(self.told.output),
+                tokens(self.reported.sent()),
+                tokens(self.reported.output),
                 tokens(self.compared.sent()),
                 tokens(self.compared.output)
             )
@@ -273,7 +275,7 @@ impl Stats {
             "sent_tokens": {"p50": quantile(&self.sent, 50), "p90": quantile(&self.sent, 90)},
             "answered_tokens": {"p50": quantile(&self.answered, 50), "p90": quantile(&self.answered, 90)},
             "growth_tokens": {"p50": self.growth_at(50), "p90": self.growth_at(90), "turns": self.growth.len()},
-            "cost_usd": self.cost_usd, "client_account": plain(&self.told), "turns_account": plain(&self.compared),
+            "cost_usd": self.cost_usd, "client_account": plain(&self.reported), "turns_account": plain(&self.compared),
         })
     }
 }

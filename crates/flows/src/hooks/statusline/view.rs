@@ -112,11 +112,11 @@ impl StatusLineInvocation<'_> {
     }
 
     fn cache(&self) -> CacheView {
-        let told = &self.payload.prompt_cache;
+        let cache = &self.payload.prompt_cache;
         CacheView {
-            warm: told.warm,
-            hit_ratio: told.hit_ratio,
-            until: told.expires_at.and_then(at).map(Timestamp::from),
+            warm: cache.warm,
+            hit_ratio: cache.hit_ratio,
+            until: cache.expires_at.and_then(at).map(Timestamp::from),
         }
     }
 
@@ -170,8 +170,8 @@ impl StatusLineInvocation<'_> {
         let asked: Vec<(&[String], Duration)> =
             commands.iter().map(|(name, command)| (*command, deadline(name))).collect();
         let outcomes = plimsoll_launcher::ask_programs(&asked, self.project.root(), self.input);
-        let said = commands.iter().zip(outcomes);
-        said.map(|((name, _), outcome)| ((*name).to_owned(), printed(outcome, deadline(name)))).collect()
+        let outputs = commands.iter().zip(outcomes);
+        outputs.map(|((name, _), outcome)| ((*name).to_owned(), printed(outcome, deadline(name)))).collect()
     }
 }
 
@@ -198,8 +198,8 @@ fn tilde(directory: &str) -> String {
     }
 }
 
-fn limit(told: &Limit) -> LimitView {
-    LimitView { percent: told.used_percentage, reset: told.resets_at.and_then(at) }
+fn limit(limit: &Limit) -> LimitView {
+    LimitView { percent: limit.used_percentage, reset: limit.resets_at.and_then(at) }
 }
 
 fn at(seconds: u64) -> Option<String> {

@@ -16,7 +16,7 @@ pub(super) fn render(report: &Report) -> Markup {
         return html! {};
     }
     let (done, rest): (Vec<&Item>, Vec<&Item>) =
-        report.items.iter().partition(|item| item.fate == ItemOutcome::Done);
+        report.items.iter().partition(|item| item.outcome == ItemOutcome::Done);
     let contents = html! {
         (list(report, &rest))
         @if done.len() > UNFOLDED {
@@ -39,7 +39,7 @@ fn list(report: &Report, items: &[&Item]) -> Markup {
 }
 
 fn one(report: &Report, item: &Item) -> Markup {
-    let (class, sign, word) = match item.fate {
+    let (class, sign, word) = match item.outcome {
         ItemOutcome::Done => ("done", "✓", "done"),
         ItemOutcome::Open => ("open", "○", "open"),
         ItemOutcome::SetAside => ("aside", "‖", "set aside"),
@@ -59,7 +59,7 @@ fn one(report: &Report, item: &Item) -> Markup {
 
 fn took(report: &Report, item: &Item) -> String {
     if item.sessions.is_empty() {
-        return match item.fate {
+        return match item.outcome {
             ItemOutcome::Done => "which session did it was not recorded".to_owned(),
             _ => "no session has begun it".to_owned(),
         };

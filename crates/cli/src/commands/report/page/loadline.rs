@@ -26,7 +26,7 @@ fn figure(report: &Report, scale: &Scale) -> Markup {
     html! {
         figure.night {
             svg.chart width="100%" height=(HEIGHT + AXIS) role="img" aria-labelledby="chart" {
-                title id="chart" { (told(report)) }
+                title id="chart" { (description(report)) }
                 (grid(scale))
                 @for pause in &report.pauses { (stand(scale, pause)) }
                 @for (place, session) in report.sessions.iter().enumerate() { (peak(report, scale, place, session)) }
@@ -42,7 +42,7 @@ fn figure(report: &Report, scale: &Scale) -> Markup {
 }
 
 /// What the picture shows, in a sentence.
-fn told(report: &Report) -> String {
+fn description(report: &Report) -> String {
     let peaks = report.sessions.iter().filter_map(|session| session.peak);
     let highest = peaks.max().map_or("not recorded".to_owned(), |peak| format!("{peak} % of the window"));
     let count = |what: Mark| report.moments.iter().filter(|moment| moment.what == what).count();

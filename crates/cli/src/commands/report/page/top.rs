@@ -92,7 +92,7 @@ fn tokens_used(report: &Report) -> Markup {
 }
 
 fn items(report: &Report) -> Markup {
-    let count = |fate: ItemOutcome| report.items.iter().filter(|item| item.fate == fate).count();
+    let count = |outcome: ItemOutcome| report.items.iter().filter(|item| item.outcome == outcome).count();
     let (done, all) = (count(ItemOutcome::Done), report.items.len());
     if all == 0 {
         return figure("Items", "none", "promise and verify commands decide");
@@ -105,7 +105,7 @@ fn items(report: &Report) -> Markup {
     let rest: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
     let rest = if rest.is_empty() { "none is open".to_owned() } else { rest.join(" · ") };
-    let share = |fate| format!("width:{:.2}%", count(fate) as f64 * 100.0 / all as f64);
+    let share = |outcome| format!("width:{:.2}%", count(outcome) as f64 * 100.0 / all as f64);
     let bar = [
         ("done", ItemOutcome::Done),
         ("open", ItemOutcome::Open),
@@ -117,7 +117,7 @@ fn items(report: &Report) -> Markup {
             dt { "Items" }
             dd { (done) " of " (all) " done" }
             dd.bar aria-hidden="true" {
-                @for (class, fate) in bar { @if count(fate) > 0 { span class=(class) style=(share(fate)) {} } }
+                @for (class, outcome) in bar { @if count(outcome) > 0 { span class=(class) style=(share(outcome)) {} } }
             }
             dd.sub { (rest) }
         }

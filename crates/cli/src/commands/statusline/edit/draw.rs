@@ -34,7 +34,7 @@ pub(super) fn draw(desk: &Editor, frame: &mut Frame<'_>) {
     let rows = desk.rows();
     frame.render_widget(Paragraph::new(listed(desk, &rows, list)), list);
     let at = desk.at.min(rows.len().saturating_sub(1));
-    let words = told(desk, &view, &rows[at]);
+    let words = description(desk, &view, &rows[at]);
     frame.render_widget(
         Paragraph::new(words)
             .wrap(Wrap { trim: true })
@@ -85,7 +85,7 @@ fn listed(desk: &Editor, rows: &[Row], area: Rect) -> Vec<Line<'static>> {
     rows.iter().enumerate().skip(first).take(height).map(row).collect()
 }
 
-fn told(desk: &Editor, view: &View, row: &Row) -> Vec<Line<'static>> {
+fn description(desk: &Editor, view: &View, row: &Row) -> Vec<Line<'static>> {
     let explained = explain(view, desk.look()).into_iter().find(|one| one.name == row.name);
     let shown = explained.as_ref().map(|one| match &one.shown {
         Ok(text) => format!("shown: {text}"),

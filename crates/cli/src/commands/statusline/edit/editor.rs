@@ -104,14 +104,16 @@ impl Editor {
 
     /// The current setting of a segment.
     pub(super) fn setting(&self, name: &str, field: Field) -> String {
-        let said = self.look.of(name);
+        let segment_settings = self.look.of(name);
         match field {
-            Field::Format => said
+            Field::Format => segment_settings
                 .and_then(|segment| segment.format.clone())
                 .map(String::from)
                 .or_else(|| SegmentKind::named(name).map(|kind| kind.writing().to_owned()))
                 .unwrap_or_else(|| "{value}".to_owned()),
-            Field::Colour => said.and_then(|segment| segment.colour).map(String::from).unwrap_or_default(),
+            Field::Colour => {
+                segment_settings.and_then(|segment| segment.colour).map(String::from).unwrap_or_default()
+            }
         }
     }
 

@@ -62,7 +62,7 @@ impl Tool {
         self.untold_bytes += bytes;
     }
 
-    pub(super) fn told(&mut self, bytes: u64, added: u64) {
+    pub(super) fn add_result(&mut self, bytes: u64, added: u64) {
         self.added.push(added);
         self.untold_bytes = self.untold_bytes.saturating_sub(bytes);
     }
