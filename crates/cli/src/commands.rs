@@ -1,5 +1,6 @@
 //! The command line: every subcommand with its help, and the file that carries it out.
 
+mod answer;
 mod checkpoint;
 mod context;
 mod demo;
@@ -90,6 +91,8 @@ pub(crate) enum Verb {
     Context(context::ContextArguments),
     /// Estimate what the open items will take, and suggest an order that saves a session
     Plan(plan::PlanArguments),
+    /// List the questions of sessions, or answer one
+    Answer(answer::AnswerArguments),
     /// Read the turn log: every response of the model with its tool calls and results
     Turns(turns::TurnsArguments),
     /// Set up the hooks, for this project or for you
@@ -127,7 +130,7 @@ pub(crate) enum Verb {
 /// What the commands are for, as the help lists them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "start", "gate", "stop"]),
-    ("See", &["status", "log", "report", "context", "plan", "turns"]),
+    ("See", &["status", "log", "report", "context", "plan", "answer", "turns"]),
     ("Set up", &["init", "uninstall", "doctor", "statusline"]),
     ("For the agent and for scripts", &["checkpoint", "memory", "monitor", "prompt", "with-context"]),
     ("Data", &["query"]),
@@ -174,6 +177,7 @@ impl Verb {
             Verb::StatusLine(arguments) => statusline::statusline(&arguments),
             Verb::Generate(arguments) => generate::generate(&arguments),
             Verb::Plan(arguments) => plan::show(&arguments),
+            Verb::Answer(arguments) => answer::answer(&arguments),
             Verb::Linear(arguments) => linear::linear(&arguments),
             Verb::Log(arguments) => log::log(&arguments),
             Verb::Report(arguments) => report::report(&arguments),

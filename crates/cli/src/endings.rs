@@ -111,6 +111,13 @@ fn cancelled() -> EndingWords {
 }
 
 fn blocked(state: &RunState) -> EndingWords {
+    if crate::questions::waiting(state).is_some() {
+        let words = "Answer the questions of its sessions, then:";
+        return EndingWords {
+            next: format!("answer (plimsoll answer), then: {RESUME}"),
+            ..resumable(state, "blocked: it needs your answer", vec![step(words, RESUME)], RESUME)
+        };
+    }
     let words = "Answer in PROMPT.md what blocks it (the agent's message is above), then:";
     EndingWords {
         next: format!("answer what blocks it, then: {RESUME}"),

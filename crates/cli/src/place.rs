@@ -36,6 +36,7 @@ fn asks_for_the_project(verb: &Verb) -> bool {
         | Verb::Log(_)
         | Verb::Report(_)
         | Verb::Plan(_)
+        | Verb::Answer(_)
         | Verb::Doctor(_) => true,
         Verb::Init(_)
         | Verb::Uninstall(_)

@@ -1,5 +1,5 @@
 //! Standard input for shell glue: a document if somebody pipes one, and nothing if nobody does. A loop's own
-//! terminal, or a pipe on which nothing comes, is never waited for.
+//! terminal, or a pipe on which nothing comes, is never waited for, except where the user asks for it with `-`.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{IsTerminal, Stdin};
@@ -47,6 +47,26 @@ pub(crate) fn document() -> Option<Vec<u8>> {
     }
     let bytes = plimsoll_store::disk::read_stdin(LONGEST as u64).ok()?;
     if_any(bytes)
+}
+
+/// Why standard input gives no text.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InputError {
+    #[error("cannot read standard input: {0}")]
+    Unreadable(std::io::Error),
+    #[error("standard input is not UTF-8 text")]
+    NotUtf8,
+}
+
+/// The text itself, or all of standard input for `-`.
+pub(crate) fn text_of(text: &str) -> Result<String, InputError> {
+    const MOST: u64 = 1024 * 1024;
+    if text != "-" {
+        return Ok(text.to_owned());
+    }
+    let bytes = plimsoll_store::disk::read_stdin(MOST).map_err(InputError::Unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|_| InputError::NotUtf8)?;
+    Ok(text.trim_end_matches('\n').to_owned())
 }
 
 fn if_any(bytes: Vec<u8>) -> Option<Vec<u8>> {

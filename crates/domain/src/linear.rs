@@ -32,6 +32,8 @@ pub enum NoteKind {
     /// A checkpoint.
     #[default]
     Checkpoint,
+    /// Questions that wait for an answer.
+    Question,
     /// The end of the run.
     End,
 }

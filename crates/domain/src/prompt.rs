@@ -149,7 +149,9 @@ fn open_items(state: &RunState) -> String {
         .take(ITEMS_NAMED)
         .map(|item| {
             let is_half_done = state.half_done.iter().any(|waiting| waiting.current_todo_item == **item);
-            let aside = if state.items.set_aside.contains(item) {
+            let aside = if state.is_parked(item) {
+                " (waits for the user's answer: leave it)"
+            } else if state.items.set_aside.contains(item) {
                 " (set aside: sessions made no progress on it)"
             } else if is_half_done {
                 " (half done: leave it, a later session resumes it)"
@@ -197,6 +199,11 @@ fn item(state: &RunState) -> String {
     let (file, next) = match (&file, state.item_in_hand()) {
         (Some(file), Some(next)) => (file, next),
         (Some(file), None) if !state.vanished().is_empty() => return put_back(file, state),
+        (Some(file), None) if !state.items.todo_items.is_empty() => {
+            return format!(
+                "Every open item of `{file}` waits for the user's answer. Do nothing, and end your turn.\n"
+            );
+        }
         (Some(file), None) => {
             return format!(
                 "All items of `{file}` are ticked. Check all of the work, then make the promise below.\n"
@@ -206,7 +213,12 @@ fn item(state: &RunState) -> String {
             return "Do one complete step of the task, verify it, commit, and end your turn.\n".to_owned();
         }
     };
-    let which = if state.items.set_aside.is_empty() { "" } else { " that is not set aside" };
+    let which = match (state.items.set_aside.is_empty(), state.items.parked.is_empty()) {
+        (true, true) => "",
+        (false, true) => " that is not set aside",
+        (true, false) => " that does not wait for an answer",
+        (false, false) => " that is not set aside and does not wait for an answer",
+    };
     let then = if state.options.pack {
         "You may then be told to continue with the next one in this session: do so only then. "
     } else {
@@ -233,7 +245,7 @@ const MEMORY: &str = "This run has a working memory (the `plimsoll` tools): its 
 /// What a session without the working memory is told: a line in a file survives the end of the session.
 fn note_below(file: &str) -> String {
     format!(
-        "Record findings that are in no file (a value, a decision, a dead end) immediately, in `{file}` under the item, each on an indented line of its own: `  > what you found out`. Later sessions see them, even if this one breaks off.\n\n"
+        "Record findings that are in no file (a value, a decision, a dead end) immediately, in `{file}` under the item, each on its own indented line: `  > what you found out`. Later sessions see them.\n\n"
     )
 }
 
@@ -272,14 +284,23 @@ fn instructions(state: &RunState) -> String {
             state.options.verify.iter().map(|command| format!("- `{}`\n", one_line(command))).collect();
         format!("Completion is believed only when these commands pass:\n\n{commands}\n")
     };
+    let unless = match &state.options.todo_file {
+        Some(_) => {
+            "If only the user can help with the item, write `  ? your question` under it and end with exactly this line instead, with your reason; the other items go on:"
+        }
+        None => {
+            "If you cannot continue without the user, end with exactly this line instead, with your reason:"
+        }
+    };
     format!(
-        "## Instructions\n\n{item}\n{DELEGATION}{delegated}\n{memory}When a message tells you that the context is at L2: finish the current edit, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it):\n\n{promise}\n{rival}\nIf you cannot continue without the user, end with exactly this line instead, with your reason:\n\n{blocked}\n"
+        "## Instructions\n\n{item}\n{DELEGATION}{delegated}\n{memory}When a message tells you that the context is at L2: finish the current edit, commit, and end your turn with the three lines it asks for.\n\n{verify}When, and only when, everything is done, end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it):\n\n{promise}\n{rival}\n{unless}\n\n{blocked}\n"
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::question::OpenQuestion;
     use crate::state::{Items, Outcomes, RunOptions};
 
     fn block(state: &RunState, around: &Surroundings) -> String {
@@ -382,6 +403,39 @@ mod tests {
         let text = block(&state, &Surroundings::default());
         assert!(text.contains("that is not set aside, which is \"Item three\""), "{text}");
         assert!(text.contains("- Item two (set aside"), "{text}");
+    }
+
+    #[test]
+    fn an_item_that_waits_for_an_answer_is_passed_over_and_named() {
+        let items = vec!["Item two".to_owned(), "Item three".to_owned()];
+        let parked = |count: usize| {
+            let parked = items
+                .iter()
+                .take(count)
+                .map(|item| OpenQuestion { item: item.clone(), ..OpenQuestion::default() });
+            let items = Items { todo_items: items.clone(), parked: parked.collect(), ..state().items };
+            block(&RunState { items, ..state() }, &Surroundings::default())
+        };
+        let one = parked(1);
+        assert!(one.contains("that does not wait for an answer, which is \"Item three\""), "{one}");
+        assert!(one.contains("- Item two (waits for the user's answer: leave it)"), "{one}");
+        assert!(parked(0).contains("`fix_plan.md`, which is \"Item two\""));
+        let all = parked(2);
+        assert!(
+            all.contains("Every open item of `fix_plan.md` waits") && !all.contains("are ticked"),
+            "{all}"
+        );
+    }
+
+    #[test]
+    fn a_session_is_told_how_to_ask_and_the_line_that_says_so_exactly() {
+        let text = block(&state(), &Surroundings::default());
+        assert!(text.contains("write `  ? your question` under it"), "{text}");
+        assert!(text.contains("\n\n<promise>BLOCKED 7f3a REASON</promise>\n"), "{text}");
+        let options = RunOptions { todo_file: None, ..state().options };
+        let without_plan = block(&RunState { options, ..state() }, &Surroundings::default());
+        assert!(!without_plan.contains("? your question"), "{without_plan}");
+        assert!(without_plan.contains("\n\n<promise>BLOCKED 7f3a REASON</promise>\n"), "{without_plan}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub use iteration::{ApiTrouble, HistoryEntry, IterationRecord, Phase, WorktreeFi
 pub use lifecycle::Lifecycle;
 
 use crate::ids::{RunId, SessionId};
+use crate::question::OpenQuestion;
 use crate::size::{ItemCost, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
 use crate::todo::TodoList;
@@ -76,9 +77,12 @@ pub enum Commit {
 /// How many of the last items are remembered with their cost.
 const GROWTH_KEPT: usize = 20;
 
-/// The current item of these open ones: the first that is not set aside, while there is another.
-pub fn item_in_hand<'a>(open: &'a [String], set_aside: &[String]) -> Option<&'a String> {
-    open.iter().find(|item| !set_aside.contains(item)).or(open.first())
+/// The current item of these open ones that are not parked: the first that is not set aside, while there is another.
+pub fn item_in_hand<'a>(
+    mut free: impl Iterator<Item = &'a String> + Clone,
+    set_aside: &[String],
+) -> Option<&'a String> {
+    free.clone().find(|item| !set_aside.contains(item)).or_else(|| free.next())
 }
 
 impl RunState {
@@ -123,6 +127,38 @@ impl RunState {
             }
         }
         self.items.set_aside.retain(|item| self.items.todo_items.contains(item));
+        self.take_questions(todo);
+    }
+
+    /// Takes the open questions of the plan as it is now. One that is new was asked by the session that works or has just
+    /// ended, if there is one.
+    pub fn take_questions(&mut self, todo: &TodoList) {
+        let iteration = match self.iteration_record.phase {
+            Phase::Spawned | Phase::Ended => self.iteration,
+            Phase::Planned | Phase::Judged => 0,
+        };
+        let known = std::mem::take(&mut self.items.parked);
+        let taken = |(item, question): (&str, &str)| {
+            let question = OpenQuestion::kept(question);
+            let same = known.iter().find(|known| known.item == item && known.question == question);
+            same.cloned().unwrap_or_else(|| OpenQuestion {
+                item: item.to_owned(),
+                question,
+                iteration,
+                told: false,
+            })
+        };
+        self.items.parked = todo.parked().into_iter().map(taken).collect();
+    }
+
+    /// True for an item that waits for the user's answer.
+    pub fn is_parked(&self, item: &str) -> bool {
+        self.items.parked.iter().any(|parked| parked.item == item)
+    }
+
+    /// The questions that the current iteration asked.
+    pub fn asked_now(&self) -> impl Iterator<Item = &OpenQuestion> {
+        self.items.parked.iter().filter(|parked| parked.iteration > 0 && parked.iteration == self.iteration)
     }
 
     /// Items that were in the list and are gone without ever having been ticked.
@@ -138,9 +174,11 @@ impl RunState {
         self.options.limits.max_cost_usd.is_some() && record.tokens > 0 && record.cost_usd == 0.0
     }
 
-    /// The item that the current session is about: the first open one that is not set aside, else the first.
+    /// The item that the current session is about: of the open ones that are not parked the first that is not set aside,
+    /// else the first.
     pub fn item_in_hand(&self) -> Option<&String> {
-        item_in_hand(&self.items.todo_items, &self.items.set_aside)
+        let free = self.items.todo_items.iter().filter(|item| !self.is_parked(item));
+        item_in_hand(free, &self.items.set_aside)
     }
 
     /// Items that have been ticked since the current iteration began.
@@ -194,17 +232,57 @@ mod tests {
 
     /// A state as the version before the current types wrote it: of a real run, with what that run did not meet put in.
     const OLD: &str = include_str!("state/old.json");
+    /// Fields that it did not have.
+    const NEWER: [&str; 1] = ["parked"];
 
     #[test]
     fn a_state_of_an_older_version_is_read_and_loses_nothing() {
         let old: Value = serde_json::from_str(OLD).unwrap();
         let state = RunState::from_document(&old).unwrap();
+        let without_newer = |mut document: Value| {
+            NEWER.iter().for_each(|field| drop(document.as_object_mut().unwrap().shift_remove(*field)));
+            document
+        };
         let mut written = json!({});
         state.write_into(&mut written);
-        assert_eq!(written, old, "every field of it is known and keeps its value");
+        assert_eq!(without_newer(written), old, "every field of it is known and keeps its value");
         let mut document = old.clone();
         state.write_into(&mut document);
+        let document = without_newer(document);
         assert_eq!(document.to_string(), old.to_string(), "and its place");
+    }
+
+    #[test]
+    fn a_question_belongs_to_the_session_that_asked_it_and_is_forgotten_once_it_is_answered() {
+        let mut state = RunState { iteration: 3, ..RunState::default() };
+        let take = |state: &mut RunState, phase, plan: &str| {
+            state.iteration_record.phase = phase;
+            state.take_items(&TodoList::parse(plan));
+            let found = state.items.parked.iter().map(|one| (one.question.clone(), one.iteration, one.told));
+            found.collect::<Vec<_>>()
+        };
+        let plan = "- [ ] one\n  ? Who?\n- [ ] two\n- [ ] three\n";
+        assert_eq!(take(&mut state, Phase::Judged, plan), [("Who?".to_owned(), 0, false)]);
+        assert_eq!(state.item_in_hand().map(String::as_str), Some("two"));
+        let more = plan.replace("two\n", "two\n  ? Where?\n");
+        let both = [("Who?".to_owned(), 0, false), ("Where?".to_owned(), 3, false)];
+        assert_eq!(take(&mut state, Phase::Ended, &more), both);
+        assert_eq!(state.asked_now().map(|one| one.item.as_str()).collect::<Vec<_>>(), ["two"]);
+        state.items.parked[1].told = true;
+        state.iteration = 4;
+        let later = [("Who?".to_owned(), 0, false), ("Where?".to_owned(), 3, true)];
+        assert_eq!(take(&mut state, Phase::Ended, &more), later, "a known question stays what it was");
+        assert_eq!(state.asked_now().count(), 0);
+        state.items.set_aside = vec!["three".to_owned()];
+        assert_eq!(state.item_in_hand().map(String::as_str), Some("three"), "better than one that waits");
+        let answered = more.replace("Where?\n", "Where?\n  ! Here\n");
+        assert_eq!(take(&mut state, Phase::Judged, &answered), [("Who?".to_owned(), 0, false)]);
+        assert_eq!(state.item_in_hand().map(String::as_str), Some("two"));
+        let again = answered.replace("Here\n", "Here\n  ? Where?\n");
+        let asked = [("Who?".to_owned(), 0, false), ("Where?".to_owned(), 4, false)];
+        assert_eq!(take(&mut state, Phase::Ended, &again), asked, "asked again, it is a new question");
+        take(&mut state, Phase::Ended, "- [ ] one\n  ? Who?\n");
+        assert_eq!(state.item_in_hand(), None, "nothing is in hand while everything waits");
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! The plan: `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks, and what it notes below them.
+//! The plan: `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks, what it notes below them, and what it asks
+//! the user there.
+
+use crate::question::{self, Question};
 
 /// The items of a plan file, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -8,7 +11,7 @@ pub struct TodoList {
 }
 
 /// One to-do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Item {
     /// The words after the box.
     pub text: String,
@@ -16,6 +19,27 @@ pub struct Item {
     pub done: bool,
     /// The indented `> …` lines below it: what the sessions found out.
     pub notes: Vec<String>,
+    /// The indented `? …` lines below it, each with its answers.
+    pub questions: Vec<Question>,
+}
+
+impl Item {
+    /// The question that it waits for: its last one, while the item is open and nobody has answered.
+    pub fn open_question(&self) -> Option<&str> {
+        let last = self.questions.last().filter(|last| !self.done && last.answers.is_empty())?;
+        Some(&last.text)
+    }
+
+    /// Takes a line below the item: a note, a question or an answer; any other line is no concern of ours.
+    fn take_line(&mut self, line: &str) {
+        if let Some(note) = note(line) {
+            self.notes.push(note);
+        } else if let Some(text) = question::question(line) {
+            self.questions.push(Question { text, answers: Vec::new() });
+        } else if let Some((last, answer)) = self.questions.last_mut().zip(question::answer(line)) {
+            last.answers.push(answer);
+        }
+    }
 }
 
 impl TodoList {
@@ -23,10 +47,10 @@ impl TodoList {
     pub fn parse(markdown: &str) -> TodoList {
         let mut items: Vec<Item> = Vec::new();
         for (_, line) in outside_fences(markdown.lines()) {
-            match (item(line.trim_start()), note(line), items.last_mut()) {
-                (Some(item), ..) => items.push(item),
-                (None, Some(note), Some(Item { notes, .. })) => notes.push(note),
-                _ => {}
+            match (item(line.trim_start()), items.last_mut()) {
+                (Some(item), _) => items.push(item),
+                (None, Some(last)) => last.take_line(line),
+                (None, None) => {}
             }
         }
         TodoList { items }
@@ -40,6 +64,22 @@ impl TodoList {
     /// Ticked items.
     pub fn done(&self) -> Vec<String> {
         self.items.iter().filter(|item| item.done).map(|item| item.text.clone()).collect()
+    }
+
+    /// Items that are parked: open, with a question that nobody has answered. An item is known by its words, so one that is
+    /// there a second time without a question is free.
+    pub fn parked(&self) -> Vec<(&str, &str)> {
+        let is_free = |text: &str| {
+            self.items.iter().any(|item| item.text == text && !item.done && item.open_question().is_none())
+        };
+        let parked = self.items.iter().filter_map(|item| Some((item.text.as_str(), item.open_question()?)));
+        parked.filter(|(text, _)| !is_free(text)).collect()
+    }
+
+    /// Open items that are not parked.
+    pub fn free(&self) -> Vec<String> {
+        let parked = self.parked();
+        self.open().into_iter().filter(|item| !parked.iter().any(|(text, _)| text == item)).collect()
     }
 
     /// Of the items once known, those that are no longer there in any form. A line that vanishes unticked is
@@ -72,7 +112,12 @@ impl TodoList {
     pub fn render(&self) -> String {
         let line = |item: &Item| {
             let notes: String = item.notes.iter().map(|note| format!("  > {note}\n")).collect();
-            format!("- [{}] {}\n{notes}", if item.done { 'x' } else { ' ' }, item.text)
+            let answers = |one: &Question| {
+                one.answers.iter().map(|answer| format!("  ! {answer}\n")).collect::<String>()
+            };
+            let asked: String =
+                item.questions.iter().map(|one| format!("  ? {}\n{}", one.text, answers(one))).collect();
+            format!("- [{}] {}\n{notes}{asked}", if item.done { 'x' } else { ' ' }, item.text)
         };
         self.items.iter().map(line).collect()
     }
@@ -108,7 +153,8 @@ fn plain(text: &str) -> String {
     crate::text::one_line(&text.replace("~~", "").replace("**", ""))
 }
 
-fn item(line: &str) -> Option<Item> {
+/// The item on a line without its indentation.
+pub(crate) fn item(line: &str) -> Option<Item> {
     // Some editors begin a file with an invisible byte order mark.
     let rest = line.trim_start_matches('\u{feff}').strip_prefix(['-', '*', '+'])?.trim_start();
     let (done, text) = match rest.strip_prefix("[ ]") {
@@ -116,7 +162,7 @@ fn item(line: &str) -> Option<Item> {
         None => (true, rest.strip_prefix("[x]").or_else(|| rest.strip_prefix("[X]"))?),
     };
     let text = crate::text::one_line(text);
-    (!text.is_empty()).then_some(Item { text, done, notes: Vec::new() })
+    (!text.is_empty()).then_some(Item { text, done, ..Item::default() })
 }
 
 /// A quotation that is not indented is the user's own text.
@@ -183,8 +229,59 @@ mod tests {
     }
 
     #[test]
+    fn an_item_is_parked_while_nobody_has_answered_its_last_question() {
+        for (below, parked) in [
+            ("", None),
+            ("  ? Which port?\n", Some("Which port?")),
+            ("\t?  which   port \r\n", Some("which port")),
+            ("  > a note\n\n    ? Which port?\n  > another note\n", Some("Which port?")),
+            ("  ? Which port?\n  ! 8042\n", None),
+            ("  ? Which port?\n  > 80 is taken\n\n  ! 8042\n  ! or 8043\n", None),
+            ("  ? Which port?\n  ! 8042\n  ? And which host?\n", Some("And which host?")),
+            ("  ? Which port?\n  ? And which host?\n  ! localhost\n", None),
+            // An answer comes below its question.
+            ("  ! 8042\n  ? Which port?\n", Some("Which port?")),
+            ("  ? Which port?\n  !\n  ! \n", Some("Which port?")),
+            ("  ? Which port?\n  ![picture](a.png)\n", Some("Which port?")),
+            ("  ? Which port?\n! not indented\n", Some("Which port?")),
+            // No questions.
+            ("? not indented\n", None),
+            ("  ?\n  ? \n  ?x=1\n", None),
+            ("  ```\n  ? an example\n  ```\n", None),
+            ("  ? Which port?\n  ```\n  ! an example\n  ```\n", Some("Which port?")),
+        ] {
+            let todo = TodoList::parse(&format!("- [ ] one\n{below}- [ ] two\n"));
+            let expected: Vec<(&str, &str)> = parked.into_iter().map(|question| ("one", question)).collect();
+            assert_eq!(todo.parked(), expected, "{below:?}");
+            assert_eq!(todo.free().len(), 2 - expected.len(), "{below:?}");
+            assert_eq!(todo.open(), ["one", "two"], "{below:?}");
+        }
+        let ticked = TodoList::parse("- [x] one\n  ? Which port?\n- [ ] two\n");
+        assert_eq!((ticked.parked(), ticked.free()), (vec![], vec!["two".to_owned()]));
+    }
+
+    #[test]
+    fn an_item_that_is_there_twice_is_free_while_one_line_of_it_is() {
+        let twice = TodoList::parse("- [ ] one\n  ? Which port?\n- [ ] one\n");
+        assert_eq!((twice.parked(), twice.free().len()), (vec![], 2));
+        let both = TodoList::parse("- [ ] one\n  ? Which port?\n- [x] one\n");
+        assert_eq!((both.parked(), both.free()), (vec![("one", "Which port?")], Vec::new()));
+    }
+
+    #[test]
+    fn a_question_belongs_to_the_item_above_it_also_to_a_part_of_one() {
+        let todo = TodoList::parse("  ? nobody's\n- [ ] one\n  - [ ] a part\n    ? Which port?\n  ! 8042?\n");
+        assert!(todo.parked().is_empty());
+        assert_eq!(
+            todo.items[1].questions,
+            [Question { text: "Which port?".to_owned(), answers: vec!["8042?".to_owned()] }]
+        );
+        assert!(todo.items[0].questions.is_empty());
+    }
+
+    #[test]
     fn a_rendered_list_reads_back_as_itself() {
-        let todo = TodoList::parse("- [ ] a\n  > found\n- [x] b\n");
+        let todo = TodoList::parse("- [ ] a\n  > found\n  ? Why?\n  ! So.\n  ? And how?\n- [x] b\n");
         assert_eq!(TodoList::parse(&todo.render()), todo);
     }
 }

@@ -15,6 +15,7 @@ pub mod notify;
 mod observer;
 mod preflight;
 pub mod prompt;
+pub mod questions;
 mod retry;
 pub(crate) mod save_work;
 mod stream_reader;
@@ -179,6 +180,8 @@ impl Runner<'_> {
         // Read anew each round: hooks and `plimsoll stop` write it, too.
         let state = state_file::load(self.project, Some(&self.run_id))?.ok_or_else(gone)?;
         self.last = state.clone();
+        // Also those that a killed process did not come to tell.
+        self.tell_questions(&state)?;
         let verdict = match self.recover(&state)? {
             Some(verdict) => verdict,
             None => self.iterate()?,
@@ -219,11 +222,23 @@ impl Runner<'_> {
         let session_id = uuid::Uuid::new_v4().to_string();
         let state = lifecycle::plan(self.project, &self.run_id, Some(SessionId::from(session_id)))?;
         if state.lifecycle.is_over() {
-            return Ok(Verdict::Stop { status: state.lifecycle.status(), reason: String::new() });
+            return Ok(self.over_before_it_began(&state));
         }
         self.watcher.tell(&Progress::Iteration { state: &state });
         let client = self.spawn(&state)?;
         self.follow(&state, client)
+    }
+
+    /// A run that was cancelled meanwhile, or in which everything waits for an answer.
+    fn over_before_it_began(&mut self, state: &RunState) -> Verdict {
+        let status = state.lifecycle.status();
+        match state.lifecycle.last_verdict().filter(|_| status == Status::Blocked) {
+            Some(verdict) => {
+                self.watcher.tell(&Progress::Judged { state, verdict });
+                verdict.clone()
+            }
+            None => Verdict::Stop { status, reason: String::new() },
+        }
     }
 
     fn spawn(&mut self, state: &RunState) -> Result<Client, RunError> {

@@ -424,7 +424,7 @@ fn filled_or_wrong<T>(found: Found<T>, filled: String) -> FieldOutcome {
 }
 
 fn item(text: &str, done: bool) -> plimsoll_domain::todo::Item {
-    plimsoll_domain::todo::Item { text: text.to_owned(), done, notes: Vec::new() }
+    plimsoll_domain::todo::Item { text: text.to_owned(), done, ..Default::default() }
 }
 
 /// One word of letters, digits, `_` and `-`, other than the word for "blocked".

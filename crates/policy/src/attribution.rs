@@ -11,6 +11,8 @@ pub struct Seen<'a> {
     pub open: &'a [String],
     /// Open items that are passed over while others are open.
     pub set_aside: &'a [String],
+    /// Open items that wait for an answer.
+    pub parked: &'a [String],
     /// Items that were ticked in this session.
     pub ticked: &'a [String],
     /// True if files were changed after the last of these ticks.
@@ -32,10 +34,14 @@ pub struct Current {
 /// what was ticked.
 pub fn current(seen: &Seen<'_>) -> Current {
     let own = seen.open.iter().find(|item| Some(item.as_str()) == seen.own);
-    let item = own.or_else(|| item_in_hand(seen.open, seen.set_aside)).cloned();
+    let item = own.or_else(|| next(seen)).cloned();
     let has_ticked = !seen.ticked.is_empty();
     let is_begun = !seen.stops_before_next && (!has_ticked || seen.changed_since_tick);
     Current { is_begun: is_begun && (item.is_some() || seen.open.is_empty() && !has_ticked), item }
+}
+
+fn next<'a>(seen: &Seen<'a>) -> Option<&'a String> {
+    item_in_hand(seen.open.iter().filter(|item| !seen.parked.contains(item)), seen.set_aside)
 }
 
 /// Tools of the client that change no file of the project.

@@ -160,6 +160,10 @@ fn again(cause: BreakerCause, state: &RunState) -> bool {
 /// Before a stuck item opens the breaker it is set aside, if another one is open: the night continues with the
 /// rest. Answers with the item.
 pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String> {
+    // A session that asked the user was not counted, so the counters are those of the session before it.
+    if state.asked_now().next().is_some() {
+        return None;
+    }
     let nearly = |cause| {
         let limit = limit(cause, limits);
         limit > 1 && count(cause, state) + 1 == limit
@@ -168,8 +172,8 @@ pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String>
         return None;
     }
     let stuck = state.item_in_hand()?.clone();
-    let others =
-        state.items.todo_items.iter().any(|item| *item != stuck && !state.items.set_aside.contains(item));
+    let is_free = |item: &String| !state.items.set_aside.contains(item) && !state.is_parked(item);
+    let others = state.items.todo_items.iter().any(|item| *item != stuck && is_free(item));
     if !others {
         return None;
     }

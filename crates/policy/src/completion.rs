@@ -41,6 +41,13 @@ pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
     }
 }
 
+/// True if a last message says that the session cannot go on.
+pub fn says_blocked(state: &RunState, message: Option<&str>) -> bool {
+    let message = message.unwrap_or_default();
+    let claim = promise::claim(message, &state.options.completion_promise, &state.nonce);
+    matches!(claim, Claim::Blocked(_))
+}
+
 fn near_miss(state: &RunState, message: &str) -> Option<NearMiss> {
     promise::near_miss(message, &state.options.completion_promise, &state.nonce)
 }

@@ -1,13 +1,15 @@
 //! What is known of a session when it is judged.
 
 use crate::breaker::Observation;
-use plimsoll_domain::{Ending, Timestamp, TodoList};
+use plimsoll_domain::{Ending, RunState, Timestamp, TodoList};
 
 /// What is known when the gate judges.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
     /// How the session ended.
     pub ending: Ending,
+    /// The item that it worked on last; none for the one that its iteration was planned with.
+    pub item: Option<String>,
     /// When the limit that ended it resets, RFC 3339 UTC.
     pub resets_at: Option<Timestamp>,
     /// The last assistant message, as the client handed it over.
@@ -26,6 +28,13 @@ pub struct Evidence {
     pub now: Timestamp,
     /// Now, in seconds since 1970.
     pub now_seconds: i64,
+}
+
+impl Evidence {
+    /// The item that the session worked on last.
+    pub fn own_item<'a>(&'a self, state: &'a RunState) -> Option<&'a String> {
+        self.item.as_ref().or(state.iteration_record.item.as_ref())
+    }
 }
 
 /// What one verify command said.

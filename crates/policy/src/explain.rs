@@ -29,6 +29,7 @@ pub fn reasons(entry: &JournalEntry, beside: &[JournalEntry]) -> Vec<String> {
         | JournalEvent::SessionStart { .. }
         | JournalEvent::CutOffByClient { .. }
         | JournalEvent::SetAside { .. }
+        | JournalEvent::Parked { .. }
         | JournalEvent::BreakerOpened(_)
         | JournalEvent::IterationClosed(_)
         | JournalEvent::SessionEnd(_)
@@ -200,6 +201,11 @@ fn followed(entry: &JournalEntry) -> Option<String> {
         JournalEvent::SetAside { item } => Some(format!(
             "The item \"{}\" was set aside, because no session made progress on it.",
             said(item).unwrap_or_default()
+        )),
+        JournalEvent::Parked { item, question } => Some(format!(
+            "The item \"{}\" waits for the user's answer: {}",
+            said(item).unwrap_or_default(),
+            said(question).unwrap_or_default()
         )),
         _ => None,
     }

@@ -7,6 +7,7 @@ use crate::completion::{
     Completion, Unpromised, completed_words, completion, promise_failures, refusal_reasons, unpromised,
 };
 pub use crate::evidence::Evidence;
+use crate::questions::{Asking, asking};
 use plimsoll_domain::breaker::Opened;
 use plimsoll_domain::settings::{Settings, Thrash};
 use plimsoll_domain::state::Cause;
@@ -14,7 +15,8 @@ use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::{ContinueKind, PauseKind};
 use plimsoll_domain::{Ending, RunState, Status, Timestamp, Verdict};
 
-/// Judges, in the order of the design: cancelled, completed or blocked, fatal, limits, bounds, breaker, continue.
+/// Judges, in the order of the design: cancelled, completed or blocked, fatal, limits, bounds, breaker, continue. A session
+/// that is blocked ends the run only if no other item is open.
 /// Completion comes before the limits, so that a promise on the last iteration counts. The state takes the
 /// verdict; an active checkpoint is left as it is, for the next prompt to carry on.
 pub fn gate(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
@@ -33,14 +35,9 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
         return Verdict::Stop { status: state.lifecycle.status(), reason: String::new() };
     }
     let completion = completion(state, evidence);
-    match &completion {
-        Completion::Plausible if evidence.verify.iter().all(|outcome| outcome.passed) => {
-            return Verdict::Stop { status: Status::Completed, reason: completed_words(state, evidence) };
-        }
-        Completion::Blocked(reason) => {
-            return Verdict::Stop { status: Status::Blocked, reason: reason.clone() };
-        }
-        Completion::NotClaimed | Completion::Refused(_) | Completion::Plausible => {}
+    let asking = asking(state, evidence, &completion);
+    if let Some(verdict) = done_or_blocked(state, evidence, &completion, &asking) {
+        return verdict;
     }
     let unpromised = unpromised(state, evidence);
     state.outcomes.promise_failures = promise_failures(state, evidence);
@@ -56,11 +53,14 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
     if let Some(verdict) = stopped_by_its_ending(state, evidence) {
         return verdict;
     }
-    let refused = matches!(completion, Completion::Refused(_) | Completion::Plausible)
-        || unpromised == Unpromised::Fails;
+    let refused = asking == Asking::No
+        && (matches!(completion, Completion::Refused(_) | Completion::Plausible)
+            || unpromised == Unpromised::Fails);
     let refusal = refused.then(|| clip(&one_line(&refusal_reasons(state, evidence).join("; ")), 500));
     // Counted also where a bound ends the run: it may be resumed with a larger one.
     let seen = evidence.observation.as_ref();
+    // That it asked is neither progress nor a standstill; an item that it finished before counts.
+    let seen = seen.filter(|seen| asking == Asking::No || seen.finished);
     // A session that had nothing left to do but the promise could not move anything. That it is asked once more is
     // bounded by itself, so the breaker must not end the run before.
     let is_asked_again =
@@ -78,7 +78,31 @@ fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verd
     if let Some(reason) = is_thrashing {
         return Verdict::Pause { kind: PauseKind::Thrash, until: None, reason };
     }
+    if asking == Asking::OthersOpen {
+        return Verdict::Continue { kind: ContinueKind::Next, reason: next_words(state, evidence) };
+    }
     go_on(state, evidence, refusal)
+}
+
+/// The end of a run that is done, or that nobody but the user can continue.
+fn done_or_blocked(
+    state: &RunState,
+    evidence: &Evidence,
+    completion: &Completion,
+    asking: &Asking,
+) -> Option<Verdict> {
+    match (completion, asking) {
+        (Completion::Plausible, _) if evidence.verify.iter().all(|outcome| outcome.passed) => {
+            Some(Verdict::Stop { status: Status::Completed, reason: completed_words(state, evidence) })
+        }
+        (_, Asking::NothingElse(reason)) | (Completion::Blocked(reason), Asking::No) => {
+            Some(Verdict::Stop { status: Status::Blocked, reason: reason.clone() })
+        }
+        (
+            Completion::Blocked(_) | Completion::NotClaimed | Completion::Refused(_) | Completion::Plausible,
+            Asking::No | Asking::OthersOpen,
+        ) => None,
+    }
 }
 
 /// A failing service is waited for; but what breaks one session after another in the middle of
@@ -199,8 +223,17 @@ fn next_words(state: &RunState, evidence: &Evidence) -> String {
     };
     let open = evidence.todo.as_ref().map_or(state.items.todo_items.len(), |todo| todo.open().len());
     match &state.options.todo_file {
-        Some(_) => format!("{ending}{}", counted(open, "open item")),
+        Some(_) => format!("{ending}{}{}", counted(open, "open item"), waiting(state)),
         None => format!("{ending}no promise yet"),
+    }
+}
+
+/// How many of the open items wait for an answer.
+fn waiting(state: &RunState) -> String {
+    match state.items.parked.len() {
+        0 => String::new(),
+        1 => ", 1 of them waits for an answer".to_owned(),
+        many => format!(", {many} of them wait for answers"),
     }
 }
 

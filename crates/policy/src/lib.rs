@@ -48,6 +48,7 @@ pub mod monitor;
 pub mod pack;
 pub mod pause;
 pub mod plan;
+pub mod questions;
 pub mod records_location;
 pub mod reset_clock;
 pub mod resume;

@@ -2,6 +2,7 @@
 //! into Markdown as letters: nothing in them becomes a heading, a link, or an image that a browser fetches.
 
 use plimsoll_domain::linear::{Note, folded};
+use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{RunState, Verdict};
 
@@ -59,6 +60,19 @@ pub fn checkpoint(state: &RunState, clean: Clean<'_>) -> String {
         said("Next step", &checkpoint.next_step),
         items(state),
     )
+}
+
+/// What is said about the questions that the current iteration asked.
+pub fn questions(state: &RunState, clean: Clean<'_>) -> String {
+    let asked: Vec<&OpenQuestion> = state.asked_now().collect();
+    let words = |one: &&OpenQuestion| {
+        let question = line(&one.question, LONGEST_CLAIM, clean);
+        format!("“{}” waits for an answer: {question}", line(&one.item, LONGEST_ITEM, clean))
+    };
+    let listed: Vec<String> = asked.iter().take(ITEMS_NAMED).map(words).collect();
+    let rest = asked.len().saturating_sub(listed.len());
+    let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
+    format!("{}{more} (plimsoll answer). {}.", listed.join("; "), items(state))
 }
 
 /// What is said about a run that is over.

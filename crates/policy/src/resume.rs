@@ -50,11 +50,16 @@ fn take_waiting(state: &mut RunState, item: Option<&str>) -> Option<Checkpoint> 
     Some(state.half_done.remove(place))
 }
 
+/// The next open item of a plan that waits for no answer.
+pub(crate) fn next_free(todo: &TodoList, set_aside: &[String]) -> Option<String> {
+    item_in_hand(todo.free().iter(), set_aside).cloned()
+}
+
 /// The checkpoint of an item that has been ticked since, for the item after it.
 fn after(checkpoint: &Checkpoint, todo: &TodoList, set_aside: &[String]) -> Checkpoint {
     let work = &checkpoint.item_work;
     let finished = work.finished.iter().chain([&checkpoint.current_todo_item]).cloned().collect();
-    let next = item_in_hand(&todo.open(), set_aside).cloned();
+    let next = next_free(todo, set_aside);
     Checkpoint {
         current_todo_item: next.unwrap_or_default(),
         files_in_progress: Vec::new(),
@@ -82,6 +87,9 @@ pub fn last_action(state: &RunState, ending: &Ending) -> String {
     let ticked: Vec<String> = state.ticked_now().iter().map(quoted).collect();
     let open = state.iteration_record.item.as_ref().filter(|item| state.items.todo_items.contains(item));
     let what = match (ticked.is_empty(), open) {
+        (true, Some(item)) if state.asked_now().any(|question| question.item == *item) => {
+            format!("asked the user about {}, which waits for the answer", quoted(item))
+        }
         (false, None) => format!("finished {}", ticked.join(", ")),
         (false, Some(item)) => format!("finished {}; {} is still open", ticked.join(", "), quoted(item)),
         (true, Some(item)) => format!("worked on {}, which is still open", quoted(item)),

@@ -92,6 +92,9 @@ pub struct Glance {
     /// Those of them that others are worked on before.
     #[serde(default)]
     pub set_aside: Vec<String>,
+    /// Those of them that wait for an answer.
+    #[serde(default)]
+    pub parked: Vec<GlancedQuestion>,
     /// Ticked items.
     pub completed_items: Vec<serde::de::IgnoredAny>,
     /// Until when it is paused.
@@ -100,6 +103,14 @@ pub struct Glance {
     /// The last checkpoint.
     #[serde(default)]
     pub context_checkpoint: GlancedCheckpoint,
+}
+
+/// As much of an item that waits for an answer.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct GlancedQuestion {
+    /// The item.
+    pub item: String,
 }
 
 /// As much of a checkpoint.

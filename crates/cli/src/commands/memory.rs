@@ -2,6 +2,7 @@
 
 use crate::console;
 use crate::console::{fail, refused, say, say_error};
+use crate::standard_input::text_of;
 use crate::value_parsers;
 use clap::{Args, Subcommand};
 use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Register, Report, Values, render};
@@ -116,26 +117,6 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
         Ok(op) => change(&project, &op),
         Err(error) => fail(error, 1),
     }
-}
-
-/// Why standard input gives no text.
-#[derive(Debug, thiserror::Error)]
-enum InputError {
-    #[error("cannot read standard input: {0}")]
-    Unreadable(std::io::Error),
-    #[error("standard input is not UTF-8 text")]
-    NotUtf8,
-}
-
-/// The text itself, or all of standard input for `-`.
-fn text_of(text: &str) -> Result<String, InputError> {
-    const MOST: u64 = 1024 * 1024;
-    if text != "-" {
-        return Ok(text.to_owned());
-    }
-    let bytes = plimsoll_store::disk::read_stdin(MOST).map_err(InputError::Unreadable)?;
-    let text = String::from_utf8(bytes).map_err(|_| InputError::NotUtf8)?;
-    Ok(text.trim_end_matches('\n').to_owned())
 }
 
 fn change(project: &Project, op: &Op) -> ExitCode {

@@ -86,9 +86,10 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
     let (room, is_assumed) = room(&project);
     let plan = plan(&items, &growth, room);
     if arguments.json {
-        console::json(json(&plan, room));
+        console::json(json(&plan, room, &todo.parked()));
     } else {
-        say(View { plan: &plan, room, is_assumed, file: &file, done: todo.done().len() }.text());
+        let (done, parked) = (todo.done().len(), todo.parked());
+        say(View { plan: &plan, room, is_assumed, file: &file, done, parked }.text());
     }
     ExitCode::SUCCESS
 }
@@ -130,7 +131,7 @@ fn room(project: &Project) -> (Room, bool) {
     (Room { window: thresholds.window, base, l2: thresholds.l2 }, measured.is_none())
 }
 
-fn json(plan: &Plan, room: Room) -> String {
+fn json(plan: &Plan, room: Room, parked: &[(&str, &str)]) -> String {
     // Where nothing fits, no number of sessions is true.
     let known = |sessions: u64| (!room.is_full_at_start()).then_some(sessions);
     let item = |item: &plimsoll_policy::plan::Planned| {
@@ -143,6 +144,7 @@ fn json(plan: &Plan, room: Room) -> String {
             "sessions": known(item.sessions),
             "after": item.after,
             "split": item.split,
+            "question": parked.iter().find(|(text, _)| *text == item.text).map(|(_, question)| question),
         })
     };
     serde_json::json!({

@@ -8,6 +8,7 @@ use crate::commands::start::{TaskArguments, TaskError};
 use crate::console;
 use crate::console::{fail, say, say_error};
 use crate::endings::{beside_way_on, ending_words, way_on};
+use crate::questions;
 use crate::value_parsers::{self, ValueError};
 use clap::Args;
 use plimsoll_domain::text::for_terminal;
@@ -212,12 +213,19 @@ fn create(
     let ready = prepare(project, &asked.options)?;
     let state = lifecycle::create(project, &new)?;
     lifecycle::nothing_open(&state).iter().for_each(say_error);
+    if let Some(waiting) = questions::waiting(&state) {
+        say_error(&format!("{waiting}, and no session works on it until then: plimsoll answer"));
+    }
     Ok((ready, state))
 }
 
 /// How to continue, where that can be, and where to see what happened.
 fn say_what_now(project: &Project) {
-    let Some(state) = state_file::load(project, None).ok().flatten() else { return };
+    let Some(mut state) = state_file::load(project, None).ok().flatten() else { return };
+    plimsoll_flows::run::questions::refresh(project, &mut state);
+    if !is_over_for_good(&state) {
+        questions::lines(&state).iter().for_each(say_error);
+    }
     if !is_over_for_good(&state) {
         say_error(&format!("to continue: {}", way_on(&state)));
         if let Some(words) = beside_way_on(&state) {
@@ -243,6 +251,9 @@ fn over(state: &RunState, json: bool) -> u8 {
         console::json(progress::over(state, &marker, code));
     } else {
         say(marker);
+    }
+    if !for_good && !json {
+        questions::lines(state).iter().for_each(say_error);
     }
     let then = if for_good { "there is nothing to resume".to_owned() } else { way_on(state) };
     say_error(&format!(

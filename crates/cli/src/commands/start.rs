@@ -6,6 +6,7 @@ mod inside;
 use crate::commands::gate::PIPE_THE_RESULT;
 use crate::console;
 use crate::console::{fail, say_error};
+use crate::questions;
 use crate::target_session::TargetSession;
 use crate::value_parsers;
 use clap::Args;
@@ -229,6 +230,15 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
     let plan =
         |state: RunState| lifecycle::plan(&project, &state.run_id, None).map_err(StartCommandError::from);
     match created.and_then(plan) {
+        // Every open item waits for an answer.
+        Ok(state) if state.lifecycle.is_over() => {
+            questions::lines(&state).iter().for_each(say_error);
+            let status = state.lifecycle.status();
+            fail(
+                "no session can begin: every open item waits for your answer; then: plimsoll start",
+                status.exit_code(),
+            )
+        }
         Ok(state) => {
             // Standard output is for `eval`: what the user reads goes to standard error.
             console::data(&format!("export {RUN_VARIABLE}={}\n", state.run_id));

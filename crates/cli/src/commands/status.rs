@@ -18,6 +18,7 @@ use plimsoll_domain::state::Phase;
 use plimsoll_domain::{RunState, SessionRecord};
 use plimsoll_flows::context::forecast;
 use plimsoll_flows::context::measure::{Question, measure};
+use plimsoll_flows::run::questions;
 use plimsoll_launcher::process::{Identity, is_alive};
 use plimsoll_store::{Project, clock, config, disk, environment, lock, sessions, state_file};
 use std::path::{Path, PathBuf};
@@ -52,10 +53,13 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     if arguments.watch {
         return watch::watch(&project);
     }
-    let state = match state_file::load(&project, None) {
+    let mut state = match state_file::load(&project, None) {
         Ok(state) => state,
         Err(error) => return refused(&error),
     };
+    if let Some(state) = &mut state {
+        questions::refresh(&project, state);
+    }
     let record =
         state.as_ref().and_then(|state| state.session_id.as_ref()).map(|id| sessions::load(&project, id));
     match (&state, arguments.json) {

@@ -77,6 +77,15 @@ pub enum JournalEvent {
         #[serde(default)]
         item: String,
     },
+    /// An item waits for the user's answer, and is passed over until then.
+    Parked {
+        /// The item.
+        #[serde(default)]
+        item: String,
+        /// What the session asked.
+        #[serde(default)]
+        question: String,
+    },
     /// The circuit breaker opened.
     BreakerOpened(BreakerOpened),
     /// An iteration's last figures are known.
@@ -119,7 +128,7 @@ pub enum JournalEvent {
     Cancelled,
     /// The user's `--notify` program was called.
     Notified {
-        /// What the program was called for: `ended` or `paused`.
+        /// What the program was called for: `ended`, `paused` or `question`.
         #[serde(default)]
         what: String,
         /// The program with its arguments.

@@ -4,6 +4,7 @@
 use super::Commit;
 use crate::breaker::Breaker;
 use crate::limits::{Limits, Quota};
+use crate::question::OpenQuestion;
 use crate::size::{ItemCost, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
 use crate::time::Timestamp;
@@ -63,6 +64,8 @@ pub struct Items {
     pub ever_done: Vec<String>,
     /// Open items that are passed over while others are open: nobody got anywhere with them.
     pub set_aside: Vec<String>,
+    /// Open items that wait for the user's answer: they are passed over until the plan holds one.
+    pub parked: Vec<OpenQuestion>,
     /// What the last items took.
     pub growth: Vec<ItemCost>,
     /// What sessions took so far for items that are still open.

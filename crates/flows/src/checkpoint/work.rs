@@ -85,10 +85,12 @@ pub(crate) fn of_session(question: &Question<'_>) -> Found {
         .filter(|file| question.run.is_none() || file.is_of_item(began))
         .filter(|file| tick.as_ref().is_none_or(|tick| file.is_after(tick.at) && !tick.is_all))
         .collect();
+    let parked = parked_items(question);
     let current = attribution::current(&Seen {
         own: own.as_deref(),
         open: &open_items(question),
         set_aside: question.run.map_or(&[], |run| &run.items.set_aside),
+        parked: &parked,
         ticked: &ticked,
         changed_since_tick: !changed.is_empty(),
         stops_before_next: question.cause == Cause::Budget,
@@ -115,6 +117,12 @@ pub(crate) fn of_session(question: &Question<'_>) -> Found {
         name_files(question, changed, &mut found);
     }
     found
+}
+
+/// Those of them that wait for an answer.
+fn parked_items(question: &Question<'_>) -> Vec<String> {
+    let todo = question.todo.map(TodoList::parked).unwrap_or_default();
+    todo.into_iter().map(|(item, _)| item.to_owned()).collect()
 }
 
 /// The items that are still open, by the list, else by the run.

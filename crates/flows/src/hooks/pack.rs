@@ -127,13 +127,15 @@ fn offer(
             at: clock::fine_stamp(clock::now()),
         });
     })?;
-    Ok(Some(words::next_item(
+    let answers = facts::noted(&call.project, run).answers(&run.nonce);
+    let words = words::next_item(
         item,
         run.items.todo_items.len(),
         &run.options.completion_promise,
         &run.nonce,
         run.items.set_aside.contains(item),
-    )))
+    );
+    Ok(Some(if answers.is_empty() { words } else { format!("{words}\n\n{answers}") }))
 }
 
 /// The next session begins the item that would not have fitted here.

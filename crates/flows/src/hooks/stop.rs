@@ -11,7 +11,7 @@ use plimsoll_domain::record::{FailureEvidence, StopEvidence};
 use plimsoll_domain::text::{clip, clip_start};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Marker, RunState, Settings, Verdict};
-use plimsoll_policy::completion::{Completion, completion};
+use plimsoll_policy::completion::{Completion, completion, says_blocked};
 use plimsoll_policy::gate::{Evidence, gate};
 use plimsoll_protocol::Reply;
 use plimsoll_protocol::event::{Event, Stop, StopFailure};
@@ -73,6 +73,8 @@ fn in_this_session(
         return Ok(None);
     }
     match call.owned_run()? {
+        // It cannot go on: what is open waits for the next session.
+        Some(run) if says_blocked(&run, stop.last_assistant_message.as_deref()) => Ok(None),
         Some(run) => pack::next_item(call, &run, stop),
         None => Ok(None),
     }

@@ -21,6 +21,7 @@ impl Runner<'_> {
         let interrupted = self.watcher.interrupts().count() > 0;
         match verdict {
             Verdict::Stop { status, .. } => {
+                self.tell_last_questions();
                 self.notify(verdict);
                 Ok(Some(status.exit_code()))
             }
@@ -33,6 +34,13 @@ impl Runner<'_> {
                 Ok(Some(Status::Paused.exit_code()))
             }
             Verdict::Pause { until, reason, .. } => self.wait(verdict, until.as_ref(), reason),
+        }
+    }
+
+    /// Those of the session that ended the run. That they cannot be marked as told must not keep the end from being told.
+    fn tell_last_questions(&mut self) {
+        if let Ok(Some(state)) = state_file::load(self.project, Some(&self.run_id)) {
+            let _ = self.tell_questions(&state);
         }
     }
 

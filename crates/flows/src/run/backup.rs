@@ -42,7 +42,7 @@ pub fn lost_todo(project: &Project, state: &RunState) -> Result<String, StoreErr
         known.open() == state.items.todo_items && known.done() == state.items.completed_items
     });
     let item = |done: bool| {
-        move |text: &String| plimsoll_domain::todo::Item { text: text.clone(), done, notes: Vec::new() }
+        move |text: &String| plimsoll_domain::todo::Item { text: text.clone(), done, ..Default::default() }
     };
     let items = state
         .items

@@ -8,7 +8,7 @@
 use crate::context::{facts, subagent_usage};
 use crate::run::evidence::{footing, observe, started_above};
 use crate::run::verify::verify;
-use crate::run::{archive, backup, close, save_work};
+use crate::run::{archive, backup, close, questions, save_work};
 use crate::session_result::SessionResult;
 use crate::turns::capture;
 use plimsoll_domain::journal::{BreakerOpened, JournalEntry, JournalEvent, VerdictReached, Verification};
@@ -56,6 +56,9 @@ pub fn finish_unless(
     close::close(project, settings, run_id, state.iteration)?;
     let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
     let mut evidence = gather_evidence(project, settings, &state, &left, ended);
+    if !state.lifecycle.is_over() {
+        questions::write_down(project, &state, &mut evidence)?;
+    }
     if !state.lifecycle.is_over() && needs_verify(&state, &evidence) {
         evidence.verify = verify(project, settings, &state, give_up);
         let was_given_up = evidence.verify.len() < state.options.verify.len();
@@ -211,6 +214,7 @@ fn gather_evidence(
     };
     Evidence {
         ending: left.ending.clone(),
+        item: left.record.continuation.as_ref().map(|told| told.item.clone()),
         resets_at: state.iteration_record.resets_at.clone(),
         last_message,
         root_popped: facts::root_popped(project, state),
@@ -239,13 +243,14 @@ fn judge(
             return state.lifecycle.last_verdict().cloned().map(|verdict| (verdict, None));
         }
         let verdict = gate(state, evidence, settings);
-        let set_aside = match verdict {
-            Verdict::Continue { .. } => breaker::set_aside(state, &settings.breaker),
-            _ => None,
-        };
+        let is_going_on = matches!(verdict, Verdict::Continue { .. });
+        let set_aside = if is_going_on { breaker::set_aside(state, &settings.breaker) } else { None };
         // What is half done waits for its item's turn; of another one nothing is handed on to the next item.
-        state.context_checkpoint.active &=
-            set_aside.as_ref().is_none_or(|item| state.context_checkpoint.is_half_done(item));
+        let left = set_aside
+            .as_ref()
+            .or(evidence.own_item(state).filter(|item| is_going_on && state.is_parked(item)));
+        let is_handed_on = left.is_none_or(|item| state.context_checkpoint.is_half_done(item));
+        state.context_checkpoint.active &= is_handed_on;
         take_verify(state, evidence);
         state.outcomes.last_action = plimsoll_policy::resume::last_action(state, &evidence.ending);
         let items = state.ticked_now().len() as u32;
@@ -285,7 +290,9 @@ fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let Some(verdict) = state.lifecycle.last_verdict() else { return Ok(()) };
     let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
     let line = JournalEntry::of_run_session(state, event);
-    if !journal::tells(project, &line) {
+    if journal::tells(project, &line) {
+        questions::note(project, state)?;
+    } else {
         let ending = state.iteration_record.ending.clone().unwrap_or_default();
         return note_verdict(project, state, verdict, &Evidence { ending, ..Evidence::default() }, None);
     }
@@ -329,6 +336,7 @@ fn note_verdict(
     };
     let note = |event: JournalEvent| journal::note(project, JournalEntry::of_run_session(state, event));
     note(JournalEvent::Verdict(Box::new(reached)))?;
+    questions::note(project, state)?;
     if let Some(item) = set_aside {
         note(JournalEvent::SetAside { item })?;
     }

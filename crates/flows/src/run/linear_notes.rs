@@ -13,6 +13,17 @@ pub(crate) fn note_checkpoint(project: &Project, settings: &Settings, state: &Ru
     note(project, settings, state, NoteKind::Checkpoint, words);
 }
 
+/// Notes the questions that the current iteration asked.
+pub(crate) fn note_questions(project: &Project, state: &RunState) {
+    if state.asked_now().next().is_none() {
+        return;
+    }
+    let (settings, _) = config::load(project);
+    note(project, &settings, state, NoteKind::Question, || {
+        plimsoll_policy::linear::questions(state, &plimsoll_secrets::without)
+    });
+}
+
 /// Notes the end of a run.
 pub(crate) fn note_end(project: &Project, state: &RunState) {
     let (settings, _) = config::load(project);

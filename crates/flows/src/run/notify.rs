@@ -1,7 +1,8 @@
-//! `--notify`: starts a program of the user's at the end and at pauses, with the facts as JSON on its standard
+//! `--notify`: starts a program of the user's at the end, at pauses and for each question, with the facts as JSON on its standard
 //! input. It is started as it was given, word by word; no shell reads it.
 
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::{RunState, Verdict};
 use plimsoll_store::{Project, journal};
 use serde_json::json;
@@ -10,28 +11,55 @@ use std::time::Duration;
 /// A message to a telephone may take a while; a run does not wait longer.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Starts the user's program. A failure of it is only recorded in the journal, and a journal that cannot be written does
-/// not prevent the notification.
+/// How many questions a message holds.
+const QUESTIONS: usize = 20;
+
+/// Starts the user's program for an end or a pause. A failure of it is only recorded in the journal, and a journal that cannot
+/// be written does not prevent the notification.
 pub fn notify(project: &Project, state: &RunState, verdict: &Verdict) {
-    if state.options.notify.is_empty() {
-        return;
-    }
     let event = match verdict {
         Verdict::Stop { .. } => "ended",
         Verdict::Pause { .. } => "paused",
         Verdict::Continue { .. } => return,
     };
+    start(project, state, event, Some(verdict), &state.items.parked);
+}
+
+/// The same for questions that wait for an answer since the last session: one message for all of them.
+pub(crate) fn notify_of_questions(project: &Project, state: &RunState, questions: &[OpenQuestion]) {
+    if !questions.is_empty() {
+        start(project, state, "question", state.lifecycle.last_verdict(), questions);
+    }
+}
+
+fn start(
+    project: &Project,
+    state: &RunState,
+    event: &str,
+    verdict: Option<&Verdict>,
+    questions: &[OpenQuestion],
+) {
+    if state.options.notify.is_empty() {
+        return;
+    }
+    let without = plimsoll_secrets::without;
+    let questions: Vec<_> = questions
+        .iter()
+        .take(QUESTIONS)
+        .map(|one| json!({ "item": without(&one.item), "question": without(&one.question) }))
+        .collect();
     let message = json!({
         "event": event,
-        "task_name": plimsoll_secrets::without(&state.options.task_name),
+        "task_name": without(&state.options.task_name),
         "run_id": state.run_id,
         "project": project.root().to_string_lossy(),
         "status": state.lifecycle.status().word(),
-        "marker": plimsoll_secrets::without(&verdict.marker().to_string()),
+        "marker": verdict.map(|verdict| without(&verdict.marker().to_string())),
         "paused_until": state.lifecycle.paused_until(),
         "iteration": state.iteration,
         "items_done": state.items.completed_items.len(),
         "items_open": state.items.todo_items.len(),
+        "questions": questions,
         "cost_usd": state.spent.cost_usd,
         "tokens": state.spent.tokens,
     });

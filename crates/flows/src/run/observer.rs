@@ -1,6 +1,7 @@
 //! The events that a run reports to its observers.
 
 use crate::session_result::SessionResult;
+use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,6 +73,11 @@ pub enum Progress<'a> {
         state: &'a RunState,
         /// The verdict.
         verdict: &'a Verdict,
+    },
+    /// An item waits for the user's answer.
+    Parked {
+        /// Its question.
+        question: &'a OpenQuestion,
     },
     /// The run begins to wait.
     Pause {

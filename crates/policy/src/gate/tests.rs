@@ -1,7 +1,7 @@
 use super::*;
 use crate::completion::VerifyOutcome;
 use plimsoll_domain::TodoList;
-use plimsoll_domain::state::Checkpoint;
+use plimsoll_domain::state::{Checkpoint, Phase};
 use plimsoll_domain::state::{Items, Outcomes, RunOptions, Spent};
 
 const NOW: &str = "2026-01-07T05:00:00Z";
@@ -107,10 +107,151 @@ fn a_checkpoint_never_jumps_the_queue_and_is_kept_whatever_the_verdict() {
     assert!(state.context_checkpoint.active);
 }
 
+const BLOCKED: &str = "<promise>BLOCKED n1 no credentials</promise>";
+
+/// In the third session of a run, which works on its second item.
+fn asking() -> RunState {
+    let mut state = state();
+    state.iteration_record.item = Some("two".into());
+    state.iteration_record.phase = Phase::Ended;
+    state
+}
+
 #[test]
-fn blocked_is_an_honest_way_out() {
-    let message = "<promise>BLOCKED n1 no credentials</promise>";
-    assert_eq!(marker(&mut state(), &evidence(message, "- [ ] one\n")), "RALPH_STOP|blocked|no credentials");
+fn blocked_ends_a_run_only_while_nothing_else_is_open() {
+    let near = "**<promise>BLOCKED n1 no credentials</promise>**";
+    for (message, plan, expected) in [
+        (
+            BLOCKED,
+            "- [ ] one\n- [ ] two\n",
+            "RALPH_CONTINUE|next|2 open items, 1 of them waits for an answer",
+        ),
+        // The session has written the question itself, with the line, nearly with the line, or without it.
+        (
+            BLOCKED,
+            "- [ ] one\n- [ ] two\n  ? Who?\n",
+            "RALPH_CONTINUE|next|2 open items, 1 of them waits for an answer",
+        ),
+        (
+            near,
+            "- [ ] one\n- [ ] two\n  ? Who?\n",
+            "RALPH_CONTINUE|next|2 open items, 1 of them waits for an answer",
+        ),
+        (
+            "",
+            "- [ ] one\n- [ ] two\n  ? Who?\n",
+            "RALPH_CONTINUE|next|2 open items, 1 of them waits for an answer",
+        ),
+        (
+            BLOCKED,
+            "- [ ] one\n  ? Me?\n- [ ] two\n  ? Who?\n- [ ] three\n",
+            "RALPH_CONTINUE|next|3 open items, 2 of them wait for answers",
+        ),
+        // The last one.
+        (BLOCKED, "- [x] one\n- [ ] two\n", "RALPH_STOP|blocked|no credentials (item \"two\")"),
+        (BLOCKED, "- [x] one\n- [ ] two\n  ? Who?\n", "RALPH_STOP|blocked|Who? (item \"two\")"),
+        ("", "- [x] one\n- [ ] two\n  ? Who?\n", "RALPH_STOP|blocked|Who? (item \"two\")"),
+        (PROMISE, "- [x] one\n- [ ] two\n  ? Who?\n", "RALPH_STOP|blocked|Who? (item \"two\")"),
+        (
+            BLOCKED,
+            "- [ ] one\n  ? Me?\n- [ ] two\n",
+            "RALPH_STOP|blocked|Me? (item \"one\"); no credentials (item \"two\")",
+        ),
+        // An answer frees its item, whoever wrote it.
+        ("", "- [x] one\n- [ ] two\n  ? Who?\n  ! Me\n", "RALPH_CONTINUE|next|1 open item"),
+        // Its own item is ticked: then it is the next one, unless it asked about another itself.
+        (
+            BLOCKED,
+            "- [ ] one\n- [x] two\n- [ ] three\n",
+            "RALPH_CONTINUE|next|2 open items, 1 of them waits for an answer",
+        ),
+        (BLOCKED, "- [ ] one\n- [x] two\n", "RALPH_STOP|blocked|no credentials (item \"one\")"),
+        (
+            BLOCKED,
+            "- [ ] one\n- [x] two\n- [ ] three\n  ? Who?\n",
+            "RALPH_CONTINUE|next|2 open items, 1 of them waits for an answer",
+        ),
+        // No item is open: nothing but the user can help.
+        (BLOCKED, DONE, "RALPH_STOP|blocked|no credentials"),
+        // No completion while something waits.
+        (
+            PROMISE,
+            "- [ ] one\n- [ ] two\n  ? Who?\n",
+            "RALPH_CONTINUE|refused|2 items are open in fix_plan.md: \"one\", \"two\"",
+        ),
+        // A note and an example ask nothing.
+        ("", "- [x] one\n- [ ] two\n  > Who?\n  ```\n  ? Who?\n  ```\n", "RALPH_CONTINUE|next|1 open item"),
+    ] {
+        assert_eq!(marker(&mut asking(), &evidence(message, plan)), expected, "{message:?} {plan:?}");
+    }
+    let mut without_plan = asking();
+    without_plan.options.todo_file = None;
+    assert_eq!(
+        marker(&mut without_plan, &evidence(BLOCKED, "- [ ] one\n")),
+        "RALPH_STOP|blocked|no credentials"
+    );
+    let missing = Evidence { todo: None, ..evidence(BLOCKED, "") };
+    assert_eq!(marker(&mut asking(), &missing), "RALPH_STOP|blocked|no credentials");
+    let packed =
+        Evidence { item: Some("three".into()), ..evidence(BLOCKED, "- [ ] one\n- [ ] two\n- [ ] three\n") };
+    let mut state = asking();
+    gate(&mut state, &packed, &Settings::default());
+    assert_eq!(state.items.parked[0].item, "three", "the item that it went on with");
+}
+
+#[test]
+fn a_session_that_asks_is_neither_progress_nor_a_standstill_and_limits_hold() {
+    let plan = "- [ ] one\n- [ ] two\n  ? Who?\n- [ ] three\n";
+    let before = || {
+        let mut state = asking();
+        state.outcomes.no_change_count = 2;
+        state.outcomes.error_hashes = vec!["a".into(), "a".into()];
+        state.outcomes.breaker.empty_reply = 2;
+        state
+    };
+    let with = |observation| Evidence { observation, ..evidence(BLOCKED, plan) };
+    let error = seen(&[]).map(|seen| Observation { error: Some("x".into()), empty: true, ..seen });
+    for observation in [seen(&[]), seen(&["files changed"]), error] {
+        let mut state = before();
+        let line = marker(&mut state, &with(observation.clone()));
+        assert!(line.starts_with("RALPH_CONTINUE|next|"), "{line} {observation:?}");
+        assert_eq!(state.outcomes.no_change_count, before().outcomes.no_change_count, "{observation:?}");
+        assert_eq!(state.outcomes.error_hashes, before().outcomes.error_hashes, "{observation:?}");
+        assert_eq!(state.outcomes.breaker, before().outcomes.breaker, "{observation:?}");
+        assert_eq!(
+            breaker::set_aside(&mut state, &Settings::default().breaker),
+            None,
+            "nobody tried the next one"
+        );
+    }
+    // It asked about another item than its own: its own is stuck as before.
+    let mut stuck = before();
+    let other =
+        Evidence { observation: seen(&[]), ..evidence("", "- [ ] one\n  ? Who?\n- [ ] two\n- [ ] three\n") };
+    assert!(marker(&mut stuck, &other).starts_with("RALPH_STOP|circuit_breaker|"));
+    // What it finished before counts.
+    let mut finished = before();
+    marker(&mut finished, &with(seen(&["tick"])));
+    assert_eq!(finished.outcomes.no_change_count, 0);
+    // The next session finds the question there: it is counted as ever.
+    let mut next = before();
+    marker(&mut next, &with(seen(&[])));
+    (next.iteration, next.iteration_record.item) = (4, Some("one".into()));
+    let idle = Evidence { observation: seen(&[]), ..evidence("", plan) };
+    assert!(marker(&mut next, &idle).starts_with("RALPH_STOP|circuit_breaker|no_progress: 3 sessions"));
+    let mut last = RunState { iteration: 50, ..before() };
+    assert!(marker(&mut last, &with(seen(&[]))).starts_with("RALPH_STOP|max_iterations|"));
+    let fatal = Evidence { ending: Ending::Fatal("login".into()), ..with(None) };
+    assert!(marker(&mut before(), &fatal).starts_with("RALPH_STOP|fatal_error|"));
+}
+
+#[test]
+fn a_checkpoint_of_an_item_that_waits_is_no_checkpoint_of_the_next_one() {
+    let mut state = asking();
+    state.context_checkpoint =
+        Checkpoint { active: true, current_todo_item: "two".into(), ..Checkpoint::default() };
+    let line = marker(&mut state, &evidence(BLOCKED, "- [ ] one\n- [ ] two\n  ? Who?\n"));
+    assert_eq!(line, "RALPH_CONTINUE|next|2 open items, 1 of them waits for an answer");
 }
 
 fn seen(progress: &[&str]) -> Option<Observation> {

@@ -7,6 +7,7 @@ use crate::seeds::texts;
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::promise;
 use plimsoll_domain::prompt::{BEGIN, END, Surroundings, assemble, block, task_text};
+use plimsoll_domain::question::Question;
 use plimsoll_domain::resume::{Staleness, section};
 use plimsoll_domain::state::{AtStart, Items, Outcomes, RunOptions};
 use plimsoll_domain::state::{Check, Checkpoint, CommitRef, EditPosition, FileInProgress, ItemWork};
@@ -30,7 +31,9 @@ fn body(bytes: &[u8]) {
     let state = state(&mut draw);
     let resume = draw.some(|draw| (checkpoint(draw), staleness(draw)));
     let progress = draw.list(2, Draw::text);
-    let noted = ItemNotes { own: draw.list(9, Draw::text), others: draw.list(9, Draw::text) };
+    let (own, others) = (draw.list(9, Draw::text), draw.list(9, Draw::text));
+    let answered = draw.list(3, |draw| Question { text: draw.text(), answers: draw.list(2, Draw::text) });
+    let noted = ItemNotes { own, others, answered };
     let around = Surroundings { resume, progress, noted };
     let block_of_prompt = block(&state, &around);
     let text = block_of_prompt.text();

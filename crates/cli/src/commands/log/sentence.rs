@@ -57,6 +57,7 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
             Sentence::Shown(text, tone)
         }
         JournalEvent::SetAside { item } => bad(set_aside(item)),
+        JournalEvent::Parked { item, question } => bad(parked(item, question)),
         JournalEvent::BreakerOpened(opened) => bad(breaker_opened(opened)),
         JournalEvent::Packed(room) => plain(packed(room)),
         JournalEvent::NotPacked(room) => {
@@ -184,6 +185,10 @@ fn set_aside(item: &str) -> String {
     format!("set aside: {}, no session made progress on it", quoted(item))
 }
 
+fn parked(item: &str, question: &str) -> String {
+    format!("{} waits for your answer: {}", quoted(item), or_unknown(Some(question)))
+}
+
 fn breaker_opened(opened: &BreakerOpened) -> String {
     format!("circuit breaker opened: {}{}", opened.cause.word(), colon(Some(&opened.evidence)))
 }
@@ -203,6 +208,7 @@ fn cut_off(item: &str) -> String {
 fn notified(what: &str, program: &[String], trouble: Option<&str>) -> Sentence {
     let program = clip(&brief(&program.join(" ")), 60);
     match trouble {
+        None if what == "question" => plain(format!("`{program}` was notified of a question")),
         None => plain(format!("`{program}` was notified that the run has {}", brief(what))),
         Some(trouble) => bad(format!("`{program}` was not notified: it {}", brief(trouble))),
     }

@@ -125,8 +125,10 @@ fn beside(entries: &[JournalEntry], at: usize) -> Vec<JournalEntry> {
         return Vec::new();
     }
     let belongs = |entry: &&JournalEntry| {
-        matches!(entry.event, JournalEvent::BreakerOpened(_) | JournalEvent::SetAside { .. })
-            && entry.run_id == verdict.run_id
+        matches!(
+            entry.event,
+            JournalEvent::BreakerOpened(_) | JournalEvent::SetAside { .. } | JournalEvent::Parked { .. }
+        ) && entry.run_id == verdict.run_id
             && entry.iteration == verdict.iteration
     };
     entries[at + 1..].iter().take(3).filter(belongs).cloned().collect()

@@ -18,6 +18,8 @@ pub(super) struct View<'a> {
     pub(super) file: &'a str,
     /// How many items are ticked.
     pub(super) done: usize,
+    /// Items that wait for an answer, with their questions.
+    pub(super) parked: Vec<(&'a str, &'a str)>,
 }
 
 impl View<'_> {
@@ -41,6 +43,7 @@ impl View<'_> {
             self.recommendation(),
             self.lines(),
             self.split(),
+            self.waiting(),
             self.complaints(),
         ];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -84,11 +87,29 @@ impl View<'_> {
         format!(
             "| {} | {} | {} | {share} | {} | {} |\n",
             item.number,
-            clip(&one_line(&item.text), 60).replace('|', "\\|"),
+            clip(&one_line(&item.text), 60).replace('|', "\\|") + self.mark(item),
             item.size.map_or("-", Size::word),
             item.sessions,
             by(item.estimate.source),
         )
+    }
+
+    fn mark(&self, item: &Planned) -> &'static str {
+        let is_parked = self.parked.iter().any(|(text, _)| *text == item.text);
+        if is_parked { " (waits for an answer)" } else { "" }
+    }
+
+    /// What the user has to say before a session works on these.
+    fn waiting(&self) -> String {
+        let line = |(item, question): &(&str, &str)| {
+            format!("- \"{}\": {}\n", clip(&one_line(item), 60), clip(&one_line(question), 200))
+        };
+        let lines: String = self.parked.iter().map(line).collect();
+        if lines.is_empty() {
+            lines
+        } else {
+            format!("Waiting for your answer (`plimsoll answer`):\n\n{}", lines.trim_end())
+        }
     }
 
     fn sessions(&self) -> String {

@@ -65,6 +65,8 @@ pub(crate) enum ItemOutcome {
     Done,
     Open,
     SetAside,
+    /// It waits for the user's answer.
+    Parked,
     /// It was in the list, and is gone without having been ticked.
     Gone,
 }

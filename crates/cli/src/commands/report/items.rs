@@ -13,7 +13,13 @@ pub(super) fn items(state: &RunState, sessions: &[RunSession], cleaner: &Redacto
     let seen = state.items.ever_done.iter().filter(is_done);
     let unseen = state.items.completed_items.iter().filter(|item| !state.items.ever_done.contains(item));
     let outcome = |item: &String| {
-        if state.items.set_aside.contains(item) { ItemOutcome::SetAside } else { ItemOutcome::Open }
+        if state.is_parked(item) {
+            ItemOutcome::Parked
+        } else if state.items.set_aside.contains(item) {
+            ItemOutcome::SetAside
+        } else {
+            ItemOutcome::Open
+        }
     };
     let done = unseen.chain(seen).map(|item| (item.clone(), ItemOutcome::Done));
     let open = state.items.todo_items.iter().map(|item| (item.clone(), outcome(item)));

@@ -2,6 +2,7 @@
 
 use super::contents::{Report, Step};
 use crate::endings::{PlainStep, RESUME, ending_words, step};
+use crate::questions;
 use crate::render::redact::{RedactedText, Redactor};
 use plimsoll_domain::text::counted;
 use plimsoll_domain::verdict::PauseKind;
@@ -29,7 +30,8 @@ pub(super) fn steps(scene: &Scene<'_>, cleaner: &Redactor) -> Vec<Step> {
     let ours = ours.into_iter().map(|(words, command)| step(cleaner.ours(&words, 400), command));
     // It names an item.
     let set_aside = set_aside(scene.state).map(|words| step(cleaner.line(&words, 400), None));
-    ours.chain(set_aside).collect()
+    let asked = questions(scene).into_iter().map(|(words, command)| step(cleaner.line(&words, 400), command));
+    asked.chain(ours).chain(set_aside).collect()
 }
 
 fn earlier(scene: &Scene<'_>) -> Vec<PlainStep> {
@@ -87,6 +89,26 @@ fn paused(scene: &Scene<'_>) -> Vec<PlainStep> {
         ],
         _ => vec![step("You interrupted it. Continue:", RESUME)],
     }
+}
+
+/// How many questions are named.
+const QUESTIONS: usize = 3;
+
+/// The questions that the user can still answer, with the commands for it.
+fn questions(scene: &Scene<'_>) -> Vec<PlainStep> {
+    let is_for_good = ending_words(scene.state).is_some_and(|ending| ending.way_on.is_none());
+    if !scene.is_present || is_for_good {
+        return Vec::new();
+    }
+    let parked = &scene.state.items.parked;
+    let words = |(number, open)| {
+        let words = format!("A session asks: {}", questions::line(number, open));
+        step(words, &questions::command(number))
+    };
+    let more = parked.len().saturating_sub(QUESTIONS);
+    let more = (more > 0)
+        .then(|| step(format!("{} more wait for your answer:", counted(more, "item")), "plimsoll answer"));
+    (1..).zip(parked).take(QUESTIONS).map(words).chain(more).collect()
 }
 
 fn set_aside(state: &RunState) -> Option<String> {

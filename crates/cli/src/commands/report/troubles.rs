@@ -56,6 +56,7 @@ fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
         JournalEvent::SetAside { item } => {
             vec![("Set aside", words(item), vec![words("no session made progress on it")])]
         }
+        JournalEvent::Parked { item, question } => vec![("Question", words(item), vec![words(question)])],
         JournalEvent::Fault { error, then, .. } => vec![("Fault", words(error), vec![words(then)])],
         JournalEvent::Unguarded { client_version } => vec![unguarded(entry, client_version)],
         JournalEvent::WipCommit(WipCommit { trouble: Some(trouble), .. }) => {

@@ -54,7 +54,10 @@ pub(super) enum NoRun {
 
 /// The run that is meant.
 pub(super) fn chosen(project: &Project, wanted: Option<&str>) -> Result<Chosen, NoRun> {
-    let present = state_file::load(project, None)?.filter(|state| !state.run_id.is_empty());
+    let mut present = state_file::load(project, None)?.filter(|state| !state.run_id.is_empty());
+    if let Some(state) = &mut present {
+        plimsoll_flows::run::questions::refresh(project, state);
+    }
     let runs = archived(project);
     let Some(wanted) = wanted else {
         return match (present, newest(project, &runs)) {

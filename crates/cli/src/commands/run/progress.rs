@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use json::Json;
 pub(crate) use json::over;
 use plimsoll_domain::level::Level;
+use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{Ending, RunState, SessionRecord, Timestamp};
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
@@ -236,6 +237,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         Progress::Judged { state, verdict } => {
             format!("   {}   (${:.2})", verdict.marker(), state.spent.cost_usd)
         }
+        Progress::Parked { question } => parked(question),
         Progress::Pause { until, seconds, reason } => format!(
             "   paused until {} ({}): {}",
             clock::for_people(*until),
@@ -259,6 +261,14 @@ pub(crate) fn for_people(seconds: i64) -> String {
         _ if seconds % 3_600 < 60 => format!("{} h", seconds / 3_600),
         _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
     }
+}
+
+fn parked(open: &OpenQuestion) -> String {
+    format!(
+        "   \"{}\" waits for your answer: {} (plimsoll answer)",
+        clip(&one_line(&open.item), 80),
+        clip(&one_line(&open.question), 200)
+    )
 }
 
 /// How a session ended, and who ended it: what follows "iteration 3".

@@ -4,6 +4,7 @@ use super::columns;
 use super::view::View;
 use super::words::{next, standing, troubles};
 use crate::commands::run::progress::for_people as duration;
+use crate::questions;
 use plimsoll_domain::limits::QuotaWindow;
 use plimsoll_domain::state::{Cause, HistoryEntry};
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
@@ -25,6 +26,7 @@ impl View<'_> {
         lines.extend(self.wrapped("Status", &standing(self).to_string()));
         lines.extend(self.in_hand().map(|words| self.line("Current item", &words)));
         lines.extend(self.items());
+        lines.extend(self.questions());
         lines.push(self.line("Sessions", &self.sessions()));
         lines.extend(self.peaks().map(|words| self.line("Peaks", &words)));
         lines.extend(self.checkpoints().map(|words| self.line("Checkpoints", &words)));
@@ -80,7 +82,8 @@ impl View<'_> {
         }
         let aside = self.state.items.set_aside.len();
         let aside = if aside > 0 { format!(", {aside} of them set aside") } else { String::new() };
-        let open = if open > 0 { format!(", {open} open{aside}") } else { String::new() };
+        let parked = questions::waiting(self.state).map(|words| format!(", {words}")).unwrap_or_default();
+        let open = if open > 0 { format!(", {open} open{aside}{parked}") } else { String::new() };
         let total = done + self.state.items.todo_items.len();
         let mut lines = vec![self.line("Items", &format!("{done} of {total} done{open}"))];
         let row = |mark: char, words: String| {
@@ -96,6 +99,18 @@ impl View<'_> {
         lines
     }
 
+    /// The first question and how to answer it; the others are counted.
+    fn questions(&self) -> Vec<String> {
+        let parked = &self.state.items.parked;
+        let Some(first) = parked.first() else { return Vec::new() };
+        let more = match parked.len() {
+            1 => String::new(),
+            many => format!("   (plimsoll answer lists all {many})"),
+        };
+        let answer = format!("{}{more}", questions::command(1));
+        vec![self.line("Question", &questions::line(1, first)), self.line("", &answer)]
+    }
+
     /// In the order in which they were ticked, as far as that was seen.
     fn last_done(&self) -> Vec<String> {
         let state = self.state;
@@ -106,14 +121,18 @@ impl View<'_> {
         all.iter().skip(all.len().saturating_sub(NAMED)).map(|item| (*item).clone()).collect()
     }
 
-    /// The next ones; one that is set aside is always named.
+    /// The next ones; one that is set aside or waits for an answer is always named.
     fn next_open(&self) -> Vec<String> {
-        let aside = |item: &&String| self.state.items.set_aside.contains(item);
+        let is_parked = |item: &String| self.state.is_parked(item);
+        let aside = |item: &&String| self.state.items.set_aside.contains(item) || is_parked(item);
         let all = &self.state.items.todo_items;
         let (set_aside, ahead): (Vec<&String>, Vec<&String>) = all.iter().partition(aside);
         let room = if set_aside.is_empty() || all.len() <= NAMED { NAMED } else { NAMED - 1 };
         let ahead = ahead.into_iter().take(room).cloned();
-        let set_aside = set_aside.iter().map(|item| format!("{} (set aside)", clip(&one_line(item), 80)));
+        let set_aside = set_aside.iter().map(|item| {
+            let why = if is_parked(item) { "waits for your answer" } else { "set aside" };
+            format!("{} ({why})", clip(&one_line(item), 80))
+        });
         ahead.chain(set_aside).take(NAMED).collect()
     }
 

@@ -87,12 +87,13 @@ impl StatusLineInvocation<'_> {
             glance.paused_until.as_ref().and_then(until).unwrap_or_else(|| "until you resume it".to_owned())
         };
         let items = &glance.todo_items;
+        let is_free = |item: &&String| !glance.parked.iter().any(|parked| parked.item == **item);
         Some(RunView {
             iteration: glance.iteration,
             max_iterations: glance.max_iterations,
             done: glance.completed_items.len(),
             items: glance.completed_items.len() + items.len(),
-            item: item_in_hand(items, &glance.set_aside).cloned(),
+            item: item_in_hand(items.iter().filter(is_free), &glance.set_aside).cloned(),
             checkpoint: if glance.context_checkpoint.active {
                 glance.context_checkpoint.percent_at_checkpoint
             } else {

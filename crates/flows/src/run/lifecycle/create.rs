@@ -71,6 +71,9 @@ pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     // By it a later commit knows a repository that an agent has made since, whose hooks and filters must not run.
     state.at_start.repository_at_start = Some(layout::repository_identity(project.root()));
     state.items.growth = old.items.growth;
+    // Whoever starts the run is told of these at once.
+    state.take_questions(&todo);
+    state.items.parked.iter_mut().for_each(|question| question.told = true);
     write_first_files(project, &state, &task)?;
     drop(lock);
     begin(project, &state)?;

@@ -4,7 +4,7 @@ use super::StartError;
 use crate::context::facts;
 use crate::install::git_exclude::exclude_run_files;
 use crate::memory;
-use crate::run::{backup, evidence, prompt};
+use crate::run::{backup, evidence, prompt, questions};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Planned};
 use plimsoll_domain::state::{IterationRecord, Phase, WorktreeFingerprint};
 use plimsoll_domain::{RunId, RunState, SessionId, TodoList, Verdict};
@@ -12,7 +12,8 @@ use plimsoll_policy::resume;
 use plimsoll_store::{Durability, Project, StoreError, disk, journal, state_file};
 
 /// Plans the next iteration: its number, its session, its prompt. One that was planned and never ran, and one
-/// that only met a limit, is planned again under its own number.
+/// that only met a limit, is planned again under its own number. If everything open waits for an answer, nothing is planned
+/// and the run ends.
 pub fn plan(
     project: &Project,
     run_id: &RunId,
@@ -21,6 +22,9 @@ pub fn plan(
     let no_run = || StartError::NoRun(project.root().display().to_string());
     let before = state_file::load(project, Some(run_id))?.ok_or_else(no_run)?;
     let todo = mend_todo(project, &before)?;
+    if let Some(over) = questions::end_if_nothing_is_free(project, &before, todo.as_ref())? {
+        return Ok(over);
+    }
     memory::open_for(project, &before)?;
     // Before the lock is taken: no process waits for git while it holds the lock.
     let footing = evidence::footing(project);

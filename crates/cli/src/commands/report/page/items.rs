@@ -43,6 +43,7 @@ fn one(report: &Report, item: &Item) -> Markup {
         ItemOutcome::Done => ("done", "✓", "done"),
         ItemOutcome::Open => ("open", "○", "open"),
         ItemOutcome::SetAside => ("aside", "‖", "set aside"),
+        ItemOutcome::Parked => ("aside", "?", "waits for an answer"),
         ItemOutcome::Gone => ("gone", "✕", "gone from the plan, never ticked"),
     };
     html! {

@@ -100,6 +100,7 @@ fn items(report: &Report) -> Markup {
     let parts = [
         (count(ItemOutcome::Open), "open"),
         (count(ItemOutcome::SetAside), "set aside"),
+        (count(ItemOutcome::Parked), "waiting for an answer"),
         (count(ItemOutcome::Gone), "gone from the plan"),
     ];
     let rest: Vec<String> =
@@ -110,6 +111,7 @@ fn items(report: &Report) -> Markup {
         ("done", ItemOutcome::Done),
         ("open", ItemOutcome::Open),
         ("aside", ItemOutcome::SetAside),
+        ("aside", ItemOutcome::Parked),
         ("gone", ItemOutcome::Gone),
     ];
     html! {

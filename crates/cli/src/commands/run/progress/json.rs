@@ -91,6 +91,10 @@ impl StreamPrinter {
             Progress::Load { record, .. } => self.load(record),
             Progress::Ended { ended, .. } => vec![session_end(ended)],
             Progress::Judged { state, verdict } => self.judged(state, verdict),
+            Progress::Parked { question } => vec![JournalEvent::Parked {
+                item: question.item.clone(),
+                question: question.question.clone(),
+            }],
             Progress::Pause { until, seconds, reason } => {
                 self.is_paused = true;
                 let (until, reason) = (clock::stamp(*until), (*reason).to_owned());

@@ -41,10 +41,13 @@ pub(super) struct Scene {
 impl Scene {
     /// Looks at the project; the log is read apart.
     pub(super) fn of(project: &Project) -> Scene {
-        let (state, trouble) = match state_file::load(project, None) {
+        let (mut state, trouble) = match state_file::load(project, None) {
             Ok(state) => (state, None),
             Err(error) => (None, Some(error.to_string())),
         };
+        if let Some(state) = &mut state {
+            plimsoll_flows::run::questions::refresh(project, state);
+        }
         let session_id = state.as_ref().and_then(|state| state.session_id.as_ref());
         let record = session_id.map(|id| sessions::load(project, id)).unwrap_or_default();
         let living = state.as_ref().and_then(living_client);

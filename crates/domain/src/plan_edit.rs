@@ -1,0 +1,232 @@
+//! Adds a question or an answer to the text of a plan. Everything else in the file stays as it is, byte for byte.
+
+use crate::question::{OpenQuestion, answer, question};
+use crate::text::{clip, one_line};
+use crate::todo::{item, outside_fences};
+
+/// How much of a question or of one line of an answer is written.
+const LINE: usize = 1_000;
+/// How many lines of an answer are written.
+const LINES: usize = 40;
+
+/// A question that waits for an answer, with its place in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    /// The item's words.
+    item: String,
+    /// True for a ticked item.
+    done: bool,
+    /// Its line, and the last line that belongs to it.
+    lines: (usize, usize),
+    /// The line of its last question, while that has no answer.
+    open_question: Option<(usize, String)>,
+}
+
+/// The plan with a question below the first open line of this item; none if there is no such line. Control characters do
+/// not get into the file, and no line break does.
+pub fn with_question(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(plan);
+    let place = places(&text)
+        .into_iter()
+        .find(|place| !place.done && place.item == item && place.open_question.is_none())?;
+    let (first, last) = place.lines;
+    let indent = format!("{}  ", indent_of(&text, first));
+    Some(insert(plan, last, &[format!("{indent}? {}", clip(&one_line(question), LINE))]))
+}
+
+/// The plan with an answer below an open question; none if the item has no such open question any more.
+pub fn with_answer(plan: &[u8], asked: &OpenQuestion, answer: &str) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(plan);
+    let line = |place: &Place| {
+        let is_it = |words: &str| OpenQuestion::kept(words) == asked.question;
+        let open = place.open_question.as_ref().filter(|_| !place.done && place.item == asked.item);
+        open.filter(|(_, words)| is_it(words)).map(|(line, _)| *line)
+    };
+    let line = places(&text).iter().find_map(line)?;
+    let indent = indent_of(&text, line);
+    let words = answer.lines().map(one_line).filter(|words| !words.is_empty());
+    let lines: Vec<String> =
+        words.take(LINES).map(|words| format!("{indent}! {}", clip(&words, LINE))).collect();
+    (!lines.is_empty()).then(|| insert(plan, line, &lines))
+}
+
+/// The items of a plan with the lines that belong to them: indented ones that follow at once, and later ones that we read.
+fn places(text: &str) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    for (number, line) in outside_fences(text.lines()) {
+        if let Some(found) = item(line.trim_start()) {
+            let lines = (number, number);
+            places.push(Place { item: found.text, done: found.done, lines, open_question: None });
+            continue;
+        }
+        let Some(place) = places.last_mut() else { continue };
+        let is_indented = line.starts_with([' ', '\t']) && !line.trim().is_empty();
+        let follows = is_indented && place.lines.1 + 1 == number;
+        if let Some(words) = question(line) {
+            place.open_question = Some((number, words));
+            place.lines.1 = number;
+        } else if answer(line).is_some() {
+            place.open_question = None;
+            place.lines.1 = number;
+        } else if follows {
+            place.lines.1 = number;
+        }
+    }
+    places
+}
+
+/// The blanks and tabs that a line begins with.
+fn indent_of(text: &str, number: usize) -> String {
+    let line = text.lines().nth(number).unwrap_or_default().trim_start_matches('\u{feff}');
+    line.chars().take_while(|letter| matches!(letter, ' ' | '\t')).collect()
+}
+
+/// The bytes with lines below the one of this number, with its line end.
+// Bytes, because a plan that is not UTF-8 must keep its letters; a line has the same number in its lossy text.
+fn insert(plan: &[u8], number: usize, lines: &[String]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(plan.len() + 200);
+    for (place, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        bytes.extend_from_slice(line);
+        if place == number {
+            let end: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
+            // The last line of a file that does not end with a line break: nor does it afterwards.
+            let is_cut = !line.ends_with(b"\n");
+            for new in lines {
+                let (before, after) = if is_cut { (end, &b""[..]) } else { (&b""[..], end) };
+                bytes.extend([before, new.as_bytes(), after].concat());
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TodoList;
+    use proptest::prelude::*;
+
+    fn question_of(item: &str, question: &str) -> OpenQuestion {
+        let (item, question) = (item.to_owned(), OpenQuestion::kept(question));
+        OpenQuestion { item, question, ..OpenQuestion::default() }
+    }
+
+    fn asked(plan: &str) -> Option<String> {
+        with_question(plan.as_bytes(), "two", "Which port?").map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    fn answered(plan: &str) -> Option<String> {
+        let bytes = with_answer(plan.as_bytes(), &question_of("two", "Which port?"), "8042");
+        bytes.map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn a_question_goes_below_all_that_belongs_to_its_item() {
+        for (before, after) in [
+            ("- [ ] one\n- [ ] two\n- [ ] three\n", "- [ ] one\n- [ ] two\n  ? Which port?\n- [ ] three\n"),
+            (
+                "- [ ] two\n  and more\n  > a note\n\ntext\n",
+                "- [ ] two\n  and more\n  > a note\n  ? Which port?\n\ntext\n",
+            ),
+            (
+                "- [ ] two\n  ? Who?\n\n  ! Me\n- [ ] x\n",
+                "- [ ] two\n  ? Who?\n\n  ! Me\n  ? Which port?\n- [ ] x\n",
+            ),
+            ("- [ ] one\n\t- [ ] two\n", "- [ ] one\n\t- [ ] two\n\t  ? Which port?\n"),
+            ("- [ ] two\r\n- [ ] three\r\n", "- [ ] two\r\n  ? Which port?\r\n- [ ] three\r\n"),
+            ("- [ ] two", "- [ ] two\n  ? Which port?"),
+            ("\u{feff}- [ ] two\n", "\u{feff}- [ ] two\n  ? Which port?\n"),
+            ("- [ ] two\n  ```\n  code\n  ```\n", "- [ ] two\n  ? Which port?\n  ```\n  code\n  ```\n"),
+            ("```\n- [ ] two\n```\n- [ ] two\n", "```\n- [ ] two\n```\n- [ ] two\n  ? Which port?\n"),
+            ("- [x] two\n- [ ] two\n", "- [x] two\n- [ ] two\n  ? Which port?\n"),
+        ] {
+            assert_eq!(asked(before).as_deref(), Some(after), "{before:?}");
+        }
+        for without in
+            ["", "- [x] two\n", "- [ ] twofold\n", "- [ ] two\n  ? Who?\n", "```\n- [ ] two\n```\n"]
+        {
+            assert_eq!(asked(without), None, "{without:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_goes_below_its_question_and_nowhere_else() {
+        for (before, after) in [
+            (
+                "- [ ] two\n  ? Which port?\n  > 80 is taken\n- [ ] three\n",
+                "- [ ] two\n  ? Which port?\n  ! 8042\n  > 80 is taken\n- [ ] three\n",
+            ),
+            ("- [ ] two\n\t?  Which  port?\r\n", "- [ ] two\n\t?  Which  port?\r\n\t! 8042\r\n"),
+            ("- [ ] two\n  ? Which port?", "- [ ] two\n  ? Which port?\n  ! 8042"),
+            (
+                "- [ ] one\n  ? Which port?\n- [ ] two\n  ? Which port?\n",
+                "- [ ] one\n  ? Which port?\n- [ ] two\n  ? Which port?\n  ! 8042\n",
+            ),
+        ] {
+            assert_eq!(answered(before).as_deref(), Some(after), "{before:?}");
+        }
+        for gone in [
+            "- [ ] two\n",
+            "- [x] two\n  ? Which port?\n",
+            "- [ ] two\n  ? Which port?\n  ! 80\n",
+            "- [ ] two\n  ? Which port?\n  ? Which host?\n",
+            "- [ ] one\n  ? Which port?\n- [ ] two\n",
+        ] {
+            assert_eq!(answered(gone), None, "{gone:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_one_line_that_steers_nothing_and_other_bytes_stay() {
+        let plan = b"- [ ] two \xff\n\xfe\n- [ ] two\n";
+        let asked = with_question(plan, "two", "a\n- [x] two\r\x1b[2J b").unwrap();
+        let line = b"  ? a - [x] two \\u{1b}[2J b\n";
+        assert_eq!(asked, [&plan[..], line].concat());
+        let long = with_question(b"- [ ] two\n", "two", &"x".repeat(5_000)).unwrap();
+        assert!(long.len() < LINE + 30, "{}", long.len());
+        let answer =
+            with_answer(b"- [ ] two\n  ? q\n", &question_of("two", "q"), " one\r\n\n\x1b  two\n- [x] two")
+                .unwrap();
+        assert_eq!(answer, b"- [ ] two\n  ? q\n  ! one\n  ! \\u{1b} two\n  ! - [x] two\n");
+        assert_eq!(with_answer(b"- [ ] two\n  ? q\n", &question_of("two", "q"), " \n\t"), None);
+        let long = format!("- [ ] two\n  ? {}\n", "x".repeat(900));
+        let answer = with_answer(long.as_bytes(), &question_of("two", &"x".repeat(900)), "y");
+        assert_eq!(
+            answer.unwrap(),
+            format!("{long}  ! y\n").into_bytes(),
+            "also to a question of which a part is kept"
+        );
+    }
+
+    fn lines() -> impl Strategy<Value = String> {
+        let line = prop_oneof![
+            "[ \t]{0,3}- \\[[ x]\\] [ab]",
+            "[ \t]{0,3}[?!>] ?[ab]{0,2}",
+            "```|~~~|# [a-z]{1,3}|  [a-z]{1,3}|",
+        ];
+        let end = prop_oneof![Just("\n"), Just("\r\n")];
+        prop::collection::vec((line, end), 0..10)
+            .prop_map(|lines| lines.into_iter().map(|(line, end)| line + end).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn a_question_parks_its_item_and_an_answer_frees_it_and_every_other_byte_stays(text in lines()) {
+            let before = TodoList::parse(&text);
+            for item in before.free() {
+                let asked = with_question(text.as_bytes(), &item, "Why now?").unwrap();
+                let asked = String::from_utf8(asked).unwrap();
+                let todo = TodoList::parse(&asked);
+                prop_assert!(todo.items.iter().any(|now| now.text == item && now.open_question() == Some("Why now?")), "{}", asked);
+                prop_assert_eq!((todo.open(), todo.done()), (before.open(), before.done()));
+                let rest: Vec<&str> = asked.split_inclusive('\n').filter(|line| !line.contains("? Why now?")).collect();
+                prop_assert_eq!(rest.concat(), text.clone());
+                let answered = with_answer(asked.as_bytes(), &question_of(&item, "Why now?"), "So.").unwrap();
+                let answered = String::from_utf8(answered).unwrap();
+                prop_assert!(TodoList::parse(&answered).free().contains(&item), "{}", answered);
+                let rest: Vec<&str> = answered.split_inclusive('\n').filter(|line| !line.contains("! So.")).collect();
+                prop_assert_eq!(rest.concat(), asked);
+            }
+        }
+    }
+}
