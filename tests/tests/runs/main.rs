@@ -20,6 +20,7 @@ mod morning;
 mod near_miss;
 mod night;
 mod pack;
+mod parked;
 mod plan;
 mod prompt_words;
 mod ralph_command;

@@ -40,6 +40,19 @@ fn a_night_is_one_comment_with_a_paragraph_for_each_checkpoint_and_the_end() {
 }
 
 #[test]
+fn a_question_is_in_the_comment_once() {
+    let server = LinearServer::new();
+    let world = world(&server);
+    let finished = run(&world, &["begin; answers 30000; says \"$blocked\"\n", FINISHES]);
+    assert_eq!(finished.code, Some(7), "{finished:?}");
+    let comments = server.comments();
+    assert_eq!(comments.len(), 1, "{comments:#?}");
+    let asked = "“Item one” waits for an answer: no way (plimsoll answer). 0 items done, 2 open.";
+    assert_eq!(comments[0].body.matches(asked).count(), 1, "{comments:#?}");
+    assert!(comments[0].body.contains("the run ended: blocked"), "{comments:#?}");
+}
+
+#[test]
 fn a_night_without_network_ends_the_same_and_one_sync_tells_all_of_it() {
     let server = LinearServer::new();
     let mut world = world(&server);

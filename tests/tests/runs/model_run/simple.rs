@@ -25,6 +25,8 @@ pub struct Simple {
     pub is_over: bool,
     /// The item that a file was changed for.
     unfinished: Option<String>,
+    /// Items that wait for an answer, which nobody gives.
+    parked: Vec<String>,
 }
 
 /// Sessions in a row that the breaker bears.
@@ -47,7 +49,22 @@ impl Simple {
             is_cancelled: false,
             is_over: false,
             unfinished: None,
+            parked: Vec::new(),
         }
+    }
+
+    /// True if all that is open waits for an answer.
+    fn is_stuck(&self) -> bool {
+        !self.open.is_empty() && self.open.iter().all(|item| self.parked.contains(item))
+    }
+
+    /// A session that says it is blocked parks its item, or the next one if that is done.
+    fn park(&mut self, item: &str) -> bool {
+        let own = self.open.iter().find(|open| *open == item);
+        let next = || self.open.iter().find(|open| !self.parked.contains(open));
+        let parked = own.or_else(next).cloned();
+        self.parked.extend(parked);
+        !self.open.is_empty()
     }
 
     /// What its prompt may name.
@@ -95,7 +112,9 @@ impl Simple {
             Work::Item | Work::Loses => None,
         };
         self.is_cancelled |= session.accident == Accident::Cancelled;
-        let verdict = self.verdict(&session, has_finished);
+        let ends_blocked = session.fill != Fill::Emergency && session.end == End::Blocked;
+        let has_asked = ends_blocked && self.park(item);
+        let verdict = self.verdict(&session, has_finished, has_asked);
         let iteration = self.iteration;
         if verdict.starts_with("RALPH_PAUSE") {
             self.iteration -= 1;
@@ -115,7 +134,7 @@ impl Simple {
         work == Work::Item && place.is_some()
     }
 
-    fn verdict(&mut self, session: &Session, has_finished: bool) -> &'static str {
+    fn verdict(&mut self, session: &Session, has_finished: bool, has_asked: bool) -> &'static str {
         // A session that the hook has ended says nothing more.
         let end = if session.fill == Fill::Emergency { End::Says } else { session.end };
         let has_moved = has_finished || matches!(session.work, Work::Part | Work::Loses | Work::Finds);
@@ -135,8 +154,9 @@ impl Simple {
         match end {
             _ if self.is_cancelled => return "RALPH_STOP|cancelled|",
             End::Promises if may_complete => return "RALPH_STOP|completed|",
+            _ if self.is_stuck() => return "RALPH_STOP|blocked|no way (item \"",
             _ if has_failed && self.unpromised >= 2 => return "RALPH_STOP|blocked|every item",
-            End::Blocked => return "RALPH_STOP|blocked|",
+            End::Blocked if !has_asked => return "RALPH_STOP|blocked|no way",
             End::LoggedOut => return "RALPH_STOP|fatal_error|",
             End::Overloaded => {
                 self.has_moved_before = has_moved;
@@ -145,8 +165,8 @@ impl Simple {
             _ => {}
         }
         let is_refused = end == End::Promises || is_missed;
-        // One that is asked for the promise once more had nothing to move.
-        if !has_failed {
+        // One that is asked for the promise once more had nothing to move; one that asks counts if it has finished something.
+        if !has_failed && (!has_asked || has_ticked) {
             self.unchanged = if has_moved { 0 } else { self.unchanged + 1 };
             self.refused = if is_refused && !has_finished { self.refused + 1 } else { 0 };
         }
@@ -154,6 +174,8 @@ impl Simple {
             "RALPH_STOP|max_iterations|"
         } else if self.unchanged >= BORNE || self.refused >= BORNE {
             "RALPH_STOP|circuit_breaker|"
+        } else if has_asked {
+            "RALPH_CONTINUE|next|"
         } else if is_refused {
             "RALPH_CONTINUE|refused|"
         } else if session.fill != Fill::Low {
