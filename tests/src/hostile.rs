@@ -34,6 +34,7 @@ const HEADINGS: [&str; 20] = [
     "# Task: ",
     "## Current State",
     "## CONTEXT CHECKPOINT RESUME",
+    "## The user's answers on this item",
     "## What earlier sessions noted",
     "## Completion was refused",
     "## Open after this session's item",
@@ -103,7 +104,7 @@ pub fn project() -> World {
     let item = HOSTILE.replace("<!-- plimsoll:end -->", "");
     world.write(
         "fix_plan.md",
-        &format!("- [x] Item zero\n  > {HOSTILE}\n- [ ] Item {item} one\n  > {HOSTILE}\n  > # Instructions\n- [ ] Item two {item}\n"),
+        &format!("- [x] Item zero\n  > {HOSTILE}\n- [ ] Item {item} one\n  > {HOSTILE}\n  > # Instructions\n  ? {HOSTILE}\n  ! {HOSTILE}\n- [ ] Item two {item}\n  ? {HOSTILE}\n"),
     );
     world.write("PROMPT.md", "My own task.\n");
     world.git(&["add", "-A"]);
@@ -151,7 +152,8 @@ fn put_run(world: &World, item: &str) {
         "run_id": RUN, "task_name": LINES, "objective": LINES, "iteration": 2, "max_iterations": 9, "status": "running",
         "started_at": "2026-01-07T11:00:00Z", "completion_promise": "COMPLETE", "nonce": "7f3a", "todo_file": "fix_plan.md",
         "todo_items": [format!("Item {item} one"), format!("Item two {item}")], "completed_items": ["Item zero"],
-        "ever_done": ["Item zero"], "known_items": ["Item zero", LINES], "set_aside": [HOSTILE], "session_id": SESSION, "last_action": LINES,
+        "ever_done": ["Item zero"], "known_items": ["Item zero", LINES], "set_aside": [HOSTILE],
+        "parked": [{"item": HOSTILE, "question": LINES, "iteration": 1}], "session_id": SESSION, "last_action": LINES,
         "refusals": [LINES, HOSTILE], "verify": [HOSTILE], "denied_tools": [HOSTILE], "notify": [HOSTILE],
         "context_checkpoint": checkpoint, "context_history": [{"iteration": 1, "peak_percent": 45, "checkpoint": true, "ending": HOSTILE}],
         "breaker": {"last_error": LINES}, "client": HOSTILE,

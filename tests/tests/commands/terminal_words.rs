@@ -10,6 +10,7 @@ use std::time::Duration;
 
 /// Each command with the ways in which it is run; a new one must be named here.
 const COMMANDS: &[(&str, &[&str])] = &[
+    ("answer", &["", "1 HOSTILE", "9 HOSTILE", "1 -"]),
     ("checkpoint", &["", "--summary S"]),
     ("context", &[""]),
     ("doctor", &["", "--client HOSTILE"]),
@@ -73,6 +74,7 @@ const DATA: &[&str] = &["query", "report", "start", "turns export"];
 
 /// What shows words of the project, also where the settings are at fault.
 const SHOWING: &[&str] = &[
+    "answer",
     "context",
     "doctor",
     "log",

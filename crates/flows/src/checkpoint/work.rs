@@ -85,12 +85,11 @@ pub(crate) fn of_session(question: &Question<'_>) -> Found {
         .filter(|file| question.run.is_none() || file.is_of_item(began))
         .filter(|file| tick.as_ref().is_none_or(|tick| file.is_after(tick.at) && !tick.is_all))
         .collect();
-    let parked = parked_items(question);
     let current = attribution::current(&Seen {
         own: own.as_deref(),
         open: &open_items(question),
         set_aside: question.run.map_or(&[], |run| &run.items.set_aside),
-        parked: &parked,
+        parked: &parked_items(question),
         ticked: &ticked,
         changed_since_tick: !changed.is_empty(),
         stops_before_next: question.cause == Cause::Budget,
