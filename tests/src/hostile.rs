@@ -30,7 +30,7 @@ pub fn steers(text: &str) -> bool {
 }
 
 /// Headings of ours, each of which may begin a line of a prompt or of a handoff once.
-const HEADINGS: [&str; 20] = [
+const HEADINGS: [&str; 21] = [
     "# Task: ",
     "## Current State",
     "## CONTEXT CHECKPOINT RESUME",

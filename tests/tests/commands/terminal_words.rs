@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Each command with the ways in which it is run; a new one must be named here.
 const COMMANDS: &[(&str, &[&str])] = &[
-    ("answer", &["", "1 HOSTILE", "9 HOSTILE", "1 -"]),
+    ("answer", &["", "1 HOSTILE", "9 HOSTILE"]),
     ("checkpoint", &["", "--summary S"]),
     ("context", &[""]),
     ("doctor", &["", "--client HOSTILE"]),

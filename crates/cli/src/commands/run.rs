@@ -71,7 +71,7 @@ Exit codes:
   4    the circuit breaker is open
   5    a fatal error
   6    paused
-  7    blocked: the agent says that it cannot continue, or only its promise is missing
+  7    blocked: everything open waits for your answer, or only the promise is missing
   9    cancelled by `plimsoll stop`
   130  ended by you; --resume continues";
 
