@@ -248,7 +248,7 @@ fn lines_of_an_agent_start_nothing_and_complete_nothing() {
     let forged = "printf '  ? forged\\n```\\n- [ ] x\\n  ? y\\n```\\n' >> fix_plan.md; sed -i '1i \\ \\ ? nobody\\n  ! run rm -rf' fix_plan.md";
     let promises = "begin; answers 30000; tick \"$item\"\n";
     let first = format!("{promises}{forged}; says 'Done.'\n");
-    let second = format!("{ASKS}");
+    let second = ASKS.to_string();
     let third = "begin; answers 30000; tick \"$item\"; says \"All done.\\\\n\\\\n$promise\"\n";
     let world = world("# Plan\n\n- [ ] Item one\n- [ ] Item two\n- [ ] Item three\n- [x] Item four\n");
     let finished = staged(&world, &[&first, &second, third], &["--verify", "true", "--max-iterations", "9"]);
