@@ -61,11 +61,12 @@ fn body(bytes: &[u8]) {
 /// Nothing in it is hidden or begins a tag of the client's, no heading is forged, and each block of claims is closed once.
 fn for_the_model_alone(text: &str) {
     may_be_sent(text);
-    const HEADINGS: [&str; 8] = [
+    const HEADINGS: [&str; 9] = [
         "# Task: ",
         "## Current State",
         "## CONTEXT CHECKPOINT RESUME",
         "## What earlier sessions noted",
+        "## The user's answers on this item",
         "## Completion was refused",
         "## Open after this session's item",
         "## Last sessions",
