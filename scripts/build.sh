@@ -18,12 +18,9 @@ case "${1:-} ${2:-}" in
   *) echo "Usage: scripts/build.sh [--target TRIPLE]" >&2; exit 2 ;;
 esac
 
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 command -v cargo >/dev/null || { echo "missing: Rust (cargo). Install it from https://rustup.rs" >&2; exit 1; }
-command -v cc >/dev/null || {
-  echo "a C linker is missing: installing gcc" >&2
-  { as_root apt-get update -qq && as_root apt-get install -qq -y gcc libc6-dev; } >&2 || { echo "missing: cc. Install gcc (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
-}
+# Rust links with it.
+command -v cc >/dev/null || scripts/debian.sh gcc libc6-dev
 
 if [ "$(uname -s)" != Linux ] && [ -z "$other" ]; then
   target=""
@@ -47,10 +44,8 @@ if [ -n "$target" ]; then
   else
     cross=${target%%-*}-linux-gnu-gcc
     command -v "$cross" >/dev/null || {
-      package=gcc-$(tr _ - <<<"${target%%-*}")-linux-gnu
-      echo "a C compiler for ${target%%-*} is missing: installing $package" >&2
-      { as_root apt-get update -qq && as_root apt-get install -qq -y "$package"; } >&2 || {
-        echo "missing: $cross. Install $package, or name a compiler in $compiler" >&2
+      scripts/debian.sh "gcc-$(tr _ - <<<"${target%%-*}")-linux-gnu" || {
+        echo "missing: $cross. Or name a compiler in $compiler" >&2
         exit 1
       }
     }

@@ -14,7 +14,7 @@ esac
 cd "$(dirname "$0")/.."
 nothing() { echo "cost.sh: $*: nothing was measured" >&2; exit 75; }
 need() {
-  command -v "$1" >/dev/null || (apt-get install -y "$1" || sudo -n apt-get install -y "$1") >/dev/null 2>&1 || true
+  command -v "$1" >/dev/null || scripts/debian.sh "$1" || true
   command -v "$1" >/dev/null || nothing "$1 is missing and cannot be installed here"
 }
 

@@ -4,10 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-command -v git >/dev/null || {
-  echo "git is missing: installing it" >&2
-  { apt-get update -qq && apt-get install -qq -y git; } >&2 || { echo "missing: git" >&2; exit 1; }
-}
+command -v git >/dev/null || scripts/debian.sh git
 claude=$(scripts/client.sh)
 echo "building Plimsoll (the first time takes a few minutes)" >&2
 programs=$(scripts/build.sh)

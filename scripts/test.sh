@@ -15,16 +15,12 @@ case "$what" in
   *) echo "Usage: scripts/test.sh [--quick | --tests | --long]" >&2; exit 2 ;;
 esac
 
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
-fetch() { # what is missing, Debian package
-  echo "$1 is missing: installing the Debian package $2" >&2
-  { as_root apt-get update -qq && as_root apt-get install -qq -y "$2"; } >&2 || { echo "missing: $1 (package $2)" >&2; exit 1; }
-}
+missing=()
 need() { # program, Debian package
-  command -v "$1" >/dev/null || fetch "$@"
+  command -v "$1" >/dev/null || missing+=("$2")
 }
 need_library() { # library, Debian package; for one that it does not find, the compiler says the bare name
-  [ -e "$(cc -print-file-name="$1.so")" ] || fetch "$@"
+  command -v cc >/dev/null && [ -e "$(cc -print-file-name="$1.so")" ] || missing+=("$2")
 }
 # Each step prints how long it took.
 begun=$SECONDS name=""
@@ -51,6 +47,7 @@ need bwrap bubblewrap
 need socat socat
 need_library libjq libjq-dev
 need_library libonig libonig-dev
+[ ${#missing[@]} = 0 ] || scripts/debian.sh "${missing[@]}"
 JQ_LIB_DIR=$(dirname "$(realpath "$(cc -print-file-name=libjq.so)")")
 export JQ_LIB_DIR
 for part in clippy rustfmt; do
