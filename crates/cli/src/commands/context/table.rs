@@ -135,7 +135,7 @@ impl View<'_> {
         if let Some(reading) = self.reading {
             rows.extend(self.measured(reading));
         }
-        rows.extend(self.thresholds.map(|thresholds| ("Marks", self.line(thresholds))));
+        rows.extend(self.thresholds.map(|thresholds| ("Thresholds", self.line(thresholds))));
         rows
     }
 
