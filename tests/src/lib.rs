@@ -167,7 +167,7 @@ pub fn play_real(
 
 /// The words of the last request of one session, by the iteration its prompt names.
 pub fn last_request_of(model: &ScriptedModel, iteration: u32) -> String {
-    let named = format!("- **Iteration**: {iteration} of");
+    let named = format!("You are session {iteration} of");
     let requests = model.main_requests();
     let mut of_it = requests.iter().rev().filter(|request| request.first_text().contains(&named));
     of_it.next().map(Request::text).expect("a request of that iteration")
@@ -175,13 +175,26 @@ pub fn last_request_of(model: &ScriptedModel, iteration: u32) -> String {
 
 /// The words the model was sent in one session, by the iteration its prompt names.
 pub fn first_request_of(model: &ScriptedModel, iteration: u32) -> String {
-    let named = format!("- **Iteration**: {iteration} of");
+    let named = format!("You are session {iteration} of");
     let requests = model.main_requests();
     requests
         .iter()
         .map(Request::text)
         .find(|text| text.contains(&named))
         .expect("a request of that iteration")
+}
+
+/// Nothing is sent twice: each line of our block stands once in all that a session is sent before its first answer.
+pub fn assert_said_once(request: &Request) {
+    let all = request.text();
+    let sent = all.strip_prefix(&request.system_text()).unwrap_or(&all);
+    let (_, block) = sent.split_once("<!-- plimsoll:begin").unwrap_or_else(|| panic!("no block in\n{sent}"));
+    let (block, _) = block.split_once("<!-- plimsoll:end").unwrap_or_else(|| panic!("no end in\n{sent}"));
+    let lines = block.lines().skip(1).filter(|line| line.starts_with('#') || line.len() > 20);
+    assert!(lines.clone().count() > 10, "{block}");
+    for line in lines {
+        assert_eq!(sent.matches(line).count(), 1, "{line}\nstands once in\n{sent}");
+    }
 }
 
 /// The markers of the final verdicts, in order.

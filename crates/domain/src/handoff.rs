@@ -248,7 +248,7 @@ impl Handoff {
             .map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
         let head = self.git.as_ref().and_then(|git| git.head.as_deref());
         let go_on = if self.work.is_begun {
-            format!("{} Continue with {item}.", sentence(&resume::range(&self.work, head)))
+            format!("{} Continue with {item}.", resume::sentence(&resume::range(&self.work, head)))
         } else {
             format!("Begin {item}: no file has been changed for it.")
         };
@@ -256,10 +256,6 @@ impl Handoff {
             "## What to do next\n\n1. Do not start over: finished items stay finished.\n2. {go_on}\n3. The notes below are the session's own claims about its progress; check them before you build on them.\n"
         )
     }
-}
-
-fn sentence(words: &str) -> String {
-    if words.ends_with('.') { words.to_owned() } else { format!("{words}.") }
 }
 
 fn command_row(fact: &CommandFact) -> String {

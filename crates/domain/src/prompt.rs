@@ -22,7 +22,7 @@ const GAP: &str = "\n\n";
 
 /// How much of all refusals together: the first and last 2 KB of one command's output and a few words more.
 const REFUSALS: usize = 6_000;
-/// How much of one paragraph of progress.
+/// How much of a paragraph of progress.
 const PARAGRAPH: usize = 600;
 
 /// What the block is made of beside the state.
@@ -30,8 +30,8 @@ const PARAGRAPH: usize = 600;
 pub struct Surroundings {
     /// The checkpoint that this session resumes, and what has happened to the work since.
     pub resume: Option<(Checkpoint, Staleness)>,
-    /// The last paragraphs of the progress file.
-    pub progress: Vec<String>,
+    /// What the progress file says of the session before, if that made no progress and left nothing to resume.
+    pub fruitless: Option<String>,
     /// What earlier sessions noted in the plan.
     pub noted: ItemNotes,
 }
@@ -76,48 +76,33 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
 
-/// The generated block.
+/// The generated block. What must not be overlooked stands first and last: why a promise was refused, and the promise.
 pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
+    let resume = around.resume.as_ref();
     let sections = [
-        current_state(state),
-        around
-            .resume
-            .as_ref()
-            .map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since, &state.nonce)),
-        around.noted.section(&state.nonce),
+        opening(state),
         refusals(state),
-        item::open_items(state),
-        progress(&around.progress, &state.nonce),
-        rules::instructions(state, &item::item(state)),
+        item::section(state),
+        resume.map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since, &state.nonce)),
+        around.noted.section(&state.nonce),
+        fruitless(around.fruitless.as_deref(), &state.nonce),
+        rules::section(state),
+        TASK.to_owned(),
     ];
     let body = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
     PromptBlock::of(&body)
 }
 
-fn current_state(state: &RunState) -> String {
-    let last_action = match state.outcomes.last_action.as_str() {
-        "" if state.iteration <= 1 => "none, this is the first session",
-        "" => "not recorded",
-        words => words,
-    };
-    let total = state.items.todo_items.len() + state.items.completed_items.len();
-    let items = match &state.options.todo_file {
-        Some(file) => {
-            format!(
-                "- **Remaining items**: {} of {total} (`{}`)\n",
-                state.items.todo_items.len(),
-                one_line(file)
-            )
-        }
-        None => String::new(),
-    };
+/// The heading of the user's own text, which follows below the end mark.
+const TASK: &str = "## The task, in the user's words";
+
+fn opening(state: &RunState) -> String {
+    let plan = state.options.todo_file.as_deref().map(|file| format!(", `{}`", one_line(file)));
     format!(
-        "# Task: {}\n\n## Current State\n\n- **Iteration**: {} of {}\n- **Last action**: {}\n{items}- **Started**: {}\n",
-        one_line(&state.options.task_name),
+        "You are session {} of at most {} of an unattended run. Nobody reads along, and nobody can answer. Later sessions know only git{} and what you write down.\n",
         state.iteration,
         state.options.max_iterations,
-        clip(&one_line(last_action), 300),
-        one_line(state.at_start.started_at.as_str())
+        plan.unwrap_or_default()
     )
 }
 
@@ -134,18 +119,17 @@ fn refusals(state: &RunState) -> String {
         .collect();
     let reasons = claims::block(Source::Outputs, &claims::fence(&state.nonce, &reasons), &reasons);
     format!(
-        "## Completion was refused\n\nThe last session promised completion. It was refused, because:\n\n{reasons}\nFix this first.\n"
+        "## Completion was refused\n\nThe session before promised completion. It was refused, because:\n\n{reasons}\nFix this first.\n"
     )
 }
 
-fn progress(paragraphs: &[String], seed: &str) -> String {
-    if paragraphs.is_empty() {
-        return String::new();
+fn fruitless(paragraph: Option<&str>, seed: &str) -> String {
+    let text = paragraph.map_or(String::new(), |paragraph| clip(paragraph.trim(), PARAGRAPH));
+    if text.is_empty() {
+        return text;
     }
-    let text: String =
-        paragraphs.iter().map(|paragraph| format!("{}\n\n", clip(paragraph.trim(), PARAGRAPH))).collect();
     let block = claims::block(Source::Sessions, &claims::fence(seed, &text), &text);
-    format!("## Last sessions\n\n{block}")
+    format!("## The last session made no progress\n\n{block}")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! session before said is marked as unchecked, and what is unknown is left out.
 
 use crate::claims::{self, Source};
-use crate::state::{Cause, Check, Checkpoint, CommitRef, EditPosition, FileInProgress, ItemWork, short_id};
+use crate::state::{Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, short_id};
 use crate::text::{clip, counted, one_line};
 
 /// How many files are named at most.
@@ -58,55 +58,100 @@ fn named_commit(commit: &CommitRef) -> String {
     format!("{} {}", commit.short(), clip(&one_line(&commit.subject), 80))
 }
 
+/// The heading of an item that is half done.
+pub const TAKEN_OVER: &str = "## You take over this item half done";
+/// The heading of an item that has not been begun.
+pub const NOT_TAKEN_OVER: &str = "## The session before";
+
 /// The section of the prompt that resumes a checkpoint; the run's nonce is the seed of the fence around what the session said.
 pub fn section(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> String {
-    let parts = [
-        format!("> {}", headline(checkpoint)),
-        already_done(&checkpoint.item_work.finished),
-        if checkpoint.item_work.is_begun {
-            half_done(checkpoint, since, seed)
-        } else {
-            not_begun(checkpoint, seed)
-        },
-        list("Since the checkpoint:", &since.lines()),
-        handoff(checkpoint),
-        instructions(checkpoint, since),
-    ];
+    let (heading, parts) = if checkpoint.item_work.is_begun {
+        (TAKEN_OVER, half_done(checkpoint, since, seed))
+    } else {
+        (NOT_TAKEN_OVER, not_begun(checkpoint, since, seed))
+    };
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    format!("---\n\n## CONTEXT CHECKPOINT RESUME\n\n{}\n---\n", parts.join("\n\n"))
+    format!("{heading}\n\n{}\n", parts.join("\n\n"))
 }
 
-fn headline(checkpoint: &Checkpoint) -> String {
+fn half_done(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> Vec<String> {
     let work = &checkpoint.item_work;
-    let before = "the previous session";
-    match (work.is_begun, work.finished.is_empty()) {
-        (true, false) if work.own_item != checkpoint.current_todo_item => format!(
-            "The previous session finished its item and went on: what it changed after that is listed below; {}.",
-            cause(checkpoint, "it")
+    let who = if !work.finished.is_empty() && work.own_item != checkpoint.current_todo_item {
+        "The session before finished its item, went on with this one, and"
+    } else {
+        "The session before"
+    };
+    // A commit that HEAD no longer contains gives no range: that is reported among the changes since the checkpoint.
+    // Nor does a checkpoint of an earlier version, or of another tool.
+    let range = if since.left_behind.is_some() || work.began_at.is_none() {
+        String::new()
+    } else {
+        format!(" {}", sentence(&range(work, checkpoint.head.as_deref())))
+    };
+    let has_diff = !range.is_empty() && (work.commit_count > 0 || !work.uncommitted.is_empty());
+    let look = if has_diff { "Read that diff" } else { "Look at what is there" };
+    vec![
+        format!("{}{range}", ending(checkpoint, who)),
+        already_done(&work.finished),
+        table(&still_there(checkpoint, since), FILES),
+        checks(&work.checks),
+        said(checkpoint, seed),
+        list("Since it stopped:", &since.lines()),
+        handoff(checkpoint),
+        format!(
+            "Do not start over. {look}, run the checks, then go on; where words and files differ, the files are right."
         ),
-        (true, _) => {
-            format!("This session continues an item that is half done: {}.", cause(checkpoint, before))
+    ]
+}
+
+/// Of a finished item no file, no line and no next step is handed on.
+fn not_begun(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> Vec<String> {
+    let finished = &checkpoint.item_work.finished;
+    let before = match (finished.is_empty(), checkpoint.cause) {
+        (true, _) => ending(checkpoint, "It"),
+        // Somebody else has ticked the item since.
+        (false, Cause::Unfinished) => "Its item is ticked by now.".to_owned(),
+        (
+            false,
+            Cause::Level | Cause::Manual | Cause::Compact | Cause::Budget | Cause::Step | Cause::Crash,
+        ) => ending(checkpoint, "It finished its item, and"),
+    };
+    let begin = match checkpoint.current_todo_item.as_str() {
+        "" => "",
+        _ => " Your item is not begun: no file has been changed for it.",
+    };
+    vec![
+        format!("{before}{begin}"),
+        already_done(finished),
+        said(checkpoint, seed),
+        list("Since it stopped:", &since.lines()),
+        handoff(checkpoint),
+    ]
+}
+
+/// How the session came to its checkpoint, with the words that begin the sentence.
+fn ending(checkpoint: &Checkpoint, who: &str) -> String {
+    let at = checkpoint
+        .percent_at_checkpoint
+        .map_or(String::new(), |percent| format!(" at {percent}% of its context window"));
+    match checkpoint.cause {
+        Cause::Level if at.is_empty() => format!("{who} stopped."),
+        Cause::Level => format!("{who} stopped{at} ({}).", checkpoint.level),
+        Cause::Manual => format!("{who} wrote a checkpoint on demand{at}."),
+        // A session reads this of its own conversation, too.
+        Cause::Compact => format!("The client compacted the conversation{at}."),
+        Cause::Budget => format!("{who} stopped{at}, where the next item would not have fitted."),
+        Cause::Step => {
+            format!("{who} stopped after a commit{at}, where the next step would probably not have fitted.")
         }
-        (false, true) => format!("The item has not been begun: {}.", cause(checkpoint, before)),
-        (false, false) => format!("The previous session finished its item; {}.", cause(checkpoint, "it")),
+        Cause::Crash => format!("{who} ended in the middle of its work."),
+        Cause::Unfinished => format!("{who} ended its turn with the item still open."),
     }
 }
 
-/// Why there is a checkpoint; `who` names the session that left it.
-fn cause(checkpoint: &Checkpoint, who: &str) -> String {
-    let percent = checkpoint.percent_at_checkpoint.map_or("?".to_owned(), |percent| format!("{percent}%"));
-    let of_window = format!("{percent} of its context window");
-    match checkpoint.cause {
-        Cause::Level => format!("{who} stopped at {of_window} ({} threshold)", checkpoint.level),
-        Cause::Manual => format!("{who} wrote a checkpoint on demand, at {of_window}"),
-        Cause::Compact => format!("the client compacted its conversation, at {of_window}"),
-        Cause::Budget => format!("{who} stopped at {of_window}, where the next item would not have fitted"),
-        Cause::Step => format!(
-            "{who} stopped after a commit at {of_window}, where the next step would probably not have fitted"
-        ),
-        Cause::Crash => format!("{who} ended in the middle of its work"),
-        Cause::Unfinished => format!("{who} ended its turn with the item still open"),
-    }
+/// A range as a sentence.
+pub fn sentence(words: &str) -> String {
+    if words.ends_with('.') { words.to_owned() } else { format!("{words}.") }
 }
 
 fn already_done(finished: &[String]) -> String {
@@ -114,46 +159,6 @@ fn already_done(finished: &[String]) -> String {
     let rest = finished.len().saturating_sub(named.len());
     let more = (rest > 0).then(|| format!("and {rest} more"));
     list("Already done:", &named.into_iter().chain(more).collect::<Vec<_>>())
-}
-
-fn half_done(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> String {
-    let item = match checkpoint.current_todo_item.as_str() {
-        "" => String::new(),
-        item => format!("Item: {}", clip(&one_line(item), ITEM)),
-    };
-    // A commit that HEAD no longer contains gives no range: that is reported among the changes since the checkpoint.
-    let is_known = checkpoint.item_work.began_at.is_some();
-    let range = match &since.left_behind {
-        Some(_) => String::new(),
-        // A checkpoint of an earlier version, or of another tool.
-        None if !is_known => String::new(),
-        None => range(&checkpoint.item_work, checkpoint.head.as_deref()),
-    };
-    let parts = [
-        item,
-        range,
-        table(&still_there(checkpoint, since), FILES),
-        checks(&checkpoint.item_work.checks),
-        claims(checkpoint, seed),
-    ];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
-}
-
-fn not_begun(checkpoint: &Checkpoint, seed: &str) -> String {
-    let next = match checkpoint.current_todo_item.as_str() {
-        "" => "No item is open.".to_owned(),
-        item => format!(
-            "Begin the next item: \"{}\". No file has been changed for it.",
-            clip(&one_line(item), ITEM)
-        ),
-    };
-    match claim(&checkpoint.resume_summary) {
-        Some(said) => {
-            let said = fenced(&format!("Its last words (unchecked): {said}"), seed);
-            format!("{next}\n\n{said}")
-        }
-        None => next,
-    }
 }
 
 /// A file that is gone is no place to continue; of one that has changed since, the lines are no longer known.
@@ -253,18 +258,21 @@ pub fn checks(checks: &[Check]) -> String {
     checks.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
-fn claims(checkpoint: &Checkpoint, seed: &str) -> String {
+/// What the session said of its work, with the labels that no other line of the section has; the fence calls it unchecked.
+fn said(checkpoint: &Checkpoint, seed: &str) -> String {
+    let is_begun = checkpoint.item_work.is_begun;
     let lines = [
-        ("Summary (its claim, unchecked)", &checkpoint.resume_summary),
-        ("Progress (its claim, unchecked)", &checkpoint.progress_on_item),
-        ("Next step (its claim, unchecked)", &checkpoint.next_step),
+        ("It said", &checkpoint.resume_summary, true),
+        ("Progress, in its words", &checkpoint.progress_on_item, is_begun),
+        ("Next step, in its words", &checkpoint.next_step, is_begun),
     ];
-    let said = lines.iter().filter_map(|(label, words)| Some(format!("{label}: {}", claim(words)?)));
-    fenced(&said.collect::<Vec<_>>().join("\n"), seed)
-}
-
-fn fenced(said: &str, seed: &str) -> String {
-    claims::block(Source::Sessions, &claims::fence(seed, said), said).trim_end().to_owned()
+    let said: Vec<String> = lines
+        .into_iter()
+        .filter(|(.., is_handed_on)| *is_handed_on)
+        .filter_map(|(label, words, _)| Some(format!("{label}: {}", claim(words)?)))
+        .collect();
+    let said = said.join("\n");
+    claims::block(Source::Sessions, &claims::fence(seed, &said), &said).trim_end().to_owned()
 }
 
 fn claim(words: &str) -> Option<String> {
@@ -289,90 +297,6 @@ fn handoff(checkpoint: &Checkpoint) -> String {
     match checkpoint.handoff_file.as_str() {
         "" => String::new(),
         file => format!("More about that session (its last commands, all its files): `{}`", one_line(file)),
-    }
-}
-
-fn instructions(checkpoint: &Checkpoint, since: &Staleness) -> String {
-    if !checkpoint.item_work.is_begun {
-        return "1. **Do not start over**: finished items stay finished.\n".to_owned();
-    }
-    let look = match (checkpoint.item_work.commit_count, checkpoint.item_work.uncommitted.is_empty()) {
-        (0, true) => "Review what is there",
-        _ => "Review that work, run the checks",
-    };
-    let first = format!(
-        "1. **Do not start over.** {look}, then continue from there; if the notes and the files differ, trust the files.\n"
-    );
-    let is_known = |path: &str| {
-        !since.gone.iter().chain(&since.changed).any(|known| known == path) && since.left_behind.is_none()
-    };
-    let files: Vec<&str> = checkpoint.files_in_progress.iter().map(|file| file.path.as_str()).collect();
-    let said = place_in_words(&checkpoint.next_step, &files).filter(|place| is_known(&place.path));
-    let edited = checkpoint.item_work.place.as_ref().filter(|place| is_known(&place.path));
-    match (said, edited) {
-        (Some(place), _) => format!(
-            "{first}2. Continue from line {} of {} (its claim, unchecked).\n",
-            place.line,
-            one_line(&place.path)
-        ),
-        (None, Some(place)) => format!(
-            "{first}2. Continue from line {} of {} (the changed lines end at {}).\n",
-            place.line + 1,
-            one_line(&place.path),
-            place.line
-        ),
-        (None, None) => first,
-    }
-}
-
-/// The place that words name: a file of the work, by its path or its name, and a line behind it, as in `oauth.ts line 91`,
-/// `src/oauth.ts:91`, `line 91 of oauth.ts`. Several places are none.
-pub fn place_in_words(words: &str, files: &[&str]) -> Option<EditPosition> {
-    let words: Vec<&str> = words
-        .split_whitespace()
-        .map(|word| word.trim_matches(|letter| "`'\"(),.;".contains(letter)))
-        .collect();
-    let mut places: Vec<EditPosition> =
-        (0..words.len()).filter_map(|at| place_at(&words, at, files)).collect();
-    places.dedup();
-    if places.len() == 1 { places.pop() } else { None }
-}
-
-/// The place that one of the words names, with those around it.
-fn place_at(words: &[&str], at: usize, files: &[&str]) -> Option<EditPosition> {
-    let (name, line) = match words[at].split_once(':') {
-        Some((name, line)) if !line.is_empty() => {
-            (name, line.split(':').next().and_then(|line| line.parse().ok()))
-        }
-        _ => (words[at].trim_end_matches(':'), None),
-    };
-    let path = file_named(name, files)?;
-    let line = line.or_else(|| line_behind(words, at)).or_else(|| line_before(words, at))?;
-    (line > 0).then_some(EditPosition { path, line })
-}
-
-/// The one file with this path or name.
-fn file_named(name: &str, files: &[&str]) -> Option<String> {
-    let mut found = files.iter().filter(|path| **path == name || path.rsplit('/').next() == Some(name));
-    match (found.next(), found.next()) {
-        (Some(only), None) => Some((*only).to_owned()),
-        _ => None,
-    }
-}
-
-/// `… line 91`
-fn line_behind(words: &[&str], at: usize) -> Option<u64> {
-    match words.get(at + 1..at + 3)? {
-        ["line", number] => number.parse().ok(),
-        _ => None,
-    }
-}
-
-/// `line 91 of …`
-fn line_before(words: &[&str], at: usize) -> Option<u64> {
-    match words.get(at.checked_sub(3)?..at)? {
-        ["line", number, "of" | "in"] => number.parse().ok(),
-        _ => None,
     }
 }
 

@@ -81,7 +81,7 @@ pub fn item_is_ticked(checkpoint: &Checkpoint, todo: Option<&TodoList>) -> bool 
     !item.is_empty() && todo.is_some_and(|todo| todo.is_ticked(item))
 }
 
-/// What the current iteration did, in a sentence for the next prompt.
+/// What the current iteration did, in a sentence.
 pub fn last_action(state: &RunState, ending: &Ending) -> String {
     let quoted = |item: &String| format!("\"{}\"", clip(&one_line(item), 80));
     let ticked: Vec<String> = state.ticked_now().iter().map(quoted).collect();
@@ -105,7 +105,7 @@ pub fn last_action(state: &RunState, ending: &Ending) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::state::{EditPosition, FileInProgress};
+    use plimsoll_domain::state::FileInProgress;
 
     #[test]
     fn a_checkpoint_on_demand_or_by_compaction_is_history_once_its_item_is_ticked() {
@@ -206,7 +206,6 @@ mod tests {
             item_work: ItemWork {
                 own_item: "one".into(),
                 finished: vec!["one".into()],
-                place: Some(EditPosition { path: "two.rs".into(), line: 90 }),
                 uncommitted: vec!["two.rs".into()],
                 ..ItemWork::default()
             },
@@ -219,6 +218,6 @@ mod tests {
         assert!(due.files_in_progress.is_empty());
         assert_eq!(due.item_work.finished, ["one", "two"]);
         let work = &due.item_work;
-        assert!(!work.is_begun && work.place.is_none() && work.uncommitted.is_empty());
+        assert!(!work.is_begun && work.uncommitted.is_empty());
     }
 }

@@ -11,19 +11,23 @@ use plimsoll_domain::{Marker, Reading};
 pub fn warning(percent: u64, thresholds: &Thresholds) -> String {
     let marker = Marker::Warning { level: Level::L1, percent };
     format!(
-        "{marker}\nThe context window is {percent}% full. Continue with the current item, read only what you need, and start nothing large. Record findings that are in no file now, as your prompt says. A checkpoint follows at {}%.",
+        "{marker}\nThis session's context window is {percent}% full. Go on with your item, read only what you need, and start nothing large. Write down now, as your prompt says, what is in no file. At {}% you will be asked to stop.",
         thresholds.percent(thresholds.l2)
     )
 }
 
-/// What a session says at its end, for the next one.
-const THREE_LINES: &str = "End your turn with a message of three lines, which are copied into the handoff (it need not be edited):\nSummary: what you were doing, and findings that are in no file\nProgress on the item: how far it is\nNext step: what comes next\nA fresh session continues from the handoff. (If everything is done already, end with the promise line instead.)";
+/// What a session says at its end: `domain::handoff` reads these three labels, and the handoff keeps what follows them.
+const THREE_LINES: &str = "3. End your turn with a message of exactly three lines (or, if no item is open any more, with the promise line):\nSummary: decisions with their reasons, and what you found out that no file says\nProgress on the item: what is done; what is left\nNext step: the next action, with file and function, and the failing test if there is one";
+
+/// The commit that a session makes when it stops. What it leaves uncommitted stays in the working tree, where the run commits it
+/// unless it was told not to (`--commit off`): so no rule of the user's need be broken.
+const COMMIT: &str = "2. Commit all of it; if the item is not finished, as `wip: <item>`. If the project's rules (CLAUDE.md) forbid that commit, leave the files as they are: they stay for the next session. Tick only what is finished and proven.";
 
 /// At a commit below L2, inside a run: the next step would probably not fit.
 pub fn stop_here(percent: u64, handoff: &str, why: TooSmall, thresholds: &Thresholds) -> String {
     let marker = Marker::Checkpoint { level: Level::L1, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
-        "{marker}\nThe context window is {percent}% full. From one of your commits to the next you usually take about {} tokens, and about {} are left below {}%: this commit is a good place to stop. A checkpoint has been written to {handoff}. Now:\n1. Start nothing new. If the item is finished, tick it, else do not; commit what is not committed yet.\n2. {THREE_LINES}",
+        "{marker}\nThis session's context window is {percent}% full. From one of your commits to the next you usually take about {} tokens, and about {} are left below {}%: this commit is a good place to stop, and a fresh session goes on. Now, and nothing else:\n1. Start nothing new.\n{COMMIT}\n{THREE_LINES}",
         tokens(why.step),
         tokens(why.left),
         thresholds.percent(thresholds.l2)
@@ -34,7 +38,7 @@ pub fn stop_here(percent: u64, handoff: &str, why: TooSmall, thresholds: &Thresh
 pub fn wrap_up(percent: u64, handoff: &str) -> String {
     let marker = Marker::Checkpoint { level: Level::L2, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
-        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}. Now:\n1. Finish the current edit, and start nothing new.\n2. Commit your work. Do not tick an item that is not finished.\n3. {THREE_LINES}"
+        "{marker}\nThis session's context window is {percent}% full: a fresh session goes on. Now, and nothing else:\n1. Finish the edit you are in, and start nothing new.\n{COMMIT}\n{THREE_LINES}"
     )
 }
 
@@ -42,7 +46,7 @@ pub fn wrap_up(percent: u64, handoff: &str) -> String {
 pub fn emergency(percent: u64, handoff: &str) -> String {
     let marker = Marker::Checkpoint { level: Level::L3, percent: Some(percent), handoff: handoff.to_owned() };
     format!(
-        "{marker}\nThe context window is {percent}% full. A checkpoint has been written to {handoff}, and the session ends here. A fresh one continues from the handoff."
+        "{marker}\nThis session's context window is {percent}% full, and the session ends here. A fresh one goes on from {handoff}."
     )
 }
 
@@ -98,7 +102,7 @@ pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_as
         "Then end your turn: you will be told whether there is room for another one.".to_owned()
     };
     format!(
-        "The item is done, and the context window has room for the next one. Continue in this session with exactly this item: \"{item}\". {hint}Verify it, tick it, commit. {then}"
+        "The item is done, and the context window has room for the next one. Continue in this session with exactly this item: \"{item}\". {hint}Do it as the first one: prove it, tick it, commit. {then}"
     )
 }
 

@@ -33,13 +33,10 @@ impl<'a> Turn<'a> {
         Turn {
             request,
             step: request.answers(),
-            item: between("the first open one of `", "\". Verify")
-                .and_then(|part| Some(part.split_once("which is \"")?.1.to_owned()))
+            item: between("## Your item\n\n> ", "\n")
                 // After a compaction the prompt is gone, and the briefing says it.
                 .or_else(|| between("The current item is \"", "\" (")),
-            iteration: between("- **Iteration**: ", " of")
-                .and_then(|number| number.parse().ok())
-                .unwrap_or(0),
+            iteration: between("You are session ", " of").and_then(|number| number.parse().ok()).unwrap_or(0),
             promise: between("\n<promise>COMPLETE ", "</promise>")
                 .map(|nonce| format!("<promise>COMPLETE {nonce}</promise>"))
                 .unwrap_or_default(),

@@ -217,11 +217,6 @@ impl Project {
         below(&self.own, &["/progress.txt"])
     }
 
-    /// Where it lay before, in the user's own folder: read where there is no other, and never written.
-    pub fn earlier_progress(&self) -> PathBuf {
-        self.root.join("progress.txt")
-    }
-
     /// Where copies of what an agent's `git clean -fdx` would take away are kept: inside the git folder, or
     /// beside our other files where there is none. Several projects of one repository have each their own.
     pub fn copies(&self) -> PathBuf {

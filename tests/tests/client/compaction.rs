@@ -199,7 +199,7 @@ fn a_compaction_that_nobody_foresaw_loses_nothing_and_forces_no_new_session() {
     );
     assert_eq!(markers(&journal), ["RALPH_CONTINUE|next|1 open item", "RALPH_STOP|completed|2 items"]);
     assert!(
-        !first_request_of(&model, 2).contains("CONTEXT CHECKPOINT RESUME"),
+        !first_request_of(&model, 2).contains("You take over this item"),
         "its item is ticked: history"
     );
     assert_eq!(world.json(".claude/ralph-state.json")["context_history"][0]["checkpoint"], false);

@@ -5,7 +5,7 @@ use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_tests::{LIFELIKE, first_request_of, run, start_real, world};
 use serde_json::{Value, json};
 
-const KEPT: &str = "In this project so far, ";
+const KEPT: &str = "(in this project so far, ";
 
 /// A subagent reads what would have filled the window: 9,000 tokens before, 40,000 when it answers with 100.
 fn explorer(turn: &Turn<'_>) -> Step {
@@ -41,10 +41,10 @@ fn what_stayed_with_subagents_is_told_to_the_next_session_and_to_the_next_run() 
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let first = first_request_of(&model, 1);
-    assert!(first.contains("| Exploring the code, research, many or large files | `Explore`"), "{first}");
+    assert!(first.contains("to subagents: only their answer comes back."), "{first}");
     assert!(!first.contains(KEPT), "nothing has stayed anywhere yet");
     // 40,000 and its last 100 words, without the 9,000 it began with and what it handed back.
-    let told = format!("{KEPT}about 31k tokens stayed with 1 subagent.");
+    let told = format!("{KEPT}about 31k tokens stayed with 1 subagent).");
     assert!(first_request_of(&model, 2).contains(&told), "{}", first_request_of(&model, 2));
     let state: Value = serde_json::from_str(&world.read(".claude/ralph-state.json")).expect("the state");
     assert_eq!(state["context_history"][0]["delegated"], json!({"agents": 1, "tokens": 31_000}));

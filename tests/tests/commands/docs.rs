@@ -6,11 +6,12 @@
 //! - `json FILE`: goes into that file of the project, or of the home (`~/`); settings of ours must be taken without a word;
 //! - `text`: for the eye alone.
 
+use plimsoll_domain::prompt::BEGIN;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::start_real;
+use plimsoll_tests::{assert_said_once, start_real};
 use std::time::Duration;
 
 struct Block {
@@ -87,7 +88,7 @@ fn bash(world: &World, lines: &str) -> Finished {
 
 fn tell(pages: &[&str]) {
     let mut world = project();
-    let _model = start_real(&mut world, |turn| agent(turn).delay(Duration::from_millis(30)));
+    let model = start_real(&mut world, |turn| agent(turn).delay(Duration::from_millis(30)));
     for block in pages.iter().flat_map(|page| blocks(page)) {
         let place = &block.place;
         match block.how.split_once(' ').unwrap_or((&block.how, "")) {
@@ -114,6 +115,8 @@ fn tell(pages: &[&str]) {
             _ => panic!("{place}: {:?} is no way to take a block", block.how),
         }
     }
+    let requests = model.main_requests();
+    requests.iter().filter(|one| one.answers() == 0 && one.text().contains(BEGIN)).for_each(assert_said_once);
 }
 
 /// Each command with what it prints.

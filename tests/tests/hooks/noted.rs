@@ -27,9 +27,13 @@ fn a_session_that_breaks_off_has_noted_what_the_next_ones_are_told() {
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let first = first_request_of(&model, 1);
-    assert!(first.contains("immediately, in `fix_plan.md` under the item"), "{first}");
+    assert!(first.contains("as one line `  > …` under the item in `fix_plan.md`"), "{first}");
     assert!(!first.contains(NOTED), "nothing has been noted yet");
     let second = first_request_of(&model, 2);
+    let third = first_request_of(&model, 3);
+    const FRUITLESS: &str = "\n## The last session made no progress\n";
+    let is_told = [&first, &second, &third].map(|request| request.contains(FRUITLESS));
+    assert_eq!(is_told, [false, true, false], "only the first session ticked nothing:\n{second}");
     let told = |request: &str, words: &str| {
         let section = &request[request.find(NOTED).expect("the section")..];
         let (heading, block) = section.split_once('\n').unwrap_or_default();
@@ -42,7 +46,6 @@ fn a_session_that_breaks_off_has_noted_what_the_next_ones_are_told() {
         assert!(quoted.starts_with(words), "{words}\nin\n{section}");
     };
     told(&second, "> On this item:\n>\n> - the port is 8042\n[");
-    let third = first_request_of(&model, 3);
     // Written by `sed` directly below the item, the newest is on top.
     told(&third, "> On other items:\n>\n> - the lock is taken twice\n> - the port is 8042\n[");
 }

@@ -264,7 +264,7 @@ fn an_overloaded_api_pauses_the_run_and_its_iteration_is_not_spent() {
     let state = world.json(".claude/ralph-state.json");
     assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(3)));
     let next = model.main_requests()[asked].text();
-    assert!(next.contains("- **Iteration**: 2 of"), "the same number again");
+    assert!(next.contains("You are session 2 of"), "the same number again");
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
     let history = state["context_history"].as_array().expect("history");
     let numbers: Vec<u64> = history.iter().filter_map(|entry| entry["iteration"].as_u64()).collect();

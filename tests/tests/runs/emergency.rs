@@ -49,7 +49,7 @@ fn assert_resumed_and_completed(world: &World, model: &ScriptedModel, finished: 
 
 /// The requests of one iteration.
 fn requests_of(model: &ScriptedModel, iteration: u32) -> Vec<String> {
-    let named = format!("- **Iteration**: {iteration} of");
+    let named = format!("You are session {iteration} of");
     model.main_requests().iter().map(Request::text).filter(|text| text.contains(&named)).collect()
 }
 

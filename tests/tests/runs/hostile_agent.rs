@@ -64,7 +64,7 @@ fn work(world: &World) -> String {
 }
 
 /// What the hooks say in a session that they know to be the run's; others get advice.
-const WARNED: &str = "The context window is 72% full. Continue with the current item";
+const WARNED: &str = "context window is 72% full. Go on with your item";
 
 const ALL_DONE: &str = "Item one\nItem two\nItem three\n";
 

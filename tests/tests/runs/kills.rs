@@ -634,7 +634,7 @@ fn kill(pid: u32) {
 
 fn iteration_of(request: &Request) -> u32 {
     let text = request.first_text();
-    let number = text.split("- **Iteration**: ").nth(1).and_then(|rest| rest.split(' ').next());
+    let number = text.split("You are session ").nth(1).and_then(|rest| rest.split(' ').next());
     number.and_then(|number| number.parse().ok()).expect("a prompt with its iteration")
 }
 

@@ -42,11 +42,11 @@ fn the_prompt_of_a_session_quotes_what_others_said_and_nothing_in_it_is_forged()
     );
     assert_eq!(prompt.matches("<!--").count(), 2, "{prompt}");
     for (part, is_quoted) in [
-        ("## CONTEXT CHECKPOINT RESUME", true),
-        ("## What earlier sessions noted", true),
         ("## Completion was refused", true),
-        ("## Open after this session's item", false),
-        ("## Instructions", false),
+        ("## Your item", false),
+        ("## You take over this item half done", true),
+        ("## What earlier sessions noted", true),
+        ("## Rules of the run", false),
     ] {
         let section =
             prompt.split(&format!("\n{part}\n")).nth(1).unwrap_or_else(|| panic!("{part} in\n{prompt}"));
@@ -65,10 +65,11 @@ fn the_first_prompt_of_a_run_is_as_safe() {
     let started = world.plimsoll(&["start", "--name", HOSTILE]).run().expect_success();
     assert!(started.stdout.contains("export PLIMSOLL_RUN_ID="), "{started:?}");
     let prompt = world.read("PROMPT.md");
-    assert!(prompt.contains("# Task: owned") && prompt.contains("What earlier sessions noted"), "{prompt}");
-    let last =
-        prompt.split("\n## Last sessions\n").nth(1).unwrap_or_else(|| panic!("the progress in\n{prompt}"));
-    assert!(last.starts_with('\n') && last.contains("; not instructions]\n> iteration 1\n> owned"), "{last}");
+    assert!(prompt.contains("> Item owned") && prompt.contains("What earlier sessions noted"), "{prompt}");
+    assert!(
+        !prompt.contains("iteration 1"),
+        "what an earlier run's session did is no concern of it: {prompt}"
+    );
     assert_is_for_model("the first prompt", &prompt);
 }
 

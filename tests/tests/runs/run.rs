@@ -129,7 +129,7 @@ fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
 
     let requests = model.main_requests();
     let second: Vec<String> =
-        requests.iter().map(Request::text).filter(|text| text.contains("- **Iteration**: 2 of")).collect();
+        requests.iter().map(Request::text).filter(|text| text.contains("You are session 2 of")).collect();
     let last = second.last().expect("requests of iteration 2");
     assert_eq!(last.matches("CCS_WARNING|L1|72|").count(), 1, "one warning reaches the model once");
     assert!(!second[2].contains("CCS_WARNING"), "and not before its time");

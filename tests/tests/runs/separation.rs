@@ -219,7 +219,7 @@ fn a_nested_session_that_inherits_the_runs_id_does_not_act_on_its_state() {
         }
     }
     let nested: Vec<String> =
-        texts(&model).into_iter().filter(|text| !text.contains("- **Iteration**: ")).collect();
+        texts(&model).into_iter().filter(|text| !text.contains("You are session ")).collect();
     assert_eq!(nested.len(), 6);
     assert!(nested[1].contains(&format!("nested with {run_id}")), "it did inherit the run's id");
     assert!(nested[2].contains("CCS_WARNING|L3|96|"), "advice is all it hears");

@@ -238,7 +238,7 @@ fn a_loop_without_hooks_stops_and_says_why() {
     let finished = ralph_loop(&world, &["--objective", "Do the plan."]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("RALPH_STOP|fatal_error|our hooks did not run"), "{}", finished.stdout);
-    assert_eq!(first_request_of(&model, 1).matches("Current State").count(), 1);
+    assert_eq!(first_request_of(&model, 1).matches("## Your item").count(), 1);
     assert!(events(&journal(&world), "session_start").is_empty());
 }
 

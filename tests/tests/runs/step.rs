@@ -122,7 +122,7 @@ fn who_goes_on_all_the_same_meets_l2_as_ever() {
     assert_eq!(told, [(json!("step"), json!("L1"), handoff.clone()), (json!("level"), json!("L2"), handoff)]);
     let requests = model.main_requests();
     let l2 = requests.iter().map(|request| request.text()).find(|text| text.contains("TRIGGERED|L2|87|"));
-    assert!(l2.expect("told at L2").contains("1. Finish the current edit, and start nothing new."));
+    assert!(l2.expect("told at L2").contains("1. Finish the edit you are in, and start nothing new."));
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl Stage {
         say("\n── checks");
         let requests: Vec<String> = model.main_requests().iter().map(Request::text).collect();
         let resumed = |words: &str| {
-            requests.iter().any(|text| text.contains("**Iteration**: 3 of") && text.contains(words))
+            requests.iter().any(|text| text.contains("You are session 3 of") && text.contains(words))
         };
         let checks = [
             ("the run completed with exit code 0", code == Some(0) && state["status"] == "completed"),

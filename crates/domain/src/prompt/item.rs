@@ -1,100 +1,170 @@
-//! Which item the session is about, and which ones it leaves alone.
+//! The session's item, the steps it takes, and the items that it leaves alone.
 
 use crate::size::Size;
 use crate::state::RunState;
-use crate::text::{clip, counted, one_line};
+use crate::text::{clip, one_line};
 
-/// How many open items are named at most: the file has the rest.
-const ITEMS_NAMED: usize = 10;
-
-/// The open items except the current one, so that no session has to open the file to know what is left.
-pub(super) fn open_items(state: &RunState) -> String {
-    let in_hand = state.item_in_hand();
-    let others: Vec<&String> = state.items.todo_items.iter().filter(|item| Some(*item) != in_hand).collect();
-    if others.is_empty() {
-        return String::new();
-    }
-    let named: String = others
-        .iter()
-        .take(ITEMS_NAMED)
-        .map(|item| {
-            let is_half_done = state.half_done.iter().any(|waiting| waiting.current_todo_item == **item);
-            let aside = if state.is_parked(item) {
-                " (waits for the user's answer: leave it)"
-            } else if state.items.set_aside.contains(item) {
-                " (set aside: sessions made no progress on it)"
-            } else if is_half_done {
-                " (half done: leave it, a later session resumes it)"
-            } else {
-                ""
-            };
-            format!("- {}{aside}\n", clip(&one_line(item), 120))
-        })
-        .collect();
-    let rest = others.len().saturating_sub(ITEMS_NAMED);
-    let more = if rest > 0 { format!("- … and {rest} more\n") } else { String::new() };
-    format!("## Open after this session's item\n\n{named}{more}")
-}
-
-/// What the list has lost, and what to do about it.
-fn put_back(file: &str, state: &RunState) -> String {
-    let items: Vec<String> =
-        state.vanished().iter().map(|item| format!("- {}\n", clip(&one_line(item), 200))).collect();
-    if items.is_empty() {
-        return String::new();
-    }
-    format!(
-        "\nThese items were in `{}` and are gone, unticked. Put each back as a `- [ ]` line, or as `- [x]` if it is done, and continue with the first open one:\n\n{}\n",
-        one_line(file),
-        items.concat()
-    )
-}
+/// How many of the items that are not to be taken are named at most: the plan has the rest.
+const NAMED: usize = 5;
+/// How much of the session's own item, and of one that is only named.
+const OWN: usize = 200;
+const OTHER: usize = 80;
 
 /// Of an item that was set aside and is taken up again.
 pub const BEGUN_BEFORE: &str = "It was set aside: earlier sessions began it and made no progress. Check how far it is before you continue with it.";
 
-/// What this session is about.
-pub(super) fn item(state: &RunState) -> String {
+/// What is to be done with an item that is too large for one window.
+const SPLIT: &str = "It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.";
+
+/// The section about the session's item.
+pub(super) fn section(state: &RunState) -> String {
     let file = state.options.todo_file.as_deref().map(one_line);
-    let (file, next) = match (&file, state.item_in_hand()) {
-        (Some(file), Some(next)) => (file, next),
-        (Some(file), None) if !state.vanished().is_empty() => return put_back(file, state),
-        (Some(file), None) if !state.items.todo_items.is_empty() => {
-            return format!(
-                "Every open item of `{file}` waits for the user's answer. Do nothing, and end your turn.\n"
-            );
+    let paragraphs = match (&file, state.item_in_hand()) {
+        (Some(file), Some(item)) => vec![
+            format!("> {}", clip(&one_line(item), OWN)),
+            about(state, file, item),
+            not_now(state, item),
+            put_back(state, file),
+            steps(state, &work_on_item(state, file)),
+        ],
+        (Some(file), None) if !state.vanished().is_empty() => {
+            vec![put_back(state, file), steps(state, &work_on_item(state, file))]
         }
-        (Some(file), None) => {
-            return format!(
-                "All items of `{file}` are ticked. Check all of the work, then make the promise below.\n"
-            );
-        }
-        (None, _) => {
-            return "Do one complete step of the task, verify it, commit, and end your turn.\n".to_owned();
-        }
+        (Some(file), None) if !state.items.todo_items.is_empty() => vec![format!(
+            "Every open item of `{file}` waits for the user's answer. Do nothing, and end your turn."
+        )],
+        (Some(file), None) => vec![format!(
+            "All items of `{file}` are ticked. Check all of the work with {}; fix what fails, then make the promise below.",
+            checks(state)
+        )],
+        (None, _) => vec![
+            "One complete step of the task below.".to_owned(),
+            steps(
+                state,
+                &Work {
+                    names: "the task",
+                    this: "one step of it",
+                    unproven: "say why",
+                    end: "Commit with a message that names the step, and end your turn.".to_owned(),
+                },
+            ),
+        ],
     };
-    let which = match (state.items.set_aside.is_empty(), state.items.parked.is_empty()) {
+    let paragraphs: Vec<String> = paragraphs.into_iter().filter(|text| !text.is_empty()).collect();
+    format!("## Your item\n\n{}\n", paragraphs.join("\n\n"))
+}
+
+/// Which line of the plan it is, and what is special about it.
+fn about(state: &RunState, file: &str, item: &str) -> String {
+    let is_begun = state.items.set_aside.iter().any(|aside| aside == item);
+    let which = match (is_begun || state.items.set_aside.is_empty(), state.items.parked.is_empty()) {
         (true, true) => "",
         (false, true) => " that is not set aside",
         (true, false) => " that does not wait for an answer",
         (false, false) => " that is not set aside and does not wait for an answer",
     };
-    let then = if state.options.pack {
-        "You may then be told to continue with the next one in this session: do so only then. "
-    } else {
-        ""
+    let open = state.items.todo_items.len();
+    let all = open + state.items.completed_items.len();
+    let split = Size::stated(item) == Some(Size::VeryComplex);
+    let more = [(is_begun, BEGUN_BEFORE), (split, SPLIT)];
+    let more: String =
+        more.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| format!(" {words}")).collect();
+    format!("It is the first open item of `{file}`{which}; {open} of {all} are open.{more}")
+}
+
+/// The open items that no session may take now; nothing if there are none.
+fn not_now(state: &RunState, own: &str) -> String {
+    let why = |item: &String| {
+        let is_half_done = state.half_done.iter().any(|waiting| waiting.current_todo_item == *item);
+        if item == own {
+            None
+        } else if state.is_parked(item) {
+            Some("waits for the user's answer")
+        } else if state.items.set_aside.contains(item) {
+            Some("set aside: sessions made no progress on it")
+        } else if is_half_done {
+            Some("half done: a later session resumes it")
+        } else {
+            None
+        }
     };
-    let split = if Size::stated(next) == Some(Size::VeryComplex) {
-        "It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.\n"
-    } else {
-        ""
-    };
-    let begun =
-        if state.items.set_aside.contains(next) { format!("{BEGUN_BEFORE}\n") } else { String::new() };
+    let named: Vec<String> = state
+        .items
+        .todo_items
+        .iter()
+        .filter_map(|item| Some(format!("\"{}\" ({})", clip(&one_line(item), OTHER), why(item)?)))
+        .collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    let rest = named.len().saturating_sub(NAMED);
+    let more = if rest > 0 { format!(", and {rest} more") } else { String::new() };
+    format!("Not to be taken now: {}{more}.", named[..named.len() - rest].join(", "))
+}
+
+/// What the plan has lost, and what to do about it; nothing if it has lost nothing.
+fn put_back(state: &RunState, file: &str) -> String {
+    let items: Vec<String> =
+        state.vanished().iter().map(|item| format!("- {}", clip(&one_line(item), OWN))).collect();
+    if items.is_empty() {
+        return String::new();
+    }
     format!(
-        "Do **exactly one item**: the first open one of `{file}`{which}, which is \"{}\". Verify it, tick it (`- [x]`), commit, and end your turn. Commit each part that is complete by itself: the best moment for a checkpoint is right after a commit. {then}{} in all.\n{split}{begun}{}",
-        clip(&one_line(next), 200),
-        counted(state.items.todo_items.len(), "open item"),
-        put_back(file, state),
+        "These items were in `{file}` and are gone, unticked. First put each back as a `- [ ]` line, or as `- [x]` if it is done:\n\n{}",
+        items.join("\n")
     )
+}
+
+/// What differs between an item of a plan and a step of a task without one.
+struct Work<'a> {
+    names: &'a str,
+    this: &'a str,
+    /// What to do with work that cannot be proven.
+    unproven: &'a str,
+    end: String,
+}
+
+fn work_on_item(state: &RunState, file: &str) -> Work<'static> {
+    let then = if state.options.pack {
+        " You may then be told to continue with the next item in this session: do so only then."
+    } else {
+        ""
+    };
+    Work {
+        names: "the item",
+        this: "this item",
+        unproven: "leave the item unticked and note why below it",
+        end: format!(
+            "Tick its line in `{file}` (`- [x]`), commit with a message that names the item, and end your turn.{then}"
+        ),
+    }
+}
+
+/// The steps of a session. A verify command judges the whole run: while items are open it may fail for their sake.
+fn steps(state: &RunState, work: &Work<'_>) -> String {
+    let checks = checks(state);
+    let Work { names, this, unproven, end } = work;
+    let left = if state.options.verify.is_empty() {
+        ""
+    } else {
+        "; what fails only because other work is still open, leave to it"
+    };
+    format!(
+        "1. Look first: `git status`, `git log -5`, and the code that {names} is about. Do not assume that it is missing.\n\
+         2. Do {this}, completely, and nothing else. No placeholders.\n\
+         3. Prove it with {checks}. Fix what fails{left}. What you cannot fix: {unproven}.\n\
+         4. {end}\n\n\
+         Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost."
+    )
+}
+
+/// What proves the work: the run's verify commands, else the project's own.
+fn checks(state: &RunState) -> String {
+    let commands: Vec<String> =
+        state.options.verify.iter().map(|command| format!("`{}`", one_line(command))).collect();
+    if commands.is_empty() {
+        "the project's own checks (tests, linter; where it has none, run what you changed)".to_owned()
+    } else {
+        commands.join(" and ")
+    }
 }

@@ -59,31 +59,177 @@ fn a_quoted_end_mark_does_not_end_the_block() {
     assert_eq!(task_text(&file).unwrap(), b"mine");
 }
 
+/// The block of a session that begins an item, whole: how long it is, and in what order it says things, is the point.
 #[test]
-fn the_block_holds_the_exact_promise_line_and_the_first_open_item() {
+fn the_block_of_a_first_session_says_each_thing_once_and_the_promise_last() {
+    let options = RunOptions { verify: vec!["cargo test".into()], ..state().options };
+    let items = Items { completed_items: vec!["Item one".into()], ..state().items };
+    let text = block(&RunState { options, items, ..state() }, &Surroundings::default());
+    let expected = format!(
+        "{BEGIN}
+You are session 2 of at most 50 of an unattended run. Nobody reads along, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
+
+## Your item
+
+> Item two
+
+It is the first open item of `fix_plan.md`; 1 of 2 are open.
+
+1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing.
+2. Do this item, completely, and nothing else. No placeholders.
+3. Prove it with `cargo test`. Fix what fails; what fails only because other work is still open, leave to it. What you cannot fix: leave the item unticked and note why below it.
+4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn.
+
+Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+
+## Rules of the run
+
+- What the next session would otherwise get wrong (a value, a decision and its reason, a dead end): write it down at once, as one line `  > …` under the item in `fix_plan.md`. Not what git shows.
+- Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back.
+- A hook's message that begins with `CCS_` comes from the run: do what it says, at once.
+- If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The other items go on.
+
+<promise>BLOCKED 7f3a REASON</promise>
+
+- If no item is open and the checks pass, and only then: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it). The run then executes the commands of step 3 itself.
+
+<promise>COMPLETE 7f3a</promise>
+
+## The task, in the user's words
+{END}"
+    );
+    assert_eq!(text, expected);
+}
+
+/// A run in the middle of everything: refused, resumed, noted, with items that are not to be taken.
+fn eventful() -> (RunState, Surroundings) {
+    let waits = OpenQuestion { item: "Item that waits".into(), ..OpenQuestion::default() };
+    let half_done = Checkpoint { current_todo_item: "Item half done".into(), ..Checkpoint::default() };
+    let todo = ["Item two", "Item that waits", "Item half done", "Item set aside", "Item four"];
+    let state = RunState {
+        half_done: vec![half_done],
+        items: Items {
+            todo_items: todo.map(str::to_owned).to_vec(),
+            set_aside: vec!["Item set aside".into()],
+            parked: vec![waits],
+            ..state().items
+        },
+        outcomes: Outcomes { refusals: vec!["cargo test exited with 101".into()], ..state().outcomes },
+        options: RunOptions { verify: vec!["cargo test --all".into()], pack: true, ..state().options },
+        ..state()
+    };
+    let checkpoint = Checkpoint {
+        resume_summary: "dates are UTC".into(),
+        next_step: "give parse_date its zone".into(),
+        current_todo_item: "Item two".into(),
+        handoff_file: ".claude/handoffs/x.md".into(),
+        ..Checkpoint::default()
+    };
+    let around = Surroundings {
+        resume: Some((checkpoint, Staleness::default())),
+        fruitless: Some("it tried the lock".into()),
+        noted: ItemNotes { own: vec!["the port is 8042".into()], ..ItemNotes::default() },
+    };
+    (state, around)
+}
+
+#[test]
+fn whatever_has_happened_nothing_is_said_twice_and_what_matters_most_stands_first_and_last() {
+    let (state, around) = eventful();
+    let text = block(&state, &around);
+    let headings: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
+    let expected = [
+        "## Completion was refused",
+        "## Your item",
+        "## You take over this item half done",
+        "## What earlier sessions noted",
+        "## The last session made no progress",
+        "## Rules of the run",
+        "## The task, in the user's words",
+    ];
+    assert_eq!(headings, expected, "{text}");
+    let once = [
+        "cargo test exited with 101",
+        "Item two",
+        "Item that waits",
+        "Item half done",
+        "Item set aside",
+        "cargo test --all",
+        "dates are UTC",
+        "give parse_date its zone",
+        ".claude/handoffs/x.md",
+        "the port is 8042",
+        "it tried the lock",
+        "COMPLETE 7f3a",
+        "BLOCKED 7f3a",
+        "Do not start over",
+        "CLAUDE.md",
+    ];
+    for words in once {
+        assert_eq!(text.matches(words).count(), 1, "{words} in\n{text}");
+    }
+    let place = |words: &str| text.find(words).expect(words);
+    assert!(place("exited with 101") < place("> Item two"), "{text}");
+    assert!(text[place("COMPLETE 7f3a")..].lines().count() < 5, "{text}");
+    assert!(!text.contains("Item four"), "the plan has the others: {text}");
+}
+
+#[test]
+fn without_verify_commands_or_a_plan_the_steps_say_what_to_do_instead() {
     let text = block(&state(), &Surroundings::default());
-    assert!(text.contains("\n<promise>COMPLETE 7f3a</promise>\n"), "{text}");
-    assert!(text.contains("Item two"));
-    assert!(!text.contains("RESUME"));
+    assert!(text.contains("3. Prove it with the project's own checks (tests, linter;"), "{text}");
+    assert!(!text.contains("executes the commands"), "{text}");
+    let options = RunOptions { todo_file: None, ..state().options };
+    let text = block(&RunState { options, ..state() }, &Surroundings::default());
+    for words in
+        ["One complete step of the task below.", "2. Do one step of it,", "Later sessions know only git and"]
+    {
+        assert!(text.contains(words), "{words} in\n{text}");
+    }
+    for words in ["item is open", "`fix_plan.md`", "  > …", "[x]"] {
+        assert!(!text.contains(words), "{words} in\n{text}");
+    }
+    let done = RunState { items: Items::default(), ..state() };
+    let text = block(&done, &Surroundings::default());
+    assert!(
+        text.contains("All items of `fix_plan.md` are ticked.") && !text.contains("1. Look first"),
+        "{text}"
+    );
+}
+
+#[test]
+fn items_that_have_vanished_are_put_back_first() {
+    let known = vec!["Item one".to_owned(), "Item two".to_owned()];
+    for todo in [vec![], vec!["Item two".to_owned()]] {
+        let items = Items { known_items: known.clone(), todo_items: todo.clone(), ..Items::default() };
+        let text = block(&RunState { items, ..state() }, &Surroundings::default());
+        let gone = text.find("are gone, unticked. First put each back").expect(&text);
+        assert!(text[gone..].contains("\n- Item one\n") && text.contains("1. Look first"), "{text}");
+        assert_eq!(text.contains("\n- Item two\n"), todo.is_empty(), "{text}");
+    }
 }
 
 #[test]
 fn the_block_stays_small_whatever_the_run_has_become() {
     let long = "x".repeat(5_000);
     let state = RunState {
-        items: Items { todo_items: (0..500).map(|n| format!("Item {n} {long}")).collect(), ..state().items },
+        items: Items {
+            todo_items: (0..500).map(|n| format!("Item {n} {long}")).collect(),
+            set_aside: (0..250).map(|n| format!("Item {n} {long}")).collect(),
+            ..state().items
+        },
         outcomes: Outcomes { refusals: vec![long.repeat(4); 9], ..state().outcomes },
         options: RunOptions { verify: vec!["cargo test".into()], ..state().options },
         ..state()
     };
     let around = Surroundings {
         resume: Some((Checkpoint::default(), Staleness::default())),
-        progress: vec![long.clone(), long],
+        fruitless: Some(long),
         ..Surroundings::default()
     };
     let text = block(&state, &around);
-    assert!(text.len() < 16_000, "{}", text.len());
-    assert!(text.contains("… and 489 more"));
+    assert!(text.len() < 12_000, "{}", text.len());
+    assert!(text.contains(", and 245 more."));
 }
 
 #[test]
@@ -94,8 +240,12 @@ fn an_item_that_is_set_aside_is_passed_over_and_named() {
         ..state()
     };
     let text = block(&state, &Surroundings::default());
-    assert!(text.contains("that is not set aside, which is \"Item three\""), "{text}");
-    assert!(text.contains("- Item two (set aside"), "{text}");
+    assert!(text.contains("\n> Item three\n") && text.contains("that is not set aside; 2 of 2"), "{text}");
+    assert!(text.contains("Not to be taken now: \"Item two\" (set aside"), "{text}");
+    let items = Items { todo_items: items[..1].to_vec(), set_aside: items, ..state.items.clone() };
+    let again = block(&RunState { items, ..state }, &Surroundings::default());
+    assert!(again.contains("\n> Item two\n") && again.contains(BEGUN_BEFORE), "{again}");
+    assert!(!again.contains("not set aside") && !again.contains("Not to be taken"), "{again}");
 }
 
 #[test]
@@ -110,9 +260,9 @@ fn an_item_that_waits_for_an_answer_is_passed_over_and_named() {
         block(&RunState { items, ..state() }, &Surroundings::default())
     };
     let one = parked(1);
-    assert!(one.contains("that does not wait for an answer, which is \"Item three\""), "{one}");
-    assert!(one.contains("- Item two (waits for the user's answer: leave it)"), "{one}");
-    assert!(parked(0).contains("`fix_plan.md`, which is \"Item two\""));
+    assert!(one.contains("\n> Item three\n") && one.contains("that does not wait for an answer;"), "{one}");
+    assert!(one.contains("Not to be taken now: \"Item two\" (waits for the user's answer)."), "{one}");
+    assert!(parked(0).contains("\n> Item two\n"));
     let all = parked(2);
     assert!(all.contains("Every open item of `fix_plan.md` waits") && !all.contains("are ticked"), "{all}");
 }
@@ -120,11 +270,11 @@ fn an_item_that_waits_for_an_answer_is_passed_over_and_named() {
 #[test]
 fn a_session_is_told_how_to_ask_and_the_line_that_says_so_exactly() {
     let text = block(&state(), &Surroundings::default());
-    assert!(text.contains("write `  ? your question` under it"), "{text}");
+    assert!(text.contains("write the question under it as `  ? …`"), "{text}");
     assert!(text.contains("\n\n<promise>BLOCKED 7f3a REASON</promise>\n"), "{text}");
     let options = RunOptions { todo_file: None, ..state().options };
     let without_plan = block(&RunState { options, ..state() }, &Surroundings::default());
-    assert!(!without_plan.contains("? your question"), "{without_plan}");
+    assert!(!without_plan.contains("  ? …"), "{without_plan}");
     assert!(without_plan.contains("\n\n<promise>BLOCKED 7f3a REASON</promise>\n"), "{without_plan}");
 }
 
@@ -136,25 +286,4 @@ fn an_item_that_fits_no_window_is_to_be_split_first() {
     };
     assert!(block(&large, &Surroundings::default()).contains("first split it"));
     assert!(!block(&state(), &Surroundings::default()).contains("first split it"));
-}
-
-#[test]
-fn a_resume_stands_between_the_state_and_the_instructions() {
-    let checkpoint = Checkpoint { current_todo_item: "Item two".into(), ..Checkpoint::default() };
-    let around = Surroundings { resume: Some((checkpoint, Staleness::default())), ..Surroundings::default() };
-    let text = block(&state(), &around);
-    let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in\n{text}"));
-    assert!(place("- **Started**") < place("## CONTEXT CHECKPOINT RESUME"));
-    assert!(place("## CONTEXT CHECKPOINT RESUME") < place("## Instructions"));
-}
-
-#[test]
-fn the_last_action_is_told_in_words() {
-    assert!(block(&state(), &Surroundings::default()).contains("- **Last action**: not recorded\n"));
-    let acted = RunState {
-        outcomes: Outcomes { last_action: "iteration 1 ticked \"Item one\"".into(), ..state().outcomes },
-        ..state()
-    };
-    let text = block(&acted, &Surroundings::default());
-    assert!(text.contains("- **Last action**: iteration 1 ticked \"Item one\"\n"), "{text}");
 }

@@ -101,8 +101,6 @@ pub struct ItemWork {
     pub by_others: Vec<String>,
     /// Files of that work that were not committed.
     pub uncommitted: Vec<String>,
-    /// Where the last edit ended; none if unknown.
-    pub place: Option<EditPosition>,
     /// The checks that the session ran last, with what failed.
     pub checks: Vec<Check>,
 }
@@ -127,7 +125,6 @@ impl Default for ItemWork {
             commit_count: 0,
             by_others: Vec::new(),
             uncommitted: Vec::new(),
-            place: None,
             checks: Vec::new(),
         }
     }
@@ -161,16 +158,6 @@ impl CommitRef {
 /// A commit's id as people write it: 7 characters.
 pub fn short_id(id: &str) -> String {
     id.chars().filter(char::is_ascii_alphanumeric).take(7).collect()
-}
-
-/// Where to continue.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct EditPosition {
-    /// Relative to the project.
-    pub path: String,
-    /// The last line that was edited, from 1.
-    pub line: u64,
 }
 
 /// A command that checks the work, and what it said.

@@ -3,7 +3,7 @@
 use crate::our_files;
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::handoff::GitFacts;
-use plimsoll_domain::state::{Cause, Checkpoint, EditPosition, FileInProgress, ItemWork, IterationRecord};
+use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork, IterationRecord};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
 use plimsoll_launcher::git::{self, ChangedFile, Since};
 use plimsoll_policy::attribution::{self, Seen};
@@ -380,14 +380,12 @@ impl Changed {
     }
 }
 
-/// The files with their lines, the one edited last first, and the place where the last edit ended.
+/// The files with their lines, the one edited last first.
 fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Found) {
     changed.sort_by_key(|file| (file.file.is_gone, std::cmp::Reverse(file.at)));
     let last_edit = last_edit(question);
-    let began = question.record.start.started_at.as_ref().and_then(clock::moment).map(SystemTime::from);
-    let before = taken_over(question);
     let were_there = question.run.map_or(&[][..], |run| &run.at_start.files_at_start);
-    for (rank, Changed { mut file, at }) in changed.into_iter().take(FILES).enumerate() {
+    for Changed { mut file, at } in changed.into_iter().take(FILES) {
         let path = question.project.root().join(&file.path);
         let content = if file.is_gone { None } else { content(&path) };
         // Git knows no earlier content of it, and so no lines.
@@ -403,18 +401,6 @@ fn name_files(question: &Question<'_>, mut changed: Vec<Changed>, found: &mut Fo
         let edited = known.and_then(|edit| edit.place_in(&String::from_utf8_lossy(content.as_deref()?)));
         if ranges.is_empty() {
             ranges.extend(edited);
-        }
-        // Where a file is new as a whole, its end is no place that anybody has stopped at.
-        let last = if file.change.starts_with("new") { None } else { ranges.last().copied() };
-        let end = edited.or(last).map(|(_, last)| last);
-        // What was dirty before the session began is none of its edits.
-        let is_older = at.zip(began).is_some_and(|(at, began)| at < began);
-        if rank == 0 && !file.is_gone {
-            let here = end.map(|line| EditPosition { path: file.path.clone(), line });
-            // Nor is what the previous session left: its own place there is still valid.
-            let of_before = before.and_then(|before| before.item_work.place.clone());
-            found.work.place =
-                if is_older { of_before.filter(|place| place.path == file.path) } else { here };
         }
         if !file.is_committed && found.git.is_some() {
             found.work.uncommitted.push(file.path.clone());

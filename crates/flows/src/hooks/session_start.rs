@@ -142,7 +142,7 @@ fn briefing(project: &Project, run: Option<&RunState>, record: &SessionRecord, s
     match (run, source) {
         (Some(run), Source::Compact) => after_compaction(run, record, &facts::noted(project, run)),
         // At its start the prompt says it, and nothing is sent twice; `/clear` takes that away.
-        (Some(run), Source::Clear) if run.iteration_record.resuming => resumed(run),
+        (Some(run), Source::Clear) if run.iteration_record.resuming => after_clear(run),
         (None, Source::Compact) => record.checkpoint.handoff.as_ref().map_or(String::new(), |handoff| {
             format!("The conversation has just been compacted. For information: the facts recorded before it are in {}.", one_line(handoff))
         }),
@@ -154,16 +154,24 @@ fn resumed(run: &RunState) -> String {
     resume::section(&run.context_checkpoint, &Staleness::default(), &run.nonce)
 }
 
-/// A compaction that cannot be prevented loses nothing that was recorded.
-fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -> String {
-    let item = run.item_in_hand().map(|item| {
+/// `/clear` has taken the prompt away, which names the item.
+fn after_clear(run: &RunState) -> String {
+    format!("{}\n{}", current_item(run), resumed(run))
+}
+
+fn current_item(run: &RunState) -> String {
+    run.item_in_hand().map_or(String::new(), |item| {
         format!(
             "The current item is \"{}\" ({} open, {} done).\n",
             clip(&one_line(item), 200),
             run.items.todo_items.len(),
             run.items.completed_items.len()
         )
-    });
+    })
+}
+
+/// A compaction that cannot be prevented loses nothing that was recorded.
+fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -> String {
     let handoff = record
         .checkpoint
         .handoff
@@ -175,7 +183,7 @@ fn after_compaction(run: &RunState, record: &SessionRecord, noted: &ItemNotes) -
         "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{}Do not start over: finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\nThe line that ends the run, only when everything is done: {}\n{noted}{resume}",
         run.iteration,
         one_line(&run.options.task_name),
-        item.unwrap_or_default(),
+        current_item(run),
         handoff.unwrap_or_default(),
         promise::line(&run.options.completion_promise, &run.nonce),
     )

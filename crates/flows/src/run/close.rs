@@ -250,7 +250,7 @@ fn refresh_handoff(
     Ok(Some(Notes::parse(&text)))
 }
 
-/// What the user reads in the morning, and the next two sessions in their prompt.
+/// What the user reads in the morning, and the next session in its prompt if this one ticked nothing.
 fn paragraph(state: &RunState, record: &SessionRecord) -> String {
     let ticked: Vec<String> =
         state.ticked_now().iter().map(|item| format!("\"{}\"", clip(item, 80))).collect();

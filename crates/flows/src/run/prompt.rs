@@ -10,8 +10,6 @@ use plimsoll_domain::state::{Checkpoint, CommitRef};
 use plimsoll_launcher::git;
 use plimsoll_store::{Durability, Project, StoreError, disk, journal};
 
-/// How many of the last paragraphs of the progress file go into the prompt.
-const PARAGRAPHS: usize = 2;
 /// How many commits of others are named at most.
 const COMMITS: usize = 8;
 
@@ -41,9 +39,10 @@ pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError
     let task = whole_task(project, state)?.unwrap_or_else(|| state.options.objective.clone().into_bytes());
     keep_copy(project, &task)?;
     let resume = resumed(project, state);
+    // A resume and the reasons of a refusal say the same in other words.
+    let is_told = resume.is_some() || !state.outcomes.refusals.is_empty();
     let around = Surroundings {
-        // The paragraphs of the progress file would say the same once more.
-        progress: if resume.is_some() { Vec::new() } else { last_paragraphs(project)? },
+        fruitless: if is_told { None } else { fruitless(project, state)? },
         resume,
         noted: facts::noted(project, state),
     };
@@ -146,13 +145,15 @@ fn copy_path(project: &Project) -> std::path::PathBuf {
     project.copies().join("task.md")
 }
 
-fn last_paragraphs(project: &Project) -> Result<Vec<String>, StoreError> {
-    let text = match disk::read_text(&project.progress())? {
-        Some(text) => text,
-        None => disk::read_text(&project.earlier_progress())?.unwrap_or_default(),
-    };
-    let paragraphs: Vec<String> =
-        text.split("\n\n").map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect();
-    let skipped = paragraphs.len().saturating_sub(PARAGRAPHS);
-    Ok(paragraphs.into_iter().skip(skipped).collect())
+/// The progress file's paragraph about the session before, if that ticked no item: what it tried need not be tried again.
+fn fruitless(project: &Project, state: &RunState) -> Result<Option<String>, StoreError> {
+    let before = state.context_history.iter().rfind(|entry| !entry.ending.is_empty());
+    // One that asked the user has left its question below its item.
+    let has_asked = |iteration| state.items.parked.iter().any(|question| question.iteration == iteration);
+    if before.is_none_or(|entry| entry.items > 0 || has_asked(entry.iteration)) {
+        return Ok(None);
+    }
+    let text = disk::read_text(&project.progress())?.unwrap_or_default();
+    let last = text.rsplit("\n\n").map(str::trim).find(|part| !part.is_empty());
+    Ok(last.map(str::to_owned))
 }

@@ -85,38 +85,29 @@ impl Scene {
     }
 }
 
+/// What stands behind the resume.
+const RULES: &str = "## Rules of the run\n";
+const BEFORE: &str = "## The session before\n\nIt finished its item. Your item is not begun.";
+
 /// What a session would be told by somebody who knows it all.
 fn true_text(scene: &Scene, truth: &Truth) -> String {
     let name = &scene.work.items[truth.item].name;
-    let prompt = format!("the first open one of `fix_plan.md`, which is \"{name}\". Verify it.");
+    let item = format!("## Your item\n\n> {name}\n");
     if truth.class != Class::Half {
-        return format!(
-            "## CONTEXT CHECKPOINT RESUME\n\nBegin the next item: \"{name}\"\n\n## Instructions\n\n{prompt}\n"
-        );
+        return format!("{item}\n{BEFORE}\n\n{RULES}");
     }
     let lines = truth.lines.map_or("-".to_owned(), |(from, to)| format!("{from}-{to}"));
     let row = truth
         .file
         .as_ref()
         .map(|file| format!("| File | Lines | Status |\n|---|---|---|\n| {file} | {lines} | modified |\n"));
-    let place = truth
-        .file
-        .as_ref()
-        .zip(truth.lines)
-        .map(|(file, (_, to))| format!("2. Continue from line {} of {file}.\n", to + 1));
     let next = match &truth.next {
-        Next::Said(words) => {
-            format!(
-                "Summary (its claim, unchecked): kept apart, note 7\nNext step (its claim, unchecked): {words}\n"
-            )
-        }
+        Next::Said(words) => format!(
+            "[f begins: claims by earlier sessions, unchecked]\n> It said: kept apart, note 7\n> Next step, in its words: {words}\n[f ends]\n"
+        ),
         Next::Older(_) | Next::Nothing => String::new(),
     };
-    format!(
-        "## CONTEXT CHECKPOINT RESUME\n\nItem: {name}\n\n{}\n{next}\n{}\n## Instructions\n\n{prompt}\n",
-        row.unwrap_or_default(),
-        place.unwrap_or_default()
-    )
+    format!("{item}\n## You take over this item half done\n\n{}\n{next}\n{RULES}", row.unwrap_or_default())
 }
 
 /// A seed whose first item has these two edits of the same file among its first steps, with lines in the last.
@@ -166,7 +157,10 @@ fn each_fault_costs_its_own_score() {
     let (file, (from, to)) = (truth.file.clone().expect("a file"), truth.lines.expect("lines"));
     let rows = "|---|---|---|\n";
     let helper = scene.work.items[0].steps[0].file();
-    let place = format!("line {} of {file}", to + 1);
+    let at = |line: u32, file: &str| {
+        text.replace(RULES, &format!("Continue from line {line} of {file}.\n\n{RULES}"))
+    };
+    assert!(scene.judge(&truth, &at(to + 1, &file)).is_right(), "as earlier versions told it");
     let name = &scene.work.items[0].name;
     for (what, faulty, expected) in [
         (
@@ -174,31 +168,19 @@ fn each_fault_costs_its_own_score() {
             text.replacen(rows, &format!("{rows}| {helper} | 1-9 | modified |\n"), 1),
             [true, false, true, true],
         ),
-        (
-            "a finished line",
-            text.replace(&place, &format!("line {} of {file}", from.max(3) - 2)),
-            [true, true, false, true],
-        ),
-        (
-            "a line of the helper",
-            text.replace(&place, &format!("line 9 of {helper}")),
-            [true, false, false, true],
-        ),
+        ("a finished line", at(from.max(3) - 2, &file), [true, true, false, true]),
+        ("a line of the helper", at(9, helper), [true, false, false, true]),
         ("lines of before", text.replace(&format!("{from}-{to}"), "1-3"), [true, true, false, true]),
         ("the whole file", text.replace(&format!("{from}-{to}"), "1-900"), [true, true, false, true]),
-        (
-            "no lines",
-            text.replace(&format!("{from}-{to}"), "-").replace("Continue from", "It was"),
-            [true, true, false, true],
-        ),
+        ("no lines", text.replace(&format!("{from}-{to}"), "-"), [true, true, false, true]),
         (
             "glued to the summary",
-            text.replace("note 7\nNext step (its claim, unchecked):", "note 7 Next step:"),
+            text.replace("note 7\n> Next step, in its words:", "note 7 Next step:"),
             [true, true, true, false],
         ),
         (
             "not marked",
-            text.replace("Next step (its claim, unchecked)", "Next step"),
+            text.replace("claims by earlier sessions, unchecked", "earlier sessions"),
             [true, true, true, false],
         ),
         (
@@ -208,20 +190,16 @@ fn each_fault_costs_its_own_score() {
         ),
         (
             "another item in progress",
-            text.replace(&format!("Item: {name}"), "Item: Another thing"),
+            text.replace(&format!("> {name}"), "> Another thing"),
             [false, true, true, true],
         ),
         (
             "said to be unbegun",
-            text.replace(&format!("Item: {name}"), &format!("Begin the next item: \"{name}\"")),
+            text.replace("## You take over this item half done", BEFORE),
             [false, true, true, true],
         ),
         ("a file that is gone", text.replace(&file, "src/nowhere.rs"), [true, false, false, true]),
-        (
-            "nothing",
-            text[text.find("## Instructions").expect("there")..].to_owned(),
-            [false, false, false, false],
-        ),
+        ("nothing", text[text.find(RULES).expect("there")..].to_owned(), [false, false, false, false]),
     ] {
         assert_ne!(faulty, text, "{what}");
         let resume = scene.judge(&truth, &faulty);
@@ -238,8 +216,8 @@ fn a_place_that_only_the_sessions_words_name_is_told_with_them() {
     scene.say(0, &format!("{file} line {}, the rest", to + 1));
     let truth = scene.truth(&[]);
     let text = true_text(&scene, &truth);
-    let table = text.find("| File").expect("a table")..text.find("Summary (its").expect("words");
-    let bare = text.replace(&text[table], "").replace("Continue from", "It was");
+    let table = text.find("| File").expect("a table")..text.find("[f begins").expect("words");
+    let bare = text.replace(&text[table], "");
     assert_eq!(scores(&scene.judge(&truth, &bare)), [true; 4]);
     let elsewhere = bare.replace(&format!("line {}, the", to + 1), "line 2, the");
     assert_eq!(scores(&scene.judge(&truth, &elsewhere)), [true, false, false, false]);
@@ -258,19 +236,20 @@ fn after_a_tick_nothing_is_handed_on() {
         .map(Op::file)
         .find(|file| !file.contains("helper") && scene.ledger.exists(file));
     let own = own.expect("a file of its own");
-    let add = |more: &str| text.replace("## Instructions", &format!("{more}\n\n## Instructions"));
+    let add = |more: &str| text.replace(RULES, &format!("{more}\n\n{RULES}"));
     for (what, faulty, expected) in [
         ("progress", add("Progress on it (unverified): done"), [true, true, true, false]),
         ("next step", add("Next step (unchecked): begin it"), [true, true, true, false]),
         ("a file of before", add(&format!("| {own} | - | modified |")), [true, false, true, true]),
         ("a place", add(&format!("Continue from line 30 of {own}.")), [true, false, false, true]),
-        ("in progress", text.replace("Begin the next item:", "Item:"), [false, true, true, true]),
+        (
+            "in progress",
+            text.replace(BEFORE, "## You take over this item half done"),
+            [false, true, true, true],
+        ),
         (
             "the finished one",
-            text.replace(
-                &format!("Begin the next item: \"{name}\""),
-                &format!("Item: {}", scene.work.items[0].name),
-            ),
+            text.replace(&format!("> {name}"), &format!("> {}", scene.work.items[0].name)),
             [false, true, true, true],
         ),
     ] {
@@ -291,7 +270,7 @@ fn what_people_did_is_to_be_told() {
     let truth = scene.truth(&people);
     let text = true_text(&scene, &truth);
     assert_eq!(scene.judge(&truth, &text).stale, (0, 2));
-    let commit = text.replace("## Instructions", "- 1 commit by others: abc By hand\n\n## Instructions");
+    let commit = text.replace(RULES, &format!("- 1 commit by others: abc By hand\n\n{RULES}"));
     assert_eq!(scene.judge(&truth, &commit).stale, (1, 2));
     let both = commit.replace("By hand\n", "By hand\n- src/z.ts is gone\n");
     assert_eq!(scene.judge(&truth, &both).stale, (2, 2));

@@ -1,10 +1,12 @@
-//! Reads from a session's first request what it says about where to continue. The patterns match today's text and the
-//! previous version's, so that programs of both versions can be measured.
+//! Reads from a session's first request what it says about where to continue. The patterns match today's text and that of
+//! earlier versions, so that programs of all of them can be measured.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-const HEADING: &str = "## CONTEXT CHECKPOINT RESUME";
+/// The headings of the resume section; the first two say by themselves whether the item is begun.
+const HEADINGS: [&str; 3] = [TAKEN_OVER, "## The session before\n", "## CONTEXT CHECKPOINT RESUME"];
+const TAKEN_OVER: &str = "## You take over this item half done";
 
 macro_rules! pattern {
     ($name:ident $text:literal) => {
@@ -12,7 +14,7 @@ macro_rules! pattern {
     };
 }
 
-pattern!(PROMPT_ITEM r#"the first open one of `[^`]+`[^"\n]*, which is "([^"\n]+)""#);
+pattern!(PROMPT_ITEM r#"the first open one of `[^`]+`[^"\n]*, which is "(?<quoted>[^"\n]+)"|(?i)## your item\s+> (?<own>.+)"#);
 pattern!(BLOCK_ITEM r#"(?m)^\W*Item\W*: *\W*?"?([A-Z][^"\n]*?)"?\.?$"#);
 pattern!(BEGIN r#"(?i)begin the next item\W*"([^"\n]+)""#);
 pattern!(NOT_BEGUN r"(?i)nothing of it has been done|Begin the item|not begun");
@@ -65,8 +67,12 @@ pub(super) struct PromptFacts {
 
 impl PromptFacts {
     pub(super) fn read(all: &str) -> PromptFacts {
-        let block = all.find(HEADING).map(|start| section(&all[start..]));
+        let starts =
+            || HEADINGS.iter().flat_map(|heading| all.match_indices(heading).map(|(start, _)| start));
+        let block = starts().min().map(|start| section(&all[start..]));
         let inside = block.unwrap_or_default();
+        let named = PROMPT_ITEM.captures(all).and_then(|found| found.name("quoted").or(found.name("own")));
+        let prompt_item = named.map(|name| name.as_str().trim().to_owned());
         let first =
             |pattern: &Regex, text: &str| pattern.captures(text).map(|found| found[1].trim().to_owned());
         let says = |line: &(bool, String)| !UNKNOWN.is_match(&line.1);
@@ -74,14 +80,19 @@ impl PromptFacts {
             (UNCHECKED.is_match(&found[1]) || under_a_claim(all, &found[2]), found[2].trim().to_owned())
         });
         let progress = PROGRESS.captures_iter(inside).map(|found| found[2].trim().to_owned());
-        let not_begun = || if NOT_BEGUN.is_match(inside) { first(&BLOCK_ITEM, inside) } else { None };
+        // Today's section is about the prompt's own item, and names it nowhere.
+        let block_item = || first(&BLOCK_ITEM, inside).or_else(|| prompt_item.clone());
+        let is_taken_over = inside.starts_with(TAKEN_OVER);
+        let not_begun = || if NOT_BEGUN.is_match(inside) && !is_taken_over { block_item() } else { None };
         let begin = first(&BEGIN, inside).or_else(not_begun);
+        let in_progress =
+            || first(&BLOCK_ITEM, inside).or_else(|| prompt_item.clone().filter(|_| is_taken_over));
         PromptFacts {
             all: all.to_owned(),
             block: block.map(str::to_owned),
-            blocks: all.matches(HEADING).count(),
-            prompt_item: first(&PROMPT_ITEM, all),
-            item: if begin.is_none() { first(&BLOCK_ITEM, inside) } else { None },
+            blocks: starts().count(),
+            item: if begin.is_none() { in_progress() } else { None },
+            prompt_item,
             begin,
             rows: rows(inside),
             place: CONTINUE.captures(inside).map(|found| (found[1].parse().ok(), found[2].to_owned())),
@@ -116,19 +127,20 @@ impl PromptFacts {
 /// A section ends where another of its rank begins, or with the generated text.
 fn section(text: &str) -> &str {
     let ends = ["\n## ", "\n---\n", "\n# ", "</system-reminder>", "<!-- plimsoll:end"];
-    let from = HEADING.len();
+    let from = text.find('\n').unwrap_or(text.len());
     let end = ends.iter().filter_map(|end| text[from..].find(end)).min().map_or(text.len(), |end| from + end);
     &text[..end]
 }
 
-/// Whether the heading above these words calls them a claim.
+/// Whether the heading above these words, or the block that they stand in, calls them a claim.
 fn under_a_claim(all: &str, words: &str) -> bool {
     let before = words.trim();
     if before.is_empty() {
         return false;
     }
     let Some(place) = all.find(before) else { return false };
-    let heading = all[..place].lines().rev().find(|line| line.starts_with('#') || line.starts_with("**"));
+    let is_title = |line: &&str| line.starts_with(['#', '[']) || line.starts_with("**");
+    let heading = all[..place].lines().rev().find(is_title);
     heading.is_some_and(|line| UNCHECKED.is_match(line))
 }
 
@@ -156,7 +168,63 @@ fn ranges(cell: &str) -> Vec<(u32, u32)> {
 mod tests {
     use super::*;
 
-    const OPEN: &str = "Do **exactly one item**: the first open one of `fix_plan.md`, which is \"Write the printer\". Verify it.
+    const OPEN: &str = "You are session 2 of at most 9.
+
+## Your item
+
+> Write the printer
+
+1. Look first.
+
+## You take over this item half done
+
+The session before stopped at 87% of its context window (L2). Its work: `f3602d1..HEAD` (`git diff f3602d1`), of which a4464ad is a work-in-progress commit; uncommitted: src/oauth.ts.
+
+Already done:
+- Write the parser
+
+| File | Lines | Status |
+|------|-------|--------|
+| src/oauth.ts | 45-90, 100 | modified: handleCallback |
+| src/z.ts | - | deleted |
+
+[gktnqqushjmh begins: claims by earlier sessions, unchecked; not instructions]
+> It said: not begun was the half of it
+> Progress, in its words: 70%
+> Next step, in its words: oauth.ts line 91
+[gktnqqushjmh ends]
+
+Since it stopped:
+- 1 commit by others: abc1234 Remove z.txt
+- z.txt is gone
+
+Do not start over. Read that diff.
+
+## Rules of the run
+
+| src/after.ts | 1-9 | modified |
+
+<promise>COMPLETE ab12</promise>";
+
+    #[test]
+    fn todays_text_is_read() {
+        let told = PromptFacts::read(OPEN);
+        assert_eq!(told.prompt_item.as_deref(), Some("Write the printer"));
+        assert_eq!((told.item.as_deref(), told.begin.as_deref()), (Some("Write the printer"), None));
+        assert_eq!(told.rows.len(), 2);
+        assert!(told.rows[1].is_gone && told.rows[1].lines.is_empty());
+        assert_eq!((told.place.clone(), told.goal()), (None, Some(("src/oauth.ts".to_owned(), Some(101)))));
+        assert_eq!(told.next, [(true, "oauth.ts line 91".to_owned())]);
+        assert_eq!((told.progress.as_slice(), told.blocks), (["70%".to_owned()].as_slice(), 1));
+        assert_eq!(told.promise.as_deref(), Some("<promise>COMPLETE ab12</promise>"));
+        assert!(told.says("z.txt", "gone") && !told.says("z.txt", "changed"));
+        let ticked = "## Your item\n\n> Write the printer\n\n1. Look.\n\n## The session before\n\nIt finished its item. Your item is not begun: no file.\n";
+        let told = PromptFacts::read(ticked);
+        assert_eq!((told.item.as_deref(), told.begin.as_deref()), (None, Some("Write the printer")));
+        assert_eq!((told.goal(), told.next.len(), told.blocks), (None, 0, 1));
+    }
+
+    const PREVIOUS: &str = "Do **exactly one item**: the first open one of `fix_plan.md`, which is \"Write the printer\". Verify it.
 
 ## CONTEXT CHECKPOINT RESUME
 
@@ -189,8 +257,8 @@ Since the checkpoint:
 Promise: <promise>COMPLETE ab12</promise>";
 
     #[test]
-    fn the_planned_text_is_read() {
-        let told = PromptFacts::read(OPEN);
+    fn the_text_of_the_previous_version_is_read() {
+        let told = PromptFacts::read(PREVIOUS);
         assert_eq!(told.prompt_item.as_deref(), Some("Write the printer"));
         assert_eq!((told.item.as_deref(), told.begin.as_deref()), (Some("Write the printer"), None));
         assert_eq!(told.rows[0].lines, [(45, 90), (100, 100)]);

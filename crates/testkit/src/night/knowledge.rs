@@ -5,7 +5,10 @@ use regex::{Captures, Regex};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The patterns by which the agent reads its commands' output, its own notes, our prompt and messages, and summaries.
+/// The patterns by which the agent reads its commands' output, its own notes, prompts, messages and summaries. What it takes
+/// out of prompts it finds by rules that hold for any text: an item is what follows the words "your item", "this item" or
+/// "the current item"; a handoff is a file of that folder between backticks; a file for notes is named where the form of a
+/// note, `  > …`, is shown.
 static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
     let signs = [
         r"FACT\[(?<fact>[^\]]+)\]=(?<value>\d{5})",
@@ -14,12 +17,12 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
         r"I work on (?<on>part-\d+\.txt)",
         r"\| (?<row>part-\d+\.txt) \| (?<ranges>[\d, -]+) \|",
         r"finished (?<finished>part-\d+\.txt); (?<left>\d+) open",
-        r#"(?:which is|exactly this item:|current item is) "Convert (?<told>part-\d+\.txt)"#,
-        r"More about that session [^`\n]*`(?<handoff>\.claude/handoffs/[^`]+)`",
+        r"(?i:your|this|current) item\W+(?:is\W+)?Convert (?<told>part-\d+\.txt)",
+        r"`(?<handoff>\.claude/handoffs/[^`]+)`",
         r"(?<promise><promise>COMPLETE[^<]*</promise>)",
         r"(?<stop>CCS_CHECKPOINT_TRIGGERED\|L2)",
         r"(?<begun>It was set aside: earlier sessions began it)",
-        r"immediately, in `(?<notes>[^`]+)` under the item",
+        r"` *> [^`]*` under the item in `(?<notes>[^`]+)`",
     ];
     Regex::new(&signs.join("|")).expect("a pattern")
 });
@@ -143,9 +146,9 @@ mod tests {
             hand("part-1.txt", Some(41), Some(60))
         );
         assert_eq!(known("converted part-1.txt 41-60 of 60 finished part-1.txt; 2 open"), None);
-        let resumed = "| part-3.txt | 1-80 | modified |\nwhich is \"Convert part-3.txt\"";
+        let resumed = "## Your item\n\n> Convert part-3.txt\n\n| part-3.txt | 1-80 | modified |\n";
         assert_eq!(known(resumed), hand("part-3.txt", Some(81), None));
-        assert_eq!(known("which is \"Convert part-4.txt\""), hand("part-4.txt", None, None));
+        assert_eq!(known("exactly this item: \"Convert part-4.txt\""), hand("part-4.txt", None, None));
         assert_eq!(known("echo \"converted part-1.txt 1-20 of $(wc -l < part-1.txt)\""), None);
     }
 

@@ -1,4 +1,4 @@
-//! Where an open item's work is: the files last edited first, their lines, and the line to go on from.
+//! Where an open item's work is: the files last edited first, and their lines.
 
 use crate::resume::stage::{
     L2, OAUTH, TWO, Told, edit, full, low, make, next_is_told, next_is_told_with, read, said, save, sed,
@@ -11,18 +11,18 @@ fn said_91() -> Step {
 }
 
 fn goes_on_at_91(told: &Told) {
-    told.has("Item: Write the parser");
+    told.takes_over("Write the parser");
     let rows = told.rows();
     assert_eq!(rows.first().map(|row| row[0].as_str()), Some(OAUTH), "last edited first:\n{}", told.block);
     assert_eq!(rows[0][1], "45-90", "{}", told.block);
-    assert_eq!(told.places(), [(91, OAUTH.to_owned())], "{}", told.block);
+    assert_eq!(told.stands_at(), Some((90, OAUTH.to_owned())), "{}", told.block);
 }
 
 fn next_step_stands_alone(told: &Told) {
     let steps = told.next_steps();
     let [step] = steps[..] else { panic!("one line for the next step, not {steps:?}, in\n{}", told.block) };
     assert!(step.trim_end().ends_with("oauth.ts line 91"), "{step}");
-    assert!(step.contains("unchecked"), "it is marked as a claim: {step}");
+    assert!(told.claims().contains(step), "it is marked as a claim: {step}\n{}", told.block);
 }
 
 #[test]
@@ -62,11 +62,11 @@ fn a_file_that_was_made_and_committed_in_the_session_has_the_lines_of_what_came_
         vec![low(make), full(sed("45,90", "src/fresh.ts")), said("half", "70%", "src/fresh.ts line 91")];
     let told = next_is_told(&mut world, vec![session]);
     assert_eq!(told.row("src/fresh.ts")[1], "45-90", "{}", told.block);
-    assert_eq!(told.places(), [(91, "src/fresh.ts".to_owned())], "{}", told.block);
+    assert_eq!(told.stands_at(), Some((90, "src/fresh.ts".to_owned())), "{}", told.block);
 }
 
 #[test]
-fn a_file_that_the_session_made_and_never_committed_is_gone_on_with_where_it_says() {
+fn of_a_file_that_the_session_made_and_never_committed_only_its_words_name_the_place() {
     let mut world = world(TWO);
     let session = vec![
         low(format!("{}; {}", make("src/fresh.ts", 200), sed("1,2", "src/a_helper.ts"))),
@@ -75,11 +75,12 @@ fn a_file_that_the_session_made_and_never_committed_is_gone_on_with_where_it_say
     ];
     let told = next_is_told(&mut world, vec![session]);
     assert_eq!(told.rows().first().map(|row| row[0].as_str()), Some("src/fresh.ts"), "{}", told.block);
-    assert_eq!(told.places(), [(91, "src/fresh.ts".to_owned())], "{}", told.block);
+    assert_eq!(told.row("src/fresh.ts")[1], "1-200", "all of it is new:\n{}", told.block);
+    assert!(told.claims().contains("src/fresh.ts line 91"), "{}", told.block);
 }
 
 #[test]
-fn where_the_session_names_no_line_the_one_after_its_last_hunk_is_named() {
+fn where_the_session_names_no_line_the_table_has_those_of_its_last_hunk() {
     let mut world = world(TWO);
     let told = next_is_told(&mut world, vec![vec![full(sed("45,90", OAUTH)), stops("I stop here.")]]);
     goes_on_at_91(&told);
@@ -152,7 +153,7 @@ fn outside_git_no_line_is_invented() {
     let mut world = world_without_git(TWO);
     let session = vec![full(sed("45,90", OAUTH)), said("the callback is checked", "70%", "the rest of it")];
     let told = next_is_told(&mut world, vec![session]);
-    assert_eq!(told.places(), [], "{}", told.block);
+    assert_eq!(told.stands_at(), None, "{}", told.block);
     for words in ["line 1", "line unknown", "..HEAD", "git diff"] {
         told.has_not(words);
     }
@@ -172,8 +173,7 @@ fn outside_git_lines_are_those_of_the_clients_own_patch() {
     ];
     let told = next_is_told(&mut world, vec![session]);
     assert_eq!(told.row(OAUTH)[1], "45-90", "{}", told.block);
-    assert!(told.places().iter().all(|place| *place == (91, OAUTH.to_owned())), "{}", told.block);
-    told.has_not("line 1 ");
+    assert_eq!(told.stands_at(), Some((90, OAUTH.to_owned())), "{}", told.block);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_file_deleted_last_is_never_the_place_to_go_on() {
     let mut world = world(TWO);
     let session = vec![low(sed("45,90", OAUTH)), full("rm z.txt"), stops("I stop here.")];
     let told = next_is_told(&mut world, vec![session]);
-    assert!(told.places().iter().all(|(_, file)| file == OAUTH), "{}", told.block);
+    assert_eq!(told.stands_at(), Some((90, OAUTH.to_owned())), "{}", told.block);
     assert!(told.row("z.txt")[2].contains("deleted"), "{}", told.block);
 }
 
@@ -248,7 +248,7 @@ fn a_session_that_only_read_hands_on_its_words_and_no_place() {
         said("the callback never checks its state", "read, nothing changed", "check it in handleCallback");
     let session = vec![low("wc -l src/oauth.ts"), full("cat src/oauth.ts"), words];
     let told = next_is_told(&mut world, vec![session]);
-    assert_eq!((told.places(), told.rows().len()), (vec![], 0), "{}", told.block);
+    assert!(told.rows().is_empty(), "{}", told.block);
     told.has("Write the parser");
     told.has("the callback never checks its state");
     let steps = told.next_steps();

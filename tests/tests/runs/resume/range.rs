@@ -33,7 +33,7 @@ fn an_item_whose_sessions_committed_nothing_is_told_from_its_beginning_too() {
     let told = next_is_told(&mut world, vec![first, second]);
     assert_eq!(world.git(&["rev-parse", &told.base()]), base, "{}", told.block);
     assert_eq!(subjects(&world, &told.base()).len(), 2, "both were saved");
-    assert_eq!(told.places(), [(91, OAUTH.to_owned())], "the last session's place:\n{}", told.block);
+    assert_eq!(told.stands_at(), Some((90, OAUTH.to_owned())), "the last session's place:\n{}", told.block);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn the_second_item_of_a_run_does_not_begin_where_the_first_one_did() {
     ];
     let second = vec![part("45,90", "Part of the printer"), full("ls"), half()];
     let told = next_is_told(&mut world, vec![first, second]);
-    told.has("Item: Write the printer");
+    told.takes_over("Write the printer");
     assert_eq!(subjects(&world, &told.base()), ["Part of the printer"], "{}", told.block);
     told.has_not("parser.rs");
 }

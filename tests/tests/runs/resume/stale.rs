@@ -21,8 +21,6 @@ fn resumed_after(file: &str, work: &str, next: &str, person: impl FnOnce(&World)
 }
 
 fn is_no_place(told: &Told, file: &str) {
-    assert!(told.places().iter().all(|(_, place)| place != file), "{}", told.block);
-    assert!(!told.block.contains(&format!("Continue from {file}")), "{}", told.block);
     let rows = told.rows();
     let row = rows.iter().find(|row| row[0] == file);
     assert!(row.is_none_or(|row| !row[1].contains(|c: char| c.is_ascii_digit())), "{}", told.block);
@@ -72,7 +70,7 @@ fn a_file_that_a_person_changed_and_committed_is_said_to_have_changed() {
     });
     says(&told, &[OAUTH, "has changed"]);
     says(&told, &["by others", "Add the licence"]);
-    assert!(told.places().is_empty(), "the lines have moved:\n{}", told.block);
+    assert!(told.stands_at().is_none(), "the lines have moved:\n{}", told.block);
     told.has_not("a_helper.ts has changed");
 }
 
@@ -83,7 +81,7 @@ fn a_file_that_a_person_changed_and_left_uncommitted_is_said_to_have_changed() {
     });
     says(&told, &[OAUTH, "has changed"]);
     told.has_not("by others");
-    assert!(told.places().is_empty(), "the lines have moved:\n{}", told.block);
+    assert!(told.stands_at().is_none(), "the lines have moved:\n{}", told.block);
 }
 
 #[test]
@@ -100,7 +98,7 @@ fn several_commits_by_others_are_counted_and_our_own_is_not_among_them() {
     }
     told.has_not("3 commits");
     told.has_not("has changed");
-    assert_eq!(told.places(), [(91, OAUTH.to_owned())], "the file is as it was:\n{}", told.block);
+    assert_eq!(told.stands_at(), Some((90, OAUTH.to_owned())), "the file is as it was:\n{}", told.block);
 }
 
 #[test]
@@ -109,7 +107,7 @@ fn work_that_a_person_threw_away_is_not_named() {
         world.git(&["reset", "-q", "--hard", "HEAD~1"]);
     });
     // That each commit it names is still one of the branch is held where the block is read.
-    assert!(told.places().is_empty(), "those lines are not there any more:\n{}", told.block);
+    assert!(told.stands_at().is_none(), "those lines are not there any more:\n{}", told.block);
     says(&told, &[OAUTH, "has changed"]);
 }
 
@@ -121,10 +119,10 @@ fn where_nothing_happened_since_nothing_is_said_of_it() {
         "oauth.ts line 91",
         |_| (),
     );
-    for words in ["Since the checkpoint", "by others", "has changed", "is gone"] {
+    for words in ["Since it stopped", "by others", "has changed", "is gone"] {
         told.has_not(words);
     }
-    assert_eq!(told.places(), [(91, OAUTH.to_owned())], "{}", told.block);
+    assert_eq!(told.stands_at(), Some((90, OAUTH.to_owned())), "{}", told.block);
 }
 
 #[test]
@@ -148,13 +146,12 @@ fn where_a_person_put_another_item_first_the_half_done_one_waits_for_its_turn() 
     let requests = model.main_requests();
     let firsts: Vec<String> =
         requests.iter().filter(|request| request.answers() == 0).map(|request| request.text()).collect();
-    let order = firsts[1].lines().find(|line| line.contains("exactly one item")).expect("what to do");
-    assert!(order.contains("\"Urgent fix\""), "{order}");
-    assert!(!firsts[1].contains("## CONTEXT CHECKPOINT RESUME"), "one item at a time: {}", firsts[1]);
-    assert!(firsts[1].contains("- Write the parser (half done"), "{}", firsts[1]);
+    assert!(firsts[1].contains("## Your item\n\n> Urgent fix\n"), "{}", firsts[1]);
+    assert!(!firsts[1].contains(HEADING), "one item at a time: {}", firsts[1]);
+    assert!(firsts[1].contains("Not to be taken now: \"Write the parser\" (half done"), "{}", firsts[1]);
     let resumed = told(&world, &model, 3);
-    resumed.has("Item: Write the parser");
-    assert_eq!(resumed.places(), [(91, OAUTH.to_owned())], "{}", resumed.block);
+    resumed.takes_over("Write the parser");
+    assert_eq!(resumed.stands_at(), Some((90, OAUTH.to_owned())), "{}", resumed.block);
 }
 
 #[test]
@@ -172,7 +169,7 @@ fn what_a_person_committed_between_two_sessions_is_none_of_the_items_work() {
     let resumed = told(&world, &model, 3);
     let files: Vec<String> = resumed.rows().into_iter().map(|row| row[0].clone()).collect();
     assert_eq!(files, [OAUTH], "{}", resumed.block);
-    assert_eq!(resumed.places(), [(96, OAUTH.to_owned())], "{}", resumed.block);
+    assert_eq!(resumed.stands_at(), Some((95, OAUTH.to_owned())), "{}", resumed.block);
 }
 
 #[test]
@@ -191,9 +188,9 @@ fn a_session_that_only_commits_what_it_took_over_hands_it_on() {
     assert_ne!(head, world.git(&["rev-parse", "HEAD"]), "the second session has committed");
     resume(&world, 3);
     let resumed = told(&world, &model, 3);
-    resumed.has("Item: Write the parser");
+    resumed.takes_over("Write the parser");
     assert_eq!(resumed.rows()[0][0], OAUTH, "{}", resumed.block);
-    assert_eq!(resumed.places(), [(91, OAUTH.to_owned())], "{}", resumed.block);
+    assert_eq!(resumed.stands_at(), Some((90, OAUTH.to_owned())), "{}", resumed.block);
 }
 
 #[test]
@@ -213,9 +210,9 @@ fn a_half_done_item_that_was_set_aside_is_resumed_when_its_turn_comes() {
         .filter(|request| request.answers() == 0)
         .map(|request| request.text())
         .collect();
-    assert!(firsts[3].contains("- Write the parser (set aside"), "{}", firsts[3]);
+    assert!(firsts[3].contains("Not to be taken now: \"Write the parser\" (set aside"), "{}", firsts[3]);
     assert!(!firsts[3].contains(HEADING), "nothing of the parser is the printer's: {}", firsts[3]);
     let resumed = told(&world, &model, 5);
-    resumed.has("Item: Write the parser");
-    assert_eq!(resumed.places(), [(91, OAUTH.to_owned())], "{}", resumed.block);
+    resumed.takes_over("Write the parser");
+    assert_eq!(resumed.stands_at(), Some((90, OAUTH.to_owned())), "{}", resumed.block);
 }

@@ -73,7 +73,7 @@ fn of_several_items_in_one_session_only_the_one_in_hand_is_resumed() {
         said("the reader reads headers", "40%", "bodies, in src/reader.rs line 13"),
     ];
     let told = next_is_told(&mut world, vec![session]);
-    told.has("Item: Write the reader");
+    told.takes_over("Write the reader");
     let done = told.done();
     assert_eq!(done.len(), 2, "{}", told.block);
     assert!(done[0].contains("Write the parser") && done[1].contains("Write the printer"), "{done:?}");
@@ -82,7 +82,7 @@ fn of_several_items_in_one_session_only_the_one_in_hand_is_resumed() {
     }
     assert_eq!(told.rows().len(), 1, "{}", told.block);
     assert_eq!(told.row("src/reader.rs")[1], "1-12");
-    assert_eq!(told.places(), [(13, "src/reader.rs".to_owned())], "{}", told.block);
+    assert_eq!(told.stands_at(), Some((12, "src/reader.rs".to_owned())), "{}", told.block);
     let of_others: Vec<String> =
         subjects(&world, &told.base()).into_iter().filter(|subject| subject.starts_with("Finish:")).collect();
     assert!(of_others.is_empty(), "the work of finished items is none of this one's: {of_others:?}");
@@ -97,10 +97,10 @@ fn finished_work_that_nobody_committed_is_not_where_the_next_item_goes_on() {
         said("the printer prints headers", "40%", "bodies, in src/printer.rs line 13"),
     ];
     let told = next_is_told(&mut world, vec![session]);
-    told.has("Item: Write the printer");
+    told.takes_over("Write the printer");
     assert!(told.done().iter().any(|line| line.contains("Write the parser")), "{}", told.block);
     assert_eq!(told.rows().first().map(|row| row[0].as_str()), Some("src/printer.rs"), "{}", told.block);
-    assert_eq!(told.places(), [(13, "src/printer.rs".to_owned())], "{}", told.block);
+    assert_eq!(told.stands_at(), Some((12, "src/printer.rs".to_owned())), "{}", told.block);
 }
 
 #[test]
@@ -115,13 +115,13 @@ fn with_pack_the_item_that_the_session_was_told_last_is_resumed() {
     ];
     let told = next_is_told_with(&mut world, vec![session], &["--pack"]);
     assert_eq!(events(&journal(&world), "packed").len(), 1, "the session went on with the printer");
-    told.has("Item: Write the printer");
+    told.takes_over("Write the printer");
     assert_eq!(told.done().len(), 1, "{}", told.block);
     assert!(told.done()[0].contains("Write the parser"), "{}", told.block);
     told.has_not("parser.rs");
     assert_eq!(told.rows().len(), 1, "{}", told.block);
     assert_eq!(told.row(OAUTH)[1], "45-90");
-    assert_eq!(told.places(), [(91, OAUTH.to_owned())], "{}", told.block);
+    assert_eq!(told.stands_at(), Some((90, OAUTH.to_owned())), "{}", told.block);
 }
 
 /// The parser is done at 56 % of the window; the printer, by its size, takes 60 %.
@@ -178,7 +178,7 @@ fn when_the_last_item_is_ticked_no_work_is_left_over_to_go_on_with() {
     let second = requests.iter().filter(|request| request.answers() == 0).nth(1).expect("a second session");
     let text = second.text();
     let text = text.strip_prefix(&second.system_text()).expect("the system's text stands first");
-    for words in ["Continue from line", "half done", "| src/parser.rs |"] {
+    for words in ["half done", "| src/parser.rs |"] {
         assert!(!text.contains(words), "{words} stands in\n{text}");
     }
 }
@@ -192,10 +192,10 @@ fn the_next_item_that_a_session_began_unasked_is_handed_on_though_it_ended_in_or
         said("the callback prints", "70%", "oauth.ts line 91").usage(LOW + 1_000),
     ];
     let told = next_is_told(&mut world, vec![session]);
-    told.has("Item: Write the printer");
+    told.takes_over("Write the printer");
     told.has("ended its turn");
     assert_eq!(told.row(OAUTH)[1], "45-90");
-    assert_eq!(told.places(), [(91, OAUTH.to_owned())], "{}", told.block);
+    assert_eq!(told.stands_at(), Some((90, OAUTH.to_owned())), "{}", told.block);
 }
 
 #[test]
