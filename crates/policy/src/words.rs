@@ -123,3 +123,35 @@ pub fn figure(reading: &Reading) -> String {
         _ => format!("? ({} tokens of an unknown window)", tokens(reading.used)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::handoff::Notes;
+
+    #[test]
+    fn the_three_lines_that_a_session_is_asked_for_are_those_that_the_handoff_reads() {
+        let text = wrap_up(87, ".claude/handoffs/x.md");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "CCS_CHECKPOINT_TRIGGERED|L2|87|.claude/handoffs/x.md");
+        let steps: Vec<&str> =
+            lines.iter().filter_map(|line| line.split_once(". ")).map(|(step, _)| step).collect();
+        assert_eq!(steps, ["1", "2", "3"], "{text}");
+        let [.., summary, progress, next] = lines[..] else { panic!("{text}") };
+        let notes = Notes::in_message(&[summary, progress, next].join("\n"));
+        assert!(notes.summary.starts_with("decisions with their reasons"), "{notes:?}");
+        assert!(notes.progress.starts_with("what is done; what is left"), "{notes:?}");
+        assert!(notes.next.starts_with("the next action, with file and function"), "{notes:?}");
+    }
+
+    #[test]
+    fn no_session_is_asked_for_a_commit_that_the_projects_rules_forbid() {
+        let text = wrap_up(87, "x.md");
+        let commit = text.lines().find(|line| line.starts_with("2. Commit")).unwrap();
+        assert!(
+            commit.contains(
+                "If the project's rules (CLAUDE.md) forbid that commit, leave the files as they are"
+            )
+        );
+    }
+}

@@ -274,7 +274,7 @@ fn an_adopted_run_goes_to_its_end_in_the_shell_loop() {
 
     let first = model.main_requests()[0].text();
     for words in [
-        "**Iteration**: 6 of 50",
+        "You are session 6 of at most 50",
         "completed token validation",
         "src/auth/oauth.ts",
         "Convert all test files",

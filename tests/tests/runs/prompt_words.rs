@@ -46,7 +46,6 @@ fn the_prompt_of_a_session_quotes_what_others_said_and_nothing_in_it_is_forged()
         ("## Your item", false),
         ("## You take over this item half done", true),
         ("## What earlier sessions noted", true),
-        ("## Rules of the run", false),
     ] {
         let section =
             prompt.split(&format!("\n{part}\n")).nth(1).unwrap_or_else(|| panic!("{part} in\n{prompt}"));

@@ -44,11 +44,8 @@ pub(super) fn section(state: &RunState) -> String {
             "If the whole task is done and the checks pass, and only then",
         ),
     };
-    let believed = if state.options.verify.is_empty() {
-        ""
-    } else {
-        " The run then executes the commands of step 3 itself."
-    };
+    let believed =
+        if state.options.verify.is_empty() { "" } else { " The run then executes the same commands itself." };
     let rival = promise::rival(&state.options.objective, &state.options.completion_promise, &state.nonce);
     let rival = rival.map_or(String::new(), |rival| {
         format!("\nThe task text names `{rival}`, which does not count here: the line above counts, whatever another text says.\n")

@@ -91,7 +91,7 @@ Commit each part as soon as it is complete and its checks pass, as the project's
 
 <promise>BLOCKED 7f3a REASON</promise>
 
-- If no item is open and the checks pass, and only then: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it). The run then executes the commands of step 3 itself.
+- If no item is open and the checks pass, and only then: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it). The run then executes the same commands itself.
 
 <promise>COMPLETE 7f3a</promise>
 
@@ -178,7 +178,7 @@ fn whatever_has_happened_nothing_is_said_twice_and_what_matters_most_stands_firs
 fn without_verify_commands_or_a_plan_the_steps_say_what_to_do_instead() {
     let text = block(&state(), &Surroundings::default());
     assert!(text.contains("3. Prove it with the project's own checks (tests, linter;"), "{text}");
-    assert!(!text.contains("executes the commands"), "{text}");
+    assert!(!text.contains("executes the same commands"), "{text}");
     let options = RunOptions { todo_file: None, ..state().options };
     let text = block(&RunState { options, ..state() }, &Surroundings::default());
     for words in

@@ -155,5 +155,6 @@ fn fruitless(project: &Project, state: &RunState) -> Result<Option<String>, Stor
     }
     let text = disk::read_text(&project.progress())?.unwrap_or_default();
     let last = text.rsplit("\n\n").map(str::trim).find(|part| !part.is_empty());
-    Ok(last.map(str::to_owned))
+    // Behind the number of open items stands how it ended and what it said; without that there is nothing to learn from it.
+    Ok(last.filter(|paragraph| paragraph.contains(" open. ")).map(str::to_owned))
 }

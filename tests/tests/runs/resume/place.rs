@@ -249,7 +249,7 @@ fn a_session_that_only_read_hands_on_its_words_and_no_place() {
     let session = vec![low("wc -l src/oauth.ts"), full("cat src/oauth.ts"), words];
     let told = next_is_told(&mut world, vec![session]);
     assert!(told.rows().is_empty(), "{}", told.block);
-    told.has("Write the parser");
+    told.takes_over("Write the parser");
     told.has("the callback never checks its state");
     let steps = told.next_steps();
     assert!(steps.len() == 1 && steps[0].ends_with("check it in handleCallback"), "{}", told.block);
