@@ -135,8 +135,8 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "CCS_CHECKPOINT_TRIGGERED|L2|87|.claude/handoffs/x.md");
         let steps: Vec<&str> =
-            lines.iter().filter_map(|line| line.split_once(". ")).map(|(step, _)| step).collect();
-        assert_eq!(steps, ["1", "2", "3"], "{text}");
+            lines.iter().filter_map(|line| line.get(..3)).filter(|start| start.ends_with(". ")).collect();
+        assert_eq!(steps, ["1. ", "2. ", "3. "], "{text}");
         let [.., summary, progress, next] = lines[..] else { panic!("{text}") };
         let notes = Notes::in_message(&[summary, progress, next].join("\n"));
         assert!(notes.summary.starts_with("decisions with their reasons"), "{notes:?}");
