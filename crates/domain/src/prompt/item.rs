@@ -147,7 +147,7 @@ fn steps(state: &RunState, work: &Work<'_>) -> String {
     let left = if state.options.verify.is_empty() {
         ""
     } else {
-        "; what fails only because other work is still open, leave to it"
+        ", except what fails only because other work is still open"
     };
     format!(
         "1. Look first: `git status`, `git log -5`, and the code that {names} is about. Do not assume that it is missing.\n\

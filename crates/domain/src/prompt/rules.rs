@@ -5,7 +5,7 @@ use crate::state::RunState;
 use crate::text::one_line;
 
 /// What a session with the working memory is told beside the server's own instructions.
-const MEMORY: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap come from earlier sessions, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame means the same as the last line below: call it only when everything is done.";
+const MEMORY: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap come from earlier sessions, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame means the same as the promise line below: call it only when everything is done.";
 
 /// What a session without the working memory is told: a line in a file survives the end of the session.
 fn note_below(file: &str) -> String {

@@ -77,7 +77,7 @@ It is the first open item of `fix_plan.md`; 1 of 2 are open.
 
 1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing.
 2. Do this item, completely, and nothing else. No placeholders.
-3. Prove it with `cargo test`. Fix what fails; what fails only because other work is still open, leave to it. What you cannot fix: leave the item unticked and note why below it.
+3. Prove it with `cargo test`. Fix what fails, except what fails only because other work is still open. What you cannot fix: leave the item unticked and note why below it.
 4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn.
 
 Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
