@@ -13,6 +13,7 @@ mod endings;
 mod foreign_state;
 mod full_screen;
 mod place;
+mod plan_checks;
 mod questions;
 mod render;
 mod standard_input;

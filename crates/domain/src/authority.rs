@@ -107,8 +107,10 @@ fn tighter(known: &Limits, claimed: &Limits) -> Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item_check::ItemCheck;
     use crate::state::Checkpoint;
-    use crate::state::{Items, Lifecycle, RunOptions, Spent};
+    use crate::state::{Items, Lifecycle, RunOptions, Spent, VerifyEach};
+    use crate::taken_back::TakenBack;
 
     fn known() -> RunState {
         RunState {
@@ -144,11 +146,18 @@ mod tests {
             forge(&mut claimed);
             held(&known(), claimed)
         };
-        let forgeries: [fn(&mut RunState); 17] = [
+        let forgeries: [fn(&mut RunState); 21] = [
             |state| state.lifecycle.stay(Status::Completed),
             |state| state.lifecycle.wait(None),
             |state| state.options.verify.clear(),
             |state| state.options.verify = vec!["evil".into()],
+            |state| state.options.verify_each = VerifyEach::Promise,
+            |state| {
+                state.options.plan_checks =
+                    vec![ItemCheck { command: "evil".into(), ..ItemCheck::default() }];
+            },
+            |state| state.outcomes.verify_passed = vec!["evil".into()],
+            |state| state.outcomes.taken_back = Some(TakenBack { is_pending: true, ..TakenBack::default() }),
             |state| state.options.notify = vec!["evil".into()],
             |state| state.options.client = Some("evil".into()),
             |state| state.options.client_arguments = vec!["--evil".into()],

@@ -8,7 +8,8 @@ mod event;
 
 pub use event::{
     BreakerOpened, CheckpointWritten, IterationClosed, JournalEvent, LevelReached, LinearDelivered, Planned,
-    ReadingChanged, Room, RunBegun, RunEnded, SessionEnded, VerdictReached, Verification, WipCommit,
+    ReadingChanged, Room, RunBegun, RunEnded, SessionEnded, TicksTakenBack, VerdictReached, Verification,
+    Verified, WipCommit,
 };
 
 use crate::ids::{RunId, SessionId};

@@ -1,4 +1,4 @@
-//! Adds a question or an answer to the text of a plan. Everything else in the file stays as it is, byte for byte.
+//! Adds a question or an answer to the text of a plan, and takes ticks back. Everything else in the file stays as it is, byte for byte.
 
 use crate::question::{OpenQuestion, answer, question};
 use crate::text::{clip, one_line};
@@ -48,6 +48,26 @@ pub fn with_answer(plan: &[u8], asked: &OpenQuestion, answer: &str) -> Option<Ve
     let lines: Vec<String> =
         words.take(LINES).map(|words| format!("{indent}! {}", clip(&words, LINE))).collect();
     (!lines.is_empty()).then(|| insert(plan, line, &lines))
+}
+
+/// The plan with the boxes of these items empty again; none if none of them is ticked.
+pub fn without_ticks(plan: &[u8], items: &[String]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(plan);
+    let is_meant = |place: &&Place| place.done && items.contains(&place.item);
+    let ticked: Vec<usize> = places(&text).iter().filter(is_meant).map(|place| place.lines.0).collect();
+    let mut bytes = Vec::with_capacity(plan.len());
+    for (number, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let begins = bytes.len();
+        bytes.extend_from_slice(line);
+        // The box of an item is the first bracket of its line.
+        let tick = line.iter().position(|byte| *byte == b'[').map(|place| begins + place + 1);
+        if ticked.contains(&number)
+            && let Some(tick) = tick.and_then(|tick| bytes.get_mut(tick))
+        {
+            *tick = b' ';
+        }
+    }
+    (!ticked.is_empty()).then_some(bytes)
 }
 
 /// The items of a plan with the lines that belong to them: indented ones that follow at once, and later ones that we read.
@@ -198,6 +218,23 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_tick_that_is_taken_back_changes_one_byte_of_each_line_of_its_item() {
+        for (before, after) in [
+            ("- [x] one\n- [x] two\n", Some("- [x] one\n- [ ] two\n")),
+            ("\u{feff}* [X]  two \r\n  > [x] a note", Some("\u{feff}* [ ]  two \r\n  > [x] a note")),
+            ("\t+ [x] two\n- [ ] two\n- [x] two", Some("\t+ [ ] two\n- [ ] two\n- [ ] two")),
+            ("```\n- [x] two\n```\n- [x] two\n", Some("```\n- [x] two\n```\n- [ ] two\n")),
+            ("- [x] twofold\n- [x] Two\n- [ ] two\n", None),
+            ("", None),
+        ] {
+            let taken = without_ticks(before.as_bytes(), &["two".to_owned()]);
+            assert_eq!(taken.as_deref(), after.map(str::as_bytes), "{before:?}");
+        }
+        let foreign = without_ticks(b"\xff\n- [x] two \xff\n", &["two \u{fffd}".to_owned()]);
+        assert_eq!(foreign.as_deref(), Some(&b"\xff\n- [ ] two \xff\n"[..]));
+    }
+
     fn lines() -> impl Strategy<Value = String> {
         let line = prop_oneof![
             "[ \t]{0,3}- \\[[ x]\\] [ab]",
@@ -210,6 +247,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn ticks_that_are_taken_back_are_open_and_every_other_byte_stays(text in lines()) {
+            let before = TodoList::parse(&text);
+            let items = ["a".to_owned()];
+            let taken = without_ticks(text.as_bytes(), &items).map(|bytes| String::from_utf8(bytes).unwrap());
+            prop_assert_eq!(taken.is_some(), before.done().contains(&items[0]));
+            let taken = taken.unwrap_or(text.clone());
+            let after = TodoList::parse(&taken);
+            prop_assert!(!after.done().contains(&items[0]));
+            prop_assert_eq!(after.done(), before.done().into_iter().filter(|item| *item != items[0]).collect::<Vec<_>>());
+            let changed = text.bytes().zip(taken.bytes()).filter(|(one, other)| one != other);
+            prop_assert!(changed.into_iter().all(|(one, other)| (one, other) == (b'x', b' ')));
+            prop_assert_eq!(text.len(), taken.len());
+        }
+
         #[test]
         fn a_question_parks_its_item_and_an_answer_frees_it_and_every_other_byte_stays(text in lines()) {
             let before = TodoList::parse(&text);

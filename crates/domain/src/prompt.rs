@@ -1,5 +1,6 @@
 //! PROMPT.md: one generated block, then the user's own text, byte for byte.
 
+mod checks;
 mod item;
 mod rules;
 
@@ -76,11 +77,13 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
 
-/// The generated block. What must not be overlooked stands first and last: why a promise was refused, and the promise.
+/// The generated block. What must not be overlooked stands first and last: why ticks or a promise
+/// were refused, and the promise.
 pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
     let resume = around.resume.as_ref();
     let sections = [
         opening(state),
+        checks::taken_back(state),
         refusals(state),
         item::section(state),
         resume.map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since, &state.nonce)),

@@ -30,7 +30,7 @@ const WORDS: [(&str, Size); 5] = [
 impl Size {
     /// The size that an item states.
     pub fn stated(item: &str) -> Option<Size> {
-        let item = item.to_lowercase();
+        let item = crate::item_check::words(item).to_lowercase();
         let is_stated = |word: &str| {
             item.match_indices(word).any(|(place, _)| item[place + word.len()..].starts_with([')', ',']))
         };
@@ -102,6 +102,8 @@ mod tests {
             ("(complex) Rewrite", Some(Size::Complex)),
             ("Make it simple", None),
             ("Make it (simple, after: 2)", Some(Size::Simple)),
+            ("Make it (simple, verify: cargo test)", Some(Size::Simple)),
+            ("Make it (verify: test (complex))", None),
             ("Undo what is (simpleton)", None),
             ("A simple (but long) one", None),
         ] {

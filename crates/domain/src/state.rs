@@ -13,10 +13,11 @@ pub use iteration::{ApiTrouble, HistoryEntry, IterationRecord, Phase, WorktreeFi
 pub use lifecycle::Lifecycle;
 
 use crate::ids::{RunId, SessionId};
+use crate::item_check::ItemCheck;
 use crate::question::OpenQuestion;
 use crate::size::{ItemCost, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
-use crate::todo::TodoList;
+use crate::todo::{TodoList, same_item};
 use document::strip_nulls;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -72,6 +73,17 @@ pub enum Commit {
     Wip,
     /// It stays as it is.
     Off,
+}
+
+/// When the verify commands run. Whatever it is, completion is believed only once they pass.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifyEach {
+    /// After each session that ticked an item, and before completion is believed.
+    #[default]
+    Tick,
+    /// Only before completion is believed.
+    Promise,
 }
 
 /// How many of the last items are remembered with their cost.
@@ -187,6 +199,15 @@ impl RunState {
         self.items.completed_items.iter().filter(|item| !before.contains(item)).cloned().collect()
     }
 
+    /// The check that the user allowed for an item, if it named one when the run began. Words that were added behind the
+    /// item since do not make it another one.
+    pub fn check_of(&self, item: &str) -> Option<&ItemCheck> {
+        let checks = &self.options.plan_checks;
+        let is_known = self.items.known_items.iter().any(|known| known == item);
+        let exact = checks.iter().find(|check| check.item == item);
+        exact.or_else(|| checks.iter().find(|check| !is_known && same_item(item, &check.item)))
+    }
+
     /// What stayed with the subagents of this run.
     pub fn delegated_now(&self) -> SubagentUsage {
         let mut sum = SubagentUsage::default();
@@ -233,7 +254,8 @@ mod tests {
     /// A state as the version before the current types wrote it: of a real run, with what that run did not meet put in.
     const OLD: &str = include_str!("state/old.json");
     /// Fields that it did not have.
-    const NEWER: [&str; 1] = ["parked"];
+    const NEWER: [&str; 6] =
+        ["parked", "verify_each", "plan_checks", "verify_passed", "taken_back", "verify_seconds"];
 
     /// The state without the place to continue at, which no prompt names any more.
     fn without_place(mut document: Value) -> Value {

@@ -4,6 +4,7 @@
 mod apply_verdict;
 pub(crate) mod archive;
 pub mod backup;
+pub mod baseline;
 mod client_error;
 pub mod close;
 pub mod evidence;
@@ -20,6 +21,7 @@ mod retry;
 pub(crate) mod save_work;
 mod stream_reader;
 mod supervise;
+mod ticks;
 pub(crate) mod verify;
 mod watchdog;
 
@@ -33,6 +35,8 @@ use crate::install::plugin;
 use crate::run::lifecycle::StartError;
 use crate::session_result::SessionResult;
 use apply_verdict::INTERRUPTED;
+use baseline::Known;
+use finish::{Finished, not_run_words};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::status::Status;
@@ -218,6 +222,9 @@ impl Runner<'_> {
     }
 
     fn iterate(&mut self) -> Result<Verdict, RunError> {
+        if let Some(paused) = self.learn_what_passes()? {
+            return Ok(paused);
+        }
         // Chosen here and planned before the client starts, so that a client without a noted pid can still be found.
         let session_id = uuid::Uuid::new_v4().to_string();
         let state = lifecycle::plan(self.project, &self.run_id, Some(SessionId::from(session_id)))?;
@@ -227,6 +234,27 @@ impl Runner<'_> {
         self.watcher.tell(&Progress::Iteration { state: &state });
         let client = self.spawn(&state)?;
         self.follow(&state, client)
+    }
+
+    /// Runs commands of which it is not known whether they pass before the next session; answers with a pause if they were
+    /// given up.
+    fn learn_what_passes(&mut self) -> Result<Option<Verdict>, RunError> {
+        let commands = baseline::unknown(self.project, &self.last);
+        if commands.is_empty() {
+            return Ok(None);
+        }
+        self.watcher.tell(&Progress::Note(baseline::words(&commands)));
+        // No session is at work: the first Ctrl-C is enough.
+        let known = baseline::learn(self.project, self.settings, &self.last, &commands, &|| {
+            self.watcher.interrupts().count() > 0 || self.is_cancelled()
+        })?;
+        match known {
+            Known::Paused(paused) => Ok(Some(paused)),
+            Known::Said(said) => {
+                self.watcher.tell(&Progress::Verified { outcomes: &said });
+                Ok(None)
+            }
+        }
     }
 
     /// A run that was cancelled meanwhile, or in which everything waits for an answer.
@@ -339,12 +367,21 @@ impl Runner<'_> {
         let item = state.iteration_record.item.as_deref().zip(open.as_ref());
         let item = item.map(|(item, open)| (item, open.iter().any(|text| text == item)));
         self.watcher.tell(&Progress::Ended { iteration: state.iteration, ended, item });
-        let verdict = finish::finish_unless(self.project, self.settings, &self.run_id, ended, &|| {
+        let finished = finish::finish_unless(self.project, self.settings, &self.run_id, ended, &|| {
             self.watcher.interrupts().count() >= 2 || self.is_cancelled()
         })?;
         let gone = || StartError::NoRun(self.project.root().display().to_string());
-        let verdict = verdict.ok_or_else(gone)?;
+        let Finished { verdict, verify, taken_back, not_run } = finished.ok_or_else(gone)?;
         self.note_left_behind(state);
+        if !verify.is_empty() {
+            self.watcher.tell(&Progress::Verified { outcomes: &verify });
+        }
+        for check in &not_run {
+            self.watcher.tell(&Progress::Note(not_run_words(check)));
+        }
+        if let Some(taken) = &taken_back {
+            self.watcher.tell(&Progress::TakenBack { taken });
+        }
         let now = state_file::load(self.project, Some(&self.run_id))?;
         self.watcher.tell(&Progress::Judged { state: now.as_ref().unwrap_or(state), verdict: &verdict });
         Ok(verdict)

@@ -130,7 +130,7 @@ fn began_with_all_ticked(state: &RunState, todo: Option<&TodoList>) -> bool {
 
 /// True when the verify commands have to run for the verdict: nothing else contradicts completion.
 pub fn needs_verify(state: &RunState, evidence: &Evidence) -> bool {
-    if state.options.verify.is_empty() {
+    if state.options.commands().is_empty() {
         return false;
     }
     let message = evidence.last_message.as_deref().unwrap_or_default();
@@ -152,7 +152,7 @@ pub(crate) fn unpromised(state: &RunState, evidence: &Evidence) -> Unpromised {
         return Unpromised::Fails;
     }
     let has_run = !evidence.verify.is_empty();
-    if state.options.verify.is_empty() || (has_run && state.options.strict_promise) {
+    if state.options.commands().is_empty() || (has_run && state.options.strict_promise) {
         Unpromised::Blocked(unpromised_words(state, evidence))
     } else if has_run {
         Unpromised::Completed(format!("{}, without the promise", completed_words(state, evidence)))
@@ -173,7 +173,7 @@ fn unpromised_words(state: &RunState, evidence: &Evidence) -> String {
         None => String::new(),
     };
     let (times, line) = (FAILURES, promise::line(&state.options.completion_promise, &state.nonce));
-    let advice = if state.options.verify.is_empty() {
+    let advice = if state.options.commands().is_empty() {
         "check the work: if it is done, so is the run; otherwise plimsoll run --resume, with --verify CMD to let a command decide"
     } else {
         "the verify commands passed, but --strict-promise asks for the line: plimsoll run --resume --strict-promise=false lets them decide"
@@ -248,7 +248,12 @@ pub(crate) fn refusal_reasons(state: &RunState, evidence: &Evidence) -> Vec<Stri
         Completion::NotClaimed => vec!["every item is ticked, and the promise line was left out".to_owned()],
         Completion::Blocked(_) | Completion::Plausible => Vec::new(),
     };
-    let failed = evidence.verify.iter().filter(|outcome| !outcome.passed);
+    // What took ticks back comes first in the next prompt.
+    let taken = state.outcomes.taken_back.as_ref().filter(|taken| taken.is_pending);
+    let is_told = |command: &str| {
+        taken.is_some_and(|taken| taken.failed.iter().any(|failed| failed.command == command))
+    };
+    let failed = evidence.verify.iter().filter(|outcome| !outcome.passed && !is_told(&outcome.command));
     reasons.extend(failed.map(|outcome| format!("verify command `{}` {}", outcome.command, outcome.words)));
     reasons
 }

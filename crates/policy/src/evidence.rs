@@ -1,6 +1,7 @@
 //! What is known of a session when it is judged.
 
 use crate::breaker::Observation;
+use plimsoll_domain::journal::Verification;
 use plimsoll_domain::{Ending, RunState, Timestamp, TodoList};
 
 /// What is known when the gate judges.
@@ -38,7 +39,7 @@ impl Evidence {
 }
 
 /// What one verify command said.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyOutcome {
     /// The command.
     pub command: String,
@@ -46,4 +47,20 @@ pub struct VerifyOutcome {
     pub passed: bool,
     /// How it ended and what it printed, shortened.
     pub words: String,
+    /// How long it took.
+    pub seconds: u64,
+    /// True if it could not be started, or was ended at the run's deadline: it did not pass, and did not fail either.
+    pub is_undecided: bool,
+}
+
+impl VerifyOutcome {
+    /// As the journal has it.
+    pub fn fact(&self) -> Verification {
+        Verification {
+            command: self.command.clone(),
+            passed: self.passed,
+            words: self.words.clone(),
+            seconds: Some(self.seconds),
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! Why it acted: the figures and reasons that a line of the journal carries, in sentences.
 
 use plimsoll_domain::journal::{
-    BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, VerdictReached,
-    Verification,
+    BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, TicksTakenBack,
+    VerdictReached, Verification, Verified,
 };
 use plimsoll_domain::level::{AutoCompactAction, Level, Thresholds};
+use plimsoll_domain::taken_back;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Marker, Reading};
@@ -17,6 +18,7 @@ pub fn reasons(entry: &JournalEntry, beside: &[JournalEntry]) -> Vec<String> {
         JournalEvent::Checkpoint(written) => checkpoint(written),
         JournalEvent::Verdict(reached) => verdict(reached, beside),
         JournalEvent::ProvisionalVerdict { marker } => provisional(marker),
+        JournalEvent::Verified(Verified { verify }) => verify.iter().map(verified).collect(),
         JournalEvent::Packed(room) => vec![fits(room, "item", true)],
         JournalEvent::NotPacked(room) => vec![fits(room, "item", false)],
         JournalEvent::NoRoomForStep(room) => vec![fits(room, "step (from one commit to the next)", false)],
@@ -30,6 +32,7 @@ pub fn reasons(entry: &JournalEntry, beside: &[JournalEntry]) -> Vec<String> {
         | JournalEvent::CutOffByClient { .. }
         | JournalEvent::SetAside { .. }
         | JournalEvent::Parked { .. }
+        | JournalEvent::TicksTakenBack(_)
         | JournalEvent::BreakerOpened(_)
         | JournalEvent::IterationClosed(_)
         | JournalEvent::SessionEnd(_)
@@ -181,13 +184,15 @@ fn provisional(marker: &Marker) -> Vec<String> {
 }
 
 fn verified(outcome: &Verification) -> String {
-    let Verification { command, passed, words } = outcome;
+    let Verification { command, passed, words, seconds } = outcome;
     let command = said(command).unwrap_or_default();
+    let took = seconds.filter(|seconds| *seconds > 0).map(|seconds| format!(" after {seconds} s"));
+    let took = took.unwrap_or_default();
     if *passed {
-        return format!("Verify `{command}` passed.");
+        return format!("Verify `{command}` passed{took}.");
     }
     let words = said(words).map(|words| format!(": {words}")).unwrap_or_default();
-    format!("Verify `{command}` did not pass{words}.")
+    format!("Verify `{command}` did not pass{took}{words}.")
 }
 
 /// What was decided together with a verdict.
@@ -202,6 +207,10 @@ fn followed(entry: &JournalEntry) -> Option<String> {
             "The item \"{}\" was set aside, because no session made progress on it.",
             said(item).unwrap_or_default()
         )),
+        JournalEvent::TicksTakenBack(TicksTakenBack { items, failed }) => {
+            let words = taken_back::sentence(items, failed.iter().map(String::as_str));
+            said(&words).map(|words| format!("Then {words}."))
+        }
         JournalEvent::Parked { item, question } => Some(format!(
             "The item \"{}\" waits for the user's answer: {}",
             said(item).unwrap_or_default(),

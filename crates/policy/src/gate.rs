@@ -223,9 +223,17 @@ fn next_words(state: &RunState, evidence: &Evidence) -> String {
     };
     let open = evidence.todo.as_ref().map_or(state.items.todo_items.len(), |todo| todo.open().len());
     match &state.options.todo_file {
-        Some(_) => format!("{ending}{}{}", counted(open, "open item"), waiting(state)),
+        Some(_) => {
+            format!("{ending}{}{}{}", taken_back(state), counted(open, "open item"), waiting(state))
+        }
         None => format!("{ending}no promise yet"),
     }
+}
+
+/// That ticks of this session were taken back.
+fn taken_back(state: &RunState) -> String {
+    let taken = state.outcomes.taken_back.as_ref().filter(|taken| taken.is_pending);
+    taken.map(|taken| format!("{}; ", clip(&taken.words(), 300))).unwrap_or_default()
 }
 
 /// How many of the open items wait for an answer.

@@ -12,6 +12,7 @@ use crate::pack::{Estimate, estimate, is_too_large};
 use after::{after_numbers, renumbered};
 use misspelt::misspelt;
 use order::{Order, best_order, grouped};
+use plimsoll_domain::item_check;
 use plimsoll_domain::size::{ItemCost, Size};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,6 +68,8 @@ pub struct Planned {
     pub after: Vec<usize>,
     /// True when it should be split.
     pub split: bool,
+    /// The command that it names as its check.
+    pub check: Option<String>,
 }
 
 /// What is ahead.
@@ -124,6 +127,9 @@ pub fn plan(items: &[Item], growth: &[ItemCost], room: Room) -> Plan {
     }
 }
 
+/// How a check is written.
+const CHECK: &str = "write it as `(verify: CMD)` at the end of the item, behind a size and `after:` in the same bracket, and a command whose parentheses do not balance as a code span";
+
 fn planned(items: &[Item], growth: &[ItemCost], room: Room) -> (Vec<Planned>, Vec<String>) {
     let mut complaints = Vec::new();
     let mut planned = Vec::new();
@@ -142,9 +148,22 @@ fn planned(items: &[Item], growth: &[ItemCost], room: Room) -> (Vec<Planned>, Ve
             }
         }
         complaints.extend(misspelt(&item.text).map(|words| format!("item {number} says {words}")));
+        if item_check::is_misspelt(&item.text) {
+            complaints.push(format!("item {number} names a check that is not understood: {CHECK}"));
+        }
         let split = is_too_large(&item.text) || sessions > 1;
         let size = Size::stated(&item.text);
-        planned.push(Planned { number, text: item.text.clone(), size, estimate, sessions, after, split });
+        let check = item_check::command(&item.text);
+        planned.push(Planned {
+            number,
+            text: item.text.clone(),
+            size,
+            estimate,
+            sessions,
+            after,
+            split,
+            check,
+        });
     }
     complaints.extend(out_of_turn(&planned));
     (planned, complaints)

@@ -198,10 +198,7 @@ fn a_compaction_that_nobody_foresaw_loses_nothing_and_forces_no_new_session() {
         records[1]
     );
     assert_eq!(markers(&journal), ["RALPH_CONTINUE|next|1 open item", "RALPH_STOP|completed|2 items"]);
-    assert!(
-        !first_request_of(&model, 2).contains("You take over this item"),
-        "its item is ticked: history"
-    );
+    assert!(!first_request_of(&model, 2).contains("You take over this item"), "its item is ticked: history");
     assert_eq!(world.json(".claude/ralph-state.json")["context_history"][0]["checkpoint"], false);
     assert_eq!(world.read("work.txt"), "Item two\nItem three\n");
     assert!(!world.read("src/dates.txt").contains("changed changed"));

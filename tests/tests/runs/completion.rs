@@ -275,11 +275,12 @@ fn an_overloaded_api_pauses_the_run_and_its_iteration_is_not_spent() {
 fn a_verify_command_ends_with_the_deadline_and_the_run_too() {
     let mut world = world(ONE);
     let _model = start(&mut world, |turn| honest(turn).delay(LIFELIKE));
-    let finished = run(&world, &["--deadline", "9s", "--verify", "sleep 60"]);
+    let finished = run(&world, &["--deadline", "9s", "--verify", "test ! -e work.txt || sleep 60"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.elapsed < Duration::from_secs(30), "{:?}", finished.elapsed);
     assert!(finished.stdout.contains("RALPH_STOP|deadline|the deadline was"), "{}", finished.stdout);
     let journal = journal(&world);
     let verify = &events(&journal, "verdict")[0]["verify"][0];
     assert_eq!(verify["words"], "was ended at the run's deadline", "{verify}");
+    assert_eq!(world.read("fix_plan.md"), ONE.replace("[ ]", "[x]"), "that says nothing of the item");
 }

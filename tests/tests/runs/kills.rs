@@ -201,7 +201,7 @@ fn killed_while_the_verify_command_runs() {
     let mark = world.home().join("verified");
     let verify = format!("echo x >> {} && sleep 2", mark.display());
     let watch = Watch::over(&world);
-    let mut run = begin(&world, &["--verify", &verify]);
+    let mut run = begin(&world, &["--verify", &verify, "--verify-each", "promise"]);
     world.wait_until(Duration::from_secs(40), || mark.exists(), "the verify command");
     run.kill();
     let finished = resume(&world, &[]);
@@ -498,7 +498,7 @@ fn ctrl_c_twice_does_not_wait_for_a_verify_command() {
     let _model = start(&mut world, honest);
     let mark = world.home().join("verified");
     let verify = format!("echo $$ >> {} && sleep 20", mark.display());
-    let mut run = begin(&world, &["--verify", &verify]);
+    let mut run = begin(&world, &["--verify", &verify, "--verify-each", "promise"]);
     world.wait_until(Duration::from_secs(40), || mark.exists(), "the verify command");
     run.terminate();
     let signalled = Instant::now();

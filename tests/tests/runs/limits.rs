@@ -52,8 +52,11 @@ fn a_usage_limit_waits_for_its_reset_and_goes_on_by_itself_with_the_same_iterati
     assert_eq!(pauses.len(), 1, "one pause, until the reset: {verdicts:?}");
     assert!(pauses[0].contains("usage limit"), "{pauses:?}");
     assert!(finished.stdout.contains("paused until "), "{}", finished.stdout);
-    let refused =
-        model.main_requests().iter().filter(|request| request.text().contains("You are session 2 of")).count();
+    let refused = model
+        .main_requests()
+        .iter()
+        .filter(|request| request.text().contains("You are session 2 of"))
+        .count();
     assert!(refused <= 5, "the limit was not run against: {refused} requests");
     let state = world.json(STATE);
     assert_eq!((&state["no_change_count"], &state["pauses"]), (&json!(0), &json!(1)));

@@ -34,5 +34,6 @@ mod shell_loop;
 mod simulated_agent;
 mod step;
 mod stuck;
+mod ticks;
 mod watch;
 mod wip;

@@ -134,8 +134,11 @@ fn a_session_that_has_not_finished_its_item_is_not_kept_going() {
     });
     let finished = run(&world, &["--pack"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let first =
-        model.main_requests().iter().filter(|request| request.text().contains("You are session 1 of")).count();
+    let first = model
+        .main_requests()
+        .iter()
+        .filter(|request| request.text().contains("You are session 1 of"))
+        .count();
     assert_eq!(first, 2, "its turn ended with its words");
     done_in_order(&world, 2);
 }

@@ -199,17 +199,22 @@ fn a_run_in_which_everything_waits_from_the_beginning_starts_no_session() {
 }
 
 /// A run whose sessions are these scripts, played by a stand-in for the client with our real hooks.
-fn staged(world: &World, sessions: &[&str], options: &[&str]) -> Finished {
+pub fn staged(world: &World, sessions: &[&str], options: &[&str]) -> Finished {
+    let client = stand_in(world, sessions);
+    let ours = ["run", "--objective", "Do the plan.", "--name", "Dates", "--no-wait", "--client", &client];
+    let words: Vec<&str> = ours.iter().chain(options).copied().collect();
+    world.plimsoll(&words).timeout(Duration::from_secs(60)).run()
+}
+
+/// The client that plays them.
+pub fn stand_in(world: &World, sessions: &[&str]) -> String {
     std::fs::create_dir_all(world.home().join("begun")).expect("a folder");
     for (number, session) in (1..).zip(sessions) {
         world.write(world.home().join(format!("sessions/{number}")), session);
     }
     let stand_in = workspace_root().join("tests/tests/runs/model_run/stand_in.sh");
     let stand_in = std::fs::read_to_string(stand_in).expect("the stand-in");
-    let client = world.write_program(world.home().join("stand-in"), &stand_in).display().to_string();
-    let ours = ["run", "--objective", "Do the plan.", "--name", "Dates", "--no-wait", "--client", &client];
-    let words: Vec<&str> = ours.iter().chain(options).copied().collect();
-    world.plimsoll(&words).timeout(Duration::from_secs(60)).run()
+    world.write_program(world.home().join("stand-in"), &stand_in).display().to_string()
 }
 
 const ASKS: &str = "begin; answers 30000; says \"$blocked\"\n";

@@ -207,8 +207,11 @@ fn at_an_emergency_nothing_of_ours_keeps_a_session_going() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = journal(&world);
     assert!(events(&journal, "packed").iter().all(|entry| entry["iteration"] != 1));
-    let first =
-        model.main_requests().iter().filter(|request| request.text().contains("You are session 1 of")).count();
+    let first = model
+        .main_requests()
+        .iter()
+        .filter(|request| request.text().contains("You are session 1 of"))
+        .count();
     assert_eq!(first, 4, "its Stop was not blocked");
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
 }

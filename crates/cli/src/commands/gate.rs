@@ -2,16 +2,18 @@
 
 mod input;
 
+use crate::commands::run::progress;
 use crate::console::{fail, say, say_error};
 use crate::target_session::marker_of;
 use crate::{console, foreign_state, standard_input};
 use clap::Args;
 use plimsoll_domain::state::Phase;
+use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_domain::text::for_terminal;
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Timestamp, Verdict};
 use plimsoll_flows::context::spent;
-use plimsoll_flows::run::finish;
+use plimsoll_flows::run::finish::{self, Finished, not_run_words};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::session_result::SessionResult;
 use plimsoll_policy::pause;
@@ -141,13 +143,19 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, pl
         }
         _ => by_record(&state, &settled(project, record)),
     };
-    let verdict = finish::finish(project, &settings, &state.run_id, &ended)?;
+    let finished = finish::finish(project, &settings, &state.run_id, &ended)?;
+    if let Some(Finished { verify, taken_back, not_run, .. }) = &finished {
+        let lines = (!verify.is_empty()).then(|| progress::verified(verify)).into_iter();
+        let lines =
+            lines.chain(not_run.iter().map(not_run_words)).chain(taken_back.as_ref().map(TakenBack::words));
+        lines.for_each(|line| say_error(&line));
+    }
     // Loaded anew: the verdict is in the newest state, and whether the cost is known.
     let judged = state_file::load(project, Some(&state.run_id))?;
     if judged.is_some_and(|state| state.cost_is_unknown()) {
         say_error(&COST_UNKNOWN);
     }
-    Ok(verdict)
+    Ok(finished.map(|finished| finished.verdict))
 }
 
 /// In a pipe the gate takes what the client printed: it shows the session's answer in its place.

@@ -42,7 +42,8 @@ Examples:
 
 In the plan:
   - [ ] Parse the dates (medium)            trivial, simple, medium, complex, very complex
-  - [ ] Convert the files (after: 1)        depends on the first item of the plan";
+  - [ ] Convert the files (after: 1)        depends on the first item of the plan
+  - [ ] Read leap days (verify: make test)  its check; runs only with `plimsoll run --plan-verify`";
 
 /// The plan where none is named.
 const DEFAULT: &str = "fix_plan.md";
@@ -144,6 +145,7 @@ fn json(plan: &Plan, room: Room, parked: &[(&str, &str)]) -> String {
             "sessions": known(item.sessions),
             "after": item.after,
             "split": item.split,
+            "verify": item.check,
             "question": parked.iter().find(|(text, _)| *text == item.text).map(|(_, question)| question),
         })
     };

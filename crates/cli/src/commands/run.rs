@@ -8,6 +8,7 @@ use crate::commands::start::{TaskArguments, TaskError};
 use crate::console;
 use crate::console::{fail, say, say_error};
 use crate::endings::{beside_way_on, ending_words, way_on};
+use crate::plan_checks;
 use crate::questions;
 use crate::value_parsers::{self, ValueError};
 use clap::Args;
@@ -213,6 +214,7 @@ fn create(
     let ready = prepare(project, &asked.options)?;
     let state = lifecycle::create(project, &new)?;
     lifecycle::nothing_open(&state).iter().for_each(say_error);
+    plan_checks::lines(&state).iter().for_each(say_error);
     if let Some(waiting) = questions::waiting(&state) {
         say_error(&format!("{waiting}, and no session works on it until then: plimsoll answer"));
     }

@@ -4,22 +4,25 @@ mod adopt;
 mod inside;
 
 use crate::commands::gate::PIPE_THE_RESULT;
+use crate::commands::run::progress;
 use crate::console;
 use crate::console::{fail, say_error};
+use crate::plan_checks;
 use crate::questions;
 use crate::target_session::TargetSession;
 use crate::value_parsers;
 use clap::Args;
 use plimsoll_domain::limits::Limits;
-use plimsoll_domain::state::Commit;
+use plimsoll_domain::state::{Commit, VerifyEach};
 use plimsoll_domain::{RunState, Timestamp};
 use plimsoll_flows::hook_invocation::RUN_VARIABLE;
+use plimsoll_flows::run::baseline::{self, Known};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::adopt::Given;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, StartError};
 use plimsoll_policy::foreign::PROMISE;
 use plimsoll_store::ledger::{self, RECORD_VARIABLE};
-use plimsoll_store::{Project, StoreError, disk, environment};
+use plimsoll_store::{Project, StoreError, config, disk, environment};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use thiserror::Error;
@@ -48,6 +51,13 @@ pub(crate) struct TaskArguments {
     /// A command that must pass before completion is believed; may be given several times
     #[arg(long, value_name = "CMD")]
     verify: Vec<String>,
+    /// When the --verify commands run. Whatever it is, completion is believed only once all of them pass [default: tick]
+    #[arg(long, value_name = "WHEN")]
+    verify_each: Option<VerifyMode>,
+    /// Run the checks that items of the plan name, as `(verify: CMD)`, too: those in the plan as the run begins, each after its
+    /// item, and all before completion is believed
+    #[arg(long)]
+    plan_verify: bool,
     /// Complete only with the exact promise line. Without this option, when every item is ticked and the promise was not
     /// given as asked twice, passing --verify commands complete the run [with --resume: =false switches it off]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
@@ -82,6 +92,17 @@ enum CommitMode {
     Wip,
     /// Leave it as it is
     Off,
+}
+
+/// When the verify commands run.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum VerifyMode {
+    /// Also after each session that ticked an item: the tick is taken back if a command fails that had passed
+    Tick,
+    /// Only before completion is believed
+    // Never is not possible: without them no completion is believed.
+    #[value(alias = "never")]
+    Promise,
 }
 
 /// Unlimited loops are not a default.
@@ -125,6 +146,8 @@ impl TaskArguments {
             max_iterations: self.max_iterations.unwrap_or(MAX_ITERATIONS),
             promise: self.promise.clone(),
             verify: self.verify.clone(),
+            verify_each: self.verify_each().unwrap_or_default(),
+            plan_verify: self.plan_verify,
             strict_promise: self.strict_promise.unwrap_or(false),
             limits: self.limits(),
             commit: self.commit().unwrap_or_default(),
@@ -141,6 +164,8 @@ impl TaskArguments {
             (self.objective_file.is_some(), "--objective-file"),
             (self.name.is_some(), "--name"),
             (self.todo.is_some(), "--todo"),
+            // An agent may have written into the plan since.
+            (self.plan_verify, "--plan-verify"),
         ];
         if let Some((_, option)) = about_the_task.iter().find(|(given, _)| *given) {
             return Err(TaskError::OfNewRun(option));
@@ -148,6 +173,7 @@ impl TaskArguments {
         Ok(Changes {
             max_iterations: self.max_iterations,
             verify: Some(self.verify.clone()).filter(|verify| !verify.is_empty()),
+            verify_each: self.verify_each(),
             strict_promise: self.strict_promise,
             limits: self.limits(),
             commit: self.commit(),
@@ -175,6 +201,13 @@ impl TaskArguments {
             deadline: self.deadline.clone(),
             stop_at_limit_percent: self.stop_at_limit,
         }
+    }
+
+    fn verify_each(&self) -> Option<VerifyEach> {
+        self.verify_each.map(|mode| match mode {
+            VerifyMode::Tick => VerifyEach::Tick,
+            VerifyMode::Promise => VerifyEach::Promise,
+        })
     }
 
     fn commit(&self) -> Option<Commit> {
@@ -227,6 +260,10 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
         let created = lifecycle::create(&project, &new).map_err(StartCommandError::from);
         created.inspect(|state| lifecycle::nothing_open(state).iter().for_each(say_error))
     };
+    let created = created.and_then(|state| {
+        plan_checks::lines(&state).iter().for_each(say_error);
+        learn_what_passes(&project, state)
+    });
     let plan =
         |state: RunState| lifecycle::plan(&project, &state.run_id, None).map_err(StartCommandError::from);
     match created.and_then(plan) {
@@ -264,6 +301,20 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
         }
         Err(error) => fail(error, 1),
     }
+}
+
+/// Runs the verify commands once, before the first session. A Ctrl-C here leaves a run that `plimsoll stop` cancels.
+fn learn_what_passes(project: &Project, state: RunState) -> Result<RunState, StartCommandError> {
+    let commands = baseline::unknown(project, &state);
+    if !commands.is_empty() {
+        say_error(&baseline::words(&commands));
+        let (settings, _) = config::load(project);
+        let known = baseline::learn(project, &settings, &state, &commands, &|| false);
+        if let Known::Said(said) = known.map_err(StartError::from)? {
+            say_error(&progress::verified(&said));
+        }
+    }
+    Ok(state)
 }
 
 /// Safe inside single quotes for `eval`.

@@ -86,6 +86,10 @@ pub enum JournalEvent {
         #[serde(default)]
         question: String,
     },
+    /// Ticks of the iteration were taken back.
+    TicksTakenBack(TicksTakenBack),
+    /// Verify commands ran before a session, to know which of them pass; in the stream also those after one.
+    Verified(Verified),
     /// The circuit breaker opened.
     BreakerOpened(BreakerOpened),
     /// An iteration's last figures are known.
@@ -467,6 +471,27 @@ pub struct Verification {
     pub passed: bool,
     /// The end of what it printed.
     pub words: String,
+    /// How long it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+}
+
+/// Verify commands that ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Verified {
+    /// What they said.
+    pub verify: Vec<Verification>,
+}
+
+/// Ticks that did not hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TicksTakenBack {
+    /// Their items.
+    pub items: Vec<String>,
+    /// The commands that failed.
+    pub failed: Vec<String>,
 }
 
 /// The circuit breaker opened.

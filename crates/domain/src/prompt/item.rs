@@ -1,5 +1,6 @@
 //! The session's item, the steps it takes, and the items that it leaves alone.
 
+use super::checks;
 use crate::size::Size;
 use crate::state::RunState;
 use crate::text::{clip, one_line};
@@ -35,7 +36,7 @@ pub(super) fn section(state: &RunState) -> String {
         )],
         (Some(file), None) => vec![format!(
             "All items of `{file}` are ticked. Check all of the work with {}; fix what fails, then make the promise below.",
-            checks(state)
+            checks::commands(state)
         )],
         (None, _) => vec![
             "One complete step of the task below.".to_owned(),
@@ -142,9 +143,9 @@ fn work_on_item(state: &RunState, file: &str) -> Work<'static> {
 
 /// The steps of a session. A verify command judges the whole run: while items are open it may fail for their sake.
 fn steps(state: &RunState, work: &Work<'_>) -> String {
-    let checks = checks(state);
+    let checks = checks::commands(state);
     let Work { names, this, unproven, end } = work;
-    let left = if state.options.verify.is_empty() {
+    let left = if state.options.commands().is_empty() {
         ""
     } else {
         ", except what fails only because other work is still open"
@@ -156,15 +157,4 @@ fn steps(state: &RunState, work: &Work<'_>) -> String {
          4. {end}\n\n\
          Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost."
     )
-}
-
-/// What proves the work: the run's verify commands, else the project's own.
-fn checks(state: &RunState) -> String {
-    let commands: Vec<String> =
-        state.options.verify.iter().map(|command| format!("`{}`", one_line(command))).collect();
-    if commands.is_empty() {
-        "the project's own checks (tests, linter; where it has none, run what you changed)".to_owned()
-    } else {
-        commands.join(" and ")
-    }
 }

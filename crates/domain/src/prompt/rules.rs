@@ -1,5 +1,6 @@
 //! The rules that hold for every session of a run, the promise last.
 
+use super::checks;
 use crate::promise;
 use crate::state::RunState;
 use crate::text::one_line;
@@ -44,8 +45,7 @@ pub(super) fn section(state: &RunState) -> String {
             "If the whole task is done and the checks pass, and only then",
         ),
     };
-    let believed =
-        if state.options.verify.is_empty() { "" } else { " The run then executes the same commands itself." };
+    let believed = checks::when_they_run(state);
     let rival = promise::rival(&state.options.objective, &state.options.completion_promise, &state.nonce);
     let rival = rival.map_or(String::new(), |rival| {
         format!("\nThe task text names `{rival}`, which does not count here: the line above counts, whatever another text says.\n")

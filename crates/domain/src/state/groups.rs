@@ -1,12 +1,14 @@
 //! The parts of the state that are read and written together. In the file their fields stand side by side, as other people's
 //! scripts know them.
 
-use super::Commit;
+use super::{Commit, VerifyEach};
 use crate::breaker::Breaker;
+use crate::item_check::ItemCheck;
 use crate::limits::{Limits, Quota};
 use crate::question::OpenQuestion;
 use crate::size::{ItemCost, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
+use crate::taken_back::TakenBack;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,10 @@ pub struct RunOptions {
     pub strict_promise: bool,
     /// Commands that must pass before completion is believed.
     pub verify: Vec<String>,
+    /// When they run.
+    pub verify_each: VerifyEach,
+    /// What the items of the plan named as their checks when the run began, if the user allowed these commands to run.
+    pub plan_checks: Vec<ItemCheck>,
     /// What the run may use.
     pub limits: Limits,
     /// True when a session may go on with the next item while the window has room for it.
@@ -48,6 +54,19 @@ pub struct RunOptions {
     pub tool_timeout_seconds: Option<u64>,
     /// True when PROMPT.md is ours as a whole (the run was started with an objective).
     pub prompt_made: bool,
+}
+
+impl RunOptions {
+    /// All commands that have to pass before completion is believed, each once.
+    pub fn commands(&self) -> Vec<String> {
+        let mut commands: Vec<String> = Vec::new();
+        for command in self.verify.iter().chain(self.plan_checks.iter().map(|check| &check.command)) {
+            if !commands.contains(command) {
+                commands.push(command.clone());
+            }
+        }
+        commands
+    }
 }
 
 /// The items of the plan, and what they took.
@@ -90,6 +109,10 @@ pub struct Outcomes {
     pub promise_failures: u32,
     /// Verify commands that failed when they were last run.
     pub verify_failing: Vec<String>,
+    /// Commands that have passed in this run: a tick after which one of them fails is taken back.
+    pub verify_passed: Vec<String>,
+    /// The ticks that were taken back last; none once a later tick holds.
+    pub taken_back: Option<TakenBack>,
     /// Tools that the client has refused in sessions of this run, each once. Also one that is allowed by now.
     pub denied_tools: Vec<String>,
     /// What has gone wrong in a row.
@@ -107,6 +130,8 @@ pub struct Spent {
     pub cost_is_estimated: bool,
     /// Tokens of all sessions, as the client counts them: input, output, cache written and cache read.
     pub tokens: u64,
+    /// Seconds spent in verify commands.
+    pub verify_seconds: u64,
     /// The client's own quotas, as it last told them.
     pub quota: Quota,
 }

@@ -73,12 +73,12 @@ pub(crate) fn of_session(asked: &Asked<'_>) -> Handoff {
         record.continuation.as_ref().and_then(|offer| clock::moment(&offer.at)).map(SystemTime::from);
     let of_item = lines_after(&lines, found.ticked_at.max(offered_at));
     let run_for_item = commands(of_item, calls);
-    let verify = run.map(|run| run.options.verify.as_slice()).unwrap_or_default();
+    let verify = run.map(|run| run.options.commands()).unwrap_or_default();
     let mut work = found.work;
     // What was run and said belongs to the item that is done: the next session would take it for its own item's.
     let is_about_item = work.is_begun;
     work.checks = if is_about_item {
-        checks(&run_for_item, verify).iter().map(handoff::safe_check).collect()
+        checks(&run_for_item, &verify).iter().map(handoff::safe_check).collect()
     } else {
         Vec::new()
     };

@@ -115,7 +115,8 @@ fn judge(
 
 fn provisional(state: &RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
     let verdict = gate(&mut state.clone(), evidence, settings);
-    let unproven = completion(state, evidence) == Completion::Plausible && !state.options.verify.is_empty();
+    let unproven =
+        completion(state, evidence) == Completion::Plausible && !state.options.commands().is_empty();
     match verdict {
         Verdict::Stop { status: plimsoll_domain::Status::Completed, .. } if unproven => {
             let reason = "claims completion; the verify commands decide".to_owned();

@@ -8,6 +8,7 @@ use plimsoll_domain::state::WorktreeFingerprint;
 use plimsoll_domain::{Ending, RunState, SessionRecord, Settings};
 use plimsoll_launcher::git;
 use plimsoll_policy::breaker::Observation;
+use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::gate::Evidence;
 use plimsoll_store::Project;
 use std::path::Path;
@@ -52,7 +53,7 @@ pub fn observe(
         finished: ticked || passing,
         advanced: ticked || passing || committed,
         unsure,
-        error: error(evidence, transcript),
+        error: error(state, evidence, transcript),
         denied: state.iteration_record.denied_tool.clone(),
         empty: evidence.ending == Ending::Completed && is_silent && record.usage.reading.is_none(),
         failed_at_start: evidence.ending.failure().is_some() && !has_answered,
@@ -101,13 +102,19 @@ fn newly_passing(state: &RunState, evidence: &Evidence) -> bool {
 
 /// The session's own failure, else the verify command that failed, else its last command that failed and did
 /// not pass later. Only what the client or an exit code calls an error is one: the word proves nothing.
-fn error(evidence: &Evidence, transcript: Option<&Path>) -> Option<String> {
+fn error(state: &RunState, evidence: &Evidence, transcript: Option<&Path>) -> Option<String> {
     // A limit that the user set for the client is no error of anybody's.
     let failure = match &evidence.ending {
         Ending::ClientLimit(_) => None,
         ending => ending.failure().map(|words| format!("{}: {words}", ending.word())),
     };
-    let verify = evidence.verify.iter().find(|outcome| !outcome.passed);
+    // A command that no session has made pass yet is not what took the tick back.
+    let taken = state.outcomes.taken_back.as_ref().filter(|taken| taken.is_pending);
+    let is_cause = |outcome: &&VerifyOutcome| {
+        !outcome.passed
+            && taken.is_none_or(|taken| taken.failed.iter().any(|failed| failed.command == outcome.command))
+    };
+    let verify = evidence.verify.iter().find(is_cause);
     let verify = verify.map(|outcome| format!("{}\n{}", outcome.command, outcome.words));
     failure.or(verify).or_else(|| facts::standing_error(transcript?))
 }

@@ -7,21 +7,44 @@
 
 use crate::context::{facts, subagent_usage};
 use crate::run::evidence::{footing, observe, started_above};
+use crate::run::ticks::{note as note_ticks, take_back};
 use crate::run::verify::verify;
 use crate::run::{archive, backup, close, questions, save_work};
 use crate::session_result::SessionResult;
 use crate::turns::capture;
-use plimsoll_domain::journal::{BreakerOpened, JournalEntry, JournalEvent, VerdictReached, Verification};
+use plimsoll_domain::item_check::ItemCheck;
+use plimsoll_domain::journal::{BreakerOpened, JournalEntry, JournalEvent, VerdictReached};
 use plimsoll_domain::state::{Phase, WorktreeFingerprint};
 use plimsoll_domain::subagent_usage::SubagentUsage;
-use plimsoll_domain::text::clip;
+use plimsoll_domain::taken_back::TakenBack;
+use plimsoll_domain::text::{clip, one_line};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings, Timestamp, Verdict};
-use plimsoll_policy::completion::needs_verify;
+use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::gate::{Evidence, gate};
-use plimsoll_policy::{bounds, breaker};
+use plimsoll_policy::{bounds, breaker, ticks};
 use plimsoll_store::{Durability, Project, StoreError, clock, journal, sessions, state_file};
 use std::path::Path;
+
+/// What the end of an iteration came to.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What the verify commands said; empty if none ran now.
+    pub verify: Vec<VerifyOutcome>,
+    /// Ticks that were taken back.
+    pub taken_back: Option<TakenBack>,
+    /// Checks of ticked items that did not run, for they were not in the plan when the run began.
+    pub not_run: Vec<ItemCheck>,
+}
+
+impl Finished {
+    /// A verdict of which nothing more is known, or none that was judged now.
+    fn with(verdict: Verdict) -> Finished {
+        Finished { verdict, verify: Vec::new(), taken_back: None, not_run: Vec::new() }
+    }
+}
 
 /// Takes an iteration from its end to its verdict. None if there is no run, or nothing to judge.
 pub fn finish(
@@ -29,7 +52,7 @@ pub fn finish(
     settings: &Settings,
     run_id: &RunId,
     ended: &SessionResult,
-) -> Result<Option<Verdict>, StoreError> {
+) -> Result<Option<Finished>, StoreError> {
     finish_unless(project, settings, run_id, ended, &|| false)
 }
 
@@ -41,29 +64,30 @@ pub fn finish_unless(
     run_id: &RunId,
     ended: &SessionResult,
     give_up: &dyn Fn() -> bool,
-) -> Result<Option<Verdict>, StoreError> {
+) -> Result<Option<Finished>, StoreError> {
     // A copy that fails must not end the run.
     let _ = backup::journal(project);
     // The end first: a kill below leaves an iteration that has ended, and the next process judges it.
     let Some(state) = record_end(project, run_id, ended)? else { return Ok(None) };
     if state.iteration_record.phase == Phase::Judged {
         make_up(project, &state)?;
-        return Ok(state.lifecycle.last_verdict().cloned());
+        return Ok(state.lifecycle.last_verdict().cloned().map(Finished::with));
     }
     let left = observe_end(project, &state);
     save_all_work(project, settings, &state, &left)?;
     // After the commit: a handoff that is closed here names the new HEAD.
     close::close(project, settings, run_id, state.iteration)?;
-    let Some(state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
+    let Some(mut state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
     let mut evidence = gather_evidence(project, settings, &state, &left, ended);
+    let mut not_run = Vec::new();
     if !state.lifecycle.is_over() {
         questions::write_down(project, &state, &mut evidence)?;
-    }
-    if !state.lifecycle.is_over() && needs_verify(&state, &evidence) {
-        evidence.verify = verify(project, settings, &state, give_up);
-        let was_given_up = evidence.verify.len() < state.options.verify.len();
-        if was_given_up && let Some(paused) = pause(project, run_id)? {
-            return Ok(Some(paused));
+        not_run = ticks::not_run(&state, &evidence);
+        let checked = check(project, settings, &state, &mut evidence, give_up)?;
+        match checked {
+            Checked::Paused(paused) => return Ok(Some(Finished::with(paused))),
+            Checked::Gone => return Ok(None),
+            Checked::State(checked) => state = *checked,
         }
     }
     // Observing only looks. The breaker counts in `judge`, together with the phase, so a repeat counts once.
@@ -72,7 +96,58 @@ pub fn finish_unless(
     // Only now: the verify commands may have taken long.
     let now = clock::now();
     (evidence.now, evidence.now_seconds) = (clock::stamp(now), now.timestamp());
-    judge(project, settings, &state, &left, &evidence)
+    let taken_back = state.outcomes.taken_back.clone().filter(|taken| taken.is_pending);
+    let verdict = judge(project, settings, &state, &left, &evidence)?;
+    Ok(verdict.map(|verdict| Finished { verdict, verify: evidence.verify, taken_back, not_run }))
+}
+
+/// That an item names a check which was not there when the run began.
+pub fn not_run_words(check: &ItemCheck) -> String {
+    format!(
+        "the check `{}` of \"{}\" was not run: it was not in the plan when the run began",
+        clip(&one_line(&check.command), 120),
+        clip(&one_line(&check.item), 80)
+    )
+}
+
+/// What came of running the commands that have to pass.
+enum Checked {
+    /// The state after it.
+    State(Box<RunState>),
+    /// They were given up, and the run is paused.
+    Paused(Verdict),
+    /// The run is gone.
+    Gone,
+}
+
+/// Runs the commands that the verdict or a tick depends on, and takes ticks back that do not hold. What was decided before a
+/// kill is carried out, and nothing runs again.
+fn check(
+    project: &Project,
+    settings: &Settings,
+    state: &RunState,
+    evidence: &mut Evidence,
+    give_up: &dyn Fn() -> bool,
+) -> Result<Checked, StoreError> {
+    let decided = state.outcomes.taken_back.clone().filter(|taken| taken.is_pending);
+    let taken = match decided {
+        Some(taken) => {
+            evidence.verify = ticks::outcomes_of(&taken);
+            Some(taken)
+        }
+        None => {
+            let commands = ticks::commands_due(state, evidence);
+            evidence.verify = verify(project, settings, state, &commands, give_up);
+            let was_given_up = evidence.verify.len() < commands.len();
+            if was_given_up && let Some(paused) = pause(project, &state.run_id)? {
+                return Ok(Checked::Paused(paused));
+            }
+            ticks::refused(state, evidence)
+        }
+    };
+    let Some(taken) = taken else { return Ok(Checked::State(Box::new(state.clone()))) };
+    let state = take_back(project, &state.run_id, &taken, evidence)?;
+    Ok(state.map_or(Checked::Gone, |state| Checked::State(Box::new(state))))
 }
 
 /// What a session has left behind.
@@ -132,7 +207,7 @@ fn save_all_work(
 
 /// Pauses the run before its verdict; none for a run that has been cancelled meanwhile. The iteration stays "ended": the
 /// next `--resume` verifies and judges it.
-fn pause(project: &Project, run_id: &RunId) -> Result<Option<Verdict>, StoreError> {
+pub(super) fn pause(project: &Project, run_id: &RunId) -> Result<Option<Verdict>, StoreError> {
     let paused = state_file::update(project, Some(run_id), Durability::Durable, |state| {
         let open = !state.lifecycle.is_over();
         if open {
@@ -291,6 +366,7 @@ fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
     let line = JournalEntry::of_run_session(state, event);
     if journal::tells(project, &line) {
+        note_ticks(project, state)?;
         questions::note(project, state)?;
     } else {
         let ending = state.iteration_record.ending.clone().unwrap_or_default();
@@ -299,10 +375,14 @@ fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
     if state.lifecycle.is_over() { archive::archive(project, state) } else { Ok(()) }
 }
 
+/// Takes what the commands said, and whether ticks were taken back: what was decided before is history once a tick holds.
 fn take_verify(state: &mut RunState, evidence: &Evidence) {
-    if !evidence.verify.is_empty() {
-        let failing = evidence.verify.iter().filter(|outcome| !outcome.passed);
-        state.outcomes.verify_failing = failing.map(|outcome| outcome.command.clone()).collect();
+    ticks::note(state, &evidence.verify);
+    let is_decided_now = state.outcomes.taken_back.as_ref().is_some_and(|taken| taken.is_pending);
+    match &mut state.outcomes.taken_back {
+        Some(taken) if is_decided_now => taken.is_pending = false,
+        _ if evidence.verify.is_empty() => {}
+        taken => *taken = None,
     }
 }
 
@@ -313,11 +393,7 @@ fn note_verdict(
     evidence: &Evidence,
     set_aside: Option<String>,
 ) -> Result<(), StoreError> {
-    let verify = evidence.verify.iter().map(|outcome| Verification {
-        command: outcome.command.clone(),
-        passed: outcome.passed,
-        words: outcome.words.clone(),
-    });
+    let verify = evidence.verify.iter().map(VerifyOutcome::fact);
     let seen = evidence.observation.clone().unwrap_or_default();
     let reached = VerdictReached {
         ending: Some(evidence.ending.clone()),
@@ -336,6 +412,7 @@ fn note_verdict(
     };
     let note = |event: JournalEvent| journal::note(project, JournalEntry::of_run_session(state, event));
     note(JournalEvent::Verdict(Box::new(reached)))?;
+    note_ticks(project, state)?;
     questions::note(project, state)?;
     if let Some(item) = set_aside {
         note(JournalEvent::SetAside { item })?;

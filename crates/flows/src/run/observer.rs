@@ -2,7 +2,9 @@
 
 use crate::session_result::SessionResult;
 use plimsoll_domain::question::OpenQuestion;
+use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, Verdict};
+use plimsoll_policy::completion::VerifyOutcome;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -73,6 +75,16 @@ pub enum Progress<'a> {
         state: &'a RunState,
         /// The verdict.
         verdict: &'a Verdict,
+    },
+    /// Verify commands have run.
+    Verified {
+        /// What they said.
+        outcomes: &'a [VerifyOutcome],
+    },
+    /// Ticks of the session that has ended were taken back.
+    TakenBack {
+        /// Which, and why.
+        taken: &'a TakenBack,
     },
     /// An item waits for the user's answer.
     Parked {

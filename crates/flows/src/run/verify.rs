@@ -5,22 +5,24 @@ use plimsoll_domain::text::{clip, clip_start};
 use plimsoll_domain::{RunState, Settings};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_store::{Project, clock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How much of a command's output goes into journal and prompt, from its beginning and from its end.
 const OUTPUT_KEPT: usize = 2_000;
 
-/// Runs them in their order, none beyond the run's deadline. One that was given up, and those after it, have no
+/// Runs these in their order, none beyond the run's deadline. One that was given up, and those after it, have no
 /// outcome.
 pub(crate) fn verify(
     project: &Project,
     settings: &Settings,
     run: &RunState,
+    commands: &[String],
     give_up: &dyn Fn() -> bool,
 ) -> Vec<VerifyOutcome> {
     let deadline = run.options.limits.deadline.as_ref().and_then(clock::moment);
     let verify_one = |command: &String| {
         let limit = Limit::of(settings, deadline);
+        let begun = Instant::now();
         // Not even started: what would pass at once must not pass after the deadline either.
         let outcome = if limit.time.is_zero() {
             plimsoll_launcher::Outcome { timed_out: true, ..plimsoll_launcher::Outcome::default() }
@@ -31,9 +33,11 @@ pub(crate) fn verify(
             command: command.clone(),
             passed: outcome.succeeded(),
             words: words(&outcome, limit),
+            seconds: begun.elapsed().as_secs(),
+            is_undecided: outcome.trouble.is_some() || outcome.timed_out && limit.is_deadline,
         })
     };
-    run.options.verify.iter().map_while(verify_one).collect()
+    commands.iter().map_while(verify_one).collect()
 }
 
 /// How long a command may take.
@@ -87,19 +91,22 @@ mod tests {
         let deadline = clock::fine_stamp(clock::now() + chrono::Duration::milliseconds(milliseconds));
         let run = RunState {
             options: RunOptions {
-                verify: commands.iter().map(|command| (*command).to_owned()).collect(),
                 limits: Limits { deadline: Some(deadline), ..Limits::default() },
                 ..RunOptions::default()
             },
             ..RunState::default()
         };
-        let outcomes = verify(&Project::at(folder.path()), &Settings::default(), &run, &|| false);
+        let commands: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
+        let outcomes = verify(&Project::at(folder.path()), &Settings::default(), &run, &commands, &|| false);
+        let is_decided =
+            |outcome: &VerifyOutcome| outcome.is_undecided == outcome.words.ends_with("deadline");
+        assert!(outcomes.iter().all(is_decided), "{outcomes:?}");
         outcomes.into_iter().map(|outcome| (outcome.passed, outcome.words)).collect()
     }
 
     #[test]
     fn no_command_runs_beyond_the_deadline() {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         let ended = (false, "was ended at the run's deadline".to_owned());
         let passed = (true, "exited with 0".to_owned());
         assert_eq!(

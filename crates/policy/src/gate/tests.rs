@@ -62,8 +62,12 @@ fn a_promise_is_refused_while_items_are_open_or_have_vanished() {
 #[test]
 fn a_promise_is_refused_while_a_verify_command_fails() {
     let mut state = state();
-    let outcome =
-        |passed| VerifyOutcome { command: "make test".into(), passed, words: "exited with 2".into() };
+    let outcome = |passed| VerifyOutcome {
+        command: "make test".into(),
+        passed,
+        words: "exited with 2".into(),
+        ..VerifyOutcome::default()
+    };
     let failing = Evidence { verify: vec![outcome(true), outcome(false)], ..evidence(PROMISE, DONE) };
     assert_eq!(
         marker(&mut state, &failing),
@@ -408,7 +412,12 @@ const LINE: &str =
     "the last line of the last message must be exactly `<promise>COMPLETE n1</promise>`, as plain text";
 
 fn verified(passed: bool) -> Vec<VerifyOutcome> {
-    vec![VerifyOutcome { command: "make test".into(), passed, words: "exited with 2".into() }]
+    vec![VerifyOutcome {
+        command: "make test".into(),
+        passed,
+        words: "exited with 2".into(),
+        ..VerifyOutcome::default()
+    }]
 }
 
 /// The markers of sessions that follow one another; the breaker would open at the first without progress.

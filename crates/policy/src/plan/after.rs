@@ -13,7 +13,8 @@ pub(super) fn renumbered(item: &str, new_number: impl Fn(usize) -> usize) -> Str
 
 /// The numbers behind `after:` in an item, and their positions: `(after: 2, 3)`, `after: #2 and 3`.
 pub(super) fn after_numbers(item: &str) -> Vec<(Range<usize>, usize)> {
-    let lower = item.to_ascii_lowercase();
+    // A command may hold the word, too.
+    let lower = plimsoll_domain::item_check::words(item).to_ascii_lowercase();
     let is_word = |place: &usize| !lower[..*place].ends_with(char::is_alphanumeric);
     let mut found = Vec::new();
     for (place, mark) in lower.match_indices("after:").filter(|(place, _)| is_word(place)) {

@@ -117,6 +117,7 @@ fn some_list(next: &mut impl FnMut(u64) -> u64) -> Vec<Planned> {
             sessions: tokens.div_ceil(ROOM.tokens()),
             after,
             split: false,
+            check: None,
         }
     };
     (1..=count).map(item).collect()

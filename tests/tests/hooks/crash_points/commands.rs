@@ -62,7 +62,11 @@ fn a_checkpoint_on_demand() {
 
 /// A shell loop's session has ended; its run has one more to go, or not.
 fn ended(plan: &str) -> Scene {
-    let scene = Scene::in_run();
+    ended_with(plan, |_| ())
+}
+
+fn ended_with(plan: &str, change: impl FnOnce(&mut RunState)) -> Scene {
+    let scene = Scene::in_run_with(change);
     scene.stage.world.write("PROMPT.md", "Do the plan.\n");
     scene.answers(500_000);
     scene.stage.world.write("fix_plan.md", plan);
@@ -76,6 +80,19 @@ fn the_last_verdict() {
     let play = Play::command(&["gate"]).env("PLIMSOLL_RUN_ID", RUN);
     let scenario = Scenario::new("gate, completed", Kind::Command, scene.stage, play);
     scenario.users(&["PROMPT.md", "fix_plan.md"]).every(4).check();
+}
+
+/// What was decided is carried out whenever a kill comes: in the plan, in the state, in what is told.
+#[test]
+fn a_tick_is_taken_back() {
+    let scene = ended_with("- [x] Item one\n- [ ] Item two\n", |state| {
+        state.options.verify = vec!["test -e never".to_owned()];
+        state.outcomes.verify_passed = state.options.verify.clone();
+        state.options.max_iterations = 1;
+    });
+    let play = Play::command(&["gate"]).env("PLIMSOLL_RUN_ID", RUN);
+    let scenario = Scenario::new("gate, a tick is taken back", Kind::Command, scene.stage, play);
+    scenario.users(&["PROMPT.md", "fix_plan.md"]).every(3).check();
 }
 
 /// Kills it everywhere; afterwards every file must be whole, and the next command must say or do this.

@@ -36,8 +36,15 @@ impl Scene {
 
     /// A session of a run, with something changed and not committed.
     pub fn in_run() -> Scene {
+        Scene::in_run_with(|_| ())
+    }
+
+    /// The same of a run that differs in this.
+    pub fn in_run_with(change: impl FnOnce(&mut RunState)) -> Scene {
         let scene = Scene { in_run: true, ..Scene::ordinary() };
-        scene.create(&RunState { session_id: Some(SessionId::from(SESSION)), ..state(Phase::Spawned) });
+        let mut state = RunState { session_id: Some(SessionId::from(SESSION)), ..state(Phase::Spawned) };
+        change(&mut state);
+        scene.create(&state);
         let start = scene.event("plimsoll-session-start", "SessionStart", json!({"source": "startup"}));
         scene.stage.run(&start).expect_success();
         // What was changed before the session began would be somebody else's.

@@ -3,9 +3,11 @@
 use super::phrase::{Tone, brief};
 use super::verdict::verdict;
 use plimsoll_domain::journal::{
-    BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, RunBegun, WipCommit,
+    BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, RunBegun,
+    TicksTakenBack, VerdictReached, Verification, Verified, WipCommit,
 };
 use plimsoll_domain::state::Cause;
+use plimsoll_domain::taken_back;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_protocol::event::Source;
 
@@ -52,12 +54,11 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         JournalEvent::Ended(reached) => plain(ended_by_us(reached)),
         JournalEvent::ClientEnded { reason } => plain(client_ended(reason)),
         JournalEvent::WipCommit(made) => wip_commit(made),
-        JournalEvent::Verdict(reached) => {
-            let (text, tone) = verdict(reached);
-            Sentence::Shown(text, tone)
-        }
+        JournalEvent::Verdict(reached) => judged(reached),
         JournalEvent::SetAside { item } => bad(set_aside(item)),
         JournalEvent::Parked { item, question } => bad(parked(item, question)),
+        JournalEvent::TicksTakenBack(taken) => bad(ticks_taken_back(taken)),
+        JournalEvent::Verified(verified) => plain(before_sessions(verified)),
         JournalEvent::BreakerOpened(opened) => bad(breaker_opened(opened)),
         JournalEvent::Packed(room) => plain(packed(room)),
         JournalEvent::NotPacked(room) => {
@@ -187,6 +188,25 @@ fn set_aside(item: &str) -> String {
 
 fn parked(item: &str, question: &str) -> String {
     format!("{} waits for your answer: {}", quoted(item), or_unknown(Some(question)))
+}
+
+fn judged(reached: &VerdictReached) -> Sentence {
+    let (text, tone) = verdict(reached);
+    Sentence::Shown(text, tone)
+}
+
+fn ticks_taken_back(taken: &TicksTakenBack) -> String {
+    taken_back::sentence(&taken.items, taken.failed.iter().map(String::as_str))
+}
+
+fn before_sessions(verified: &Verified) -> String {
+    let one = |outcome: &Verification| {
+        let how = if outcome.passed { "passes" } else { "fails" };
+        format!("`{}` {how}", brief(&outcome.command))
+    };
+    let all: Vec<String> = verified.verify.iter().map(one).collect();
+    let seconds: u64 = verified.verify.iter().filter_map(|outcome| outcome.seconds).sum();
+    format!("before the session: {} ({seconds} s)", all.join(", "))
 }
 
 fn breaker_opened(opened: &BreakerOpened) -> String {

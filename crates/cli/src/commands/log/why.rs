@@ -104,6 +104,7 @@ fn is_mere_record(event: &JournalEvent) -> bool {
             | JournalEvent::Planned(_)
             | JournalEvent::Spawned { .. }
             | JournalEvent::Notified { .. }
+            | JournalEvent::Verified(_)
             | JournalEvent::BreakerOpened(_)
     )
 }
@@ -127,7 +128,10 @@ fn beside(entries: &[JournalEntry], at: usize) -> Vec<JournalEntry> {
     let belongs = |entry: &&JournalEntry| {
         matches!(
             entry.event,
-            JournalEvent::BreakerOpened(_) | JournalEvent::SetAside { .. } | JournalEvent::Parked { .. }
+            JournalEvent::BreakerOpened(_)
+                | JournalEvent::SetAside { .. }
+                | JournalEvent::Parked { .. }
+                | JournalEvent::TicksTakenBack(_)
         ) && entry.run_id == verdict.run_id
             && entry.iteration == verdict.iteration
     };

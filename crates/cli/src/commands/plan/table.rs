@@ -43,6 +43,7 @@ impl View<'_> {
             self.recommendation(),
             self.lines(),
             self.split(),
+            self.checks(),
             self.waiting(),
             self.complaints(),
         ];
@@ -97,6 +98,19 @@ impl View<'_> {
     fn mark(&self, item: &Planned) -> &'static str {
         let is_parked = self.parked.iter().any(|(text, _)| *text == item.text);
         if is_parked { " (waits for an answer)" } else { "" }
+    }
+
+    /// Commands that items name as their checks.
+    fn checks(&self) -> String {
+        let line = |item: &Planned| {
+            item.check.as_ref().map(|check| format!("- Item {}: `{}`\n", item.number, one_line(check)))
+        };
+        let lines: String = self.plan.items.iter().filter_map(line).collect();
+        if lines.is_empty() {
+            lines
+        } else {
+            format!("Checks, which run only with `plimsoll run --plan-verify`:\n\n{}", lines.trim_end())
+        }
     }
 
     /// What the user has to say before a session works on these.

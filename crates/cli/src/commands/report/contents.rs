@@ -34,6 +34,8 @@ pub(crate) struct Report {
     pub(crate) troubles: Vec<Trouble>,
     pub(crate) levels: Option<Levels>,
     pub(crate) cost: Cost,
+    /// Seconds in verify commands.
+    pub(crate) verified: u64,
     pub(crate) filling: Filling,
     pub(crate) handoffs: Vec<Handoff>,
     pub(crate) steps: Vec<Step>,

@@ -83,6 +83,7 @@ fn bare(
         counted: state.iteration,
         max_sessions: state.options.max_iterations,
         cost: cost(state),
+        verified: state.spent.verify_seconds,
         sessions: gathered.sessions,
         moments: gathered.moments,
         filling: Filling { delegated: state.delegated_now(), ..gathered.filling },

@@ -3,7 +3,7 @@
 use super::contents::Trouble;
 use super::entry::RunLine;
 use crate::render::redact::RedactedText;
-use plimsoll_domain::journal::{BreakerOpened, JournalEvent, VerdictReached, WipCommit};
+use plimsoll_domain::journal::{BreakerOpened, JournalEvent, TicksTakenBack, VerdictReached, WipCommit};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Marker};
 
@@ -53,10 +53,9 @@ fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
     match entry.event() {
         JournalEvent::Verdict(reached) => verdict(entry, reached),
         JournalEvent::BreakerOpened(opened) => vec![breaker(entry, opened)],
-        JournalEvent::SetAside { item } => {
-            vec![("Set aside", words(item), vec![words("no session made progress on it")])]
-        }
+        JournalEvent::SetAside { item } => vec![set_aside(entry, item)],
         JournalEvent::Parked { item, question } => vec![("Question", words(item), vec![words(question)])],
+        JournalEvent::TicksTakenBack(taken) => ticks_taken_back(entry, taken),
         JournalEvent::Fault { error, then, .. } => vec![("Fault", words(error), vec![words(then)])],
         JournalEvent::Unguarded { client_version } => vec![unguarded(entry, client_version)],
         JournalEvent::WipCommit(WipCommit { trouble: Some(trouble), .. }) => {
@@ -84,6 +83,7 @@ fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
         | JournalEvent::NoRoomForStep(_)
         | JournalEvent::CutOffByClient { .. }
         | JournalEvent::ProvisionalVerdict { .. }
+        | JournalEvent::Verified(_)
         | JournalEvent::IterationClosed(_)
         | JournalEvent::SessionEnd(_)
         | JournalEvent::WipCommit(_)
@@ -115,6 +115,21 @@ fn titled(title: &'static str, words: RedactedText) -> Vec<TroubleParts> {
 
 fn words_or_unknown(entry: &RunLine<'_>, text: &str) -> RedactedText {
     entry.words(if text.is_empty() { "?" } else { text })
+}
+
+fn set_aside(entry: &RunLine<'_>, item: &str) -> TroubleParts {
+    let why = entry.words("no session made progress on it");
+    ("Set aside", words_or_unknown(entry, item), vec![why])
+}
+
+fn ticks_taken_back(entry: &RunLine<'_>, taken: &TicksTakenBack) -> Vec<TroubleParts> {
+    let of =
+        |item: &String| ("Tick taken back", words_or_unknown(entry, item), failing_commands(entry, taken));
+    taken.items.iter().map(of).collect()
+}
+
+fn failing_commands(entry: &RunLine<'_>, taken: &TicksTakenBack) -> Vec<RedactedText> {
+    taken.failed.iter().map(|command| entry.words(&format!("`{command}` fails"))).collect()
 }
 
 fn breaker(entry: &RunLine<'_>, opened: &BreakerOpened) -> TroubleParts {

@@ -12,6 +12,7 @@ use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{Ending, RunState, SessionRecord, Timestamp};
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
+use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::statusline::{LoadView, View, load_line};
 use plimsoll_store::clock;
 use std::time::Duration;
@@ -237,6 +238,8 @@ fn line(progress: &Progress<'_>) -> Option<String> {
         Progress::Judged { state, verdict } => {
             format!("   {}   (${:.2})", verdict.marker(), state.spent.cost_usd)
         }
+        Progress::Verified { outcomes } => format!("   {}", verified(outcomes)),
+        Progress::TakenBack { taken } => format!("   {}", taken.words()),
         Progress::Parked { question } => parked(question),
         Progress::Pause { until, seconds, reason } => format!(
             "   paused until {} ({}): {}",
@@ -261,6 +264,17 @@ pub(crate) fn for_people(seconds: i64) -> String {
         _ if seconds % 3_600 < 60 => format!("{} h", seconds / 3_600),
         _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
     }
+}
+
+/// Which verify commands passed, and how long they took.
+pub(crate) fn verified(outcomes: &[VerifyOutcome]) -> String {
+    let one = |outcome: &VerifyOutcome| {
+        let how = if outcome.passed { "passed" } else { "failed" };
+        format!("`{}` {how}", clip(&one_line(&outcome.command), 80))
+    };
+    let all: Vec<String> = outcomes.iter().map(one).collect();
+    let seconds: u64 = outcomes.iter().map(|outcome| outcome.seconds).sum();
+    format!("verified: {} ({})", all.join(", "), for_people(seconds.cast_signed()))
 }
 
 fn parked(open: &OpenQuestion) -> String {

@@ -33,7 +33,7 @@ impl View<'_> {
         lines.push(self.line("Cost", &self.cost()));
         lines.extend(self.quota().map(|words| self.line("Quota", &words)));
         lines.push(self.line("Time", &self.time()));
-        lines.extend(self.refused().map(|words| self.line("Refused", &words)));
+        lines.extend(self.taken_back().or_else(|| self.refused()));
         lines.extend(troubles(state).map(|words| self.line("Trouble", &words)));
         lines.extend(self.next());
         lines.push(self.line("More", &format!("plimsoll report, plimsoll log, or {}", self.journal)));
@@ -218,7 +218,17 @@ impl View<'_> {
         };
         let deadline = state.options.limits.deadline.as_ref().and_then(clock::moment).map(clock::for_people);
         let deadline = deadline.map(|deadline| format!(", deadline {deadline}")).unwrap_or_default();
-        format!("started {started}{so_far}{deadline}")
+        let verified = match state.spent.verify_seconds {
+            0 => String::new(),
+            seconds => format!(", {} in verify commands", duration(seconds.cast_signed())),
+        };
+        format!("started {started}{so_far}{deadline}{verified}")
+    }
+
+    /// A promise that came with ticks which did not hold was refused for these.
+    fn taken_back(&self) -> Option<String> {
+        let taken = self.state.outcomes.taken_back.as_ref()?;
+        Some(self.line("Taken back", &format!("{} (session {})", taken.words(), taken.iteration)))
     }
 
     fn refused(&self) -> Option<String> {
@@ -227,7 +237,7 @@ impl View<'_> {
         let more =
             if reasons.len() > 1 { format!(" (and {} more)", reasons.len() - 1) } else { String::new() };
         let room = self.width.saturating_sub(INDENT + more.chars().count());
-        Some(format!("{}{more}", columns::clip(&one_line(first), room)))
+        Some(self.line("Refused", &format!("{}{more}", columns::clip(&one_line(first), room))))
     }
 }
 

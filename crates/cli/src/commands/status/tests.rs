@@ -4,6 +4,7 @@ use plimsoll_domain::level::Level;
 use plimsoll_domain::limits::{Limits, Quota, QuotaWindow};
 use plimsoll_domain::state::{ApiTrouble, Checkpoint, HistoryEntry, IterationRecord, WorktreeFingerprint};
 use plimsoll_domain::state::{AtStart, Items, Lifecycle, Outcomes, RunOptions, Spent};
+use plimsoll_domain::taken_back::{FailedCommand, TakenBack};
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
@@ -439,4 +440,22 @@ fn where_progress_cannot_be_seen_it_says_so() {
     };
     assert!(said(&on(None), "Trouble").starts_with("progress in the files cannot be seen"));
     assert!(!on(Some("by-time:1")).contains("Trouble"));
+}
+
+#[test]
+fn a_tick_that_was_taken_back_and_the_time_of_verify_commands_are_shown() {
+    let mut state = paused(PauseKind::Limit);
+    state.spent.verify_seconds = 185;
+    state.outcomes.taken_back = Some(TakenBack {
+        iteration: 4,
+        items: vec!["Item one".into()],
+        failed: vec![FailedCommand { command: "make test".into(), ..FailedCommand::default() }],
+        ..TakenBack::default()
+    });
+    let lines = View { width: 200, ..view(&state, true) }.lines();
+    let taken = "Taken back   the tick of \"Item one\" was taken back: `make test` fails (session 4)";
+    assert!(lines.contains(&taken.to_owned()), "{lines:#?}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("Time ") && line.contains(", 3 min in verify commands"))
+    );
 }

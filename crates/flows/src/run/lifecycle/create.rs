@@ -6,10 +6,11 @@ use crate::install::git_exclude::exclude_run_files;
 use crate::memory;
 use crate::run::backup;
 use crate::run::prompt::{self, PromptError};
+use plimsoll_domain::item_check::{self, ItemCheck};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
 use plimsoll_domain::prompt::task_text;
-use plimsoll_domain::state::{AtStart, Commit, Items, RunOptions};
+use plimsoll_domain::state::{AtStart, Commit, Items, RunOptions, VerifyEach};
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::{RunId, RunState, TodoList};
 use plimsoll_policy::foreign;
@@ -34,6 +35,10 @@ pub struct NewRun {
     pub promise: String,
     /// Commands that must pass.
     pub verify: Vec<String>,
+    /// When they run.
+    pub verify_each: VerifyEach,
+    /// True when the checks that items of the plan name may run.
+    pub plan_verify: bool,
     /// The client, as the user named it.
     pub client: Option<String>,
     /// What the user passes on to the client.
@@ -103,7 +108,7 @@ pub(super) fn begin(project: &Project, state: &RunState) -> Result<(), StartErro
         task_name: Some(state.options.task_name.clone()),
         max_iterations: Some(state.options.max_iterations),
         items: Some(counted(state.items.known_items.len(), "item")),
-        verify: Some(state.options.verify.clone()),
+        verify: Some(state.options.commands()),
         memory: Some(state.options.memory),
         ..RunBegun::default()
     };
@@ -196,6 +201,16 @@ pub fn nothing_open(run: &RunState) -> Option<String> {
     Some(todo_list::words(&Unfit::AllTicked(run.items.known_items.len()), file, file != DEFAULT_LIST))
 }
 
+/// The checks that open items of the plan name now. They are kept outside the project: what is written into the plan later does
+/// not run.
+fn checks(todo: &TodoList) -> Vec<ItemCheck> {
+    let check = |item: String| {
+        let command = item_check::command(&item)?;
+        Some(ItemCheck { item, command })
+    };
+    todo.open().into_iter().filter_map(check).collect()
+}
+
 /// The state of the new run.
 pub(super) fn state(
     project: &Project,
@@ -221,6 +236,8 @@ pub(super) fn state(
             completion_promise: new.promise.clone(),
             todo_file,
             verify: new.verify.clone(),
+            verify_each: new.verify_each,
+            plan_checks: if new.plan_verify { checks(todo) } else { Vec::new() },
             client: new.client.clone(),
             client_arguments: new.client_arguments.clone(),
             prompt_made,

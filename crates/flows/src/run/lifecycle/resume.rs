@@ -6,7 +6,7 @@ use super::{StartError, records};
 use crate::run::finish;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
-use plimsoll_domain::state::{Commit, Phase, RunOptions};
+use plimsoll_domain::state::{Commit, Phase, RunOptions, VerifyEach};
 use plimsoll_domain::status::Status;
 use plimsoll_domain::text::one_line;
 use plimsoll_domain::{RunState, Timestamp, Verdict};
@@ -20,6 +20,8 @@ pub struct Changes {
     pub max_iterations: Option<u32>,
     /// Commands that must pass.
     pub verify: Option<Vec<String>>,
+    /// When they run.
+    pub verify_each: Option<VerifyEach>,
     /// The client, as the user named it.
     pub client: Option<String>,
     /// What the user passes on to the client.
@@ -107,6 +109,7 @@ fn change(state: &mut RunState, changes: &Changes) {
     }
     set(&mut state.options.max_iterations, changes.max_iterations.as_ref());
     set(&mut state.options.verify, changes.verify.as_ref());
+    set(&mut state.options.verify_each, changes.verify_each.as_ref());
     set(&mut state.options.commit, changes.commit.as_ref());
     set(&mut state.options.notify, changes.notify.as_ref());
     // Not `set`: the caller has merged these with what the run remembers (`remembered`).

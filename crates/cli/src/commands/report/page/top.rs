@@ -133,7 +133,15 @@ fn time_taken(report: &Report) -> Markup {
         0 => String::new(),
         seconds => format!(" · {} paused", for_people(seconds)),
     };
-    figure("Time", &took.map_or("?".to_owned(), for_people), &format!("{worked} in sessions{stood}"))
+    let verified = match report.verified {
+        0 => String::new(),
+        seconds => format!(" · {} in verify commands", for_people(seconds.cast_signed())),
+    };
+    figure(
+        "Time",
+        &took.map_or("?".to_owned(), for_people),
+        &format!("{worked} in sessions{verified}{stood}"),
+    )
 }
 
 fn sessions(report: &Report) -> Markup {

@@ -4,11 +4,12 @@
 use crate::console;
 use plimsoll_domain::journal::{
     CheckpointWritten, IterationClosed, JournalEntry, JournalEvent, Planned, ReadingChanged, RunBegun,
-    RunEnded, SessionEnded, VerdictReached,
+    RunEnded, SessionEnded, TicksTakenBack, VerdictReached, Verified,
 };
 use plimsoll_domain::{Marker, RunId, RunState, SessionId, SessionRecord, Verdict};
 use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
 use plimsoll_flows::session_result::SessionResult;
+use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_store::clock;
 
 pub(super) struct Json {
@@ -91,6 +92,13 @@ impl StreamPrinter {
             Progress::Load { record, .. } => self.load(record),
             Progress::Ended { ended, .. } => vec![session_end(ended)],
             Progress::Judged { state, verdict } => self.judged(state, verdict),
+            Progress::Verified { outcomes } => vec![JournalEvent::Verified(Verified {
+                verify: outcomes.iter().map(VerifyOutcome::fact).collect(),
+            })],
+            Progress::TakenBack { taken } => vec![JournalEvent::TicksTakenBack(TicksTakenBack {
+                items: taken.items.clone(),
+                failed: taken.failed.iter().map(|failed| failed.command.clone()).collect(),
+            })],
             Progress::Parked { question } => vec![JournalEvent::Parked {
                 item: question.item.clone(),
                 question: question.question.clone(),

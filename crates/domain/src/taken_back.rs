@@ -1,0 +1,73 @@
+//! Ticks that did not hold: a command that has to pass failed after the session that made them.
+
+use crate::ids::SessionId;
+use crate::text::{clip, one_line};
+use serde::{Deserialize, Serialize};
+
+/// The ticks of a session that were taken back, and why.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TakenBack {
+    /// The iteration that made them.
+    pub iteration: u32,
+    /// Its session.
+    pub session_id: Option<SessionId>,
+    /// Their items.
+    pub items: Vec<String>,
+    /// The commands that failed.
+    pub failed: Vec<FailedCommand>,
+    /// True from the decision until its iteration is judged.
+    pub is_pending: bool,
+}
+
+/// A command that failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FailedCommand {
+    /// The command.
+    pub command: String,
+    /// How it ended and what it printed, shortened.
+    pub words: String,
+    /// How long it took.
+    pub seconds: u64,
+}
+
+/// How much of an item and of a command stands in a sentence.
+const ITEM: usize = 80;
+const COMMAND: usize = 120;
+
+impl TakenBack {
+    /// What happened, in a sentence without its end.
+    pub fn words(&self) -> String {
+        sentence(&self.items, self.failed.iter().map(|failed| failed.command.as_str()))
+    }
+}
+
+/// That the ticks of these items were taken back, because these commands fail.
+pub fn sentence<'a>(items: &[String], commands: impl IntoIterator<Item = &'a str>) -> String {
+    let item = |item: &String| format!("\"{}\"", clip(&one_line(item), ITEM));
+    let named: Vec<String> = items.iter().map(item).collect();
+    let command = |command: &str| format!("`{}`", clip(&one_line(command), COMMAND));
+    let commands: Vec<String> = commands.into_iter().map(command).collect();
+    let (ticks, were) = if named.len() == 1 { ("tick", "was") } else { ("ticks", "were") };
+    let fail = if commands.len() == 1 { "fails" } else { "fail" };
+    format!("the {ticks} of {} {were} taken back: {} {fail}", named.join(", "), commands.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_and_several_are_told_in_a_sentence() {
+        let items = ["one\u{1b}[2J".to_owned(), "two".to_owned()];
+        assert_eq!(
+            sentence(&items[..1], ["make test"]),
+            "the tick of \"one\\u{1b}[2J\" was taken back: `make test` fails"
+        );
+        assert_eq!(
+            sentence(&items, ["a", "b"]),
+            "the ticks of \"one\\u{1b}[2J\", \"two\" were taken back: `a`, `b` fail"
+        );
+    }
+}

@@ -1,0 +1,57 @@
+//! Which commands pass before a session: what fails already is not held against it.
+
+use crate::context::facts;
+use crate::run::finish::pause;
+use crate::run::verify::verify;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, Verified};
+use plimsoll_domain::text::one_line;
+use plimsoll_domain::{RunState, Settings, Verdict};
+use plimsoll_policy::completion::VerifyOutcome;
+use plimsoll_policy::ticks;
+use plimsoll_store::{Durability, Project, StoreError, journal, state_file};
+
+/// What came of running the commands before a session.
+#[derive(Debug)]
+pub enum Known {
+    /// What they said.
+    Said(Vec<VerifyOutcome>),
+    /// They were given up, and the run is paused.
+    Paused(Verdict),
+}
+
+/// The commands of which the run does not know whether they pass, if a session comes next: none if everything waits for an
+/// answer, or if the run is over.
+pub fn unknown(project: &Project, run: &RunState) -> Vec<String> {
+    let has_work = facts::todo(project, run).is_some_and(|todo| !todo.free().is_empty());
+    if has_work && !run.lifecycle.is_over() { ticks::unknown(run) } else { Vec::new() }
+}
+
+/// What the user is told before they run.
+pub fn words(commands: &[String]) -> String {
+    let commands: Vec<String> = commands.iter().map(|command| format!("`{}`", one_line(command))).collect();
+    format!(
+        "checking what passes before the first session: {} (--verify-each promise skips this)",
+        commands.join(", ")
+    )
+}
+
+/// Runs commands of which the run does not know whether they pass, before its next session. Given up, or after a kill,
+/// nothing is noted, and the next `plimsoll run` runs them again.
+pub fn learn(
+    project: &Project,
+    settings: &Settings,
+    run: &RunState,
+    commands: &[String],
+    give_up: &dyn Fn() -> bool,
+) -> Result<Known, StoreError> {
+    let said = verify(project, settings, run, commands, give_up);
+    if said.len() < commands.len()
+        && let Some(paused) = pause(project, &run.run_id)?
+    {
+        return Ok(Known::Paused(paused));
+    }
+    state_file::update(project, Some(&run.run_id), Durability::Durable, |state| ticks::note(state, &said))?;
+    let verify = said.iter().map(VerifyOutcome::fact).collect();
+    journal::note(project, JournalEntry::of_run(run, JournalEvent::Verified(Verified { verify })))?;
+    Ok(Known::Said(said))
+}

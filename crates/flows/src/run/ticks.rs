@@ -1,0 +1,63 @@
+//! Takes ticks back that do not hold: in the plan, in the state, and in what is told of the session.
+
+use crate::context::facts;
+use crate::run::backup;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, TicksTakenBack};
+use plimsoll_domain::taken_back::TakenBack;
+use plimsoll_domain::{RunId, RunState, plan_edit};
+use plimsoll_policy::gate::Evidence;
+use plimsoll_policy::ticks;
+use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, state_file};
+
+/// Takes ticks back. The decision is written first, so a process that comes after a kill carries it out without running the
+/// commands once more; what it finds done it does not do again. Returns the state after it; none if the run is gone.
+pub(super) fn take_back(
+    project: &Project,
+    run_id: &RunId,
+    taken: &TakenBack,
+    evidence: &mut Evidence,
+) -> Result<Option<RunState>, StoreError> {
+    let decided = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        state.outcomes.taken_back = Some(taken.clone());
+        state.clone()
+    })?;
+    let Some(state) = decided else { return Ok(None) };
+    // Before the state forgets the ticks: until then it is known that there is something to do.
+    take_out_of_plan(project, &state, taken)?;
+    let Some(todo) = facts::todo(project, &state) else { return Ok(Some(state)) };
+    let state = state_file::update(project, Some(run_id), Durability::Durable, |state| {
+        ticks::take_back(state, taken, &todo);
+        state.clone()
+    })?;
+    evidence.todo = Some(todo);
+    let Some(state) = state else { return Ok(None) };
+    // The copy must agree with the state, or it is not used. The paragraph is recognized if it is there already.
+    backup::todo(project, &state)?;
+    let words = taken.words();
+    let at = clock::stamp(clock::now());
+    backup::append_progress(project, &format!("[{at}] Iteration {}: {words}.\n\n", taken.iteration))?;
+    Ok(Some(state))
+}
+
+fn take_out_of_plan(project: &Project, state: &RunState, taken: &TakenBack) -> Result<(), StoreError> {
+    let Some(file) = &state.options.todo_file else { return Ok(()) };
+    let path = project.root().join(file);
+    let Some(plan) = disk::read(&path)? else { return Ok(()) };
+    match plan_edit::without_ticks(&plan, &taken.items) {
+        Some(plan) => disk::replace(&path, &plan, Durability::Durable),
+        None => Ok(()),
+    }
+}
+
+/// Journals that ticks of the current session were taken back; nothing if that was done, or if none were.
+pub(super) fn note(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    let is_of_session =
+        |taken: &&TakenBack| taken.iteration == state.iteration && taken.session_id == state.session_id;
+    let Some(taken) = state.outcomes.taken_back.as_ref().filter(is_of_session) else { return Ok(()) };
+    let event = TicksTakenBack {
+        items: taken.items.clone(),
+        failed: taken.failed.iter().map(|failed| failed.command.clone()).collect(),
+    };
+    let line = JournalEntry::of_run_session(state, JournalEvent::TicksTakenBack(event));
+    if journal::tells(project, &line) { Ok(()) } else { journal::note(project, line) }
+}
