@@ -93,11 +93,19 @@ fn home_file(world: &World, name: &str, text: &str) -> String {
 fn talk_without_work_opens_it_at_the_third_session_across_a_restart_and_one_command_closes_it() {
     let mut world = world(ONE);
     let works = Arc::new(AtomicBool::new(false));
-    let _model = play(&mut world, {
+    let model = play(&mut world, {
         let works = Arc::clone(&works);
         move |turn| if works.load(Ordering::SeqCst) { honest(turn) } else { talk() }
     });
     limited(&world, 2);
+    let told = [1, 2].map(|iteration| first_request_of(&model, iteration));
+    const FRUITLESS: &str = "\n## The last session made no progress\n";
+    assert!(!told[0].contains(FRUITLESS), "{}", told[0]);
+    let (_, before) = told[1].split_once(FRUITLESS).expect("what the first one said");
+    assert!(
+        before.contains("Iteration 1: no item ticked; ") && before.contains("Last words: Let me think"),
+        "{before}"
+    );
     assert_eq!(world.json(STATE)["no_change_count"], 2);
     let third = resume(&world, &["--max-iterations", "9"]);
     let why = "3 sessions in a row changed nothing";
@@ -322,9 +330,9 @@ fn a_stuck_item_is_set_aside_before_it_opens_and_the_others_are_done() {
     assert_eq!(facts(&world, "same_errors"), [1, 2, 3, 4, 0, 0]);
     assert_eq!(set_aside(&world), [(4, "Item one".to_owned())], "once, just before the fifth would open it");
     let fifth = first_request_of(&model, 5);
-    assert!(fifth.contains("that is not set aside, which is \"Item two\""), "{fifth}");
-    assert!(fifth.contains("- Item one (set aside: sessions made no progress on it)"), "{fifth}");
-    assert!(first_request_of(&model, 6).contains("which is \"Item one\""), "at last it is tried again");
+    assert!(fifth.contains("\n> Item two\n") && fifth.contains("that is not set aside"), "{fifth}");
+    assert!(fifth.contains("\"Item one\" (set aside: sessions made no progress on it)"), "{fifth}");
+    assert!(first_request_of(&model, 6).contains("\n> Item one\n"), "at last it is tried again");
     assert_eq!(world.read("done.txt"), "Item two\nItem one\n");
 }
 

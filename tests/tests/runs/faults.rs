@@ -119,7 +119,7 @@ fn an_emptied_list_comes_back_and_one_that_lost_an_item_is_told_of_it() {
     let finished = run(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let second = first_request_of(&model, 2);
-    assert!(second.contains("> Item one\n") && second.contains("; 3 of 3 are open."));
+    assert!(second.contains("> Item one\n") && second.contains(" (3 of 3 items open)."));
     assert!(world.read("fix_plan.md").contains("Nothing left to do."), "what was written there is not lost");
     let third = first_request_of(&model, 3);
     assert!(third.contains("gone, unticked") && third.contains("- Item two"), "{third}");

@@ -146,7 +146,7 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
         let told = model.main_requests().iter().any(|request| {
             let text = request.text();
             text.contains("ended in the middle of its work")
-                && text.contains(&format!("Item: {}", item(number)))
+                && text.contains(&format!("\n> {}\n", item(number)))
         });
         assert!(told, "{}", item(number));
     }

@@ -87,8 +87,8 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     let second = first_request_of(&model, 2);
     for part in [
         "stopped after a commit at 74% of its context window, where the next step would probably not have fitted",
-        "Summary (its claim, unchecked): three of four parts stand",
-        "Next step (its claim, unchecked): part 4",
+        "> It said: three of four parts stand",
+        "> Next step, in its words: part 4",
     ] {
         assert!(second.contains(part), "{part} in\n{second}");
     }

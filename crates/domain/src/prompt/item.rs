@@ -70,7 +70,7 @@ fn about(state: &RunState, file: &str, item: &str) -> String {
     let more = [(is_begun, BEGUN_BEFORE), (split, SPLIT)];
     let more: String =
         more.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| format!(" {words}")).collect();
-    format!("It is the first open item of `{file}`{which}; {open} of {all} are open.{more}")
+    format!("It is the first open item of `{file}`{which} ({open} of {all} items open).{more}")
 }
 
 /// The open items that no session may take now; nothing if there are none.

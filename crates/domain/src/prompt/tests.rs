@@ -73,7 +73,7 @@ You are session 2 of at most 50 of an unattended run. Nobody reads along, and no
 
 > Item two
 
-It is the first open item of `fix_plan.md`; 1 of 2 are open.
+It is the first open item of `fix_plan.md` (1 of 2 items open).
 
 1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing.
 2. Do this item, completely, and nothing else. No placeholders.
@@ -186,7 +186,7 @@ fn without_verify_commands_or_a_plan_the_steps_say_what_to_do_instead() {
     {
         assert!(text.contains(words), "{words} in\n{text}");
     }
-    for words in ["item is open", "`fix_plan.md`", "  > …", "[x]"] {
+    for words in ["items open", "`fix_plan.md`", "  > …", "[x]"] {
         assert!(!text.contains(words), "{words} in\n{text}");
     }
     let done = RunState { items: Items::default(), ..state() };
@@ -240,7 +240,7 @@ fn an_item_that_is_set_aside_is_passed_over_and_named() {
         ..state()
     };
     let text = block(&state, &Surroundings::default());
-    assert!(text.contains("\n> Item three\n") && text.contains("that is not set aside; 2 of 2"), "{text}");
+    assert!(text.contains("\n> Item three\n") && text.contains("that is not set aside (2 of 2"), "{text}");
     assert!(text.contains("Not to be taken now: \"Item two\" (set aside"), "{text}");
     let items = Items { todo_items: items[..1].to_vec(), set_aside: items, ..state.items.clone() };
     let again = block(&RunState { items, ..state }, &Surroundings::default());
@@ -260,7 +260,7 @@ fn an_item_that_waits_for_an_answer_is_passed_over_and_named() {
         block(&RunState { items, ..state() }, &Surroundings::default())
     };
     let one = parked(1);
-    assert!(one.contains("\n> Item three\n") && one.contains("that does not wait for an answer;"), "{one}");
+    assert!(one.contains("\n> Item three\n") && one.contains("that does not wait for an answer ("), "{one}");
     assert!(one.contains("Not to be taken now: \"Item two\" (waits for the user's answer)."), "{one}");
     assert!(parked(0).contains("\n> Item two\n"));
     let all = parked(2);

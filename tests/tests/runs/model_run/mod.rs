@@ -120,7 +120,7 @@ fn no_resurrection(world: &World, words: &str) -> Result<(), TestCaseError> {
 }
 
 fn item_of(prompt: &str) -> String {
-    let named = prompt.rsplit_once("which is \"").and_then(|(_, rest)| rest.split_once('"'));
+    let named = prompt.split_once("## Your item\n\n> ").and_then(|(_, rest)| rest.split_once('\n'));
     named.map_or_else(String::new, |(item, _)| item.to_owned())
 }
 

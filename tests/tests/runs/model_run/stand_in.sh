@@ -12,7 +12,7 @@ until mkdir "$HOME/begun/$number" 2> /dev/null; do number=$((number + 1)); done
 cat > "$HOME/begun/$number/prompt"
 transcript=$HOME/begun/$number/transcript.jsonl
 parent=$PPID
-item=$(sed -n 's/.*which is "\([^"]*\)".*/\1/p' "$HOME/begun/$number/prompt" | tail -n 1)
+item=$(sed -n '/^## Your item$/{n;n;s/^> //p;q}' "$HOME/begun/$number/prompt")
 promise=$(grep -o '<promise>COMPLETE[^<]*</promise>' "$HOME/begun/$number/prompt" | tail -n 1)
 blocked=$(printf %s "$promise" | sed 's/COMPLETE \([^ <]*\)/BLOCKED \1 no way/')
 
