@@ -3,6 +3,7 @@
 //! an agent, or have come with a clone.
 
 use crate::ids::SessionId;
+use crate::item_set;
 use crate::limits::Limits;
 use crate::state::{Items, RunOptions};
 use crate::state::{IterationRecord, Phase};
@@ -30,7 +31,7 @@ pub fn held(known: &RunState, claimed: RunState) -> RunState {
             ..known.options.clone()
         },
         items: Items {
-            ever_done: joined(&known.items.ever_done, claimed.items.ever_done),
+            ever_done: joined(&known.items.ever_done, &claimed.items.ever_done),
             todo_items: claimed.items.todo_items,
             completed_items: claimed.items.completed_items,
             growth: claimed.items.growth,
@@ -77,9 +78,10 @@ fn iteration(known: &RunState, claimed: &RunState) -> IterationRecord {
 }
 
 /// An agent that can write the plan can tick and remove items anyway: taking this from the file gives it no more authority.
-fn joined(known: &[String], claimed: Vec<String>) -> Vec<String> {
-    let new = claimed.into_iter().filter(|item| !known.contains(item));
-    known.iter().cloned().chain(new).collect()
+fn joined(known: &[String], claimed: &[String]) -> Vec<String> {
+    let mut all = known.to_owned();
+    item_set::join(&mut all, claimed);
+    all
 }
 
 /// No bound is lifted; 0 is what a file says that does not speak of one.

@@ -33,6 +33,7 @@ pub mod handoff;
 pub mod ids;
 pub mod item_check;
 pub mod item_notes;
+pub mod item_set;
 pub mod journal;
 pub mod level;
 pub mod limits;

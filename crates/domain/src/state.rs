@@ -14,6 +14,7 @@ pub use lifecycle::Lifecycle;
 
 use crate::ids::{RunId, SessionId};
 use crate::item_check::ItemCheck;
+use crate::item_set;
 use crate::question::OpenQuestion;
 use crate::size::{ItemCost, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
@@ -21,6 +22,9 @@ use crate::todo::{TodoList, same_item};
 use document::strip_nulls;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// Everything that is known about one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -94,11 +98,45 @@ pub fn item_in_hand<'a>(
     mut free: impl Iterator<Item = &'a String> + Clone,
     set_aside: &[String],
 ) -> Option<&'a String> {
-    free.clone().find(|item| !set_aside.contains(item)).or_else(|| free.next())
+    if set_aside.is_empty() {
+        return free.next();
+    }
+    let set_aside = item_set::set(set_aside);
+    free.clone().find(|item| !set_aside.contains(item.as_str())).or_else(|| free.next())
+}
+
+/// Where the history stands in the text of a state; none if it has none, or is short enough to be read.
+fn history_in(text: &[u8]) -> Option<Range<usize>> {
+    const SHORT: usize = 16 * 1024;
+    #[derive(Deserialize)]
+    struct Sought<'a> {
+        #[serde(borrow)]
+        context_history: &'a RawValue,
+    }
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() > SHORT)?;
+    let history = serde_json::from_str::<Sought<'_>>(text).ok()?.context_history.get();
+    let start = history.as_ptr() as usize - text.as_ptr() as usize;
+    history.starts_with('[').then_some(start..start + history.len())
 }
 
 impl RunState {
-    /// Reads the state off its document; `null` equals missing.
+    /// Reads the state off its text; `null` equals missing.
+    pub fn from_text(text: &[u8]) -> Result<RunState, serde_json::Error> {
+        // Straight off the text takes half the time. What that refuses, such as a `null` or a field that is there twice,
+        // the document decides.
+        serde_json::from_slice(text)
+            .or_else(|_: serde_json::Error| RunState::from_document(&serde_json::from_slice(text)?))
+    }
+
+    /// The same with an empty history, which may be long and which a hook asks nothing of: it is passed over.
+    pub fn from_text_without_history(text: &[u8]) -> Result<RunState, serde_json::Error> {
+        match history_in(text) {
+            Some(place) => RunState::from_text(&[&text[..place.start], b"[]", &text[place.end..]].concat()),
+            None => RunState::from_text(text),
+        }
+    }
+
+    /// The same off its document.
     pub fn from_document(document: &Value) -> Result<RunState, serde_json::Error> {
         let mut known = document.clone();
         strip_nulls(&mut known);
@@ -132,13 +170,12 @@ impl RunState {
     pub fn take_items(&mut self, todo: &TodoList) {
         self.items.todo_items = todo.open();
         self.items.completed_items = todo.done();
-        for item in &self.items.completed_items {
-            if !self.items.ever_done.contains(item) {
-                // Kept although the list may lose the line: a finished item that is tidied away has not vanished.
-                self.items.ever_done.push(item.clone());
-            }
+        // Kept although the list may lose the line: a finished item that is tidied away has not vanished.
+        item_set::join(&mut self.items.ever_done, &self.items.completed_items);
+        if !self.items.set_aside.is_empty() {
+            let open = item_set::set(&self.items.todo_items);
+            self.items.set_aside.retain(|item| open.contains(item.as_str()));
         }
-        self.items.set_aside.retain(|item| self.items.todo_items.contains(item));
         self.take_questions(todo);
     }
 
@@ -150,9 +187,13 @@ impl RunState {
             Phase::Planned | Phase::Judged => 0,
         };
         let known = std::mem::take(&mut self.items.parked);
+        // Of two that are the same the first counts.
+        let by_words =
+            known.iter().rev().map(|known| ((known.item.as_str(), known.question.as_str()), known));
+        let by_words: HashMap<(&str, &str), &OpenQuestion> = by_words.collect();
         let taken = |(item, question): (&str, &str)| {
             let question = OpenQuestion::kept(question);
-            let same = known.iter().find(|known| known.item == item && known.question == question);
+            let same = by_words.get(&(item, question.as_str())).copied();
             same.cloned().unwrap_or_else(|| OpenQuestion {
                 item: item.to_owned(),
                 question,
@@ -175,9 +216,8 @@ impl RunState {
 
     /// Items that were in the list and are gone without ever having been ticked.
     pub fn vanished(&self) -> Vec<&str> {
-        let is_there =
-            |item: &&String| self.items.todo_items.contains(item) || self.items.ever_done.contains(item);
-        self.items.known_items.iter().filter(|item| !is_there(item)).map(String::as_str).collect()
+        let there: HashSet<&str> = item_set::set(self.items.todo_items.iter().chain(&self.items.ever_done));
+        self.items.known_items.iter().map(String::as_str).filter(|item| !there.contains(item)).collect()
     }
 
     /// True when the current session used tokens whose price is unknown, although the run has a limit in dollars.
@@ -189,14 +229,17 @@ impl RunState {
     /// The item that the current session is about: of the open ones that are not parked the first that is not set aside,
     /// else the first.
     pub fn item_in_hand(&self) -> Option<&String> {
-        let free = self.items.todo_items.iter().filter(|item| !self.is_parked(item));
+        if self.items.parked.is_empty() {
+            return item_in_hand(self.items.todo_items.iter(), &self.items.set_aside);
+        }
+        let parked = item_set::set(self.items.parked.iter().map(|parked| &parked.item));
+        let free = self.items.todo_items.iter().filter(|item| !parked.contains(item.as_str()));
         item_in_hand(free, &self.items.set_aside)
     }
 
     /// Items that have been ticked since the current iteration began.
     pub fn ticked_now(&self) -> Vec<String> {
-        let before = &self.iteration_record.done_before;
-        self.items.completed_items.iter().filter(|item| !before.contains(item)).cloned().collect()
+        item_set::without(&self.items.completed_items, &[&self.iteration_record.done_before])
     }
 
     /// The check that the user allowed for an item, if it named one when the run began. Words that were added behind the
@@ -224,8 +267,8 @@ impl RunState {
 
     /// Adds what a session took for an item that is still open; what is no longer open is forgotten.
     pub fn note_begun(&mut self, begun: OpenItemCost) {
-        let open = &self.items.todo_items;
-        self.items.begun.retain(|known| open.contains(&known.item));
+        let open = item_set::set(&self.items.todo_items);
+        self.items.begun.retain(|known| open.contains(known.item.as_str()));
         match self.items.begun.iter_mut().find(|known| known.item == begun.item) {
             Some(known) => known.tokens = known.tokens.saturating_add(begun.tokens),
             None => self.items.begun.push(begun),

@@ -1,7 +1,13 @@
 //! The plan: `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks, what it notes below them, and what it asks
 //! the user there.
 
+mod vanished;
+
+use crate::item_set;
 use crate::question::{self, Question};
+use crate::text::one_line;
+use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// The items of a plan file, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,36 +75,26 @@ impl TodoList {
     /// Items that are parked: open, with a question that nobody has answered. An item is known by its words, so one that is
     /// there a second time without a question is free.
     pub fn parked(&self) -> Vec<(&str, &str)> {
-        let is_free = |text: &str| {
-            self.items.iter().any(|item| item.text == text && !item.done && item.open_question().is_none())
-        };
+        let asked = |item: &Item| !item.done && item.open_question().is_some();
+        if !self.items.iter().any(asked) {
+            return Vec::new();
+        }
+        let free = self.items.iter().filter(|item| !item.done && !asked(item));
+        let free = item_set::set(free.map(|item| &item.text));
         let parked = self.items.iter().filter_map(|item| Some((item.text.as_str(), item.open_question()?)));
-        parked.filter(|(text, _)| !is_free(text)).collect()
+        parked.filter(|(text, _)| !free.contains(text)).collect()
     }
 
     /// Open items that are not parked.
     pub fn free(&self) -> Vec<String> {
-        let parked = self.parked();
-        self.open().into_iter().filter(|item| !parked.iter().any(|(text, _)| text == item)).collect()
+        let parked: HashSet<&str> = self.parked().into_iter().map(|(text, _)| text).collect();
+        self.open().into_iter().filter(|item| !parked.contains(item.as_str())).collect()
     }
 
     /// Of the items once known, those that are no longer there in any form. A line that vanishes unticked is
     /// not a finished item. Words added behind an item (`… (done in abc123)`) do not make it another one.
     pub fn vanished(&self, known: &[String]) -> Vec<String> {
-        // First those that are there to the letter, each line for one item: "Add tests for the parser" must not
-        // are in for a lost "Add tests".
-        let mut lines: Vec<&str> = self.items.iter().map(|item| item.text.as_str()).collect();
-        let mut missing: Vec<&String> = known.iter().collect();
-        for same in [|line: &str, known: &str| plain(line) == plain(known), same_item] {
-            missing.retain(|text| match lines.iter().position(|line| same(line, text)) {
-                Some(place) => {
-                    lines.swap_remove(place);
-                    false
-                }
-                None => true,
-            });
-        }
-        missing.into_iter().cloned().collect()
+        vanished::vanished(self.items.iter().map(|item| item.text.as_str()), known)
     }
 
     /// True when the item is ticked; a line of exactly its words speaks first.
@@ -144,13 +140,34 @@ pub(crate) fn outside_fences<'a>(
 /// True when a line speaks of the item: the same words, or the same words with something behind them.
 pub fn same_item(line: &str, known: &str) -> bool {
     let (line, known) = (plain(line), plain(known));
-    line.strip_prefix(known.as_str())
-        .is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
+    line.strip_prefix(&*known).is_some_and(is_rest)
+}
+
+/// True for what may stand behind an item's words without making it another one.
+fn is_rest(text: &str) -> bool {
+    !text.starts_with(|letter: char| letter.is_alphanumeric())
 }
 
 /// The words without what agents like to add around them: emphasis, strike-through, doubled spaces.
-fn plain(text: &str) -> String {
-    crate::text::one_line(&text.replace("~~", "").replace("**", ""))
+fn plain(text: &str) -> Cow<'_, str> {
+    let has_marks = text.contains("~~") || text.contains("**");
+    match text {
+        text if has_marks => Cow::Owned(one_line(&text.replace("~~", "").replace("**", ""))),
+        // Mostly it has been made one line when it was read.
+        text if is_plain_line(text) => Cow::Borrowed(text),
+        text => Cow::Owned(one_line(text)),
+    }
+}
+
+/// True for visible ASCII with single spaces between words: one line already.
+fn is_plain_line(text: &str) -> bool {
+    let mut before = b' ';
+    let is_plain = text.bytes().all(|byte| {
+        let fits = byte.is_ascii_graphic() || (byte == b' ' && before != b' ');
+        before = byte;
+        fits
+    });
+    is_plain && (before != b' ' || text.is_empty())
 }
 
 /// The item on a line without its indentation.
@@ -161,14 +178,14 @@ pub(crate) fn item(line: &str) -> Option<Item> {
         Some(text) => (false, text),
         None => (true, rest.strip_prefix("[x]").or_else(|| rest.strip_prefix("[X]"))?),
     };
-    let text = crate::text::one_line(text);
+    let text = one_line(text);
     (!text.is_empty()).then_some(Item { text, done, ..Item::default() })
 }
 
 /// A quotation that is not indented is the user's own text.
 fn note(line: &str) -> Option<String> {
     let text = line.strip_prefix([' ', '\t'])?.trim_start().strip_prefix('>')?;
-    let text = crate::text::one_line(text);
+    let text = one_line(text);
     (!text.is_empty()).then_some(text)
 }
 

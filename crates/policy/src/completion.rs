@@ -2,6 +2,7 @@
 
 use crate::evidence::Evidence;
 pub use crate::evidence::VerifyOutcome;
+use plimsoll_domain::item_set;
 use plimsoll_domain::promise::{self, Claim, NearMiss};
 use plimsoll_domain::text::{clip, counted};
 use plimsoll_domain::{Ending, RunState, TodoList};
@@ -125,7 +126,7 @@ fn began_with_all_ticked(state: &RunState, todo: Option<&TodoList>) -> bool {
         return false;
     }
     let done = todo.map(TodoList::done).unwrap_or_default();
-    !done.is_empty() && done.iter().all(|item| before.contains(item))
+    !done.is_empty() && item_set::without(&done, &[before]).is_empty()
 }
 
 /// True when the verify commands have to run for the verdict: nothing else contradicts completion.
@@ -198,13 +199,7 @@ fn objections(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
         reasons.push(format!("{} {verb} open in {file}: {}", counted(open.len(), "item"), names(&open)));
     }
     // One that was ticked and then removed from the list is done.
-    let unticked: Vec<String> = state
-        .items
-        .known_items
-        .iter()
-        .filter(|item| !state.items.ever_done.contains(item))
-        .cloned()
-        .collect();
+    let unticked = item_set::without(&state.items.known_items, &[&state.items.ever_done]);
     let vanished = todo.vanished(&unticked);
     if !vanished.is_empty() {
         reasons.push(format!(

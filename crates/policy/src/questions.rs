@@ -3,6 +3,7 @@
 
 use crate::completion::Completion;
 use crate::evidence::Evidence;
+use plimsoll_domain::item_set;
 use plimsoll_domain::promise::{self, Claim};
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::text::{clip, one_line};
@@ -78,7 +79,8 @@ fn is_nearly_blocked(state: &RunState, evidence: &Evidence) -> bool {
 /// Why no session can work on this plan: something is open, and all of it waits for answers. None if a session can.
 pub fn nothing_free(state: &RunState, todo: &TodoList) -> Option<String> {
     let open = todo.open();
-    let is_stuck = !open.is_empty() && open.iter().all(|item| state.is_parked(item));
+    let parked = item_set::set(state.items.parked.iter().map(|question| &question.item));
+    let is_stuck = !open.is_empty() && open.iter().all(|item| parked.contains(item.as_str()));
     is_stuck.then(|| reason(&state.items.parked))
 }
 

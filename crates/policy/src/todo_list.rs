@@ -25,11 +25,15 @@ const LINE_SHOWN: usize = 80;
 
 /// Why a run cannot begin with this plan; none if it can.
 pub fn unfit(text: &str) -> Option<Unfit> {
-    let items = TodoList::parse(text).items;
-    match items.len() {
+    unfit_list(&TodoList::parse(text), text)
+}
+
+/// The same where the text has been read already.
+pub fn unfit_list(list: &TodoList, text: &str) -> Option<Unfit> {
+    match list.items.len() {
         0 if text.trim().is_empty() => Some(Unfit::Empty),
         0 => Some(Unfit::NoItems(lookalikes(text))),
-        known => items.iter().all(|item| item.done).then_some(Unfit::AllTicked(known)),
+        known => list.items.iter().all(|item| item.done).then_some(Unfit::AllTicked(known)),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::our_files;
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::handoff::GitFacts;
+use plimsoll_domain::item_set;
 use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork, IterationRecord};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
 use plimsoll_launcher::git::{self, ChangedFile, Since};
@@ -150,7 +151,7 @@ fn ticked(question: &Question<'_>) -> Vec<String> {
     let Some(run) = question.run else { return Vec::new() };
     let done = question.todo.map_or_else(|| run.items.completed_items.clone(), TodoList::done);
     let IterationRecord { done_before, done_at_start, .. } = &run.iteration_record;
-    done.into_iter().filter(|item| !done_before.contains(item) && !done_at_start.contains(item)).collect()
+    item_set::without(&done, &[done_before, done_at_start])
 }
 
 /// Our own files are never work, and changes in the plan show in its items.

@@ -1,6 +1,7 @@
 //! The cost of items in tokens, session by session, and the size of the files that they name.
 
 use crate::context::measure::Measurement;
+use plimsoll_domain::item_set;
 use plimsoll_domain::size::{ItemCost, OpenItemCost, Size};
 use plimsoll_domain::{Reading, RunState, SessionRecord, TodoList};
 use plimsoll_store::{Project, disk, tail};
@@ -17,8 +18,7 @@ pub(crate) fn of_session(record: &SessionRecord, measurement: &Measurement) -> O
 /// Items that this iteration has ticked and that are not estimated yet.
 pub(crate) fn fresh(run: &RunState, todo: &TodoList) -> Vec<String> {
     let record = &run.iteration_record;
-    let is_known = |item: &String| record.done_before.contains(item) || record.reckoned.contains(item);
-    todo.done().into_iter().filter(|item| !is_known(item)).collect()
+    item_set::without(&todo.done(), &[&record.done_before, &record.reckoned])
 }
 
 /// The session has ended, and its item is still open: what it took will be added where the item is ticked.

@@ -182,9 +182,10 @@ pub(super) fn todo(project: &Project, new: &NewRun) -> Result<(Option<String>, T
     let file = new.todo.clone().unwrap_or_else(|| DEFAULT_LIST.to_owned());
     match (disk::read_text(&project.root().join(&file))?, &new.todo) {
         (Some(text), named) => {
-            match todo_list::unfit(&text).filter(|unfit| !matches!(unfit, Unfit::AllTicked(_))) {
+            let todo = TodoList::parse(&text);
+            match todo_list::unfit_list(&todo, &text).filter(|unfit| !matches!(unfit, Unfit::AllTicked(_))) {
                 Some(unfit) => Err(StartError::UnfitTodo(todo_list::words(&unfit, &file, named.is_some()))),
-                None => Ok((Some(file), TodoList::parse(&text))),
+                None => Ok((Some(file), todo)),
             }
         }
         (None, Some(_)) => Err(StartError::NoTodo(file)),

@@ -39,9 +39,11 @@ pub fn plan(
     exclude_run_files(project.root(), if state.options.prompt_made { &["/PROMPT.md"] } else { &[] })?;
     prompt::write(project, &state)?;
     // Consumed only once a prompt has carried it on.
-    state_file::update(project, Some(run_id), Durability::Lazy, |state| {
-        state.context_checkpoint.active = false;
-    })?;
+    if state.context_checkpoint.active {
+        state_file::update(project, Some(run_id), Durability::Lazy, |state| {
+            state.context_checkpoint.active = false;
+        })?;
+    }
     let planned = Planned {
         resuming: state.iteration_record.resuming,
         item: state.iteration_record.item.clone(),
