@@ -9,6 +9,7 @@ pub use groups::{Announced, CheckpointProgress, EndEvidence, StartFacts, UsageSe
 use crate::forecast::Fill;
 use crate::ids::SessionId;
 use crate::level::Level;
+use crate::status::Status;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -177,6 +178,36 @@ pub struct StatusRecord {
     /// What git said last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitRecord>,
+    /// What the project's run was like when its state was last read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunGlance>,
+}
+
+/// As much of a run as the status line shows, and of which state: a plan may be long, and the line is asked for at every
+/// render.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunGlance {
+    /// The file that says so, as the file system knows its content.
+    pub file: String,
+    /// The status of the run.
+    pub status: Status,
+    /// The current session's number.
+    pub iteration: u32,
+    /// The last one allowed.
+    pub max_iterations: u32,
+    /// The number of open items.
+    pub open: usize,
+    /// The number of ticked items.
+    pub done: usize,
+    /// The current item, clipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// Until when it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_until: Option<Timestamp>,
+    /// The percent of a checkpoint that waits for its resume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<u64>,
 }
 
 /// How many fills are kept at most.

@@ -296,6 +296,13 @@ pub fn size(path: &Path) -> Option<u64> {
     u64::try_from(stat.st_size).ok()
 }
 
+/// What the file system knows the present content of a file by: whoever writes it or puts another in its place changes this.
+pub fn version(path: &Path) -> Option<String> {
+    let stat = door::reach(path).filter(|stat| kind(stat).is_file())?;
+    let Stat { st_ino, st_size, st_mtime, st_mtime_nsec, st_ctime, st_ctime_nsec, .. } = stat;
+    Some(format!("{st_ino} {st_size} {st_mtime}.{st_mtime_nsec} {st_ctime}.{st_ctime_nsec}"))
+}
+
 /// When a file was written last.
 pub fn modified(path: &Path) -> Option<SystemTime> {
     let stat = door::stat(path)?;

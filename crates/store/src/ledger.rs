@@ -6,7 +6,6 @@
 use crate::{Durability, Project, StoreError, disk, environment, sessions};
 use plimsoll_domain::{RunId, RunState, Status, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -85,6 +84,17 @@ pub fn knows(project: &Project, run_id: &RunId) -> bool {
 
 /// The state as the ledger has it; none if the run is not this user's in this project.
 pub fn load(project: &Project, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
+    load_by(project, run_id, RunState::from_text)
+}
+
+/// How a state is read off its text: all of it, or without its history.
+pub(crate) type ReadState = fn(&[u8]) -> serde_json::Result<RunState>;
+
+pub(crate) fn load_by(
+    project: &Project,
+    run_id: &RunId,
+    read: ReadState,
+) -> Result<Option<RunState>, StoreError> {
     if !knows(project, run_id) {
         return Ok(None);
     }
@@ -95,8 +105,7 @@ pub fn load(project: &Project, run_id: &RunId) -> Result<Option<RunState>, Store
         why: error.to_string(),
         aside: String::new(),
     };
-    let document: Value = serde_json::from_slice(&bytes).map_err(corrupt)?;
-    let state = RunState::from_document(&document).map_err(corrupt)?;
+    let state = read(&bytes).map_err(corrupt)?;
     Ok(if state.run_id == *run_id { Some(state) } else { None })
 }
 

@@ -1,11 +1,16 @@
 //! `ralph-state.json`: one writer at a time, old or new but never half, foreign fields kept, and a copy where
 //! an agent's `git clean` or `reset` does not reach.
 
+use crate::ledger::ReadState;
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, disk, ledger, sessions};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
-use plimsoll_domain::{RunId, RunState, Timestamp, authority};
+use plimsoll_domain::record::RunGlance;
+use plimsoll_domain::state::item_in_hand;
+use plimsoll_domain::text::clip;
+use plimsoll_domain::{RunId, RunState, Status, Timestamp, authority};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,8 +24,8 @@ const OF_ANOTHER_RUN: &str = "the state was not this run's";
 pub struct Loaded {
     /// What we understand of it.
     pub state: RunState,
-    /// The whole document, with what others keep there.
-    document: Value,
+    /// The whole text, with what others keep there.
+    text: Vec<u8>,
     /// What had to be repaired, for the journal.
     pub repaired: Option<String>,
     /// The copy is not as new: whoever wrote last died between the two, or the copy was refused.
@@ -34,6 +39,15 @@ pub struct Loaded {
 /// copy, if that is of the run.
 pub fn load(project: &Project, run_id: Option<&RunId>) -> Result<Option<RunState>, StoreError> {
     Ok(load_whole(project, run_id)?.map(|loaded| loaded.state))
+}
+
+/// The same with an empty history: for hooks, which ask nothing of it and should not wait while it is read.
+pub fn load_without_history(
+    project: &Project,
+    run_id: Option<&RunId>,
+) -> Result<Option<RunState>, StoreError> {
+    let found = parse(project.state(), RunState::from_text_without_history);
+    Ok(load_from(project, run_id, found, RunState::from_text_without_history)?.map(|loaded| loaded.state))
 }
 
 /// The newest state's whole document as it was written: with what others keep there, in its order.
@@ -59,8 +73,16 @@ fn nobodys(project: &Project, bytes: &[u8]) -> Option<Value> {
         .then_some(document)
 }
 
-fn is_nobodys(project: &Project) -> Result<bool, StoreError> {
-    Ok(disk::read(project.state())?.is_some_and(|bytes| nobodys(project, &bytes).is_some()))
+/// True if what was found in the file is no run's of this user.
+fn is_nobodys(project: &Project, found: &Result<Option<Loaded>, StoreError>) -> bool {
+    match found {
+        Ok(Some(Loaded { state, .. })) => state.run_id.is_empty() || !ledger::knows(project, &state.run_id),
+        Ok(None) => false,
+        // It is no state, and may be an object of somebody's.
+        Err(_) => {
+            disk::read(project.state()).ok().flatten().is_some_and(|bytes| nobodys(project, &bytes).is_some())
+        }
+    }
 }
 
 /// Changes a foreign document under the state's lock, by replacing the whole file. `change` sees the newest one; where
@@ -80,52 +102,61 @@ pub fn update_foreign(
 
 /// As much of a state as the status line shows.
 #[derive(Debug, serde::Deserialize)]
-pub struct Glance {
-    /// The status of the run.
-    pub status: plimsoll_domain::Status,
-    /// The current session's number.
-    pub iteration: u32,
-    /// The last one allowed.
-    pub max_iterations: u32,
-    /// Open items.
-    pub todo_items: Vec<String>,
-    /// Those of them that others are worked on before.
+struct Glance {
+    status: Status,
+    iteration: u32,
+    max_iterations: u32,
+    todo_items: Vec<String>,
     #[serde(default)]
-    pub set_aside: Vec<String>,
-    /// Those of them that wait for an answer.
+    set_aside: Vec<String>,
     #[serde(default)]
-    pub parked: Vec<GlancedQuestion>,
-    /// Ticked items.
-    pub completed_items: Vec<serde::de::IgnoredAny>,
-    /// Until when it is paused.
+    parked: Vec<GlancedQuestion>,
+    completed_items: Vec<serde::de::IgnoredAny>,
     #[serde(default)]
-    pub paused_until: Option<Timestamp>,
-    /// The last checkpoint.
+    paused_until: Option<Timestamp>,
     #[serde(default)]
-    pub context_checkpoint: GlancedCheckpoint,
+    context_checkpoint: GlancedCheckpoint,
 }
 
-/// As much of an item that waits for an answer.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub struct GlancedQuestion {
-    /// The item.
-    pub item: String,
+struct GlancedQuestion {
+    item: String,
 }
 
-/// As much of a checkpoint.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub struct GlancedCheckpoint {
-    /// It waits for its resume.
-    pub active: bool,
-    /// How full the window was.
-    pub percent_at_checkpoint: Option<u64>,
+struct GlancedCheckpoint {
+    active: bool,
+    percent_at_checkpoint: Option<u64>,
 }
 
-/// A quick look at the state; none if there is none, or it is not as we write it.
-pub fn glance(project: &Project) -> Option<Glance> {
-    sessions::load_parsed(project.state())
+/// A quick look at the state; none if there is none, or it is not as we write it. What was seen before is seen again while
+/// nobody has written the file: it is not read then.
+pub fn glance(project: &Project, known: Option<&RunGlance>) -> Option<RunGlance> {
+    /// No line shows more of an item.
+    const ITEM: usize = 300;
+    // Before the file is read: one that is written in between is read again the next time.
+    let file = disk::version(project.state())?;
+    if let Some(known) = known.filter(|known| known.file == file) {
+        return Some(known.clone());
+    }
+    let seen: Glance = sessions::load_parsed(project.state())?;
+    let parked: BTreeSet<&str> = seen.parked.iter().map(|parked| parked.item.as_str()).collect();
+    let free = seen.todo_items.iter().filter(|item| !parked.contains(item.as_str()));
+    let item = item_in_hand(free, &seen.set_aside).map(|item| clip(item, ITEM));
+    let GlancedCheckpoint { active, percent_at_checkpoint } = seen.context_checkpoint;
+    Some(RunGlance {
+        file,
+        status: seen.status,
+        iteration: seen.iteration,
+        max_iterations: seen.max_iterations,
+        open: seen.todo_items.len(),
+        done: seen.completed_items.len(),
+        item,
+        paused_until: seen.paused_until,
+        checkpoint: percent_at_checkpoint.filter(|_| active),
+    })
 }
 
 /// Changes the state under its lock. `change` sees the newest state; what it returns is handed back. Nothing
@@ -154,7 +185,7 @@ pub fn update_locked<T>(
         write(project, &mut loaded, durability)?;
     } else if loaded.copy_is_behind {
         // The last writer died before the copy, or it was refused: made up for here, without a new revision.
-        write_copy(project, &bytes_of(&loaded), durability);
+        write_copy(project, &pretty(&document_of(&loaded.text)), durability);
     }
     // After the write: a kill in between loses this line, but none reports a repair that was not made.
     if let Some(words) = loaded.repaired {
@@ -172,12 +203,9 @@ pub fn lock(project: &Project, timeout: Duration) -> Result<Lock, StoreError> {
 /// Writes the state of a new run; the caller holds the lock and has looked at the old one. What others keep
 /// in the document stays.
 pub fn create(project: &Project, state: &RunState) -> Result<(), StoreError> {
-    let document = disk::read(project.state())?
-        .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
-        .filter(Value::is_object)
-        .unwrap_or_else(|| Value::Object(Map::new()));
+    let text = disk::read(project.state())?.unwrap_or_default();
     let mut loaded =
-        Loaded { state: state.clone(), document, repaired: None, copy_is_behind: false, is_overruled: false };
+        Loaded { state: state.clone(), text, repaired: None, copy_is_behind: false, is_overruled: false };
     // The record before the state: a state whose run has no record is nobody's, so a kill in between
     // leaves only a record that no state names.
     ledger::create(project, state)?;
@@ -191,8 +219,9 @@ pub fn copy_path(project: &Project) -> PathBuf {
 
 fn write(project: &Project, loaded: &mut Loaded, durability: Durability) -> Result<(), StoreError> {
     loaded.state.revision += 1;
-    loaded.state.write_into(&mut loaded.document);
-    let bytes = bytes_of(loaded);
+    let mut document = document_of(&loaded.text);
+    loaded.state.write_into(&mut document);
+    let bytes = pretty(&document);
     // A kill after the ledger leaves the file behind it: `load` goes by the ledger, and the next change writes both.
     ledger::note(project, &loaded.state)?;
     disk::replace(project.state(), &bytes, durability)?;
@@ -201,8 +230,10 @@ fn write(project: &Project, loaded: &mut Loaded, durability: Durability) -> Resu
     Ok(())
 }
 
-fn bytes_of(loaded: &Loaded) -> Vec<u8> {
-    pretty(&loaded.document)
+/// The document of a text; an empty one where that is none.
+fn document_of(text: &[u8]) -> Value {
+    let document = serde_json::from_slice::<Value>(text).ok().filter(Value::is_object);
+    document.unwrap_or_else(|| Value::Object(Map::new()))
 }
 
 fn pretty(document: &Value) -> Vec<u8> {
@@ -217,17 +248,27 @@ fn write_copy(project: &Project, bytes: &[u8], durability: Durability) {
 }
 
 fn load_whole(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, StoreError> {
+    load_from(project, run_id, parse(project.state(), RunState::from_text), RunState::from_text)
+}
+
+/// As the project's file, the copy and the ledger together have it.
+fn load_from(
+    project: &Project,
+    run_id: Option<&RunId>,
+    found: Result<Option<Loaded>, StoreError>,
+    read: ReadState,
+) -> Result<Option<Loaded>, StoreError> {
     // It belongs to no run: it is neither used as one, nor set aside as damaged.
-    if run_id.is_none() && is_nobodys(project)? {
+    if run_id.is_none() && is_nobodys(project, &found) {
         return Ok(None);
     }
-    let claimed = claimed(project, run_id);
+    let claimed = claimed(project, run_id, found, read);
     let id = match (&claimed, run_id) {
         (Ok(Some(loaded)), _) => loaded.state.run_id.clone(),
         (_, Some(run_id)) => run_id.to_owned(),
         _ => return claimed,
     };
-    let known = match ledger::load(project, &id) {
+    let known = match ledger::load_by(project, &id, read) {
         // Who only claims may not be allowed to look there.
         Err(_) if !ledger::is_kept_here() => None,
         known => known?,
@@ -243,7 +284,7 @@ fn load_whole(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded
         }
         Err(error @ StoreError::Io { .. }) => return Err(error),
         Ok(None) | Err(_) => Loaded {
-            document: Value::Object(Map::new()),
+            text: Vec::new(),
             state: known,
             repaired: Some("the state had vanished, and its copy".to_owned()),
             copy_is_behind: true,
@@ -253,13 +294,18 @@ fn load_whole(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded
 }
 
 /// What the project's file says of the run, or its copy where that one is gone, torn, another run's or older.
-fn claimed(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, StoreError> {
-    let copy_of_run = || copy(project).filter(|copy| run_id == Some(&copy.state.run_id));
-    match parse(project.state()) {
+fn claimed(
+    project: &Project,
+    run_id: Option<&RunId>,
+    found: Result<Option<Loaded>, StoreError>,
+    read: ReadState,
+) -> Result<Option<Loaded>, StoreError> {
+    let copy_of_run = || copy(project, read).filter(|copy| run_id == Some(&copy.state.run_id));
+    match found {
         Ok(Some(loaded)) if run_id.is_some_and(|run_id| *run_id != loaded.state.run_id) => {
             Ok(copy_of_run().map(|copy| copy.mended_because(OF_ANOTHER_RUN)))
         }
-        Ok(Some(loaded)) => Ok(Some(newest(project, loaded))),
+        Ok(Some(loaded)) => Ok(Some(newest(project, loaded, read))),
         Ok(None) => Ok(copy_of_run().map(|copy| copy.mended_because("the state had vanished"))),
         // One that cannot be read now may be newer than its copy.
         Err(error @ StoreError::Io { .. }) => Err(error),
@@ -270,23 +316,38 @@ fn claimed(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, 
 }
 
 /// A state whose revision is lower than its copy's was brought back by `git checkout`, `stash` or the like.
-fn newest(project: &Project, loaded: Loaded) -> Loaded {
-    let (run_id, revision) = (loaded.state.run_id.clone(), loaded.state.revision);
-    match copy(project).filter(|copy| copy.state.run_id == run_id) {
-        Some(copy) if copy.state.revision > revision => {
-            copy.mended_because("the state had gone back in time")
-        }
-        copy => Loaded { copy_is_behind: copy.is_none_or(|copy| copy.state.revision < revision), ..loaded },
+fn newest(project: &Project, loaded: Loaded, read: ReadState) -> Loaded {
+    let bytes = disk::read(&copy_path(project)).ok().flatten().unwrap_or_default();
+    // Mostly they are the same to the letter. Else the whole copy is read only where it is to be used.
+    if bytes == loaded.text {
+        return loaded;
     }
+    let of_run = sessions::parse::<Marks>(&bytes).ok().filter(|marks| marks.run_id == loaded.state.run_id);
+    let of_copy = of_run.map(|marks| marks.revision);
+    if of_copy.is_some_and(|revision| revision > loaded.state.revision)
+        && let Some(copy) = copy(project, read)
+    {
+        return copy.mended_because("the state had gone back in time");
+    }
+    Loaded { copy_is_behind: of_copy != Some(loaded.state.revision), ..loaded }
+}
+
+/// As much of a state as tells how new it is.
+#[derive(serde::Deserialize)]
+struct Marks {
+    run_id: RunId,
+    #[serde(default)]
+    revision: u64,
 }
 
 /// As [`load_whole`], with the right to set a file aside that does not parse or is another run's.
 fn load_or_repair(project: &Project, run_id: Option<&RunId>) -> Result<Option<Loaded>, StoreError> {
-    if run_id.is_none() && is_nobodys(project)? {
+    let found = parse(project.state(), RunState::from_text);
+    if run_id.is_none() && is_nobodys(project, &found) {
         return Ok(None);
     }
-    match parse(project.state()) {
-        Ok(_) => match load_whole(project, run_id)? {
+    match found {
+        Ok(found) => match load_from(project, run_id, Ok(found), RunState::from_text)? {
             Some(loaded) if loaded.repaired.as_deref() == Some(OF_ANOTHER_RUN) => {
                 // A kill before the new one is written looks as if the state had vanished: the copy makes up for it.
                 let aside = sessions::set_aside(project.state())?;
@@ -310,19 +371,18 @@ fn load_or_repair(project: &Project, run_id: Option<&RunId>) -> Result<Option<Lo
     }
 }
 
-fn copy(project: &Project) -> Option<Loaded> {
-    parse(&copy_path(project)).ok().flatten()
+fn copy(project: &Project, read: ReadState) -> Option<Loaded> {
+    parse(&copy_path(project), read).ok().flatten()
 }
 
-fn parse(path: &Path) -> Result<Option<Loaded>, StoreError> {
+fn parse(path: &Path, read: ReadState) -> Result<Option<Loaded>, StoreError> {
     let Some(bytes) = disk::read(path)? else { return Ok(None) };
     let corrupt = |why: String| StoreError::Corrupt { path: path.to_owned(), why, aside: String::new() };
-    let document: Value = serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
-    if !document.is_object() {
+    if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
         return Err(corrupt("not a JSON object".to_owned()));
     }
-    let state = RunState::from_document(&document).map_err(|error| corrupt(error.to_string()))?;
-    Ok(Some(Loaded { state, document, repaired: None, copy_is_behind: false, is_overruled: false }))
+    let state = read(&bytes).map_err(|error| corrupt(error.to_string()))?;
+    Ok(Some(Loaded { state, text: bytes, repaired: None, copy_is_behind: false, is_overruled: false }))
 }
 
 impl Loaded {

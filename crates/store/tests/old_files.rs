@@ -181,6 +181,7 @@ fn what_the_status_line_published_is_read() {
             late: true,
             branch: "main".to_owned(),
         }),
+        run: None,
     };
     assert_eq!(sessions::load_status(&project, &SESSION.into()), Some(expected.clone()));
     disk::remove(&path).unwrap();

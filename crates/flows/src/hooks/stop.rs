@@ -18,6 +18,8 @@ use plimsoll_protocol::event::{Event, Stop, StopFailure};
 use plimsoll_store::{StoreError, clock, journal, sessions};
 use std::time::Duration;
 
+/// A lock is held for a millisecond or two.
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// How much of the last message is kept: the promise is its last line.
 pub(crate) const WORDS_KEPT: usize = 4_000;
 
@@ -43,12 +45,14 @@ fn answer(call: HookInvocation) -> HookResponse {
 }
 
 fn at_end_of_turn(call: &HookInvocation) -> Result<HookResponse, StoreError> {
-    let judged = match call.event() {
+    // Read once: the plan of a run may be long. Evidence is kept only for sessions of a run: it is not needed for others.
+    let Some(run) = call.owned_run()? else { return Ok(HookResponse::quiet()) };
+    let verdict = match call.event() {
         Event::Stop(stop) => {
             // The evidence first: the verdict below is provisional, and whoever judges finally needs these words.
             note_stop(call, stop)?;
-            let verdict = judge(call, Ending::Completed, stop.last_assistant_message.clone())?;
-            if let Some(words) = in_this_session(call, stop, verdict.as_ref())? {
+            let verdict = judge(call, &run, Ending::Completed, stop.last_assistant_message.clone())?;
+            if let Some(words) = in_this_session(call, &run, stop, &verdict)? {
                 return Ok(go_on(&words));
             }
             verdict
@@ -56,28 +60,26 @@ fn at_end_of_turn(call: &HookInvocation) -> Result<HookResponse, StoreError> {
         Event::StopFailure(failure) => {
             // `-p` does not wait for this hook and may kill it at any moment (2.1.329): the evidence goes first.
             note_failure(call, failure)?;
-            judge(call, ending_of(failure), None)?
+            judge(call, &run, ending_of(failure), None)?
         }
-        _ => None,
+        _ => return Ok(HookResponse::quiet()),
     };
-    Ok(judged.map_or_else(HookResponse::quiet, |verdict| speak(&verdict)))
+    Ok(speak(&verdict))
 }
 
 /// With `--pack`: the words that keep the session going, if the run continues and the window has room.
 fn in_this_session(
     call: &HookInvocation,
+    run: &RunState,
     stop: &Stop,
-    verdict: Option<&Verdict>,
+    verdict: &Verdict,
 ) -> Result<Option<String>, StoreError> {
-    if !matches!(verdict, Some(Verdict::Continue { kind: ContinueKind::Next, .. })) {
+    let goes_on = matches!(verdict, Verdict::Continue { kind: ContinueKind::Next, .. });
+    // Where it cannot go on, what is open waits for the next session.
+    if !goes_on || says_blocked(run, stop.last_assistant_message.as_deref()) {
         return Ok(None);
     }
-    match call.owned_run()? {
-        // It cannot go on: what is open waits for the next session.
-        Some(run) if says_blocked(&run, stop.last_assistant_message.as_deref()) => Ok(None),
-        Some(run) => pack::next_item(call, &run, stop),
-        None => Ok(None),
-    }
+    pack::next_item(call, run, stop)
 }
 
 /// A polite block: the client sends the words and continues.
@@ -94,23 +96,23 @@ fn speak(verdict: &Verdict) -> HookResponse {
     HookResponse::reply(&reply).exit(u8::from(verdict.gate_exit_code() == 1))
 }
 
-/// The verdict as far as it can be known before the verify commands have run; none in a session outside a run.
+/// The verdict as far as it can be known before the verify commands have run.
 fn judge(
     call: &HookInvocation,
+    state: &RunState,
     ending: Ending,
     last_message: Option<String>,
-) -> Result<Option<Verdict>, StoreError> {
-    let Some(state) = call.owned_run()? else { return Ok(None) };
-    let todo = facts::todo(&call.project, &state);
+) -> Result<Verdict, StoreError> {
+    let todo = facts::todo(&call.project, state);
     let now = clock::stamp(clock::now());
     let resets_at = reset_of(&ending, None);
-    let root_popped = facts::root_popped(&call.project, &state);
+    let root_popped = facts::root_popped(&call.project, state);
     let evidence =
         Evidence { ending, resets_at, last_message, root_popped, todo, now, ..Evidence::default() };
-    let verdict = provisional(&state, &evidence, &call.settings);
-    let entry = JournalEntry::of_run(&state, JournalEvent::ProvisionalVerdict { marker: verdict.marker() });
+    let verdict = provisional(state, &evidence, &call.settings);
+    let entry = JournalEntry::of_run(state, JournalEvent::ProvisionalVerdict { marker: verdict.marker() });
     journal::note(&call.project, entry.session(Some(&call.session_id)))?;
-    Ok(Some(verdict))
+    Ok(verdict)
 }
 
 fn provisional(state: &RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
@@ -134,7 +136,7 @@ fn note_stop(call: &HookInvocation, stop: &Stop) -> Result<(), StoreError> {
         background_tasks: running.count(),
         session_crons: stop.session_crons,
     };
-    note(call, |record| {
+    sessions::update(&call.project, &call.session_id, TIMEOUT, |record| {
         record.end.stop = Some(evidence);
         if let Some(continuation) = &mut record.continuation {
             continuation.open = false;
@@ -148,16 +150,5 @@ fn note_failure(call: &HookInvocation, failure: &StopFailure) -> Result<(), Stor
         error: failure.error.clone().unwrap_or_default(),
         details: clip(words_of(failure), WORDS_KEPT),
     };
-    note(call, |record| record.end.failure = Some(evidence))
-}
-
-/// Evidence is kept only for sessions of a run: it is not needed for others.
-fn note(
-    call: &HookInvocation,
-    change: impl FnOnce(&mut plimsoll_domain::SessionRecord),
-) -> Result<(), StoreError> {
-    if call.owned_run()?.is_none() {
-        return Ok(());
-    }
-    sessions::update(&call.project, &call.session_id, Duration::from_secs(3), change)
+    sessions::update(&call.project, &call.session_id, TIMEOUT, |record| record.end.failure = Some(evidence))
 }

@@ -4,7 +4,6 @@ use super::{StatusLineInvocation, git};
 use crate::context::measure::{Question, thresholds};
 use plimsoll_domain::log_line::MAIN;
 use plimsoll_domain::record::StatusRecord;
-use plimsoll_domain::state::item_in_hand;
 use plimsoll_domain::statusline::{Segment, SegmentKind};
 use plimsoll_domain::{Status, Timestamp};
 use plimsoll_policy::statusline::{CacheView, Hidden, LimitView, LoadView, MemoryView, RunView, View};
@@ -31,7 +30,7 @@ impl StatusLineInvocation<'_> {
                 .and(directory)
                 .and_then(|folder| git::look(self, Path::new(folder), record)),
             load: self.load(record),
-            run: wanted(SegmentKind::Run).and_then(|()| self.run()),
+            run: wanted(SegmentKind::Run).and_then(|()| self.run(record)),
             memory: wanted(SegmentKind::Memory).and_then(|()| self.memory()),
             cache: wanted(SegmentKind::Cache)
                 .map(|()| self.cache())
@@ -78,27 +77,22 @@ impl StatusLineInvocation<'_> {
     }
 
     /// The project's run, while it is open: every session here shows it.
-    fn run(&self) -> Option<RunView> {
-        let glance = state_file::glance(&self.project).filter(|glance| !glance.status.is_over())?;
+    fn run(&self, record: &mut StatusRecord) -> Option<RunView> {
+        record.run = state_file::glance(&self.project, record.run.as_ref());
+        let glance = record.run.as_ref().filter(|glance| !glance.status.is_over())?;
         let until = |stamp: &Timestamp| {
             clock::moment(stamp).map(|moment| format!("until {}", clock::in_short(moment)))
         };
         let paused = || {
             glance.paused_until.as_ref().and_then(until).unwrap_or_else(|| "until you resume it".to_owned())
         };
-        let items = &glance.todo_items;
-        let is_free = |item: &&String| !glance.parked.iter().any(|parked| parked.item == **item);
         Some(RunView {
             iteration: glance.iteration,
             max_iterations: glance.max_iterations,
-            done: glance.completed_items.len(),
-            items: glance.completed_items.len() + items.len(),
-            item: item_in_hand(items.iter().filter(is_free), &glance.set_aside).cloned(),
-            checkpoint: if glance.context_checkpoint.active {
-                glance.context_checkpoint.percent_at_checkpoint
-            } else {
-                None
-            },
+            done: glance.done,
+            items: glance.done + glance.open,
+            item: glance.item.clone(),
+            checkpoint: glance.checkpoint,
             paused: (glance.status == Status::Paused).then(paused),
         })
     }
