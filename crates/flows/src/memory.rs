@@ -3,7 +3,7 @@
 
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use crate::turns::capture;
+use crate::turns::catch_up;
 use plimsoll_domain::log_line::MAIN;
 use plimsoll_domain::memory::{Memory, Op, Owner, render};
 use plimsoll_domain::state::Phase;
@@ -171,7 +171,7 @@ fn is_gone(call: &HookInvocation, owner: &Owner) -> bool {
         || match (owner.pid, owner.process_started) {
             (Some(pid), Some(started)) => !process::is_alive(Identity { pid, started }),
             (Some(pid), None) => !process::has_pid(pid),
-            (None, _) => record.start.transcript_path.is_none_or(|path| capture::is_quiet(Path::new(&path))),
+            (None, _) => record.start.transcript_path.is_none_or(|path| catch_up::is_quiet(Path::new(&path))),
         }
 }
 

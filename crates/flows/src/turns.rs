@@ -1,6 +1,7 @@
 //! Reading the turn logs of a project: records with their turns put together again.
 
 pub mod capture;
+pub mod catch_up;
 mod find;
 mod selection;
 pub mod words;

@@ -4,8 +4,8 @@ use crate::call::{Answer, Call};
 use crate::tool_error::ToolError;
 use plimsoll_domain::memory::render::safe;
 use plimsoll_domain::text::{clip, clip_middle, one_line};
-use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::CaptureLimits;
+use plimsoll_flows::turns::catch_up;
 use plimsoll_flows::turns::words::{what, whole};
 use plimsoll_flows::turns::{Body, Recorded, Selection, find};
 use plimsoll_store::clock;
@@ -58,5 +58,5 @@ pub(crate) fn show(call: &Call) -> Answer {
 
 /// The newest turns may be in the transcript alone; what cannot be read now is in the list a call later.
 fn bring_up_to_date(call: &Call) {
-    let _ = capture::sync(&call.project, CaptureLimits::USER);
+    let _ = catch_up::sync(&call.project, CaptureLimits::USER);
 }

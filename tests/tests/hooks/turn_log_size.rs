@@ -1,7 +1,8 @@
 //! A session of 500 MB is recorded at the memory of a small one.
 
 use plimsoll_domain::{SessionId, SessionRecord, Timestamp};
-use plimsoll_flows::turns::capture::{CaptureLimits, sync};
+use plimsoll_flows::turns::capture::CaptureLimits;
+use plimsoll_flows::turns::catch_up::sync;
 use plimsoll_store::{Durability, Project, TurnLog, sessions};
 use serde_json::json;
 use std::fs::{self, File};

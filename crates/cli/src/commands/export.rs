@@ -14,8 +14,8 @@ pub(crate) use crate::render::visible::asked;
 use clap::{Args, ValueEnum};
 use exported::Exported;
 use plimsoll_flows::turns;
-use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::CaptureLimits;
+use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, disk};
 pub(crate) use redact::{Redactor, SecretPlace};
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ impl Format {
 /// Exports a session; exit code 1 where there is none, or a secret that must not be.
 pub(crate) fn run(arguments: &Export) -> ExitCode {
     let project = Project::of_command();
-    if let Err(error) = capture::sync(&project, CaptureLimits::USER) {
+    if let Err(error) = catch_up::sync(&project, CaptureLimits::USER) {
         say_error(&format!("not everything could be read from the transcripts: {error}"));
     }
     let Some(log) = chosen(&project, arguments.session.as_deref()) else {

@@ -18,6 +18,7 @@ use plimsoll_domain::SessionId;
 use plimsoll_flows::turns::TurnsError;
 use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::CaptureLimits;
+use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, TurnLog};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -95,7 +96,7 @@ pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
 
 /// Brings the log up to date before it is read; what cannot be read is reported, and the command continues.
 fn bring_up_to_date(project: &Project) {
-    if let Err(error) = capture::sync(project, CaptureLimits::USER) {
+    if let Err(error) = catch_up::sync(project, CaptureLimits::USER) {
         say_error(&format!("the newest turns may be missing: {error}"));
     }
 }
@@ -103,7 +104,7 @@ fn bring_up_to_date(project: &Project) {
 fn sync(project: &Project, arguments: &SyncArguments) -> Result<ExitCode, TurnsError> {
     let mut turns = 0;
     if arguments.transcripts.is_empty() {
-        turns += capture::sync(project, CaptureLimits::USER)?;
+        turns += catch_up::sync(project, CaptureLimits::USER)?;
     }
     for path in &arguments.transcripts {
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

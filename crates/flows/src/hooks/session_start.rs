@@ -8,6 +8,7 @@ use crate::install::git_exclude::exclude_run_files;
 use crate::install::plugin::HookOrigin;
 use crate::turns::capture;
 use crate::turns::capture::CaptureLimits;
+use crate::turns::catch_up;
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::log_line::RecordKind;
@@ -22,7 +23,7 @@ use plimsoll_protocol::Reply;
 use plimsoll_protocol::event::{Event, Source};
 use plimsoll_store::{
     Durability, Project, StoreError, TurnLog, clock, config, environment, journal, ledger, sessions,
-    state_file,
+    state_file, unsettled,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -66,7 +67,7 @@ fn record_turns(call: &HookInvocation, source: Source) -> Result<(), StoreError>
     });
     // The beginning before what other sessions have left out, which may take long.
     capture::note(&log, RecordKind::SessionStart, &fields)?;
-    match capture::sync(&call.project, CaptureLimits::HOOK) {
+    match catch_up::catch_up(&call.project, CaptureLimits::HOOK) {
         Ok(_) | Err(StoreError::Busy { .. }) => Ok(()),
         Err(error) => Err(error),
     }
@@ -75,6 +76,8 @@ fn record_turns(call: &HookInvocation, source: Source) -> Result<(), StoreError>
 fn begin(call: &HookInvocation, source: Source) -> Result<String, StoreError> {
     // Claimed first: from here on `plimsoll run` sees that our hooks run in this session.
     let run = claim(call)?;
+    // Before the record, which says that the session is open: a kill in between leaves a name without a record.
+    unsettled::add(&call.project, &call.session_id)?;
     // Before the lock is taken: no process waits for git while it holds the lock.
     let is_first = sessions::load(&call.project, &call.session_id).start.started_at.is_none();
     let head = if is_first { plimsoll_launcher::git::head(call.project.root()) } else { None };
@@ -86,6 +89,8 @@ fn begin(call: &HookInvocation, source: Source) -> Result<String, StoreError> {
         register(record, call, run.as_ref(), source);
         record.clone()
     })?;
+    // Again: another session may have settled this one by its old record, which ended. What it finds from now on says more.
+    unsettled::add(&call.project, &call.session_id)?;
     if let Some(run) = &run {
         let entry = JournalEntry::of_run(run, JournalEvent::SessionStart { source });
         journal::note(&call.project, entry.session(Some(&call.session_id)))?;

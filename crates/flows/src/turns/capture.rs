@@ -8,10 +8,9 @@ mod known;
 use crate::hook_invocation::HookInvocation;
 use known::AlreadyRecorded;
 use plimsoll_domain::log_line::{Header, MAIN, RecordKind};
-use plimsoll_domain::record::{ClientProcess, SessionRecord};
+use plimsoll_domain::record::SessionRecord;
 use plimsoll_domain::turn::record::{encode, encode_fields};
 use plimsoll_domain::{RunId, SessionId, Timestamp};
-use plimsoll_launcher::process::{Identity, is_alive};
 use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered};
 use plimsoll_protocol::event::Event;
 use plimsoll_protocol::recording::{AgentNote, TranscriptLine};
@@ -361,48 +360,6 @@ fn entry(made: AssembledRecord, source: &Source) -> NewRecord {
 /// Notes that a session begins or ends: no transcript says so.
 pub fn note(log: &TurnLog, kind: RecordKind, fields: &Value) -> Result<(), StoreError> {
     log.note(&NewRecord::event(kind, fields), HOOK_TIMEOUT)
-}
-
-/// Records what a session's end, a crash or a locked log has left out, of every session of the project whose
-/// transcript is still there, as far as there are not too many bytes of it. Answers how many turns that were. A log
-/// in trouble does not keep the others from theirs.
-pub fn sync(project: &Project, mut limits: CaptureLimits) -> Result<u64, StoreError> {
-    let (mut turns, mut left, mut trouble) = (0, limits.bytes, None);
-    for session_id in plimsoll_store::sessions::ids(project) {
-        let record = plimsoll_store::sessions::load(project, &session_id);
-        let (Some(path), Some(log)) = (&record.start.transcript_path, TurnLog::of(project, &session_id))
-        else {
-            continue;
-        };
-        let is_over = record.end.ended_at.is_some() || has_no_client(&record) || is_quiet(Path::new(path));
-        let closing = if is_over { EndOfInput::Over } else { EndOfInput::Open };
-        for source in Source::all(Path::new(path)) {
-            let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
-            if new <= left {
-                left -= new;
-                match capture(&log, &source, || Setting::of(project, &record), closing, limits) {
-                    Ok(new) => turns += new,
-                    Err(error) => {
-                        // It has waited once for another process.
-                        limits.lock = Duration::ZERO;
-                        trouble.get_or_insert(error);
-                    }
-                }
-            }
-        }
-    }
-    trouble.map_or(Ok(turns), Err)
-}
-
-/// True if the session's client is known and its process is gone: it was killed, and no SessionEnd will come.
-fn has_no_client(record: &SessionRecord) -> bool {
-    record.start.client.is_some_and(|ClientProcess { pid, started }| !is_alive(Identity { pid, started }))
-}
-
-/// A session that has written nothing for an hour waits for the user, or is dead: its last turn is closed.
-pub(crate) fn is_quiet(transcript: &Path) -> bool {
-    const QUIET: Duration = Duration::from_secs(3_600);
-    disk::age(transcript).is_some_and(|age| age > QUIET)
 }
 
 impl Setting {

@@ -5,7 +5,8 @@ use crate::turn_log::common::{
     transcript, turns,
 };
 use plimsoll_domain::log_line::{MAIN, RecordKind};
-use plimsoll_flows::turns::capture::{CaptureLimits, sync};
+use plimsoll_flows::turns::capture::CaptureLimits;
+use plimsoll_flows::turns::catch_up::sync;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use std::fs::{self, File};

@@ -6,7 +6,8 @@ use crate::turn_log::common::{
 use fs2::FileExt;
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::{SessionId, SessionRecord, Timestamp};
-use plimsoll_flows::turns::capture::{CaptureLimits, sync};
+use plimsoll_flows::turns::capture::CaptureLimits;
+use plimsoll_flows::turns::catch_up::sync;
 use plimsoll_store::{Durability, sessions};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;

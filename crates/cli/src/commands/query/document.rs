@@ -1,8 +1,8 @@
 //! The documents that can be queried, and where they are.
 
 use super::inputs::Inputs;
-use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::CaptureLimits;
+use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, StoreError, TurnLog, disk, state_file};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ fn turns(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
     if logs.is_empty() {
         return Err(DocumentError::NoTurns(project.root().to_owned()));
     }
-    if let Err(error) = capture::sync(project, CaptureLimits::USER) {
+    if let Err(error) = catch_up::sync(project, CaptureLimits::USER) {
         crate::console::say_error(&format!("the newest turns may be missing: {error}"));
     }
     let of = |log: TurnLog| plimsoll_flows::turns::forwards(&log).map(Iterator::collect::<Vec<_>>);

@@ -14,8 +14,8 @@ use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::{RunState, Status, Timestamp};
 use plimsoll_flows::context::measure::{Question, thresholds};
 use plimsoll_flows::turns;
-use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::CaptureLimits;
+use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, StoreError, TurnLog, clock, config, journal, sessions};
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(super) fn gather(
 ) -> Result<Report, StoreError> {
     let state = &chosen.state;
     let mut gaps = Vec::new();
-    if let Err(error) = capture::sync(project, CaptureLimits::USER) {
+    if let Err(error) = catch_up::sync(project, CaptureLimits::USER) {
         gaps.push(format!("The newest turns may be missing: {error}"));
     }
     let journal = journal::read(project)?;
