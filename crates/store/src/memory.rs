@@ -5,20 +5,21 @@
 mod copy;
 mod past;
 mod seen;
+mod snapshot;
 
 pub use copy::{bring_back, forget_copy, keep};
 pub use past::Past;
 use plimsoll_domain::Timestamp;
 pub use seen::{Pushed, Seen, SeenRevision, pusher, seen, sweep_seen};
 
-use crate::turn_log::{NewRecord, RawLine, Writer};
-use crate::{Durability, Project, StoreError, TurnLog, disk};
+use crate::turn_log::{Head, NewRecord, RawLine, Writer};
+use crate::{Project, StoreError, TurnLog};
 use plimsoll_domain::log_line::{LogLine, RecordKind};
-use plimsoll_domain::memory::{Frame, Memory, Op, Refusal, Report};
+use plimsoll_domain::memory::{Memory, Op, Refusal, Report};
 use plimsoll_domain::turn::record::decode_fields;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use snapshot::{Place, Replay, Snapshot};
 use std::time::Duration;
 
 /// Two servers and a command at once take milliseconds.
@@ -75,19 +76,8 @@ impl<'a> From<&'a str> for By<'a> {
     }
 }
 
-/// What saves folding the log: only believed where it is as new as the log.
-#[derive(Debug, Deserialize)]
-struct Snapshot {
-    seq: u64,
-    memory: Memory,
-}
-
 fn log(project: &Project) -> TurnLog {
     TurnLog::at(project.memory(), "log")
-}
-
-fn snapshot_path(project: &Project) -> PathBuf {
-    project.memory().join("state.json")
 }
 
 /// True once something has been written.
@@ -101,48 +91,35 @@ pub fn load(project: &Project) -> Result<Memory, StoreError> {
     if !log.exists() {
         return Ok(Memory::default());
     }
-    as_of(project, log.head().map(|head| head.seq))
+    as_of(project, log.head().as_ref())
 }
 
-/// The memory after that record of the log: by the snapshot where it is of the same, else folded.
-fn as_of(project: &Project, seq: Option<u64>) -> Result<Memory, StoreError> {
-    match snapshot(project).filter(|snapshot| Some(snapshot.seq) == seq) {
-        Some(snapshot) => Ok(snapshot.memory),
-        None => fold(project),
+/// The memory after the log's last record: by the snapshot, with what came after it. After a kill it may be unknown which
+/// record that is; then the log tells.
+fn as_of(project: &Project, head: Option<&Head>) -> Result<Memory, StoreError> {
+    let log = log(project);
+    let Some(snapshot) = snapshot::newest(project) else { return fold(Replay::from_start(&log)?) };
+    let Place { seq, link, .. } = &snapshot.place;
+    // An older version wrote no link.
+    if head.is_some_and(|head| head.seq == *seq && (link.is_empty() || head.link == *link)) {
+        return Ok(snapshot.memory);
     }
+    fold(match Replay::after(&log, snapshot)? {
+        Some(replay) => replay,
+        None => Replay::from_start(&log)?,
+    })
 }
 
-fn snapshot(project: &Project) -> Option<Snapshot> {
-    let snapshot: Snapshot = serde_json::from_slice(&disk::read(&snapshot_path(project)).ok()??).ok()?;
-    // Everybody counts on a root.
-    (!snapshot.memory.frames.is_empty()).then_some(snapshot)
-}
-
-fn fold(project: &Project) -> Result<Memory, StoreError> {
-    Ok(replay(project)?.1)
+fn fold(mut replay: Replay<'_>) -> Result<Memory, StoreError> {
+    while replay.step()?.is_some() {}
+    Ok(replay.reached.memory)
 }
 
 /// Every accepted change, oldest first.
 pub fn history(project: &Project) -> Result<Vec<Change>, StoreError> {
-    Ok(replay(project)?.0)
-}
-
-/// The content of the log: the changes, and the memory that results from them.
-fn replay(project: &Project) -> Result<(Vec<Change>, Memory), StoreError> {
     let log = log(project);
-    let mut memory = Memory::default();
-    let mut changes = Vec::new();
-    for line in log.forwards()? {
-        let Some(change) = parsed(&log, &line?) else { continue };
-        let Frame { name, agent, .. } = memory.top().clone();
-        memory.step = memory.step.max(change.step);
-        // What was accepted once is accepted again.
-        let _ = memory.apply(&change.change);
-        // A record that is damaged is missing; its revision is not used again.
-        memory.rev = memory.rev.max(change.rev);
-        changes.push(Change { frame: name, agent, ..change });
-    }
-    Ok((changes, memory))
+    let mut replay = Replay::from_start(&log)?;
+    std::iter::from_fn(|| replay.step().transpose()).collect()
 }
 
 /// The change that a line of the log records; none if it records something else.
@@ -180,7 +157,7 @@ pub struct Held<'a> {
 pub fn hold(project: &Project, timeout: Duration) -> Result<Held<'_>, StoreError> {
     bring_back(project)?;
     let writer = log(project).write(timeout)?;
-    let memory = as_of(project, Some(writer.head().seq))?;
+    let memory = as_of(project, Some(writer.head()))?;
     Ok(Held { project, step: memory.step, writer, memory, entries: Vec::new() })
 }
 
@@ -207,11 +184,12 @@ impl Held<'_> {
         if self.entries.is_empty() && self.memory.step == self.step {
             return Ok(self.memory);
         }
+        let before = self.writer.head().seq;
         self.writer.append(&self.entries)?;
-        let seq = self.writer.head().seq;
+        let snapshot = Snapshot { place: self.writer.head().into(), memory: self.memory };
         // The snapshot before the head: a kill in between leaves a head that is behind, and then readers fold the log;
         // the next writer makes the head anew and finds a snapshot of the same record.
-        let saved = save(self.project, seq, &self.memory);
+        let saved = snapshot::save(self.project, before, &snapshot);
         self.writer.close()?;
         // The log has every change, and without a snapshot it is folded: a disk that is full by now takes only
         // the count of the steps with it.
@@ -220,7 +198,7 @@ impl Held<'_> {
             // What keeps copies must not end the run.
             let _ = copy::follow(self.project);
         }
-        Ok(self.memory)
+        Ok(snapshot.memory)
     }
 }
 
@@ -251,16 +229,6 @@ pub fn made_by(project: &Project, since: u64, calls: &[&str]) -> Result<Vec<u64>
         }
     }
     Ok(revisions)
-}
-
-fn save(project: &Project, seq: u64, memory: &Memory) -> Result<(), StoreError> {
-    #[derive(Serialize)]
-    struct Saved<'a> {
-        seq: u64,
-        memory: &'a Memory,
-    }
-    let bytes = serde_json::to_vec(&Saved { seq, memory }).unwrap_or_default();
-    disk::replace(&snapshot_path(project), &bytes, Durability::Lazy)
 }
 
 fn entry(memory: &Memory, by: By<'_>, op: &Op) -> NewRecord {
@@ -295,7 +263,7 @@ mod tests {
         change(&project, by, &[alloc("a"), alloc("b"), Op::HeapFree { name: "a".into() }]).unwrap();
         let live = load(&project).unwrap();
         assert_eq!((live.rev, live.step, live.heap.len()), (4, 1, 1));
-        disk::remove(&snapshot_path(&project)).unwrap();
+        crate::disk::remove(&project.memory().join("state.json")).unwrap();
         assert_eq!(load(&project).unwrap(), live);
         let history = history(&project).unwrap();
         assert_eq!(history.iter().map(|change| change.rev).collect::<Vec<_>>(), [1, 2, 3, 4]);

@@ -69,7 +69,7 @@ pub fn forget_copy(project: &Project) -> Result<(), StoreError> {
 
 /// Not copied: the records of what conversations have been shown belong to sessions, and a lock is held on the file itself.
 fn is_kept(name: &str) -> bool {
-    name != "seen" && !name.ends_with(".lock")
+    !name.starts_with("seen") && !name.ends_with(".lock")
 }
 
 fn mirror(from: &Path, to: &Path) -> Result<(), StoreError> {

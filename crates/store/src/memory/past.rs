@@ -1,7 +1,8 @@
 //! The memory at earlier moments: a turn records what the memory held when the turn ended.
 
-use super::{Change, exists, history, load, newest};
-use crate::{Project, clock};
+use super::snapshot::{self, Place, Replay, Snapshot};
+use super::{Change, exists, load, log, newest};
+use crate::{Project, StoreError, clock};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::memory::Memory;
 
@@ -10,8 +11,17 @@ use plimsoll_domain::memory::Memory;
 pub struct Past {
     now: Option<Memory>,
     newest_at: Timestamp,
-    changes: Option<Vec<Change>>,
     project: Option<Project>,
+    stretch: Option<Stretch>,
+}
+
+/// The changes from a snapshot on.
+#[derive(Debug)]
+struct Stretch {
+    /// The snapshot's line; before the log's first one for the whole history.
+    begin: Snapshot,
+    /// Each with its line.
+    changes: Vec<(Change, Place)>,
     /// How many changes the memory beside it comes from.
     folded: (usize, Memory),
 }
@@ -35,25 +45,66 @@ impl Past {
             return Some(now.clone());
         }
         let project = self.project.as_ref()?;
-        let changes = self.changes.get_or_insert_with(|| history(project).unwrap_or_default());
-        let count = changes.iter().take_while(|change| is_by_then(&change.at)).count();
-        if count < self.folded.0 {
-            self.folded = (0, Memory::default());
+        let is_known = |stretch: &Stretch| stretch.is_whole() || is_by_then(&stretch.begin.place.at);
+        if !self.stretch.as_ref().is_some_and(is_known) {
+            self.stretch = Stretch::before(project, is_by_then).ok();
         }
-        for change in &changes[self.folded.0..count] {
-            self.folded.1.step = self.folded.1.step.max(change.step);
+        self.stretch.as_mut()?.at(project, is_by_then)
+    }
+}
+
+impl Stretch {
+    /// From the latest snapshot that was made by a moment; the log goes on from it, or all of the log is read.
+    fn before(project: &Project, is_by_then: impl Fn(&Timestamp) -> bool) -> Result<Stretch, StoreError> {
+        let log = log(project);
+        let replay = match Replay::after(&log, snapshot::by(project, is_by_then))? {
+            Some(replay) => replay,
+            None => Replay::from_start(&log)?,
+        };
+        let begin = replay.reached.clone();
+        let changes = changes(replay)?;
+        Ok(Stretch { folded: (0, begin.memory.clone()), begin, changes })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.begin.place.seq == 0
+    }
+
+    fn at(&mut self, project: &Project, is_by_then: impl Fn(&Timestamp) -> bool) -> Option<Memory> {
+        let count = self.changes.iter().take_while(|(change, _)| is_by_then(&change.at)).count();
+        let is_first = self.folded.0 == 0;
+        if count < self.folded.0 {
+            self.folded = (0, self.begin.memory.clone());
+        }
+        let memory = &mut self.folded.1;
+        for (change, _) in &self.changes[self.folded.0..count] {
+            memory.step = memory.step.max(change.step);
             // A change in the log was accepted once, so it is accepted again.
-            let _ = self.folded.1.apply(&change.change);
+            let _ = memory.apply(&change.change);
         }
         self.folded.0 = count;
-        (count > 0).then(|| self.folded.1.clone())
+        let last = count.checked_sub(1).and_then(|last| self.changes.get(last));
+        if let (true, true, Some((_, place))) = (self.is_whole(), is_first, last) {
+            // There was none that a later turn could begin from.
+            snapshot::keep(project, &Snapshot { place: place.clone(), memory: self.folded.1.clone() });
+        }
+        (count > 0 || !self.is_whole()).then(|| self.folded.1.clone())
     }
+}
+
+fn changes(mut replay: Replay<'_>) -> Result<Vec<(Change, Place)>, StoreError> {
+    let mut changes = Vec::new();
+    while let Some(change) = replay.step()? {
+        changes.push((change, replay.reached.place.clone()));
+    }
+    Ok(changes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::memory::change;
+    use crate::{Durability, disk};
     use plimsoll_domain::memory::{Op, Register};
     use std::time::Duration;
 
@@ -79,5 +130,76 @@ mod tests {
         assert_eq!(found, ["", "one", "two", "three"]);
         let backwards: Vec<String> = moments.iter().rev().map(&mut at).collect();
         assert_eq!(backwards, ["three", "two", "one", ""]);
+    }
+
+    fn set_next(project: &Project, text: &str) {
+        let values = [(Register::Next, text.to_owned())].into();
+        let op = Op::UpdateRegisters { values, strict: false, everywhere: false };
+        change(project, "mcp", &[op]).unwrap();
+    }
+
+    /// When each revision was made.
+    fn moments(project: &Project) -> Vec<Timestamp> {
+        super::super::history(project).unwrap().into_iter().map(|change| change.at).collect()
+    }
+
+    #[test]
+    fn a_long_past_is_the_same_from_its_snapshots_and_from_its_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        for number in 1..=200 {
+            set_next(&project, &number.to_string());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let moments = moments(&project);
+        let told = |project: &Project, revision: usize| {
+            let memory = Past::of(project).at(&moments[revision - 1]).unwrap();
+            (memory.rev, memory.register(Register::Next).to_owned())
+        };
+        let expected = |revision: usize| (revision as u64, revision.to_string());
+        let snapshots = ["past-0.json", "past-1.json"].map(|name| project.memory().join(name));
+        let kept = |path: &std::path::PathBuf| {
+            serde_json::from_slice::<Snapshot>(&disk::read(path).unwrap().unwrap())
+        };
+        assert_eq!(snapshots.each_ref().map(|path| kept(path).unwrap().place.seq), [128, 192]);
+        for revision in [1, 127, 128, 129, 150, 191, 192, 193, 199] {
+            assert_eq!(told(&project, revision), expected(revision), "from snapshots");
+        }
+        // A snapshot of another log is none of this one's.
+        let mut foreign = kept(&snapshots[1]).unwrap();
+        foreign.place.link = "0".repeat(64);
+        foreign.memory.rev = 7;
+        disk::replace(&snapshots[1], &serde_json::to_vec(&foreign).unwrap(), Durability::Lazy).unwrap();
+        assert_eq!(told(&project, 195), expected(195), "its line is not in the chain");
+        for path in &snapshots {
+            disk::remove(path).unwrap();
+        }
+        assert_eq!(told(&project, 150), expected(150), "without snapshots");
+        assert_eq!(kept(&snapshots[0]).unwrap().place.seq, 150, "and one was made");
+        assert_eq!(told(&project, 160), expected(160));
+    }
+
+    #[test]
+    fn a_newest_snapshot_that_is_behind_is_folded_on_and_a_foreign_one_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path());
+        let path = project.memory().join("state.json");
+        set_next(&project, "one");
+        let behind = disk::read(&path).unwrap().unwrap();
+        set_next(&project, "two");
+        let whole = load(&project).unwrap();
+        disk::replace(&path, &behind, Durability::Lazy).unwrap();
+        assert_eq!(load(&project).unwrap(), whole, "folded on");
+        let text = String::from_utf8(behind).unwrap();
+        let mut foreign: Snapshot = serde_json::from_str(&text).unwrap();
+        for link in ["", "another"] {
+            foreign.place.link = link.to_owned();
+            foreign.memory.rev = 40;
+            disk::replace(&path, &serde_json::to_vec(&foreign).unwrap(), Durability::Lazy).unwrap();
+            assert_eq!(load(&project).unwrap(), whole, "{link:?}");
+        }
+        foreign.place = Place { seq: 2, link: "another".to_owned(), ..foreign.place };
+        disk::replace(&path, &serde_json::to_vec(&foreign).unwrap(), Durability::Lazy).unwrap();
+        assert_eq!(load(&project).unwrap(), whole, "the number of a line is not enough");
     }
 }

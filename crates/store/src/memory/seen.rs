@@ -127,9 +127,20 @@ pub fn pusher(project: &Project, call: &str) -> Option<Owner> {
     pushed.map(|pushed| pushed.owner)
 }
 
-/// Removes the records of sessions that can no longer be resumed.
+/// How often it is looked for such records: there may be one for each session of a month.
+const SWEPT: Duration = Duration::from_secs(24 * 3_600);
+
+/// Removes the records of sessions that can no longer be resumed, once a day.
 pub fn sweep_seen(project: &Project) {
     let folder = folder(project);
+    let swept = project.memory().join("seen.swept");
+    if disk::age(&swept).is_some_and(|age| age < SWEPT) {
+        return;
+    }
+    // Before the sweep: what a kill leaves is there tomorrow.
+    if disk::replace(&swept, b"", Durability::Lazy).is_err() {
+        return;
+    }
     for path in disk::names(&folder).into_iter().map(|name| folder.join(name)) {
         if disk::age(&path).is_some_and(|age| age > KEPT) {
             // A record that cannot be removed costs a hundred bytes.
