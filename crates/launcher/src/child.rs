@@ -1,7 +1,10 @@
 //! One child from its start to its end: what it is told, what it says, and its deadline.
 
 use crate::{MOST_OUTPUT, Outcome, process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -35,7 +38,7 @@ impl Terms<'_> {
     }
 }
 
-// Git answers in milliseconds: a longer nap would be most of the wait.
+// Where its end cannot be waited for. Git answers in milliseconds: a longer nap would be most of the wait.
 const LOOKED_EVERY: Duration = Duration::from_millis(2);
 const ASKED_EVERY: Duration = Duration::from_millis(250);
 /// A grandchild may keep the pipe open for ever: what has come so far must be enough.
@@ -82,6 +85,7 @@ fn wait(
     let started = Instant::now();
     let mut asked = started;
     let mut outcome = Outcome::default();
+    let end = End::of(child);
     loop {
         match child.try_wait() {
             Ok(Some(status)) => {
@@ -89,7 +93,7 @@ fn wait(
                 return outcome;
             }
             Ok(None) if started.elapsed() < deadline && !outcome.given_up => {
-                std::thread::sleep(LOOKED_EVERY);
+                end.wait(deadline.saturating_sub(started.elapsed()).min(ASKED_EVERY));
                 if asked.elapsed() >= ASKED_EVERY {
                     asked = Instant::now();
                     outcome.given_up = give_up();
@@ -100,6 +104,28 @@ fn wait(
                 process::end_child(child, grace_period);
                 return outcome;
             }
+        }
+    }
+}
+
+/// The end of a child, waited for without looking again and again; none on a kernel before 5.3, which has no such thing.
+struct End(Option<OwnedFd>);
+
+impl End {
+    fn of(child: &Child) -> End {
+        End(pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok())
+    }
+
+    /// Returns when the child has ended, or after this long.
+    fn wait(&self, most: Duration) {
+        let timeout = Timespec::try_from(most).ok();
+        let waited = match &self.0 {
+            Some(end) => poll(&mut [PollFd::new(end, PollFlags::IN)], timeout.as_ref()).is_ok(),
+            None => false,
+        };
+        // Also where a signal came first: the child is looked at again.
+        if !waited {
+            std::thread::sleep(LOOKED_EVERY.min(most));
         }
     }
 }

@@ -7,6 +7,8 @@
 
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, child};
+use plimsoll_store::disk;
+use plimsoll_store::layout::git_folder_of;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -78,11 +80,21 @@ const MOST_DRIVERS: usize = 1_000;
 /// A git that is only asked: it writes nothing, and runs nothing that the repository names. An error is what came of
 /// finding that out: then it must not be asked.
 pub(crate) fn asking(folder: &Path, arguments: &[&str], limit: TimeLimit) -> Result<Command, Outcome> {
+    in_repository(folder)?;
     let may_filter = arguments.first().is_some_and(|name| ["status", "diff", "hash-object"].contains(name));
     if may_filter {
         return asking_without_filters(folder, arguments, limit).map(|(command, _)| command);
     }
     Ok(looking(folder, &[], arguments))
+}
+
+/// Outside a repository git has no answer, and is not started to say so: its variables that could lead it into another one
+/// are taken away.
+fn in_repository(folder: &Path) -> Result<(), Outcome> {
+    let trouble = || Outcome { trouble: Some("there is no git repository".to_owned()), ..Outcome::default() };
+    // Through a link the folders above are others.
+    let found = git_folder_of(folder).or_else(|| git_folder_of(&disk::canonical(folder)));
+    found.map(drop).ok_or_else(trouble)
 }
 
 /// The same for a command that could run filters, and whether there are any.
@@ -91,6 +103,7 @@ pub(super) fn asking_without_filters(
     arguments: &[&str],
     limit: TimeLimit,
 ) -> Result<(Command, bool), Outcome> {
+    in_repository(folder)?;
     let drivers = drivers(folder, limit)?;
     let off: Vec<OsString> = drivers.iter().flat_map(Driver::switched_off).collect();
     Ok((looking(folder, &off, arguments), drivers.iter().any(Driver::is_filter)))
