@@ -32,7 +32,7 @@ pub(crate) enum ValueError {
     PromiseWord,
     #[error("one of {}", Register::ALL.map(Register::key).join(", "))]
     Register,
-    #[error("one of {}", Reason::ALL.map(Reason::word).join(", "))]
+    #[error("one of {}", Reason::ALL.iter().map(|reason| reason.word()).collect::<Vec<_>>().join(", "))]
     Reason,
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn register(word: &str) -> Result<Register, ValueError> {
 
 /// Why a turn failed, as `turns` shows it: `tool_error`.
 pub(crate) fn reason(word: &str) -> Result<Reason, ValueError> {
-    Reason::ALL.into_iter().find(|reason| reason.word() == word).ok_or(ValueError::Reason)
+    Reason::ALL.iter().copied().find(|reason| reason.word() == word).ok_or(ValueError::Reason)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// Separate counters for separate causes. The two that the original design named are in the state itself:
 /// `no_change_count` and `error_hashes`.
@@ -27,8 +28,9 @@ pub struct Breaker {
 }
 
 /// Why the breaker opens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum BreakerCause {
     /// Sessions that failed before the model had answered.
     QuickFailure,
@@ -47,14 +49,7 @@ pub enum BreakerCause {
 impl BreakerCause {
     /// As written in the marker.
     pub fn word(self) -> &'static str {
-        match self {
-            BreakerCause::QuickFailure => "quick_failure",
-            BreakerCause::PermissionDenied => "permission_denied",
-            BreakerCause::EmptyReply => "empty_reply",
-            BreakerCause::Refused => "refused",
-            BreakerCause::SameError => "same_error",
-            BreakerCause::NoProgress => "no_progress",
-        }
+        self.into()
     }
 }
 

@@ -1,10 +1,12 @@
 //! What makes the next session of a run.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// What makes the next session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ContinueKind {
     /// The last one ended at a checkpoint: resume from its handoff.
     Checkpoint,
@@ -17,10 +19,6 @@ pub enum ContinueKind {
 impl ContinueKind {
     /// As written in the marker.
     pub fn word(self) -> &'static str {
-        match self {
-            ContinueKind::Checkpoint => "checkpoint",
-            ContinueKind::Next => "next",
-            ContinueKind::Refused => "refused",
-        }
+        self.into()
     }
 }

@@ -1,10 +1,12 @@
 //! The status of a run.
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 /// The status of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     /// Going on.
     #[default]
@@ -50,23 +52,6 @@ impl Status {
 
     /// As written in the file.
     pub fn word(self) -> &'static str {
-        match self {
-            Status::Running => "running",
-            Status::Paused => "paused",
-            Status::Completed => "completed",
-            Status::Blocked => "blocked",
-            Status::MaxIterations => "max_iterations",
-            Status::Budget => "budget",
-            Status::Deadline => "deadline",
-            Status::CircuitBreaker => "circuit_breaker",
-            Status::FatalError => "fatal_error",
-            Status::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl std::fmt::Display for Status {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.word())
+        self.into()
     }
 }

@@ -169,7 +169,7 @@ impl StatusLine {
         if let Some(name) = self.lines.iter().flatten().find(unknown) {
             return Some(format!(
                 "statusline.lines names {name:?}, which is not a segment: there are {}, and those of statusline.segments",
-                SegmentKind::ALL.map(SegmentKind::name).join(", ")
+                SegmentKind::names()
             ));
         }
         self.segments.iter().find_map(|(name, segment)| {
@@ -191,7 +191,7 @@ impl Segment {
             (None, None, None) => {
                 return Some(format!(
                     "is not a built-in segment ({}), and has no pointer and no command",
-                    SegmentKind::ALL.map(SegmentKind::name).join(", ")
+                    SegmentKind::names()
                 ));
             }
             (None, ..) => vec!["value"],

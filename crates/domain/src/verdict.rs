@@ -5,6 +5,7 @@ use crate::marker::Marker;
 use crate::status::Status;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// The gate's answer with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,8 +90,9 @@ impl Verdict {
 }
 
 /// How a session ended, as far as its evidence goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(tag = "ending", content = "detail", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Ending {
     /// The model ended its turn.
     Completed,
@@ -126,22 +128,7 @@ pub enum Ending {
 impl Ending {
     /// As written in the journal.
     pub fn word(&self) -> &'static str {
-        match self {
-            Ending::Completed => "completed",
-            Ending::HookStopped => "hook_stopped",
-            Ending::WindowFull(_) => "window_full",
-            Ending::ClientLimit(_) => "client_limit",
-            Ending::Fatal(_) => "fatal",
-            Ending::Limit(_) => "limit",
-            Ending::Overloaded(_) => "overloaded",
-            Ending::Silent(_) => "silent",
-            Ending::OutOfTime => "out_of_time",
-            Ending::Interrupted => "interrupted",
-            Ending::Cancelled => "cancelled",
-            Ending::Crashed(_) => "crashed",
-            Ending::Failed(_) => "failed",
-            Ending::Unknown => "unknown",
-        }
+        self.into()
     }
 
     /// What it says more.

@@ -1,6 +1,7 @@
 //! The heap: named chunks that every frame sees.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// Above this, in characters, writing still succeeds and says that it is too much.
 pub const SOFT_LIMIT: usize = 8_000;
@@ -42,8 +43,9 @@ impl Chunk {
 }
 
 /// How near the heap is to its soft limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Pressure {
     /// Below 70 %.
     Low,
@@ -68,12 +70,7 @@ impl Pressure {
 
     /// The word in reports.
     pub fn word(self) -> &'static str {
-        match self {
-            Pressure::Low => "low",
-            Pressure::Elevated => "elevated",
-            Pressure::High => "high",
-            Pressure::Over => "over",
-        }
+        self.into()
     }
 }
 

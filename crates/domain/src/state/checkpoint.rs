@@ -3,6 +3,7 @@
 use crate::level::Level;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// The last checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -43,8 +44,9 @@ pub struct Checkpoint {
 }
 
 /// Why a checkpoint was written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Cause {
     /// A level was reached.
     #[default]
@@ -66,15 +68,7 @@ pub enum Cause {
 impl Cause {
     /// As written in the file.
     pub fn word(self) -> &'static str {
-        match self {
-            Cause::Level => "level",
-            Cause::Manual => "manual",
-            Cause::Compact => "compact",
-            Cause::Budget => "budget",
-            Cause::Step => "step",
-            Cause::Crash => "crash",
-            Cause::Unfinished => "unfinished",
-        }
+        self.into()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The segments of ours, by name.
 
 use super::about::{self, About};
+use strum::VariantArray;
 
 /// A segment of ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
 pub enum SegmentKind {
     /// The model.
     Model,
@@ -41,28 +42,16 @@ pub enum SegmentKind {
 
 impl SegmentKind {
     /// All of them, as the default line and then the rest have them.
-    pub const ALL: [SegmentKind; 16] = [
-        SegmentKind::Model,
-        SegmentKind::Effort,
-        SegmentKind::Directory,
-        SegmentKind::Git,
-        SegmentKind::Load,
-        SegmentKind::Run,
-        SegmentKind::Memory,
-        SegmentKind::ItemCost,
-        SegmentKind::Cache,
-        SegmentKind::Cost,
-        SegmentKind::Burn,
-        SegmentKind::FiveHour,
-        SegmentKind::Weekly,
-        SegmentKind::Lines,
-        SegmentKind::Version,
-        SegmentKind::Health,
-    ];
+    pub const ALL: &[SegmentKind] = SegmentKind::VARIANTS;
 
     /// The segment of a name.
     pub fn named(name: &str) -> Option<SegmentKind> {
-        SegmentKind::ALL.into_iter().find(|kind| kind.name() == name)
+        SegmentKind::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
+    /// The names of all, for people.
+    pub fn names() -> String {
+        SegmentKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     }
 
     /// Its name in the settings.
@@ -123,7 +112,7 @@ mod tests {
             Format::try_from(kind.writing().to_owned()).unwrap();
             let known: Vec<&str> = kind.fields().iter().map(|(name, _)| *name).collect();
             assert!(fields(kind.writing()).iter().all(|field| known.contains(field)), "{kind:?}");
-            assert_eq!(SegmentKind::named(kind.name()), Some(kind));
+            assert_eq!(SegmentKind::named(kind.name()), Some(*kind));
         }
     }
 }

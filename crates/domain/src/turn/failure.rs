@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Why a turn failed, in whose words, and what became of its calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,8 +30,11 @@ pub struct CallOutcome {
 }
 
 /// Why a turn failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// A tool returned an error.
     ToolError,
@@ -56,33 +60,11 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 10] = [
-        Reason::ToolError,
-        Reason::ToolDenied,
-        Reason::HookBlocked,
-        Reason::UnknownTool,
-        Reason::ParseError,
-        Reason::Interrupted,
-        Reason::MaxTokens,
-        Reason::Refusal,
-        Reason::ApiError,
-        Reason::Abandoned,
-    ];
+    pub const ALL: &[Reason] = Reason::VARIANTS;
 
     /// The word in files and on the screen.
     pub fn word(self) -> &'static str {
-        match self {
-            Reason::ToolError => "tool_error",
-            Reason::ToolDenied => "tool_denied",
-            Reason::HookBlocked => "hook_blocked",
-            Reason::UnknownTool => "unknown_tool",
-            Reason::ParseError => "parse_error",
-            Reason::Interrupted => "interrupted",
-            Reason::MaxTokens => "max_tokens",
-            Reason::Refusal => "refusal",
-            Reason::ApiError => "api_error",
-            Reason::Abandoned => "abandoned",
-        }
+        self.into()
     }
 }
 
