@@ -70,15 +70,17 @@ pub fn of_wall_clock(date_and_time: NaiveDateTime) -> Option<DateTime<Utc>> {
 
 /// A moment as shown to the user on this machine's wall clock: `07:00`, or `Sat 22 Nov 07:00` on another day.
 pub fn for_people(moment: DateTime<Utc>) -> String {
-    let (moment, today) = (moment.with_timezone(&Local), now().with_timezone(&Local).date_naive());
-    let form = if moment.date_naive() == today { "%H:%M:%S" } else { "%a %e %b %H:%M:%S" };
-    moment.format(form).to_string()
+    on_wall_clock(moment, "%H:%M:%S", "%a %e %b %H:%M:%S")
 }
 
 /// The same, as short as it gets: `07:00`, or `Sat 07:00` on another day.
 pub fn in_short(moment: DateTime<Utc>) -> String {
-    let (moment, today) = (moment.with_timezone(&Local), now().with_timezone(&Local).date_naive());
-    let form = if moment.date_naive() == today { "%H:%M" } else { "%a %H:%M" };
+    on_wall_clock(moment, "%H:%M", "%a %H:%M")
+}
+
+fn on_wall_clock(moment: DateTime<Utc>, today: &str, another_day: &str) -> String {
+    let (moment, now) = (moment.with_timezone(&Local), now().with_timezone(&Local));
+    let form = if moment.date_naive() == now.date_naive() { today } else { another_day };
     moment.format(form).to_string()
 }
 

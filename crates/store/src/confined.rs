@@ -7,6 +7,7 @@
 //! file outside looks like any other file.
 #![expect(clippy::disallowed_types, reason = "what the system has opened is read and written as a file")]
 
+use crate::door::errno;
 use crate::door::walk::{Destination, Links, Lost, Walk};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -143,10 +144,6 @@ fn mark(kind: FileType) -> &'static str {
         FileType::Symlink => "@",
         _ => "|",
     }
-}
-
-fn errno(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 /// Drafts beside the file and renames: readers see old or new, and a second name of the file keeps its content.

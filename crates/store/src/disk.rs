@@ -336,9 +336,11 @@ pub fn touched(path: &Path) -> Option<SystemTime> {
     moment(metadata.ctime(), metadata.ctime_nsec())
 }
 
+/// Folders with nothing of a session's work in them: caches and version control.
+pub const PASSED_OVER: [&str; 6] = [".git", ".claude", "node_modules", "target", ".venv", "__pycache__"];
+
 /// Files below a folder that were written since a moment, newest last; caches and version control apart.
 pub fn changed_since(folder: &Path, since: SystemTime, most: usize) -> Vec<PathBuf> {
-    const PASSED_OVER: [&str; 6] = [".git", ".claude", "node_modules", "target", ".venv", "__pycache__"];
     /// A checkpoint must not walk a whole disk.
     const MOST_ENTRIES: usize = 50_000;
     let mut found = Vec::new();

@@ -248,11 +248,8 @@ pub(crate) fn folder(path: &Path) -> Result<OwnedFd, Refused> {
     if let Some(opened) = in_one_call(&below, flags, Mode::empty()) {
         return Ok(opened?);
     }
-    let place = below.walk(false, None, true)?;
-    if place.name.is_some() {
-        return Err(if place.found.is_some() { Lost::NotAFolder } else { Lost::Missing }.into());
-    }
-    Ok(rustix::fs::openat(place.folder(), ".", flags, Mode::empty())?)
+    let folder = below.walk(false, None, true)?.into_folder()?;
+    Ok(rustix::fs::openat(folder, ".", flags, Mode::empty())?)
 }
 
 /// Makes a folder and those above it, for the owner alone.

@@ -45,23 +45,19 @@ pub fn current_dir() -> PathBuf {
 /// A program on the PATH.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+        return Some(PathBuf::from(name)).filter(|path| is_executable(path));
     }
-    std::env::split_paths(&variable("PATH")?).map(|folder| folder.join(name)).find(|path| is_program(path))
+    std::env::split_paths(&variable("PATH")?).map(|folder| folder.join(name)).find(|path| is_executable(path))
 }
 
 /// Every program of this name on the PATH, in its order.
 pub fn find_programs(name: &str) -> Vec<PathBuf> {
     let path = variable("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|path| is_program(path)).collect()
+    std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|path| is_executable(path)).collect()
 }
 
 /// True when a file may be executed.
 pub fn is_executable(path: &Path) -> bool {
-    is_program(path)
-}
-
-fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }

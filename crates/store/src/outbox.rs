@@ -5,12 +5,11 @@
 //! takes, and rewrites nothing that a hook writes.
 
 use crate::lock::{self, Lock};
-use crate::{Durability, Project, StoreError, disk};
+use crate::{Durability, Project, StoreError, disk, sessions};
 use plimsoll_domain::RunId;
 use plimsoll_domain::linear::{Comment, Note, Wait};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The lock of the notes is held for a millisecond.
@@ -48,7 +47,7 @@ pub fn notes(project: &Project, run_id: &RunId) -> Result<Vec<Note>, StoreError>
 
 /// What is known of a run's comment; none if nothing has been sent, or what was known cannot be read.
 pub fn comment(project: &Project, run_id: &RunId) -> Option<Comment> {
-    read(&file(project, run_id, ".comment.json")?)
+    sessions::load_parsed(&file(project, run_id, ".comment.json")?)
 }
 
 /// Remembers what is known of a run's comment, before and after it is sent.
@@ -71,7 +70,7 @@ pub fn all_undelivered(project: &Project) -> usize {
 
 /// When Linear may be asked again; none while nothing has gone wrong.
 pub fn wait(project: &Project) -> Option<Wait> {
-    read(&wait_file(project))
+    sessions::load_parsed(&wait_file(project))
 }
 
 /// Remembers when Linear may be asked again.
@@ -96,10 +95,6 @@ fn wait_file(project: &Project) -> PathBuf {
 fn file(project: &Project, run_id: &RunId, ending: &str) -> Option<PathBuf> {
     // The id comes from files that an agent can write: `../x` must name nothing.
     crate::layout::is_plain(run_id).then(|| folder(project).join(format!("{run_id}{ending}")))
-}
-
-fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&disk::read(path).ok().flatten()?).ok()
 }
 
 fn json(value: &impl Serialize) -> String {

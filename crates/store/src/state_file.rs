@@ -50,6 +50,11 @@ pub fn load_without_history(
     Ok(load_from(project, run_id, found, RunState::from_text_without_history)?.map(|loaded| loaded.state))
 }
 
+/// The state in another file, such as the archive of a run; none if it is missing.
+pub fn read(path: &Path) -> Result<Option<RunState>, StoreError> {
+    Ok(parse(path, RunState::from_text)?.map(|loaded| loaded.state))
+}
+
 /// The newest state's whole document as it was written: with what others keep there, in its order.
 pub fn text(project: &Project) -> Result<Option<String>, StoreError> {
     let Some(loaded) = load_whole(project, None)? else { return Ok(None) };

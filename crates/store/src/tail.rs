@@ -65,7 +65,7 @@ pub struct Answer {
 
 /// Reads the end of a transcript, looking for tool calls by their ids. A missing file tells nothing.
 pub fn read(path: &Path, tool_use_ids: &[&str]) -> Result<Tail, StoreError> {
-    let Some((file, size)) = open(path)? else { return Ok(Tail::default()) };
+    let Some((file, size)) = disk::open_sized(path)? else { return Ok(Tail::default()) };
     let mut tail = Tail { size, ..Tail::default() };
     backwards(&file, size, &mut |bytes| visit(bytes, tool_use_ids, &mut tail)).map_err(io("read", path))?;
     Ok(tail)
@@ -73,15 +73,11 @@ pub fn read(path: &Path, tool_use_ids: &[&str]) -> Result<Tail, StoreError> {
 
 /// The last lines of a transcript that may matter to people, oldest first: at most this many bytes.
 pub fn last_lines(path: &Path, limit: u64) -> Result<Vec<Line>, StoreError> {
-    let Some((file, size)) = open(path)? else { return Ok(Vec::new()) };
     let mut lines = Vec::new();
-    let mut seen = 0;
-    backwards(&file, size, &mut |bytes| {
-        seen += bytes.len() as u64;
+    recent(path, limit, &mut |bytes| {
         lines.extend(Line::parse(bytes));
-        if seen > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
-    .map_err(io("read", path))?;
+        ControlFlow::Continue(())
+    })?;
     lines.reverse();
     Ok(lines)
 }
@@ -89,14 +85,10 @@ pub fn last_lines(path: &Path, limit: u64) -> Result<Vec<Line>, StoreError> {
 /// How full the window was after each of the last responses since the last compaction, at most so many, oldest first: in
 /// the last bytes of a transcript.
 pub fn fills(path: &Path, most: usize, limit: u64) -> Result<Vec<Fill>, StoreError> {
-    let Some((file, size)) = open(path)? else { return Ok(Vec::new()) };
     let mut fills = Vec::new();
     let mut last_id = None;
-    let mut seen = 0;
-    backwards(&file, size, &mut |bytes| {
-        seen += bytes.len() as u64;
-        let marked = Line::MARKS.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some());
-        let line = if marked { Line::parse_usage(bytes) } else { None };
+    recent(path, limit, &mut |bytes| {
+        let line = if is_marked(bytes) { Line::parse_usage(bytes) } else { None };
         let is_compaction = line.as_ref().is_some_and(|line| line.compaction().is_some());
         if let Some(line) = line.filter(Line::speaks_of_usage) {
             // A response has a line for each of its parts; the first of them has its time.
@@ -109,10 +101,9 @@ pub fn fills(path: &Path, most: usize, limit: u64) -> Result<Vec<Fill>, StoreErr
             last_id = line.message.id;
         }
         // The last one is whole only when the next is seen.
-        let is_enough = is_compaction || seen > limit || fills.len() > most;
+        let is_enough = is_compaction || fills.len() > most;
         if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
-    .map_err(io("read", path))?;
+    })?;
     fills.truncate(most);
     fills.reverse();
     Ok(fills)
@@ -126,8 +117,7 @@ pub fn spent(path: &Path) -> Result<u64, StoreError> {
     // A response has a line for each of its parts, and the last one has the figures that count.
     let mut of_each: BTreeMap<Option<String>, u64> = BTreeMap::new();
     while lines.read_into(&mut line)? {
-        let marked = Line::MARKS.iter().any(|mark| memmem::find(&line.bytes, mark.as_bytes()).is_some());
-        if marked
+        if is_marked(&line.bytes)
             && let Some(Line { message, .. }) = Line::parse_usage(&line.bytes).filter(Line::speaks_of_usage)
         {
             let usage = message.usage.unwrap_or_default();
@@ -139,20 +129,36 @@ pub fn spent(path: &Path) -> Result<u64, StoreError> {
 
 /// What the client says went wrong with hooks, in the last bytes of a transcript, oldest first.
 pub fn hook_troubles(path: &Path, limit: u64) -> Result<Vec<HookTrouble>, StoreError> {
-    let Some((file, size)) = open(path)? else { return Ok(Vec::new()) };
     let mut troubles = Vec::new();
-    let mut seen = 0;
-    backwards(&file, size, &mut |bytes| {
-        seen += bytes.len() as u64;
-        let may_be = memmem::find(bytes, HookTrouble::MARK.as_bytes()).is_some();
-        if may_be {
+    recent(path, limit, &mut |bytes| {
+        if memmem::find(bytes, HookTrouble::MARK.as_bytes()).is_some() {
             troubles.extend(HookTrouble::parse(bytes));
         }
-        if seen > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
-    .map_err(io("read", path))?;
+        ControlFlow::Continue(())
+    })?;
     troubles.reverse();
     Ok(troubles)
+}
+
+/// Hands out the lines of a transcript from the last one on, until told to stop or more than this many bytes were seen.
+fn recent(
+    path: &Path,
+    limit: u64,
+    visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+) -> Result<(), StoreError> {
+    let Some((file, size)) = disk::open_sized(path)? else { return Ok(()) };
+    let mut seen = 0;
+    let within = &mut |bytes: &[u8]| {
+        seen += bytes.len() as u64;
+        visit(bytes)?;
+        if seen > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    backwards(&file, size, within).map_err(io("read", path))
+}
+
+/// Most bytes of a transcript are tool results: only a line with a mark is parsed.
+fn is_marked(bytes: &[u8]) -> bool {
+    Line::MARKS.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some())
 }
 
 /// The fill of the session's first answer: what was in the window before any work. Looked for at the
@@ -160,20 +166,15 @@ pub fn hook_troubles(path: &Path, limit: u64) -> Result<Vec<HookTrouble>, StoreE
 pub fn first_fill(path: &Path) -> Option<u64> {
     // A new session begins with about 140 KB before the first answer (2.1.329).
     const BEGINNING: u64 = 4 * 1024 * 1024;
-    let (file, size) = open(path).ok()??;
+    let (file, size) = disk::open_sized(path).ok()??;
     let bytes = read_at(&file, 0, usize::try_from(size.min(BEGINNING)).ok()?).ok()?;
     let mut answers = bytes.split(|byte| *byte == b'\n').filter_map(Line::parse_usage);
     let first = answers.find(Line::speaks_of_usage)?;
     Some(first.message.usage.unwrap_or_default().input())
 }
 
-fn open(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
-    disk::open_sized(path)
-}
-
 fn visit(bytes: &[u8], tool_use_ids: &[&str], tail: &mut Tail) -> ControlFlow<()> {
-    // Most bytes of a transcript are tool results: only a line with a mark is parsed.
-    if !Line::MARKS.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some()) {
+    if !is_marked(bytes) {
         return ControlFlow::Continue(());
     }
     let Some(line) = Line::parse_usage(bytes) else { return ControlFlow::Continue(()) };

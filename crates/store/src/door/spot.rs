@@ -1,6 +1,5 @@
 //! A name in a folder that is held open: where a file is put, moved or removed, whatever the path to it becomes.
 
-use super::walk::Lost;
 use super::{Refused, errno, in_one_call, roots};
 use crate::Durability;
 use crate::plain::{DRAFT, resolve_link};
@@ -55,15 +54,7 @@ impl Spot {
                 let over = roots::Below { path: parent(below.path), root: below.root.clone() };
                 let folder = match in_one_call(&over, flags, Mode::empty()) {
                     Some(folder) => folder?,
-                    None => {
-                        let place = over.walk(true, None, true)?;
-                        if place.name.is_some() {
-                            return Err(
-                                if place.found.is_some() { Lost::NotAFolder } else { Lost::Missing }.into()
-                            );
-                        }
-                        place.into_folder().ok_or(Errno::NOENT)?
-                    }
+                    None => over.walk(true, None, true)?.into_folder()?,
                 };
                 let mut spot = Spot { folder, name: name.to_owned(), seen: None };
                 if last == Last::Itself {
@@ -76,7 +67,7 @@ impl Spot {
                 }
                 let mut place = below.walk(true, None, true)?;
                 let name = place.name.take().ok_or(Refused::NotAFile)?;
-                Spot { folder: place.into_folder().ok_or(Errno::NOENT)?, name, seen: None }
+                Spot { folder: place.into_folder()?, name, seen: None }
             }
             _ => {
                 let target: PathBuf = match last {

@@ -89,8 +89,13 @@ impl Destination {
         self.folders[self.folders.len() - 1].as_fd()
     }
 
-    pub(crate) fn into_folder(mut self) -> Option<OwnedFd> {
-        self.folders.pop()
+    /// The folder, held open; an error where the walk ended at a name in it.
+    pub(crate) fn into_folder(mut self) -> Result<OwnedFd, Lost> {
+        match self.name {
+            None => self.folders.pop().ok_or(Lost::Missing),
+            Some(_) if self.found.is_some() => Err(Lost::NotAFolder),
+            Some(_) => Err(Lost::Missing),
+        }
     }
 
     /// Goes into a folder that lies there.

@@ -9,6 +9,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 impl TurnLog {
@@ -22,7 +23,8 @@ impl TurnLog {
         writer.append(&[NewRecord::event(RecordKind::Erase, &json!({"seqs": seqs}))])?;
         // Whatever happens from here on, the log says what was meant to go. The lock is kept to the end.
         writer.settle()?;
-        self.remove_drafts()?;
+        // No other process has the lock.
+        self.drafts().iter().try_for_each(|path| disk::remove(path))?;
         let (count, gone) = self.rewrite(seqs)?;
         // Lines before pieces: no record may name a piece that is gone. A kill in between leaves pieces that none
         // names, which the next erasure removes.
@@ -44,17 +46,11 @@ impl TurnLog {
         Ok(found.intersection(seqs).copied().collect())
     }
 
-    /// How the names of a rewriting's drafts begin.
-    pub(super) fn draft_prefix(&self) -> String {
-        format!("{}.jsonl.", self.session_id)
-    }
-
-    /// What an erasure that was killed has left: it contains what others erase. No other process has the lock.
-    fn remove_drafts(&self) -> Result<(), StoreError> {
-        let begins = self.draft_prefix();
-        let names = disk::names(&self.folder).into_iter();
-        let mut drafts = names.filter(|name| name.starts_with(&begins) && name.ends_with(disk::DRAFT));
-        drafts.try_for_each(|name| disk::remove(&self.folder.join(name)))
+    /// What a rewriting that was killed has left: it contains what others erase.
+    pub(super) fn drafts(&self) -> Vec<PathBuf> {
+        let begins = format!("{}.jsonl.", self.session_id);
+        let is_draft = |name: &String| name.starts_with(&begins) && name.ends_with(disk::DRAFT);
+        disk::names(&self.folder).into_iter().filter(is_draft).map(|name| self.folder.join(name)).collect()
     }
 
     fn rewrite(&self, seqs: &BTreeSet<u64>) -> Result<(usize, BTreeSet<String>), StoreError> {

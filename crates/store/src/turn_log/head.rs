@@ -1,6 +1,6 @@
 //! How far a log goes: written after each append, and made again from the log whenever it is not there.
 
-use crate::{Durability, StoreError, disk};
+use crate::{Durability, StoreError, disk, sessions};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::log_line::Header;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub(super) const MERGED: usize = 64;
 
 impl Head {
     pub(super) fn load(path: &Path) -> Option<Head> {
-        serde_json::from_slice(&disk::read(path).ok()??).ok()
+        sessions::load_parsed(path)
     }
 
     pub(super) fn save(&self, path: &Path) -> Result<(), StoreError> {

@@ -38,11 +38,8 @@ impl TurnLog {
         }
         let blobs = self.blob_folder();
         let unnamed = disk::names(&blobs).into_iter().filter(|name| !named.contains(name));
-        let drafts = disk::names(&self.folder).into_iter();
-        let drafts =
-            drafts.filter(|name| name.starts_with(&self.draft_prefix()) && name.ends_with(disk::DRAFT));
         let mut loose: Vec<PathBuf> = unnamed.map(|name| blobs.join(name)).collect();
-        loose.extend(drafts.map(|name| self.folder.join(name)));
+        loose.extend(self.drafts());
         loose.extend(pending::files(self));
         loose.extend(Some(self.torn()).filter(|path| disk::size(path).is_some()));
         Ok(loose)
