@@ -61,11 +61,6 @@ pub(crate) fn set_message(bar: &ProgressBar, words: &str) {
     bar.set_message(SafeText::line(words).as_str().to_owned());
 }
 
-/// Says what went wrong, on standard error.
-pub(crate) fn complain(error: impl Display) {
-    note(format!("plimsoll: {error}"));
-}
-
 /// Prints a page of words on standard error.
 pub(crate) fn note(text: impl Display) {
     let _ = write(stderr(), SafeText::page(&format!("{text}\n")).as_str());
@@ -147,6 +142,9 @@ fn stderr() -> Stderr {
     io::stderr()
 }
 
+/// The exit code for a fault of our own where other codes are a verdict: sysexits' EX_SOFTWARE.
+pub(crate) const FAULT: u8 = 70;
+
 /// Says what went wrong: exit code 1, or another where a verb has its own.
 pub(crate) fn fail(error: impl Display, code: u8) -> ExitCode {
     say_error(&error);
@@ -158,8 +156,9 @@ pub(crate) fn refused(error: &plimsoll_store::StoreError) -> ExitCode {
     fail(format!("{error}\nhint: {}", error.hint()), 1)
 }
 
+/// Says what went wrong, on standard error.
 pub(crate) fn say_error(error: &impl Display) {
-    complain(error);
+    note(format!("plimsoll: {error}"));
 }
 
 /// The user's answer to a yes-or-no question: only `y` and `yes` agree.

@@ -1,16 +1,13 @@
 //! A `ralph-state.json` that no run of ours wrote: what `gate` and `monitor` answer for its loop, and what is said of it
 //! elsewhere.
 
-use crate::console::{say, say_error};
+use crate::console::{FAULT, fail, say, say_error};
 use crate::standard_input;
 use plimsoll_flows::run::foreign;
 use plimsoll_flows::run::foreign::Answer;
 use plimsoll_policy::foreign::{Loop, missing_marks, standing};
 use plimsoll_store::{Project, StoreError, state_file};
 use std::process::ExitCode;
-
-/// Our own fault, for a script: sysexits' EX_SOFTWARE.
-const FAULT: u8 = 70;
 
 /// Judges for the loop; none if the state is a run's of ours, or there is none.
 pub(crate) fn gate(project: &Project) -> Option<ExitCode> {
@@ -35,7 +32,7 @@ fn answer(answered: Result<Option<Answer>, StoreError>) -> Option<ExitCode> {
             line.iter().for_each(say);
             Some(ExitCode::from(exit))
         }
-        Err(error) => Some(crate::console::fail(error, FAULT)),
+        Err(error) => Some(fail(error, FAULT)),
     }
 }
 

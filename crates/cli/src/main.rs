@@ -12,6 +12,7 @@ mod console;
 mod endings;
 mod foreign_state;
 mod full_screen;
+mod hook_answer;
 mod place;
 mod plan_checks;
 mod questions;

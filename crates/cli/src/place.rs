@@ -2,12 +2,9 @@
 //! owner where we stand is left alone.
 
 use crate::commands::Verb;
-use crate::console::{fail, say_error};
+use crate::console::{FAULT, fail, say_error};
 use plimsoll_store::Project;
 use std::process::ExitCode;
-
-/// A fault of our own, for the two commands whose exit code is a verdict.
-const FAULT: u8 = 70;
 
 /// The exit code of a command that must not continue here.
 pub(crate) fn check(verb: &Verb) -> Option<ExitCode> {

@@ -49,23 +49,3 @@ fn newest(project: &Project) -> Option<String> {
     let newest = records.max_by_key(|name| disk::modified(&folder.join(name)))?;
     Some(newest.trim_end_matches(".json").trim_end_matches(".status").to_owned())
 }
-
-/// The marker in a hook's reply: the first line of its message for the user.
-pub(crate) fn marker_of(reply: &str) -> Option<String> {
-    let document: serde_json::Value = serde_json::from_str(reply).ok()?;
-    let message = document.get("systemMessage")?.as_str()?;
-    message.lines().next().map(str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use plimsoll_protocol::Reply;
-
-    #[test]
-    fn the_marker_is_the_first_line_for_the_person() {
-        let reply = Reply::default().tell_user("CCS_WARNING|L1|72|Context at 72%\nmore");
-        assert_eq!(marker_of(&reply.to_line()).as_deref(), Some("CCS_WARNING|L1|72|Context at 72%"));
-        assert_eq!(marker_of("{}"), None);
-    }
-}

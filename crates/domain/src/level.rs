@@ -78,6 +78,17 @@ pub enum AutoCompactAction {
     Rejected,
 }
 
+impl AutoCompactAction {
+    /// What follows at the auto-compact threshold, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            AutoCompactAction::Compacts => "the client compacts",
+            AutoCompactAction::Refuses => "the client refuses to continue",
+            AutoCompactAction::Rejected => "the API refuses the prompt",
+        }
+    }
+}
+
 impl Thresholds {
     /// The level of a fill in tokens.
     pub fn level(&self, tokens: u64) -> Level {

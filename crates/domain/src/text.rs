@@ -38,11 +38,6 @@ pub fn one_line(text: &str) -> String {
     }
 }
 
-/// One line of foreign words for a terminal.
-pub fn for_terminal(text: &str) -> String {
-    one_line(text)
-}
-
 /// Words that a terminal shows and that steer nothing: only this type goes to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SafeText(String);
@@ -146,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_is_cleaned_for_the_terminal_is_clean() {
-        assert_eq!(for_terminal("a\n\t b\r\u{7}\u{202e}\u{1b}[31mc"), r"a b \u{7}\u{202e}\u{1b}[31mc");
+        assert_eq!(one_line("a\n\t b\r\u{7}\u{202e}\u{1b}[31mc"), r"a b \u{7}\u{202e}\u{1b}[31mc");
         assert_eq!(SafeText::page("a\u{1b}[2J\n\tb").as_str(), "a\\u{1b}[2J\n\tb");
         assert_eq!(SafeText::line("a\nb").as_str(), "a b");
     }

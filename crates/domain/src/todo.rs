@@ -9,6 +9,9 @@ use crate::text::one_line;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+/// The plan where none is named.
+pub const DEFAULT_PLAN: &str = "fix_plan.md";
+
 /// The items of a plan file, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TodoList {

@@ -3,7 +3,7 @@
 use crate::console::say;
 use crate::way;
 use plimsoll_domain::Settings;
-use plimsoll_domain::text::{counted, for_terminal};
+use plimsoll_domain::text::{counted, one_line};
 use plimsoll_linear_client::{Linear, LinearError, RetryLimits, Viewer};
 use plimsoll_store::{Project, clock, config, outbox};
 use std::process::ExitCode;
@@ -53,7 +53,7 @@ impl CheckPage {
     }
 
     fn line(&mut self, mark: &str, part: &str, words: &str) {
-        self.lines.push(format!("{mark:8} {part:8} {}", for_terminal(words)));
+        self.lines.push(format!("{mark:8} {part:8} {}", one_line(words)));
     }
 
     fn failed<T>(&mut self, part: &str, error: &LinearError) -> Option<T> {

@@ -3,7 +3,7 @@
 use crate::console::{complain, fail, refused, say};
 use crate::deliver::{Asked, Delivered, Report, body_of, deliver};
 use crate::way;
-use plimsoll_domain::text::{counted, for_terminal};
+use plimsoll_domain::text::{counted, one_line};
 use plimsoll_domain::{RunId, Settings};
 use plimsoll_linear_client::RetryLimits;
 use plimsoll_store::{Project, StoreError, clock, outbox};
@@ -28,7 +28,7 @@ fn comments(project: &Project) -> Result<Vec<String>, StoreError> {
     let comment = |run: &RunId| {
         let notes = outbox::notes(project, run)?;
         let issue = notes.first().map(|note| note.issue.clone()).unwrap_or_default();
-        Ok(format!("to {}:\n\n{}\n", for_terminal(&issue), body_of(&notes).trim_end()))
+        Ok(format!("to {}:\n\n{}\n", one_line(&issue), body_of(&notes).trim_end()))
     };
     waiting(project).iter().map(comment).collect()
 }
@@ -63,13 +63,13 @@ pub(crate) fn sync(project: &Project, settings: &Settings) -> ExitCode {
 fn tell(project: &Project, report: &Report) -> ExitCode {
     report.delivered.iter().for_each(|one| say(sentence(one)));
     for warning in report.delivered.iter().flat_map(|one| &one.warnings) {
-        complain(format!("Linear also says: {}", for_terminal(warning)));
+        complain(format!("Linear also says: {}", one_line(warning)));
     }
     for (run, other) in &report.elsewhere {
         let words = format!(
             "left: notes of run {run} are for {other}, and your settings name another issue (`linear.issue`)"
         );
-        complain(for_terminal(&words));
+        complain(one_line(&words));
     }
     match (&report.trouble, &report.wait) {
         (Some(error), _) => not_delivered(project, error, error.hint()),
@@ -85,11 +85,11 @@ fn tell(project: &Project, report: &Report) -> ExitCode {
 
 fn sentence(one: &Delivered) -> String {
     let url = if one.url.is_empty() { &one.issue } else { &one.url };
-    let (notes, task) = (counted(one.notes, "note"), for_terminal(&one.task));
-    format!("delivered {notes} of the run \"{task}\": {}", for_terminal(url))
+    let (notes, task) = (counted(one.notes, "note"), one_line(&one.task));
+    format!("delivered {notes} of the run \"{task}\": {}", one_line(url))
 }
 
 fn not_delivered(project: &Project, error: &impl std::fmt::Display, hint: &str) -> ExitCode {
     let left = counted(outbox::all_undelivered(project), "note");
-    fail(format!("{}; {left} not delivered yet\nhint: {hint}", for_terminal(&error.to_string())))
+    fail(format!("{}; {left} not delivered yet\nhint: {hint}", one_line(&error.to_string())))
 }

@@ -6,7 +6,7 @@ use crate::foreign::PROMISE;
 use crate::todo_list::shell_word;
 use plimsoll_domain::state::{Checkpoint, HistoryEntry, ItemWork};
 use plimsoll_domain::status::Status;
-use plimsoll_domain::text::{clip, counted, for_terminal, one_line};
+use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::{RunState, TodoList};
 use serde_json::Value;
 use std::path::{Component, Path};
@@ -118,7 +118,7 @@ enum Found<T> {
 }
 
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", clip(&for_terminal(text), SHOWN))
+    format!("\"{}\"", clip(&one_line(text), SHOWN))
 }
 
 impl<'a> Adoption<'a> {
@@ -133,7 +133,7 @@ impl<'a> Adoption<'a> {
             Some(value) => match take(value) {
                 Some(taken) => Found::Value(taken),
                 None => {
-                    let shown = clip(&for_terminal(&value.to_string()), SHOWN);
+                    let shown = clip(&one_line(&value.to_string()), SHOWN);
                     Found::Wrong(format!("{shown} is not {kind}"))
                 }
             },
@@ -280,7 +280,7 @@ impl<'a> Adoption<'a> {
             let list = TodoList { items: known.iter().map(|text| item(text, false)).collect() };
             for (field, items, wrong) in fields {
                 let lost = list.vanished(items);
-                let words = format!("{} is the plan ({})", for_terminal(&file), counted(known.len(), "item"));
+                let words = format!("{} is the plan ({})", one_line(&file), counted(known.len(), "item"));
                 let outcome = match (wrong, lost.first()) {
                     (Some(why), _) => FieldOutcome::Ignored(why),
                     (None, Some(first)) => {
@@ -389,7 +389,7 @@ impl<'a> Adoption<'a> {
         let verify: Vec<String> = new.options.verify.iter().map(|command| shell_word(command)).collect();
         let verify = if verify.is_empty() { "none: give --verify".to_owned() } else { verify.join(", ") };
         if self.document.get("verify").is_none() {
-            self.row("verify", FieldOutcome::Filled(for_terminal(&verify)));
+            self.row("verify", FieldOutcome::Filled(one_line(&verify)));
         }
     }
 
@@ -447,7 +447,7 @@ fn is_inside(path: &str) -> bool {
 fn checkpoint_words(found: &Checkpoint, has_handoff: bool) -> String {
     let percent = found.percent_at_checkpoint.map_or("?".to_owned(), |percent| percent.to_string());
     let handoff = if has_handoff {
-        for_terminal(&found.handoff_file)
+        one_line(&found.handoff_file)
     } else if found.handoff_file.is_empty() {
         "no handoff is named: one is written from this".to_owned()
     } else {
@@ -465,7 +465,7 @@ impl Row {
             FieldOutcome::Ignored(why) => format!("ignored: {why}"),
             FieldOutcome::Kept => "kept in the file as it is".to_owned(),
         };
-        format!("  {:width$}  {outcome}", clip(&for_terminal(&self.field), SHOWN))
+        format!("  {:width$}  {outcome}", clip(&one_line(&self.field), SHOWN))
     }
 }
 

@@ -4,7 +4,7 @@ use plimsoll_domain::journal::{
     BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, TicksTakenBack,
     VerdictReached, Verification, Verified,
 };
-use plimsoll_domain::level::{AutoCompactAction, Level, Thresholds};
+use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::taken_back;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::verdict::ContinueKind;
@@ -136,11 +136,7 @@ fn mark(level: Level, thresholds: &Thresholds) -> String {
     };
     let passed =
         reached.map(|at| format!("{level} begins at {} ({}%). ", tokens(at), thresholds.percent(at)));
-    let action = match thresholds.auto_compact.action {
-        AutoCompactAction::Compacts => "the client compacts",
-        AutoCompactAction::Refuses => "the client refuses to continue",
-        AutoCompactAction::Rejected => "the API refuses",
-    };
+    let action = thresholds.auto_compact.action.words();
     let clamped = if thresholds.clamped { "; thresholds were lowered to come before that" } else { "" };
     format!(
         "{}All thresholds: {}, {}, {}; {action} {}{clamped}.",

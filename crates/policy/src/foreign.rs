@@ -8,7 +8,7 @@ pub use words::{goes_on_from_copy, in_the_way, no_run_to_resume, standing};
 use plimsoll_domain::claims::{self, Source};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::status::Status;
-use plimsoll_domain::text::{clip, counted, for_terminal, one_line};
+use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Marker, Timestamp, TodoList};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ impl Loop {
             max_iterations: reader.number("max_iterations").unwrap_or(MAX_ITERATIONS),
             promise: reader.text("completion_promise").unwrap_or_else(|| PROMISE.to_owned()),
             open: reader.texts("todo_items"),
-            checkpoint: is_active.then(|| (for_terminal(text("handoff_file")), level_of(text("level")))),
+            checkpoint: is_active.then(|| (one_line(text("handoff_file")), level_of(text("level")))),
             started_at: Timestamp::from(reader.text("started_at").unwrap_or_default()),
             not_understood: reader.wrong,
         }
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         let value = self.document.get(name).filter(|value| !value.is_null())?;
         let taken = take(value);
         if taken.is_none() {
-            let shown = clip(&for_terminal(&value.to_string()), WORD_SHOWN);
+            let shown = clip(&one_line(&value.to_string()), WORD_SHOWN);
             self.wrong.push(format!("{name} is {shown}, not {kind}"));
         }
         taken
@@ -154,7 +154,7 @@ impl Judgement {
         match self {
             // The status is a foreign word: the marker knows only ours.
             Judgement::Stop(status, reason) => {
-                let field = |text: &str| for_terminal(&text.replace('|', " "));
+                let field = |text: &str| one_line(&text.replace('|', " "));
                 format!("RALPH_STOP|{}|{}", clip(&field(status), WORD_SHOWN), field(reason))
             }
             Judgement::Checkpoint(handoff) => go_on(ContinueKind::Checkpoint, handoff),

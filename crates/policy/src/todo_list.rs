@@ -3,7 +3,7 @@
 //! A list whose items are all ticked is no error: the objective may be another one, and sessions may add items.
 
 use plimsoll_domain::TodoList;
-use plimsoll_domain::text::{clip, counted, for_terminal, one_line};
+use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_domain::todo_without_boxes::{Lookalike, lookalikes};
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ pub fn unfit_list(list: &TodoList, text: &str) -> Option<Unfit> {
 
 /// What is wrong with the list, and what to do. `named` is true if the user named the file with `--todo`.
 pub fn words(unfit: &Unfit, file: &str, named: bool) -> String {
-    let shown = for_terminal(file);
+    let shown = one_line(file);
     let without = if named {
         "for a run without a plan leave out --todo".to_owned()
     } else {
@@ -76,7 +76,7 @@ pub fn words(unfit: &Unfit, file: &str, named: bool) -> String {
 fn list(file: &str, lines: &[Lookalike]) -> String {
     let mut text = String::new();
     for line in lines.iter().take(LINES_NAMED) {
-        let words = clip(&one_line(&for_terminal(&line.text)), LINE_SHOWN);
+        let words = clip(&one_line(&one_line(&line.text)), LINE_SHOWN);
         let _ = writeln!(text, "  {file}:{}: {words}", line.line);
     }
     if let Some(rest @ 1..) = lines.len().checked_sub(LINES_NAMED) {

@@ -53,14 +53,7 @@ pub fn emergency(percent: u64, handoff: &str) -> String {
 /// Any level, in a session that belongs to no run.
 pub fn advice(level: Level, percent: u64, thresholds: &Thresholds, handoff: Option<&str>) -> String {
     let marker = Marker::Warning { level, percent };
-    let auto_compact = thresholds.percent(thresholds.auto_compact.tokens);
-    let then = match thresholds.auto_compact.action {
-        AutoCompactAction::Compacts => format!("Claude Code compacts at about {auto_compact}%."),
-        AutoCompactAction::Refuses => {
-            format!("Claude Code stops at about {auto_compact}% (automatic compaction is off).")
-        }
-        AutoCompactAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
-    };
+    let then = at_the_end(thresholds);
     let ready = handoff
         .map(|file| format!(" A handoff with the facts of this session is ready in {file}."))
         .unwrap_or_default();
@@ -73,12 +66,7 @@ pub fn advice(level: Level, percent: u64, thresholds: &Thresholds, handoff: Opti
 /// The same for the user, below the marker: what it means, and what there is.
 pub fn advice_for_user(level: Level, percent: u64, thresholds: &Thresholds, handoff: Option<&str>) -> String {
     let marker = Marker::Warning { level, percent };
-    let auto_compact = thresholds.percent(thresholds.auto_compact.tokens);
-    let then = match thresholds.auto_compact.action {
-        AutoCompactAction::Compacts => format!("Claude Code compacts at about {auto_compact}%."),
-        AutoCompactAction::Refuses => format!("Claude Code stops at about {auto_compact}%."),
-        AutoCompactAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
-    };
+    let then = at_the_end(thresholds);
     let ready = match handoff {
         Some(file) => format!(" A handoff is ready: {file}"),
         None if level == Level::L1 => {
@@ -87,6 +75,18 @@ pub fn advice_for_user(level: Level, percent: u64, thresholds: &Thresholds, hand
         None => String::new(),
     };
     format!("{marker}\nThe context window is {percent}% full. {then}{ready}")
+}
+
+/// What the client does when the window is as good as full.
+fn at_the_end(thresholds: &Thresholds) -> String {
+    let percent = thresholds.percent(thresholds.auto_compact.tokens);
+    match thresholds.auto_compact.action {
+        AutoCompactAction::Compacts => format!("Claude Code compacts at about {percent}%."),
+        AutoCompactAction::Refuses => {
+            format!("Claude Code stops at about {percent}% (automatic compaction is off).")
+        }
+        AutoCompactAction::Rejected => "The API refuses longer prompts at the end of the window.".to_owned(),
+    }
 }
 
 /// At Stop, with `--pack`: the window has room for the next item.

@@ -6,11 +6,12 @@ use crate::standard_input::{InputError, text_of};
 use crate::{foreign_state, questions};
 use clap::Args;
 use plimsoll_domain::question::OpenQuestion;
-use plimsoll_domain::text::{counted, for_terminal, one_line};
+use plimsoll_domain::text::{counted, one_line};
+use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, TodoList};
 use plimsoll_flows::run::questions::{among, answer as write_answer};
 use plimsoll_policy::todo_list::shell_word;
-use plimsoll_store::{Project, StoreError, disk, state_file};
+use plimsoll_store::{Project, StoreError, disk, lock, state_file};
 use std::process::ExitCode;
 use thiserror::Error;
 
@@ -34,9 +35,6 @@ Examples:
 
 The answer is written into the plan as a line `  ! …` below the question; you may write that line yourself. A run that is
 active takes the item up again in its turn, also while you answer; one that has ended continues with `plimsoll run --resume`.";
-
-/// The plan where the project has no run.
-const DEFAULT: &str = "fix_plan.md";
 
 /// Why nothing was answered.
 #[derive(Debug, Error)]
@@ -71,9 +69,9 @@ pub(crate) fn answer(arguments: &AnswerArguments) -> ExitCode {
 
 fn list_or_answer(project: &Project, arguments: &AnswerArguments) -> Result<(), AnswerError> {
     let state = state_file::load(project, None)?.unwrap_or_default();
-    let file = state.options.todo_file.clone().unwrap_or_else(|| DEFAULT.to_owned());
+    let file = state.options.todo_file.clone().unwrap_or_else(|| DEFAULT_PLAN.to_owned());
     let plan = disk::read_text(&project.root().join(&file))?;
-    let plan = plan.ok_or_else(|| AnswerError::NoPlan(for_terminal(&file)))?;
+    let plan = plan.ok_or_else(|| AnswerError::NoPlan(one_line(&file)))?;
     let open = among(&state, &TodoList::parse(&plan));
     let Some(number) = arguments.number else {
         say(list(&open, &file));
@@ -96,11 +94,11 @@ fn list_or_answer(project: &Project, arguments: &AnswerArguments) -> Result<(), 
         AnswerError::NoQuestion { number, found }
     })?;
     if !write_answer(project, &file, question, &words)? {
-        return Err(AnswerError::Gone(for_terminal(&file)));
+        return Err(AnswerError::Gone(one_line(&file)));
     }
     say(format!(
         "answered in {}: \"{}\": {}",
-        for_terminal(&file),
+        one_line(&file),
         one_line(&question.item),
         one_line(&question.question)
     ));
@@ -110,7 +108,7 @@ fn list_or_answer(project: &Project, arguments: &AnswerArguments) -> Result<(), 
 
 fn list(open: &[OpenQuestion], file: &str) -> String {
     if open.is_empty() {
-        return format!("No question is open in {}.", for_terminal(file));
+        return format!("No question is open in {}.", one_line(file));
     }
     let entry = |(number, open): (usize, &OpenQuestion)| {
         let since = match open.iteration {
@@ -129,8 +127,8 @@ fn what_now(project: &Project, state: &RunState, left: usize) -> String {
         0 => String::new(),
         left => format!("; {} still open: plimsoll answer", counted(left, "question")),
     };
-    let file = state.options.todo_file.as_deref().unwrap_or(DEFAULT);
-    let new = if file == DEFAULT {
+    let file = state.options.todo_file.as_deref().unwrap_or(DEFAULT_PLAN);
+    let new = if file == DEFAULT_PLAN {
         "plimsoll run".to_owned()
     } else {
         format!("plimsoll run --todo {}", shell_word(file))
@@ -138,7 +136,7 @@ fn what_now(project: &Project, state: &RunState, left: usize) -> String {
     let is_for_good = ending_words(state).is_some_and(|ending| ending.way_on.is_none());
     let then = if state.run_id.is_empty() || is_for_good {
         format!("to start a run: {new}")
-    } else if super::status::is_at_work(project) {
+    } else if lock::is_run_held(project) {
         "the run takes the item up again in its turn".to_owned()
     } else {
         let way_on = ending_words(state).and_then(|ending| ending.way_on);

@@ -3,9 +3,8 @@
 mod input;
 
 use crate::commands::run::progress;
-use crate::console::{fail, say, say_error};
-use crate::target_session::marker_of;
-use crate::{console, foreign_state, standard_input};
+use crate::console::{FAULT, fail, say, say_error};
+use crate::{console, foreign_state, hook_answer, standard_input};
 use clap::Args;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::taken_back::TakenBack;
@@ -13,6 +12,7 @@ use plimsoll_domain::text::for_terminal;
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Timestamp, Verdict};
 use plimsoll_flows::context::spent;
+use plimsoll_flows::hooks::stop::stop_gate;
 use plimsoll_flows::run::finish::{self, Finished, not_run_words};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::session_result::SessionResult;
@@ -33,7 +33,6 @@ pub(crate) struct GateArguments {
     wait: bool,
 }
 
-const FAULT: u8 = 70;
 /// `plimsoll status` looks at the same lock for a moment.
 const GLANCE: Duration = Duration::from_millis(200);
 /// A shell loop is one run: it need not spread its tries.
@@ -78,7 +77,7 @@ pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
         None => input::document(&project),
     };
     if let Some(hook) = document.as_deref().filter(|document| is_hook(document)) {
-        return as_hook(hook);
+        return hook_answer::print(&stop_gate(hook));
     }
     if let Some(who) = somebody_else {
         return fail(who, FAULT);
@@ -107,17 +106,6 @@ fn somebody_else(project: &Project) -> Option<&'static str> {
 
 fn is_hook(document: &[u8]) -> bool {
     plimsoll_protocol::Hook::parse(document).is_ok_and(|hook| !hook.event.name().is_empty())
-}
-
-fn as_hook(document: &[u8]) -> ExitCode {
-    let signal = plimsoll_flows::hooks::stop::stop_gate(document);
-    if let Some(marker) = signal.stdout.as_deref().and_then(marker_of) {
-        say(marker);
-    }
-    match signal.complaints.first() {
-        Some(complaint) => fail(complaint, FAULT),
-        None => ExitCode::from(signal.exit),
-    }
 }
 
 /// The final verdict on the current iteration. A result object of `claude -p --output-format json` on standard
@@ -162,7 +150,7 @@ fn judge(project: &Project, result: Option<&[u8]>) -> Result<Option<Verdict>, pl
 fn say_last_words(words: &str) {
     for line in words.lines() {
         let indent = &line[..line.len() - line.trim_start().len()];
-        console::note(format!("{indent}{}", for_terminal(line)));
+        console::note(format!("{indent}{}", one_line(line)));
     }
 }
 

@@ -1,17 +1,14 @@
 //! `plimsoll monitor`: the monitor's decision for shell glue.
 
-use crate::console::{fail, say};
-use crate::target_session::{TargetSession, marker_of};
-use crate::{foreign_state, standard_input};
+use crate::console::{FAULT, fail, say};
+use crate::target_session::TargetSession;
+use crate::{foreign_state, hook_answer, standard_input};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::{Marker, Reading};
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_flows::hooks::post_tool::post_tool;
 use plimsoll_store::{Project, config};
 use std::process::ExitCode;
-
-/// Our own fault, for a script: sysexits' EX_SOFTWARE.
-const FAULT: u8 = 70;
 
 /// With a hook's JSON on standard input: its decision as a bare marker line, and its exit code. Without: a look
 /// at the session found from the state, which announces nothing and writes nothing.
@@ -21,19 +18,8 @@ pub(crate) fn monitor() -> ExitCode {
         return code;
     }
     match document {
-        Some(document) => as_hook(&document),
+        Some(document) => hook_answer::print(&post_tool(&document)),
         None => look(&Project::of_command()),
-    }
-}
-
-fn as_hook(document: &[u8]) -> ExitCode {
-    let signal = post_tool(document);
-    if let Some(marker) = signal.stdout.as_deref().and_then(marker_of) {
-        say(marker);
-    }
-    match signal.complaints.first() {
-        Some(complaint) => fail(complaint, FAULT),
-        None => ExitCode::from(signal.exit),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::console::{fail, say};
 use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::TodoList;
+use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_flows::context::item_cost::lines_named;
 use plimsoll_flows::context::measure::{Question, measure};
 use plimsoll_policy::plan::{Item, Plan, Room, plan};
@@ -45,8 +46,6 @@ In the plan:
   - [ ] Convert the files (after: 1)        depends on the first item of the plan
   - [ ] Read leap days (verify: make test)  its check; runs only with `plimsoll run --plan-verify`";
 
-/// The plan where none is named.
-const DEFAULT: &str = "fix_plan.md";
 /// The client's default for an unknown window.
 const ASSUMED_WINDOW: u64 = 1_000_000;
 /// What a fresh session holds before any work (observed: 17k to 30k with the usual tools), where none has been seen.
@@ -63,11 +62,11 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
         Err(error) => return fail(error, 1),
     };
     let of_run = || state.as_ref().and_then(|state| state.options.todo_file.clone());
-    let file = arguments.todo.clone().or_else(of_run).unwrap_or(DEFAULT.to_owned());
+    let file = arguments.todo.clone().or_else(of_run).unwrap_or(DEFAULT_PLAN.to_owned());
     let todo = match disk::read_text(&project.root().join(&file)) {
         Ok(Some(text)) => match unfit(&text) {
             Some(unfit @ (Unfit::Empty | Unfit::NoItems(_))) => {
-                return fail(words(&unfit, &file, file != DEFAULT), 1);
+                return fail(words(&unfit, &file, file != DEFAULT_PLAN), 1);
             }
             _ => TodoList::parse(&text),
         },
@@ -97,7 +96,7 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
 
 /// Which file is changed, only the command line says: a state in the project may have been written by anybody.
 fn fix_list(arguments: &PlanArguments) -> ExitCode {
-    let file = arguments.todo.as_deref().unwrap_or(DEFAULT);
+    let file = arguments.todo.as_deref().unwrap_or(DEFAULT_PLAN);
     // A run starts in the current directory; in a project the plan may be further up.
     let here = environment::current_dir().join(file);
     let path = if disk::exists(&here) { here } else { Project::of_command().root().join(file) };

@@ -12,7 +12,7 @@ use crate::plan_checks;
 use crate::questions;
 use crate::value_parsers::{self, ValueError};
 use clap::Args;
-use plimsoll_domain::text::for_terminal;
+use plimsoll_domain::text::one_line;
 use plimsoll_domain::{Marker, RunState, Verdict};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed, StartError};
@@ -144,7 +144,7 @@ fn check_settings(project: &Project) -> Result<(), RunCommandError> {
         return Err(RunCommandError::Settings(fault));
     }
     for (file, ignored) in &ignored {
-        let words = for_terminal(&format!("{}: {}", project.relative(file), ignored.words()));
+        let words = one_line(&format!("{}: {}", project.relative(file), ignored.words()));
         say_error(&format!("{words} (`plimsoll doctor` says what to do)"));
     }
     Ok(())
@@ -168,7 +168,7 @@ impl Asked {
         let client_arguments =
             if same { before.client_arguments } else { arguments.client_arguments.clone() };
         let name = client_named.clone().unwrap_or_else(|| "claude".to_owned());
-        let client = plimsoll_launcher::client::locate(&name).ok_or(RunCommandError::NoClient(name))?;
+        let client = environment::find_program(&name).ok_or(RunCommandError::NoClient(name))?;
         let options = Options {
             client: absolute(client),
             client_arguments,
@@ -260,7 +260,7 @@ fn over(state: &RunState, json: bool) -> u8 {
     let then = if for_good { "there is nothing to resume".to_owned() } else { way_on(state) };
     say_error(&format!(
         "the run \"{}\" is over ({}): {then}",
-        plimsoll_domain::text::one_line(&state.options.task_name),
+        one_line(&state.options.task_name),
         state.lifecycle.status()
     ));
     code

@@ -5,6 +5,7 @@ use plimsoll_domain::digest::sha256;
 use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::item_set;
 use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork, IterationRecord};
+use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
 use plimsoll_launcher::git::{self, ChangedFile, Since};
 use plimsoll_policy::attribution::{self, Seen};
@@ -156,7 +157,7 @@ fn ticked(question: &Question<'_>) -> Vec<String> {
 
 /// Our own files are never work, and changes in the plan show in its items.
 fn is_apart(question: &Question<'_>, path: &str) -> bool {
-    let todo_file = question.run.map_or(Some("fix_plan.md"), |run| run.options.todo_file.as_deref());
+    let todo_file = question.run.map_or(Some(DEFAULT_PLAN), |run| run.options.todo_file.as_deref());
     our_files::is_ours(path) || todo_file == Some(path)
 }
 

@@ -6,6 +6,7 @@ use crate::checkpoint::work::Question;
 use plimsoll_domain::handoff::{CommandFact, Handoff};
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::state::{Cause, Check};
+use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, SessionRecord, TodoList};
 use plimsoll_protocol::tool::ToolCall;
 use plimsoll_protocol::transcript::{Block, Line};
@@ -44,7 +45,7 @@ pub fn root_popped(project: &Project, run: &RunState) -> bool {
 
 /// `fix_plan.md`, where a session outside a run has one.
 pub fn default_todo(project: &Project) -> Option<TodoList> {
-    disk::read_text(&project.root().join("fix_plan.md")).ok().flatten().map(|text| TodoList::parse(&text))
+    disk::read_text(&project.root().join(DEFAULT_PLAN)).ok().flatten().map(|text| TodoList::parse(&text))
 }
 
 /// What is asked about a session.

@@ -71,17 +71,16 @@ fn details(facts: &WindowFacts, window: &Window, thresholds: &Thresholds) -> Vec
     lines.extend(
         lost.map(|source| format!("not used: {} ({})", tokens(source.tokens), source.source.words())),
     );
-    let action = match thresholds.auto_compact.action {
-        AutoCompactAction::Compacts => "the client compacts there",
-        AutoCompactAction::Refuses => "the client refuses to continue there",
-        AutoCompactAction::Rejected => "the API refuses there; this model never compacts by itself before",
-    };
+    let action = thresholds.auto_compact.action;
+    let never = "; this model never compacts by itself before";
+    let never = if action == AutoCompactAction::Rejected { never } else { "" };
     let percent = |tokens: u64| thresholds.percent(tokens);
     let auto_compact = thresholds.auto_compact.tokens;
     lines.push(format!(
-        "auto-compact threshold {} ({}%): {action}",
+        "auto-compact threshold {} ({}%): {} there{never}",
         tokens(auto_compact),
-        percent(auto_compact)
+        percent(auto_compact),
+        action.words()
     ));
     let [l1, l2, l3] = [thresholds.l1, thresholds.l2, thresholds.l3].map(percent);
     lines.push(format!("levels: L1 {l1}%, L2 {l2}%, L3 {l3}%"));

@@ -2,7 +2,7 @@
 
 use super::Loop;
 use crate::todo_list::shell_word;
-use plimsoll_domain::text::{clip, counted, for_terminal};
+use plimsoll_domain::text::{clip, counted, one_line};
 
 /// How much of a foreign text is shown.
 const SHOWN: usize = 60;
@@ -19,7 +19,7 @@ fn lacks(missing: &[&str]) -> String {
 pub fn no_run_to_resume(file: &str, missing: &[&str]) -> String {
     format!(
         "there is no run to resume: {} is there, but {}; to see what it holds and take it over: plimsoll start --adopt",
-        for_terminal(file),
+        one_line(file),
         lacks(missing)
     )
 }
@@ -29,7 +29,7 @@ pub fn goes_on_from_copy(file: &str, name: &str) -> String {
     let (from, to) = (shell_word(file), shell_word(&format!("{file}.before")));
     format!(
         "\nthe run \"{}\" that was there before continues from its copy: mv {from} {to} && plimsoll run --resume",
-        clip(&for_terminal(name), SHOWN)
+        clip(&one_line(name), SHOWN)
     )
 }
 
@@ -37,7 +37,7 @@ pub fn goes_on_from_copy(file: &str, name: &str) -> String {
 pub fn in_the_way(file: &str, missing: &[&str]) -> String {
     format!(
         "{} is there, and {}; to take it over: plimsoll start --adopt; to begin without it: mv {} {}",
-        for_terminal(file),
+        one_line(file),
         lacks(missing),
         shell_word(file),
         shell_word(&format!("{file}.before"))
@@ -46,15 +46,12 @@ pub fn in_the_way(file: &str, missing: &[&str]) -> String {
 
 /// The loop's status, as its file says.
 pub fn standing(file: &str, missing: &[&str], of: &Loop) -> String {
-    let status = of.status.as_deref().map_or("no status".to_owned(), |status| {
-        format!("status \"{}\"", clip(&for_terminal(status), SHOWN))
-    });
+    let status = of
+        .status
+        .as_deref()
+        .map_or("no status".to_owned(), |status| format!("status \"{}\"", clip(&one_line(status), SHOWN)));
     let mut lines = vec![
-        format!(
-            "There is no run of Plimsoll's here. {} is there, but {}.",
-            for_terminal(file),
-            lacks(missing)
-        ),
+        format!("There is no run of Plimsoll's here. {} is there, but {}.", one_line(file), lacks(missing)),
         format!(
             "It says: {status}, iteration {} of {}, {} open.",
             of.iteration,
@@ -62,7 +59,7 @@ pub fn standing(file: &str, missing: &[&str], of: &Loop) -> String {
             counted(of.open.len(), "item")
         ),
     ];
-    lines.extend(of.not_understood.iter().map(|what| format!("Not understood: {}.", for_terminal(what))));
+    lines.extend(of.not_understood.iter().map(|what| format!("Not understood: {}.", one_line(what))));
     lines.push(
         "`plimsoll start --adopt` takes it over; `plimsoll gate` and `plimsoll monitor` judge for its loop."
             .to_owned(),

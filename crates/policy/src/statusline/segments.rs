@@ -6,7 +6,7 @@ use crate::forecast::FEWEST;
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::memory::Pressure;
 use plimsoll_domain::statusline::{Colour, Format, Segment, SegmentKind, StatusLine, format};
-use plimsoll_domain::text::{clip, clip_start, for_terminal, tokens};
+use plimsoll_domain::text::{clip, clip_start, one_line, tokens};
 
 /// The state of a segment, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +150,7 @@ fn model(view: &View) -> Result<Fields, Hidden> {
 }
 
 fn directory(view: &View) -> Result<Fields, Hidden> {
-    let path = for_terminal(view.directory.as_deref().unwrap_or_default());
+    let path = one_line(view.directory.as_deref().unwrap_or_default());
     let path = Some(path).filter(|path| !path.is_empty()).ok_or(NotReported("working directory"))?;
     let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
     Ok(vec![("name", clip(last, 40)), ("path", clip_start(&path, 80))])
@@ -165,13 +165,13 @@ fn lines(view: &View) -> Result<Fields, Hidden> {
 
 fn health(view: &View) -> Result<(Fields, Tone), Hidden> {
     let what = view.health.as_deref().ok_or(Nothing("nothing is wrong"))?;
-    Ok((vec![("what", clip(&for_terminal(what), 60))], Tone::Alarm))
+    Ok((vec![("what", clip(&one_line(what), 60))], Tone::Alarm))
 }
 
 /// One that the user has made.
 fn own(name: &str, view: &View, configured: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
     let value = view.own.get(name).ok_or(Nothing("it is in no line"))?.clone()?;
-    let text = clip(&for_terminal(&value), 80);
+    let text = clip(&one_line(&value), 80);
     if text.is_empty() {
         return Err(Nothing("its value is empty"));
     }
@@ -192,7 +192,7 @@ pub(super) fn source(segment: &Segment) -> String {
 
 /// Foreign words: one line of them, and not too many.
 fn name(text: Option<&String>) -> Option<String> {
-    text.map(|text| clip(&for_terminal(text), 80)).filter(|text| !text.is_empty())
+    text.map(|text| clip(&one_line(text), 80)).filter(|text| !text.is_empty())
 }
 
 fn dollars(usd: f64) -> String {
@@ -260,15 +260,15 @@ fn git(view: &View) -> Result<(Fields, Tone), Hidden> {
         None => "…",
     };
     let fields = vec![
-        ("branch", clip(&for_terminal(&git.branch), 40)),
+        ("branch", clip(&one_line(&git.branch), 40)),
         ("detached", if git.detached { "detached".to_owned() } else { String::new() }),
         (
             "worktree",
             git.worktree
                 .as_deref()
-                .map_or(String::new(), |name| format!("worktree {}", clip(&for_terminal(name), 24))),
+                .map_or(String::new(), |name| format!("worktree {}", clip(&one_line(name), 24))),
         ),
-        ("action", clip(&for_terminal(git.action.as_deref().unwrap_or_default()), 24)),
+        ("action", clip(&one_line(git.action.as_deref().unwrap_or_default()), 24)),
         ("ahead", count(known.ahead)),
         ("behind", count(known.behind)),
         ("conflicts", count(known.conflicts)),
@@ -293,7 +293,7 @@ fn run(view: &View) -> Result<(Fields, Tone), Hidden> {
         ("max", run.max_iterations.to_string()),
         ("done", of_items(run.done)),
         ("items", of_items(run.items)),
-        ("item", run.item.as_deref().map_or(String::new(), |item| clip(&for_terminal(item), 32))),
+        ("item", run.item.as_deref().map_or(String::new(), |item| clip(&one_line(item), 32))),
         ("checkpoint", run.checkpoint.map_or(String::new(), |percent| format!("checkpoint {percent}%"))),
         ("until", run.paused.clone().unwrap_or_default()),
     ];
@@ -308,7 +308,7 @@ fn memory(view: &View) -> Result<(Fields, Tone), Hidden> {
     let pressing = |text: String| if presses { text } else { String::new() };
     let fields = vec![
         ("depth", memory.depth.to_string()),
-        ("frame", if memory.depth > 0 { clip(&for_terminal(&memory.frame), 20) } else { String::new() }),
+        ("frame", if memory.depth > 0 { clip(&one_line(&memory.frame), 20) } else { String::new() }),
         ("stale", stale.join(" ")),
         ("heap", pressing(memory.heap_percent.to_string())),
         ("pressure", pressing(memory.pressure.word().to_owned())),

@@ -6,7 +6,7 @@ use crate::seeds::{files, texts};
 use plimsoll_domain::claims::{Source, block, fence};
 use plimsoll_domain::memory::fit;
 use plimsoll_domain::memory::render::{indented, safe};
-use plimsoll_domain::text::{SafeText, clip, clip_middle, clip_start, for_terminal, json_value, one_line};
+use plimsoll_domain::text::{SafeText, clip, clip_middle, clip_start, json_value, one_line};
 use plimsoll_policy::error_fingerprint::{fingerprint, skeleton};
 use plimsoll_policy::reset_clock::{ResetClock, find};
 use plimsoll_protocol::foreign_words::{for_model, is_hidden};
@@ -32,13 +32,12 @@ fn seeds() -> Vec<Vec<u8>> {
 fn body(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let text = text.as_ref();
-    let shown = for_terminal(text);
+    let shown = one_line(text);
     nothing_hides(&shown);
-    assert_eq!(for_terminal(&shown), shown);
+    assert_eq!(one_line(&shown), shown);
     nothing_hides(SafeText::page(text).as_str());
     nothing_hides(SafeText::line(text).as_str());
     told(text);
-    assert_eq!(one_line(&one_line(text)), one_line(text));
     cut(text, bytes.len());
     json(text);
     assert_eq!(safe(&safe(text)), safe(text));

@@ -2,7 +2,7 @@
 //! terminal. A pure function.
 
 use plimsoll_domain::forecast::Outlook;
-use plimsoll_domain::level::{AutoCompactAction, Level, Thresholds};
+use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::size::Size;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::{Reading, RunState, Settings};
@@ -207,16 +207,12 @@ impl View<'_> {
 
 fn remaining(reading: &Reading, thresholds: &Thresholds) -> String {
     let left = |threshold: u64| tokens(threshold.saturating_sub(reading.projected()));
-    let action = match thresholds.auto_compact.action {
-        AutoCompactAction::Compacts => "the client compacts",
-        AutoCompactAction::Refuses => "the client refuses to continue",
-        AutoCompactAction::Rejected => "the API refuses the prompt",
-    };
     format!(
-        "~{} tokens to the checkpoint, ~{} to the auto-compact threshold ({}%: {action})",
+        "~{} tokens to the checkpoint, ~{} to the auto-compact threshold ({}%: {})",
         left(thresholds.l2),
         left(thresholds.auto_compact.tokens),
-        thresholds.percent(thresholds.auto_compact.tokens)
+        thresholds.percent(thresholds.auto_compact.tokens),
+        thresholds.auto_compact.action.words()
     )
 }
 

@@ -1,5 +1,6 @@
 //! What `init` and `uninstall` say of their plans.
 
+use plimsoll_domain::text::counted;
 use plimsoll_flows::install::git_exclude::Excluded;
 use plimsoll_flows::install::{
     Client, Installation, MemoryInstallation, OwnFile, Plan, Removal, Returned, ServerEntry,
@@ -29,7 +30,7 @@ pub(super) fn installation(plan: &Plan<Installation>, project: &Path) -> String 
     }
     lines.extend(report.backup.iter().map(|path| format!("Backup of the file as it was: {}", shown(path))));
     if report.foreign_hooks > 0 {
-        lines.push(format!("Kept: {} of other programs", counted(report.foreign_hooks, "hook", "hooks")));
+        lines.push(format!("Kept: {} of other programs", counted(report.foreign_hooks, "hook")));
     }
     lines.extend(report.foreign_status_line.iter().map(|command| {
         format!("Kept: your status line `{command}`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`."
@@ -167,7 +168,7 @@ pub(super) fn removal(plan: &Plan<Removal>, project: &Path) -> String {
         lines.push(format!("{settings}: contains nothing of ours"));
     } else {
         let line = if report.status_line { " and our status line" } else { "" };
-        lines.push(format!("{settings}: removed {}{line}", counted(report.removed.len(), "hook", "hooks")));
+        lines.push(format!("{settings}: removed {}{line}", counted(report.removed.len(), "hook")));
     }
     if report.variable {
         lines.push(format!("{settings}: removed the frame depth from env"));
@@ -222,10 +223,6 @@ fn returned(file: &Returned, project: &Path) -> Vec<String> {
 
 fn slash_command(path: &Path) -> String {
     format!("/{}", path.file_stem().unwrap_or_default().to_string_lossy())
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// A path as short as it can be said here.

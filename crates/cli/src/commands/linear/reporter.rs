@@ -87,6 +87,6 @@ impl Reporter<'_> {
     }
 
     fn say(&mut self, words: &str) {
-        self.inner.tell(&Progress::Note(plimsoll_domain::text::for_terminal(words)));
+        self.inner.tell(&Progress::Note(plimsoll_domain::text::one_line(words)));
     }
 }

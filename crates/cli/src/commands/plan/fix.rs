@@ -3,7 +3,7 @@
 use crate::console;
 use crate::console::{fail, refused, say};
 use plimsoll_domain::TodoList;
-use plimsoll_domain::text::{counted, for_terminal};
+use plimsoll_domain::text::{counted, one_line};
 use plimsoll_domain::todo_without_boxes::with_boxes;
 use plimsoll_policy::todo_list::{shell_word, unfit, words};
 use plimsoll_store::{Durability, disk};
@@ -21,10 +21,7 @@ pub(super) fn fix(path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
     };
     // Read with replacement characters, the file would be written back with them.
     let Ok(before) = std::str::from_utf8(&bytes) else {
-        return fail(
-            format!("{} is not UTF-8: save it as UTF-8, then run this again", for_terminal(file)),
-            1,
-        );
+        return fail(format!("{} is not UTF-8: save it as UTF-8, then run this again", one_line(file)), 1);
     };
     let after = with_boxes(before);
     if after == before {
@@ -47,17 +44,14 @@ pub(super) fn fix(path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
     match disk::read(path) {
         Ok(now) if now.as_deref() == Some(&bytes) => {}
         Ok(_) => {
-            return fail(
-                format!("{} has changed in the meantime: nothing was written", for_terminal(file)),
-                1,
-            );
+            return fail(format!("{} has changed in the meantime: nothing was written", one_line(file)), 1);
         }
         Err(error) => return refused(&error),
     }
     match disk::replace(path, after.as_bytes(), Durability::Durable) {
         Ok(()) => {
             let items = counted(TodoList::parse(&after).items.len(), "item");
-            say(format!("{}: {items}", for_terminal(file)));
+            say(format!("{}: {items}", one_line(file)));
             ExitCode::SUCCESS
         }
         Err(error) => refused(&error),
@@ -72,11 +66,11 @@ fn nothing_to_fix(text: &str, file: &str, named: bool) -> ExitCode {
         return fail(words(&unfit, file, named), 1);
     }
     let items = counted(items, "item");
-    say(format!("{} has {items} with checkboxes: nothing to fix", for_terminal(file)));
+    say(format!("{} has {items} with checkboxes: nothing to fix", one_line(file)));
     ExitCode::SUCCESS
 }
 
 fn agrees(file: &str) -> bool {
-    console::ask(format!("Write this to {}? [y/N] ", for_terminal(file)));
+    console::ask(format!("Write this to {}? [y/N] ", one_line(file)));
     console::agrees()
 }

@@ -4,7 +4,7 @@ use super::StartCommandError;
 use crate::console;
 use crate::console::say_error;
 use plimsoll_domain::RunState;
-use plimsoll_domain::text::for_terminal;
+use plimsoll_domain::text::one_line;
 use plimsoll_flows::run::lifecycle::NewRun;
 use plimsoll_flows::run::lifecycle::adopt::{Given, Offer, carry_out, kept_at, look};
 use plimsoll_store::Project;
@@ -38,7 +38,7 @@ fn shown(offer: &Offer) -> String {
     let width = offer.rows.iter().map(|row| row.field.chars().count()).max().unwrap_or(0).min(30);
     let mut lines = vec![format!(
         "Plimsoll did not write {} (it has no {}). A run made from it would have:",
-        for_terminal(&offer.file),
+        one_line(&offer.file),
         offer.missing.join(" and no ")
     )];
     lines.extend(offer.rows.iter().map(|row| row.line(width)));
