@@ -104,8 +104,3 @@ impl Client {
         }
     }
 }
-
-/// Starts a program for the user (`--client`): where it is.
-pub fn locate(name: &str) -> Option<PathBuf> {
-    plimsoll_store::environment::find_program(name)
-}

@@ -84,7 +84,11 @@ fn parse_counts(output: &str) -> GitCounts {
 
 /// HEAD's id; none outside git or before the first commit.
 pub fn head(folder: &Path) -> Option<String> {
-    let outcome = git(folder, &["rev-parse", "--verify", "--quiet", "HEAD"]);
+    commit(folder, "HEAD")
+}
+
+fn commit(folder: &Path, name: &str) -> Option<String> {
+    let outcome = git(folder, &["rev-parse", "--verify", "--quiet", name]);
     outcome.succeeded().then(|| text(&outcome)).filter(|id| !id.is_empty())
 }
 
@@ -159,9 +163,8 @@ pub fn loose_object(folder: &Path, commit: &str) -> Option<PathBuf> {
 }
 
 /// The commit before another; none for the first.
-pub fn parent(folder: &Path, commit: &str) -> Option<String> {
-    let outcome = git(folder, &["rev-parse", "--verify", "--quiet", &format!("{commit}^")]);
-    outcome.succeeded().then(|| text(&outcome)).filter(|id| !id.is_empty())
+pub fn parent(folder: &Path, id: &str) -> Option<String> {
+    commit(folder, &format!("{id}^"))
 }
 
 /// True if a commit is HEAD or one that HEAD stands on.

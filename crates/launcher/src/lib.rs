@@ -137,12 +137,12 @@ pub fn own_version(program: &Path, word: &str) -> Option<String> {
 /// Runs a program (no shell: each argument reaches it as it is, the first is the program) with these bytes
 /// on its standard input. Its whole group is ended at the deadline; a program that does not read is no error.
 pub fn tell(arguments: &[String], folder: &Path, input: &[u8], deadline: Duration) -> Outcome {
-    let Some((program, arguments)) = arguments.split_first() else {
-        return Outcome { trouble: Some("no program is named".into()), ..Outcome::default() };
-    };
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder);
-    child::run(command, Terms { input: Some(input.to_owned()), ..Terms::within(deadline) })
+    match program_in(folder, arguments) {
+        Ok(command) => {
+            child::run(command, Terms { input: Some(input.to_owned()), ..Terms::within(deadline) })
+        }
+        Err(outcome) => outcome,
+    }
 }
 
 /// A program of ours that does a part of our work.
@@ -201,12 +201,20 @@ pub fn ask_programs(asked: &[(&[String], Duration)], folder: &Path, input: &[u8]
 }
 
 fn ask_program(arguments: &[String], folder: &Path, input: &[u8], deadline: Duration) -> Outcome {
+    match program_in(folder, arguments) {
+        Ok(command) => ask(command, Some(input), deadline),
+        Err(outcome) => outcome,
+    }
+}
+
+/// A program of the user's with its arguments; an error where none is named.
+fn program_in(folder: &Path, arguments: &[String]) -> Result<Command, Outcome> {
     let Some((program, arguments)) = arguments.split_first() else {
-        return Outcome { trouble: Some("no program is named".into()), ..Outcome::default() };
+        return Err(Outcome { trouble: Some("no program is named".into()), ..Outcome::default() });
     };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
-    ask(command, Some(input), deadline)
+    Ok(command)
 }
 
 /// Starts a program of the user's (no shell) and leaves it: it lives on without us, in a group of its own, and what it

@@ -43,11 +43,6 @@ pub fn has_pid(pid: u32) -> bool {
     to_pid(pid).is_some_and(|pid| test_kill_process(pid).is_ok()) && identity(pid).is_some()
 }
 
-/// Our own process id.
-pub fn own_pid() -> u32 {
-    std::process::id()
-}
-
 /// The process that was started with this word among its arguments and this setting in its environment.
 /// A client whose `plimsoll run` died before it could note the pid is found so.
 pub fn find(argument: &str, setting: &str) -> Option<Identity> {
@@ -60,7 +55,7 @@ pub fn find(argument: &str, setting: &str) -> Option<Identity> {
 fn others() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| *pid != own_pid())
+    pids.filter(|pid| *pid != std::process::id())
 }
 
 fn holds(pid: u32, file: &str, word: &str) -> bool {
@@ -161,7 +156,7 @@ mod tests {
     #[test]
     fn what_a_dead_session_left_behind_is_ended_and_nobody_else() {
         // The same test may be at work elsewhere on the machine.
-        let run = format!("left-{}", own_pid());
+        let run = format!("left-{}", std::process::id());
         let sleeper = |session: &str| {
             let mut command = std::process::Command::new("sleep");
             command.arg("60").env("PLIMSOLL_RUN_ID", &run).env("CLAUDE_CODE_SESSION_ID", session);
@@ -182,7 +177,7 @@ mod tests {
     #[test]
     fn a_process_is_found_by_argument_and_environment_together() {
         // Unlike any that an earlier test may have left.
-        let word = format!("61.{}", own_pid());
+        let word = format!("61.{}", std::process::id());
         let mut child =
             std::process::Command::new("sleep").arg(&word).env("PLIMSOLL_RUN_ID", "find-me").spawn().unwrap();
         let find_it = |argument: &str, setting: &str| find(argument, setting).map(|found| found.pid);

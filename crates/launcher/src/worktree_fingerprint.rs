@@ -9,7 +9,9 @@ mod inner;
 use crate::changes::{self, Change, FolderInTree, Index, names, quoted};
 use crate::git;
 use crate::time_limit::TimeLimit;
+use plimsoll_domain::digest::hex;
 use plimsoll_store::disk;
+use plimsoll_store::disk::PASSED_OVER;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -26,8 +28,6 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const MOST_FILES: usize = 50_000;
 /// A larger file counts by size and modification time: reading it would take too long.
 const LARGEST_READ: u64 = 16 * 1024 * 1024;
-/// Outside git nobody says what is ignored: caches and version control are.
-const PASSED_OVER: [&str; 6] = [".git", ".claude", "node_modules", "target", ".venv", "__pycache__"];
 
 /// What the project stands on; two that are equal: nothing has been changed in between.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -203,7 +203,8 @@ impl Content<'_> {
         Some(())
     }
 
-    /// Without git: every file below a folder, named from `above` on.
+    /// Without git: every file below a folder, named from `above` on. Nobody says there what is ignored: caches and version
+    /// control are.
     fn add_folder(&mut self, root: &Path, above: &[u8]) -> Option<()> {
         let mut folders = vec![root.to_owned()];
         while let Some(folder) = folders.pop() {
@@ -262,7 +263,7 @@ impl Content<'_> {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
-        in_letters(&digest.finalize())
+        hex(&digest.finalize())
     }
 }
 
@@ -302,14 +303,10 @@ fn digest_of(path: &Path) -> Option<String> {
     let mut piece = vec![0; 64 * 1024];
     loop {
         match file.read(&mut piece).ok()? {
-            0 => return Some(in_letters(&digest.finalize())),
+            0 => return Some(hex(&digest.finalize())),
             count => digest.update(&piece[..count]),
         }
     }
-}
-
-fn in_letters(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

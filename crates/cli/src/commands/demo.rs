@@ -56,7 +56,7 @@ enum DemoError {
 }
 
 fn play(arguments: &DemoArguments) -> Result<bool, DemoError> {
-    let client = plimsoll_launcher::client::locate(&arguments.client)
+    let client = environment::find_program(&arguments.client)
         .ok_or_else(|| DemoError::NoClient(arguments.client.clone()))?;
     let client = environment::current_dir().join(client);
     let keep = arguments.keep;

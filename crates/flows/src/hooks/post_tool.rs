@@ -161,7 +161,7 @@ fn sight(
         item_is_open: committed.is_some() && item_is_open(call),
         committed,
         claim_is_orphaned: is_orphaned(record),
-        pid: plimsoll_launcher::process::own_pid(),
+        pid: std::process::id(),
         now: plimsoll_domain::Timestamp::UNKNOWN,
     })
 }
