@@ -53,7 +53,7 @@ impl Server {
         let turn = Arc::clone(&self.in_turn).lock_owned().await;
         let work = Arc::clone(&self.at_work).read_owned().await;
         // A long one has waited for its turn, and gives it back at once: the next need not wait for a command.
-        let turn = (!tool.is_long).then_some(turn);
+        let turn = (!tool.is_long()).then_some(turn);
         let run = tool.run;
         // A lock or a command is waited for: that is not for the thread that reads the client's messages.
         let done = tokio::task::spawn_blocking(move || {

@@ -16,8 +16,6 @@ pub(crate) struct Tool {
     pub(crate) arguments: Vec<Argument>,
     /// The function that runs it.
     pub(crate) run: fn(&Call) -> Answer,
-    /// True for one that may take long: others need not wait for it.
-    pub(crate) is_long: bool,
     title: &'static str,
     pub(crate) about: &'static str,
     hints: Hints,
@@ -34,7 +32,7 @@ enum Hints {
     Replaces,
     /// It replaces or removes, and again each time.
     Removes,
-    /// Anything, anywhere.
+    /// Anything, anywhere, for as long as it takes.
     Anything,
 }
 
@@ -65,6 +63,11 @@ impl Tool {
             .with_title(self.title)
             .with_annotations(self.hints.annotations(self.title))
             .with_meta(MetaObject(meta))
+    }
+
+    /// True for one that may take long: others need not wait for it.
+    pub(crate) fn is_long(&self) -> bool {
+        matches!(self.hints, Hints::Anything)
     }
 
     /// Does a call; what was given is checked first.
@@ -105,7 +108,6 @@ fn update_registers() -> Tool {
         about: "Writes registers of the present frame. Give only those that change, terse; \"\" clears one. Call it in every step, beside the action.",
         arguments,
         run: memory::update_registers,
-        is_long: false,
         hints: Hints::Replaces,
     }
 }
@@ -144,7 +146,6 @@ fn frames() -> [Tool; 2] {
                 .required(),
             ],
             run: memory::push_frame,
-            is_long: false,
             hints: Hints::Adds,
         },
         Tool {
@@ -160,7 +161,6 @@ fn frames() -> [Tool; 2] {
                 .required(),
             ],
             run: memory::pop_frame,
-            is_long: false,
             hints: Hints::Removes,
         },
     ]
@@ -180,7 +180,6 @@ fn heap() -> [Tool; 3] {
                 Argument::text("description", DESCRIPTION, "What it is for, in a few words"),
             ],
             run: memory::heap_alloc,
-            is_long: false,
             hints: Hints::Adds,
         },
         Tool {
@@ -189,7 +188,6 @@ fn heap() -> [Tool; 3] {
             about: "Replaces the content of a chunk that is stale, incomplete or wrong.",
             arguments: vec![name(), content()],
             run: memory::heap_write,
-            is_long: false,
             hints: Hints::Replaces,
         },
         Tool {
@@ -198,7 +196,6 @@ fn heap() -> [Tool; 3] {
             about: "Takes a chunk off the heap that no later step needs.",
             arguments: vec![name()],
             run: memory::heap_free,
-            is_long: false,
             hints: Hints::Replaces,
         },
     ]
@@ -212,7 +209,6 @@ fn reading() -> [Tool; 3] {
             about: "The present frame, its registers, and the heap with its contents, as they stand now.",
             arguments: Vec::new(),
             run: memory::show,
-            is_long: false,
             hints: Hints::Reads,
         },
         Tool {
@@ -227,7 +223,6 @@ fn reading() -> [Tool; 3] {
                 Argument::text("session", 64, "Only this session: the beginning of its id"),
             ],
             run: turns::list,
-            is_long: false,
             hints: Hints::Reads,
         },
         Tool {
@@ -238,7 +233,6 @@ fn reading() -> [Tool; 3] {
                 Argument::text("turn", 200, "Its name as turns_list shows it, SESSION:NUMBER").required(),
             ],
             run: turns::show,
-            is_long: false,
             hints: Hints::Reads,
         },
     ]
@@ -253,7 +247,6 @@ fn in_workspace() -> [Tool; 4] {
             about: "The first 10,000 characters of a text file of the project.",
             arguments: vec![path("Relative to the project's folder").required()],
             run: workspace::read_file,
-            is_long: false,
             hints: Hints::Reads,
         },
         Tool {
@@ -265,7 +258,6 @@ fn in_workspace() -> [Tool; 4] {
                 Argument::text("content", 1_000_000, "All that it will hold").required(),
             ],
             run: workspace::write_file,
-            is_long: false,
             hints: Hints::Replaces,
         },
         Tool {
@@ -274,7 +266,6 @@ fn in_workspace() -> [Tool; 4] {
             about: "The entries of a folder of the project: folders end in /, links in @.",
             arguments: vec![path("Relative to the project's folder; that folder itself if left out")],
             run: workspace::list_files,
-            is_long: false,
             hints: Hints::Reads,
         },
         Tool {
@@ -283,7 +274,6 @@ fn in_workspace() -> [Tool; 4] {
             about: "Runs a shell command line in the project's folder, for at most 30 seconds. It is not confined: it can do whatever the user can.",
             arguments: vec![Argument::text("command", 20_000, "For sh -c").required()],
             run: workspace::run_command,
-            is_long: true,
             hints: Hints::Anything,
         },
     ]

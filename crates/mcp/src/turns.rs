@@ -6,7 +6,7 @@ use plimsoll_domain::memory::render::safe;
 use plimsoll_domain::text::{clip, clip_middle, one_line};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
-use plimsoll_flows::turns::words::{what, whole};
+use plimsoll_flows::turns::words::{outcome, what, whole};
 use plimsoll_flows::turns::{Body, Recorded, Selection, find};
 use plimsoll_store::clock;
 
@@ -37,11 +37,7 @@ pub(crate) fn list(call: &Call) -> Answer {
 fn line(turn: &Recorded) -> String {
     let header = &turn.header;
     let at = clock::moment(&header.at).map(clock::for_people).unwrap_or_default();
-    let outcome = match (header.success, header.reason) {
-        (Some(true), _) => "ok",
-        (_, Some(reason)) => reason.word(),
-        _ => "?",
-    };
+    let outcome = outcome(turn);
     safe(&clip(&one_line(&format!("{} {at} {outcome} {}", turn.name(), what(turn))), LINE))
 }
 

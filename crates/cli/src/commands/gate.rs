@@ -8,7 +8,7 @@ use crate::{console, foreign_state, hook_answer, standard_input};
 use clap::Args;
 use plimsoll_domain::state::Phase;
 use plimsoll_domain::taken_back::TakenBack;
-use plimsoll_domain::text::for_terminal;
+use plimsoll_domain::text::one_line;
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Timestamp, Verdict};
 use plimsoll_flows::context::spent;

@@ -19,6 +19,15 @@ pub fn what(recorded: &Recorded) -> String {
     }
 }
 
+/// How it ended, in a word.
+pub fn outcome(recorded: &Recorded) -> &'static str {
+    match (recorded.header.success, recorded.header.reason) {
+        (Some(true), _) => "ok",
+        (_, Some(reason)) => reason.word(),
+        _ => "?",
+    }
+}
+
 /// The calls with what they are about; else the words.
 fn summary(turn: &Turn) -> String {
     let calls: Vec<String> = turn.tool_calls().iter().map(|call| about(&call.name, &call.args)).collect();

@@ -4,7 +4,7 @@ use crate::commands::status::columns::clip;
 use plimsoll_domain::log_line::Tokens;
 use plimsoll_domain::text::tokens;
 use plimsoll_flows::turns::Recorded;
-use plimsoll_flows::turns::words::what;
+use plimsoll_flows::turns::words::{outcome, what};
 use plimsoll_store::clock;
 
 /// Name, time, tokens, outcome, what; as wide as the terminal.
@@ -12,11 +12,7 @@ pub(super) fn row(recorded: &Recorded, width: usize) -> String {
     let header = &recorded.header;
     let at = clock::moment(&header.at).map(clock::for_people).unwrap_or_default();
     let sent = header.usage.map(Tokens::sent).filter(|sent| *sent > 0).map(tokens);
-    let outcome = match (header.success, header.reason) {
-        (Some(true), _) => "ok",
-        (_, Some(reason)) => reason.word(),
-        _ => "?",
-    };
+    let outcome = outcome(recorded);
     let start = format!("{:<13} {at}  {:>5}  {outcome:<12} ", recorded.name(), sent.unwrap_or_default());
     let room = width.saturating_sub(start.chars().count()).max(20);
     format!("{start}{}", clip(&what(recorded), room))
