@@ -17,7 +17,6 @@ mod which;
 
 use crate::console;
 use crate::console::{fail, refused, say_error};
-use crate::render::redact::Redactor;
 use clap::Args;
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
 use std::path::{Path, PathBuf};
@@ -62,14 +61,13 @@ pub(crate) fn report(arguments: &ReportArguments) -> ExitCode {
         Err(NoRun::Store(error)) => return refused(&error),
         Err(error) => return fail(error, 1),
     };
-    let cleaner = Redactor;
     let to_stdout = arguments.output.as_deref() == Some(Path::new("-"));
     if to_stdout && arguments.open {
         return fail("a page on standard output cannot be opened: leave out --open or `-o -`", 2);
     }
     let path = place(&project, &chosen, arguments.output.as_deref());
     let folder = if to_stdout { None } else { path.parent() };
-    let written = written(&project, &chosen, &cleaner, folder);
+    let written = written(&project, &chosen, folder);
     match written.and_then(|html| put(&path, &html, to_stdout)) {
         Err(error) => refused(&error),
         Ok(()) if arguments.open => open(&path),
@@ -82,17 +80,12 @@ fn place(project: &Project, chosen: &Chosen, output: Option<&Path>) -> PathBuf {
     output.map_or_else(usual, |output| environment::current_dir().join(output))
 }
 
-fn written(
-    project: &Project,
-    chosen: &Chosen,
-    cleaner: &Redactor,
-    folder: Option<&Path>,
-) -> Result<String, StoreError> {
+fn written(project: &Project, chosen: &Chosen, folder: Option<&Path>) -> Result<String, StoreError> {
     if let Some(folder) = folder {
         // Links lead from the page to the handoffs: its folder must be there to be named.
         disk::create_folder(folder)?;
     }
-    gather::gather(project, chosen, cleaner, folder).map(|report| page::render(&report))
+    gather::gather(project, chosen, folder).map(|report| page::render(&report))
 }
 
 fn put(path: &Path, html: &str, to_stdout: bool) -> Result<(), StoreError> {

@@ -5,6 +5,9 @@
 use crate::render::visible::visible;
 use plimsoll_domain::text::clip;
 
+/// The longest words of a piece of text that was cut: they may be the first half of a secret.
+const HALF: usize = 12;
+
 /// Foreign words that may be shown to anybody, once they are escaped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RedactedText {
@@ -13,6 +16,24 @@ pub(crate) struct RedactedText {
 }
 
 impl RedactedText {
+    /// One line of at most so many characters. A secret is looked for in the whole, before anything is cut.
+    pub(crate) fn line(text: &str, most: usize) -> RedactedText {
+        let cleaned = plimsoll_secrets::without(without_a_half(text));
+        let line = visible(&cleaned).split_whitespace().collect::<Vec<_>>().join(" ");
+        RedactedText { text: clip(&line, most), are_ours: false }
+    }
+
+    /// A sentence of our own, in which backticks mean code.
+    pub(crate) fn ours(text: &str, most: usize) -> RedactedText {
+        RedactedText { are_ours: true, ..RedactedText::line(text, most) }
+    }
+
+    /// Several lines, at most so many characters.
+    pub(crate) fn lines(text: &str, most: usize) -> RedactedText {
+        let text = clip(visible(&plimsoll_secrets::without(without_a_half(text))).trim_end(), most);
+        RedactedText { text, are_ours: false }
+    }
+
     /// The words, not escaped.
     pub(crate) fn text(&self) -> &str {
         &self.text
@@ -26,33 +47,6 @@ impl RedactedText {
     /// True if there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
-    }
-}
-
-/// Makes words of what was said.
-#[derive(Debug, Default)]
-pub(crate) struct Redactor;
-
-/// The longest words of a piece of text that was cut: they may be the first half of a secret.
-const HALF: usize = 12;
-
-impl Redactor {
-    /// One line of at most so many characters. A secret is looked for in the whole, before anything is cut.
-    pub(crate) fn line(&self, text: &str, most: usize) -> RedactedText {
-        let cleaned = plimsoll_secrets::without(without_a_half(text));
-        let line = visible(&cleaned).split_whitespace().collect::<Vec<_>>().join(" ");
-        RedactedText { text: clip(&line, most), are_ours: false }
-    }
-
-    /// A sentence of our own, in which backticks mean code.
-    pub(crate) fn ours(&self, text: &str, most: usize) -> RedactedText {
-        RedactedText { are_ours: true, ..self.line(text, most) }
-    }
-
-    /// Several lines, at most so many characters.
-    pub(crate) fn lines(&self, text: &str, most: usize) -> RedactedText {
-        let text = clip(visible(&plimsoll_secrets::without(without_a_half(text))).trim_end(), most);
-        RedactedText { text, are_ours: false }
     }
 }
 
@@ -70,20 +64,18 @@ mod tests {
 
     #[test]
     fn secrets_go_before_anything_is_cut() {
-        let cleaner = Redactor;
         let key = "ghp_".to_owned() + &"aB3dE5fG7h".repeat(4)[..36];
-        let said = cleaner.line(&format!("push with {key} please"), 20);
+        let said = RedactedText::line(&format!("push with {key} please"), 20);
         assert!(said.text().starts_with("push with [redacted"), "{said:?}");
         let cut = format!("failed: {}…", &key[..20]);
-        assert_eq!(cleaner.line(&cut, 100).text(), "failed:");
-        assert_eq!(cleaner.line("it went on and on…", 100).text(), "it went on and on…");
+        assert_eq!(RedactedText::line(&cut, 100).text(), "failed:");
+        assert_eq!(RedactedText::line("it went on and on…", 100).text(), "it went on and on…");
     }
 
     #[test]
     fn nothing_hides_or_breaks_the_line() {
-        let cleaner = Redactor;
-        assert_eq!(cleaner.line("a\u{1b}[2J\n\tb\u{202e}c", 100).text(), r"a\u{1b}[2J b\u{202e}c");
-        assert_eq!(cleaner.lines("a\nb\n\n", 100).text(), "a\nb");
-        assert_eq!(cleaner.line(&"x".repeat(50), 10).text().chars().count(), 10);
+        assert_eq!(RedactedText::line("a\u{1b}[2J\n\tb\u{202e}c", 100).text(), r"a\u{1b}[2J b\u{202e}c");
+        assert_eq!(RedactedText::lines("a\nb\n\n", 100).text(), "a\nb");
+        assert_eq!(RedactedText::line(&"x".repeat(50), 10).text().chars().count(), 10);
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_domain::{Ending, SessionId, Status};
 pub(crate) type At = DateTime<Utc>;
 
 /// A run as it was, or as it is now.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
     pub(crate) name: RedactedText,
     pub(crate) objective: RedactedText,

@@ -1,17 +1,16 @@
 //! A line of the journal, as the report asks it.
 
 use super::contents::At;
-use crate::render::redact::{RedactedText, Redactor};
+use crate::render::redact::RedactedText;
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_store::clock;
 
-/// A line of the run, with what makes its words harmless.
+/// A line of the run.
 #[derive(Clone, Copy)]
 pub(super) struct RunLine<'a> {
     pub(super) line: &'a JournalEntry,
     pub(super) at: At,
-    pub(super) cleaner: &'a Redactor,
 }
 
 /// How much of one fact is shown.
@@ -19,13 +18,9 @@ pub(super) const FACT: usize = 300;
 
 impl<'a> RunLine<'a> {
     /// Of a run's entries those that say when.
-    pub(super) fn of_run(
-        entries: &'a [JournalEntry],
-        run_id: &RunId,
-        cleaner: &'a Redactor,
-    ) -> Vec<RunLine<'a>> {
+    pub(super) fn of_run(entries: &'a [JournalEntry], run_id: &RunId) -> Vec<RunLine<'a>> {
         let of_it = entries.iter().filter(|entry| entry.run_id.as_deref() == Some(run_id));
-        of_it.filter_map(|line| Some(RunLine { line, at: clock::moment(&line.at)?, cleaner })).collect()
+        of_it.filter_map(|line| Some(RunLine { line, at: clock::moment(&line.at)? })).collect()
     }
 
     pub(super) fn event(&self) -> &'a JournalEvent {
@@ -42,7 +37,7 @@ impl<'a> RunLine<'a> {
     }
 
     pub(super) fn words(&self, text: &str) -> RedactedText {
-        self.cleaner.line(text, FACT)
+        RedactedText::line(text, FACT)
     }
 
     pub(super) fn list(&self, texts: &[String]) -> Vec<RedactedText> {

@@ -2,7 +2,7 @@
 
 use super::contents::{At, Filling, Large, Mark, Moment, Part, Point};
 use crate::commands::export::asked;
-use crate::render::redact::Redactor;
+use crate::render::redact::RedactedText;
 use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_domain::subagent_usage::SubagentUsage;
 use plimsoll_domain::turn::ToolCall;
@@ -26,8 +26,8 @@ const UNEXPLAINED: &str = "not distinguished (images, reminders, rough estimates
 pub(super) const POINTS: usize = 4_000;
 
 /// What the logs of the run's sessions come to.
-pub(super) struct Fill<'a> {
-    cleaner: &'a Redactor,
+#[derive(Default)]
+pub(super) struct Fill {
     parts: BTreeMap<(bool, String), Part>,
     largest: Vec<Large>,
     sessions: usize,
@@ -49,11 +49,7 @@ pub(super) struct Session {
     unexplained: u64,
 }
 
-impl<'a> Fill<'a> {
-    pub(super) fn new(cleaner: &'a Redactor) -> Fill<'a> {
-        Fill { cleaner, parts: BTreeMap::new(), largest: Vec::new(), sessions: 0 }
-    }
-
+impl Fill {
     /// Takes a record of a session. Subagents have windows of their own.
     pub(super) fn take(&mut self, session: &mut Session, record: &Recorded) {
         if record.header.stream != MAIN {
@@ -107,10 +103,10 @@ impl<'a> Fill<'a> {
         part.failed += u64::from(!call.is_ok());
         if self.largest.len() < NAMED || self.largest.last().is_some_and(|least| least.tokens < tokens) {
             let large = Large {
-                tool: self.cleaner.line(&call.name, 60),
-                asked: self.cleaner.line(&asked(&call.args), 160),
+                tool: RedactedText::line(&call.name, 60),
+                asked: RedactedText::line(&asked(&call.args), 160),
                 tokens,
-                turn: self.cleaner.line(&record.name(), 40),
+                turn: RedactedText::line(&record.name(), 40),
             };
             let place = self.largest.partition_point(|known| known.tokens >= tokens);
             self.largest.insert(place, large);
@@ -124,8 +120,7 @@ impl<'a> Fill<'a> {
     }
 
     fn part(&mut self, is_tool: bool, name: &str) -> &mut Part {
-        let cleaner = self.cleaner;
-        let empty = || Part { name: cleaner.line(name, 60), is_tool, tokens: 0, calls: 0, failed: 0 };
+        let empty = || Part { name: RedactedText::line(name, 60), is_tool, tokens: 0, calls: 0, failed: 0 };
         self.parts.entry((is_tool, name.to_owned())).or_insert_with(empty)
     }
 
@@ -181,7 +176,7 @@ impl Session {
     }
 
     /// The compactions, where the load line had come by then.
-    pub(super) fn compactions(&self, window: Option<u64>, cleaner: &Redactor) -> Vec<Moment> {
+    pub(super) fn compactions(&self, window: Option<u64>) -> Vec<Moment> {
         let before = |at: &At| {
             let sent = self.sent.iter().flatten().rfind(|(then, _)| then <= at);
             sent.zip(window).map(|((_, sent), window)| *sent as f64 * 100.0 / window.max(1) as f64)
@@ -190,7 +185,7 @@ impl Session {
             at: *at,
             what: Mark::Compaction,
             percent: before(at),
-            words: cleaner.line("the client compacted the conversation", 80),
+            words: RedactedText::line("the client compacted the conversation", 80),
         };
         self.compactions.iter().map(moment).collect()
     }

@@ -8,22 +8,21 @@ use super::standing::standing;
 use super::which::Chosen;
 use super::{handoffs, items, moments, pauses, run_sessions, troubles};
 use crate::commands::log::EventPrinter;
-use crate::commands::status::{is_at_work, living_client};
-use crate::render::redact::Redactor;
+use crate::commands::status::living_client;
+use crate::render::redact::RedactedText;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::{RunState, Status, Timestamp};
 use plimsoll_flows::context::measure::{Question, thresholds};
 use plimsoll_flows::turns;
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
-use plimsoll_store::{Project, StoreError, TurnLog, clock, config, journal, sessions};
+use plimsoll_store::{Project, StoreError, TurnLog, clock, config, journal, lock, sessions};
 use std::path::Path;
 
 /// Everything that is known of a run. The page will be in this folder; none if that is not known.
 pub(super) fn gather(
     project: &Project,
     chosen: &Chosen,
-    cleaner: &Redactor,
     folder: Option<&Path>,
 ) -> Result<Report, StoreError> {
     let state = &chosen.state;
@@ -32,25 +31,25 @@ pub(super) fn gather(
         gaps.push(format!("The newest turns may be missing: {error}"));
     }
     let journal = journal::read(project)?;
-    let entries = RunLine::of_run(&journal, &state.run_id, cleaner);
+    let entries = RunLine::of_run(&journal, &state.run_id);
     if entries.is_empty() {
         gaps.push(
             "The journal has no entries of this run: sessions, pauses and problems are unknown.".to_owned(),
         );
     }
-    let gathered = Gathered::of(project, state, &entries, cleaner)?;
+    let gathered = Gathered::of(project, state, &entries)?;
     let mut report = Report {
-        gaps: gaps.iter().map(|gap| cleaner.line(gap, 300)).collect(),
-        items: items::items(state, &gathered.sessions, cleaner),
+        gaps: gaps.iter().map(|gap| RedactedText::line(gap, 300)).collect(),
+        items: items::items(state, &gathered.sessions),
         pauses: pauses::pauses(&entries, state.lifecycle.status() == Status::Paused),
         troubles: troubles::troubles(&entries),
         levels: moments::levels(&entries).or_else(|| estimated_levels(project, &gathered.sessions)),
         handoffs: handoffs::handoffs(project, state, &entries, folder),
-        steps: steps(&scene(project, chosen), cleaner),
-        ..bare(project, chosen, gathered, lines(&entries), cleaner)
+        steps: steps(&scene(project, chosen)),
+        ..bare(project, chosen, gathered, lines(&entries))
     };
     if chosen.is_present {
-        with_handoff(&mut report, cleaner);
+        with_handoff(&mut report);
     }
     Ok(report)
 }
@@ -61,24 +60,18 @@ fn bare(
     chosen: &Chosen,
     gathered: Gathered,
     (lines, lines_left_out): (Vec<Line>, usize),
-    cleaner: &Redactor,
 ) -> Report {
     let state = &chosen.state;
     let moment = |stamp: Option<&Timestamp>| stamp.and_then(clock::moment);
     Report {
-        name: cleaner.line(&state.options.task_name, 80),
-        objective: cleaner.line(&state.options.objective, 400),
-        run_id: cleaner.line(&state.run_id, 60),
+        name: RedactedText::line(&state.options.task_name, 80),
+        objective: RedactedText::line(&state.options.objective, 400),
+        run_id: RedactedText::line(&state.run_id, 60),
         status: state.lifecycle.status(),
-        standing: standing(
-            state,
-            chosen.is_present,
-            &crate::commands::status::standing(project, state),
-            cleaner,
-        ),
+        standing: standing(state, chosen.is_present, &crate::commands::status::standing(project, state)),
         started: moment(Some(&state.at_start.started_at)),
         ended: if state.lifecycle.is_over() { moment(state.lifecycle.ended_at()) } else { None },
-        is_live: chosen.is_present && (is_at_work(project) || living_client(state).is_some()),
+        is_live: chosen.is_present && (lock::is_run_held(project) || living_client(state).is_some()),
         looked: clock::now(),
         counted: state.iteration,
         max_sessions: state.options.max_iterations,
@@ -89,13 +82,7 @@ fn bare(
         filling: Filling { delegated: state.delegated_now(), ..gathered.filling },
         lines,
         lines_left_out,
-        items: Vec::new(),
-        pauses: Vec::new(),
-        troubles: Vec::new(),
-        levels: None,
-        handoffs: Vec::new(),
-        steps: Vec::new(),
-        gaps: Vec::new(),
+        ..Report::default()
     }
 }
 
@@ -107,19 +94,14 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn of(
-        project: &Project,
-        state: &RunState,
-        entries: &[RunLine<'_>],
-        cleaner: &Redactor,
-    ) -> Result<Gathered, StoreError> {
+    fn of(project: &Project, state: &RunState, entries: &[RunLine<'_>]) -> Result<Gathered, StoreError> {
         let mut sessions = run_sessions::sessions(entries);
         let mut moments = moments::moments(entries);
-        let filling = read_turns(project, &mut sessions, &mut moments, cleaner)?;
-        moments.extend(sessions.iter().filter_map(|session| moments::end(session, cleaner)));
+        let filling = read_turns(project, &mut sessions, &mut moments)?;
+        moments.extend(sessions.iter().filter_map(moments::end));
         moments.sort_by_key(|moment| moment.at);
         place(&mut moments, &sessions);
-        assign(&mut sessions, commits(project, state, cleaner));
+        assign(&mut sessions, commits(project, state));
         Ok(Gathered { sessions, moments, filling })
     }
 }
@@ -128,7 +110,7 @@ fn scene<'a>(project: &Project, chosen: &'a Chosen) -> Scene<'a> {
     let until = chosen.state.lifecycle.paused_until().and_then(clock::moment);
     Scene {
         state: &chosen.state,
-        at_work: chosen.is_present && is_at_work(project),
+        at_work: chosen.is_present && lock::is_run_held(project),
         is_present: chosen.is_present,
         until: until.map(clock::for_people),
     }
@@ -149,9 +131,8 @@ fn read_turns(
     project: &Project,
     sessions: &mut [RunSession],
     moments: &mut Vec<Moment>,
-    cleaner: &Redactor,
 ) -> Result<Filling, StoreError> {
-    let mut fill = Fill::new(cleaner);
+    let mut fill = Fill::default();
     let points = POINTS / sessions.len().max(1);
     for session in sessions {
         let Some(id) = session.session_id.clone() else { continue };
@@ -166,7 +147,7 @@ fn read_turns(
         if let Some(window) = session.window {
             session.trace = filled.trace(window, points);
         }
-        moments.extend(filled.compactions(session.window, cleaner));
+        moments.extend(filled.compactions(session.window));
         fill.end(filled);
     }
     Ok(fill.filling())
@@ -186,10 +167,10 @@ fn place(moments: &mut [Moment], sessions: &[RunSession]) {
     }
 }
 
-fn commits(project: &Project, state: &RunState, cleaner: &Redactor) -> Vec<Commit> {
+fn commits(project: &Project, state: &RunState) -> Vec<Commit> {
     let commit = |commit: plimsoll_launcher::git::Logged| {
         let at = u64::try_from(commit.at).ok().and_then(clock::at)?;
-        Some(Commit { id: commit.id, subject: cleaner.line(&commit.subject, 120), at })
+        Some(Commit { id: commit.id, subject: RedactedText::line(&commit.subject, 120), at })
     };
     plimsoll_launcher::git::log_since(project.root(), state.at_start.started_at.as_str())
         .into_iter()

@@ -3,7 +3,7 @@
 use super::contents::Handoff;
 use super::entry::RunLine;
 use super::moments::why;
-use crate::render::redact::{RedactedText, Redactor};
+use crate::render::redact::RedactedText;
 use plimsoll_domain::RunState;
 use plimsoll_domain::handoff::Notes;
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
@@ -62,19 +62,19 @@ fn handoff(
         iteration: entry.iteration(),
         why: entry.words(&format!("{}{percent}", why(written))),
         item: written.item.as_ref().map(|item| entry.words(item)),
-        claims: text.as_deref().map(|text| claims(text, entry.cleaner)).unwrap_or_default(),
-        text: if whole { text.map(|text| entry.cleaner.lines(&text, TEXT)) } else { None },
+        claims: text.as_deref().map(claims).unwrap_or_default(),
+        text: if whole { text.map(|text| RedactedText::lines(&text, TEXT)) } else { None },
         is_waiting: last.active && last.handoff_file == path && !state.items.todo_items.is_empty(),
     }
 }
 
-fn claims(text: &str, cleaner: &Redactor) -> Vec<(&'static str, RedactedText)> {
+fn claims(text: &str) -> Vec<(&'static str, RedactedText)> {
     let notes = Notes::parse(text);
     let claims = [("Summary", notes.summary), ("Progress", notes.progress), ("Next step", notes.next)];
     claims
         .into_iter()
         .filter(|(_, said)| !said.is_empty())
-        .map(|(name, said)| (name, cleaner.line(&said, 400)))
+        .map(|(name, said)| (name, RedactedText::line(&said, 400)))
         .collect()
 }
 

@@ -1,14 +1,14 @@
 //! The items of a run, with what each took.
 
 use super::contents::{Item, ItemOutcome, RunSession};
-use crate::render::redact::{RedactedText, Redactor};
+use crate::render::redact::RedactedText;
 use plimsoll_domain::RunState;
 
 /// How much of an item is shown.
 const NAME: usize = super::entry::FACT;
 
 /// Done first, in the order in which they were ticked as far as that was seen; then what is open.
-pub(super) fn items(state: &RunState, sessions: &[RunSession], cleaner: &Redactor) -> Vec<Item> {
+pub(super) fn items(state: &RunState, sessions: &[RunSession]) -> Vec<Item> {
     let is_done = |item: &&String| state.items.completed_items.contains(item);
     let seen = state.items.ever_done.iter().filter(is_done);
     let unseen = state.items.completed_items.iter().filter(|item| !state.items.ever_done.contains(item));
@@ -27,7 +27,7 @@ pub(super) fn items(state: &RunState, sessions: &[RunSession], cleaner: &Redacto
     let mut items: Vec<Item> = done
         .chain(open)
         .chain(gone)
-        .map(|(name, outcome)| bare(cleaner.line(&name, NAME), outcome))
+        .map(|(name, outcome)| bare(RedactedText::line(&name, NAME), outcome))
         .collect();
     for (place, session) in sessions.iter().enumerate() {
         add(&mut items, place, session);

@@ -3,10 +3,10 @@
 use super::contents::{Levels, Mark, Moment, RunSession};
 use super::entry::{FACT, RunLine};
 use super::troubles::is_broken;
-use crate::render::redact::Redactor;
+use crate::render::redact::RedactedText;
 use plimsoll_domain::Marker;
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
-use plimsoll_domain::level::{AutoCompactAction, Thresholds};
+use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::verdict::ContinueKind;
 
@@ -47,14 +47,14 @@ pub(super) fn why(written: &CheckpointWritten) -> String {
 }
 
 /// The end of a session, where its load line ends.
-pub(super) fn end(session: &RunSession, cleaner: &Redactor) -> Option<Moment> {
+pub(super) fn end(session: &RunSession) -> Option<Moment> {
     let ending = session.ending.as_ref()?;
     let words = format!("session {} ended ({})", session.iteration, ending.word().replace('_', " "));
     Some(Moment {
         at: session.ended.or(session.judged)?,
         what: if is_broken(ending) { Mark::BadEnd } else { Mark::End },
         percent: None,
-        words: cleaner.line(&words, FACT),
+        words: RedactedText::line(&words, FACT),
     })
 }
 
@@ -78,11 +78,7 @@ pub(super) fn of_thresholds(thresholds: &Thresholds) -> Levels {
         l2: share(thresholds.l2),
         l3: share(thresholds.l3),
         auto_compact: share(thresholds.auto_compact.tokens),
-        auto_compact_does: match thresholds.auto_compact.action {
-            AutoCompactAction::Compacts => "the client compacts",
-            AutoCompactAction::Refuses => "the client refuses to continue",
-            AutoCompactAction::Rejected => "the API refuses the prompt",
-        },
+        auto_compact_does: thresholds.auto_compact.action.words(),
         window: thresholds.window,
         moved: false,
     }

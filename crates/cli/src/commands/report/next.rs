@@ -3,7 +3,7 @@
 use super::contents::{Report, Step};
 use crate::endings::{PlainStep, RESUME, ending_words, step};
 use crate::questions;
-use crate::render::redact::{RedactedText, Redactor};
+use crate::render::redact::RedactedText;
 use plimsoll_domain::text::counted;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, Status, Verdict};
@@ -20,17 +20,18 @@ pub(super) struct Scene<'a> {
 }
 
 /// The steps, the most urgent first.
-pub(super) fn steps(scene: &Scene<'_>, cleaner: &Redactor) -> Vec<Step> {
+pub(super) fn steps(scene: &Scene<'_>) -> Vec<Step> {
     let ours = if scene.is_present { present(scene) } else { earlier(scene) };
     let step = |words: RedactedText, command: Option<String>| Step {
         words,
         // A command that is cut is none.
-        command: command.map(|command| cleaner.line(&command, 2_000)),
+        command: command.map(|command| RedactedText::line(&command, 2_000)),
     };
-    let ours = ours.into_iter().map(|(words, command)| step(cleaner.ours(&words, 400), command));
+    let ours = ours.into_iter().map(|(words, command)| step(RedactedText::ours(&words, 400), command));
     // It names an item.
-    let set_aside = set_aside(scene.state).map(|words| step(cleaner.line(&words, 400), None));
-    let asked = questions(scene).into_iter().map(|(words, command)| step(cleaner.line(&words, 400), command));
+    let set_aside = set_aside(scene.state).map(|words| step(RedactedText::line(&words, 400), None));
+    let asked =
+        questions(scene).into_iter().map(|(words, command)| step(RedactedText::line(&words, 400), command));
     asked.chain(ours).chain(set_aside).collect()
 }
 
@@ -127,14 +128,16 @@ fn set_aside(state: &RunState) -> Option<String> {
 }
 
 /// A handoff that has not been resumed comes first if the user must decide.
-pub(super) fn with_handoff(report: &mut Report, cleaner: &Redactor) {
+pub(super) fn with_handoff(report: &mut Report) {
     if matches!(report.status, Status::Completed | Status::Running) {
         return;
     }
     if let Some(handoff) = report.handoffs.iter().find(|handoff| handoff.is_waiting) {
-        let words = cleaner.ours("Read the handoff of the work in progress (it is below, too):", 200);
-        let command =
-            cleaner.line(&format!("less {}", shlex::try_quote(handoff.path.text()).unwrap_or_default()), 200);
+        let words = RedactedText::ours("Read the handoff of the work in progress (it is below, too):", 200);
+        let command = RedactedText::line(
+            &format!("less {}", shlex::try_quote(handoff.path.text()).unwrap_or_default()),
+            200,
+        );
         report.steps.insert(0, Step { words, command: Some(command) });
     }
 }
@@ -148,7 +151,7 @@ mod tests {
 
     fn of(state: &RunState, at_work: bool, is_present: bool) -> Vec<Step> {
         let scene = Scene { state, at_work, is_present, until: None };
-        steps(&scene, &Redactor)
+        steps(&scene)
     }
 
     #[test]

@@ -81,7 +81,6 @@ fn stopped(status: Status, reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::redact::Redactor;
     use plimsoll_domain::journal::JournalEntry;
     use serde_json::{Value, json};
 
@@ -95,10 +94,9 @@ mod tests {
         };
         let entry = |line: Value| serde_json::from_value(line).unwrap();
         let journal: Vec<JournalEntry> = events.iter().enumerate().map(line).map(entry).collect();
-        let cleaner = Redactor;
         let start: At = minute(0).parse().unwrap();
         let since = |at: At| (at - start).num_minutes();
-        let pauses = pauses(&RunLine::of_run(&journal, &"r1".into(), &cleaner), is_paused);
+        let pauses = pauses(&RunLine::of_run(&journal, &"r1".into()), is_paused);
         pauses
             .into_iter()
             .map(|pause| (since(pause.from), pause.to.map(since), pause.reason.text().to_owned()))

@@ -91,7 +91,6 @@ impl SessionList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::redact::Redactor;
     use plimsoll_domain::journal::JournalEntry;
     use serde_json::{Value, json};
 
@@ -127,8 +126,7 @@ mod tests {
             // A deadline in a pause: no session's.
             line("verdict", 2, "", &json!({"marker": "RALPH_STOP|deadline|"})),
         ];
-        let cleaner = Redactor;
-        let sessions = sessions(&RunLine::of_run(&journal, &"r1".into(), &cleaner));
+        let sessions = sessions(&RunLine::of_run(&journal, &"r1".into()));
         let told: Vec<_> = sessions
             .iter()
             .map(|session| {

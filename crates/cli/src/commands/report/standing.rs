@@ -1,7 +1,7 @@
 //! The status of the run and why, beside the heading that says it in a word.
 
 use crate::commands::status::Standing;
-use crate::render::redact::{RedactedText, Redactor};
+use crate::render::redact::RedactedText;
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::{RunState, Status};
 
@@ -9,13 +9,9 @@ use plimsoll_domain::{RunState, Status};
 const MOST: usize = 600;
 
 /// What `plimsoll status` says, without the words that the heading has already.
-pub(super) fn standing(
-    state: &RunState,
-    is_present: bool,
-    status_line: &Standing,
-    cleaner: &Redactor,
-) -> Vec<RedactedText> {
-    let (ours, foreign) = (|text: &str| cleaner.ours(text, MOST), |text: &str| cleaner.line(text, MOST));
+pub(super) fn standing(state: &RunState, is_present: bool, status_line: &Standing) -> Vec<RedactedText> {
+    let ours = |text: &str| RedactedText::ours(text, MOST);
+    let foreign = |text: &str| RedactedText::line(text, MOST);
     let status = state.lifecycle.status();
     if status == Status::Running {
         let activity = status_line.activity.as_deref().unwrap_or_default();
@@ -56,7 +52,7 @@ mod tests {
     use plimsoll_domain::state::{Lifecycle, Outcomes};
 
     fn said(state: &RunState, is_present: bool, told: &Standing) -> String {
-        let parts = standing(state, is_present, told, &Redactor);
+        let parts = standing(state, is_present, told);
         parts.iter().map(RedactedText::text).collect::<Vec<_>>().join(" ")
     }
 

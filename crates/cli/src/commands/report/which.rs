@@ -105,14 +105,11 @@ fn newest(project: &Project, runs: &[RunId]) -> Option<RunId> {
 
 fn load(project: &Project, id: &RunId) -> Result<RunState, NoRun> {
     let path = project.run_folder(id).join("state.json");
-    let Some(bytes) = disk::read(&path)? else { return Err(NoRun::NoState { id: one_line(id), path }) };
-    let document = plimsoll_domain::text::json_value(&String::from_utf8_lossy(&bytes));
-    let corrupt = |why: String| StoreError::Corrupt { path: path.clone(), why, aside: String::new() };
-    let state = RunState::from_document(&document).map_err(|error| corrupt(error.to_string()))?;
+    let Some(state) = state_file::read(&path)? else { return Err(NoRun::NoState { id: one_line(id), path }) };
     // What is no state at all may read as an empty one.
     if state.run_id == *id {
-        Ok(state)
-    } else {
-        Err(corrupt("it is not the state of this run".to_owned()).into())
+        return Ok(state);
     }
+    let why = "it is not the state of this run".to_owned();
+    Err(StoreError::Corrupt { path, why, aside: String::new() }.into())
 }
