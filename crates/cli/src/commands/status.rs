@@ -62,55 +62,42 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     }
     let record =
         state.as_ref().and_then(|state| state.session_id.as_ref()).map(|id| sessions::load(&project, id));
-    match (&state, arguments.json) {
+    match (state, arguments.json) {
         (None, true) => say("null"),
-        (None, false) if foreign_state::words(&project).is_some() => {
-            foreign_state::words(&project).iter().for_each(say);
-        }
-        (None, false) => {
-            say(format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display()));
-        }
+        (None, false) => say(foreign_state::words(&project).unwrap_or_else(|| {
+            format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display())
+        })),
         (Some(_), true) => console::json(json(&project, record.as_ref())),
-        (Some(state), false) => say(screen(&project, state, record.as_ref())),
+        (Some(state), false) => say(view(&project, state, record.as_ref()).lines().join("\n")),
     }
     ExitCode::SUCCESS
-}
-
-/// True while a `plimsoll run` works in this project or waits there. Where none ever has, nothing is written to
-/// find out.
-pub(crate) fn is_at_work(project: &Project) -> bool {
-    lock::is_run_held(project)
 }
 
 fn json(project: &Project, record: Option<&SessionRecord>) -> String {
     let bytes = disk::read(project.state()).ok().flatten().unwrap_or_default();
     let mut document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     document["session"] = serde_json::to_value(record).unwrap_or_default();
-    document["at_work"] = is_at_work(project).into();
+    document["at_work"] = lock::is_run_held(project).into();
     document.to_string()
-}
-
-fn screen(project: &Project, state: &RunState, record: Option<&SessionRecord>) -> String {
-    view(project, state, record).lines().join("\n")
 }
 
 /// The status of a run, and why, in one sentence.
 pub(crate) fn standing(project: &Project, state: &RunState) -> Standing {
-    words::standing(&view(project, state, None))
+    words::standing(&view(project, state.clone(), None))
 }
 
-fn view<'a>(project: &Project, state: &'a RunState, record: Option<&SessionRecord>) -> View<'a> {
-    let client = living_client(state);
+fn view(project: &Project, state: RunState, record: Option<&SessionRecord>) -> View {
+    let client = living_client(&state);
     View {
-        state,
         percent: record.and_then(|record| record.usage.percent),
         checkpoint_in: client.and(record).and_then(|record| checkpoint_in(project, record)),
-        present_tokens: record.and_then(|record| present_tokens(state, record)),
-        at_work: is_at_work(project),
+        present_tokens: record.and_then(|record| present_tokens(&state, record)),
+        at_work: lock::is_run_held(project),
         client,
         journal: project.relative(&project.journal()),
         now: clock::now(),
         width: width(),
+        state,
     }
 }
 

@@ -15,10 +15,10 @@ const NAMED: usize = 3;
 /// Where the words begin behind a title.
 pub(super) const INDENT: usize = 13;
 
-impl View<'_> {
+impl View {
     /// The lines. What has nothing to say is left out; what says much is cut.
     pub(super) fn lines(&self) -> Vec<String> {
-        let state = self.state;
+        let state = &self.state;
         let mut lines = vec![columns::clip(
             &format!("{} ({})", plain(&state.options.task_name), state.run_id),
             self.width,
@@ -82,7 +82,7 @@ impl View<'_> {
         }
         let aside = self.state.items.set_aside.len();
         let aside = if aside > 0 { format!(", {aside} of them set aside") } else { String::new() };
-        let parked = questions::waiting(self.state).map(|words| format!(", {words}")).unwrap_or_default();
+        let parked = questions::waiting(&self.state).map(|words| format!(", {words}")).unwrap_or_default();
         let open = if open > 0 { format!(", {open} open{aside}{parked}") } else { String::new() };
         let total = done + self.state.items.todo_items.len();
         let mut lines = vec![self.line("Items", &format!("{done} of {total} done{open}"))];
@@ -113,7 +113,7 @@ impl View<'_> {
 
     /// In the order in which they were ticked, as far as that was seen.
     fn last_done(&self) -> Vec<String> {
-        let state = self.state;
+        let state = &self.state;
         let seen = |item: &&String| state.items.ever_done.contains(item);
         let unseen = state.items.completed_items.iter().filter(|item| !seen(item));
         let in_order = state.items.ever_done.iter().filter(|item| state.items.completed_items.contains(item));
@@ -137,7 +137,7 @@ impl View<'_> {
     }
 
     fn sessions(&self) -> String {
-        let state = self.state;
+        let state = &self.state;
         let pauses = match state.lifecycle.pauses() {
             0 => String::new(),
             number => format!(", {}", counted(number as usize, "pause")),
@@ -169,7 +169,7 @@ impl View<'_> {
     }
 
     pub(super) fn cost(&self) -> String {
-        let (state, limits) = (self.state, &self.state.options.limits);
+        let (state, limits) = (&self.state, &self.state.options.limits);
         let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
         let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
         let about = if state.spent.cost_is_estimated { "about " } else { "" };
@@ -205,7 +205,7 @@ impl View<'_> {
     }
 
     pub(super) fn time(&self) -> String {
-        let state = self.state;
+        let state = &self.state;
         let started = clock::moment(&state.at_start.started_at);
         let ended = state.lifecycle.ended_at().and_then(clock::moment);
         let took =

@@ -44,9 +44,9 @@ fn paused(kind: PauseKind) -> RunState {
     RunState { lifecycle, ..state(Status::Paused) }
 }
 
-fn view(state: &RunState, at_work: bool) -> View<'_> {
+fn view(state: &RunState, at_work: bool) -> View {
     View {
-        state,
+        state: state.clone(),
         percent: Some(43),
         checkpoint_in: None,
         present_tokens: None,

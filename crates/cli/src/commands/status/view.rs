@@ -5,10 +5,10 @@ use plimsoll_domain::RunState;
 use plimsoll_domain::forecast::Outlook;
 
 /// What the screen is made from.
-#[derive(Debug)]
-pub(super) struct View<'a> {
+#[derive(Debug, Clone)]
+pub(super) struct View {
     /// The run.
-    pub(super) state: &'a RunState,
+    pub(super) state: RunState,
     /// How full the current session is.
     pub(super) percent: Option<u64>,
     /// When its checkpoint is due, while that is ahead and can be estimated.

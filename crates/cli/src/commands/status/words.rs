@@ -30,8 +30,8 @@ impl std::fmt::Display for Standing {
 }
 
 /// Its status, and why.
-pub(super) fn standing(view: &View<'_>) -> Standing {
-    let state = view.state;
+pub(super) fn standing(view: &View) -> Standing {
+    let state = &view.state;
     if let Some(ending) = ending_words(state) {
         return with_reason(ending.heading, ending.reason);
     }
@@ -45,7 +45,7 @@ fn with_reason(heading: &str, reason: Option<String>) -> Standing {
     Standing { heading: heading.to_owned(), activity: None, reason }
 }
 
-fn activity(view: &View<'_>) -> String {
+fn activity(view: &View) -> String {
     let record = &view.state.iteration_record;
     match (view.at_work, view.client) {
         (true, _) => {
@@ -61,8 +61,8 @@ fn activity(view: &View<'_>) -> String {
     }
 }
 
-fn paused(view: &View<'_>) -> Standing {
-    let state = view.state;
+fn paused(view: &View) -> Standing {
+    let state = &view.state;
     let Some(kind) = pause_kind(state) else {
         return with_reason("paused: interrupted by you", None);
     };
@@ -82,12 +82,12 @@ fn pause_kind(state: &RunState) -> Option<PauseKind> {
 }
 
 /// What the user does next.
-pub(super) fn next(view: &View<'_>) -> String {
-    if let Some(ending) = ending_words(view.state) {
+pub(super) fn next(view: &View) -> String {
+    if let Some(ending) = ending_words(&view.state) {
         return ending.next;
     }
     let record = &view.state.iteration_record;
-    let (is_paused, resume) = (view.state.lifecycle.status() == Status::Paused, way_on(view.state));
+    let (is_paused, resume) = (view.state.lifecycle.status() == Status::Paused, way_on(&view.state));
     if view.at_work && !is_paused && record.stops_after {
         return format!(
             "nothing: it stops after this session; Ctrl-C again ends the session now; to continue later: {resume}"
@@ -99,7 +99,7 @@ pub(super) fn next(view: &View<'_>) -> String {
     if view.at_work {
         return "nothing: it continues by itself; watch it with plimsoll log --follow".to_owned();
     }
-    match pause_kind(view.state).filter(|_| is_paused) {
+    match pause_kind(&view.state).filter(|_| is_paused) {
         Some(PauseKind::Thrash) => {
             format!("give it more room (a smaller item, less loaded at the start), then: {resume}")
         }

@@ -52,29 +52,20 @@ fn one_line_of(text: &str) -> String {
 }
 
 fn head(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
-    let Some(state) = &scene.state else {
+    let Some(view) = &scene.view else {
         let words = match &scene.trouble {
             Some(trouble) => trouble.clone(),
             None => format!("There is no run in {}. Waiting for one: plimsoll run", scene.root),
         };
         return vec![(words, Style::new())];
     };
-    let view = View {
-        state,
-        percent: scene.reading.as_ref().and_then(Reading::percent),
-        checkpoint_in: scene.checkpoint_in,
-        present_tokens: scene.present_tokens,
-        at_work: scene.at_work,
-        client: scene.client,
-        journal: scene.journal.clone(),
-        now: scene.now,
-        width: columns,
-    };
+    let view = View { width: columns, ..view.clone() };
+    let state = &view.state;
     let plain = |words: String| (words, Style::new());
     let mut rows = vec![title(state, look)];
     rows.extend(load(scene, look, columns));
     rows.push((titled("Status", &standing(&view).to_string()), look.tone(tone(state.lifecycle.status()))));
-    rows.extend(countdown(scene).map(|words| plain(titled("Pause", &words))));
+    rows.extend(countdown(&view).map(|words| plain(titled("Pause", &words))));
     rows.extend(view.in_hand().map(|words| plain(titled("Current item", &words))));
     rows.extend(view.items().into_iter().map(plain));
     rows.push(plain(titled("Cost", &view.cost())));
@@ -82,7 +73,7 @@ fn head(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
     rows.extend(view.quota().map(|words| plain(titled("Quota", &words))));
     rows.extend(troubles(state).map(|words| (titled("Trouble", &words), look.tone(Tone::Bad))));
     rows.push(plain(titled("Time", &view.time())));
-    if !scene.at_work {
+    if !view.at_work {
         rows.push(plain(titled("Next", &next(&view))));
     }
     rows
@@ -112,10 +103,10 @@ fn tone(status: Status) -> Tone {
 }
 
 /// How long a pause still lasts.
-fn countdown(scene: &Scene) -> Option<String> {
-    let state = scene.state.as_ref().filter(|state| state.lifecycle.status() == Status::Paused)?;
-    let until = clock::moment(state.lifecycle.paused_until()?)?;
-    let left = (until - scene.now).num_seconds();
+fn countdown(view: &View) -> Option<String> {
+    let paused = Some(&view.state.lifecycle).filter(|lifecycle| lifecycle.status() == Status::Paused)?;
+    let until = clock::moment(paused.paused_until()?)?;
+    let left = (until - view.now).num_seconds();
     let words = if left > 0 { format!("{} left", for_people(left)) } else { "over by now".to_owned() };
     Some(format!("{words}, until {}", clock::for_people(until)))
 }

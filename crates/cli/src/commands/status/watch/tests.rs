@@ -2,6 +2,7 @@ use super::draw::draw;
 use super::keys::Look;
 use super::scene::Scene;
 use crate::commands::log::Tone;
+use crate::commands::status::view::View;
 use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Thresholds};
 use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
 use plimsoll_domain::state::{AtStart, Items, Lifecycle, RunOptions, Spent};
@@ -43,10 +44,18 @@ fn scene(state: RunState) -> Scene {
     let window = Window { tokens: MILLION, source: WindowSource::Assumed };
     Scene {
         root: "/p".into(),
-        state: Some(state),
+        view: Some(View {
+            state,
+            percent: Some(43),
+            checkpoint_in: None,
+            present_tokens: None,
+            at_work: true,
+            client: None,
+            journal: "journal.jsonl".into(),
+            now: clock::parse("2026-01-07T07:00:00Z").unwrap(),
+            width: 80,
+        }),
         trouble: None,
-        checkpoint_in: None,
-        present_tokens: None,
         reading: Some(Reading {
             used: 430_000,
             output: 0,
@@ -66,10 +75,6 @@ fn scene(state: RunState) -> Scene {
             auto_compact: AutoCompact { tokens: 967_000, action: AutoCompactAction::Compacts },
             clamped: false,
         }),
-        at_work: true,
-        client: None,
-        journal: "journal.jsonl".into(),
-        now: clock::parse("2026-01-07T07:00:00Z").unwrap(),
         log: (1..=40).map(|number| (format!("line {number} of the log"), Tone::Plain)).collect(),
     }
 }
@@ -130,7 +135,7 @@ fn nothing_breaks_on_any_size_nor_by_hostile_names() {
     let mut spoiled = scene(evil);
     spoiled.log = vec![(hostile.clone(), Tone::Bad); 3];
     spoiled.reading.as_mut().unwrap().used = u64::MAX;
-    let nothing = Scene { state: None, trouble: Some(hostile), ..scene(state()) };
+    let nothing = Scene { view: None, trouble: Some(hostile), ..scene(state()) };
     for scene in [&spoiled, &nothing, &scene(state())] {
         for (columns, rows) in [(20, 6), (1, 1), (3, 3), (40, 10), (80, 24), (200, 60)] {
             for look in [Look::default(), Look { above: 2, help: true, colours: true }] {
@@ -169,7 +174,9 @@ fn a_pause_counts_down_and_the_end_is_told() {
         lifecycle: Lifecycle::after(&Verdict::Stop { status: Status::Completed, reason: "3 items".into() }),
         ..state()
     };
-    let text = shown(&Scene { at_work: false, ..scene(completed) }, &Look::default(), 100, 24);
+    let mut over = scene(completed);
+    over.view.as_mut().unwrap().at_work = false;
+    let text = shown(&over, &Look::default(), 100, 24);
     assert!(
         text.contains("completed: 3 items") && text.contains("Next         nothing: the run is done"),
         "{text}"
