@@ -51,6 +51,11 @@ impl Painted {
         }
     }
 
+    /// The pieces: the parameters of their escape sequences, empty for the terminal's own colour, and their words.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|piece| (piece.code.as_deref().unwrap_or_default(), piece.words.as_str()))
+    }
+
     /// The line as a terminal gets it.
     pub(crate) fn to_terminal(&self) -> String {
         let piece = |piece: &Piece| match piece.code.as_deref() {

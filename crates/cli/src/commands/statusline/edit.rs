@@ -88,11 +88,11 @@ fn stay(
 
 /// Writes what differs from the defaults, and leaves everything else in the file.
 fn write(path: &Path, look: &StatusLine, is_users: bool) -> Result<(), StoreError> {
-    let fault = |why: String| StoreError::Settings { path: path.to_owned(), why };
+    let fault = |why: serde_json::Error| StoreError::Settings { path: path.to_owned(), why: why.to_string() };
     let text = disk::read_text(path)?.unwrap_or_default();
     let mut document: Map<String, Value> = match text.trim() {
         "" => Map::new(),
-        text => serde_json::from_str(text).map_err(|error| fault(error.to_string()))?,
+        text => serde_json::from_str(text).map_err(fault)?,
     };
     let mut chosen = differing(look);
     if !is_users {
@@ -103,9 +103,9 @@ fn write(path: &Path, look: &StatusLine, is_users: bool) -> Result<(), StoreErro
     } else {
         document.insert("statusline".to_owned(), Value::Object(chosen));
     }
-    let text = serde_json::to_string_pretty(&document).map_err(|error| fault(error.to_string()))? + "\n";
+    let text = serde_json::to_string_pretty(&document).map_err(fault)? + "\n";
     // Settings that could not be read again are not written.
-    serde_json::from_str::<Settings>(&text).map_err(|error| fault(error.to_string()))?;
+    serde_json::from_str::<Settings>(&text).map_err(fault)?;
     disk::replace(path, text.as_bytes(), Durability::Durable)
 }
 

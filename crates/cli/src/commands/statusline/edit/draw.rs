@@ -1,6 +1,6 @@
-//! The editor's screen: the line, the segments, the fields of the current one, and the keys.
+//! The editor's screen: the line, the segments, the settings of the current one, and the keys.
 
-use super::editor::{Editor, Field, Row};
+use super::editor::{COLOUR, Editor, FORMAT, Row};
 use super::paint::painted;
 use plimsoll_domain::statusline::SegmentKind;
 use plimsoll_policy::statusline::{View, explain, render};
@@ -10,60 +10,36 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Wrap};
 
-const KEYS: &str = "↑↓ choose · ←→ move · space show/hide · n new line · f format · c colour · r reset · t theme · b background · w width · s save · q quit";
+/// How to leave comes first: a terminal may be too small for all of them.
+const KEYS: &str = "s save · q quit · ↑↓ choose · ←→ move · space show/hide · n new line · f format · c colour · r reset · t theme · b background";
 
 pub(super) fn draw(desk: &Editor, frame: &mut Frame<'_>) {
     let area = frame.area();
-    let columns = desk.columns.unwrap_or_else(|| usize::from(area.width.saturating_sub(2)));
-    let view = View { columns: Some(columns), ..desk.view.clone() };
+    let view = View { columns: Some(usize::from(area.width.saturating_sub(2))), ..desk.view.clone() };
     let preview: Vec<Line<'_>> = render(&view, desk.look()).lines().map(painted).collect();
-    let top = preview.len() as u16 + 2;
-    let keys = keys(usize::from(area.width));
-    let key_lines = keys.len() as u16;
+    let key_lines = KEYS.chars().count() as u16 / area.width.max(1) + 1;
     let parts = [
-        Constraint::Length(top),
+        Constraint::Length(preview.len() as u16 + 2),
         Constraint::Min(3),
         Constraint::Length(6),
-        Constraint::Length(1 + key_lines),
+        Constraint::Length(1),
+        Constraint::Length(key_lines),
     ];
-    let [above, list, about, below] = Layout::vertical(parts).areas(area);
-    let theme = format!("{:?}, {:?}, {columns} columns", desk.look().theme, desk.look().background);
-    let title =
-        format!(" status line: {} {}", theme.to_lowercase(), if desk.is_changed() { "* " } else { "" });
+    let [above, list, about, said, keys] = Layout::vertical(parts).areas(area);
+    let theme = format!("{:?}, {:?}", desk.look().theme, desk.look().background).to_lowercase();
+    let title = format!(" status line: {theme} {}", if desk.is_changed() { "* " } else { "" });
     frame.render_widget(Paragraph::new(preview).block(Block::bordered().title(title)), above);
     let rows = desk.rows();
     frame.render_widget(Paragraph::new(listed(desk, &rows, list)), list);
-    let at = desk.at.min(rows.len().saturating_sub(1));
-    let words = description(desk, &view, &rows[at]);
-    frame.render_widget(
-        Paragraph::new(words)
-            .wrap(Wrap { trim: true })
-            .block(Block::bordered().title(format!(" {} ", rows[at].name))),
-        about,
-    );
-    let said = match &desk.typing {
-        Some(typing) => {
-            format!("{}: {}▏  (Enter accepts, Esc cancels) {}", label(typing.what), typing.text, desk.word)
-        }
-        None => desk.word.clone(),
-    };
-    let lines: Vec<Line<'_>> = std::iter::once(said).chain(keys).map(Line::from).collect();
-    frame.render_widget(Paragraph::new(lines), below);
-}
-
-/// All keys, in as many lines as this width needs: the last one says how to leave.
-fn keys(width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for key in KEYS.split(" · ") {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 3 + key.chars().count() <= width => {
-                line.push_str(" · ");
-                line.push_str(key);
-            }
-            _ => lines.push(key.to_owned()),
-        }
-    }
-    lines
+    let row = &rows[desk.at.min(rows.len() - 1)];
+    let block = Block::bordered().title(format!(" {} ", row.name));
+    let wrapped = |words: Vec<Line<'static>>| Paragraph::new(words).wrap(Wrap { trim: true });
+    frame.render_widget(wrapped(description(desk, &view, row)).block(block), about);
+    let typed = desk.typing.as_ref().map(|typing| {
+        format!("{}: {}▏  (Enter accepts, Esc cancels) {}", typing.what, typing.text, desk.word)
+    });
+    frame.render_widget(Line::from(typed.unwrap_or_else(|| desk.word.clone())), said);
+    frame.render_widget(wrapped(vec![Line::from(KEYS)]), keys);
 }
 
 /// As many rows as fit around the cursor.
@@ -73,39 +49,29 @@ fn listed(desk: &Editor, rows: &[Row], area: Rect) -> Vec<Line<'static>> {
     let row = |(number, row): (usize, &Row)| {
         let place = row.line.map_or("hidden".to_owned(), |line| format!("line {}", line + 1));
         let words = SegmentKind::named(&row.name).map_or("of your own", SegmentKind::words);
-        let style = if number == desk.at {
-            Style::default().add_modifier(Modifier::REVERSED)
-        } else if row.line.is_none() {
-            Style::default().add_modifier(Modifier::DIM)
-        } else {
-            Style::default()
+        let modifier = match row.line {
+            _ if number == desk.at => Modifier::REVERSED,
+            None => Modifier::DIM,
+            Some(_) => Modifier::empty(),
         };
-        Line::styled(format!(" {place:<7} {:<10} {words}", row.name), style)
+        Line::styled(format!(" {place:<7} {:<10} {words}", row.name), Style::default().add_modifier(modifier))
     };
     rows.iter().enumerate().skip(first).take(height).map(row).collect()
 }
 
 fn description(desk: &Editor, view: &View, row: &Row) -> Vec<Line<'static>> {
     let explained = explain(view, desk.look()).into_iter().find(|one| one.name == row.name);
-    let shown = explained.as_ref().map(|one| match &one.shown {
-        Ok(text) => format!("shown: {text}"),
-        Err(why) => format!("hidden: {why}"),
+    let shown_and_fields = explained.map(|one| {
+        let shown = match &one.shown {
+            Ok(text) => format!("shown: {text}"),
+            Err(why) => format!("hidden: {why}"),
+        };
+        let fields = one.fields.iter().map(|(field, value)| format!("{{{field}}} {value}"));
+        (shown, fields.collect::<Vec<_>>().join("  "))
     });
-    let fields = explained.map(|one| {
-        one.fields.iter().map(|(field, value)| format!("{{{field}}} {value}")).collect::<Vec<_>>().join("  ")
-    });
-    let colour = desk.setting(&row.name, Field::Colour);
-    let colour = if colour.is_empty() { "the theme's".to_owned() } else { colour };
-    vec![
-        Line::from(shown.unwrap_or_default()),
-        Line::from(format!("format: {}   colour: {colour}", desk.setting(&row.name, Field::Format))),
-        Line::from(fields.unwrap_or_default()),
-    ]
-}
-
-fn label(field: Field) -> &'static str {
-    match field {
-        Field::Format => "format",
-        Field::Colour => "colour",
-    }
+    let (shown, fields) = shown_and_fields.unwrap_or_default();
+    let colour = Some(desk.setting(&row.name, COLOUR)).filter(|colour| !colour.is_empty());
+    let colour = colour.unwrap_or_else(|| "the theme's".to_owned());
+    let written = format!("format: {}   colour: {colour}", desk.setting(&row.name, FORMAT));
+    [shown, written, fields].map(Line::from).to_vec()
 }

@@ -1,13 +1,16 @@
 //! The state of the status line editor: the appearance chosen so far, and what each key does.
 
-use plimsoll_domain::statusline::{
-    Background, Colour, Format, FormatError, Segment, SegmentKind, StatusLine, Theme, UnknownColour,
-};
+use plimsoll_domain::statusline::{Background, Segment, SegmentKind, StatusLine, Theme};
 use plimsoll_policy::statusline::View;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::borrow::Cow;
 
-/// The desk.
+/// What can be typed of a segment, under its name in the settings.
+pub(super) const FORMAT: &str = "format";
+pub(super) const COLOUR: &str = "colour";
+
+const UNWRITTEN: &str = "not saved: s saves, q again quits without saving";
+
 pub(super) struct Editor {
     look: StatusLine,
     /// As it was when it was last written.
@@ -18,34 +21,14 @@ pub(super) struct Editor {
     pub(super) typing: Option<Typing>,
     /// What the last key came to, for the user.
     pub(super) word: String,
-    /// How wide the preview is; none: as the terminal.
-    pub(super) columns: Option<usize>,
 }
 
 /// What is being typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Typing {
-    pub(super) what: Field,
+    /// [`FORMAT`] or [`COLOUR`].
+    pub(super) what: &'static str,
     pub(super) text: String,
-}
-
-/// A setting of a segment that is typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
-    Format,
-    Colour,
-}
-
-/// Why what was typed is not taken.
-#[derive(Debug, thiserror::Error)]
-enum TypedError {
-    #[error(transparent)]
-    Format(#[from] FormatError),
-    #[error(transparent)]
-    Colour(#[from] UnknownColour),
-    /// The whole look makes no sense with it, in the words of `StatusLine::problem`.
-    #[error("{0}")]
-    Look(String),
 }
 
 /// What the user wants after a key.
@@ -63,11 +46,13 @@ pub(super) struct Row {
     pub(super) line: Option<usize>,
 }
 
+/// A segment of the status line, or the gap between two lines.
+type Place = Option<Cow<'static, str>>;
+
 impl Editor {
     pub(super) fn new(look: StatusLine, view: View) -> Editor {
         let written = look.clone();
-        let word = "? the keys are below".to_owned();
-        Editor { look, written, view, at: 0, typing: None, word, columns: None }
+        Editor { look, written, view, at: 0, typing: None, word: String::new() }
     }
 
     pub(super) fn look(&self) -> &StatusLine {
@@ -85,16 +70,12 @@ impl Editor {
 
     /// First those that are shown, line by line, then the others.
     pub(super) fn rows(&self) -> Vec<Row> {
-        let shown = self.look.lines.iter().enumerate();
-        let mut rows: Vec<Row> = shown
-            .flat_map(|(line, names)| {
-                names.iter().map(move |name| Row { name: name.to_string(), line: Some(line) })
-            })
-            .collect();
+        let in_line = |(line, names): (usize, &Vec<Cow<'static, str>>)| {
+            names.iter().map(|name| Row { name: name.to_string(), line: Some(line) }).collect::<Vec<_>>()
+        };
+        let mut rows: Vec<Row> = self.look.lines.iter().enumerate().flat_map(in_line).collect();
         let ours = SegmentKind::ALL.iter().map(|kind| kind.name());
-        let own =
-            self.look.segments.keys().map(String::as_str).filter(|name| SegmentKind::named(name).is_none());
-        for name in ours.chain(own) {
+        for name in ours.chain(self.look.segments.keys().map(String::as_str)) {
             if !rows.iter().any(|row| row.name == name) {
                 rows.push(Row { name: name.to_owned(), line: None });
             }
@@ -103,18 +84,14 @@ impl Editor {
     }
 
     /// The current setting of a segment.
-    pub(super) fn setting(&self, name: &str, field: Field) -> String {
-        let segment_settings = self.look.of(name);
-        match field {
-            Field::Format => segment_settings
-                .and_then(|segment| segment.format.clone())
-                .map(String::from)
-                .or_else(|| SegmentKind::named(name).map(|kind| kind.writing().to_owned()))
-                .unwrap_or_else(|| "{value}".to_owned()),
-            Field::Colour => {
-                segment_settings.and_then(|segment| segment.colour).map(String::from).unwrap_or_default()
-            }
-        }
+    pub(super) fn setting(&self, name: &str, what: &str) -> String {
+        let own = serde_json::to_value(self.look.of(name)).unwrap_or_default();
+        let usual = || match SegmentKind::named(name) {
+            _ if what == COLOUR => "",
+            Some(kind) => kind.writing(),
+            None => "{value}",
+        };
+        own[what].as_str().unwrap_or_else(usual).to_owned()
     }
 
     pub(super) fn press(&mut self, key: KeyEvent) -> Action {
@@ -134,20 +111,29 @@ impl Editor {
     fn choose(&mut self, code: KeyCode) -> Action {
         let word = std::mem::take(&mut self.word);
         let rows = self.rows();
-        let row = rows[self.at.min(rows.len() - 1)].clone();
+        self.at = self.at.min(rows.len() - 1);
+        let row = &rows[self.at];
         match code {
             KeyCode::Up | KeyCode::Char('k') => self.at = self.at.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.at = (self.at + 1).min(rows.len() - 1),
-            KeyCode::Left | KeyCode::Char('h') => self.shift(&row, false),
-            KeyCode::Right | KeyCode::Char('l') => self.shift(&row, true),
-            KeyCode::Char(' ') | KeyCode::Enter => self.toggle(&row),
-            KeyCode::Char('n') => self.break_line(&row),
-            KeyCode::Char('f') => self.begin(&row, Field::Format),
-            KeyCode::Char('c') => self.begin(&row, Field::Colour),
-            KeyCode::Char('r') => self.reset(&row),
+            KeyCode::Left | KeyCode::Char('h') => self.arrange(row, |places, at| {
+                at.filter(|at| *at > 0).into_iter().for_each(|at| places.swap(at - 1, at));
+            }),
+            KeyCode::Right | KeyCode::Char('l') => self.arrange(row, |places, at| {
+                at.filter(|at| at + 1 < places.len()).into_iter().for_each(|at| places.swap(at, at + 1));
+            }),
+            KeyCode::Char(' ') | KeyCode::Enter => self.arrange(row, |places, at| match at {
+                Some(at) => drop(places.remove(at)),
+                None => places.push(Some(Cow::Owned(row.name.clone()))),
+            }),
+            KeyCode::Char('n') => self.arrange(row, |places, at| {
+                at.into_iter().for_each(|at| places.insert(at, None));
+            }),
+            KeyCode::Char('f') => self.begin(row, FORMAT),
+            KeyCode::Char('c') => self.begin(row, COLOUR),
+            KeyCode::Char('r') => self.reset(&row.name),
             KeyCode::Char('t') => self.look.theme = next_theme(self.look.theme),
             KeyCode::Char('b') => self.look.background = other(self.look.background),
-            KeyCode::Char('w') => self.columns = next_width(self.columns),
             KeyCode::Char('s') => return Action::Save,
             KeyCode::Char('q') | KeyCode::Esc if !self.is_changed() || word == UNWRITTEN => {
                 return Action::Leave;
@@ -158,68 +144,27 @@ impl Editor {
         Action::Stay
     }
 
-    /// Shown becomes hidden, hidden comes to the end of the last line.
-    fn toggle(&mut self, row: &Row) {
-        match row.line {
-            Some(line) => self.look.lines[line].retain(|name| *name != row.name),
-            None => {
-                if self.look.lines.is_empty() {
-                    self.look.lines.push(Vec::new());
-                }
-                let last = self.look.lines.len() - 1;
-                self.look.lines[last].push(Cow::Owned(row.name.clone()));
-            }
-        }
-        self.tidy(row);
-    }
-
-    /// One place towards the end (or the beginning), into the next line (or the one before) at its edge.
-    fn shift(&mut self, row: &Row, forward: bool) {
-        let Some(line) = row.line else { return };
-        let Some(place) = self.look.lines[line].iter().position(|name| *name == row.name) else { return };
-        let lines = &mut self.look.lines;
-        let (first_line, last_line) = (line == 0, line + 1 == lines.len());
-        let (first, last) = (place == 0, place + 1 == lines[line].len());
-        if forward && !last {
-            lines[line].swap(place, place + 1);
-        } else if forward && !last_line {
-            let name = lines[line].remove(place);
-            lines[line + 1].insert(0, name);
-        } else if !forward && !first {
-            lines[line].swap(place, place - 1);
-        } else if !forward && !first_line {
-            let name = lines[line].remove(place);
-            lines[line - 1].push(name);
-        }
-        self.tidy(row);
-    }
-
-    /// This segment and those behind it go to a line of their own.
-    fn break_line(&mut self, row: &Row) {
-        let Some(line) = row.line else { return };
-        let place = self.look.lines[line].iter().position(|name| *name == row.name).unwrap_or(0);
-        if place > 0 {
-            let rest = self.look.lines[line].split_off(place);
-            self.look.lines.insert(line + 1, rest);
-        }
-        self.tidy(row);
-    }
-
-    /// No empty lines, and the cursor stays with its segment.
-    fn tidy(&mut self, row: &Row) {
-        self.look.lines.retain(|names| !names.is_empty());
+    /// Changes the order of what is shown: all of it, with a gap between two lines, and where in it the row is. No empty
+    /// lines stay, and the cursor stays with its segment.
+    fn arrange(&mut self, row: &Row, change: impl FnOnce(&mut Vec<Place>, Option<usize>)) {
+        let lines = self.look.lines.iter().map(|names| names.iter().cloned().map(Some).collect());
+        let mut places: Vec<Place> = lines.collect::<Vec<Vec<Place>>>().join(&None);
+        // Rows have no gaps: there is one before each line but the first.
+        change(&mut places, row.line.map(|line| self.at + line));
+        let lines = places.split(Option::is_none).map(|names| names.iter().flatten().cloned().collect());
+        self.look.lines = lines.filter(|names: &Vec<_>| !names.is_empty()).collect();
         self.at = self.rows().iter().position(|other| other.name == row.name).unwrap_or(0);
     }
 
-    fn reset(&mut self, row: &Row) {
-        if SegmentKind::named(&row.name).is_some() {
-            self.look.segments.remove(&row.name);
-        } else if let Some(own) = self.look.segments.get_mut(&row.name) {
+    fn reset(&mut self, name: &str) {
+        if SegmentKind::named(name).is_some() {
+            self.look.segments.remove(name);
+        } else if let Some(own) = self.look.segments.get_mut(name) {
             (own.format, own.colour) = (None, None);
         }
     }
 
-    fn begin(&mut self, row: &Row, what: Field) {
+    fn begin(&mut self, row: &Row, what: &'static str) {
         self.typing = Some(Typing { what, text: self.setting(&row.name, what) });
     }
 
@@ -227,8 +172,8 @@ impl Editor {
         match code {
             KeyCode::Esc => return self.word.clear(),
             KeyCode::Enter => match self.take(&typing) {
-                Ok(()) => return self.word = "taken".to_owned(),
-                Err(why) => self.word = why.to_string(),
+                None => return self.word = "taken".to_owned(),
+                Some(why_not) => self.word = why_not,
             },
             KeyCode::Backspace => drop(typing.text.pop()),
             KeyCode::Char(letter) => typing.text.push(letter),
@@ -237,28 +182,25 @@ impl Editor {
         self.typing = Some(typing);
     }
 
-    /// Takes what was typed; what makes no sense stays on the desk, with the reason.
-    fn take(&mut self, typing: &Typing) -> Result<(), TypedError> {
+    /// Takes what was typed as if it stood in the settings; nothing typed is the usual. Says why it makes no sense there, and
+    /// takes nothing then.
+    fn take(&mut self, typing: &Typing) -> Option<String> {
         let name = self.rows()[self.at].name.clone();
-        let mut segment = self.look.of(&name).cloned().unwrap_or_default();
-        match typing.what {
-            Field::Format => segment.format = Some(Format::try_from(typing.text.clone())?),
-            Field::Colour if typing.text.trim().is_empty() => segment.colour = None,
-            Field::Colour => segment.colour = Some(Colour::try_from(typing.text.trim().to_owned())?),
-        }
+        let mut segment = serde_json::to_value(self.look.of(&name)).unwrap_or_default();
+        segment[typing.what] = Some(typing.text.trim()).filter(|text| !text.is_empty()).into();
         let mut look = self.look.clone();
-        if segment == Segment::default() {
-            look.segments.remove(&name);
-        } else {
-            look.segments.insert(name, segment);
+        match serde_json::from_value::<Segment>(segment) {
+            Ok(usual) if usual == Segment::default() => drop(look.segments.remove(&name)),
+            Ok(segment) => drop(look.segments.insert(name, segment)),
+            Err(why) => return Some(why.to_string()),
         }
-        look.problem().map_or(Ok(()), |problem| Err(TypedError::Look(problem)))?;
-        self.look = look;
-        Ok(())
+        let problem = look.problem();
+        if problem.is_none() {
+            self.look = look;
+        }
+        problem
     }
 }
-
-const UNWRITTEN: &str = "not saved: s saves, q again quits without saving";
 
 fn next_theme(theme: Theme) -> Theme {
     match theme {
@@ -272,14 +214,5 @@ fn other(background: Background) -> Background {
     match background {
         Background::Dark => Background::Light,
         Background::Light => Background::Dark,
-    }
-}
-
-fn next_width(columns: Option<usize>) -> Option<usize> {
-    match columns {
-        None => Some(120),
-        Some(120) => Some(80),
-        Some(80) => Some(60),
-        Some(_) => None,
     }
 }

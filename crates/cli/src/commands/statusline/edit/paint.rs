@@ -1,32 +1,20 @@
 //! Our own colours as ratatui has them: the few escape sequences that a status line is painted with.
 
+use crate::console::Painted;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 /// A painted line.
-pub(super) fn painted(text: &str) -> Line<'static> {
-    let mut style = Style::default();
-    let mut spans = Vec::new();
-    for (number, part) in text.split("\u{1b}[").enumerate() {
-        let plain = match part.split_once('m') {
-            Some((codes, rest)) if number > 0 => {
-                style = after(style, codes);
-                rest
-            }
-            _ => part,
-        };
-        if !plain.is_empty() {
-            spans.push(Span::styled(plain.to_owned(), style));
-        }
-    }
-    Line::from(spans)
+pub(super) fn painted(line: &str) -> Line<'static> {
+    let painted = Painted::status_line(line);
+    painted.pieces().map(|(code, words)| Span::styled(words.to_owned(), style(code))).collect()
 }
 
-fn after(mut style: Style, codes: &str) -> Style {
-    let mut numbers = codes.split(';').map(|code| code.parse::<u8>().unwrap_or(0));
+fn style(code: &str) -> Style {
+    let mut numbers = code.split(';').map(|number| number.parse::<u8>().unwrap_or(0));
+    let mut style = Style::default();
     while let Some(number) = numbers.next() {
         style = match number {
-            0 => Style::default(),
             1 => style.add_modifier(Modifier::BOLD),
             2 => style.add_modifier(Modifier::DIM),
             30..=37 => style.fg(Color::Indexed(number - 30)),
