@@ -32,6 +32,14 @@ pub fn world(todo: &str) -> World {
     world
 }
 
+/// A project with our hooks, for ordinary sessions with this model.
+pub fn installed(model: &ScriptedModel) -> World {
+    let mut world = World::new();
+    world.use_model(model);
+    world.plimsoll(&["init"]).run().expect_success();
+    world
+}
+
 /// Begins a run by hand, of which this session works through the first iteration.
 pub fn put_run(world: &World, run_id: &str, session_id: &str) {
     let state = RunState {
@@ -208,4 +216,13 @@ pub fn markers(journal: &[Value]) -> Vec<String> {
 /// The hook's reply as the client would read it.
 pub fn reply(finished: &Finished) -> Value {
     serde_json::from_str(&finished.stdout).expect(&finished.stdout)
+}
+
+/// The first of these is in the text, then the next behind it, and so on.
+pub fn assert_in_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let Some(at) = rest.find(part) else { panic!("{part} is missing, or out of order, in\n{text}") };
+        rest = &rest[at + part.len()..];
+    }
 }

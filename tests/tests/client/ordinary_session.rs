@@ -4,19 +4,12 @@
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, events, journal};
+use plimsoll_tests::{LIFELIKE, events, installed, journal};
 use std::fs;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LAST_WORDS: &str = "My own last words: the work is finished.";
-
-fn installed(model: &ScriptedModel) -> World {
-    let mut world = World::new();
-    world.use_model(model);
-    world.plimsoll(&["init"]).run().expect_success();
-    world
-}
 
 /// A model that works on whatever it is told, with this usage at each step.
 fn rising(loads: &'static [u64]) -> ScriptedModel {

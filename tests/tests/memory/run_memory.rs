@@ -1,5 +1,6 @@
 //! `plimsoll run --memory` with the real client: one memory over all sessions, the root frame is the run.
 
+use crate::frames::stage::pop;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::{Finished, World};
@@ -13,10 +14,6 @@ const TWO: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n";
 
 fn update(step: Step, values: Value) -> Step {
     step.tool("mcp__plimsoll__update_registers", values)
-}
-
-fn pop(result: &str) -> Step {
-    Step::default().tool("mcp__plimsoll__pop_frame", json!({"result": result}))
 }
 
 fn push(name: &str) -> Step {

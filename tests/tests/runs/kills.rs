@@ -534,14 +534,7 @@ fn a_checkpoint_whose_hook_was_killed_is_finished_by_the_next_event() {
     });
     let run = begin(&world, &[]);
     world.wait_until(Duration::from_secs(40), || moment.load(Ordering::SeqCst) == 1, "the second request");
-    sleep(Duration::from_millis(300));
-    let session = world.json(STATE)["session_id"].as_str().expect("a session").to_owned();
-    let path = format!(".claude/plimsoll/sessions/{session}.json");
-    let mut record = world.json(&path);
-    record["announced"] = "L2".into();
-    record["claim"] =
-        json!({"level": "L2", "percent": 86, "pid": 4_000_000, "at": "2026-01-07T12:00:00.000Z"});
-    world.write(&path, &record.to_string());
+    let path = claimed_by_the_dead(&world);
     let finished = run.wait(LIMIT);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     let requests = model.main_requests();
@@ -573,6 +566,17 @@ fn a_checkpoint_whose_hook_was_killed_last_is_finished_by_the_run() {
     });
     let run = begin(&world, &[]);
     world.wait_until(Duration::from_secs(40), || moment.load(Ordering::SeqCst) == 1, "the second request");
+    claimed_by_the_dead(&world);
+    let finished = run.wait(LIMIT);
+    assert_eq!(finished.code, Some(0), "{finished:#?}");
+    assert_eq!(events(&journal(&world), "checkpoint").len(), 1);
+    assert!(first_request_of(&model, 2).contains("| src/dates.txt | 45-80 | modified"));
+}
+
+// ---- what the tests share ----
+
+/// The claim of a dead process in the session's record; where that is.
+fn claimed_by_the_dead(world: &World) -> String {
     sleep(Duration::from_millis(300));
     let session = world.json(STATE)["session_id"].as_str().expect("a session").to_owned();
     let path = format!(".claude/plimsoll/sessions/{session}.json");
@@ -581,13 +585,8 @@ fn a_checkpoint_whose_hook_was_killed_last_is_finished_by_the_run() {
     record["claim"] =
         json!({"level": "L2", "percent": 86, "pid": 4_000_000, "at": "2026-01-07T12:00:00.000Z"});
     world.write(&path, &record.to_string());
-    let finished = run.wait(LIMIT);
-    assert_eq!(finished.code, Some(0), "{finished:#?}");
-    assert_eq!(events(&journal(&world), "checkpoint").len(), 1);
-    assert!(first_request_of(&model, 2).contains("| src/dates.txt | 45-80 | modified"));
+    path
 }
-
-// ---- what the tests share ----
 
 fn do_item(item: &str) -> String {
     format!("echo '{item}' >> work.txt && {}", tick(item))

@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::Turn;
 use plimsoll_testkit::world::{Finished, Running, World};
-use plimsoll_tests::{ITEMS, LIFELIKE, honest, run, start, world};
+use plimsoll_tests::{ITEMS, LIFELIKE, assert_in_order, honest, run, start, world};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -67,15 +67,6 @@ fn fill_up(turn: &Turn<'_>) -> Step {
         0 => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(600_000),
         1 => Step::bash("echo more").usage(870_000),
         _ => Step::text("I stop here.").usage(872_000),
-    }
-}
-
-/// The first of these in the text, in this order.
-fn assert_in_order(text: &str, parts: &[&str]) {
-    let mut rest = text;
-    for part in parts {
-        let Some(at) = rest.find(part) else { panic!("{part} is missing, or out of order, in\n{text}") };
-        rest = &rest[at + part.len()..];
     }
 }
 

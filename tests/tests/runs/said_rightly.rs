@@ -3,7 +3,7 @@
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::story::tick;
 use plimsoll_testkit::world::{Running, World};
-use plimsoll_tests::{ITEMS, events, honest, journal, resume, run, start, start_real, world};
+use plimsoll_tests::{ITEMS, events, honest, installed, journal, resume, run, start, start_real, world};
 use serde_json::json;
 use std::time::Duration;
 
@@ -193,26 +193,22 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
 
 #[test]
 fn with_context_knows_the_session_in_the_agents_own_shell() {
-    let mut world = World::new();
     let show = "plimsoll with-context -- sh -c 'echo \"$CLAUDE_CONTEXT_PERCENT $CLAUDE_CONTEXT_TOKENS_USED $CLAUDE_CONTEXT_TOKENS_MAX\" > shown.txt'";
     let model = ScriptedModel::steps(vec![
         Step::bash("echo one").usage(430_000),
         Step::bash(show).usage(440_000),
         Step::text("Done.").usage(441_000),
     ]);
-    world.use_model(&model);
-    world.plimsoll(&["init"]).run().expect_success();
+    let world = installed(&model);
     world.claude(&["-p", "Count.", "--model", "opus", "--allowedTools", "Bash"]).run().expect_success();
     assert_eq!(world.read("shown.txt"), "44 440000 1000000\n");
 }
 
 #[test]
 fn a_turn_has_one_number_in_the_list_and_alone() {
-    let mut world = World::new();
     let steps = vec![Step::bash("echo first"), Step::bash("echo second"), Step::text("Third.")];
     let model = ScriptedModel::steps(steps);
-    world.use_model(&model);
-    world.plimsoll(&["init"]).run().expect_success();
+    let world = installed(&model);
     world.claude(&["-p", "Count.", "--model", "opus", "--allowedTools", "Bash"]).run().expect_success();
     let list = world.plimsoll(&["turns", "list"]).run().expect_success().stdout;
     assert!(
@@ -225,11 +221,9 @@ fn a_turn_has_one_number_in_the_list_and_alone() {
 
 #[test]
 fn the_last_turn_of_a_killed_session_is_seen_at_once() {
-    let mut world = World::new();
     let steps = vec![Step::bash("echo before"), Step::bash("touch begun; sleep 50").say("A long one.")];
     let model = ScriptedModel::steps(steps);
-    world.use_model(&model);
-    world.plimsoll(&["init"]).run().expect_success();
+    let world = installed(&model);
     let mut client = world.claude(&["-p", "Work.", "--model", "opus", "--allowedTools", "Bash"]).spawn();
     wait_for(&world, "begun");
     let written = || {

@@ -3,6 +3,7 @@
 use crate::report::night::{CALENDAR, Journal, RUN, Transcript, page, put, report, session, stage, state};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
+use plimsoll_tests::assert_in_order;
 use serde_json::json;
 use std::path::Path;
 
@@ -11,15 +12,6 @@ fn words(html: &str) -> String {
     let body = html.split_once("<body>").expect("a body").1;
     let texts = body.split('<').filter_map(|piece| piece.split_once('>').map(|(_, text)| text));
     texts.map(str::trim).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-/// The first of these, then the next behind it, and so on.
-fn assert_in_order(text: &str, parts: &[&str]) {
-    let mut rest = text;
-    for part in parts {
-        let Some(at) = rest.find(part) else { panic!("{part} is missing, or out of order, in\n{text}") };
-        rest = &rest[at + part.len()..];
-    }
 }
 
 #[test]

@@ -15,14 +15,6 @@ use std::path::{Path, PathBuf};
 pub(crate) const FIRST: &str = "11111111-1111-4111-8111-111111111111";
 pub(crate) const SECOND: &str = "22222222-2222-4222-8222-222222222222";
 
-/// A project with our hooks.
-pub(crate) fn installed(model: &ScriptedModel) -> World {
-    let mut world = World::new();
-    world.use_model(model);
-    world.plimsoll(&["init"]).run().expect_success();
-    world
-}
-
 /// A model that takes these steps, each with its own usage: (1,000 × n) + n of output for the nth.
 pub(crate) fn model(steps: Vec<Step>) -> ScriptedModel {
     ScriptedModel::steps(steps.into_iter().zip(1..).map(|(step, n)| priced(step, n)).collect())

@@ -1,14 +1,14 @@
 //! How sessions end, and what their logs say of it.
 
 use crate::turn_log::common::{
-    FIRST, SECOND, ask, check, cost, installed, kinds, log, model, outcomes, price, project, records,
-    transcript, turns,
+    FIRST, SECOND, ask, check, cost, kinds, log, model, outcomes, price, project, records, transcript, turns,
 };
 use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up::sync;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
+use plimsoll_tests::installed;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};

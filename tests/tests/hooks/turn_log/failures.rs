@@ -1,8 +1,9 @@
 //! How turns fail, in the real client's own words.
 
-use crate::turn_log::common::{FIRST, ask, check, cost, installed, model, outcomes, price, turns};
+use crate::turn_log::common::{FIRST, ask, check, cost, model, outcomes, price, turns};
 use plimsoll_domain::log_line::MAIN;
 use plimsoll_testkit::scripted_model::Step;
+use plimsoll_tests::installed;
 use serde_json::json;
 
 /// The user's own hook: no command with this word.

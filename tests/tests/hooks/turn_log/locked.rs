@@ -1,7 +1,7 @@
 //! A log that somebody else holds delays no session, and gets everything later.
 
 use crate::turn_log::common::{
-    FIRST, SECOND, ask, check, cost, installed, kinds, log, model, outcomes, price, project, records,
+    FIRST, SECOND, ask, check, cost, kinds, log, model, outcomes, price, project, records,
 };
 use fs2::FileExt;
 use plimsoll_domain::log_line::RecordKind;
@@ -11,6 +11,7 @@ use plimsoll_flows::turns::catch_up::sync;
 use plimsoll_store::{Durability, sessions};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
+use plimsoll_tests::installed;
 use serde_json::json;
 use std::fs::{self, File};
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! A person at the screen: a call that was refused, and one that was let go and then stopped.
 
-use crate::turn_log::common::{FIRST, check, installed, model, outcomes};
+use crate::turn_log::common::{FIRST, check, model, outcomes};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::terminal::Terminal;
+use plimsoll_tests::installed;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,10 +1,11 @@
 //! Sessions that are more than one stream, or more than one window.
 
 use crate::turn_log::common::{
-    FIRST, ask, check, cost, installed, kinds, model, outcomes, outcomes_of, price, priced, transcript, turns,
+    FIRST, ask, check, cost, kinds, model, outcomes, outcomes_of, price, priced, transcript, turns,
 };
 use plimsoll_domain::log_line::{MAIN, RecordKind};
 use plimsoll_testkit::scripted_model::{RequestKind, ScriptedModel, Step};
+use plimsoll_tests::installed;
 use serde_json::json;
 use std::time::Duration;
 

@@ -7,5 +7,5 @@ mod nesting;
 mod returns;
 mod rules;
 mod sessions;
-mod stage;
+pub(crate) mod stage;
 mod trace;

@@ -1,6 +1,6 @@
 //! The example trace of the document that the memory grew from, step by step, with the tools that it names.
 
-use crate::frames::stage::{Played, begin, done, play_with, registers};
+use crate::frames::stage::{Played, begin, done, note, play_with};
 use plimsoll_testkit::scripted_model::Step;
 use serde_json::{Value, json};
 
@@ -14,10 +14,6 @@ fn command(step: Step, line: &str) -> Step {
 
 fn pop(step: Step, result: &str) -> Step {
     step.tool("mcp__plimsoll__pop_frame", json!({"result": result}))
-}
-
-fn note(values: &[(&str, &str)]) -> Step {
-    registers(Step::default(), values)
 }
 
 /// Two calls in a step: the registers, and a frame (which takes a third, the client's own).

@@ -1,6 +1,7 @@
 //! Text that pretends: no value of the memory can end or make a tag of ours or of the client's.
 
-use crate::visibility::stage::{Act, Stage, begin, done, look, noting, pop};
+use crate::frames::stage::registers;
+use crate::visibility::stage::{Act, Stage, begin, done, look, pop};
 use plimsoll_testkit::scripted_model::{Request, Step};
 use serde_json::{Value, json};
 
@@ -55,7 +56,7 @@ fn no_text_of_the_memory_is_ever_a_tag() {
         (
             "main",
             vec![
-                Act::from(noting(Step::default(), &[("R1_PLAN", &tricky), ("R3_PHASE", &short)]).tool(
+                Act::from(registers(Step::default(), &[("R1_PLAN", &tricky), ("R3_PHASE", &short)]).tool(
                     "mcp__plimsoll__heap_alloc",
                     json!({"name": "kept", "content": tricky, "description": short}),
                 )),
@@ -80,7 +81,7 @@ fn no_text_of_the_memory_is_ever_a_tag() {
         (
             name.replace('"', "'").as_str(),
             vec![
-                noting(Step::default(), &[("R6_OPEN_QUESTIONS", &tricky)]).into(),
+                registers(Step::default(), &[("R6_OPEN_QUESTIONS", &tricky)]).into(),
                 look().meanwhile(&["set", "R5", &tricky]),
                 stop,
                 pop(&tricky),

@@ -1,8 +1,9 @@
 //! A long session: own writes, frames, another writer, and compactions.
 
+use crate::frames::stage::registers;
 use crate::visibility::budget::Budget;
 use crate::visibility::stage::{
-    Act, FULL, Stage, alloc, begin, delegate, done, free, look, note, noting, pop, push, rewrite,
+    Act, FULL, Stage, alloc, begin, delegate, done, free, look, note, pop, push, rewrite,
 };
 use plimsoll_testkit::scripted_model::{RequestKind, Step};
 
@@ -40,7 +41,8 @@ fn main_part() -> Vec<Act> {
         // Both write the same: what was written last is true, whoever wrote it.
         note(&[("R4_CONSTRAINTS", "my own word")]).meanwhile(&["set", "R4", "a word before it"]),
         rewrite(step(), "spec", "add(a, b) only").into(),
-        Act::from(noting(alloc(step(), "notes", "one"), &[("R7_STATUS", "")])).meanwhile(&["set", "R2", ""]),
+        Act::from(registers(alloc(step(), "notes", "one"), &[("R7_STATUS", "")]))
+            .meanwhile(&["set", "R2", ""]),
         look().meanwhile(&["write", "notes", "two, by another"]).meanwhile(&["alloc", "hint", "look left"]),
         free(rewrite(step(), "notes", "three, my own"), "spec").into(),
         look().meanwhile(&["free", "hint"]).meanwhile(&["set", "R6", "who?"]),

@@ -1,7 +1,8 @@
 //! Two sessions at once in one project, and hooks that overtake each other.
 
+use crate::frames::stage::registers;
 use crate::visibility::reader::Mind;
-use crate::visibility::stage::{Stage, alloc, done, free, look, note, noting};
+use crate::visibility::stage::{Stage, alloc, done, free, look, note};
 use plimsoll_testkit::scripted_model::Step;
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ fn two_sessions_at_once_each_know_what_the_other_writes() {
             let words = format!("{own} {number}");
             acts.push(note(&[(register, &words), ("R7_STATUS", &words)]));
             acts.push(alloc(step(), &format!("{own}-{number}"), &words).into());
-            acts.push(noting(free(step(), &format!("{own}-{number}")), &[("R2_NEXT", &words)]).into());
+            acts.push(registers(free(step(), &format!("{own}-{number}")), &[("R2_NEXT", &words)]).into());
         }
         acts.push(alloc(step(), own, "to stay").into());
         acts.push(look());

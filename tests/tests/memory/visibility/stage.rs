@@ -1,11 +1,12 @@
 //! A session with the real client in which every request is read when it arrives, and held against the store.
 
+use crate::frames::stage::registers;
 use crate::visibility::reader::{Mind, plain};
 use plimsoll_domain::memory::{Memory, Op};
 use plimsoll_store::{Project, memory};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::world::{Finished, Launch, World};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -249,13 +250,7 @@ fn who(request: &Request) -> String {
 
 /// Writes registers: `("R1_PLAN", "…")`.
 pub(crate) fn note(values: &[(&str, &str)]) -> Act {
-    noting(Step::default(), values).into()
-}
-
-pub(crate) fn noting(step: Step, values: &[(&str, &str)]) -> Step {
-    let values: serde_json::Map<String, Value> =
-        values.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
-    step.tool("mcp__plimsoll__update_registers", Value::Object(values))
+    registers(Step::default(), values).into()
 }
 
 pub(crate) fn alloc(step: Step, name: &str, content: &str) -> Step {
