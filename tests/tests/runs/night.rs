@@ -1,4 +1,4 @@
-//! A night alone: nine items, and everything that goes wrong in a night. In the morning all is done but
+//! A night alone: six items, and everything that goes wrong in a night. In the morning all is done but
 //! the one item that nobody could do; nothing twice, nothing lost.
 
 use plimsoll_testkit::scripted_model::Step;
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const ITEMS: u32 = 9;
+const ITEMS: u32 = 6;
 /// Nobody gets anywhere with this one.
-const STUCK: u32 = 3;
-/// The client dies in the middle of these, once each.
-const CRASHES: [u32; 2] = [2, 5];
-/// The API is overloaded when this one is begun, three times.
-const OVERLOADED: u32 = 4;
+const STUCK: u32 = 2;
+/// The client dies in the middle of this one, once.
+const CRASHES: [u32; 1] = [1];
+/// The API is overloaded when this one is begun, for two sessions.
+const OVERLOADED: u32 = 3;
 /// The plan's quota is used up when this one is begun.
-const LIMITED: u32 = 6;
+const LIMITED: u32 = 4;
 /// The client compacts in the middle of this one.
-const COMPACTED: u32 = 8;
+const COMPACTED: u32 = 5;
 
 fn item(number: u32) -> String {
     format!("Item {number:02}")
@@ -51,11 +51,11 @@ impl Night {
         let number = number_of(&item);
         let work = format!("echo '{item}' >> work.txt && {}", tick(&item));
         match (number, turn.step) {
-            (OVERLOADED, 0) if self.overloads < 6 => {
+            (OVERLOADED, 0) if self.overloads < 4 => {
                 self.overloads += 1;
                 Step::error(529, "Overloaded")
             }
-            (LIMITED, 0) if now() < *self.resets_at.get_or_insert(now() + 8) => usage_limit(self.resets_at),
+            (LIMITED, 0) if now() < *self.resets_at.get_or_insert(now() + 5) => usage_limit(self.resets_at),
             (STUCK, 0) => Step::bash("cargo-that-is-not-there test; exit 1").usage(30_000),
             (STUCK, _) => Step::text("I could not do it.").usage(31_000),
             // Half of the work, then the client is gone, with an edit that is not committed.
@@ -134,7 +134,7 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
     let compactions: Vec<&Value> =
         events(&journal, "session_start").into_iter().filter(|entry| entry["source"] == "compact").collect();
     assert_eq!(compactions.len(), 1);
-    // The crashed ones twice, the stuck one twice and three times again at the end.
+    // The crashed one twice, the stuck one twice and three times again at the end.
     assert_eq!(
         state["iteration"],
         ITEMS as usize - 1 + CRASHES.len() + 5,
