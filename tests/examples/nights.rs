@@ -1,61 +1,95 @@
-//! Plays nights in every way, keeps how each went in `target/nights.jsonl`, and writes `docs/nights.md` of what is kept
-//! there: `cargo run -p plimsoll-tests --example nights -- FIRST LAST [WAY]` (`scripts/nights.sh`). With a way, that one
-//! alone is played again.
+//! Plays nights and reports them. What is finished is kept in `target/nights.jsonl`, a line for each night, so a play that was
+//! ended goes on where it stopped: `cargo run -p plimsoll-tests --example nights -- COMMAND` (`scripts/nights.sh`).
+//!
+//!     play FIRST LAST [WAY,… [CHARACTER,…]]   the nights of these seeds that this build has not played yet
+//!     report FIRST LAST                       docs/nights.md and docs/nights.tsv, of the seeds that were played whole
 
+use plimsoll_testkit::night::Character;
 use plimsoll_tests::handover::{section_of, with_section};
-use plimsoll_tests::night::{Outcome, Way, page, play};
+use plimsoll_tests::night::page::{page, table_of_rows, whole};
+use plimsoll_tests::night::ways::{WAYS, Way, way};
+use plimsoll_tests::night::{ITEMS, Row, build, play};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Mutex;
 
 /// Nights wait more than they work.
 const AT_ONCE: usize = 3;
 
-fn main() {
+fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |place: usize| words.get(place).and_then(|word| word.parse().ok());
-    let (first, last): (u64, u64) = (number(0).unwrap_or(1), number(1).unwrap_or(1));
-    let is_wanted = |way: &Way| words.get(2).is_none_or(|wanted| format!("{way:?}") == *wanted);
-    let ways: Vec<Way> = Way::ALL.into_iter().filter(is_wanted).collect();
-    let kept = plimsoll_testkit::workspace_root().join("target/nights.jsonl");
-    let mut outcomes = read(&kept);
-    let is_played_again =
-        |outcome: &Outcome| (first..=last).contains(&outcome.seed) && ways.contains(&outcome.way);
-    outcomes.retain(|outcome| !is_played_again(outcome));
-    let nights = (first..=last).flat_map(|seed| ways.iter().map(move |way| (seed, *way)));
-    outcomes.extend(play_all(nights.collect()));
-    outcomes.sort_by_key(|outcome| (outcome.seed, outcome.way));
-    let line = |outcome: &Outcome| serde_json::to_string(outcome).expect("JSON") + "\n";
-    fs::write(&kept, outcomes.iter().map(line).collect::<String>()).expect("target/ is writable");
-    let in_every_way = |seed: &u64| {
-        Way::ALL.iter().all(|way| outcomes.iter().any(|one| one.seed == *seed && one.way == *way))
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match &words[..] {
+        ["play", first, last, rest @ ..] => seeds(first, last).and_then(|seeds| play_all(seeds, rest)),
+        ["report", first, last] => seeds(first, last).map(report),
+        _ => None,
     };
-    let most = outcomes.iter().map(|outcome| outcome.seed).max().unwrap_or_default();
-    let compared: Vec<u64> = (1..=most).filter(in_every_way).collect();
-    outcomes.retain(|outcome| compared.contains(&outcome.seed));
-    let path = plimsoll_testkit::workspace_root().join("docs/nights.md");
-    let before = fs::read_to_string(&path).unwrap_or_default();
-    let mut text = page(&outcomes, compared.len() as u64);
-    if let Some(harder) = section_of(&before) {
-        text = with_section(&text, harder);
+    if done.is_none() {
+        eprintln!("usage: nights play FIRST LAST [WAY,… [CHARACTER,…]] | nights report FIRST LAST");
+        return ExitCode::FAILURE;
     }
-    fs::write(path, text).expect("docs/ is writable");
+    ExitCode::SUCCESS
 }
 
-fn read(kept: &Path) -> Vec<Outcome> {
+fn seeds(first: &str, last: &str) -> Option<std::ops::RangeInclusive<u64>> {
+    Some(first.parse().ok()?..=last.parse().ok()?)
+}
+
+fn ledger() -> PathBuf {
+    plimsoll_testkit::target_dir().join("nights.jsonl")
+}
+
+/// The rows that are kept; a line that a kill has cut is played again.
+fn read(kept: &Path) -> Vec<Row> {
     let text = fs::read_to_string(kept).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).expect("a line of this program's")).collect()
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn play_all(nights: Vec<(u64, Way)>) -> Vec<Outcome> {
-    let (left, outcomes) = (Mutex::new(nights.into_iter()), Mutex::new(Vec::new()));
+fn play_all(seeds: std::ops::RangeInclusive<u64>, only: &[&str]) -> Option<()> {
+    let ways: Vec<&Way> = match only.first() {
+        Some(keys) => keys.split(',').map(way).collect::<Option<_>>()?,
+        None => WAYS.iter().collect(),
+    };
+    let named = |name: &str| Character::ALL.into_iter().find(|one| one.name() == name);
+    let characters: Vec<Character> = match only.get(1) {
+        Some(names) => names.split(',').map(named).collect::<Option<_>>()?,
+        None => Character::ALL.to_vec(),
+    };
+    let build = build();
+    let done: BTreeSet<(u64, String, Character)> = read(&ledger())
+        .into_iter()
+        .filter(|row| row.build == build)
+        .map(|row| (row.seed, row.way, row.character))
+        .collect();
+    let mut nights = Vec::new();
+    for seed in seeds {
+        for character in &characters {
+            let open = ways.iter().filter(|way| !done.contains(&(seed, way.key.to_owned(), *character)));
+            nights.extend(open.map(|way| (seed, *way, *character)));
+        }
+    }
+    println!("build {build}: {} nights to play", nights.len());
+    play_each(nights);
+    Some(())
+}
+
+fn play_each(nights: Vec<(u64, &'static Way, Character)>) {
+    let mut file =
+        fs::OpenOptions::new().create(true).append(true).open(ledger()).expect("target/ is writable");
+    // What a kill has cut ends here.
+    file.write_all(b"\n").expect("target/ is writable");
+    let (left, file) = (Mutex::new(nights.into_iter()), Mutex::new(file));
     let work = || {
         loop {
             let next = left.lock().expect("no panic").next();
-            let Some((seed, way)) = next else { break };
-            let outcome = play(way, seed);
-            println!("{outcome:?}");
-            outcomes.lock().expect("no panic").push(outcome);
+            let Some((seed, way, character)) = next else { break };
+            let row = play(way, character, seed, ITEMS);
+            let line = serde_json::to_string(&row).expect("JSON");
+            println!("{line}");
+            writeln!(file.lock().expect("no panic"), "{line}").expect("target/ is writable");
         }
     };
     std::thread::scope(|scope| {
@@ -63,5 +97,23 @@ fn play_all(nights: Vec<(u64, Way)>) -> Vec<Outcome> {
             scope.spawn(work);
         }
     });
-    outcomes.into_inner().expect("no panic")
+}
+
+fn report(seeds: std::ops::RangeInclusive<u64>) {
+    let (build, all) = (build(), read(&ledger()));
+    let mut rows = whole(&all, &build, seeds);
+    let other = all.iter().filter(|row| row.build != build).count();
+    println!(
+        "build {build}: {} nights in whole seeds; {other} nights of other builds are left out",
+        rows.len()
+    );
+    rows.sort_by_key(|row| (row.seed, row.character, WAYS.iter().position(|way| way.key == row.way)));
+    let docs = plimsoll_testkit::workspace_root().join("docs");
+    let before = fs::read_to_string(docs.join("nights.md")).unwrap_or_default();
+    let mut text = page(&rows, &build);
+    if let Some(harder) = section_of(&before) {
+        text = with_section(&text, harder);
+    }
+    fs::write(docs.join("nights.md"), text).expect("docs/ is writable");
+    fs::write(docs.join("nights.tsv"), table_of_rows(&rows)).expect("docs/ is writable");
 }

@@ -1,187 +1,167 @@
-//! One simulated night in each way in which people run Claude Code unattended, all with the real client.
+//! Simulated nights in each way in which people run Claude Code unattended, all with the real client.
 
-use plimsoll_testkit::night::{Dice, Night, Score, Task, Troubles};
+pub mod page;
+pub mod ways;
+
+use plimsoll_domain::digest::sha256;
+use plimsoll_testkit::night::{Character, Dice, Night, Plan, Score, TEST, Task, Waits};
 use plimsoll_testkit::world::{Finished, World};
 use serde::{Deserialize, Serialize};
-use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use ways::{Loop, Way};
 
 /// A window of 200,000 tokens, which the client compacts at 83.5 %.
 const MODEL: &str = "claude-sonnet-4-6";
-const ITEMS: u32 = 6;
-/// A night has about so many answers; its troubles lie among them.
-const ANSWERS: u32 = 70;
-/// Every loop may start so many sessions.
-const SESSIONS: &str = "30";
-/// Longer than any night that still moves.
-const DAWN: Duration = Duration::from_secs(240);
+/// The items of a night of the page.
+pub const ITEMS: u32 = 4;
+/// Every loop may start so many sessions that work; one that ends for this reason has found no end.
+const SESSIONS: &str = "20";
+/// The exit code of a loop that ends for this reason, here and with `plimsoll run`.
+const NO_END: i32 = 3;
+/// Longer than any night that still moves, on a busy machine.
+const DAWN: Duration = Duration::from_secs(1_800);
+/// A usage limit as `plimsoll run` waits for it: the seconds of the clock are whole ones.
+const LIMIT: Duration = Duration::from_secs(4);
 
-/// A way to run a night.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Way {
-    /// `while :; do claude -p < PROMPT.md; done`, until the word of completion.
-    BareLoop,
-    /// One session that a Stop hook sends back to its prompt, until the word of completion.
-    StopHook,
-    /// `plimsoll run`.
-    Plimsoll,
-    /// `plimsoll run --pack`.
-    Pack,
-    /// `plimsoll run --memory`.
-    Memory,
-}
-
-impl Way {
-    /// In the order of the table.
-    pub const ALL: [Way; 5] = [Way::BareLoop, Way::StopHook, Way::Plimsoll, Way::Pack, Way::Memory];
-
-    /// As the table calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Way::BareLoop => "bare `while` loop",
-            Way::StopHook => "Stop-hook loop",
-            Way::Plimsoll => "Plimsoll",
-            Way::Pack => "Plimsoll `--pack`",
-            Way::Memory => "Plimsoll `--memory`",
-        }
-    }
-}
-
-/// How a night went.
+/// How a night went: a row of the published table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Outcome {
-    /// The way.
-    pub way: Way,
+pub struct Row {
     /// The night.
     pub seed: u64,
+    /// The key of the way.
+    pub way: String,
+    /// The agent.
+    pub character: Character,
+    /// The programs that were played with, and the measure itself: rows of several builds are not put together.
+    pub build: String,
     /// What was done.
     pub score: Score,
-    /// The loop itself said that all is complete.
-    pub is_complete: bool,
-    /// How long it took.
+    /// The exit code of the loop.
+    pub code: Option<i32>,
+    /// How often somebody had to start it again.
+    pub restarts: u32,
+    /// Seconds that it really took.
     pub seconds: u64,
-    /// What the loop printed last.
-    pub last_words: String,
 }
 
-impl Outcome {
-    /// Complete by its own word, and so it is.
+impl Row {
+    /// It ended by itself, everything that can be done is done, and no tick is false.
     pub fn ended_well(&self) -> bool {
-        self.is_complete && self.score.is_whole()
+        self.code.is_some_and(|code| code != NO_END) && self.score.is_right()
+    }
+
+    /// How often the night stood still until somebody came: each new start, and an end before everything was done.
+    pub fn waits_for_people(&self) -> u32 {
+        let is_early = self.code != Some(NO_END) && self.score.passing < self.score.items;
+        self.restarts + u32::from(is_early)
     }
 }
 
-const PROMPT: &str = "Study fix_plan.md. Do exactly one item: the first open one. Verify it, tick it (`- [x]`), commit, and \
-    end your turn. When every item is ticked, end your last message with this line, alone:\n\n<promise>COMPLETE</promise>\n";
-
-/// The loop of the original: a fresh session each time, until the promise stands in what it printed.
-const BARE_LOOP: &str = r#"for session in $(seq SESSIONS); do
-  claude -p --model MODEL --allowedTools Bash Read Edit Write < PROMPT.md > out.log 2>&1
-  if grep -q '^<promise>COMPLETE</promise>$' out.log; then exit 0; fi
-done
-exit 3"#;
-
-/// The hook of the well-known plugin, in short: the same prompt again, until the promise is the last message.
-const STOP_HOOK: &str = r#"#!/bin/sh
-if grep -q '<promise>COMPLETE</promise>'; then echo done > ../complete; exit 0; fi
-echo x >> ../rounds
-[ "$(wc -l < ../rounds)" -lt SESSIONS ] || exit 0
-python3 -c 'import json, pathlib; print(json.dumps({"decision": "block", "reason": pathlib.Path("PROMPT.md").read_text()}))'
-"#;
-
-/// Plays the night of a seed.
-pub fn play(way: Way, seed: u64) -> Outcome {
+/// Plays the night of a seed, with so many items.
+pub fn play(way: &Way, character: Character, seed: u64, items: u32) -> Row {
     let dice = Dice::new(seed);
-    let task = Task::new(dice, ITEMS);
+    let mut world = world();
+    let task = Task::new(dice, items);
+    task.lay_out(&world);
+    let waits = match way.run {
+        Loop::Shell { .. } => Waits::Written,
+        Loop::Plimsoll(_) => Waits::Real(LIMIT),
+    };
+    let answers = task.items.iter().map(|item| item.lines / 26 + 3).sum();
+    let (model, night) = Night::start(Plan { task, character, dice, waits, answers }, &world);
+    world.use_model(&model);
+    let finished = run(&world, &way.run);
+    keep(way, character, seed, &model, &finished);
+    let restarts = fs::read_to_string(world.path("../restarts")).unwrap_or_default().lines().count() as u32;
+    Row {
+        seed,
+        way: way.key.to_owned(),
+        character,
+        build: build(),
+        score: night.score(&world),
+        code: finished.code,
+        restarts,
+        seconds: finished.elapsed.as_secs(),
+    }
+}
+
+fn world() -> World {
     let mut world = World::new();
     world.set_env("ANTHROPIC_API_KEY", "");
     world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
-    // Its default is ten, with waits of up to half a minute: the short outages here are those that it bears.
-    world.set_env("CLAUDE_CODE_MAX_RETRIES", "3");
-    task.lay_out(&world);
-    let troubles = Troubles::new(dice, ANSWERS);
-    let (model, night) = Night::start(task, world.project(), dice, troubles);
-    world.use_model(&model);
-    let start = Instant::now();
-    let (is_complete, finished) = run(&world, way);
-    let seconds = start.elapsed().as_secs();
-    let last_words = finished.stdout.lines().last().unwrap_or_default().to_owned();
-    Outcome { way, seed, score: night.score(), is_complete, seconds, last_words }
+    // Its default is ten, with waits of up to half a minute: on the night's clock one stands for nine.
+    world.set_env("CLAUDE_CODE_MAX_RETRIES", "1");
+    // A night lasts minutes here: three checkpoints in it are no sign of trouble.
+    world.write_user_settings(&serde_json::json!({"thrash": {"checkpoints": 0}}));
+    world
 }
 
-fn run(world: &World, way: Way) -> (bool, Finished) {
-    let fill = |text: &str| text.replace("MODEL", MODEL).replace("SESSIONS", SESSIONS);
-    let bash = |script: &str| world.command("bash", &["-c", script]).timeout(DAWN).run();
-    match way {
-        Way::BareLoop => {
-            world.write(".git/info/exclude", "PROMPT.md\nout.log\n");
-            world.write("PROMPT.md", PROMPT);
-            let finished = bash(&fill(BARE_LOOP));
-            (finished.code == Some(0), finished)
-        }
-        Way::StopHook => {
-            world.write(".git/info/exclude", "PROMPT.md\n.claude/\n");
-            world.write("PROMPT.md", PROMPT);
-            let path = world.write_program(".claude/again.sh", &fill(STOP_HOOK));
-            let hook = format!(
-                r#"{{"hooks":{{"Stop":[{{"hooks":[{{"type":"command","command":"{}"}}]}}]}}}}"#,
-                path.display()
-            );
-            world.write(".claude/settings.json", &hook);
-            let finished =
-                bash(&fill("claude -p --model MODEL --allowedTools Bash Read Edit Write < PROMPT.md"));
-            (world.exists("../complete"), finished)
-        }
-        Way::Plimsoll | Way::Pack | Way::Memory => {
-            let mut arguments =
-                vec!["run", "--objective", "Do what fix_plan.md says.", "--max-iterations", SESSIONS];
-            match way {
-                Way::Pack => arguments.push("--pack"),
-                Way::Memory => arguments.push("--memory"),
-                Way::BareLoop | Way::StopHook | Way::Plimsoll => {}
+fn run(world: &World, run: &Loop) -> Finished {
+    let client = format!("claude -p --model {MODEL} --allowedTools Bash Read Edit Write");
+    let fill = |text: &str| text.replace("CLIENT", &client).replace("SESSIONS", SESSIONS);
+    match run {
+        Loop::Shell { prompt, script, stop_hook } => {
+            world.write_program(world.home().join("tools/sleep"), include_str!("night/peers/sleep.sh"));
+            world.write_program(world.home().join("tools/claude"), include_str!("night/peers/limited.sh"));
+            world.write(".git/info/exclude", "PROMPT.md\n*.log\n.claude/\n.ralph/\n");
+            world.write("PROMPT.md", prompt);
+            if let Some(hook) = stop_hook {
+                let path = world.write_program(".claude/again.sh", &fill(hook));
+                let entry = serde_json::json!({"type": "command", "command": path});
+                let settings = serde_json::json!({"hooks": {"Stop": [{"hooks": [entry]}]}});
+                world.write(".claude/settings.json", &settings.to_string());
             }
-            arguments.extend(["--", "--model", MODEL, "--allowedTools", "Bash", "Read", "Edit", "Write"]);
-            let finished = world.plimsoll(&arguments).timeout(DAWN).run();
-            (finished.code == Some(0), finished)
+            let script = format!("PATH=$HOME/tools:$PATH\n{}", fill(script));
+            world.command("bash", &["-c", &script]).timeout(DAWN).run()
+        }
+        Loop::Plimsoll(arguments) => {
+            let objective = format!("Do what fix_plan.md says. Its tests are `{TEST} FILE`.");
+            let ours = ["run", "--objective", &objective, "--max-iterations", SESSIONS];
+            let client = ["--", "--model", MODEL, "--allowedTools", "Bash", "Read", "Edit", "Write"];
+            world.plimsoll(&[&ours[..], arguments, &client[..]].concat()).timeout(DAWN).run()
         }
     }
 }
 
-/// The page about the nights: a row for each way.
-pub fn page(outcomes: &[Outcome], nights: u64) -> String {
-    let mut page = PAGE.replace("NIGHTS", &nights.to_string());
-    for way in Way::ALL {
-        let outcomes: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.way == way).collect();
-        let sum = |part: &dyn Fn(&Score) -> u64| outcomes.iter().map(|one| part(&one.score)).sum::<u64>();
-        let pair = |part: &dyn Fn(&Score) -> (u32, u32)| {
-            share(sum(&|score| part(score).0.into()), sum(&|score| part(score).1.into()))
-        };
-        let well = outcomes.iter().filter(|outcome| outcome.ended_well()).count() as u64;
-        let (done, items) = (sum(&|score| score.done.into()), sum(&|score| score.items.into()));
-        let sessions = sum(&|score| score.sessions.into());
-        let _ = writeln!(
-            page,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {} k |",
-            way.name(),
-            share(well, outcomes.len() as u64),
-            share(done, items),
-            sum(&|score| score.twice.into()),
-            share(sum(&|score| score.right.into()), items),
-            pair(&|score| score.own),
-            pair(&|score| score.common),
-            sum(&|score| score.dropped.into()),
-            pair(&|score| score.resumes),
-            done as f64 / sessions.max(1) as f64,
-            sum(&|score| score.sent) / done.max(1) / 1_000,
-        );
-    }
-    page + WORDS
+/// With `PLIMSOLL_KEEP_REQUESTS=FOLDER` the conversation is kept there, to look at.
+fn keep(
+    way: &Way,
+    character: Character,
+    seed: u64,
+    model: &plimsoll_testkit::scripted_model::ScriptedModel,
+    finished: &Finished,
+) {
+    let Some(folder) = std::env::var_os("PLIMSOLL_KEEP_REQUESTS").map(PathBuf::from) else { return };
+    let requests = model.main_requests();
+    let texts = requests.iter().map(|request| format!("=== {}\n{}\n", request.number, request.last_text()));
+    let text: String = texts.collect::<String>() + &format!("=== the loop\n{finished:?}\n");
+    fs::create_dir_all(&folder).expect("a folder");
+    let name = format!("{}-{}-{seed}.txt", way.key, character.name());
+    fs::write(folder.join(name), text).expect("a file");
 }
 
-fn share(part: u64, all: u64) -> String {
-    let percent = (part * 100 + all / 2).checked_div(all);
-    percent.map_or("–".to_owned(), |percent| format!("{percent} % ({part} of {all})"))
+/// The programs that are played with, and the sources of the measure, in twelve digits.
+pub fn build() -> String {
+    static BUILD: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    let root = plimsoll_testkit::workspace_root();
+    let measure = ["crates/testkit/src/night", "tests/src/night/peers"].map(|folder| root.join(folder));
+    let files = || {
+        // The hook programs are one file under several names.
+        let programs = ["plimsoll", "plimsoll-post-tool"].map(|name| plimsoll_testkit::bin_dir().join(name));
+        let mut files: Vec<PathBuf> = measure.iter().flat_map(|folder| files_of(folder)).collect();
+        files.extend(["tests/src/night.rs", "tests/src/night/ways.rs"].map(|file| root.join(file)));
+        files.sort();
+        let bytes: Vec<Vec<u8>> =
+            programs.iter().chain(&files).map(|file| fs::read(file).expect("a file of the build")).collect();
+        let parts: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+        sha256(&parts)[..12].to_owned()
+    };
+    BUILD.get_or_init(files).clone()
 }
 
-const PAGE: &str = include_str!("night/head.md");
-const WORDS: &str = include_str!("night/tail.md");
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder of the workspace");
+    entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file()).collect()
+}

@@ -142,6 +142,12 @@ impl Step {
         Step { input, cache_creation, cache_read, auto_usage: false, ..self }
     }
 
+    /// The size of its text and calls.
+    pub fn bytes(&self) -> usize {
+        let calls: usize = self.tools.iter().map(|tool| tool.input.to_string().len()).sum();
+        self.text.as_ref().map_or(0, String::len) + calls
+    }
+
     /// Reports this many output tokens (50 unless told).
     pub fn output_tokens(self, output: u64) -> Step {
         Step { output, ..self }

@@ -1,13 +1,18 @@
 //! A night alone: six items, and everything that goes wrong in a night. In the morning all is done but
 //! the one item that nobody could do; nothing twice, nothing lost.
 
+use plimsoll_testkit::night::Character;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
-use plimsoll_tests::night::{Way, play};
-use plimsoll_tests::{LIFELIKE, events, journal, markers, start_real, world};
+use plimsoll_tests::night::play;
+use plimsoll_tests::night::ways::way;
+use plimsoll_tests::{LIFELIKE, events, journal, markers, side_by_side, start_real, world};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A seed with a usage limit, whose sloppy agent leaves out a part and claims to have done everything.
+const LIMITED_NIGHT: u64 = 200;
 
 const ITEMS: u32 = 6;
 /// Nobody gets anywhere with this one.
@@ -174,14 +179,19 @@ fn in_the_morning_everything_is_done_but_the_one_item_that_nobody_could_do() {
     eprintln!("{} sessions in {:?}\n{screen}", state["iteration"], finished.elapsed);
 }
 
-/// One of the nights of docs/nights.md: the simulation works, and what it promises holds.
+/// Two of the nights of docs/nights.md, with two items: the simulation works, and what it promises holds. A sloppy agent, who
+/// ticks too early and says that all is done, leaves nothing that a verify command can find; a fair bare loop waits out a limit.
 #[test]
-fn a_night_with_an_outage_and_a_kill_ends_well_and_nothing_is_done_twice() {
-    let outcome = play(Way::Plimsoll, 2);
-    let score = &outcome.score;
-    assert!(outcome.ended_well(), "{outcome:?}");
-    assert!(score.troubles >= 2, "the seed brings some: {outcome:?}");
-    assert_eq!((score.twice, score.ticked_undone), (0, 0), "{outcome:?}");
-    assert_eq!(score.resumes.0, score.resumes.1, "{outcome:?}");
-    assert!(score.resumes.1 > 0, "one began in the middle: {outcome:?}");
+fn a_night_with_a_limit_ends_well_with_a_verify_command_and_in_a_fair_bare_loop() {
+    let nights = [("plimsoll-verify", Character::Sloppy), ("bare", Character::Perfect)];
+    side_by_side(&nights, |(key, character)| {
+        let row = play(way(key).expect("a way"), *character, LIMITED_NIGHT, 2);
+        let score = &row.score;
+        assert!(row.ended_well() && score.troubles == 1 && row.waits_for_people() == 0, "{row:?}");
+        assert_eq!((score.passing, score.findable, score.twice), (2, 0, 0), "{row:?}");
+        // The limit lasts 175 minutes; the bare loop tries every quarter of an hour.
+        let most = if *key == "bare" { 3.25 } else { 2.95 };
+        assert!((2.9..most).contains(&score.lost), "{row:?}");
+        assert!(score.tests >= 2, "{row:?}");
+    });
 }

@@ -3,11 +3,12 @@
 
 use plimsoll_domain::prompt::{Surroundings, block};
 use plimsoll_domain::resume::Staleness;
-use plimsoll_domain::state::{AtStart, Checkpoint, FileInProgress, ItemWork, Items, RunOptions};
+use plimsoll_domain::state::{AtStart, Checkpoint, FileInProgress, ItemWork, Items, Outcomes, RunOptions};
 use plimsoll_domain::{RunState, promise};
 use plimsoll_policy::words;
-use plimsoll_testkit::night::{Hand, Knowledge};
+use plimsoll_testkit::night::{Knowledge, Notes as NotesIn, Place, Rule};
 use plimsoll_testkit::world::World;
+use plimsoll_tests::night::ways::{Loop, WAYS};
 use serde_json::{Value, json};
 
 const HANDOFF: &str = ".claude/handoffs/2026-01-07-1145.md";
@@ -60,17 +61,18 @@ fn prompt(state: &RunState, checkpoint: Option<Checkpoint>) -> Knowledge {
     Knowledge::read(block(state, &Surroundings { resume, ..Surroundings::default() }).text())
 }
 
-fn at(file: &str, next: Option<u32>) -> Option<Hand> {
-    Some(Hand { file: file.to_owned(), next, lines: None })
+fn told(known: &Knowledge) -> Option<&str> {
+    known.told.as_deref()
 }
 
 #[test]
 fn a_prompt_names_the_item_the_promise_and_the_file_for_notes() {
     let known = prompt(&run(), None);
-    assert_eq!(known.hand, at("part-3.txt", None));
+    assert_eq!(told(&known), Some("part-3.txt"));
     assert_eq!(known.promise, promise::line("COMPLETE", NONCE));
-    assert_eq!(known.notes_file.as_deref(), Some("fix_plan.md"));
-    assert_eq!((known.handoff, known.is_begun, known.told_to_stop), (None, false, false));
+    assert_eq!(known.blocked, promise::blocked_line(NONCE, "REASON"));
+    assert_eq!(known.notes, Some(NotesIn::Under("fix_plan.md".to_owned())));
+    assert_eq!((known.handoff, known.is_begun), (None, false));
     let set_aside = RunState {
         items: Items {
             todo_items: vec!["Convert part-3.txt".to_owned()],
@@ -83,19 +85,91 @@ fn a_prompt_names_the_item_the_promise_and_the_file_for_notes() {
 }
 
 #[test]
+fn a_refusal_names_what_the_test_found() {
+    let refused = RunState {
+        outcomes: Outcomes {
+            refusals: vec!["`./check.sh` exited with 1; it printed:\ntesting items\nFAIL part-2.txt: line 27 is not converted".to_owned()],
+            ..Outcomes::default()
+        },
+        items: Items { todo_items: Vec::new(), ..run().items },
+        ..run()
+    };
+    let known = prompt(&refused, None);
+    assert_eq!(known.failing.keys().collect::<Vec<_>>(), ["part-2.txt"]);
+    assert!(known.has(Rule::RepairAll), "{:?}", known.rules);
+}
+
+#[test]
 fn a_resume_names_the_place_and_the_handoff() {
     let known = prompt(&run(), Some(half_done()));
-    assert_eq!((known.hand, known.handoff.as_deref()), (at("part-3.txt", Some(81)), Some(HANDOFF)));
+    let place = Place { next: Some(81), lines: None };
+    assert_eq!((known.places.get("part-3.txt"), known.handoff.as_deref()), (Some(&place), Some(HANDOFF)));
 }
 
 #[test]
 fn messages_name_the_next_item_and_say_when_to_stop() {
     let next = |was_set_aside| words::next_item("Convert part-4.txt", 1, "COMPLETE", NONCE, was_set_aside);
     let (known, again) = (Knowledge::read(&next(false)), Knowledge::read(&next(true)));
-    assert_eq!((known.hand, known.is_begun, again.is_begun), (at("part-4.txt", None), false, true));
+    assert_eq!((told(&known), known.is_begun, again.is_begun), (Some("part-4.txt"), false, true));
     assert_eq!(known.promise, promise::line("COMPLETE", NONCE));
-    let known = Knowledge::read(&words::wrap_up(87, HANDOFF));
-    assert!(known.told_to_stop);
+    assert!(Knowledge::read(&words::wrap_up(87, HANDOFF)).has(Rule::Stop));
+}
+
+/// What each way's prompt makes the agent notice, by the same rules. One that asks for a thing and is not understood would be
+/// played worse than it is.
+#[test]
+fn each_prompt_is_noticed_for_what_it_asks() {
+    use Rule::{Ask, LookFirst, Notes, OneItem, RepairAll, Test};
+    let expected: [(&str, &[Rule], &str, Option<&str>); 8] = [
+        (
+            "bare",
+            &[Notes, LookFirst, OneItem, Test, RepairAll],
+            "<promise>COMPLETE</promise>",
+            Some("progress.txt"),
+        ),
+        (
+            "continue",
+            &[Notes, LookFirst, OneItem, Test, RepairAll],
+            "<promise>COMPLETE</promise>",
+            Some("progress.txt"),
+        ),
+        (
+            "stop-hook",
+            &[Notes, LookFirst, OneItem, Test, RepairAll],
+            "<promise>COMPLETE</promise>",
+            Some("progress.txt"),
+        ),
+        (
+            "orchestrator",
+            &[Notes, LookFirst, OneItem, Test],
+            "LOOP_COMPLETE",
+            Some(".ralph/agent/scratchpad.md"),
+        ),
+        ("frankbria", &[Notes, LookFirst, OneItem, Test, Ask], "EXIT_SIGNAL: true", Some("AGENT.md")),
+        ("plimsoll", &[Notes, OneItem, Test, Ask], "<promise>COMPLETE 7f3a</promise>", None),
+        ("plimsoll-pack", &[Notes, OneItem, Test, Ask], "<promise>COMPLETE 7f3a</promise>", None),
+        ("plimsoll-verify", &[Notes, OneItem, Test, Ask], "<promise>COMPLETE 7f3a</promise>", None),
+    ];
+    let keys: Vec<&str> = WAYS.iter().map(|way| way.key).collect();
+    assert_eq!(expected.map(|(key, ..)| key).as_slice(), keys);
+    for (way, (_, rules, promise, after)) in WAYS.iter().zip(expected) {
+        let text = match way.run {
+            Loop::Shell { prompt, .. } => prompt.to_owned(),
+            Loop::Plimsoll(arguments) => {
+                let given = |name: &str| arguments.contains(&name);
+                let verify = if given("--verify") { vec!["./check.sh".to_owned()] } else { Vec::new() };
+                let options = RunOptions { verify, pack: given("--pack"), ..run().options };
+                block(&RunState { options, ..run() }, &Surroundings::default()).text().to_owned()
+            }
+        };
+        let known = Knowledge::read(&text);
+        let words = format!("{}: {:?}\n{text}", way.key, known.rules);
+        assert_eq!(known.rules, rules.iter().copied().collect(), "{words}");
+        assert_eq!(known.promise, promise, "{words}");
+        let notes =
+            after.map_or(NotesIn::Under("fix_plan.md".to_owned()), |file| NotesIn::After(file.to_owned()));
+        assert_eq!(known.notes, Some(notes), "{words}");
+    }
 }
 
 /// What a hook of ours says to the model, or to the client that summarizes.
@@ -123,7 +197,7 @@ fn before_and_after_a_compaction_the_item_and_the_promise_are_named() {
     ] {
         let text = said(&world, hook, event, &more);
         let known = Knowledge::read(&text);
-        assert_eq!(known.hand, at("part-3.txt", None), "{event}: {text}");
+        assert_eq!(told(&known), Some("part-3.txt"), "{event}: {text}");
         assert_eq!(known.promise, promise::line("COMPLETE", NONCE), "{event}: {text}");
     }
 }

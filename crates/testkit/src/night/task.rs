@@ -1,17 +1,39 @@
 //! The work of a night: files to convert from the first line to the last, in parts that the agent reads as it converts
 //! them. A converted line has a mark at its end; one that was converted twice has two. Some parts contain a fact that is
-//! needed to finish the item.
+//! needed to finish the item, and in some nights one item needs an answer that only a person has.
 
 use super::dice::Dice;
 use crate::world::World;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Lines in a part, each of about a thousand bytes: a part is about 5,000 tokens, by a token for four bytes.
-pub(super) const PART: u32 = 20;
+/// Lines in a part, each of about a thousand bytes: a part is about 6,700 tokens, by a token for four bytes, and still reaches
+/// the model whole.
+pub(super) const PART: u32 = 26;
 /// At the end of a converted line.
 pub(super) const MARK: &str = " ✓";
+/// What makes a line long, and tells nothing.
+pub(super) const WORDS: &str = "the ledger of the harbour names every ship with her load and her line ";
+/// The command that tests an item.
+pub const TEST: &str = "./check.sh";
+
+/// The project's own test: every ticked item, and those that are named, must be converted from the first line to the last,
+/// once, and have a result with a number for each fact. Whether the numbers are right it cannot know.
+const TEST_SCRIPT: &str = r#"#!/bin/bash
+echo x >> "$HOME/tests.log"
+bad=0
+fail() { echo "FAIL $1"; bad=1; }
+echo "testing items"
+for file in $( (printf '%s\n' "$@"; sed -n 's/^- \[x\] Convert //p' fix_plan.md) | sort -uV); do
+  said=$(awk '{ n = gsub(/ ✓/, "") } n == 0 && !left { left = NR } n > 1 && !twice { twice = NR }
+    END { if (left) print "line " left " is not converted"; else if (twice) print "line " twice " is converted twice" }' "$file")
+  [ -z "$said" ] || fail "$file: $said"
+  [ "$(grep -cE '=[0-9]{5}$' "result-$file" 2>/dev/null)" -ge 2 ] || fail "$file: no result"
+done
+[ $bad = 1 ] || echo "OK: every test passes"
+exit $bad
+"#;
 
 /// One line of the plan.
 #[derive(Clone, Debug)]
@@ -22,6 +44,8 @@ pub struct Item {
     pub lines: u32,
     /// The names of the facts that its end needs, those of its own file first.
     pub needs: Vec<String>,
+    /// It cannot be finished without an answer that nobody gives at night.
+    pub asks: bool,
 }
 
 /// A night's work.
@@ -45,14 +69,16 @@ pub struct Standing {
 }
 
 impl Task {
-    /// Half of the items are small, a third of middle size, and a sixth fits no window of 200,000 tokens.
+    /// Half of the items are small, a third of middle size, and a sixth large; each fits a window of 200,000 tokens. In a
+    /// third of the nights one of them, not the first, needs an answer.
     pub fn new(dice: Dice, items: u32) -> Task {
         let mut task = Task { items: Vec::new(), facts: BTreeMap::new() };
+        let asking = dice.happens("asks", 33).then(|| 2 + dice.number("which asks", items.max(2) as u64 - 1));
         for number in 1..=items {
             let parts = match dice.number(&format!("class {number}"), 6) {
-                0..=2 => 3 + dice.number(&format!("parts {number}"), 6),
-                3 | 4 => 9 + dice.number(&format!("parts {number}"), 8),
-                _ => 18 + dice.number(&format!("parts {number}"), 10),
+                0..=2 => 2 + dice.number(&format!("parts {number}"), 4),
+                3 | 4 => 7 + dice.number(&format!("parts {number}"), 5),
+                _ => 15 + dice.number(&format!("parts {number}"), 4),
             };
             let file = format!("part-{number}.txt");
             let own = [0, parts / 2].map(|part| format!("{file}/{part}"));
@@ -63,12 +89,13 @@ impl Task {
                 task.facts.insert(name.clone(), value.to_string());
             }
             let needs = own.into_iter().chain(common).collect();
-            task.items.push(Item { file, lines: parts as u32 * PART, needs });
+            let asks = asking == Some(number.into());
+            task.items.push(Item { file, lines: parts as u32 * PART, needs, asks });
         }
         task
     }
 
-    /// Writes the files and the list into a world's project, and commits them.
+    /// Writes the files, the plan and the test into a world's project, and commits them.
     pub fn lay_out(&self, world: &World) {
         let mut plan = String::from("# Plan\n\n");
         for item in &self.items {
@@ -76,6 +103,7 @@ impl Task {
             world.write(&item.file, &self.text(item));
         }
         world.write("fix_plan.md", &plan);
+        world.write_program("check.sh", TEST_SCRIPT);
         world.git(&["add", "-A"]);
         world.git(&["commit", "-qm", "The work"]);
     }
@@ -86,8 +114,10 @@ impl Task {
             let name = format!("{}/{}", item.file, line / PART);
             let fact = if line % PART == 0 { self.facts.get(&name) } else { None };
             let told = fact.map(|value| format!(" FACT[{name}]={value}")).unwrap_or_default();
-            let words = "the ledger of the harbour names every ship with her load and her line ".repeat(14);
-            let _ = writeln!(text, "{:05}{told} {}", line + 1, words.trim_end());
+            let question =
+                if item.asks && line == 0 { format!(" ASK[{}]", item.file) } else { String::new() };
+            let words = WORDS.repeat(14);
+            let _ = writeln!(text, "{:05}{told}{question} {}", line + 1, words.trim_end());
         }
         text
     }
@@ -104,19 +134,73 @@ impl Task {
         }
     }
 
-    /// The item that is begun and not finished.
-    pub fn begun(&self, project: &Path) -> Option<(&Item, u32)> {
-        self.items.iter().find_map(|item| {
-            let standing = self.standing(project, item);
-            let is_begun = standing.done > 0 && standing.done < item.lines;
-            is_begun.then_some((item, standing.done + 1))
-        })
-    }
-
-    /// The items that the list calls done, by their files.
+    /// The items that the plan calls done.
     pub fn ticked(&self, project: &Path) -> Vec<&Item> {
         let plan = std::fs::read_to_string(project.join("fix_plan.md")).unwrap_or_default();
         let is_ticked = |item: &&Item| plan.contains(&format!("- [x] Convert {}\n", item.file));
         self.items.iter().filter(is_ticked).collect()
+    }
+
+    /// Whether a question about this item stands in the plan.
+    pub fn is_asked(&self, project: &Path, item: &Item) -> bool {
+        let plan = std::fs::read_to_string(project.join("fix_plan.md")).unwrap_or_default();
+        plan.contains(&format!("  ? Convert {} waits for an answer", item.file))
+    }
+
+    /// The check that neither agent nor loop sees: every line is converted once, the end has every fact right, and the item
+    /// needs no answer.
+    pub fn passes(&self, project: &Path, item: &Item) -> bool {
+        let standing = self.standing(project, item);
+        let result =
+            std::fs::read_to_string(project.join(format!("result-{}", item.file))).unwrap_or_default();
+        let is_right = |name: &String| result.contains(&format!("{name}={}\n", self.facts[name]));
+        !item.asks
+            && standing.marked == item.lines
+            && standing.doubled == 0
+            && item.needs.iter().all(is_right)
+    }
+
+    /// The items that the project's own test names as failing.
+    pub fn found_by_test(&self, world: &World) -> BTreeSet<String> {
+        let finished = world.command("bash", &[TEST]).run();
+        let failing = |line: &str| Some(line.strip_prefix("FAIL ")?.split_once(':')?.0.to_owned());
+        finished.stdout.lines().filter_map(failing).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_test_finds_what_is_missing_and_only_the_hidden_check_a_wrong_number() {
+        let world = World::new().without_plimsoll();
+        let task = Task::new(Dice::new(4), 3);
+        task.lay_out(&world);
+        let item = task.items.iter().find(|item| !item.asks).expect("one of three");
+        let file = &item.file;
+        let named = || task.found_by_test(&world).contains(file);
+        let tick = |to: &str| {
+            world.write(
+                "fix_plan.md",
+                &world.read("fix_plan.md").replace(&format!("- [ ] Convert {file}\n"), to),
+            );
+        };
+        assert!(!named(), "an open item is not tested");
+        tick(&format!("- [x] Convert {file}\n"));
+        assert!(named() && !task.passes(&world.project(), item));
+        let marked: String = world.read(file).lines().map(|line| format!("{line}{MARK}\n")).collect();
+        world.write(file, &marked);
+        assert!(named(), "there is no result");
+        let result = |right: bool| {
+            let value = |name: &String| if right { task.facts[name].clone() } else { "00000".to_owned() };
+            item.needs.iter().map(|name| format!("{name}={}\n", value(name))).collect::<String>()
+        };
+        world.write(format!("result-{file}"), &result(false));
+        assert!(!named() && !task.passes(&world.project(), item));
+        world.write(format!("result-{file}"), &result(true));
+        assert!(!named() && task.passes(&world.project(), item));
+        world.write(file, &marked.replacen(MARK, &MARK.repeat(2), 1));
+        assert!(named() && !task.passes(&world.project(), item));
     }
 }

@@ -1,23 +1,18 @@
 //! The faults of a night, and the answers at which they occur; both follow from the seed.
 
+use super::clock::{Clock, Reset};
 use super::dice::Dice;
 use crate::scripted_model::Step;
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// The duration of a usage limit for a run that waits for the reset; a simulated night is shorter than five hours.
-const LIMIT: Duration = Duration::from_secs(6);
-/// After this many requests before the reset, the limit never ends: a loop that does not wait would send thousands of them
-/// in five hours.
-const SPINNING: u32 = 12;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
-    /// The API is overloaded for this many requests.
+    /// The API is overloaded for so many seconds.
     Overload(u32),
-    /// The five-hour quota is used up.
-    Limit,
+    /// The quota is used up for so many minutes.
+    Limit(u32),
     /// The client is killed, with a change that nobody has committed.
     Crash,
     /// The model refuses once.
@@ -30,26 +25,24 @@ pub enum Trouble {
 #[derive(Debug)]
 pub struct Troubles {
     coming: BTreeMap<u32, Trouble>,
-    overloaded: u32,
-    limit: Option<Limit>,
+    overloaded_until: f64,
+    limit: Option<Reset>,
     answers: u32,
+    /// Since when the work has stood still.
+    standing_since: Option<f64>,
     /// Those that have come.
     pub come: u32,
-}
-
-#[derive(Debug)]
-struct Limit {
-    until: SystemTime,
-    asked: u32,
+    lost: f64,
 }
 
 impl Troubles {
-    /// About three in a night of a hundred answers.
+    /// About three in a night of so many answers. A limit lasts from 90 minutes to five hours.
     pub fn new(dice: Dice, answers: u32) -> Troubles {
+        let limit = 90 + dice.number("limit lasts", 211) as u32;
         let usual = [
-            (Trouble::Overload(2), 60),
-            (Trouble::Overload(8), 40),
-            (Trouble::Limit, 50),
+            (Trouble::Overload(60), 60),
+            (Trouble::Overload(360), 40),
+            (Trouble::Limit(limit), 50),
             (Trouble::Crash, 50),
             (Trouble::Crash, 25),
             (Trouble::Refusal, 30),
@@ -62,41 +55,55 @@ impl Troubles {
                 coming.insert(at, trouble);
             }
         }
-        Troubles { coming, overloaded: 0, limit: None, answers: 0, come: 0 }
+        Troubles {
+            coming,
+            overloaded_until: 0.0,
+            limit: None,
+            answers: 0,
+            standing_since: None,
+            come: 0,
+            lost: 0.0,
+        }
     }
 
-    /// How many there are in all.
-    pub fn number(&self) -> u32 {
-        self.come + self.coming.len() as u32
+    /// Seconds from each trouble to the next answer; if there was none, to the morning.
+    pub fn lost_by(&self, morning: f64) -> f64 {
+        self.lost + self.standing_since.map_or(0.0, |since| (morning - since).max(0.0))
     }
 
     /// The fault of the next answer, if any.
-    pub fn befall(&mut self) -> Option<Step> {
-        if self.overloaded > 0 {
-            self.overloaded -= 1;
-            return Some(Step::error(529, "Overloaded"));
-        }
-        if let Some(limit) = &mut self.limit {
-            limit.asked += 1;
-            if SystemTime::now() < limit.until || limit.asked > SPINNING {
-                return Some(usage_limit(limit.until));
+    pub fn befall(&mut self, clock: &mut Clock) -> Option<Step> {
+        clock.ask_again(self.limit.is_some());
+        if let Some(reset) = self.limit {
+            if !clock.is_over(&reset) {
+                return Some(usage_limit(reset.told));
             }
             self.limit = None;
+        }
+        let now = clock.read();
+        if now < self.overloaded_until {
+            clock.refuse();
+            return Some(Step::error(529, "Overloaded"));
+        }
+        if let Some(since) = self.standing_since.take() {
+            self.lost += now - since;
         }
         self.answers += 1;
         let due = self.coming.first_entry().filter(|entry| *entry.key() <= self.answers)?.remove();
         self.come += 1;
+        self.standing_since = Some(now);
         match due {
-            Trouble::Overload(requests) => {
-                self.overloaded = requests - 1;
+            Trouble::Overload(seconds) => {
+                self.overloaded_until = now + f64::from(seconds);
+                clock.refuse();
                 Some(Step::error(529, "Overloaded"))
             }
-            Trouble::Limit => {
-                let until = SystemTime::now() + LIMIT;
-                self.limit = Some(Limit { until, asked: 1 });
-                Some(usage_limit(until))
+            Trouble::Limit(minutes) => {
+                let reset = clock.limit(f64::from(minutes) * 60.0);
+                self.limit = Some(reset);
+                Some(usage_limit(reset.told))
             }
-            Trouble::Crash => Some(Step::bash("kill -9 ${CLAUDE_PID:-$PPID}; sleep 5")),
+            Trouble::Crash => Some(Step::bash("kill -9 ${CLAUDE_PID:-$PPID}; /bin/sleep 5")),
             Trouble::Refusal => Some(Step::text("I cannot help with that.").stop_reason("refusal")),
             Trouble::Cut => Some(Step::text("I am on my way to").cut()),
         }

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo "$1" >> "$HOME/waits.log"
+exec /bin/sleep 0.02

@@ -1,0 +1,106 @@
+//! The ways in which people run Claude Code unattended, as data: each peer with its prompt, its loop and its source, and ours
+//! with its arguments.
+
+/// A way to run a night.
+pub struct Way {
+    /// In rows and on the command line.
+    pub key: &'static str,
+    /// As the page calls it.
+    pub name: &'static str,
+    /// Where its rules are published, and of which version or day.
+    pub source: &'static str,
+    /// What of it is played.
+    pub played: &'static str,
+    /// How it is started.
+    pub run: Loop,
+}
+
+/// How a way is started.
+pub enum Loop {
+    /// A shell loop around the client, with this prompt in PROMPT.md.
+    Shell {
+        /// The prompt.
+        prompt: &'static str,
+        /// The loop; CLIENT and SESSIONS are filled in.
+        script: &'static str,
+        /// A program that the client calls when a turn ends.
+        stop_hook: Option<&'static str>,
+    },
+    /// `plimsoll run` with these arguments.
+    Plimsoll(&'static [&'static str]),
+}
+
+const BARE: &str = include_str!("peers/bare.md");
+
+const fn shell(prompt: &'static str, script: &'static str) -> Loop {
+    Loop::Shell { prompt, script, stop_hook: None }
+}
+
+/// In the order of the tables.
+pub const WAYS: &[Way] = &[
+    Way {
+        key: "bare",
+        name: "bare `while` loop",
+        source: "Geoffrey Huntley, ghuntley.com/ralph (July 2025), with progress.txt as in snarktank/ralph (January 2026)",
+        played: "a fresh session each time; one item; notes; test, and repair what fails; plus the sentence about git status and a quarter of an hour of sleep after a session that fails",
+        run: shell(BARE, include_str!("peers/bare.sh")),
+    },
+    Way {
+        key: "continue",
+        name: "continued session",
+        source: "the same prompt with Claude Code's own `--continue` and automatic compaction (2.1.329)",
+        played: "as above, but one conversation",
+        run: shell(BARE, include_str!("peers/continue.sh")),
+    },
+    Way {
+        key: "stop-hook",
+        name: "Stop-hook loop",
+        source: "Anthropic's plugin ralph-wiggum 1.0.0 (anthropics/claude-code, plugins/ralph-wiggum, November 2025)",
+        played: "one session that a Stop hook sends back to the same prompt until the promise; somebody starts it again a quarter of an hour after it has ended",
+        run: Loop::Shell {
+            prompt: BARE,
+            script: include_str!("peers/stop-hook.sh"),
+            stop_hook: Some(include_str!("peers/again.sh")),
+        },
+    },
+    Way {
+        key: "orchestrator",
+        name: "ralph-orchestrator",
+        source: "mikeyobrien/ralph-orchestrator 2 (hatless prompt and defaults, spring 2026)",
+        played: "one task an iteration, the scratchpad in each prompt, LOOP_COMPLETE; no wait between iterations, the end after five failures in a row; without its hats, events and task tool",
+        run: shell(include_str!("peers/orchestrator.md"), include_str!("peers/orchestrator.sh")),
+    },
+    Way {
+        key: "frankbria",
+        name: "ralph-claude-code",
+        source: "frankbria/ralph-claude-code 0.11 (template, README and CLAUDE.md, spring 2026)",
+        played: "`--continue`, its status block, the end when every item is ticked or after two exit signals, its circuit breaker (three loops without a change), an hour of sleep at a usage limit; without its cap of calls an hour",
+        run: shell(include_str!("peers/frankbria.md"), include_str!("peers/frankbria.sh")),
+    },
+    Way {
+        key: "plimsoll",
+        name: "Plimsoll",
+        source: "this repository",
+        played: "`plimsoll run --objective …`",
+        run: Loop::Plimsoll(&[]),
+    },
+    Way {
+        key: "plimsoll-pack",
+        name: "Plimsoll `--pack`",
+        source: "this repository",
+        played: "several items a session, as far as they fit",
+        run: Loop::Plimsoll(&["--pack"]),
+    },
+    Way {
+        key: "plimsoll-verify",
+        name: "Plimsoll `--verify`",
+        source: "this repository",
+        played: "with the project's test as the verify command",
+        run: Loop::Plimsoll(&["--verify", "./check.sh"]),
+    },
+];
+
+/// The way with this key.
+pub fn way(key: &str) -> Option<&'static Way> {
+    WAYS.iter().find(|way| way.key == key)
+}
