@@ -42,12 +42,13 @@ pub fn current_dir() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
 }
 
-/// A program on the PATH.
+/// A program on the PATH, by an absolute entry of it: a relative one is another folder in each working directory, also that of
+/// a project, where agents write.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| is_executable(path));
     }
-    std::env::split_paths(&variable("PATH")?).map(|folder| folder.join(name)).find(|path| is_executable(path))
+    find_programs(name).into_iter().find(|path| path.is_absolute())
 }
 
 /// Every program of this name on the PATH, in its order.

@@ -138,6 +138,26 @@ fn missing_hook_programs_are_named_before_anything_starts() {
 }
 
 #[test]
+fn a_relative_entry_of_the_path_starts_nothing_that_lies_in_the_project() {
+    let mut world = world(ITEMS);
+    let planted = "#!/bin/sh\ntouch ~/started\necho '2.1.329 (Claude Code)'\n";
+    for name in ["claude", "git"] {
+        world.write_program(world.project().join(name), planted);
+    }
+    for entry in [".", ""] {
+        let path = format!("{entry}:{}:/usr/bin:/bin", plimsoll_testkit::bin_dir().display());
+        world.set_env("PATH", path);
+        let finished = run(&world, &[]);
+        assert_ne!(finished.code, Some(0), "{finished:#?}");
+        assert!(finished.stderr.contains("claude"), "{finished:#?}");
+        for arguments in [&["doctor"][..], &["start", "--objective", "Do the plan."], &["checkpoint"]] {
+            world.plimsoll(arguments).run();
+        }
+        assert!(!world.home().join("started").exists(), "the project's program was started: {finished:#?}");
+    }
+}
+
+#[test]
 fn a_program_that_is_no_client_is_refused() {
     let world = world(ITEMS);
     for (name, text) in [

@@ -42,7 +42,10 @@ fn settle(project: &Project, session_id: &SessionId) {
     unsettled::settle(project, session_id);
     // A session that is resumed adds itself before and after it writes its record: either that was before this look, or it
     // adds itself again.
-    if !is_closed(&sessions::load(project, session_id)) {
+    let record = sessions::load(project, session_id);
+    let is_forgotten =
+        record.start.transcript_path.as_ref().is_some_and(|path| is_older(Path::new(path), FORGOTTEN));
+    if !is_closed(&record) && !is_forgotten {
         // What cannot be noted is found by `sync`.
         let _ = unsettled::add(project, session_id);
     }

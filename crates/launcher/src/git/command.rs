@@ -7,12 +7,13 @@
 
 use crate::time_limit::TimeLimit;
 use crate::{Outcome, child};
-use plimsoll_store::disk;
 use plimsoll_store::layout::git_folder_of;
+use plimsoll_store::{disk, environment};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// What could start a program, or lead git into another repository, and what it is set to when we look. A setting on
 /// the command line counts more than every file.
@@ -120,8 +121,16 @@ pub(crate) fn has_filters(folder: &Path, limit: TimeLimit) -> Result<bool, Outco
     Ok(drivers(folder, limit)?.iter().any(Driver::is_filter))
 }
 
+/// git itself, by an absolute entry of the PATH: the command starts in a folder of the project, where a relative entry would
+/// find a program of the project's. Without one it is missing.
+fn git() -> Command {
+    static GIT: LazyLock<PathBuf> =
+        LazyLock::new(|| environment::find_program("git").unwrap_or_else(|| "/no/git/on/the/PATH".into()));
+    Command::new(GIT.as_path())
+}
+
 fn looking(folder: &Path, off: &[OsString], arguments: &[&str]) -> Command {
-    let mut command = Command::new("git");
+    let mut command = git();
     command.arg("--no-pager");
     for (name, value) in SWITCHED_OFF.iter().chain(ANSWERS_PLAINLY) {
         command.arg("-c").arg(format!("{name}={value}"));
@@ -164,7 +173,7 @@ const KEPT_IN_A_COMMIT: &[&str] = &[
 /// A git of the work-in-progress commit, with the user's hooks, signing and filters. It speaks the user's language and
 /// asks nobody.
 pub(crate) fn committing(folder: &Path, settings: &[OsString], arguments: &[&str]) -> Command {
-    let mut command = Command::new("git");
+    let mut command = git();
     for setting in OFF_IN_A_COMMIT {
         command.args(["-c", setting]);
     }

@@ -1,10 +1,11 @@
 //! Taking over a state that another program wrote: first what would be taken, then the taking.
 
-use super::create::{DEFAULT_LIST, NewRun, begin, state, task, todo, write_first_files};
+use super::create::{NewRun, begin, state, task, todo, write_first_files};
 use super::newest::nameless;
 use super::{StartError, records};
 use plimsoll_domain::handoff::{Handoff, Notes};
 use plimsoll_domain::state::Checkpoint;
+use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, Settings, TodoList};
 use plimsoll_policy::adopt::{Ground, Row, adopt, handoff_of};
 use plimsoll_policy::foreign;
@@ -64,7 +65,7 @@ pub fn look(project: &Project, new: &NewRun, given: &Given) -> Result<Offer, Sta
         usual_iterations: new.max_iterations,
         promise: given.promise.clone(),
         has_task,
-        default_list: DEFAULT_LIST,
+        default_list: DEFAULT_PLAN,
         has_handoff,
     };
     let offer = adopt(&document, &ground);
@@ -129,9 +130,9 @@ pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError
     // Kept before our own state is written over it: from then on this is the only copy of the other program's file.
     disk::replace(&kept_at(project), &bytes, Durability::Durable)?;
     if let Some(list) = &list {
-        let path = project.root().join(DEFAULT_LIST);
+        let path = project.root().join(DEFAULT_PLAN);
         if !disk::create_new(&path, list.render().as_bytes())? {
-            let name = DEFAULT_LIST;
+            let name = DEFAULT_PLAN;
             return Err(StartError::Foreign(format!(
                 "{name} exists by now: nothing was taken; run the command again"
             )));

@@ -12,13 +12,11 @@ use plimsoll_domain::limits::Limits;
 use plimsoll_domain::prompt::task_text;
 use plimsoll_domain::state::{AtStart, Commit, Items, RunOptions, VerifyEach};
 use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunId, RunState, TodoList};
 use plimsoll_policy::foreign;
 use plimsoll_policy::todo_list::{self, Unfit};
 use plimsoll_store::{Durability, Project, clock, disk, journal, layout, state_file};
-
-/// The plan where none is named.
-pub(super) const DEFAULT_LIST: &str = "fix_plan.md";
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -179,7 +177,7 @@ pub(super) fn task(
 
 /// The to-do file and what it lists; no file where none is named and the usual one is not there.
 pub(super) fn todo(project: &Project, new: &NewRun) -> Result<(Option<String>, TodoList), StartError> {
-    let file = new.todo.clone().unwrap_or_else(|| DEFAULT_LIST.to_owned());
+    let file = new.todo.clone().unwrap_or_else(|| DEFAULT_PLAN.to_owned());
     match (disk::read_text(&project.root().join(&file))?, &new.todo) {
         (Some(text), named) => {
             let todo = TodoList::parse(&text);
@@ -199,7 +197,7 @@ pub fn nothing_open(run: &RunState) -> Option<String> {
         return None;
     }
     let file = run.options.todo_file.as_ref()?;
-    Some(todo_list::words(&Unfit::AllTicked(run.items.known_items.len()), file, file != DEFAULT_LIST))
+    Some(todo_list::words(&Unfit::AllTicked(run.items.known_items.len()), file, file != DEFAULT_PLAN))
 }
 
 /// The checks that open items of the plan name now. They are kept outside the project: what is written into the plan later does
