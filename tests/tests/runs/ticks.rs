@@ -7,7 +7,7 @@ use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     ITEMS, events, first_request_of, honest, journal, markers, play_real, resume, run, start, world,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const STATE: &str = ".claude/ralph-state.json";
@@ -252,6 +252,14 @@ fn an_items_own_check_takes_back_its_own_tick_alone() {
     assert_eq!(taken[0]["items"], json!(["Item one (simple, verify: test -e one)"]), "{taken:?}");
     let shown = world.plimsoll(&["plan", "--json"]).run().expect_success().stdout;
     assert!(!shown.contains("test -e one"), "nothing is open: {shown}");
+    // The files that a check names are not what the item changes.
+    let estimate = |item: &str| {
+        world.write("fix_plan.md", &format!("- [ ] {item}\n"));
+        let shown = world.plimsoll(&["plan", "--json"]).run().expect_success().stdout;
+        serde_json::from_str::<Value>(&shown).expect("JSON")["items"][0]["estimate_source"].clone()
+    };
+    assert_eq!(estimate("Look (verify: grep 7 src/dates.txt)"), estimate("Look"));
+    assert_ne!(estimate("Look at src/dates.txt"), estimate("Look"));
     world.write("fix_plan.md", plan);
     let shown = world.plimsoll(&["plan"]).run().expect_success().stdout;
     assert!(shown.contains("only with `plimsoll run --plan-verify`:\n\n- Item 1: `test -e one`"), "{shown}");

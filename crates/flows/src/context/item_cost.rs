@@ -64,7 +64,9 @@ pub fn lines_named(project: &Project, item: &str) -> Option<u64> {
         let bytes = disk::read(&path).ok().flatten()?;
         Some(bytes.iter().filter(|byte| **byte == b'\n').count() as u64)
     };
-    item.split(|letter: char| letter.is_whitespace() || "`'\"(),;:".contains(letter))
+    // What its check reads is not what it changes.
+    plimsoll_domain::item_check::words(item)
+        .split(|letter: char| letter.is_whitespace() || "`'\"(),;:".contains(letter))
         .map(|word| word.trim_end_matches('.'))
         .filter(is_name)
         .filter_map(lines)
