@@ -3,6 +3,7 @@
 pub mod browser;
 pub mod handover;
 pub mod hostile;
+pub mod large_world;
 pub mod night;
 
 use plimsoll_domain::state::RunOptions;

@@ -7,6 +7,7 @@ mod doctor;
 mod export;
 mod foresight;
 mod gates;
+mod growth;
 mod install;
 mod log_why;
 mod report;

@@ -1,0 +1,307 @@
+//! What a hook costs in a project that has been worked in for years, beside what it costs in a new one: instructions counted
+//! by callgrind, and system calls by strace.
+
+use plimsoll_domain::TodoList;
+use plimsoll_store::{TurnLog, memory, sessions, state_file};
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::world::World;
+use plimsoll_tests::large_world::{LargeWorld, RUN, SESSION, Size};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::Duration;
+
+/// Ten thousand of nearly everything.
+const LARGE: Size = Size {
+    sessions: 10_000,
+    items: 10_000,
+    history: 10_000,
+    changes: 10_000,
+    handoffs: 1_000,
+    turns: 100_000,
+};
+/// What does not read the plan costs so much more at most, in percent.
+const FLAT: u64 = 110;
+
+/// What one call of a program cost.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    instructions: u64,
+    calls: u64,
+}
+
+/// One call of a hook in a session, of its run or of none.
+struct Case {
+    name: &'static str,
+    program: &'static str,
+    event: &'static str,
+    fields: fn() -> Value,
+    in_run: bool,
+    /// A turn is added to the transcript before.
+    new_turn: bool,
+}
+
+fn batch() -> Value {
+    json!({"tool_calls": [{"tool_name": "Bash", "tool_input": {"command": "make -s check"}, "tool_use_id": "toolu_9",
+        "tool_response": "ok"}]})
+}
+
+fn status() -> Value {
+    json!({"model": {"id": "claude-opus-5-5", "display_name": "Opus 5.5"},
+        "context_window": {"context_window_size": 1_000_000, "used_percentage": 5, "total_input_tokens": 50_000,
+            "current_usage": {"input_tokens": 10, "cache_read_input_tokens": 50_000, "output_tokens": 50}}})
+}
+
+fn stop() -> Value {
+    json!({"last_assistant_message": "The next file is converted, and the checks pass."})
+}
+
+const MONITOR: Case = Case {
+    name: "monitor, nothing new",
+    program: "plimsoll-post-tool",
+    event: "PostToolBatch",
+    fields: batch,
+    in_run: false,
+    new_turn: false,
+};
+
+/// What costs the same everywhere.
+const FLAT_CASES: [Case; 6] = [
+    MONITOR,
+    Case { name: "monitor, a new turn", new_turn: true, ..MONITOR },
+    Case { name: "memory after a batch, nothing new", program: "plimsoll-memory", ..MONITOR },
+    Case {
+        name: "status line, a run shown",
+        program: "plimsoll-statusline",
+        event: "Status",
+        fields: status,
+        ..MONITOR
+    },
+    Case {
+        name: "session start",
+        program: "plimsoll-session-start",
+        event: "SessionStart",
+        fields: || json!({"source": "resume"}),
+        ..MONITOR
+    },
+    Case {
+        name: "session end",
+        program: "plimsoll-session-end",
+        event: "SessionEnd",
+        fields: || json!({"reason": "other"}),
+        ..MONITOR
+    },
+];
+
+/// The same of a session that has begun in the run.
+const FLAT_IN_A_RUN: [Case; 2] = [
+    Case { name: "monitor in a run, nothing new", in_run: true, ..MONITOR },
+    Case { name: "monitor in a run, a new turn", in_run: true, new_turn: true, ..MONITOR },
+];
+
+/// What reads the plan or the run's state, and how many instructions it may take for each byte of them.
+const LINEAR_CASES: [(Case, u64); 4] = [
+    (
+        Case {
+            name: "gate",
+            program: "plimsoll-stop-gate",
+            event: "Stop",
+            fields: stop,
+            in_run: true,
+            ..MONITOR
+        },
+        60,
+    ),
+    (
+        Case {
+            name: "session start in a run",
+            program: "plimsoll-session-start",
+            event: "SessionStart",
+            fields: || json!({"source": "resume"}),
+            in_run: true,
+            ..MONITOR
+        },
+        60,
+    ),
+    (
+        Case {
+            name: "before a compaction in a run",
+            program: "plimsoll-pre-compact",
+            event: "PreCompact",
+            fields: || json!({"trigger": "auto"}),
+            in_run: true,
+            ..MONITOR
+        },
+        120,
+    ),
+    (
+        Case {
+            name: "session end in a run",
+            program: "plimsoll-session-end",
+            event: "SessionEnd",
+            fields: || json!({"reason": "other"}),
+            in_run: true,
+            ..MONITOR
+        },
+        120,
+    ),
+];
+
+impl Case {
+    /// Calls it once, by another program or by itself.
+    fn call(&self, large: &LargeWorld, by: &[&str]) {
+        if self.new_turn {
+            large.add_turn();
+        }
+        let program = bin_dir().join(self.program).display().to_string();
+        let words: Vec<&str> = by.iter().copied().chain([program.as_str()]).collect();
+        let launch =
+            large.world.command(words[0], &words[1..]).stdin(large.event(self.event, (self.fields)()));
+        let launch = if self.in_run { launch.env("PLIMSOLL_RUN_ID", RUN) } else { launch };
+        let finished = launch.timeout(Duration::from_secs(240)).run();
+        assert!(matches!(finished.code, Some(0 | 1)), "{}: {finished:?}", self.name);
+        let complaints = finished.stderr.lines().filter(|line| !line.starts_with("==")).collect::<Vec<_>>();
+        assert!(complaints.is_empty(), "{}: {complaints:?}", self.name);
+    }
+
+    fn cost(&self, large: &LargeWorld) -> Cost {
+        Cost { instructions: self.instructions(large), calls: self.calls(large) }
+    }
+
+    fn instructions(&self, large: &LargeWorld) -> u64 {
+        counted_by_callgrind(&large.world, |by| self.call(large, by))
+    }
+
+    fn calls(&self, large: &LargeWorld) -> u64 {
+        let log = large.world.home().join("calls");
+        self.call(large, &["strace", "-qq", "-o", &log.display().to_string()]);
+        fs::read_to_string(log).unwrap().lines().count() as u64
+    }
+}
+
+fn counted_by_callgrind(world: &World, call: impl FnOnce(&[&str])) -> u64 {
+    let log = world.home().join("callgrind");
+    let log_option = format!("--log-file={}", log.display());
+    call(&["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", &log_option]);
+    let text = fs::read_to_string(log).unwrap();
+    let counted = text.lines().find_map(|line| line.split_once("Collected : ")).expect(&text);
+    counted.1.trim().parse().unwrap()
+}
+
+/// True if it can be counted here.
+fn is_measurable() -> bool {
+    let runs = |program: &str, args: &[&str]| {
+        std::process::Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
+    };
+    let is_so = runs("valgrind", &["--version"]) && runs("strace", &["-qq", "-o", "/dev/null", "true"]);
+    if !is_so {
+        println!("NOT MEASURED: valgrind or strace is missing");
+    }
+    is_so
+}
+
+#[test]
+fn what_grows_in_a_project_over_the_years_makes_no_hook_slower() {
+    if !is_measurable() {
+        return;
+    }
+    let (small, large) = std::thread::scope(|scope| {
+        let small = scope.spawn(|| LargeWorld::new(Size::TEN));
+        let large = LargeWorld::new(LARGE);
+        (small.join().unwrap(), large)
+    });
+    held_to_the_parsers(&small, Size::TEN);
+    held_to_the_parsers(&large, LARGE);
+    let mut over = Vec::new();
+    let measured = measured_side_by_side(&small, &large);
+    println!("| case | instructions at ten | at ten thousand | | calls | |");
+    for (case, (small, large)) in FLAT_CASES.iter().chain(&FLAT_IN_A_RUN).zip(&measured) {
+        let ratio = large.instructions as f64 / small.instructions as f64;
+        let Cost { instructions, calls } = small;
+        println!(
+            "| {} | {instructions} | {} | {ratio:.2} | {calls} | {} |",
+            case.name, large.instructions, large.calls
+        );
+        let is_flat = |large: u64, small: u64| large * 100 <= small * FLAT;
+        // Two calls more are no growth: a file that is longer than one read.
+        if !is_flat(large.instructions, small.instructions) || !is_flat(large.calls, small.calls + 2) {
+            over.push(case.name.to_owned());
+        }
+    }
+    println!("| case | instructions at ten | at ten thousand | for each byte | limit |");
+    let bytes = large.bytes_of_plan_and_state() - small.bytes_of_plan_and_state();
+    for (case, limit) in LINEAR_CASES {
+        let (few, many) = (case.instructions(&small), case.instructions(&large));
+        let each = many.saturating_sub(few) / bytes;
+        println!("| {} | {few} | {many} | {each} | {limit} |", case.name);
+        if each > limit {
+            over.push(case.name.to_owned());
+        }
+    }
+    assert!(over.is_empty(), "{over:?}");
+}
+
+/// What was written by hand is what the programs read.
+fn held_to_the_parsers(large: &LargeWorld, size: Size) {
+    let project = &large.project;
+    let log = TurnLog::of(project, &SESSION.into()).unwrap();
+    let report = log.verify().unwrap();
+    assert!(report.is_whole() && report.turns == size.turns, "{report:?}");
+    assert_eq!(log.head().unwrap().seq, size.turns);
+    let history = memory::history(project).unwrap();
+    assert_eq!(history.len() as u64, size.changes);
+    assert_eq!(memory::load(project).unwrap().rev, size.changes);
+    assert_eq!(sessions::ids(project).len() as u64, size.sessions);
+    let run = state_file::load(project, Some(&RUN.into())).unwrap().unwrap();
+    let plan = TodoList::parse(&large.world.read("fix_plan.md"));
+    assert_eq!((run.items.todo_items, run.items.completed_items), (plan.open(), plan.done()));
+    assert_eq!((plan.items.len() as u64, run.context_history.len() as u64), (size.items, size.history));
+}
+
+/// Every flat case in both worlds: those of an ordinary session, then those of a session of the run.
+fn measured_side_by_side(small: &LargeWorld, large: &LargeWorld) -> Vec<(Cost, Cost)> {
+    let measure = |world: &LargeWorld| -> Vec<Cost> {
+        let in_turn = |cases: &[Case]| {
+            // Before, each is called until nothing is left to be made.
+            cases.iter().rev().chain(cases).for_each(|case| case.call(world, &["env"]));
+            cases.iter().map(|case| case.cost(world)).collect::<Vec<Cost>>()
+        };
+        let mut costs = in_turn(&FLAT_CASES);
+        LINEAR_CASES[1].0.call(world, &["env"]);
+        costs.extend(in_turn(&FLAT_IN_A_RUN));
+        costs
+    };
+    std::thread::scope(|scope| {
+        let small = scope.spawn(|| measure(small));
+        let large = measure(large);
+        small.join().unwrap().into_iter().zip(large).collect()
+    })
+}
+
+/// `plimsoll start` with a plan of so many items: instructions, and the bytes of what it read and wrote.
+fn start(items: usize) -> (u64, u64) {
+    let world = World::new();
+    let plan: String =
+        (1..=items).map(|number| format!("- [ ] Convert the file number {number} (simple)\n")).collect();
+    world.write("fix_plan.md", &plan);
+    let program = bin_dir().join("plimsoll").display().to_string();
+    let counted = counted_by_callgrind(&world, |by| {
+        let words: Vec<&str> =
+            by.iter().copied().chain([program.as_str(), "start", "--objective", "Convert."]).collect();
+        let finished = world.command(words[0], &words[1..]).timeout(Duration::from_secs(240)).run();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    });
+    let state = world.read(".claude/ralph-state.json").len();
+    // The state, its copy and, more closely written, the ledger.
+    (counted, (plan.len() + 3 * state) as u64)
+}
+
+#[test]
+fn a_run_with_a_plan_of_ten_thousand_items_starts_in_time_that_grows_with_its_length() {
+    if !is_measurable() {
+        return;
+    }
+    let ((few, few_bytes), (many, many_bytes)) = (start(10), start(10_000));
+    let each = (many - few) / (many_bytes - few_bytes);
+    println!("| start | {few} | {many} | {each} | 60 |");
+    assert!(each <= 60, "{each} instructions for each byte");
+}
