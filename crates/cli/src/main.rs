@@ -7,6 +7,7 @@
 //! Limits: sentences on a terminal change between versions; scripts use `--json`, the markers and the exit codes. A command
 //! shows what the files say at that moment, and locks nothing to do so.
 
+mod branch;
 mod commands;
 mod console;
 mod endings;

@@ -101,11 +101,15 @@ const TASK: &str = "## The task, in the user's words";
 
 fn opening(state: &RunState) -> String {
     let plan = state.options.todo_file.as_deref().map(|file| format!(", `{}`", one_line(file)));
+    let branch = state.options.branch.as_deref().map(|branch| {
+        format!(" The run works on the branch `{}`: commit to it, and switch to no other.", one_line(branch))
+    });
     format!(
-        "You are session {} of at most {} of an unattended run. Nobody reads along, and nobody can answer. Later sessions know only git{} and what you write down.\n",
+        "You are session {} of at most {} of an unattended run. Nobody reads along, and nobody can answer. Later sessions know only git{} and what you write down.{}\n",
         state.iteration,
         state.options.max_iterations,
-        plan.unwrap_or_default()
+        plan.unwrap_or_default(),
+        branch.unwrap_or_default()
     )
 }
 

@@ -72,7 +72,7 @@ pub struct RunState {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Commit {
-    /// It is committed on the current branch.
+    /// It is committed on the run's branch, else on the current one.
     #[default]
     Wip,
     /// It stays as it is.
@@ -297,8 +297,16 @@ mod tests {
     /// A state as the version before the current types wrote it: of a real run, with what that run did not meet put in.
     const OLD: &str = include_str!("state/old.json");
     /// Fields that it did not have.
-    const NEWER: [&str; 6] =
-        ["parked", "verify_each", "plan_checks", "verify_passed", "taken_back", "verify_seconds"];
+    const NEWER: [&str; 8] = [
+        "parked",
+        "verify_each",
+        "plan_checks",
+        "verify_passed",
+        "taken_back",
+        "verify_seconds",
+        "branch",
+        "branch_before",
+    ];
 
     /// The state without the place to continue at, which no prompt names any more.
     fn without_place(mut document: Value) -> Value {

@@ -5,6 +5,7 @@ mod apply_verdict;
 pub(crate) mod archive;
 pub mod backup;
 pub mod baseline;
+pub mod branch;
 mod client_error;
 pub mod close;
 pub mod evidence;

@@ -1,7 +1,7 @@
 //! RULE: the only crate that starts other programs and signals them.
 //!
 //! It starts the client ([`client`]), git ([`git`]) and the user's own commands, finds processes in `/proc` ([`process`]), and
-//! looks at the working tree with git's help ([`worktree_fingerprint`], [`wip`]). Every child has a process group of its own,
+//! works with the tree through git ([`worktree_fingerprint`], [`wip`], [`branch`]). Every child has a process group of its own,
 //! no standard input unless given, and a deadline; what it printed and how it ended is an [`Outcome`], not an error. Only what
 //! we started (or verified as ours by pid and start time) is ever signalled. User text never goes through a shell; what a user
 //! gives *as a command line* (`--verify`) does.
@@ -15,6 +15,7 @@
     reason = "this is the one place that starts programs, and their output lies in files"
 )]
 
+pub mod branch;
 mod changes;
 mod child;
 pub mod client;

@@ -1,6 +1,7 @@
 //! Runs: `plimsoll run` and the loops around it, from the plan to the morning after.
 
 mod authority;
+mod branch;
 mod breaker;
 mod completion;
 mod emergency;

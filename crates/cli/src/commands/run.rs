@@ -2,6 +2,7 @@
 
 pub(crate) mod progress;
 
+use crate::branch;
 use crate::commands::linear;
 use crate::commands::run::progress::Style;
 use crate::commands::start::{TaskArguments, TaskError};
@@ -61,6 +62,7 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll run --verify 'cargo test' -- --model opus --permission-mode acceptEdits --allowedTools Bash
   plimsoll run --objective 'Translate docs/ into German.' --todo pages.md --deadline 07:00 --max-cost 20
+  plimsoll run --branch night -- --model opus  leave the current branch as it is; the end says how to merge
   plimsoll run --resume                        continue after Ctrl-C, a crash, a reboot
   plimsoll run --resume --reset-breaker        continue after you have fixed the cause
 
@@ -194,6 +196,7 @@ fn resume(
         ..arguments.task.changes()?
     };
     let ready = prepare(project, &asked.options)?;
+    lifecycle::return_to_branch(project)?.iter().for_each(say_error);
     let found = lifecycle::resume(project, &changes)?;
     Ok((ready, found))
 }
@@ -233,6 +236,9 @@ fn say_what_now(project: &Project) {
         if let Some(words) = beside_way_on(&state) {
             say_error(&words);
         }
+    }
+    if let Some(words) = branch::words(&state) {
+        say_error(&words);
     }
     if !state.context_history.is_empty() {
         say_error(&"to see what happened: plimsoll report --open, or plimsoll log");

@@ -3,6 +3,7 @@
 mod adopt;
 mod inside;
 
+use crate::branch;
 use crate::commands::gate::PIPE_THE_RESULT;
 use crate::commands::run::progress;
 use crate::console;
@@ -74,6 +75,9 @@ pub(crate) struct TaskArguments {
     /// Wait for the reset once this share of the five-hour or weekly quota is used (if the client reports it)
     #[arg(long, value_name = "PERCENT", value_parser = value_parsers::percent)]
     stop_at_limit: Option<u8>,
+    /// Work on this branch: it is created here if it does not exist; the end says how to merge it [default: the current branch]
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
     /// What to do with uncommitted work at a checkpoint [default: wip]
     #[arg(long, value_name = "MODE")]
     commit: Option<CommitMode>,
@@ -88,7 +92,7 @@ pub(crate) struct TaskArguments {
 /// What becomes of uncommitted work at a checkpoint.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum CommitMode {
-    /// Commit it on the current branch as `ralph: checkpoint …`
+    /// Commit it as `ralph: checkpoint …`, with --branch only on that branch
     Wip,
     /// Leave it as it is
     Off,
@@ -115,7 +119,7 @@ pub(crate) enum TaskError {
     Store(#[from] StoreError),
     #[error("the objective file {0} is missing")]
     NoObjective(PathBuf),
-    #[error("{0} belongs to a new run: with --resume the task stays the same")]
+    #[error("{0} belongs to a new run: with --resume the task and the branch stay the same")]
     OfNewRun(&'static str),
 }
 
@@ -150,6 +154,7 @@ impl TaskArguments {
             plan_verify: self.plan_verify,
             strict_promise: self.strict_promise.unwrap_or(false),
             limits: self.limits(),
+            branch: self.branch.clone(),
             commit: self.commit().unwrap_or_default(),
             pack: self.pack,
             memory: self.memory,
@@ -166,6 +171,7 @@ impl TaskArguments {
             (self.todo.is_some(), "--todo"),
             // An agent may have written into the plan since.
             (self.plan_verify, "--plan-verify"),
+            (self.branch.is_some(), "--branch"),
         ];
         if let Some((_, option)) = about_the_task.iter().find(|(given, _)| *given) {
             return Err(TaskError::OfNewRun(option));
@@ -292,6 +298,9 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
                 state.iteration,
                 state.options.max_iterations
             ));
+            if let Some(words) = branch::words(&state) {
+                say_error(&words);
+            }
             if state.options.limits.max_cost_usd.is_some() {
                 say_error(&format!(
                     "--max-cost is measured only when the result object is piped to plimsoll gate: {PIPE_THE_RESULT}"

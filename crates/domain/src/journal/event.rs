@@ -283,6 +283,9 @@ pub struct RunBegun {
     /// Whether its sessions have the working memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<bool>,
+    /// The branch on which it works, if it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// What a resumed run's status was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,

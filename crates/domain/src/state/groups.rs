@@ -52,6 +52,8 @@ pub struct RunOptions {
     pub idle_timeout_seconds: Option<u64>,
     /// The same while a tool runs; none for the settings' value.
     pub tool_timeout_seconds: Option<u64>,
+    /// The branch on which the run works (`--branch`); none for whichever is checked out.
+    pub branch: Option<String>,
     /// True when PROMPT.md is ours as a whole (the run was started with an objective).
     pub prompt_made: bool,
 }
@@ -147,6 +149,9 @@ pub struct AtStart {
     /// The git folder of the project when the run began, as the file system knows it; empty where there was none. A
     /// repository that was made since is its agent's. None in a run of an older version.
     pub repository_at_start: Option<String>,
+    /// The branch that was checked out before the run switched to its own: where its work is to be merged. None without
+    /// `--branch`, and where the run began on that branch.
+    pub branch_before: Option<String>,
     /// What stayed with the subagents of earlier runs in this project.
     pub delegated_before: SubagentUsage,
 }

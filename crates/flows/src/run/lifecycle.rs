@@ -13,12 +13,14 @@ pub use cancel::cancel;
 pub use create::{NewRun, check, create, nothing_open};
 pub(crate) use orphans::{end_left_behind, end_started_with, orphan, settings_of};
 pub use plan::plan;
-pub use resume::{Changes, Remembered, Resumed, remembered, resume};
+pub use resume::{Changes, Remembered, Resumed, remembered, resume, return_to_branch};
 
+use crate::run::branch::OtherBranch;
 use crate::run::prompt::PromptError;
 use plimsoll_domain::RunId;
 use plimsoll_domain::status::Status;
 use plimsoll_domain::text::one_line;
+use plimsoll_launcher::branch::BranchError;
 use plimsoll_store::StoreError;
 
 /// Why a run could not be started or resumed.
@@ -44,6 +46,12 @@ pub enum StartError {
     /// The plan file has no open item.
     #[error("{0}")]
     UnfitTodo(String),
+    /// The branch.
+    #[error(transparent)]
+    Branch(#[from] BranchError),
+    /// Another branch is checked out than the run's.
+    #[error(transparent)]
+    OtherBranch(#[from] OtherBranch),
     /// A run is there already.
     #[error(
         "the run \"{}\" ({run_id}) is {status} at iteration {iteration}: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`",

@@ -4,6 +4,7 @@ use crate::checkpoint::{self, Request};
 use crate::context::facts;
 use crate::context::facts::Asked;
 use crate::our_files;
+use crate::run::branch;
 use plimsoll_domain::handoff::Notes;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, WipCommit};
 use plimsoll_domain::level::Level;
@@ -129,25 +130,28 @@ pub(crate) fn commit(project: &Project, run_id: &RunId) -> Result<bool, StoreErr
         return Ok(false);
     }
     let message = message(state.iteration, &state.context_checkpoint);
-    let (words, made) =
-        match commit_wip(project.root(), &message, &our_files::is_ours, repository(project, &state)) {
-            Wip::Nothing => return Ok(false),
-            Wip::Committed { id, files, left_out } => {
-                let words =
-                    format!("{} committed as `{message}`{}", counted(files, "file"), named(&left_out));
-                let made = WipCommit {
-                    commit: Some(id),
-                    files: Some(files),
-                    left_out: Some(left_out),
-                    ..WipCommit::default()
-                };
-                (words, made)
-            }
-            Wip::Refused { why } => {
-                let words = format!("the uncommitted work could not be committed: {why}");
-                (words, WipCommit { trouble: Some(why), ..WipCommit::default() })
-            }
-        };
+    // Work in progress of a run with a branch lands on no other, whatever a session has checked out.
+    let made = match branch::refusal(project, &state) {
+        Some(why) => Wip::Refused { why },
+        None => commit_wip(project.root(), &message, &our_files::is_ours, repository(project, &state)),
+    };
+    let (words, made) = match made {
+        Wip::Nothing => return Ok(false),
+        Wip::Committed { id, files, left_out } => {
+            let words = format!("{} committed as `{message}`{}", counted(files, "file"), named(&left_out));
+            let made = WipCommit {
+                commit: Some(id),
+                files: Some(files),
+                left_out: Some(left_out),
+                ..WipCommit::default()
+            };
+            (words, made)
+        }
+        Wip::Refused { why } => {
+            let words = format!("the uncommitted work could not be committed: {why}");
+            (words, WipCommit { trouble: Some(why), ..WipCommit::default() })
+        }
+    };
     // A kill after the commit costs this line and the handoff's words on it; the work is safe, and a repeat finds
     // nothing left to commit.
     let made = JournalEvent::WipCommit(WipCommit { message: Some(message), ..made });

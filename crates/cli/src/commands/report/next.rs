@@ -1,6 +1,7 @@
 //! What the user does now: one to three steps, with commands to copy.
 
 use super::contents::{Report, Step};
+use crate::branch;
 use crate::endings::{PlainStep, RESUME, ending_words, step};
 use crate::questions;
 use crate::render::redact::RedactedText;
@@ -32,7 +33,9 @@ pub(super) fn steps(scene: &Scene<'_>) -> Vec<Step> {
     let set_aside = set_aside(scene.state).map(|words| step(RedactedText::line(&words, 400), None));
     let asked =
         questions(scene).into_iter().map(|(words, command)| step(RedactedText::line(&words, 400), command));
-    asked.chain(ours).chain(set_aside).collect()
+    let branch = branch::merge_step(scene.state)
+        .map(|(words, command)| step(RedactedText::line(&words, 400), command));
+    asked.chain(ours).chain(branch).chain(set_aside).collect()
 }
 
 fn earlier(scene: &Scene<'_>) -> Vec<PlainStep> {

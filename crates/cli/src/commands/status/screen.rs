@@ -3,6 +3,7 @@
 use super::columns;
 use super::view::View;
 use super::words::{next, standing, troubles};
+use crate::branch;
 use crate::commands::run::progress::for_people as duration;
 use crate::questions;
 use plimsoll_domain::limits::QuotaWindow;
@@ -35,6 +36,7 @@ impl View {
         lines.push(self.line("Time", &self.time()));
         lines.extend(self.taken_back().or_else(|| self.refused()));
         lines.extend(troubles(state).map(|words| self.line("Trouble", &words)));
+        lines.extend(self.branch());
         lines.extend(self.next());
         lines.push(self.line("More", &format!("plimsoll report, plimsoll log, or {}", self.journal)));
         lines
@@ -50,6 +52,14 @@ impl View {
         let (first, rest) = columns::broken(&words, self.width.saturating_sub(INDENT));
         let second = (!rest.is_empty()).then(|| self.line("", rest));
         [self.line(title, first)].into_iter().chain(second).collect()
+    }
+
+    /// The command that merges it is there to be copied: it is neither cut nor broken.
+    fn branch(&self) -> Option<String> {
+        let name = self.state.options.branch.as_ref()?;
+        let (_, command) = branch::merge_step(self.state)?;
+        let merge = command.map_or(String::new(), |command| format!("; to merge it: {command}"));
+        Some(format!("{:<INDENT$}{}{merge}", "Branch", one_line(name)))
     }
 
     /// A whole command that is longer than the line is not cut: it is there to be copied.

@@ -3,6 +3,7 @@
 use super::create::{NewRun, begin, state, task, todo, write_first_files};
 use super::newest::nameless;
 use super::{StartError, records};
+use crate::run::branch;
 use plimsoll_domain::handoff::{Handoff, Notes};
 use plimsoll_domain::state::Checkpoint;
 use plimsoll_domain::todo::DEFAULT_PLAN;
@@ -57,6 +58,9 @@ pub fn look(project: &Project, new: &NewRun, given: &Given) -> Result<Offer, Sta
         (found, _) => found.map(|(text, made)| (text, made, true))?,
     };
     let (todo_file, todo) = todo(project, new)?;
+    if let Some(name) = &new.branch {
+        branch::check(project, name)?;
+    }
     let has_handoff = handoff_of(&document).is_some_and(|file| disk::is_file(&project.root().join(file)));
     let ground = Ground {
         new: state(project, new, &text, prompt_made, todo_file, &todo),
@@ -119,6 +123,10 @@ fn refuse_finished(file: &str, run: &RunState) -> Result<(), StartError> {
 pub fn carry_out(project: &Project, offer: Offer) -> Result<RunState, StartError> {
     let Offer { file, document, mut state, task, list, lacks_handoff, .. } = offer;
     records::refuse_unfit(project, &state.options.client_arguments)?;
+    // The offer was made on the branch before: what the file and the plan are on the run's own is compared below.
+    if let Some(name) = &state.options.branch {
+        state.at_start.branch_before = branch::enter(project, name)?;
+    }
     // Compared under the lock: the user has agreed to what was shown, and the loop's script may have written since.
     let lock = state_file::lock(project, state_file::TIMEOUT)?;
     let bytes = disk::read(project.state())?.unwrap_or_default();

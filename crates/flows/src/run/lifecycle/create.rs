@@ -4,8 +4,8 @@ use super::{StartError, records};
 use crate::checkpoint::work::files_without_commit;
 use crate::install::git_exclude::exclude_run_files;
 use crate::memory;
-use crate::run::backup;
 use crate::run::prompt::{self, PromptError};
+use crate::run::{backup, branch};
 use plimsoll_domain::item_check::{self, ItemCheck};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
@@ -43,6 +43,8 @@ pub struct NewRun {
     pub client_arguments: Vec<String>,
     /// What the run may use.
     pub limits: Limits,
+    /// The branch on which it works; none for the current one.
+    pub branch: Option<String>,
     /// What becomes of uncommitted work at a checkpoint.
     pub commit: Commit,
     /// True when a session may continue with the next item while the window has room for it.
@@ -62,13 +64,16 @@ pub struct NewRun {
 /// Creates a run and writes its first files.
 pub fn create(project: &Project, new: &NewRun) -> Result<RunState, StartError> {
     // What can be refused is refused before anything is written, and looked at again under the lock.
-    look(project, new)?;
+    check(project, new)?;
+    // A kill after this leaves the branch checked out, and no run: the same command then begins there.
+    let branch_before = new.branch.as_deref().map(|name| branch::enter(project, name)).transpose()?.flatten();
     // Git is asked first: no lock is held while it is waited for. A file that is made in between counts as the run's own.
     let files_at_start = files_without_commit(project);
     let lock = state_file::lock(project, state_file::TIMEOUT)?;
     let Ground { task, prompt_made, todo_file, todo, old } = look(project, new)?;
     let old = old.unwrap_or_default();
     let mut state = state(project, new, &task, prompt_made, todo_file, &todo);
+    state.at_start.branch_before = branch_before;
     state.at_start.delegated_before = old.delegated();
     state.at_start.files_at_start = files_at_start;
     // By it a later commit knows a repository that an agent has made since, whose hooks and filters must not run.
@@ -108,6 +113,7 @@ pub(super) fn begin(project: &Project, state: &RunState) -> Result<(), StartErro
         items: Some(counted(state.items.known_items.len(), "item")),
         verify: Some(state.options.commands()),
         memory: Some(state.options.memory),
+        branch: state.options.branch.clone(),
         ..RunBegun::default()
     };
     journal::note(project, JournalEntry::of_run(state, JournalEvent::RunStarted(begun)))?;
@@ -126,7 +132,9 @@ struct Ground {
 
 /// Could this run begin? Nothing is written.
 pub fn check(project: &Project, new: &NewRun) -> Result<(), StartError> {
-    look(project, new).map(|_| ())
+    look(project, new)?;
+    new.branch.iter().try_for_each(|name| branch::check(project, name).map(|_| ()))?;
+    Ok(())
 }
 
 fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
@@ -239,6 +247,7 @@ pub(super) fn state(
             plan_checks: if new.plan_verify { checks(todo) } else { Vec::new() },
             client: new.client.clone(),
             client_arguments: new.client_arguments.clone(),
+            branch: new.branch.clone(),
             prompt_made,
             limits: new.limits.clone(),
             commit: new.commit,

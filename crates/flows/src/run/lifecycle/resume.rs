@@ -2,8 +2,8 @@
 //! holds.
 
 use super::newest::{copy, nameless, newest_run_id};
-use super::{StartError, records};
-use crate::run::finish;
+use super::{StartError, orphan, records};
+use crate::run::{branch, finish};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunBegun};
 use plimsoll_domain::limits::Limits;
 use plimsoll_domain::state::{Commit, Phase, RunOptions, VerifyEach};
@@ -85,6 +85,20 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
     // After the state, so that no line reports a resume that a kill has prevented.
     journal::note(project, JournalEntry::of_run(&state, JournalEvent::Resumed(resumed)))?;
     Ok(Resumed::Open(Box::new(state)))
+}
+
+/// Before a run is resumed: its own branch is checked out again, or it is said why not. A client of the run that is still at
+/// work is not disturbed: it stands where it stands.
+pub fn return_to_branch(project: &Project) -> Result<Option<String>, StartError> {
+    let Some(run_id) = newest_run_id(project)?.filter(|id| ledger::knows(project, id)) else {
+        return Ok(None);
+    };
+    let Some(state) = state_file::load(project, Some(&run_id))? else { return Ok(None) };
+    let is_over_for_good = matches!(state.lifecycle.status(), Status::Completed | Status::Cancelled);
+    if is_over_for_good || orphan(&state).is_some() {
+        return Ok(None);
+    }
+    Ok(branch::return_to(project, &state)?)
 }
 
 /// A state that no run of ours wrote is never resumed: no promise could end it, and its author is unknown.

@@ -1,0 +1,270 @@
+//! The branch that is checked out, and switching to another one, with the user's hooks and filters.
+
+use crate::changes::{self, FolderInTree, Index};
+use crate::child::{self, Terms};
+use crate::git;
+use crate::git_error::GitError;
+use crate::time_limit::TimeLimit;
+use plimsoll_domain::text::{clip, one_line};
+use std::path::Path;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Questions are answered in milliseconds, on a cold disk in seconds.
+const QUESTION_DEADLINE: Duration = Duration::from_secs(20);
+/// A `post-checkout` hook of the user's may fetch large files or build.
+const SWITCH_DEADLINE: Duration = Duration::from_secs(120);
+/// How much of git's message is shown.
+const LONGEST_REASON: usize = 400;
+
+/// What HEAD is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Head {
+    /// The folder is in no working tree.
+    NoRepository,
+    /// Nothing has been committed yet.
+    NoCommit,
+    /// A commit is checked out, and no branch.
+    Detached,
+    /// This branch is checked out.
+    Branch(String),
+}
+
+/// Why the run cannot work on a branch.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BranchError {
+    /// It cannot be a branch's name.
+    #[error("`{0}` cannot be the name of a branch (see `git check-ref-format --help`)")]
+    BadName(String),
+    /// There is no repository.
+    #[error("--branch needs a git repository, and this folder is in none: git init, then commit")]
+    NoRepository,
+    /// Nothing has been committed.
+    #[error("--branch needs a commit to begin at, and this repository has none: commit first")]
+    NoCommit,
+    /// No branch is checked out.
+    #[error(
+        "HEAD is detached, so there is no branch to merge the work into later: check one out first (git switch BRANCH)"
+    )]
+    Detached,
+    /// Another worktree has it.
+    #[error(
+        "the branch `{name}` is checked out in the worktree {folder}: start the run there, or choose another name"
+    )]
+    InWorktree {
+        /// The branch.
+        name: String,
+        /// The other worktree.
+        folder: String,
+    },
+    /// The branch of a run is gone.
+    #[error(
+        "the branch `{0}`, on which this run works, no longer exists: create it where the run should continue (git branch {0} COMMIT)"
+    )]
+    Gone(String),
+    /// Git or a hook refuses.
+    #[error(
+        "cannot switch to the branch `{name}`: {why}\ncommit or stash what is in the way (git status shows it), then run this again"
+    )]
+    Refused {
+        /// The branch.
+        name: String,
+        /// What git said.
+        why: String,
+    },
+    /// Git gave no answer.
+    #[error("cannot find out which branch is checked out: {0}")]
+    Unknown(String),
+}
+
+impl From<GitError> for BranchError {
+    fn from(error: GitError) -> BranchError {
+        BranchError::Unknown(shown(&error.to_string()))
+    }
+}
+
+fn shown(why: &str) -> String {
+    clip(&one_line(why), LONGEST_REASON)
+}
+
+/// What HEAD is in this folder.
+pub fn head(folder: &Path) -> Result<Head, BranchError> {
+    let limit = TimeLimit::within(QUESTION_DEADLINE);
+    if FolderInTree::of(folder, limit)?.is_none() {
+        return Ok(Head::NoRepository);
+    }
+    if git::head(folder).is_none() {
+        return Ok(Head::NoCommit);
+    }
+    // The whole name: the short one is another where a tag has the same.
+    let outcome = git::git(folder, &["symbolic-ref", "--quiet", "HEAD"]);
+    let name = git::text(&outcome).strip_prefix("refs/heads/").map(str::to_owned);
+    match (name, outcome.code) {
+        (Some(name), _) => Ok(Head::Branch(name)),
+        (None, Some(1)) => Ok(Head::Detached),
+        (None, _) => Err(BranchError::Unknown(shown(&changes::last_words(&outcome)))),
+    }
+}
+
+/// Refuses what git would not take as a branch's name, and what it would take for an option or another name (`-x`, `@{-1}`).
+pub fn check_name(folder: &Path, name: &str) -> Result<(), BranchError> {
+    let bad = || BranchError::BadName(name.to_owned());
+    if name.starts_with('-') || ["HEAD", "@"].contains(&name) {
+        return Err(bad());
+    }
+    let outcome = git::git(folder, &["check-ref-format", "--branch", name]);
+    let printed = String::from_utf8_lossy(&outcome.stdout);
+    if outcome.succeeded() && printed.trim_end_matches('\n') == name { Ok(()) } else { Err(bad()) }
+}
+
+/// True if there is a branch of this name.
+pub fn exists(folder: &Path, name: &str) -> bool {
+    git::git(folder, &["rev-parse", "--verify", "--quiet", &reference(name)]).succeeded()
+}
+
+fn reference(name: &str) -> String {
+    format!("refs/heads/{name}")
+}
+
+/// Refuses a branch that another worktree has checked out; to be asked of one that is not checked out here.
+pub fn check_worktrees(folder: &Path, name: &str) -> Result<(), BranchError> {
+    let outcome = git::git(folder, &["for-each-ref", "--format=%(worktreepath)", &reference(name)]);
+    let elsewhere = git::text(&outcome);
+    // A git that does not know the field (before 2.23) refuses the switch by itself.
+    if !outcome.succeeded() || elsewhere.is_empty() {
+        return Ok(());
+    }
+    Err(BranchError::InWorktree { name: name.to_owned(), folder: one_line(&elsewhere) })
+}
+
+/// True if a file that git follows differs from HEAD, apart from ours (asked with paths from the folder on).
+pub fn has_changes(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<bool, BranchError> {
+    let limit = TimeLimit::within(QUESTION_DEADLINE);
+    let head = git::head(folder);
+    let changes = changes::since_head(folder, head.as_deref(), Index::Untouched, limit)?;
+    Ok(changes.iter().any(|change| change.is_tracked && !is_ours(&change.name())))
+}
+
+/// Switches to a branch, which is created at HEAD if there is none. Uncommitted changes come along, or git refuses.
+// A kill in the middle leaves what a killed `git switch` leaves; repeated, it ends on the branch.
+pub fn switch(folder: &Path, name: &str) -> Result<(), BranchError> {
+    let arguments: &[&str] = if exists(folder, name) {
+        &["switch", "--quiet", "--no-guess", name]
+    } else {
+        &["switch", "--quiet", "--no-track", "--create", name]
+    };
+    let command = git::committing(folder, &[], arguments);
+    let outcome = child::run(command, Terms::within(SWITCH_DEADLINE));
+    // A hook that runs afterwards may fail, and the branch is checked out all the same.
+    if head(folder)? == Head::Branch(name.to_owned()) {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    let why = if outcome.timed_out {
+        format!("it took longer than {} seconds", SWITCH_DEADLINE.as_secs())
+    } else if errors.trim().is_empty() {
+        changes::last_words(&outcome)
+    } else {
+        errors
+    };
+    Err(BranchError::Refused { name: name.to_owned(), why: shown(&why) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn git(folder: &Path, line: &str) {
+        let name = "-c user.name=Test -c user.email=t@example.invalid -c init.defaultBranch=main";
+        let line = format!("git {name} {line}");
+        let outcome = crate::shell(&line, folder, Duration::from_secs(20));
+        assert!(outcome.succeeded(), "{line}: {outcome:?}");
+    }
+
+    fn repository() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.txt"), "one\n").unwrap();
+        git(folder.path(), "init -q");
+        git(folder.path(), "add -A");
+        git(folder.path(), "commit -qm First");
+        folder
+    }
+
+    fn on(name: &str) -> Result<Head, BranchError> {
+        Ok(Head::Branch(name.to_owned()))
+    }
+
+    #[test]
+    fn what_head_is_tells_apart_what_a_run_can_begin_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        assert_eq!(head(here), Ok(Head::NoRepository));
+        git(here, "init -q");
+        assert_eq!(head(here), Ok(Head::NoCommit));
+        git(here, "commit -q --allow-empty -m First");
+        assert_eq!(head(here), on("main"));
+        git(here, "tag main");
+        assert_eq!(head(here), on("main"));
+        git(here, "switch -q --detach");
+        assert_eq!(head(here), Ok(Head::Detached));
+    }
+
+    #[test]
+    fn only_what_git_takes_as_a_name_is_one() {
+        let folder = repository();
+        git(folder.path(), "switch -qc other");
+        git(folder.path(), "switch -q main");
+        for name in ["night", "night/run-3", "größer", "a@b"] {
+            assert_eq!(check_name(folder.path(), name), Ok(()), "{name}");
+        }
+        for name in
+            ["", "-x", "--orphan", "a b", "a..b", "a~1", "@{-1}", "@", "HEAD", "a.lock", "a\nb", "a:b", "/a"]
+        {
+            let expected = Err(BranchError::BadName(name.to_owned()));
+            assert_eq!(check_name(folder.path(), name), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_branch_is_created_at_head_with_uncommitted_work_or_taken_as_it_is() {
+        let folder = repository();
+        let here = folder.path();
+        std::fs::write(here.join("a.txt"), "two\n").unwrap();
+        assert_eq!(has_changes(here, &|_| false), Ok(true));
+        assert_eq!(has_changes(here, &|path| path == "a.txt"), Ok(false));
+        assert_eq!(switch(here, "night"), Ok(()));
+        assert_eq!(head(here), on("night"));
+        assert_eq!(std::fs::read_to_string(here.join("a.txt")).unwrap(), "two\n");
+        git(here, "commit -qam Second");
+        assert_eq!(has_changes(here, &|_| false), Ok(false));
+        assert_eq!(switch(here, "main"), Ok(()));
+        std::fs::write(here.join("a.txt"), "three\n").unwrap();
+        let Err(BranchError::Refused { why, .. }) = switch(here, "night") else {
+            panic!("it would overwrite")
+        };
+        assert!(why.contains("a.txt"), "{why}");
+        assert_eq!((head(here), exists(here, "night")), (on("main"), true));
+    }
+
+    #[test]
+    fn a_branch_of_another_worktree_is_refused_with_its_place_and_hooks_of_the_user_run() {
+        let folder = repository();
+        let here = folder.path().join("main tree");
+        git(folder.path(), "worktree add -q 'main tree' -b other");
+        git(folder.path(), "worktree add -q second -b night");
+        let found = check_worktrees(&here, "night");
+        assert!(
+            matches!(&found, Err(BranchError::InWorktree { folder, .. }) if folder.ends_with("second")),
+            "{found:?}"
+        );
+        assert_eq!(check_worktrees(&here, "none"), Ok(()));
+        let hooks = folder.path().join(".git/hooks");
+        std::fs::create_dir_all(&hooks).unwrap();
+        std::fs::write(hooks.join("post-checkout"), "#!/bin/sh\ntouch ran\nexit 3\n").unwrap();
+        git(folder.path(), "config core.hooksPath .git/hooks");
+        let made = crate::shell("chmod +x .git/hooks/post-checkout", folder.path(), Duration::from_secs(5));
+        assert!(made.succeeded());
+        assert_eq!(switch(folder.path(), "new"), Ok(()), "though the hook fails");
+        assert!(folder.path().join("ran").exists());
+    }
+}
