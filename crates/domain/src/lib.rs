@@ -32,6 +32,7 @@ pub mod forecast;
 pub mod handoff;
 pub mod ids;
 pub mod item_check;
+pub mod item_model;
 pub mod item_notes;
 pub mod item_set;
 pub mod journal;

@@ -2,11 +2,13 @@
 
 pub mod authority;
 
+use crate::item_model;
+use crate::size::Size;
 use serde::{Deserialize, Serialize};
 
 /// Plimsoll reads your own `~/.config/plimsoll/settings.json`, then a project's `.claude/plimsoll.json`. Anyone may have
-/// written the project's file, so it can state preferences and make limits stricter, but it cannot start programs or send
-/// anything out. A file contains only what differs from the defaults.
+/// written the project's file, so it can state preferences and make limits stricter, but it cannot start programs, send
+/// anything out or choose a model. A file contains only what differs from the defaults.
 // The doc comments are the descriptions in the published schema and in docs/settings.md.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(title = "Plimsoll settings"))]
@@ -26,6 +28,9 @@ pub struct Settings {
     /// Context windows in tokens by model id, for models whose window the client reports wrongly or not at all.
     #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = { "type": "integer", "minimum": 1 })))]
     pub windows: std::collections::BTreeMap<String, u64>,
+    /// Models for the items of a run by their stated size, and which ones an item may ask for with `(model: NAME)`. Ignored in a
+    /// project's file.
+    pub models: Models,
     /// Longest wait for the client's transcript writer, in milliseconds; only near a threshold.
     pub freshness_wait_ms: u64,
     /// The maximum size of a handoff, in bytes.
@@ -56,6 +61,51 @@ pub struct Settings {
     #[cfg_attr(feature = "schema", schemars(extend("default" = {})))]
     #[serde(skip_serializing)]
     pub projects: std::collections::BTreeMap<String, Settings>,
+}
+
+/// Models for the items of a run. A model costs money, so only the user's own settings choose one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct Models {
+    /// The model for `(trivial)` items, as `--model` takes it. Without it, the one given after `--`.
+    pub trivial: Option<String>,
+    /// The model for `(simple)` items.
+    pub simple: Option<String>,
+    /// The model for `(medium)` items.
+    pub medium: Option<String>,
+    /// The model for `(complex)` items.
+    pub complex: Option<String>,
+    /// The model for `(very complex)` items.
+    pub very_complex: Option<String>,
+    /// Further models that an item may ask for with `(model: NAME)`; those named for a size and the one given after `--` may be
+    /// asked for, too. Any other is ignored.
+    pub allowed: Vec<String>,
+}
+
+impl Models {
+    /// The model for items of this size.
+    pub fn of(&self, size: Size) -> Option<&str> {
+        let model = match size {
+            Size::Trivial => &self.trivial,
+            Size::Simple => &self.simple,
+            Size::Medium => &self.medium,
+            Size::Complex => &self.complex,
+            Size::VeryComplex => &self.very_complex,
+        };
+        model.as_deref()
+    }
+
+    /// Every model that is named.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        let sizes = [&self.trivial, &self.simple, &self.medium, &self.complex, &self.very_complex];
+        sizes.into_iter().flatten().chain(&self.allowed).map(String::as_str)
+    }
+
+    fn problem(&self) -> Option<String> {
+        let wrong = self.named().find(|name| !item_model::is_name(name))?;
+        Some(format!("models: {wrong:?} is no model's name"))
+    }
 }
 
 /// Notes in Linear; nothing is sent anywhere without an issue.
@@ -175,6 +225,7 @@ impl Default for Settings {
             // Enough to finish an edit, complete the handoff's notes and commit.
             grace_batches: 5,
             windows: std::collections::BTreeMap::new(),
+            models: Models::default(),
             // The client's writer was seen to lag up to 89 ms behind a hook (2.1.329).
             freshness_wait_ms: 250,
             handoff_bytes: 8 * 1024,
@@ -216,6 +267,7 @@ impl Settings {
             return Some(format!("handoff_bytes ({}) must be at least 1024", self.handoff_bytes));
         }
         let issue = self.linear.issue.as_deref();
-        issue.and_then(crate::linear::problem_of_issue).or_else(|| self.statusline.problem())
+        let issue = issue.and_then(crate::linear::problem_of_issue);
+        issue.or_else(|| self.models.problem()).or_else(|| self.statusline.problem())
     }
 }

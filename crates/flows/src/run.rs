@@ -29,6 +29,7 @@ mod watchdog;
 pub use client_error::{ClientError, SettingsFault};
 pub use observer::{Interrupts, Progress, RunObserver};
 pub use preflight::{Preflight, prepare};
+pub(crate) use preflight::{check_arguments, check_client};
 
 use crate::context::facts;
 use crate::hook_invocation::RUN_VARIABLE;
@@ -50,6 +51,7 @@ use plimsoll_store::{
     Durability, Project, StoreError, clock, disk, environment, journal, outbox, state_file,
 };
 use retry::Faults;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 use stream_reader::StreamReader;
@@ -106,7 +108,7 @@ pub fn run(
     run: &RunState,
     watcher: &mut dyn RunObserver,
 ) -> Result<u8, RunError> {
-    let Preflight { hooks, memory_arguments, client_arguments, era, version, _only } = ready;
+    let Preflight { hooks, memory_arguments, client_arguments, model, era, version, _only } = ready;
     let claude = project.root().join(".claude");
     for folder in [project.root(), &claude, &project.handoffs(), &project.copies(), &outbox::folder(project)]
     {
@@ -122,6 +124,8 @@ pub fn run(
         hooks,
         memory_arguments,
         client_arguments,
+        model,
+        ignored_models: BTreeSet::new(),
         era,
         version,
         watcher,
@@ -168,6 +172,10 @@ struct Runner<'a> {
     hooks: String,
     memory_arguments: Vec<String>,
     client_arguments: Vec<String>,
+    /// The model that the user passes on to the client.
+    model: Option<String>,
+    /// Models of items that do not count, and that the user has been told of.
+    ignored_models: BTreeSet<String>,
     era: HookSupport,
     version: String,
     watcher: &'a mut dyn RunObserver,
@@ -232,8 +240,10 @@ impl Runner<'_> {
         if state.lifecycle.is_over() {
             return Ok(self.over_before_it_began(&state));
         }
-        self.watcher.tell(&Progress::Iteration { state: &state });
-        let client = self.spawn(&state)?;
+        let model = self.choose_model(&state);
+        let unusual = model.as_deref().filter(|_| model != self.model);
+        self.watcher.tell(&Progress::Iteration { state: &state, model: unusual });
+        let client = self.spawn(&state, model)?;
         self.follow(&state, client)
     }
 
@@ -270,7 +280,19 @@ impl Runner<'_> {
         }
     }
 
-    fn spawn(&mut self, state: &RunState) -> Result<Client, RunError> {
+    /// The model for the item of this iteration. One that does not count is told once.
+    fn choose_model(&mut self, state: &RunState) -> Option<String> {
+        let item = state.iteration_record.item.as_deref().unwrap_or_default();
+        let chosen = models::choose(item, &self.settings.models, self.model.as_deref());
+        if let Some(ignored) = chosen.ignored
+            && self.ignored_models.insert(ignored.to_owned())
+        {
+            self.watcher.tell(&Progress::Note(models::ignored_words(ignored)));
+        }
+        chosen.model.map(str::to_owned)
+    }
+
+    fn spawn(&mut self, state: &RunState, model: Option<String>) -> Result<Client, RunError> {
         let prompt = self.output(state, "prompt.md");
         disk::replace(&prompt, &disk::read(&self.project.prompt())?.unwrap_or_default(), Durability::Lazy)?;
         // Only for order's sake: it must not end the run.
@@ -291,6 +313,7 @@ impl Runner<'_> {
             .into_iter()
             .chain(self.memory_arguments.clone())
             .chain(self.budget_left(state))
+            .chain(model.iter().flat_map(|model| [models::OPTION.to_owned(), model.clone()]))
             .chain(self.client_arguments.clone())
             .collect();
         // Files and no pipes: a client whose reader has died works on to its end (2.1.329); its output is read later.
@@ -311,7 +334,7 @@ impl Runner<'_> {
             self.watchdog.watch(identity, lifecycle::settings_of(state));
             self.record_process(identity)?;
         }
-        self.note(state, JournalEvent::Spawned { pid: identity.map(|identity| identity.pid) })?;
+        self.note(state, JournalEvent::Spawned { pid: identity.map(|identity| identity.pid), model })?;
         Ok(client)
     }
 

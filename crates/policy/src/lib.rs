@@ -44,6 +44,7 @@ pub mod frames;
 pub mod gate;
 pub mod gate_input_wait;
 pub mod linear;
+pub mod models;
 pub mod monitor;
 pub mod pack;
 pub mod pause;

@@ -25,6 +25,8 @@ pub struct Item {
     pub done: bool,
     /// Lines of the files that it names, where there are such files.
     pub lines: Option<u64>,
+    /// The model that it gets; none for the client's own choice.
+    pub model: Option<String>,
 }
 
 /// Where the work happens.
@@ -70,6 +72,8 @@ pub struct Planned {
     pub split: bool,
     /// The command that it names as its check.
     pub check: Option<String>,
+    /// The model that it gets; none for the client's own choice.
+    pub model: Option<String>,
 }
 
 /// What is ahead.
@@ -153,17 +157,8 @@ fn planned(items: &[Item], growth: &[ItemCost], room: Room) -> (Vec<Planned>, Ve
         }
         let split = is_too_large(&item.text) || sessions > 1;
         let size = Size::stated(&item.text);
-        let check = item_check::command(&item.text);
-        planned.push(Planned {
-            number,
-            text: item.text.clone(),
-            size,
-            estimate,
-            sessions,
-            after,
-            split,
-            check,
-        });
+        let (text, model, check) = (item.text.clone(), item.model.clone(), item_check::command(&item.text));
+        planned.push(Planned { number, text, size, estimate, sessions, after, split, check, model });
     }
     complaints.extend(out_of_turn(&planned));
     (planned, complaints)

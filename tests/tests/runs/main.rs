@@ -4,6 +4,7 @@ mod authority;
 mod branch;
 mod breaker;
 mod completion;
+mod draft;
 mod emergency;
 mod endings;
 mod faults;

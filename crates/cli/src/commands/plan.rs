@@ -7,10 +7,11 @@ use crate::console;
 use crate::console::{fail, say};
 use crate::target_session::TargetSession;
 use clap::Args;
-use plimsoll_domain::TodoList;
 use plimsoll_domain::todo::DEFAULT_PLAN;
+use plimsoll_domain::{RunState, Settings, TodoList};
 use plimsoll_flows::context::item_cost::lines_named;
 use plimsoll_flows::context::measure::{Question, measure};
+use plimsoll_policy::models;
 use plimsoll_policy::plan::{Item, Plan, Room, plan};
 use plimsoll_policy::todo_list::{Unfit, unfit, words};
 use plimsoll_store::{Project, config, disk, environment, state_file, tail};
@@ -44,7 +45,8 @@ Examples:
 In the plan:
   - [ ] Parse the dates (medium)            trivial, simple, medium, complex, very complex
   - [ ] Convert the files (after: 1)        depends on the first item of the plan
-  - [ ] Read leap days (verify: make test)  its check; runs only with `plimsoll run --plan-verify`";
+  - [ ] Read leap days (verify: make test)  its check; runs only with `plimsoll run --plan-verify`
+  - [ ] Rename the flag (model: haiku)      a model that your own settings name (`models`)";
 
 /// The client's default for an unknown window.
 const ASSUMED_WINDOW: u64 = 1_000_000;
@@ -73,25 +75,62 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
         Ok(None) => return fail(no_list(&file), 1),
         Err(error) => return fail(error, 1),
     };
-    let items: Vec<Item> = todo
-        .items
-        .iter()
-        .map(|item| Item {
-            text: item.text.clone(),
-            done: item.done,
-            lines: lines_named(&project, &item.text),
-        })
-        .collect();
-    let growth = state.map(|state| state.items.growth).unwrap_or_default();
-    let (room, is_assumed) = room(&project);
-    let plan = plan(&items, &growth, room);
+    let state = state.unwrap_or_default();
+    let figures = Figures::of(&project, &state, &todo);
     if arguments.json {
-        console::json(json(&plan, room, &todo.parked()));
+        console::json(json(&figures.plan, figures.room, &todo.parked()));
     } else {
-        let (done, parked) = (todo.done().len(), todo.parked());
-        say(View { plan: &plan, room, is_assumed, file: &file, done, parked }.text());
+        say(figures.view(&file, &todo).text());
     }
     ExitCode::SUCCESS
+}
+
+/// What is known of a plan.
+struct Figures {
+    plan: Plan,
+    room: Room,
+    is_assumed: bool,
+    /// The model that the user passes to the client.
+    usual_model: Option<String>,
+}
+
+impl Figures {
+    fn of(project: &Project, state: &RunState, todo: &TodoList) -> Figures {
+        let (settings, complaint) = config::load(project);
+        if let Some(complaint) = complaint {
+            console::say_error(&complaint);
+        }
+        let (_, usual_model) = models::without_option(&state.options.client_arguments, models::OPTION);
+        let mut ignored = Vec::new();
+        let item = |(number, item): (usize, &plimsoll_domain::todo::Item)| {
+            let chosen = models::choose(&item.text, &settings.models, usual_model.as_deref());
+            let words = chosen.ignored.filter(|_| !item.done).map(models::ignored_words);
+            ignored.extend(words.map(|words| format!("item {number}: {words}")));
+            Item {
+                text: item.text.clone(),
+                done: item.done,
+                lines: lines_named(project, &item.text),
+                model: chosen.model.map(str::to_owned),
+            }
+        };
+        let items: Vec<Item> = (1..).zip(&todo.items).map(item).collect();
+        let (room, is_assumed) = room(project, &settings);
+        let mut plan = plan(&items, &state.items.growth, room);
+        plan.complaints.extend(ignored);
+        Figures { plan, room, is_assumed, usual_model }
+    }
+
+    fn view<'a>(&'a self, file: &'a str, todo: &'a TodoList) -> View<'a> {
+        View {
+            plan: &self.plan,
+            room: self.room,
+            is_assumed: self.is_assumed,
+            file,
+            done: todo.done().len(),
+            parked: todo.parked(),
+            usual_model: self.usual_model.as_deref(),
+        }
+    }
 }
 
 /// Which file is changed, only the command line says: a state in the project may have been written by anybody.
@@ -108,16 +147,12 @@ fn no_list(file: &str) -> String {
 }
 
 /// By the newest session's window and beginning, where one is known; and whether the window is only assumed.
-fn room(project: &Project) -> (Room, bool) {
-    let (settings, complaint) = config::load(project);
-    if let Some(complaint) = complaint {
-        console::say_error(&complaint);
-    }
+fn room(project: &Project, settings: &Settings) -> (Room, bool) {
     let whose = TargetSession::find(project).ok().flatten();
     let record = whose.as_ref().map(|whose| whose.record.clone()).unwrap_or_default();
     let transcript = whose.as_ref().and_then(TargetSession::transcript);
     let transcript = transcript.as_deref();
-    let question = Question { project, settings: &settings, record: &record, transcript, calls: &[] };
+    let question = Question { project, settings, record: &record, transcript, calls: &[] };
     let measured = measure(&question).thresholds;
     let assumed = || {
         let window = plimsoll_domain::Window {
@@ -145,6 +180,7 @@ fn json(plan: &Plan, room: Room, parked: &[(&str, &str)]) -> String {
             "after": item.after,
             "split": item.split,
             "verify": item.check,
+            "model": item.model,
             "question": parked.iter().find(|(text, _)| *text == item.text).map(|(_, question)| question),
         })
     };

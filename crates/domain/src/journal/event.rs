@@ -30,6 +30,9 @@ pub enum JournalEvent {
         /// Its process; none if it ended before it was seen.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
+        /// The model that it was started with; none for its own choice.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
     /// A client that outlived its `plimsoll run` is followed by the next one.
     Adopted {

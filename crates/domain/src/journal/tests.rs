@@ -91,7 +91,7 @@ fn the_name_of_an_event_is_the_one_that_is_written() {
         JournalEvent::BreakerOpened(opened),
         JournalEvent::Warning(LevelReached { level: Level::L1, ..LevelReached::default() }),
         JournalEvent::PauseOver,
-        JournalEvent::Spawned { pid: None },
+        JournalEvent::Spawned { pid: None, model: None },
     ] {
         let written = serde_json::to_value(&event).unwrap();
         assert_eq!(written["event"], event.name());

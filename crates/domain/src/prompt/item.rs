@@ -126,7 +126,8 @@ struct Work<'a> {
 }
 
 fn work_on_item(state: &RunState, file: &str) -> Work<'static> {
-    let then = if state.options.pack {
+    let is_trivial = state.item_in_hand().is_some_and(|item| Size::stated(item) == Some(Size::Trivial));
+    let then = if state.options.pack || is_trivial {
         " You may then be told to continue with the next item in this session: do so only then."
     } else {
         ""

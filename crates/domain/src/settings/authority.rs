@@ -18,7 +18,7 @@ pub enum May {
     LowerNotZero,
     /// A bound that a larger value makes stricter: its value holds where it is higher than the user's.
     Raise,
-    /// It starts a program or sends something out: its value is ignored.
+    /// It starts a program, sends something out or costs money: its value is ignored.
     Nothing,
 }
 
@@ -33,6 +33,13 @@ pub const TABLE: &[(&str, May)] = &[
     ("margins.l3", May::Raise),
     ("grace_batches", May::Prefer),
     ("windows", May::Prefer),
+    // A model costs the user's money.
+    ("models.trivial", May::Nothing),
+    ("models.simple", May::Nothing),
+    ("models.medium", May::Nothing),
+    ("models.complex", May::Nothing),
+    ("models.very_complex", May::Nothing),
+    ("models.allowed", May::Nothing),
     // A hook waits this long.
     ("freshness_wait_ms", May::Lower),
     // The next session reads all of it.
@@ -88,7 +95,7 @@ pub struct Ignored {
 /// Why a key does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// It would start a program or send something out.
+    /// It would start a program, send something out or cost money.
     Authority,
     /// It would lift a bound; this value holds.
     Bound(String),
@@ -100,7 +107,7 @@ impl Ignored {
         let key = &self.key;
         match &self.why {
             Why::Authority => format!(
-                "{key} is ignored in a project's file: only your own settings may start a program or send something out"
+                "{key} is ignored in a project's file: only your own settings may start a program, send something out or choose a model"
             ),
             Why::Bound(holds) => {
                 format!("{key} is ignored: a project's file may only make it stricter; {holds} applies")

@@ -20,6 +20,8 @@ pub enum Progress<'a> {
     Iteration {
         /// The state with its plan.
         state: &'a RunState,
+        /// The model, if the item or its size has chosen another one than the user's arguments.
+        model: Option<&'a str>,
     },
     /// The client has reported its model and version.
     Client {

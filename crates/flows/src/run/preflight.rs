@@ -3,8 +3,10 @@
 use super::{ClientError, Options, RunError, SettingsFault};
 use crate::install::places::{hooks_in, settings_files};
 use crate::install::{command_for, link_hook_programs};
+use plimsoll_policy::models::{OPTION, without_option};
 use plimsoll_protocol::settings::{self, HookSupport, Parts, agent, servers};
 use plimsoll_store::{Project, StoreError, disk, environment, lock, state_file};
+use std::path::Path;
 use std::time::Duration;
 
 /// Arguments that would take the session out of our hands.
@@ -34,6 +36,8 @@ pub struct Preflight {
     pub(super) memory_arguments: Vec<String>,
     /// What the user passes on to the client beside that.
     pub(super) client_arguments: Vec<String>,
+    /// The model that the user passes on to it.
+    pub(super) model: Option<String>,
     /// The client's era.
     pub(super) era: HookSupport,
     /// The client's version, as it says it when it is asked.
@@ -42,16 +46,34 @@ pub struct Preflight {
     pub(super) _only: lock::RunLock,
 }
 
+/// Refuses arguments that would take a session out of our hands.
+pub(crate) fn check_arguments(arguments: &[String]) -> Result<(), RunError> {
+    let is_ours = |argument: &&String| OURS.contains(&argument.split('=').next().unwrap_or_default());
+    match arguments.iter().find(is_ours) {
+        Some(argument) => Err(RunError::Argument(argument.clone())),
+        None => Ok(()),
+    }
+}
+
+/// The client's version as it says it; an error for another program, and for a client that is too old for our hooks.
+pub(crate) fn check_client(client: &Path) -> Result<String, ClientError> {
+    let version =
+        plimsoll_launcher::client_version(client).ok_or_else(|| ClientError::Silent(client.to_owned()))?;
+    if !version.contains("Claude Code") {
+        let answer = plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(&version), 80);
+        return Err(ClientError::OtherProgram { program: client.to_owned(), answer });
+    }
+    match plimsoll_policy::client::too_old(&version) {
+        Some(words) => Err(ClientError::TooOld(words)),
+        None => Ok(version),
+    }
+}
+
 /// Looks at the arguments, the client and the hook programs, and takes the lock of the one `plimsoll run`.
 pub fn prepare(project: &Project, options: &Options) -> Result<Preflight, RunError> {
-    if let Some(argument) = options
-        .client_arguments
-        .iter()
-        .find(|argument| OURS.contains(&argument.split('=').next().unwrap_or_default()))
-    {
-        return Err(RunError::Argument(argument.clone()));
-    }
-    let (client_arguments, users) = without_settings(&options.client_arguments);
+    check_arguments(&options.client_arguments)?;
+    let (client_arguments, users) = without_option(&options.client_arguments, SETTINGS);
+    let (client_arguments, model) = without_option(&client_arguments, OPTION);
     let (parts, version) = parts(options)?;
     let hooks = match users {
         Some(users) => with_users(project, &users, parts)
@@ -63,26 +85,11 @@ pub fn prepare(project: &Project, options: &Options) -> Result<Preflight, RunErr
         StoreError::Busy { .. } => RunError::Busy(named(project)),
         error => RunError::Store(error),
     })?;
-    Ok(Preflight { hooks, memory_arguments, client_arguments, era: parts.era, version, _only })
+    Ok(Preflight { hooks, memory_arguments, client_arguments, model, era: parts.era, version, _only })
 }
 
+/// The client uses only the last one, and a user's own would switch our hooks off.
 const SETTINGS: &str = "--settings";
-
-/// The user's arguments without their own `--settings`, and its value: the client uses only the last one, and
-/// that would switch our hooks off.
-fn without_settings(arguments: &[String]) -> (Vec<String>, Option<String>) {
-    let mut rest = Vec::new();
-    let mut value = None;
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        match argument.strip_prefix(SETTINGS) {
-            Some("") => value = arguments.next().cloned(),
-            Some(joined) if joined.starts_with('=') => value = Some(joined[1..].to_owned()),
-            _ => rest.push(argument.clone()),
-        }
-    }
-    (rest, value)
-}
 
 /// The user's settings (JSON, or a file with it) with our hooks in them.
 fn with_users(project: &Project, users: &str, parts: Parts) -> Result<String, SettingsFault> {
@@ -111,15 +118,8 @@ fn named(project: &Project) -> String {
 /// settings run once, and an agent's `git clean` cannot take these away.
 fn parts(options: &Options) -> Result<(Parts, String), RunError> {
     let client = &options.client;
-    let version = plimsoll_launcher::client_version(client).ok_or(ClientError::Silent(client.clone()))?;
+    let version = check_client(client)?;
     let answer = || plimsoll_domain::text::one_line(&version);
-    if !version.contains("Claude Code") {
-        let answer = plimsoll_domain::text::clip(&answer(), 80);
-        return Err(ClientError::OtherProgram { program: client.clone(), answer }.into());
-    }
-    if let Some(words) = plimsoll_policy::client::too_old(&version) {
-        return Err(ClientError::TooOld(words).into());
-    }
     let era = HookSupport::of_client(&version);
     if options.memory && era != HookSupport::Modern {
         return Err(ClientError::TooOldForMemory { program: client.clone(), answer: answer() }.into());
@@ -174,24 +174,5 @@ fn spelling(project: &Project) -> impl Fn(&str) -> String {
         let same = installed.iter().find(|hook| hook.program == program);
         let works = same.filter(|hook| environment::find_program(&hook.command).is_some());
         works.map_or_else(|| command_for(program), |hook| hook.command.clone())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_users_own_settings_are_taken_out_of_the_arguments_and_the_last_one_counts() {
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        for (arguments, rest, value) in [
-            ("--model opus", "--model opus", None),
-            ("--settings a.json --model opus", "--model opus", Some("a.json")),
-            ("--model opus --settings={} --settings b", "--model opus", Some("b")),
-            ("--settingsx y", "--settingsx y", None),
-        ] {
-            let found = without_settings(&words(arguments));
-            assert_eq!(found, (words(rest), value.map(str::to_owned)), "{arguments}");
-        }
     }
 }

@@ -10,6 +10,7 @@ fn items(texts: &[&str]) -> Vec<Item> {
         text: text.trim_start_matches("x ").to_owned(),
         done: text.starts_with("x "),
         lines: None,
+        model: None,
     };
     texts.iter().map(item).collect()
 }
@@ -118,6 +119,7 @@ fn some_list(next: &mut impl FnMut(u64) -> u64) -> Vec<Planned> {
             after,
             split: false,
             check: None,
+            model: None,
         }
     };
     (1..=count).map(item).collect()

@@ -20,6 +20,8 @@ pub(super) struct View<'a> {
     pub(super) done: usize,
     /// Items that wait for an answer, with their questions.
     pub(super) parked: Vec<(&'a str, &'a str)>,
+    /// The model that the user passes to the client.
+    pub(super) usual_model: Option<&'a str>,
 }
 
 impl View<'_> {
@@ -74,10 +76,16 @@ impl View<'_> {
 
     fn table(&self) -> String {
         let rows: String = self.plan.items.iter().map(|item| self.row(item)).collect();
+        let (title, rule) = if self.has_models() { (" Model |", "------|") } else { ("", "") };
         format!(
-            "| # | Item | Size | Share of a window | Sessions | By |\n|---|------|------|------|------|------|\n{}",
+            "| # | Item | Size | Share of a window | Sessions | By |{title}\n|---|------|------|------|------|------|{rule}\n{}",
             rows.trim_end()
         )
+    }
+
+    /// True if an item gets another model than the usual one.
+    fn has_models(&self) -> bool {
+        self.plan.items.iter().any(|item| item.model.as_deref() != self.usual_model)
     }
 
     fn row(&self, item: &Planned) -> String {
@@ -85,8 +93,13 @@ impl View<'_> {
             0 => "<1%".to_owned(),
             percent => format!("{percent}%"),
         };
+        let model = if self.has_models() {
+            format!(" {} |", item.model.as_deref().unwrap_or("-"))
+        } else {
+            String::new()
+        };
         format!(
-            "| {} | {} | {} | {share} | {} | {} |\n",
+            "| {} | {} | {} | {share} | {} | {} |{model}\n",
             item.number,
             clip(&one_line(&item.text), 60).replace('|', "\\|") + self.mark(item),
             item.size.map_or("-", Size::word),

@@ -219,11 +219,12 @@ fn line(progress: &Progress<'_>) -> Option<String> {
                 state.options.max_iterations
             )
         }
-        Progress::Iteration { state } => {
+        Progress::Iteration { state, model } => {
             let item = state.item_in_hand().map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();
             let resuming =
                 if state.iteration_record.resuming { " (resuming from the checkpoint)" } else { "" };
-            format!("── iteration {}{item}{resuming}", state.iteration)
+            let model = model.map(|model| format!(" [{}]", one_line(model))).unwrap_or_default();
+            format!("── iteration {}{item}{resuming}{model}", state.iteration)
         }
         Progress::Client { model, version } => format!("   client {version}, {model}"),
         Progress::Tool { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),

@@ -73,7 +73,7 @@ impl StreamPrinter {
                 self.stand_at(state);
                 vec![begun(state)]
             }
-            Progress::Iteration { state } => self.begin(state),
+            Progress::Iteration { state, .. } => self.begin(state),
             Progress::Client { model, version } => {
                 vec![JournalEvent::Client { model: model.clone(), version: version.clone() }]
             }
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_reading_and_a_handoff_are_told_once() {
         let (mut teller, state) = (StreamPrinter::default(), state());
-        assert_eq!(events(&mut teller, &Progress::Iteration { state: &state }), ["planned"]);
+        assert_eq!(events(&mut teller, &Progress::Iteration { state: &state, model: None }), ["planned"]);
         let mut record = SessionRecord::default();
         let mut look =
             |record: &SessionRecord| events(&mut teller, &Progress::Load { state: &state, record });
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_checkpoint_between_two_looks_is_told_with_the_verdict() {
         let (mut teller, mut state) = (StreamPrinter::default(), state());
-        teller.tell(&Progress::Iteration { state: &state });
+        teller.tell(&Progress::Iteration { state: &state, model: None });
         state.context_checkpoint.iteration = 2;
         state.context_checkpoint.handoff_file = "a.md".into();
         let verdict = Verdict::Stop { status: Status::Completed, reason: String::new() };
@@ -299,8 +299,11 @@ mod tests {
         assert_eq!(events(&mut teller, &Progress::Run { state: &state }), ["resumed"]);
         let pause = Progress::Pause { until: clock::now(), seconds: 3, reason: "overloaded" };
         assert_eq!(events(&mut teller, &pause), ["pause"]);
-        assert_eq!(events(&mut teller, &Progress::Iteration { state: &state }), ["pause_over", "planned"]);
-        assert_eq!(events(&mut teller, &Progress::Iteration { state: &state }), ["planned"]);
+        assert_eq!(
+            events(&mut teller, &Progress::Iteration { state: &state, model: None }),
+            ["pause_over", "planned"]
+        );
+        assert_eq!(events(&mut teller, &Progress::Iteration { state: &state, model: None }), ["planned"]);
         state.lifecycle.take(&Verdict::Pause { kind: PauseKind::Limit, until: None, reason: "limit".into() });
         let last = teller.tell(&Progress::Over { state: Some(&state), code: 6 }).remove(0);
         let facts = last.event.facts();
