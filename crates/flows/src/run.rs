@@ -46,6 +46,7 @@ use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Ending, RunId, RunState, SessionId, Settings, Verdict};
 use plimsoll_launcher::client::{self, Client, Launch};
 use plimsoll_launcher::process;
+use plimsoll_policy::models;
 use plimsoll_protocol::settings::{HookSupport, Parts, programs_of};
 use plimsoll_store::{
     Durability, Project, StoreError, clock, disk, environment, journal, outbox, state_file,

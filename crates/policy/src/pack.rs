@@ -77,6 +77,22 @@ pub fn fits(estimate: &Estimate, fill: u64, l2: u64) -> bool {
     fill.saturating_add(estimate.tokens) < l2
 }
 
+/// So many trivial items share a session without `--pack`. Each takes at most a tenth of a window: five leave a session below L1
+/// even if each is as large as a trivial one may be, and a wrong one spoils little.
+pub const SHARED: u32 = 5;
+
+/// May a session without `--pack` continue with this item? It may after trivial ones if this one is trivial, too: a fresh
+/// session costs more than such an item. `continuations` says how often it has continued.
+pub fn may_share(ticked: &[String], next: &str, continuations: u32) -> bool {
+    let are_trivial = !ticked.is_empty() && ticked.iter().all(|item| is_trivial(item));
+    are_trivial && is_trivial(next) && continuations.saturating_add(1) < SHARED
+}
+
+/// True if the item states that it is trivial.
+pub fn is_trivial(item: &str) -> bool {
+    Size::stated(item) == Some(Size::Trivial)
+}
+
 /// True when an item fits no window at all, even a fresh one: it should be split.
 pub fn is_too_large(item: &str) -> bool {
     Size::stated(item) == Some(Size::VeryComplex)
@@ -135,6 +151,30 @@ mod tests {
                     assert!(found.iter().all(|tokens| *tokens <= WINDOW), "{found:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn only_stated_trivial_items_share_a_session_and_only_a_handful() {
+        let (small, large) = ("x (trivial)", "x (simple)");
+        for (ticked, next, continuations, expected) in [
+            (&[small][..], small, 0, true),
+            (&[small, "y (trivial, after: 1)"], "z (Trivial)", 3, true),
+            (&[small], small, 4, false),
+            (&[small], small, u32::MAX, false),
+            (&[small], "x", 0, false),
+            (&[small], large, 0, false),
+            (&[large], small, 0, false),
+            (&[small, large], small, 0, false),
+            (&["x"], small, 0, false),
+            (&[], small, 0, false),
+        ] {
+            let ticked: Vec<String> = ticked.iter().map(|item| (*item).to_owned()).collect();
+            assert_eq!(
+                may_share(&ticked, next, continuations),
+                expected,
+                "{ticked:?} {next} {continuations}"
+            );
         }
     }
 

@@ -11,7 +11,7 @@ mod tests;
 use crate::pack::{Estimate, estimate, is_too_large};
 use after::{after_numbers, renumbered};
 use misspelt::misspelt;
-use order::{Order, best_order, grouped};
+use order::{Order, best_order, grouped, unpacked};
 use plimsoll_domain::item_check;
 use plimsoll_domain::size::{ItemCost, Size};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,8 +81,8 @@ pub struct Planned {
 pub struct Plan {
     /// The open items, in the user's order.
     pub items: Vec<Planned>,
-    /// One item a session, and more where one does not fit: as `plimsoll run` does it.
-    pub one_by_one: u64,
+    /// Sessions without `--pack`, by the items' numbers: one item each, but trivial neighbours share one.
+    pub unpacked: Vec<Vec<usize>>,
     /// Sessions of `--pack` in the user's order, by the items' numbers.
     pub in_order: Vec<Vec<usize>>,
     /// A better order: it takes fewer sessions, or the user's order has an item before what it waits for.
@@ -115,16 +115,13 @@ pub fn plan(items: &[Item], growth: &[ItemCost], room: Room) -> Plan {
     let (planned, complaints) = planned(items, growth, room);
     let users: Order = planned.iter().collect();
     let better = best_order(&planned, room).filter(|order| *order != users);
-    let numbers = |order: &Order| -> Vec<Vec<usize>> {
-        grouped(order, room)
-            .into_iter()
-            .map(|group| group.into_iter().map(|item| item.number).collect())
-            .collect()
+    let numbers = |groups: Vec<Order>| -> Vec<Vec<usize>> {
+        groups.into_iter().map(|group| group.into_iter().map(|item| item.number).collect()).collect()
     };
     Plan {
-        one_by_one: planned.iter().map(|item| item.sessions).sum(),
-        in_order: numbers(&users),
-        better: better.as_ref().map(numbers),
+        unpacked: numbers(unpacked(&users, room)),
+        in_order: numbers(grouped(&users, room)),
+        better: better.as_ref().map(|order| numbers(grouped(order, room))),
         lines: better.map(|order| changed_lines(items, &order)).unwrap_or_default(),
         complaints,
         items: planned,

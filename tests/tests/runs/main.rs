@@ -18,6 +18,7 @@ mod limits;
 mod linear;
 mod lists;
 mod model_run;
+mod models;
 mod morning;
 mod near_miss;
 mod night;

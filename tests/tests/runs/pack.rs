@@ -1,4 +1,5 @@
-//! `--pack`: a session goes on with the next item while its window has room for it, and no further.
+//! `--pack`: a session goes on with the next item while its window has room for it, and no further. Without it, trivial
+//! neighbours share a session.
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::{Turn, tick};
@@ -185,4 +186,45 @@ fn an_item_that_fits_no_window_is_begun_in_a_fresh_session_that_is_told_to_split
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(sessions(&world), 2);
     assert!(first_request_of(&model, 2).contains("first split it"));
+}
+
+#[test]
+fn trivial_neighbours_share_a_session_without_pack_a_handful_of_them_and_only_with_the_same_model() {
+    let list: String = (1..=9)
+        .map(|number| match number {
+            7 => "- [ ] Item 07 (trivial, model: claude-opus-5-5)\n".to_owned(),
+            8 => "- [ ] Item 08\n".to_owned(),
+            number => format!("- [ ] Item {number:02} (trivial)\n"),
+        })
+        .collect();
+    let mut world = world(&list);
+    world.write_user_settings(&json!({ "models": { "allowed": ["claude-opus-5-5"] } }));
+    let shown = world.plimsoll(&["plan"]).run().stdout;
+    let groups = "One item a session: 5 sessions (1+2+3+4+5 · 6 · 7 · 8 · 9): trivial neighbours share one.";
+    assert!(shown.contains(groups), "{shown}");
+    let model = start(&mut world, |turn| packed(turn, 20_000));
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let done: Vec<String> = world.read("work.txt").lines().map(|line| line[..7].to_owned()).collect();
+    let expected: Vec<String> = (1..=9).map(|number| format!("Item {number:02}")).collect();
+    assert_eq!(done, expected, "none lost, none twice");
+    let journal = journal(&world);
+    let packed = events(&journal, "packed");
+    let of_first = packed.iter().filter(|entry| entry["iteration"] == 1).count();
+    assert_eq!((sessions(&world), packed.len(), of_first), (5, 4, 4));
+    assert!(events(&journal, "checkpoint").is_empty(), "nothing was half done");
+    let told = "You may then be told to continue with the next one in this session";
+    assert!(first_request_of(&model, 1).contains(told) && !first_request_of(&model, 4).contains(told));
+}
+
+#[test]
+fn a_trivial_item_that_would_not_fit_begins_a_session_of_its_own_without_a_checkpoint() {
+    let mut world = world("- [ ] Item 01 (trivial)\n- [ ] Item 02 (trivial)\n");
+    let _model = start(&mut world, |turn| packed(turn, 760_000));
+    let finished = run(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(sessions(&world), 2);
+    let journal = journal(&world);
+    let none = ["packed", "not_packed", "checkpoint"].map(|event| events(&journal, event).len());
+    assert_eq!(none, [0, 0, 0], "{journal:#?}");
 }

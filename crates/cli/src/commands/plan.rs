@@ -15,6 +15,7 @@ use plimsoll_policy::models;
 use plimsoll_policy::plan::{Item, Plan, Room, plan};
 use plimsoll_policy::todo_list::{Unfit, unfit, words};
 use plimsoll_store::{Project, config, disk, environment, state_file, tail};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use table::View;
 
@@ -29,7 +30,7 @@ pub(crate) struct PlanArguments {
     #[arg(long, value_name = "FILE")]
     todo: Option<String>,
     /// Add checkboxes to lines that look like items (`1. x` becomes `- [ ] x`); shows the change and asks before writing
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json", group = "writes")]
     fix: bool,
     /// With --fix: write without asking
     #[arg(long, requires = "fix")]
@@ -138,7 +139,11 @@ fn fix_list(arguments: &PlanArguments) -> ExitCode {
     let file = arguments.todo.as_deref().unwrap_or(DEFAULT_PLAN);
     // A run starts in the current directory; in a project the plan may be further up.
     let here = environment::current_dir().join(file);
-    let path = if disk::exists(&here) { here } else { Project::of_command().root().join(file) };
+    (if disk::exists(&here) { here } else { Project::of_command().root().join(file) }, file)
+}
+
+fn fix_list(arguments: &PlanArguments) -> ExitCode {
+    let (path, file) = list_to_change(arguments);
     fix::fix(&path, file, arguments.todo.is_some(), arguments.yes)
 }
 

@@ -1,5 +1,6 @@
-//! Packing (`--pack`): at Stop, may the session continue with the next item? It may while the load line leaves room
-//! for what the item will probably take. Where it does not, the checkpoint comes before the item is begun.
+//! Packing: at Stop, may the session continue with the next item? With `--pack` it may while the load line leaves room for what
+//! the item will probably take; where it does not, the checkpoint comes before the item is begun. Without, trivial neighbours
+//! share a session. An item that gets another model has a session of its own.
 
 use crate::checkpoint::{self, Request};
 use crate::context::measure;
@@ -11,8 +12,8 @@ use plimsoll_domain::level::Level;
 use plimsoll_domain::record::Continuation;
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::{RunState, SessionRecord, TodoList};
-use plimsoll_policy::pack::{Estimate, estimate, fits};
-use plimsoll_policy::{bounds, words};
+use plimsoll_policy::pack::{Estimate, estimate, fits, may_share};
+use plimsoll_policy::{bounds, models, words};
 use plimsoll_protocol::event::Stop;
 use plimsoll_store::{Durability, StoreError, clock, environment, journal, sessions, state_file};
 use std::time::{Duration, Instant};
@@ -42,10 +43,29 @@ pub(crate) fn next_item(
     }
     // Written whether or not the session goes on: `reckoned` keeps an item from being counted at every Stop.
     let run = note_growth(call, run, &record, &measurement, &todo, &fresh)?;
-    match run.filter(|run| run.options.pack && may_go_on(call, run, &record, stop)) {
+    let is_meant =
+        |run: &RunState| (run.options.pack || shares(run, &record, &fresh)) && has_its_model(call, run);
+    match run.filter(|run| is_meant(run) && may_go_on(call, run, &record, stop)) {
         Some(run) => offer(call, &run, &record, &measurement, &todo),
         None => Ok(None),
     }
+}
+
+/// True if the next item is a trivial neighbour of trivial ones.
+fn shares(run: &RunState, record: &SessionRecord, fresh: &[String]) -> bool {
+    let next = run.item_in_hand().filter(|next| !run.items.set_aside.contains(next));
+    let continuations = record.continuation.as_ref().map_or(0, |last| last.count);
+    next.is_some_and(|next| may_share(fresh, next, continuations))
+}
+
+/// True if the next item gets the model with which this session was started.
+fn has_its_model(call: &HookInvocation, run: &RunState) -> bool {
+    let (_, given) = models::without_option(&run.options.client_arguments, models::OPTION);
+    let model = |item: Option<&String>| {
+        let item = item.map_or("", String::as_str);
+        models::choose(item, &call.settings.models, given.as_deref()).model.map(str::to_owned)
+    };
+    model(run.iteration_record.item.as_ref()) == model(run.item_in_hand())
 }
 
 /// The last message is mostly not in the transcript yet, and it says how full the window is now.
@@ -110,6 +130,10 @@ fn offer(
     let estimate = estimate(item, lines, &run.items.growth, thresholds.window);
     let fill = reading.projected();
     let room = thresholds.l2.saturating_sub(fill);
+    // Without `--pack` the session ends here anyway.
+    if !run.options.pack && !fits(&estimate, fill, thresholds.l2) {
+        return Ok(None);
+    }
     note(call, run, item, &estimate, room, fits(&estimate, fill, thresholds.l2))?;
     // The checkpoint now, while no item is half done: the next session begins this one in a fresh window.
     if !fits(&estimate, fill, thresholds.l2) {

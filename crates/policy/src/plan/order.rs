@@ -1,6 +1,7 @@
 //! An order that saves a session, or in which nothing comes before what it waits for.
 
 use super::{Planned, Room};
+use crate::pack::may_share;
 use std::cmp::Reverse;
 
 /// Items in an order.
@@ -59,16 +60,33 @@ pub(super) fn grouped<'a>(order: &[&'a Planned], room: Room) -> Vec<Order<'a>> {
     groups
 }
 
+/// As a run goes without `--pack`: one item a session, except that trivial neighbours share one.
+pub(super) fn unpacked<'a>(order: &[&'a Planned], room: Room) -> Vec<Order<'a>> {
+    let may_join = |group: &Order, item: &Planned| {
+        let ticked: Vec<String> = group.iter().map(|other| other.text.clone()).collect();
+        may_share(&ticked, &item.text, group.len() as u32 - 1) && has_room(group, item, room)
+    };
+    let mut groups: Vec<Order> = Vec::new();
+    for item in order {
+        match groups.last_mut().filter(|group| may_join(group, item)) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
 /// How many sessions that takes: an item that fits none takes several.
 pub(super) fn sessions(order: &[&Planned], room: Room) -> u64 {
     let most = |group: &Order| group.iter().map(|item| item.sessions).max().unwrap_or(1);
     grouped(order, room).iter().map(most).sum()
 }
 
-/// What fits no session stays alone.
+/// What fits no session stays alone, and what gets another model is done elsewhere.
 fn has_room(group: &[&Planned], item: &Planned, room: Room) -> bool {
     let taken = group.iter().fold(0, |sum: u64, other| sum.saturating_add(other.estimate.tokens));
-    let is_alone = item.sessions > 1 || group.iter().any(|other| other.sessions > 1);
+    let is_alone =
+        item.sessions > 1 || group.iter().any(|other| other.sessions > 1 || other.model != item.model);
     !is_alone && item.estimate.tokens < room.tokens().saturating_sub(taken)
 }
 

@@ -241,7 +241,7 @@ fn what_fits_no_session_is_to_be_split_and_what_items_took_speaks_first() {
     let took = [ItemCost { size: None, tokens: 900_000 }];
     let plan = plan(&items(&["a", "b (trivial)"]), &took, ROOM);
     assert_eq!((plan.items[0].sessions, plan.items[0].split), (2, true));
-    assert_eq!((plan.one_by_one, plan.sessions(&plan.in_order)), (3, 3));
+    assert_eq!((plan.sessions(&plan.unpacked), plan.sessions(&plan.in_order)), (3, 3));
     let known = Item { lines: Some(120), ..items(&["Mend src/dates.rs"]).remove(0) };
     let by_files = super::plan(&[known], &[], ROOM);
     assert_eq!(by_files.items[0].estimate.tokens, 200_000);

@@ -141,9 +141,15 @@ impl View<'_> {
 
     fn sessions(&self) -> String {
         let plan = self.plan;
+        let is_shared = plan.unpacked.iter().any(|group| group.len() > 1);
+        let groups = if is_shared {
+            format!(" ({}): trivial neighbours share one", self.groups(&plan.unpacked))
+        } else {
+            String::new()
+        };
         format!(
-            "One item a session: {}. With `--pack`, in your order: {} ({}).",
-            counted(plan.one_by_one as usize, "session"),
+            "One item a session: {}{groups}. With `--pack`, in your order: {} ({}).",
+            counted(plan.sessions(&plan.unpacked) as usize, "session"),
             counted(plan.sessions(&plan.in_order) as usize, "session"),
             self.groups(&plan.in_order),
         )
