@@ -16,6 +16,7 @@
 pub mod checkpoint;
 pub mod context;
 pub mod doctor;
+pub mod draft;
 pub mod hook_invocation;
 pub mod hook_response;
 pub mod hooks;

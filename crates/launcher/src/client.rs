@@ -1,5 +1,7 @@
 //! Starting the client for one iteration. Its output goes to a file, so that it lives on unharmed when we die.
 
+use crate::Outcome;
+use crate::child::{self, Terms};
 use crate::process::{self, Identity};
 use plimsoll_domain::Exit;
 use std::fs::File;
@@ -7,6 +9,7 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// How to start it.
 #[derive(Debug)]
@@ -86,7 +89,7 @@ impl Client {
     }
 
     /// Ends it and its group: asks first.
-    pub fn end(&mut self, grace_period: std::time::Duration) {
+    pub fn end(&mut self, grace_period: Duration) {
         let leader = match self {
             Client::Started(child, _) => child.id(),
             Client::Adopted(known) if process::is_alive(*known) => known.pid,
@@ -103,4 +106,41 @@ impl Client {
             let _ = child.wait();
         }
     }
+}
+
+/// One question to the client, whose answer is waited for.
+pub struct Query<'a> {
+    /// The client.
+    pub program: &'a Path,
+    /// All its arguments.
+    pub arguments: &'a [String],
+    /// The project.
+    pub folder: &'a Path,
+    /// Variables that it must not find in its environment.
+    pub without: &'a [&'a str],
+    /// Its prompt.
+    pub input: &'a [u8],
+    /// When it is ended.
+    pub deadline: Duration,
+    /// Asked a few times a second whether anybody still waits for it.
+    pub give_up: &'a dyn Fn() -> bool,
+}
+
+/// Asks the client, and ends it with its whole group if it is late or nobody waits any more.
+// Killed itself, this program leaves a client that ends with its answer.
+pub fn ask(query: &Query<'_>) -> Outcome {
+    let mut command = Command::new(query.program);
+    command.args(query.arguments).current_dir(query.folder);
+    for name in query.without {
+        command.env_remove(name);
+    }
+    let input = Some(query.input.to_owned());
+    let terms = Terms {
+        input,
+        give_up: query.give_up,
+        // It writes its transcript and starts its SessionEnd hooks.
+        grace_period: Duration::from_secs(5),
+        ..Terms::within(query.deadline)
+    };
+    child::run(command, terms)
 }

@@ -35,6 +35,7 @@ pub mod child_event;
 pub mod client;
 pub mod completion;
 pub mod doctor;
+pub mod draft;
 pub mod error_fingerprint;
 mod evidence;
 pub mod explain;

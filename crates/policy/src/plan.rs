@@ -2,7 +2,7 @@
 //! saves one, or in which nothing comes before what it waits for, where the user's order is not such a one. Nothing is done
 //! with it: a run follows the user's order.
 
-mod after;
+pub(crate) mod after;
 mod misspelt;
 mod order;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `plimsoll plan`: what the open items will probably take, and an order that saves a session or puts what waits behind.
 
+mod draft;
 mod fix;
 mod table;
 
@@ -32,9 +33,19 @@ pub(crate) struct PlanArguments {
     /// Add checkboxes to lines that look like items (`1. x` becomes `- [ ] x`); shows the change and asks before writing
     #[arg(long, conflicts_with = "json", group = "writes")]
     fix: bool,
-    /// With --fix: write without asking
-    #[arg(long, requires = "fix")]
+    /// Let the client draft items from a specification (`-` reads standard input), in a session that can only read; shows them
+    /// and asks before it appends them to the plan
+    #[arg(long, value_name = "SPEC", conflicts_with = "json", group = "writes")]
+    draft: Option<String>,
+    /// With --draft: the client [default: claude]
+    #[arg(long, value_name = "PATH", requires = "draft")]
+    client: Option<String>,
+    /// With --fix or --draft: write without asking
+    #[arg(long, requires = "writes")]
     yes: bool,
+    /// With --draft: arguments for the client, such as `--model opus`
+    #[arg(last = true, value_name = "CLIENT ARGS", requires = "draft")]
+    client_arguments: Vec<String>,
 }
 
 const EXAMPLES: &str = "\
@@ -42,6 +53,7 @@ Examples:
   plimsoll plan
   plimsoll plan --json | jq .better
   plimsoll plan --fix                     add checkboxes to `1. …` or `* …` lines
+  plimsoll plan --draft SPEC.md           let Claude Code propose the items
 
 In the plan:
   - [ ] Parse the dates (medium)            trivial, simple, medium, complex, very complex
@@ -60,6 +72,9 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
         return fix_list(arguments);
     }
     let project = Project::of_command();
+    if let Some(spec) = &arguments.draft {
+        return draft::draft(&project, arguments, spec);
+    }
     let state = match state_file::load(&project, None) {
         Ok(state) => state,
         Err(error) => return fail(error, 1),
@@ -135,7 +150,7 @@ impl Figures {
 }
 
 /// Which file is changed, only the command line says: a state in the project may have been written by anybody.
-fn fix_list(arguments: &PlanArguments) -> ExitCode {
+fn list_to_change(arguments: &PlanArguments) -> (PathBuf, &str) {
     let file = arguments.todo.as_deref().unwrap_or(DEFAULT_PLAN);
     // A run starts in the current directory; in a project the plan may be further up.
     let here = environment::current_dir().join(file);
@@ -193,7 +208,7 @@ fn json(plan: &Plan, room: Room, parked: &[(&str, &str)]) -> String {
         "items": plan.items.iter().map(item).collect::<Vec<_>>(),
         "window": room.window,
         "room_tokens": room.tokens(),
-        "one_by_one": known(plan.one_by_one),
+        "one_by_one": known(plan.sessions(&plan.unpacked)),
         "packed": { "sessions": known(plan.sessions(&plan.in_order)), "groups": plan.in_order },
         "better": plan.better.as_ref().map(|groups| {
             let lines: Vec<_> = plan

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// The item with other numbers behind `after:`.
-pub(super) fn renumbered(item: &str, new_number: impl Fn(usize) -> usize) -> String {
+pub(crate) fn renumbered(item: &str, new_number: impl Fn(usize) -> usize) -> String {
     let mut text = item.to_owned();
     for (place, number) in after_numbers(item).into_iter().rev() {
         text.replace_range(place, &new_number(number).to_string());

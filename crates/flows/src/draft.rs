@@ -1,0 +1,170 @@
+//! Asks the client for a draft of a plan, in a session of its own that can only read. It belongs to no run.
+
+use crate::hook_invocation::RUN_VARIABLE;
+use crate::run::{ClientError, RunError, check_arguments};
+use crate::session_result::SessionResult;
+use plimsoll_domain::{Ending, Exit};
+use plimsoll_launcher::Outcome;
+use plimsoll_launcher::client::{Query, ask as ask_client};
+use plimsoll_protocol::result::RunResult;
+use plimsoll_store::Project;
+use std::path::Path;
+use std::time::Duration;
+
+/// Longer than a session needs that reads a project and answers once.
+pub const TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// What makes it one answer of a session that can only read (2.1.329: `--tools` names the only built-in tools that there are,
+/// `--strict-mcp-config` without a configuration leaves out every MCP server). The permission mode stays the user's.
+const ONLY_READS: [&str; 6] =
+    ["-p", "--output-format", "json", "--strict-mcp-config", "--tools", "Read,Grep,Glob"];
+/// With one of these the session could do more.
+const OURS: [&str; 3] = ["--tools", "--strict-mcp-config", "--mcp-config"];
+
+/// What to ask, and whom.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// The client.
+    pub client: &'a Path,
+    /// What the user passes on to it.
+    pub client_arguments: &'a [String],
+    /// The prompt.
+    pub prompt: &'a [u8],
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Its text.
+    pub text: String,
+    /// What it cost, US dollars, as reported by the client.
+    pub cost_usd: f64,
+}
+
+/// Why there is no draft.
+#[derive(Debug, thiserror::Error)]
+pub enum DraftError {
+    /// The client cannot be used.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// An argument that we set, or that would let the session do more than read.
+    #[error("`{0}` is set by plimsoll plan --draft itself: leave it out after `--`")]
+    Argument(String),
+    /// The client could not be started.
+    #[error("cannot start {program}: {why}")]
+    NotStarted {
+        /// The client.
+        program: String,
+        /// Why.
+        why: String,
+    },
+    /// It gave no answer in time.
+    #[error("the client gave no answer within {} minutes, and was ended", TIMEOUT.as_secs() / 60)]
+    TooLate,
+    /// The user.
+    #[error("interrupted: the client was ended")]
+    Interrupted,
+    /// It ended without an answer.
+    #[error("the client gave no answer: {why}{}", paid(*.cost_usd))]
+    Failed {
+        /// Why.
+        why: String,
+        /// What it cost.
+        cost_usd: f64,
+    },
+}
+
+fn paid(cost_usd: f64) -> String {
+    if cost_usd > 0.0 { format!(" (${cost_usd:.2})") } else { String::new() }
+}
+
+/// A request that can be made.
+#[derive(Debug)]
+pub struct Checked<'a>(Request<'a>);
+
+/// Could the client be asked? Nothing is started but `claude --version`.
+pub fn check(request: Request<'_>) -> Result<Checked<'_>, DraftError> {
+    let arguments = request.client_arguments;
+    check_arguments(arguments).map_err(|error| match error {
+        RunError::Argument(argument) => DraftError::Argument(argument),
+        other => DraftError::Failed { why: other.to_string(), cost_usd: 0.0 },
+    })?;
+    let is_ours = |argument: &&String| OURS.contains(&argument.split('=').next().unwrap_or_default());
+    match arguments.iter().find(is_ours) {
+        Some(argument) => Err(DraftError::Argument(argument.clone())),
+        None => {
+            crate::run::check_client(request.client)?;
+            Ok(Checked(request))
+        }
+    }
+}
+
+/// Asks, and waits for the answer; `is_interrupted` is asked a few times a second.
+pub fn ask(checked: &Checked<'_>, is_interrupted: &dyn Fn() -> bool) -> Result<Answer, DraftError> {
+    let Checked(request) = checked;
+    let arguments: Vec<String> =
+        ONLY_READS.into_iter().map(str::to_owned).chain(request.client_arguments.iter().cloned()).collect();
+    let outcome = ask_client(&Query {
+        program: request.client,
+        arguments: &arguments,
+        folder: request.project.root(),
+        // A session with the variable would be taken for one of a run.
+        without: &[RUN_VARIABLE],
+        input: request.prompt,
+        deadline: TIMEOUT,
+        give_up: is_interrupted,
+    });
+    answer(request.client, &outcome)
+}
+
+fn answer(client: &Path, outcome: &Outcome) -> Result<Answer, DraftError> {
+    if outcome.given_up {
+        return Err(DraftError::Interrupted);
+    }
+    if outcome.timed_out {
+        return Err(DraftError::TooLate);
+    }
+    if let Some(why) = &outcome.trouble {
+        return Err(DraftError::NotStarted { program: client.display().to_string(), why: why.clone() });
+    }
+    let result = RunResult::find(&outcome.stdout);
+    let ended = SessionResult::of_result(result.as_ref(), Exit { code: outcome.code, signal: None }, None);
+    let text = ended.result_text.unwrap_or_default();
+    match ended.ending {
+        Ending::Completed if !text.trim().is_empty() => Ok(Answer { text, cost_usd: ended.cost_usd }),
+        ending => {
+            let why = [&failure(&ending), &last_line(&outcome.stderr)]
+                .into_iter()
+                .filter(|words| !words.is_empty())
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(": ");
+            Err(DraftError::Failed { why, cost_usd: ended.cost_usd })
+        }
+    }
+}
+
+/// The client's own words, else how it ended.
+fn failure(ending: &Ending) -> String {
+    match ending {
+        Ending::Limit(words) => format!("a usage limit: {words}"),
+        Ending::Overloaded(words) => format!("the service is not available: {words}"),
+        Ending::Fatal(words) | Ending::Failed(words) | Ending::Crashed(words) | Ending::Silent(words) => {
+            words.clone()
+        }
+        Ending::WindowFull(_) => "the specification and what it read fill the context window".to_owned(),
+        Ending::ClientLimit(option) => format!("its limit was reached ({option})"),
+        Ending::Completed => "its answer is empty".to_owned(),
+        Ending::HookStopped => "a hook ended its session".to_owned(),
+        Ending::Interrupted | Ending::OutOfTime | Ending::Cancelled => "its session was ended".to_owned(),
+        Ending::Unknown => "its session ended for an unknown reason".to_owned(),
+    }
+}
+
+fn last_line(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(last), 300)
+}
