@@ -4,7 +4,7 @@
 # nights.
 #
 # Usage: scripts/nights.sh [FIRST LAST [WAY,… [CHARACTER,…]]]   play (101 to 120 by default; 1 to 20 are for development)
-#        scripts/nights.sh --report [FIRST LAST]                write docs/nights.md and docs/nights.tsv
+#        scripts/nights.sh --report [FIRST LAST [BUILD]]        write docs/nights.md and docs/nights.tsv
 #        scripts/nights.sh --harder FIRST LAST [before|now]
 #
 # --harder plays the nights that measure what the next session is told (about half a minute for each seed), and writes their
@@ -19,7 +19,7 @@ case "${1:-}" in
   --harder)
     exec cargo run --quiet --locked -p plimsoll-tests --example handovers -- "${4:-now}" "${2:?the first seed}" "${3:?the last seed}"
     ;;
-  --report) shift; set -- report "${1:-101}" "${2:-120}" ;;
+  --report) shift; set -- report "${1:-101}" "${2:-120}" "${@:3}" ;;
   *) set -- play "${1:-101}" "${2:-120}" "${@:3}" ;;
 esac
 exec cargo run --quiet --locked -p plimsoll-tests --example nights -- "$@"

@@ -2,7 +2,8 @@
 //! ended goes on where it stopped: `cargo run -p plimsoll-tests --example nights -- COMMAND` (`scripts/nights.sh`).
 //!
 //!     play FIRST LAST [WAY,… [CHARACTER,…]]   the nights of these seeds that this build has not played yet
-//!     report FIRST LAST                       docs/nights.md and docs/nights.tsv, of the seeds that were played whole
+//!     report FIRST LAST [BUILD]               docs/nights.md and docs/nights.tsv, of the seeds that this build, or another one
+//!                                             that is kept, has played whole
 
 use plimsoll_testkit::night::Character;
 use plimsoll_tests::handover::{section_of, with_section};
@@ -24,11 +25,12 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match &words[..] {
         ["play", first, last, rest @ ..] => seeds(first, last).and_then(|seeds| play_all(seeds, rest)),
-        ["report", first, last] => seeds(first, last).map(report),
+        ["report", first, last] => seeds(first, last).map(|seeds| report(seeds, &build())),
+        ["report", first, last, build] => seeds(first, last).map(|seeds| report(seeds, build)),
         _ => None,
     };
     if done.is_none() {
-        eprintln!("usage: nights play FIRST LAST [WAY,… [CHARACTER,…]] | nights report FIRST LAST");
+        eprintln!("usage: nights play FIRST LAST [WAY,… [CHARACTER,…]] | nights report FIRST LAST [BUILD]");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
@@ -99,9 +101,9 @@ fn play_each(nights: Vec<(u64, &'static Way, Character)>) {
     });
 }
 
-fn report(seeds: std::ops::RangeInclusive<u64>) {
-    let (build, all) = (build(), read(&ledger()));
-    let mut rows = whole(&all, &build, seeds);
+fn report(seeds: std::ops::RangeInclusive<u64>, build: &str) {
+    let all = read(&ledger());
+    let mut rows = whole(&all, build, seeds);
     let other = all.iter().filter(|row| row.build != build).count();
     println!(
         "build {build}: {} nights in whole seeds; {other} nights of other builds are left out",
@@ -110,7 +112,7 @@ fn report(seeds: std::ops::RangeInclusive<u64>) {
     rows.sort_by_key(|row| (row.seed, row.character, WAYS.iter().position(|way| way.key == row.way)));
     let docs = plimsoll_testkit::workspace_root().join("docs");
     let before = fs::read_to_string(docs.join("nights.md")).unwrap_or_default();
-    let mut text = page(&rows, &build);
+    let mut text = page(&rows, build);
     if let Some(harder) = section_of(&before) {
         text = with_section(&text, harder);
     }

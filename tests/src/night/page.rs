@@ -119,7 +119,7 @@ pub fn page(rows: &[Row], build: &str) -> String {
         .replace("WAYS\n", &ways())
         .replace("CHARACTERS\n", &characters())
         .replace("RULES\n", &rules())
-        .replace("PRICES", &format!("{} for a million input tokens, {} for those written into the cache, {:.2} for those read from it, {} for output", price::INPUT, price::CACHE_WRITE, price::CACHE_READ, price::OUTPUT))
+        .replace("PRICES", &format!("{} for input, {} for what is written into the cache, {:.2} for what is read from it, {} for output", price::INPUT, price::CACHE_WRITE, price::CACHE_READ, price::OUTPUT))
 }
 
 fn results(rows: &[Row]) -> String {
@@ -152,8 +152,9 @@ fn targets(rows: &[Row]) -> String {
         Loop::Shell { .. } => false,
     });
     for way in verified {
-        let mut add = |target: String, measured: String, met: bool| {
-            let _ = writeln!(text, "| {target} | {} | {measured} | {} |", way.name, is_met(met));
+        let mut add = |target: String, measured: String, met: Option<bool>| {
+            let met = met.map_or("not measured", is_met);
+            let _ = writeln!(text, "| {target} | {} | {measured} | {met} |", way.name);
         };
         for character in Character::ALL.into_iter().filter(|one| *one != Character::Stubborn) {
             let cell = Cell::of(rows, way, character);
@@ -162,27 +163,35 @@ fn targets(rows: &[Row]) -> String {
             add(
                 format!("{name}: items that pass ≥ 98 %"),
                 share(passing, items),
-                passing * 100 >= items * 98,
+                (items > 0).then_some(passing * 100 >= items * 98),
             );
             let most = if character == Character::Perfect { 1.05 } else { 0.90 };
             let ratio = cell.dollars() / Cell::of(rows, bare, character).dollars();
             add(
                 format!("{name}: price of an item ≤ {most:.2} of the bare loop's"),
                 format!("{ratio:.2}"),
-                ratio <= most,
+                (items > 0).then_some(ratio <= most),
             );
         }
         let all = Cell(rows.iter().filter(|row| row.way == way.key).collect());
-        let findable = all.sum(|row| row.score.findable);
-        add("no false tick that the test could have found".to_owned(), findable.to_string(), findable == 0);
         let (well, nights) = (all.well(), all.0.len() as u64);
-        add("nights that ended well: 100 %".to_owned(), share(well, nights), well == nights);
+        let findable = all.sum(|row| row.score.findable);
+        add(
+            "no false tick that the test could have found".to_owned(),
+            findable.to_string(),
+            (nights > 0).then_some(findable == 0),
+        );
+        add(
+            "nights that ended well: 100 %".to_owned(),
+            share(well, nights),
+            (nights > 0).then_some(well == nights),
+        );
         let blocked = Cell(all.0.into_iter().filter(|row| row.score.question.is_some()).collect());
         let (passing, items) = (blocked.passing(), blocked.sum(|row| row.score.items));
         add(
             "a blocked item costs no other item anything".to_owned(),
             format!("{} pass in nights with one", share(passing, items)),
-            passing == items,
+            (items > 0).then_some(passing == items),
         );
     }
     text
