@@ -197,7 +197,7 @@ pub(crate) fn all_off(folder: &Path, limit: TimeLimit) -> Result<Vec<OsString>, 
 
 /// Removes git's variables from the environment, except for the user's own and these.
 fn take_away_variables(command: &mut Command, also_kept: &[&str]) {
-    for (name, _) in plimsoll_store::environment::all() {
+    for (name, _) in environment::all() {
         if name.starts_with("GIT_") && !KEPT.iter().chain(also_kept).any(|kept| *kept == name) {
             command.env_remove(name);
         }

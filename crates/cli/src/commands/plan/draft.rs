@@ -5,7 +5,7 @@ use super::{Figures, PlanArguments};
 use crate::console;
 use crate::console::{fail, say, say_error};
 use plimsoll_domain::TodoList;
-use plimsoll_domain::text::{clip, counted, for_terminal, one_line};
+use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_flows::draft::{DraftError, Request, TIMEOUT, ask, check};
 use plimsoll_policy::draft::{Draft, appended, prompt, read};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
@@ -24,7 +24,7 @@ const LONGEST_SPEC: usize = 256 * 1024;
 enum DraftCommandError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("there is no specification {}: name a file, or - for standard input", for_terminal(.0))]
+    #[error("there is no specification {}: name a file, or - for standard input", one_line(.0))]
     NoSpec(String),
     #[error("cannot read standard input: {0}")]
     Input(std::io::Error),
@@ -34,7 +34,7 @@ enum DraftCommandError {
     NotText,
     #[error("the specification is larger than {} KiB: give the part that this plan is about", LONGEST_SPEC / 1024)]
     TooLong,
-    #[error("{} is not UTF-8: save it as UTF-8, then run this again", for_terminal(.0))]
+    #[error("{} is not UTF-8: save it as UTF-8, then run this again", one_line(.0))]
     PlanNotText(String),
     #[error(
         "nothing was asked, because there is no terminal to ask for confirmation: add --yes to write the plan without asking"
@@ -50,9 +50,9 @@ enum DraftCommandError {
     Ask(#[from] DraftError),
     #[error("the answer has no item (a line `- [ ] …`); nothing was written; it begins: {0}")]
     NoItems(String),
-    #[error("{} ends inside a code fence, where no line is an item: close it, then run this again", for_terminal(.0))]
+    #[error("{} ends inside a code fence, where no line is an item: close it, then run this again", one_line(.0))]
     OpenFence(String),
-    #[error("{} has changed in the meantime: nothing was written", for_terminal(.0))]
+    #[error("{} has changed in the meantime: nothing was written", one_line(.0))]
     Changed(String),
     #[error("nothing was written")]
     Declined,
@@ -79,7 +79,7 @@ fn draft_and_write(
         return Err(DraftCommandError::NoTerminal);
     }
     let name = arguments.client.clone().unwrap_or_else(|| "claude".to_owned());
-    let client = plimsoll_launcher::client::locate(&name).ok_or(DraftCommandError::NoClient(name))?;
+    let client = environment::find_program(&name).ok_or(DraftCommandError::NoClient(name))?;
     let todo = TodoList::parse(&target.before);
     let client = environment::current_dir().join(client);
     let prompt = prompt(&spec, target.file, todo.items.len());
@@ -102,7 +102,7 @@ fn draft_and_write(
         return Err(DraftCommandError::Declined);
     }
     target.write(&after)?;
-    say(format!("{}: {} added", for_terminal(target.file), counted(draft.items.len(), "item")));
+    say(format!("{}: {} added", one_line(target.file), counted(draft.items.len(), "item")));
     Ok(())
 }
 
@@ -136,7 +136,7 @@ impl Signals {
 }
 
 fn agrees(target: &Target<'_>, todo: &TodoList, items: usize) -> bool {
-    let (items, file) = (counted(items, "item"), for_terminal(target.file));
+    let (items, file) = (counted(items, "item"), one_line(target.file));
     let question = match (target.bytes.is_some(), todo.open().len()) {
         (false, _) => format!("Write {items} to {file}? [y/N] "),
         (true, 0) => format!("Append {items} to {file}? [y/N] "),

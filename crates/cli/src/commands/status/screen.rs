@@ -57,7 +57,7 @@ impl View {
     /// The command that merges it is there to be copied: it is neither cut nor broken.
     fn branch(&self) -> Option<String> {
         let name = self.state.options.branch.as_ref()?;
-        let (_, command) = branch::merge_step(self.state)?;
+        let (_, command) = branch::merge_step(&self.state)?;
         let merge = command.map_or(String::new(), |command| format!("; to merge it: {command}"));
         Some(format!("{:<INDENT$}{}{merge}", "Branch", one_line(name)))
     }
