@@ -21,6 +21,9 @@ beside() {
   { "$(python)" --version; node --version | sed 's/^/node /'; jq --version; bash -c 'echo "bash ${BASH_VERSION%%(*}"'; } 2>/dev/null | paste -sd, | sed 's/,/, /g'
 }
 
+# Counted by a test and not by this script: it stays as it is on the page.
+growth_over_years() { sed -n '/^## Growth$/,/^## Many at once$/ { /^## Many/! p }' docs/performance.md; }
+
 page() {
   cat <<'TEXT'
 # Performance
@@ -61,8 +64,9 @@ If a budget is not met, the tests use a limit 5 to 10 % above the figure of the 
 
 TEXT
   counts
+  echo
+  growth_over_years
   cat <<'TEXT'
-
 ## Many at once
 
 Hooks of one session start together and a threshold is reached: exactly one may announce it, and record and journal must be intact

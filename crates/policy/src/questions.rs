@@ -35,9 +35,9 @@ pub fn unwritten(state: &RunState, evidence: &Evidence) -> Option<OpenQuestion> 
     let own = open_own_item(&now, evidence, todo);
     let item = match own {
         Some(item) if now.is_parked(item) => return None,
+        // What it cannot go on with is the other item that it asked about: its own stays free.
+        Some(_) | None if now.asked_now().next().is_some() => return None,
         Some(item) => item.clone(),
-        // Its own is ticked, and what it asked about another one is there.
-        None if now.asked_now().next().is_some() => return None,
         None => crate::resume::next_free(todo, &now.items.set_aside)?,
     };
     let reason = one_line(&reason);

@@ -91,7 +91,7 @@ Commit each part as soon as it is complete and its checks pass, as the project's
 
 <promise>BLOCKED 7f3a REASON</promise>
 
-- If no item is open and the checks pass, and only then: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it). The run then executes the same commands itself.
+- If no item is open and the checks pass, and only then: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it). The run executes the same commands itself, then and after each session that ticks an item: a tick that breaks one is taken back.
 
 <promise>COMPLETE 7f3a</promise>
 

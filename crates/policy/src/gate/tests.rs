@@ -1,6 +1,7 @@
 use super::*;
 use crate::completion::VerifyOutcome;
 use plimsoll_domain::TodoList;
+use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::state::{Checkpoint, Phase};
 use plimsoll_domain::state::{Items, Outcomes, RunOptions, Spent};
 
@@ -156,10 +157,11 @@ fn blocked_ends_a_run_only_while_nothing_else_is_open() {
         (BLOCKED, "- [x] one\n- [ ] two\n  ? Who?\n", "RALPH_STOP|blocked|Who? (item \"two\")"),
         ("", "- [x] one\n- [ ] two\n  ? Who?\n", "RALPH_STOP|blocked|Who? (item \"two\")"),
         (PROMISE, "- [x] one\n- [ ] two\n  ? Who?\n", "RALPH_STOP|blocked|Who? (item \"two\")"),
+        // It asked about another item: its own stays free.
         (
             BLOCKED,
             "- [ ] one\n  ? Me?\n- [ ] two\n",
-            "RALPH_STOP|blocked|Me? (item \"one\"); no credentials (item \"two\")",
+            "RALPH_CONTINUE|next|2 open items, 1 of them waits for an answer",
         ),
         // An answer frees its item, whoever wrote it.
         ("", "- [x] one\n- [ ] two\n  ? Who?\n  ! Me\n", "RALPH_CONTINUE|next|1 open item"),
@@ -201,6 +203,14 @@ fn blocked_ends_a_run_only_while_nothing_else_is_open() {
     let mut state = asking();
     gate(&mut state, &packed, &Settings::default());
     assert_eq!(state.items.parked[0].item, "three", "the item that it went on with");
+    // What an earlier session asked about another item is not what this one asks.
+    let mut state = asking();
+    state.items.parked =
+        vec![OpenQuestion { item: "one".into(), question: "Me?".into(), iteration: 1, told: true }];
+    assert_eq!(
+        marker(&mut state, &evidence(BLOCKED, "- [ ] one\n  ? Me?\n- [ ] two\n")),
+        "RALPH_STOP|blocked|Me? (item \"one\"); no credentials (item \"two\")"
+    );
 }
 
 #[test]
