@@ -125,7 +125,16 @@ fn a_ledger_is_read_and_loses_nothing() {
     known["context_checkpoint"]["item_work"].as_object_mut().unwrap().shift_remove("place");
     let mut now = serde_json::to_value(&state).unwrap();
     // Fields that it did not have.
-    let newer = ["parked", "verify_each", "plan_checks", "verify_passed", "taken_back", "verify_seconds"];
+    let newer = [
+        "parked",
+        "verify_each",
+        "plan_checks",
+        "verify_passed",
+        "taken_back",
+        "verify_seconds",
+        "branch",
+        "branch_before",
+    ];
     newer.iter().for_each(|field| drop(now.as_object_mut().unwrap().shift_remove(*field)));
     assert_eq!(now, known, "every field of it is known and keeps its value");
 
