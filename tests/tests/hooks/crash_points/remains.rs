@@ -175,7 +175,8 @@ fn is_alone(word: &str, letter: char) -> bool {
 fn steady_word(word: &str, last: &str) -> String {
     let shape: String =
         word.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
-    if shape.starts_with("0000-00-00T") || shape.starts_with("00000000T") {
+    // The time of a file is in seconds.
+    if ["0000-00-00T", "00000000T", "0000000000."].iter().any(|moment| shape.starts_with(moment)) {
         return "MOMENT".to_owned();
     }
     if let Some(rest) = shape.strip_prefix("0000-00-00-0000") {
