@@ -7,7 +7,7 @@ use plimsoll_domain::{Fault, SessionId};
 /// Only the last few are read.
 const MOST_BYTES: u64 = 16 * 1024;
 /// What an error has to say is at its beginning.
-const LONGEST: usize = 400;
+const LONGEST: usize = 600;
 
 /// Notes a fault, stamped with the time. A project that has no folder of ours gets none: whoever fails leaves
 /// nothing behind where nothing was.

@@ -44,7 +44,7 @@ fn a_run_works_on_its_own_branch_comes_back_to_it_and_one_command_merges_it() {
     assert_eq!(subjects(&world, "main"), before);
     let made = subjects(&world, "night/1");
     assert!(made.starts_with("ralph: checkpoint iter 2 (L2 at 87%)\nFinish Item one\n"), "{made}");
-    assert!(first_request_of(&model, 1).contains("- **Branch**: `night/1`: commit to it"));
+    assert!(first_request_of(&model, 1).contains("The run works on the branch `night/1`: commit to it"));
     assert_eq!(events(&journal(&world), "run_started")[0]["branch"], "night/1");
     let merge = "the work is on the branch `night/1`; to merge it into `main`:";
     let command = "git switch main && git merge night/1";

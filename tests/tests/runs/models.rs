@@ -41,7 +41,7 @@ fn an_item_gets_the_model_that_the_user_allows_and_is_measured_by_it_and_no_othe
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let requests = model.main_requests();
     let asked = |iteration: u32| {
-        let named = format!("- **Iteration**: {iteration} of");
+        let named = format!("You are session {iteration} of");
         let of_it = requests.iter().filter(|request| request.first_text().contains(&named));
         of_it.map(|request| request.model.clone()).collect::<Vec<_>>()
     };

@@ -213,7 +213,7 @@ fn trivial_neighbours_share_a_session_without_pack_a_handful_of_them_and_only_wi
     let of_first = packed.iter().filter(|entry| entry["iteration"] == 1).count();
     assert_eq!((sessions(&world), packed.len(), of_first), (5, 4, 4));
     assert!(events(&journal, "checkpoint").is_empty(), "nothing was half done");
-    let told = "You may then be told to continue with the next one in this session";
+    let told = "You may then be told to continue with the next item in this session";
     assert!(first_request_of(&model, 1).contains(told) && !first_request_of(&model, 4).contains(told));
 }
 

@@ -68,7 +68,7 @@ fn seven_of_eight_items_are_done_and_the_eighth_once_the_user_has_answered() {
     // The session after it has another item, and nothing of the one that waits.
     let fourth = first_request_of(&model, 4);
     assert!(fourth.contains("\n> Item 4\n") && !fourth.contains("half.txt"), "{fourth}");
-    assert!(fourth.contains("- Item 3 (waits for the user's answer: leave it)"), "{fourth}");
+    assert!(fourth.contains("Not to be taken now: \"Item 3\" (waits for the user's answer)."), "{fourth}");
     assert_eq!(world.json(STATE)["half_done"][0]["current_todo_item"], "Item 3");
 
     // Everybody is told, the user once.

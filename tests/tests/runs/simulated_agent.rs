@@ -146,9 +146,14 @@ fn each_prompt_is_noticed_for_what_it_asks() {
             Some(".ralph/agent/scratchpad.md"),
         ),
         ("frankbria", &[Notes, LookFirst, OneItem, Test, Ask], "EXIT_SIGNAL: true", Some("AGENT.md")),
-        ("plimsoll", &[Notes, OneItem, Test, Ask], "<promise>COMPLETE 7f3a</promise>", None),
-        ("plimsoll-pack", &[Notes, OneItem, Test, Ask], "<promise>COMPLETE 7f3a</promise>", None),
-        ("plimsoll-verify", &[Notes, OneItem, Test, Ask], "<promise>COMPLETE 7f3a</promise>", None),
+        ("plimsoll", &[Notes, LookFirst, OneItem, Test, Ask], "<promise>COMPLETE 7f3a</promise>", None),
+        ("plimsoll-pack", &[Notes, LookFirst, OneItem, Test, Ask], "<promise>COMPLETE 7f3a</promise>", None),
+        (
+            "plimsoll-verify",
+            &[Notes, LookFirst, OneItem, Test, Ask],
+            "<promise>COMPLETE 7f3a</promise>",
+            None,
+        ),
     ];
     let keys: Vec<&str> = WAYS.iter().map(|way| way.key).collect();
     assert_eq!(expected.map(|(key, ..)| key).as_slice(), keys);

@@ -56,7 +56,7 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_done_once(&world, 2);
     let first = first_request_of(&model, 1);
-    assert!(first.contains("Commit each part that is complete by itself"), "{first}");
+    assert!(first.contains("Commit each part as soon as it is complete"), "{first}");
     let told = model.main_requests().iter().map(|request| request.text()).find(|text| text.contains(STOP));
     let told = told.expect("it was told");
     for part in [

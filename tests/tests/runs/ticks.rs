@@ -103,7 +103,7 @@ fn with_the_real_client_too() {
     let finished = run(&world, &["--plan-verify", "--max-iterations", "3"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stderr.contains("`sh check.sh` for \"Item two (verify: sh check.sh)\""), "{finished:?}");
-    assert!(first_request_of(&model, 1).contains("The item's own check must pass"));
+    assert!(first_request_of(&model, 1).contains("3. Prove it with `sh check.sh`."));
     let markers = markers(&journal(&world));
     assert_eq!(markers.len(), 2, "{markers:?}");
     assert!(markers[0].starts_with("RALPH_CONTINUE|refused|1 item is open"), "{markers:?}");

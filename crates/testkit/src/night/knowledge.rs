@@ -228,7 +228,9 @@ fn notes_in(text: &str) -> Option<Notes> {
     let file = FILES.captures_iter(&sentence).last()?[1].to_owned();
     let after = text.split_once(sentence.as_str()).map_or("", |(_, after)| after);
     let next: String = after.chars().take(40).collect();
-    let is_under = next.contains("under the item") || next.contains("below the item");
+    let is_under = ["under the item", "below the item"]
+        .iter()
+        .any(|under| sentence.contains(under) || next.contains(under));
     Some(if is_under { Notes::Under(file) } else { Notes::After(file) })
 }
 

@@ -42,26 +42,26 @@ pub struct RuleOf {
 pub const RULES: [RuleOf; 8] = [
     RuleOf {
         rule: Rule::Notes,
-        notices: "asked for notes: to record, write, append, note or save findings, learnings or progress, in a named file",
-        pattern: r"(?i)\b(?:record|write|append|note|save|update)\b[^.\n]{0,90}\b(?:finding|find out|learn|discover|progress)[^`]{0,120}`[\w./-]+\.(?:md|txt)`|(?i)\b(?:append|write|save)\b[^.\n]{0,60}`[\w./-]+\.(?:md|txt)`[^.\n]{0,60}\b(?:finding|find out|learn|discover)",
+        notices: "asked for notes: to record, write down, append, note or save findings, learnings or progress, in a named file",
+        pattern: r"(?i)\b(?:record|write|append|note|save|update)\b[^.\n]{0,90}\b(?:finding|find out|learn|discover|progress)[^`]{0,120}`[\w./-]+\.(?:md|txt)`|(?i)\b(?:append|write|save)\b[^.\n]{0,60}`[\w./-]+\.(?:md|txt)`[^.\n]{0,60}\b(?:finding|find out|learn|discover)|(?i)\bwrite (?:it|them|this|that) down\b[^.\n]{0,80}`[\w./-]+\.(?:md|txt)`",
         does: "writes a fact there with the step after it has found it, if it remembers to",
     },
     RuleOf {
         rule: Rule::LookFirst,
         notices: "told not to start over: to look, check or search how far the work is before it begins",
-        pattern: r"(?i)\b(?:look|check|see|find out) how far\b|\bdo(?:n't| not) (?:start|begin) (?:over|again)\b|\bdo(?:n't| not) assume\b[^.\n]{0,40}\bnot\b|\bbefore you assume\b",
+        pattern: r"(?i)\b(?:look|check|see|find out) how far\b|\bdo(?:n't| not) (?:start|begin) (?:over|again)\b|\bdo(?:n't| not) assume\b[^.\n]{0,40}\b(?:not|missing)\b|\bbefore you assume\b",
         does: "looks at the file before it works on it",
     },
     RuleOf {
         rule: Rule::OneItem,
         notices: "told to do one item, task or story only",
-        pattern: r"(?i)\b(?:exactly|only|just)\**\s+(?:that\s+|the\s+)?one\b|\bone\b[^.\n]{0,20}\b(?:item|task|story)\b[^.\n]{0,20}\b(?:per|at a time|a session|each)\b|exactly one (?:item|task)",
+        pattern: r"(?i)\b(?:exactly|only|just)\**\s+(?:that\s+|the\s+)?one\b|\bone\b[^.\n]{0,20}\b(?:item|task|story)\b[^.\n]{0,20}\b(?:per|at a time|a session|each)\b|exactly one (?:item|task)|\bthis (?:item|task|story)\b[^.\n]{0,30}\bnothing else\b",
         does: "ends its turn after an item; the wanderer does not",
     },
     RuleOf {
         rule: Rule::Test,
         notices: "told to test or verify",
-        pattern: r"(?i)\bverify\b|\brun\b[^.\n]{0,20}\btests?\b",
+        pattern: r"(?i)\b(?:verify|prove)\b|\brun\b[^.\n]{0,20}\btests?\b",
         does: "runs the project's test before it ticks, as often as its character says",
     },
     RuleOf {
