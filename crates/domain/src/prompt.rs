@@ -105,7 +105,7 @@ fn opening(state: &RunState) -> String {
         format!(" The run works on the branch `{}`: commit to it, and switch to no other.", one_line(branch))
     });
     format!(
-        "You are session {} of at most {} of an unattended run. Nobody reads along, and nobody can answer. Later sessions know only git{} and what you write down.{}\n",
+        "You are session {} of at most {} of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git{} and what you write down.{}\n",
         state.iteration,
         state.options.max_iterations,
         plan.unwrap_or_default(),

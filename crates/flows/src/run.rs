@@ -165,6 +165,16 @@ fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
     }
 }
 
+/// What comes after the commands that run before a session.
+enum Learned {
+    /// A session.
+    GoOn,
+    /// Nothing now: they were given up.
+    Paused(Verdict),
+    /// Nothing at all: the run is over.
+    Over(u8),
+}
+
 struct Runner<'a> {
     project: &'a Project,
     settings: &'a Settings,
@@ -198,7 +208,11 @@ impl Runner<'_> {
         self.tell_questions(&state)?;
         let verdict = match self.recover(&state)? {
             Some(verdict) => verdict,
-            None => self.iterate()?,
+            None => match self.learn_what_passes()? {
+                Learned::Paused(paused) => paused,
+                Learned::Over(code) => return Ok(Some(code)),
+                Learned::GoOn => self.iterate()?,
+            },
         };
         self.apply(&verdict)
     }
@@ -232,9 +246,6 @@ impl Runner<'_> {
     }
 
     fn iterate(&mut self) -> Result<Verdict, RunError> {
-        if let Some(paused) = self.learn_what_passes()? {
-            return Ok(paused);
-        }
         // Chosen here and planned before the client starts, so that a client without a noted pid can still be found.
         let session_id = uuid::Uuid::new_v4().to_string();
         let state = lifecycle::plan(self.project, &self.run_id, Some(SessionId::from(session_id)))?;
@@ -248,12 +259,11 @@ impl Runner<'_> {
         self.follow(&state, client)
     }
 
-    /// Runs commands of which it is not known whether they pass before the next session; answers with a pause if they were
-    /// given up.
-    fn learn_what_passes(&mut self) -> Result<Option<Verdict>, RunError> {
+    /// Runs commands of which it is not known whether they pass before the next session.
+    fn learn_what_passes(&mut self) -> Result<Learned, RunError> {
         let commands = baseline::unknown(self.project, &self.last);
         if commands.is_empty() {
-            return Ok(None);
+            return Ok(Learned::GoOn);
         }
         self.watcher.tell(&Progress::Note(baseline::words(&commands)));
         // No session is at work: the first Ctrl-C is enough.
@@ -261,10 +271,13 @@ impl Runner<'_> {
             self.watcher.interrupts().count() > 0 || self.is_cancelled()
         })?;
         match known {
-            Known::Paused(paused) => Ok(Some(paused)),
+            Known::Paused(paused) => Ok(Learned::Paused(paused)),
             Known::Said(said) => {
-                self.watcher.tell(&Progress::Verified { outcomes: &said });
-                Ok(None)
+                if !said.is_empty() {
+                    self.watcher.tell(&Progress::Verified { outcomes: &said });
+                }
+                // They may have taken long: until after the deadline, or until the user cancelled the run.
+                Ok(self.over_meanwhile()?.map_or(Learned::GoOn, Learned::Over))
             }
         }
     }

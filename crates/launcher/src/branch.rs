@@ -137,6 +137,13 @@ pub fn check_worktrees(folder: &Path, name: &str) -> Result<(), BranchError> {
     Err(BranchError::InWorktree { name: name.to_owned(), folder: one_line(&elsewhere) })
 }
 
+/// The commit that HEAD names, if no branch or tag contains it: after a switch only the reflog would name it.
+pub fn commit_of_no_branch(folder: &Path) -> Option<String> {
+    let commit = git::head(folder)?;
+    let outcome = git::git(folder, &["for-each-ref", "--count=1", "--contains", &commit]);
+    (outcome.succeeded() && git::text(&outcome).is_empty()).then_some(commit)
+}
+
 /// True if a file that git follows differs from HEAD, apart from ours (asked with paths from the folder on).
 pub fn has_changes(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<bool, BranchError> {
     let limit = TimeLimit::within(QUESTION_DEADLINE);
@@ -148,10 +155,11 @@ pub fn has_changes(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> Result<bool
 /// Switches to a branch, which is created at HEAD if there is none. Uncommitted changes come along, or git refuses.
 // A kill in the middle leaves what a killed `git switch` leaves; repeated, it ends on the branch.
 pub fn switch(folder: &Path, name: &str) -> Result<(), BranchError> {
+    // By default git overwrites an ignored file with one that the branch has, and no copy of it is left.
     let arguments: &[&str] = if exists(folder, name) {
-        &["switch", "--quiet", "--no-guess", name]
+        &["switch", "--quiet", "--no-overwrite-ignore", "--no-guess", name]
     } else {
-        &["switch", "--quiet", "--no-track", "--create", name]
+        &["switch", "--quiet", "--no-overwrite-ignore", "--no-track", "--create", name]
     };
     let command = git::committing(folder, &[], arguments);
     let outcome = child::run(command, Terms::within(SWITCH_DEADLINE));
@@ -244,6 +252,30 @@ mod tests {
         };
         assert!(why.contains("a.txt"), "{why}");
         assert_eq!((head(here), exists(here, "night")), (on("main"), true));
+    }
+
+    #[test]
+    fn a_switch_overwrites_no_file_that_git_ignores_and_knows_what_no_branch_has() {
+        let folder = repository();
+        let here = folder.path();
+        git(here, "switch -qc night");
+        std::fs::write(here.join("notes.txt"), "agent\n").unwrap();
+        git(here, "add -A");
+        git(here, "commit -qm Second");
+        git(here, "switch -q main");
+        std::fs::write(here.join(".git/info/exclude"), "notes.txt\n").unwrap();
+        std::fs::write(here.join("notes.txt"), "the user's\n").unwrap();
+        assert_eq!(has_changes(here, &|_| false), Ok(false));
+        let refused = switch(here, "night");
+        assert!(
+            matches!(&refused, Err(BranchError::Refused { why, .. }) if why.contains("notes.txt")),
+            "{refused:?}"
+        );
+        assert_eq!(std::fs::read_to_string(here.join("notes.txt")).unwrap(), "the user's\n");
+        git(here, "switch -q --detach");
+        assert_eq!(commit_of_no_branch(here), None, "main has it");
+        git(here, "commit -q --allow-empty -m Third");
+        assert_eq!(commit_of_no_branch(here), crate::git::head(here));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::evidence::{Evidence, VerifyOutcome};
 use plimsoll_domain::item_check::{self, ItemCheck};
 use plimsoll_domain::resume::UNKNOWN;
 use plimsoll_domain::size::OpenItemCost;
-use plimsoll_domain::state::{Checkpoint, VerifyEach};
+use plimsoll_domain::state::{Checkpoint, Outcomes, VerifyEach};
 use plimsoll_domain::taken_back::{FailedCommand, TakenBack};
 use plimsoll_domain::{RunState, TodoList};
 
@@ -141,11 +141,17 @@ pub fn note(state: &mut RunState, verify: &[VerifyOutcome]) {
     if verify.is_empty() {
         return;
     }
-    let failing = verify.iter().filter(|outcome| !outcome.passed);
-    state.outcomes.verify_failing = failing.map(|outcome| outcome.command.clone()).collect();
-    for outcome in verify.iter().filter(|outcome| outcome.passed) {
-        if !state.outcomes.verify_passed.contains(&outcome.command) {
-            state.outcomes.verify_passed.push(outcome.command.clone());
+    let commands = state.options.commands();
+    let Outcomes { verify_failing, verify_passed, .. } = &mut state.outcomes;
+    // These may be some of the commands only: of the others the last word stands.
+    verify_failing.retain(|known| commands.contains(known));
+    // What a deadline cut off, or what could not be started, is as unknown as before.
+    for outcome in verify.iter().filter(|outcome| !outcome.is_undecided) {
+        verify_failing.retain(|known| *known != outcome.command);
+        if !outcome.passed {
+            verify_failing.push(outcome.command.clone());
+        } else if !verify_passed.contains(&outcome.command) {
+            verify_passed.push(outcome.command.clone());
         }
     }
     state.spent.verify_seconds += verify.iter().map(|outcome| outcome.seconds).sum::<u64>();

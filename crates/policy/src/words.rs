@@ -11,7 +11,7 @@ use plimsoll_domain::{Marker, Reading};
 pub fn warning(percent: u64, thresholds: &Thresholds) -> String {
     let marker = Marker::Warning { level: Level::L1, percent };
     format!(
-        "{marker}\nThis session's context window is {percent}% full. Go on with your item, read only what you need, and start nothing large. Write down now, as your prompt says, what is in no file. At {}% you will be asked to stop.",
+        "{marker}\nThis session's context window is {percent}% full. Go on with your item, read only what you need, and start nothing large. Record now, as your prompt says, findings that are in no file. At {}% you will be asked to stop.",
         thresholds.percent(thresholds.l2)
     )
 }
@@ -102,7 +102,7 @@ pub fn next_item(item: &str, open: usize, promise: &str, nonce: &str, was_set_as
         "Then end your turn: you will be told whether there is room for another one.".to_owned()
     };
     format!(
-        "The item is done, and the context window has room for the next one. Continue in this session with exactly this item: \"{item}\". {hint}Do it as the first one: prove it, tick it, commit. {then}"
+        "The item is done, and the context window has room for the next one. Continue in this session with exactly this item: \"{item}\". {hint}Do it like the previous one: prove it, tick it, commit. {then}"
     )
 }
 

@@ -312,3 +312,25 @@ fn wait_for_end(world: &World, number: u32) {
     let left = world.home().join(format!("begun/{number}/left"));
     world.wait_until(Duration::from_secs(20), || left.exists(), "the session to end");
 }
+
+/// The commands that run before the first session may take long.
+#[test]
+fn a_run_that_is_cancelled_or_late_while_its_commands_run_begins_no_session() {
+    for (command, more, code, status) in [
+        ("plimsoll stop; sleep 60", &[][..], 9, "cancelled"),
+        ("sleep 60", &["--deadline", "2s"], 3, "deadline"),
+    ] {
+        let mut world = world("- [ ] Item one\n");
+        let model = start(&mut world, |_| Step::text("No session should begin."));
+        let finished = run(&world, &[&["--verify", command], more].concat());
+        assert_eq!(finished.code, Some(code), "{command}: {finished:?}");
+        assert!(model.requests().is_empty(), "{command}: {finished:?}");
+        let state = world.json(STATE);
+        assert_eq!((&state["status"], &state["iteration"]), (&json!(status), &json!(0)), "{command}");
+        assert!(
+            !world.exists("PROMPT.md") || !world.read("PROMPT.md").contains("plimsoll:begin"),
+            "{command}"
+        );
+        assert!(events(&journal(&world), "planned").is_empty(), "{command}");
+    }
+}

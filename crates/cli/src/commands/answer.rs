@@ -33,8 +33,8 @@ Examples:
   plimsoll answer 1 Use port 8042     answer the first one
   plimsoll answer 1 - < answer.txt
 
-The answer is written into the plan as a line `  ! …` below the question; you may write that line yourself. A run that is
-active takes the item up again in its turn, also while you answer; one that has ended continues with `plimsoll run --resume`.";
+The answer is written into the plan as a line `  ! …` below the question; you may write that line yourself. If the run
+is active, it returns to the item when its turn comes; if it has ended, continue it with `plimsoll run --resume`.";
 
 /// Why nothing was answered.
 #[derive(Debug, Error)]
@@ -137,7 +137,7 @@ fn what_now(project: &Project, state: &RunState, left: usize) -> String {
     let then = if state.run_id.is_empty() || is_for_good {
         format!("to start a run: {new}")
     } else if lock::is_run_held(project) {
-        "the run takes the item up again in its turn".to_owned()
+        "the run will return to the item when its turn comes".to_owned()
     } else {
         let way_on = ending_words(state).and_then(|ending| ending.way_on);
         format!("to continue: {}", way_on.as_deref().unwrap_or(RESUME))

@@ -27,7 +27,7 @@ pub(crate) struct PlanArguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Another plan than the run's [default: fix_plan.md]
+    /// The plan [default: the run's plan, else fix_plan.md; with --fix and --draft, fix_plan.md]
     #[arg(long, value_name = "FILE")]
     todo: Option<String>,
     /// Add checkboxes to lines that look like items (`1. x` becomes `- [ ] x`); shows the change and asks before writing

@@ -44,7 +44,7 @@ pub(crate) struct RunArguments {
     /// The same while a tool runs, such as a long build (3h; 0 for never) [default: 2h]
     #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
     tool_timeout: Option<u64>,
-    /// A program to start at the end and at pauses, with JSON on its standard input; no shell is used
+    /// A program to start at the end, at pauses and for questions, with JSON on its standard input; no shell is used
     #[arg(long, value_name = "CMD")]
     notify: Option<String>,
     /// Do not wait during pauses: exit with 6 instead
@@ -219,7 +219,7 @@ fn create(
     lifecycle::nothing_open(&state).iter().for_each(say_error);
     plan_checks::lines(&state).iter().for_each(say_error);
     if let Some(waiting) = questions::waiting(&state) {
-        say_error(&format!("{waiting}, and no session works on it until then: plimsoll answer"));
+        say_error(&format!("{waiting}; until you answer, sessions skip what waits: plimsoll answer"));
     }
     Ok((ready, state))
 }

@@ -59,8 +59,8 @@ pub(crate) struct TaskArguments {
     /// item, and all before completion is believed
     #[arg(long)]
     plan_verify: bool,
-    /// Complete only with the exact promise line. Without this option, when every item is ticked and the promise was not
-    /// given as asked twice, passing --verify commands complete the run [with --resume: =false switches it off]
+    /// Complete only with the exact promise line. Without this option, when every item is ticked and two sessions
+    /// in a row fail to give the promise as asked, passing --verify commands complete the run [with --resume: =false switches it off]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     strict_promise: Option<bool>,
     /// End when this many US dollars are spent, as reported by Claude Code
@@ -119,7 +119,7 @@ pub(crate) enum TaskError {
     Store(#[from] StoreError),
     #[error("the objective file {0} is missing")]
     NoObjective(PathBuf),
-    #[error("{0} belongs to a new run: with --resume the task and the branch stay the same")]
+    #[error("{0} belongs to a new run: --resume keeps the task, the plan, its checks and the branch")]
     OfNewRun(&'static str),
 }
 

@@ -26,7 +26,7 @@ pub(super) fn taken_back(state: &RunState) -> String {
     let items: String =
         taken.items.iter().map(|item| format!("- {}\n", clip(&one_line(item), ITEM))).collect();
     format!(
-        "## Ticks were taken back\n\nThe session of iteration {} ticked these items, and Plimsoll took the ticks back:\n\n{items}\nThese commands have to pass, and failed after it:\n\n{outputs}\nMake them pass before anything else. Tick an item again only when it is done and they pass.\n",
+        "## Ticks were taken back\n\nThe session of iteration {} ticked these items, and Plimsoll took the ticks back:\n\n{items}\nThese commands have to pass, but failed after that session:\n\n{outputs}\nMake them pass before anything else. Tick an item again only when it is done and they pass.\n",
         taken.iteration
     )
 }

@@ -37,7 +37,7 @@ pub(super) fn section(state: &RunState) -> String {
     let rules: String = rules.map(|rule| format!("- {rule}\n")).collect();
     let (blocked, complete) = match &file {
         Some(_) => (
-            "If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The other items go on.",
+            "If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.",
             "If no item is open and the checks pass, and only then",
         ),
         None => (

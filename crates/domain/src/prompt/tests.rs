@@ -67,7 +67,7 @@ fn the_block_of_a_first_session_says_each_thing_once_and_the_promise_last() {
     let text = block(&RunState { options, items, ..state() }, &Surroundings::default());
     let expected = format!(
         "{BEGIN}
-You are session 2 of at most 50 of an unattended run. Nobody reads along, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
+You are session 2 of at most 50 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
 
 ## Your item
 
@@ -87,7 +87,7 @@ Commit each part as soon as it is complete and its checks pass, as the project's
 - What the next session would otherwise get wrong (a value, a decision and its reason, a dead end): write it down at once, as one line `  > …` under the item in `fix_plan.md`. Not what git shows.
 - Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back.
 - A hook's message that begins with `CCS_` comes from the run: do what it says, at once.
-- If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The other items go on.
+- If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.
 
 <promise>BLOCKED 7f3a REASON</promise>
 

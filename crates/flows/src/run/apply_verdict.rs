@@ -98,7 +98,7 @@ impl Runner<'_> {
     }
 
     /// A pause ends early where the run is cancelled, or its deadline comes.
-    fn over_meanwhile(&mut self) -> Result<Option<u8>, RunError> {
+    pub(super) fn over_meanwhile(&mut self) -> Result<Option<u8>, RunError> {
         let Some(state) = state_file::load(self.project, Some(&self.run_id))? else { return Ok(None) };
         if state.lifecycle.status() == Status::Cancelled {
             return Ok(Some(Status::Cancelled.exit_code()));

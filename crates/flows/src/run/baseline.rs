@@ -45,10 +45,10 @@ pub fn learn(
     give_up: &dyn Fn() -> bool,
 ) -> Result<Known, StoreError> {
     let said = verify(project, settings, run, commands, give_up);
-    if said.len() < commands.len()
-        && let Some(paused) = pause(project, &run.run_id)?
-    {
-        return Ok(Known::Paused(paused));
+    if said.len() < commands.len() {
+        // A run that is over, because it was cancelled meanwhile, has nothing to learn for.
+        let paused = pause(project, &run.run_id)?;
+        return Ok(paused.map_or_else(|| Known::Said(Vec::new()), Known::Paused));
     }
     state_file::update(project, Some(&run.run_id), Durability::Durable, |state| ticks::note(state, &said))?;
     let verify = said.iter().map(VerifyOutcome::fact).collect();

@@ -4,7 +4,7 @@
 use crate::our_files::is_ours;
 use plimsoll_domain::RunState;
 use plimsoll_launcher::branch::{
-    BranchError, Head, check_name, check_worktrees, exists, has_changes, head, switch,
+    BranchError, Head, check_name, check_worktrees, commit_of_no_branch, exists, has_changes, head, switch,
 };
 use plimsoll_store::{Project, layout};
 
@@ -23,6 +23,16 @@ pub enum OtherBranch {
         branch: String,
         /// What is checked out.
         now: String,
+    },
+    /// Commits that nothing would name any more.
+    #[error(
+        "this run works on the branch `{branch}`, and a commit is checked out that is on no branch: keep it, then go on: git branch NAME {commit} && git switch {branch} && plimsoll run --resume"
+    )]
+    Unnamed {
+        /// The run's branch.
+        branch: String,
+        /// What is checked out.
+        commit: String,
     },
     /// The hooks that a switch starts are not the user's.
     #[error(
@@ -62,7 +72,9 @@ pub fn enter(project: &Project, name: &str) -> Result<Option<String>, BranchErro
 pub fn return_to(project: &Project, run: &RunState) -> Result<Option<String>, OtherBranch> {
     let Some(name) = &run.options.branch else { return Ok(None) };
     let root = project.root();
-    let now = match head(root)? {
+    let checked_out = head(root)?;
+    let is_detached = checked_out == Head::Detached;
+    let now = match checked_out {
         Head::NoRepository => return Err(BranchError::NoRepository.into()),
         Head::NoCommit => return Err(BranchError::Gone(name.clone()).into()),
         Head::Detached => "a commit without a branch".to_owned(),
@@ -78,6 +90,9 @@ pub fn return_to(project: &Project, run: &RunState) -> Result<Option<String>, Ot
     check_worktrees(root, name)?;
     if has_changes(root, &is_ours)? {
         return Err(OtherBranch::Dirty { branch: name.clone(), now });
+    }
+    if let (true, Some(commit)) = (is_detached, commit_of_no_branch(root)) {
+        return Err(OtherBranch::Unnamed { branch: name.clone(), commit });
     }
     switch(root, name)?;
     Ok(Some(format!("switched to the branch `{name}`, on which this run works ({now} was checked out)")))

@@ -6,7 +6,7 @@ use plimsoll_domain::SessionId;
 use plimsoll_domain::record::{ClientProcess, SessionRecord};
 use plimsoll_launcher::process::{Identity, is_alive};
 use plimsoll_policy::turns::EndOfInput;
-use plimsoll_store::{Project, StoreError, TurnLog, disk, sessions, unsettled};
+use plimsoll_store::{Project, StoreError, TurnLog, clock, disk, sessions, unsettled};
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,9 +43,8 @@ fn settle(project: &Project, session_id: &SessionId) {
     // A session that is resumed adds itself before and after it writes its record: either that was before this look, or it
     // adds itself again.
     let record = sessions::load(project, session_id);
-    let is_forgotten =
-        record.start.transcript_path.as_ref().is_some_and(|path| is_older(Path::new(path), FORGOTTEN));
-    if !is_closed(&record) && !is_forgotten {
+    let path = record.start.transcript_path.as_ref().map(Path::new);
+    if path.is_some_and(|path| !is_closed(&record) && !is_forgotten(&record, path)) {
         // What cannot be noted is found by `sync`.
         let _ = unsettled::add(project, session_id);
     }
@@ -68,7 +67,7 @@ impl CatchUp<'_> {
         let Some(log) = TurnLog::of(self.project, session_id) else { return true };
         let is_over = is_closed(&record) || is_quiet(path);
         let closing = if is_over { EndOfInput::Over } else { EndOfInput::Open };
-        let mut is_settled = is_closed(&record) || is_older(path, FORGOTTEN);
+        let mut is_settled = is_closed(&record) || is_forgotten(&record, path);
         for source in Source::all(path) {
             let new = disk::size(&source.path).unwrap_or(0).saturating_sub(log.read_of(&source.stream));
             is_settled &= new <= self.left
@@ -100,6 +99,13 @@ const FORGOTTEN: Duration = Duration::from_secs(30 * 24 * 3_600);
 fn is_closed(record: &SessionRecord) -> bool {
     let is_gone = |ClientProcess { pid, started }| !is_alive(Identity { pid, started });
     record.end.ended_at.is_some() || record.start.client.is_some_and(is_gone)
+}
+
+/// True if nobody will read on in a transcript: it is too old, or the client has removed it.
+fn is_forgotten(record: &SessionRecord, transcript: &Path) -> bool {
+    let began = record.start.started_at.as_ref().and_then(clock::moment);
+    let since = began.and_then(|began| (clock::now() - began).to_std().ok());
+    disk::age(transcript).or(since).is_some_and(|age| age > FORGOTTEN)
 }
 
 /// A session that has written nothing for an hour waits for the user, or is dead: its last turn is closed.

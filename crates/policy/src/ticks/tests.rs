@@ -210,3 +210,27 @@ fn a_command_that_has_passed_stays_known_and_the_time_adds_up() {
     assert_eq!(state.outcomes.verify_passed, ["make", "lint"]);
     assert_eq!((state.outcomes.verify_failing, state.spent.verify_seconds), (vec!["make".to_owned()], 8));
 }
+
+/// Before a session only those commands run of which nothing is known.
+#[test]
+fn what_is_known_of_a_command_stays_until_it_has_run_again_and_come_to_its_end() {
+    let mut state = state();
+    state.options.verify = vec!["make".into(), "lint".into()];
+    note(&mut state, &evidence(PLAN, &[("make", false)]).verify);
+    note(&mut state, &evidence(PLAN, &[("lint", false)]).verify);
+    assert_eq!(state.outcomes.verify_failing, ["make", "lint"]);
+    let mut cut = evidence(PLAN, &[("lint", false)]);
+    cut.verify[0].is_undecided = true;
+    state.outcomes.verify_failing = vec!["make".into()];
+    note(&mut state, &cut.verify);
+    assert_eq!(
+        (unknown(&state), &state.outcomes.verify_failing),
+        (vec!["lint".into()], &vec!["make".into()])
+    );
+    note(&mut state, &evidence(PLAN, &[("make", true)]).verify);
+    assert!(state.outcomes.verify_failing.is_empty(), "{:?}", state.outcomes.verify_failing);
+    // A command that the run no longer has.
+    state.outcomes.verify_failing = vec!["old".into()];
+    note(&mut state, &evidence(PLAN, &[("make", true)]).verify);
+    assert!(state.outcomes.verify_failing.is_empty());
+}

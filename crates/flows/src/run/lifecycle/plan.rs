@@ -21,6 +21,10 @@ pub fn plan(
 ) -> Result<RunState, StartError> {
     let no_run = || StartError::NoRun(project.root().display().to_string());
     let before = state_file::load(project, Some(run_id))?.ok_or_else(no_run)?;
+    // Cancelled since it was looked at: its files are as the user left them.
+    if before.lifecycle.is_over() {
+        return Ok(before);
+    }
     let todo = mend_todo(project, &before)?;
     if let Some(over) = questions::end_if_nothing_is_free(project, &before, todo.as_ref())? {
         return Ok(over);
