@@ -190,9 +190,9 @@ fn what_a_filter_says_beside_its_answers_goes_to_standard_error() {
 fn a_reader_that_has_gone_away_is_a_normal_end_and_a_full_disk_is_not() {
     let world = world();
     let program = super::program(super::Engine::Jaq).display().to_string();
-    let piped = format!("set -o pipefail; {program} query -n 'range(1000000)' | head -n 2");
+    let piped = format!("set -o pipefail; '{program}' query -n 'range(1000000)' | head -n 2");
     let finished = world.command("bash", &["-c", &piped]).run();
     assert_eq!((finished.code, finished.stdout.as_str(), finished.stderr.as_str()), (Some(0), "0\n1\n", ""));
-    let full = format!("{program} query . >/dev/full");
+    let full = format!("'{program}' query . >/dev/full");
     refused(&world.command("bash", &["-c", &full]).run(), 2, &["cannot write the answers: "]);
 }
