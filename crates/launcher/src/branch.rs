@@ -275,7 +275,7 @@ mod tests {
         git(here, "switch -q --detach");
         assert_eq!(commit_of_no_branch(here), None, "main has it");
         git(here, "commit -q --allow-empty -m Third");
-        assert_eq!(commit_of_no_branch(here), crate::git::head(here));
+        assert_eq!(commit_of_no_branch(here), git::head(here));
     }
 
     #[test]
