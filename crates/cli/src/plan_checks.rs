@@ -1,4 +1,4 @@
-//! What the user is told of the checks that items of a plan name: which run, or that none does.
+//! Reports the checks that items of a plan name: which of them run, or that none does.
 
 use plimsoll_domain::RunState;
 use plimsoll_domain::item_check::{self, ItemCheck};

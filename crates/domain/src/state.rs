@@ -242,6 +242,12 @@ impl RunState {
         item_set::without(&self.items.completed_items, &[&self.iteration_record.done_before])
     }
 
+    /// Which of these ticked items the current session ticked: a limit may have brought an earlier one under the same number.
+    pub fn ticked_in_session(&self, done: &[String]) -> Vec<String> {
+        let IterationRecord { done_before, done_at_start, .. } = &self.iteration_record;
+        item_set::without(done, &[done_before, done_at_start])
+    }
+
     /// The check that the user allowed for an item, if it named one when the run began. Words that were added behind the
     /// item since do not make it another one.
     pub fn check_of(&self, item: &str) -> Option<&ItemCheck> {

@@ -185,7 +185,7 @@ struct Runner<'a> {
     client_arguments: Vec<String>,
     /// The model that the user passes on to the client.
     model: Option<String>,
-    /// Models of items that do not count, and that the user has been told of.
+    /// Models of items that do not count and have been reported.
     ignored_models: BTreeSet<String>,
     era: HookSupport,
     version: String,

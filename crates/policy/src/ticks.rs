@@ -46,11 +46,9 @@ pub fn unknown(state: &RunState) -> Vec<String> {
     state.options.verify.iter().filter(|command| !is_known(command)).cloned().collect()
 }
 
-/// Items that the session ticked which has just ended; a limit may have brought an earlier one under the same number.
+/// Items that the session ticked which has just ended.
 fn ticked(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
-    let record = &state.iteration_record;
-    let is_new = |item: &String| !record.done_before.contains(item) && !record.done_at_start.contains(item);
-    todo.map(TodoList::done).unwrap_or_default().into_iter().filter(is_new).collect()
+    state.ticked_in_session(&todo.map(TodoList::done).unwrap_or_default())
 }
 
 /// Checks of items that the session ticked which were not in the plan when the run began: they do not run, for an agent may

@@ -3,8 +3,7 @@
 use crate::our_files;
 use plimsoll_domain::digest::sha256;
 use plimsoll_domain::handoff::GitFacts;
-use plimsoll_domain::item_set;
-use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork, IterationRecord};
+use plimsoll_domain::state::{Cause, Checkpoint, FileInProgress, ItemWork};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
 use plimsoll_launcher::git::{self, ChangedFile, Since};
@@ -147,12 +146,11 @@ fn own_item(question: &Question<'_>) -> Option<String> {
     offered.or_else(|| question.run?.iteration_record.item.clone())
 }
 
-/// Items that were ticked since the iteration began.
+/// Items that the session ticked.
 fn ticked(question: &Question<'_>) -> Vec<String> {
     let Some(run) = question.run else { return Vec::new() };
     let done = question.todo.map_or_else(|| run.items.completed_items.clone(), TodoList::done);
-    let IterationRecord { done_before, done_at_start, .. } = &run.iteration_record;
-    item_set::without(&done, &[done_before, done_at_start])
+    run.ticked_in_session(&done)
 }
 
 /// Our own files are never work, and changes in the plan show in its items.

@@ -22,8 +22,11 @@ pub enum Known {
 /// The commands of which the run does not know whether they pass, if a session comes next: none if everything waits for an
 /// answer, or if the run is over.
 pub fn unknown(project: &Project, run: &RunState) -> Vec<String> {
-    let has_work = facts::todo(project, run).is_some_and(|todo| !todo.free().is_empty());
-    if has_work && !run.lifecycle.is_over() { ticks::unknown(run) } else { Vec::new() }
+    let commands = if run.lifecycle.is_over() { Vec::new() } else { ticks::unknown(run) };
+    // The plan is read only if there is something to learn.
+    let has_work =
+        !commands.is_empty() && facts::todo(project, run).is_some_and(|todo| !todo.free().is_empty());
+    if has_work { commands } else { Vec::new() }
 }
 
 /// What the user is told before they run.
