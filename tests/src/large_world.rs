@@ -1,5 +1,6 @@
 //! Projects that have been worked in for years, written straight to the disk in the formats of the programs.
 
+use chrono::{DateTime, Utc};
 use plimsoll_domain::log_line::{Header, MAIN, RecordKind, line};
 use plimsoll_domain::memory::{Op, Register};
 use plimsoll_domain::state::{AtStart, HistoryEntry, Items, IterationRecord, Phase, RunOptions};
@@ -46,6 +47,8 @@ pub struct LargeWorld {
     /// The project.
     pub project: Project,
     transcript: PathBuf,
+    /// All times in it are so long before this one: what it takes to build it and to measure in it changes none of them.
+    built_at: DateTime<Utc>,
 }
 
 impl LargeWorld {
@@ -55,7 +58,7 @@ impl LargeWorld {
         let world = World::without_git();
         let project = Project::at(&world.project()).with_runs_in(&world.runs());
         let transcript = world.home().join(format!(".claude/projects/x/{SESSION}.jsonl"));
-        let large = LargeWorld { world, project, transcript };
+        let large = LargeWorld { world, project, transcript, built_at: clock::now() };
         large.put_sessions(size.sessions);
         large.put_run(size.items, size.history);
         large.put_handoffs(size.handoffs);
@@ -71,7 +74,12 @@ impl LargeWorld {
         let text = fs::read_to_string(&self.transcript).expect("the transcript");
         // Another message each time, and none that the log has.
         let number = 1_000_000 + text.len() as u64;
-        write(&self.transcript, &(text + &turn(number, moment(30))));
+        write(&self.transcript, &(text + &turn(number, self.moment(30))));
+    }
+
+    /// So many seconds before it was built.
+    fn moment(&self, seconds: u64) -> Timestamp {
+        clock::fine_stamp(self.built_at - Duration::from_secs(seconds))
     }
 
     /// The payload of an event of the session.
@@ -105,8 +113,8 @@ impl LargeWorld {
             file.set_modified(SystemTime::now() - two_days).expect("a time");
             let mut record = SessionRecord { session_id: SessionId::from(id), ..SessionRecord::default() };
             record.start.transcript_path = Some(path.display().to_string());
-            record.start.started_at = Some(moment(200_000));
-            record.end.ended_at = Some(moment(190_000));
+            record.start.started_at = Some(self.moment(200_000));
+            record.end.ended_at = Some(self.moment(190_000));
             sessions::save(&self.project, &record, Durability::Lazy).expect("a record");
         }
     }
@@ -148,7 +156,7 @@ impl LargeWorld {
                 todo_file: Some("fix_plan.md".to_owned()),
                 ..RunOptions::default()
             },
-            at_start: AtStart { started_at: moment(100_000), ..AtStart::default() },
+            at_start: AtStart { started_at: self.moment(100_000), ..AtStart::default() },
             items: Items {
                 todo_items: open.to_vec(),
                 completed_items: done.to_vec(),
@@ -172,7 +180,7 @@ impl LargeWorld {
     /// A log of that many turns, of which the transcript has the last ten.
     fn put_turns(&self, count: u64) {
         let transcript: String =
-            (count.saturating_sub(10)..count).map(|number| turn(number, moment(60))).collect();
+            (count.saturating_sub(10)..count).map(|number| turn(number, self.moment(60))).collect();
         write(&self.transcript, &transcript);
         let read = transcript.len() as u64;
         let content = json!({
@@ -180,7 +188,7 @@ impl LargeWorld {
             "tool_calls": [], "memory": {}, "ext": {},
         });
         let record = |number| {
-            let record = NewRecord::new(RecordKind::Turn, moment(100));
+            let record = NewRecord::new(RecordKind::Turn, self.moment(100));
             let (message, read) = (format!("msg_{number}"), Some(read));
             let header = Header {
                 number: Some(number),
@@ -219,7 +227,7 @@ impl LargeWorld {
                 memory.step = number;
                 memory.apply(&op).unwrap_or_else(|refusal| panic!("change {number}: {refusal}"));
                 let fields = json!({"rev": memory.rev, "step": number, "by": "mcp", "change": op});
-                let at = moment((count - number) * 10 + 5);
+                let at = self.moment((count - number) * 10 + 5);
                 let record = NewRecord::event(RecordKind::Memory, &fields);
                 (Header { at, ..record.header }, record.encoded.content)
             })
@@ -229,11 +237,6 @@ impl LargeWorld {
         put_head(&folder, "log", &head);
         write(&folder.join("state.json"), &json!({"seq": head.seq, "memory": memory}).to_string());
     }
-}
-
-/// So many seconds ago.
-fn moment(seconds: u64) -> Timestamp {
-    clock::fine_stamp(clock::now() - Duration::from_secs(seconds))
 }
 
 /// A call and its result, as the client writes them.
