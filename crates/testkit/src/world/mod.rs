@@ -271,8 +271,9 @@ impl World {
             ("LANG", "C.UTF-8".to_owned()),
             // Else the client takes whatever shell is installed.
             ("SHELL", "/bin/bash".to_owned()),
-            // For its short sessions here the client's optimising compiler costs more than it saves.
-            ("BUN_JSC_useDFGJIT", "0".to_owned()),
+            // For its short sessions here what the client's engine compiles, and does beside it, costs more than it saves.
+            ("BUN_JSC_useJIT", "0".to_owned()),
+            ("BUN_JSC_useConcurrentGC", "0".to_owned()),
             ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
             ("ANTHROPIC_API_KEY", API_KEY.to_owned()),
             // Nobody listens there: without a scripted model the client reaches nothing.
