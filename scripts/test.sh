@@ -91,6 +91,7 @@ cargo build --quiet "${workspace[@]}" --all-targets
 # Apart, so that nothing that a test builds takes their place while others start them.
 built=${CARGO_TARGET_DIR:-$PWD/target}/debug programs=${CARGO_TARGET_DIR:-$PWD/target}/programs
 mkdir -p "$programs"
+replayed=$programs/replayed-client
 for program in plimsoll plimsoll-linear plimsoll-mcp replayed-client; do ln -f "$built/$program" "$programs/$program"; done
 while read -r hook; do ln -f "$built/plimsoll-hook" "$programs/$hook"; done <crates/hooks/programs.txt
 cargo nextest run "${workspace[@]}" --no-run --cargo-quiet
@@ -104,27 +105,24 @@ if [ -e "$fetched/failed" ]; then
 fi
 
 # Most tests wait for a session, some for a clock: more than four on a core make the latter late.
-run_tests() { # nextest's profile, folder of the programs under test
-  PLIMSOLL_BIN_DIR=$2 PLIMSOLL_REPLAYED_CLIENT=$programs/replayed-client \
+run_tests() { # nextest's profile
+  PLIMSOLL_BIN_DIR=$programs PLIMSOLL_REPLAYED_CLIENT=$replayed \
     cargo nextest run "${workspace[@]}" --profile "$1" --test-threads "${TEST_THREADS:-$(($(nproc) * 4))}" \
     --cargo-quiet --show-progress none
 }
 if [ "$what" = --quick ] || [ "$what" = --long ]; then
   step "the ${what#--} tests"
-  run_tests "${what#--}" "$programs"
+  run_tests "${what#--}"
 else
-  # Not beside the tests: some of them hold a program against the clock.
-  if [ "$what" = --all ]; then
-    step "programs, as users get them"
-    released=$(env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS scripts/build.sh)
-  fi
   step "examples in the documentation"
   cargo test --quiet "${workspace[@]}" --doc
-  step "tests"
-  run_tests default "$programs"
+  profile=default
   if [ "$what" = --all ]; then
-    step "programs, as users get them: cost, installation, a run"
-    run_tests release "$released"
+    # Not beside the tests: some of them hold a program against the clock.
+    step "programs, as users get them"
+    programs=$(env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS scripts/build.sh) profile=released
   fi
+  step "tests"
+  run_tests "$profile"
 fi
 step "all checks passed"
