@@ -9,6 +9,7 @@ mod painted;
 use indicatif::ProgressBar;
 pub(crate) use painted::Painted;
 use plimsoll_domain::text::SafeText;
+use plimsoll_store::environment;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stderr, Stdout, StdoutLock, Write};
 use std::process::ExitCode;
@@ -23,6 +24,17 @@ pub(crate) fn try_say(text: impl Display) -> io::Result<()> {
     print(&SafeText::page(&format!("{text}\n")))
 }
 
+/// True on a terminal, unless the user wants none.
+pub(crate) fn has_colours() -> bool {
+    is_terminal() && environment::variable("NO_COLOR").is_none()
+}
+
+/// How wide the terminal is that we print to.
+pub(crate) fn columns() -> Option<usize> {
+    let size = is_terminal().then(|| rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok());
+    size.flatten().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 /// Asks in one line; the answer follows it.
 pub(crate) fn ask(question: impl Display) {
     let _ = print(&SafeText::line(&question.to_string()));
@@ -33,9 +45,10 @@ pub(crate) fn json(document: impl Display) {
     let _ = print(&SafeText::json(&format!("{document}\n")));
 }
 
-/// Prints lines with colours at once; fails when nobody reads any more.
+/// Prints lines at once, with their colours on a terminal that may have them; fails when nobody reads any more.
 pub(crate) fn paint(lines: &[Painted]) -> io::Result<()> {
-    let text: String = lines.iter().map(|line| line.to_terminal() + "\n").collect();
+    let shown = if has_colours() { Painted::to_terminal } else { Painted::to_plain };
+    let text: String = lines.iter().map(|line| shown(line) + "\n").collect();
     write(stdout(), &text)
 }
 

@@ -47,15 +47,21 @@ fn a_person_reads_and_writes_and_sees_who_wrote_what() {
     assert_eq!(done(&world, &["write", "api-spec", "add(a,b), sub(a,b)"]), "ok r4\n");
     assert_eq!(
         done(&world, &[]),
-        "<plimsoll-memory rev=\"4\" frame=\"root\" depth=\"0\"> (of a frame's blocks, the highest rev is current)
-R0 GOAL: Build calc
-R4 CONSTRAINTS: Keep the public API.
-HEAP 18 of 8000 chars (0%), pressure low
-- api-spec 18 chars (0%), age 0, rev 4: the functions
-</plimsoll-memory>
-<plimsoll-chunk name=\"api-spec\" rev=\"4\">
+        "\
+Working memory
+
+Revision 4, step 0, the root frame.
+
+- R0 GOAL (now): Build calc
+- R4 CONSTRAINTS (now): Keep the public API.
+
+Heap
+
+1 chunk, 18 of 8000 characters (pressure low).
+
+heap:api-spec (18 characters, written in step 0): the functions
+
 add(a,b), sub(a,b)
-</plimsoll-chunk>
 "
     );
     assert_eq!(done(&world, &["free", "api-spec"]), "ok r5\n");

@@ -172,7 +172,7 @@ fn a_state_does_not_choose_which_file_is_fixed() {
 fn a_plan_of_a_list_without_items_names_the_lines_too() {
     let world = World::new();
     world.write("fix_plan.md", "1. Item one\n");
-    let shown = world.plimsoll(&["plan"]).run();
+    let shown = world.plimsoll(&["plan", "--markdown"]).run();
     assert_eq!(shown.code, Some(1), "{shown:?}");
     assert!(shown.stderr.contains("fix_plan.md:1: 1. Item one"), "{shown:?}");
 }

@@ -17,7 +17,7 @@ fn an_item_gets_the_model_that_the_user_allows_and_is_measured_by_it_and_no_othe
         ".claude/plimsoll.json",
         &json!({ "models": { "allowed": ["dear"], "simple": "dear" } }).to_string(),
     );
-    let shown = world.plimsoll(&["plan"]).run();
+    let shown = world.plimsoll(&["plan", "--markdown"]).run();
     for words in [
         "| By | Model |",
         "| 1 | Item one (model: haiku) | - | 40% | 1 | no item has been measured yet: counted as medium | haiku |",

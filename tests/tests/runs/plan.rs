@@ -22,7 +22,7 @@ fn an_order_that_saves_a_session_is_shown_and_the_list_stays_as_it_is() {
     let list = "- [x] Zero (complex)\n- [ ] One (complex)\n- [ ] Two (complex)\n- [ ] Three (simple)\n- [ ] Four (simple)\n\
                 - [ ] Five (complex)\n- [ ] Six (simple, after: 6)\n";
     world.write("fix_plan.md", list);
-    let shown = plan(&world, &[]);
+    let shown = plan(&world, &["--markdown"]);
     assert!(shown.contains("6 items open in fix_plan.md, 1 done."), "{shown}");
     assert!(shown.contains("assumed: no session has been recorded here yet"), "{shown}");
     assert!(shown.contains("| 2 | One (complex) | complex | 60% | 1 | its stated size |"), "{shown}");
@@ -46,7 +46,7 @@ fn an_order_that_puts_what_waits_behind_is_shown_and_what_is_misspelt_or_too_lar
         "- [ ] One (simple, after: 3)\n- [ ] Two (simple)\n- [ ] Three (simple)\n- [ ] Four [medium]\n\
          - [ ] Five (very complex)\n",
     );
-    let shown = plan(&world, &[]);
+    let shown = plan(&world, &["--markdown"]);
     let order = "in this order no item comes before one it depends on (with `--pack`: 4 sessions): 2+3+1 · 4 · 5 (2 sessions).";
     assert!(shown.contains(order), "{shown}");
     let lines = "```\n- [ ] Two (simple)\n- [ ] Three (simple)\n- [ ] One (simple, after: 2)\n```";
@@ -76,13 +76,16 @@ fn files_that_an_item_names_speak_where_nothing_else_does_and_only_those_of_the_
 #[test]
 fn without_a_list_it_says_what_is_missing_and_a_wrong_after_is_told() {
     let world = World::new();
-    let finished = world.plimsoll(&["plan"]).run();
+    let finished = world.plimsoll(&["plan", "--markdown"]).run();
     assert_eq!(finished.code, Some(1));
     assert!(finished.stderr.contains("there is no plan: fix_plan.md"), "{finished:?}");
     world.write("fix_plan.md", "- [ ] One (after: 9)\n");
-    assert!(plan(&world, &[]).contains("In fix_plan.md, item 1 depends on item 9, which does not exist."));
+    assert!(
+        plan(&world, &["--markdown"])
+            .contains("In fix_plan.md, item 1 depends on item 9, which does not exist.")
+    );
     world.write("fix_plan.md", "- [x] One\n");
-    assert!(plan(&world, &[]).contains("Nothing is open in fix_plan.md (1 item done)."));
+    assert!(plan(&world, &["--markdown"]).contains("Nothing is open in fix_plan.md (1 item done)."));
 }
 
 #[test]

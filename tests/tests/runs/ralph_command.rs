@@ -47,11 +47,14 @@ fn ask(world: &World, prompt: &str) -> Value {
 #[test]
 fn a_headless_session_answers_with_the_table_of_its_run() {
     let mut world = world();
-    let model = obedient("plimsoll context");
+    let model = obedient("plimsoll context --markdown");
     world.use_model(&model);
     let result = ask(&world, "/ralph context");
     let told = model.main_requests()[0].last_text();
-    assert!(told.contains("`context`: `plimsoll context`. Your whole answer is what it printed"), "{told}");
+    assert!(
+        told.contains("`context`: `plimsoll context --markdown`. Your whole answer is what it printed"),
+        "{told}"
+    );
     let shown = result["result"].as_str().unwrap_or_default();
     for row in [
         "## Ralph Context Status",
@@ -86,7 +89,7 @@ fn a_checkpoint_is_told_with_its_iteration_and_what_follows() {
 #[test]
 fn on_a_screen_the_table_is_a_table() {
     let mut world = world();
-    let model = obedient("plimsoll context");
+    let model = obedient("plimsoll context --markdown");
     world.use_model(&model);
     let args = ["--model", "opus", "--permission-mode", "default"];
     let mut terminal = Terminal::claude(&world, &args, 140, 50);

@@ -247,7 +247,7 @@ fn plan_says_that_nothing_fits_where_a_session_begins_above_its_checkpoint() {
     world.use_model(&model);
     world.plimsoll(&["init"]).run().expect_success();
     world.claude(&["-p", "Hello.", "--model", "opus"]).run().expect_success();
-    let plan = world.plimsoll(&["plan"]).run().expect_success().stdout;
+    let plan = world.plimsoll(&["plan", "--markdown"]).run().expect_success().stdout;
     assert!(
         plan.contains("No item fits into a session: a new one already holds about 900k tokens"),
         "{plan}"

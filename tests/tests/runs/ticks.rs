@@ -213,7 +213,7 @@ fn a_check_in_a_plan_starts_nothing_unless_the_user_says_so() {
     assert!(finished.stderr.contains("1 item names a check, which is not run: --plan-verify runs them"));
     assert_eq!(world.json(STATE)["plan_checks"], json!([]));
     assert!(!world.exists("planted"));
-    let plan = world.plimsoll(&["plan"]).run();
+    let plan = world.plimsoll(&["plan", "--markdown"]).run();
     assert!(!world.exists("planted"), "{plan:?}");
 }
 
@@ -261,7 +261,7 @@ fn an_items_own_check_takes_back_its_own_tick_alone() {
     assert_eq!(estimate("Look (verify: grep 7 src/dates.txt)"), estimate("Look"));
     assert_ne!(estimate("Look at src/dates.txt"), estimate("Look"));
     world.write("fix_plan.md", plan);
-    let shown = world.plimsoll(&["plan"]).run().expect_success().stdout;
+    let shown = world.plimsoll(&["plan", "--markdown"]).run().expect_success().stdout;
     assert!(shown.contains("only with `plimsoll run --plan-verify`:\n\n- Item 1: `test -e one`"), "{shown}");
     assert!(shown.contains("| 1 | Item one (simple, verify: test -e one) | simple |"), "{shown}");
 }

@@ -5,7 +5,8 @@ mod table;
 mod tests;
 
 use crate::console;
-use crate::console::{fail, say};
+use crate::console::fail;
+use crate::render;
 use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::forecast::Forecast;
@@ -25,6 +26,9 @@ pub(crate) struct ContextArguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
     /// Exit with the level: 0 normal, 1 warn, 2 checkpoint, 3 emergency (0 when unknown)
     #[arg(long)]
     exit_code: bool,
@@ -65,7 +69,8 @@ pub(crate) fn context(arguments: &ContextArguments) -> ExitCode {
     if arguments.json {
         console::json(json(&measurement, forecast_of_session.forecast.as_ref(), &record.session_id));
     } else {
-        say(text(&measurement, &forecast_of_session, whose.as_ref(), lines, &settings));
+        let page = text(&measurement, &forecast_of_session, whose.as_ref(), lines, &settings);
+        render::page::show(&page, arguments.markdown);
     }
     ExitCode::from(if arguments.exit_code { level.map_or(0, Level::number) } else { 0 })
 }

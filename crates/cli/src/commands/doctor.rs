@@ -2,8 +2,8 @@
 
 mod page;
 
-use crate::commands::log::has_colours;
 use crate::console;
+use crate::console::has_colours;
 use crate::target_session::TargetSession;
 use clap::Args;
 use page::DoctorPage;

@@ -9,14 +9,14 @@ mod tell;
 mod verdict;
 mod why;
 
-use crate::console::refused;
+use crate::console::{has_colours, refused};
 use clap::Args;
 use journal::Journal;
 use page::LogPage;
 pub(crate) use phrase::Tone;
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::Line;
-use plimsoll_store::{Project, environment, state_file};
+use plimsoll_store::{Project, state_file};
 use std::process::ExitCode;
 pub(crate) use tell::EventPrinter;
 use tell::LogLine;
@@ -154,11 +154,6 @@ impl JournalTail {
             .flat_map(|line| page.lines(line).into_iter().map(|painted| (painted.to_terminal(), line.tone)))
             .collect()
     }
-}
-
-/// True on a terminal, unless the user wants none.
-pub(crate) fn has_colours() -> bool {
-    crate::console::is_terminal() && environment::variable("NO_COLOR").is_none()
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! `plimsoll memory`: the agent's working memory, for the user.
 
+mod page;
+
 use crate::console;
 use crate::console::{fail, refused, say, say_error};
+use crate::render;
 use crate::standard_input::text_of;
 use crate::value_parsers;
 use clap::{Args, Subcommand};
-use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Register, Report, Values, render};
+use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Register, Report, Values};
 use plimsoll_domain::text::{clip, one_line};
 use plimsoll_store::memory::{Change, MemoryError};
 use plimsoll_store::{Project, clock, memory};
@@ -88,6 +91,17 @@ struct ShowArguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+}
+
+/// How to list the frames.
+#[derive(Debug, Default, Args)]
+struct ListArguments {
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
 }
 
 /// Does what is asked.
@@ -95,8 +109,8 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
     let project = Project::of_command();
     let op =
         match &arguments.verb {
-            None => return show(&project, false),
-            Some(Verb::Show(how)) => return show(&project, how.json),
+            None => return show(&project, &ShowArguments::default()),
+            Some(Verb::Show(how)) => return show(&project, how),
             Some(Verb::Frame(arguments)) => return frame(&project, arguments),
             Some(Verb::History { last, json }) => return history(&project, *last, *json),
             Some(Verb::Set { register, text }) => text_of(text).map(|text| Op::UpdateRegisters {
@@ -145,20 +159,19 @@ fn done(report: &Report) -> String {
     format!("ok r{}{notes}", report.rev)
 }
 
-fn show(project: &Project, as_json: bool) -> ExitCode {
+fn show(project: &Project, how: &ShowArguments) -> ExitCode {
     let memory = match memory::load(project) {
         Ok(memory) => memory,
         Err(error) => return refused(&error),
     };
-    if as_json {
+    if how.json {
         console::json(in_json(&memory));
     } else if memory.is_empty() {
         say_error(
             &"nothing has been written to the working memory yet\nhint: the agent does, in sessions after `plimsoll init --memory` and in `plimsoll run --memory`",
         );
     } else {
-        let parts = [vec![render::overview(&memory, memory.depth())], render::entries(&memory)].concat();
-        say(parts.join("\n"));
+        render::page::show(&page::page(&memory), how.markdown);
     }
     ExitCode::SUCCESS
 }
@@ -242,7 +255,7 @@ pub(crate) struct FrameArguments {
 #[derive(Debug, Subcommand)]
 enum FrameVerb {
     /// The stack, the root first
-    List(ShowArguments),
+    List(ListArguments),
     /// End the current frame if no agent will return from it: its status, questions and plan go to its parent
     Close,
     /// One frame: objective, context, what it is to report, registers

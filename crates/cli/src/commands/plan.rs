@@ -5,7 +5,8 @@ mod fix;
 mod table;
 
 use crate::console;
-use crate::console::{fail, say};
+use crate::console::fail;
+use crate::render;
 use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::todo::DEFAULT_PLAN;
@@ -27,6 +28,9 @@ pub(crate) struct PlanArguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
     /// The plan [default: the run's plan, else fix_plan.md; with --fix and --draft, fix_plan.md]
     #[arg(long, value_name = "FILE")]
     todo: Option<String>,
@@ -96,7 +100,7 @@ pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
     if arguments.json {
         console::json(json(&figures.plan, figures.room, &todo.parked()));
     } else {
-        say(figures.view(&file, &todo).text());
+        render::page::show(&figures.view(&file, &todo).text(), arguments.markdown);
     }
     ExitCode::SUCCESS
 }

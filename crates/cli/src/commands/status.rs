@@ -130,15 +130,8 @@ pub(crate) fn living_client(state: &RunState) -> Option<u32> {
 pub(crate) fn width() -> usize {
     let said = environment::number("COLUMNS").filter(|columns| *columns >= 1.0);
     let width = said.map_or_else(
-        || terminal_columns().unwrap_or(USUAL_WIDTH).min(USUAL_WIDTH),
+        || console::columns().unwrap_or(USUAL_WIDTH).min(USUAL_WIDTH),
         |columns| columns as usize,
     );
     width.max(LEAST_WIDTH)
-}
-
-/// How wide the terminal is that we print to.
-pub(crate) fn terminal_columns() -> Option<usize> {
-    let size = console::is_terminal().then(|| rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok());
-    let size = size.flatten();
-    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }

@@ -56,6 +56,11 @@ impl Painted {
         self.0.iter().map(|piece| (piece.code.as_deref().unwrap_or_default(), piece.words.as_str()))
     }
 
+    /// The line without its colours.
+    pub(crate) fn to_plain(&self) -> String {
+        self.0.iter().map(|piece| piece.words.as_str()).collect()
+    }
+
     /// The line as a terminal gets it.
     pub(crate) fn to_terminal(&self) -> String {
         let piece = |piece: &Piece| match piece.code.as_deref() {

@@ -4,6 +4,7 @@
 use super::{Figures, PlanArguments};
 use crate::console;
 use crate::console::{fail, say, say_error};
+use crate::render;
 use plimsoll_domain::TodoList;
 use plimsoll_domain::text::{clip, counted, one_line};
 use plimsoll_flows::draft::{DraftError, Request, TIMEOUT, ask, check};
@@ -113,7 +114,7 @@ fn show(project: &Project, draft: &Draft, after: &str, file: &str) {
     // The run's figures if there is one: what its items took.
     let state = plimsoll_store::state_file::load(project, None).ok().flatten().unwrap_or_default();
     let todo = TodoList::parse(after);
-    say(Figures::of(project, &state, &todo).view(file, &todo).text());
+    render::page::show(&Figures::of(project, &state, &todo).view(file, &todo).text(), false);
 }
 
 /// Signals that end the client, and once it has answered end us.

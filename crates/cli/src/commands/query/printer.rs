@@ -1,7 +1,7 @@
 //! Answers on standard output, as jq prints them.
 
-use crate::commands::log::has_colours;
 use crate::console::Answers;
+use crate::console::has_colours;
 use jaq_json::Val;
 use jaq_json::write::{Pp, Styles, write};
 use std::io;

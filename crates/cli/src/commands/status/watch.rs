@@ -6,7 +6,8 @@ mod scene;
 #[cfg(test)]
 mod tests;
 
-use crate::commands::log::{JournalTail, has_colours};
+use crate::commands::log::JournalTail;
+use crate::console::has_colours;
 use crate::full_screen;
 use crate::full_screen::Screen;
 use keys::Look;

@@ -2,7 +2,6 @@
 
 use super::payload;
 use super::payload::Origin;
-use crate::commands::status::terminal_columns;
 use crate::console::{self, Painted};
 use clap::Args;
 use plimsoll_policy::statusline::Explained;
@@ -20,7 +19,7 @@ pub(crate) struct ExplainArguments {
 /// Shows it.
 pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
     let (input, origin) = payload::find();
-    let (line, segments, complaints) = plimsoll_flows::hooks::statusline::explain(&input, terminal_columns());
+    let (line, segments, complaints) = plimsoll_flows::hooks::statusline::explain(&input, console::columns());
     for complaint in &complaints {
         console::say_error(complaint);
     }

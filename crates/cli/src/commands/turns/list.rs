@@ -1,6 +1,6 @@
 //! `plimsoll turns list`.
 
-use super::row::row;
+use super::row::{head, row};
 use super::{TurnsError, Which, bring_up_to_date};
 use crate::commands::status::width;
 use crate::console;
@@ -36,6 +36,10 @@ pub(super) fn list(project: &Project, arguments: &ListArguments) -> Result<ExitC
     }
     if found.is_empty() {
         console::say_error(&"no turn matches");
+    }
+    // A program that reads the list wants its turns alone.
+    if console::is_terminal() && !found.is_empty() {
+        let _ = console::paint(&[head()]);
     }
     let width = width();
     found.iter().for_each(|turn| say(row(turn, width)));

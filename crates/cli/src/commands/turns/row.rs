@@ -1,11 +1,19 @@
 //! One turn on one line.
 
 use crate::commands::status::columns::clip;
+use crate::console::Painted;
 use plimsoll_domain::log_line::Tokens;
 use plimsoll_domain::text::tokens;
 use plimsoll_flows::turns::Recorded;
 use plimsoll_flows::turns::words::{outcome, what};
 use plimsoll_store::clock;
+
+/// What stands in the columns of [`row`].
+pub(super) fn head() -> Painted {
+    let at = clock::for_people(clock::now()).chars().count();
+    let words = format!("{:<13} {:<at$}  {:>5}  {:<12} WHAT", "TURN", "TIME", "SENT", "OUTCOME");
+    Painted::default().then(Some("1"), &words)
+}
 
 /// Name, time, tokens, outcome, what; as wide as the terminal.
 pub(super) fn row(recorded: &Recorded, width: usize) -> String {
