@@ -47,8 +47,12 @@ fn for_each_field<'a>(source: &'a str, visit: &mut dyn FnMut(&'a str)) {
     }
 }
 
-/// Written out, with or without its groups. None if nothing but text is left of it.
-pub fn write<'a>(source: &str, groups: bool, field: &dyn Fn(&str) -> Option<&'a str>) -> Option<String> {
+/// Written out, with those of its groups. None if nothing but text is left of it.
+pub fn write<'a>(
+    source: &str,
+    groups: &dyn Fn(&str) -> bool,
+    field: &dyn Fn(&str) -> Option<&'a str>,
+) -> Option<String> {
     let mut written = String::with_capacity(96);
     let mut said = false;
     let mut rest = source;
@@ -60,7 +64,7 @@ pub fn write<'a>(source: &str, groups: bool, field: &dyn Fn(&str) -> Option<&'a 
                 said |= !value.is_empty();
                 written.push_str(value);
             }
-            Part::Group(inner) if groups => {
+            Part::Group(inner) if groups(inner) => {
                 let before = written.len();
                 match write_group(inner, &mut written, field) {
                     Some(has_field) => said |= has_field,
@@ -200,7 +204,7 @@ mod tests {
             _ => None,
         };
         let format = Format::try_from(format.to_owned()).unwrap();
-        write(format.source(), groups, &field)
+        write(format.source(), &|_| groups, &field)
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! What of a line is shown where it is too long for the terminal: first groups go, then whole segments, the least
-//! important first. The load line stays, and what is still too long is cut here: the client would cut it anywhere.
+//! What of a line is shown where it is too long for the terminal: first the bar shrinks, then groups and whole segments go, the
+//! least important first. The load line stays, and what is still too long is cut here: the client would cut it anywhere.
 
-use super::segments::Piece;
+use super::segments::{Piece, Tone};
 use super::{View, theme};
 use plimsoll_domain::statusline::{SegmentKind, StatusLine};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -9,34 +9,45 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// One thing to leave out.
 enum Step {
     Groups(SegmentKind),
+    /// The groups that show a field.
+    Group(SegmentKind, &'static str),
     Segment(SegmentKind),
+    /// A limit that is far.
+    Calm(SegmentKind),
     /// Those that the user has made.
     Own,
     /// Half as many cells.
     Bar,
 }
 
-/// In this order. Segments that show the usage and the run are dropped last, and so is what is shown nowhere else.
-const STEPS: [Step; 20] = [
-    Step::Groups(SegmentKind::Load),
+/// In this order: what one acts upon goes last, which is the percent, the tokens that are left, a limit that is near, what comes
+/// next, and the run.
+const STEPS: [Step; 26] = [
+    Step::Bar,
+    Step::Group(SegmentKind::Load, "window"),
     Step::Segment(SegmentKind::Version),
     Step::Segment(SegmentKind::Lines),
     Step::Segment(SegmentKind::Burn),
     Step::Segment(SegmentKind::ItemCost),
     Step::Segment(SegmentKind::Effort),
     Step::Segment(SegmentKind::Cache),
+    Step::Calm(SegmentKind::Weekly),
     Step::Groups(SegmentKind::Run),
-    Step::Segment(SegmentKind::Weekly),
     Step::Own,
     Step::Segment(SegmentKind::Cost),
     Step::Groups(SegmentKind::Git),
     Step::Segment(SegmentKind::Directory),
     Step::Groups(SegmentKind::Memory),
-    Step::Segment(SegmentKind::FiveHour),
+    Step::Calm(SegmentKind::FiveHour),
     Step::Segment(SegmentKind::Model),
-    Step::Bar,
     Step::Segment(SegmentKind::Git),
     Step::Segment(SegmentKind::Memory),
+    Step::Group(SegmentKind::Load, "turns"),
+    Step::Groups(SegmentKind::Weekly),
+    Step::Groups(SegmentKind::FiveHour),
+    Step::Groups(SegmentKind::Load),
+    Step::Segment(SegmentKind::Weekly),
+    Step::Segment(SegmentKind::FiveHour),
     Step::Segment(SegmentKind::Run),
 ];
 
@@ -100,7 +111,9 @@ fn within(text: &str, columns: usize) -> String {
 fn after<'a>(step: &Step, piece: Piece<'a>, view: &View) -> Option<Piece<'a>> {
     match step {
         Step::Groups(kind) if piece.kind == Some(*kind) => piece.shortened(),
+        Step::Group(kind, field) if piece.kind == Some(*kind) => piece.without(field),
         Step::Segment(kind) if piece.kind == Some(*kind) => None,
+        Step::Calm(kind) if piece.kind == Some(*kind) && piece.tone == Tone::Calm => None,
         Step::Own if piece.kind.is_none() => None,
         Step::Bar if piece.kind == Some(SegmentKind::Load) => piece.narrowed(view),
         _ => Some(piece),

@@ -47,12 +47,30 @@ pub(super) struct Piece<'a> {
     /// As it is written.
     pub(super) text: String,
     writing: &'a str,
+    dropped: Dropped,
 }
 
 impl Piece<'_> {
     /// The same without its groups; nothing may be left of it.
     pub(super) fn shortened(mut self) -> Option<Self> {
-        self.text = written(self.writing, false, &self.fields)?;
+        self.dropped = Dropped::All;
+        self.written()
+    }
+
+    /// The same without the groups that show this field.
+    pub(super) fn without(mut self, field: &'static str) -> Option<Self> {
+        if let Dropped::With(fields) = &mut self.dropped {
+            fields.push(field);
+        }
+        self.written()
+    }
+
+    fn written(mut self) -> Option<Self> {
+        let is_shown = |group: &str| match &self.dropped {
+            Dropped::All => false,
+            Dropped::With(fields) => !fields.iter().any(|field| format::names(group, field)),
+        };
+        self.text = written(self.writing, &is_shown, &self.fields)?;
         Some(self)
     }
 
@@ -67,11 +85,19 @@ impl Piece<'_> {
         self.fields.iter_mut().filter(|(name, _)| *name == "bar").for_each(|(_, bar)| {
             *bar = load::bar(&view.load, CELLS / 2);
         });
-        self.shortened()
+        self.written()
     }
 }
 
-fn written(writing: &str, groups: bool, fields: &Fields) -> Option<String> {
+/// Groups that are left out.
+#[derive(Debug)]
+enum Dropped {
+    /// Those that show one of these fields.
+    With(Vec<&'static str>),
+    All,
+}
+
+fn written(writing: &str, groups: &dyn Fn(&str) -> bool, fields: &Fields) -> Option<String> {
     let field = |name: &str| Some(fields.iter().find(|(field, _)| *field == name)?.1.as_str());
     format::write(writing, groups, &field)
 }
@@ -92,7 +118,7 @@ pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Res
         Some(kind) => fields(kind, view, configured, writing)?,
         None => own(name, view, configured)?,
     };
-    let text = written(writing, true, &fields).ok_or(Nothing("its format shows none of its fields"))?;
+    let text = written(writing, &|_| true, &fields).ok_or(Nothing("its format shows none of its fields"))?;
     Ok(Piece {
         name,
         kind,
@@ -101,6 +127,7 @@ pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Res
         colour: configured.and_then(|segment| segment.colour),
         text,
         writing,
+        dropped: Dropped::With(Vec::new()),
     })
 }
 

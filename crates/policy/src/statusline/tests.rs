@@ -260,14 +260,11 @@ fn a_line_that_is_too_long_leaves_out_the_least_important_first_and_never_the_lo
         ),
         (
             120,
-            "Opus 5.5 │ high │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50 · 1/3 items │ $0.12 │ v2.1.329",
+            "Opus 5.5 │ high │ project │ ⎇ main │ ▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50 · 1/3 items │ $0.12 │ v2.1.329",
         ),
-        (
-            100,
-            "Opus 5.5 │ high │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50 · 1/3 items │ $0.12",
-        ),
-        (80, "Opus 5.5 │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50"),
-        (60, "⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% │ ralph 2/50"),
+        (100, "Opus 5.5 │ project │ ⎇ main │ ▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50 · 1/3 items │ $0.12"),
+        (80, "Opus 5.5 │ project │ ⎇ main │ ▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50"),
+        (60, "⎇ main │ ▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50"),
         (40, "▕█████░░┆┆┃▏ 43% │ ralph 2/50"),
         (20, "▕█████░░┆┆┃▏ 43%"),
         (10, "43%"),
@@ -402,4 +399,28 @@ fn a_figure_that_makes_no_sense_does_not_fill_the_line() {
     view.client.cost.total_cost_usd = Some(1e300);
     view.weekly = Some(LimitView { percent: Some(1e300), reset: None });
     assert!(render(&view, &StatusLine::default()).chars().count() < 140);
+}
+
+#[test]
+fn what_one_acts_upon_stays_in_80_columns() {
+    let mut view = view(43);
+    view.load.fills = fills(&(1..=30).map(|n| n * 14_000).collect::<Vec<u64>>());
+    let limit = |percent: f64| LimitView { percent: Some(percent), reset: Some("03:00".into()) };
+    (view.five_hour, view.weekly) = (Some(limit(31.0)), Some(limit(91.0)));
+    for (columns, line) in [
+        (
+            160,
+            "Opus 5.5 │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left · ~39 turns │ ralph 2/50 · 1/3 items │ 5h 31% ↻03:00 │ 7d 91% ↻03:00 │ $0.12",
+        ),
+        (100, "Opus 5.5 │ ⎇ main │ ▕█████░░┆┆┃▏ 43% · 537k left · ~39 turns │ ralph 2/50 │ 7d 91% ↻03:00"),
+        (80, "▕█████░░┆┆┃▏ 43% · 537k left · ~39 turns │ ralph 2/50 │ 7d 91% ↻03:00"),
+        (60, "▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50 │ 7d 91%"),
+        (40, "▕█████░░┆┆┃▏ 43% │ ralph 2/50"),
+    ] {
+        view.columns = Some(columns);
+        assert_eq!(render(&view, &StatusLine::default()), line, "{columns}");
+    }
+    view.weekly = Some(limit(20.0));
+    view.columns = Some(80);
+    assert!(!render(&view, &StatusLine::default()).contains("7d"), "a limit that is far goes early");
 }

@@ -77,8 +77,12 @@ fn format(text: String) {
     assert!(!source.contains(char::is_control), "{source:?}");
     let empty = |_: &str| None;
     let full = |_: &str| Some("v");
-    assert_eq!(plimsoll_domain::statusline::format::write(source, true, &empty), None, "nothing but text");
-    let written = plimsoll_domain::statusline::format::write(source, true, &full).unwrap_or_default();
-    let shorter = plimsoll_domain::statusline::format::write(source, false, &full).unwrap_or_default();
+    assert_eq!(
+        plimsoll_domain::statusline::format::write(source, &|_| true, &empty),
+        None,
+        "nothing but text"
+    );
+    let written = plimsoll_domain::statusline::format::write(source, &|_| true, &full).unwrap_or_default();
+    let shorter = plimsoll_domain::statusline::format::write(source, &|_| false, &full).unwrap_or_default();
     assert!(shorter.len() <= written.len() && written.len() <= source.len());
 }
