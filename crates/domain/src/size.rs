@@ -90,9 +90,62 @@ pub struct ItemCost {
     pub tokens: u64,
 }
 
+/// An item that the current iteration ticked, and what it took.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredMeasuredItem", into = "StoredMeasuredItem")]
+pub struct MeasuredItem {
+    /// The item.
+    pub item: String,
+    /// What was noted as its cost; none if that is not known.
+    pub cost: Option<ItemCost>,
+}
+
+/// As it is in the file. An older version wrote the item alone.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredMeasuredItem {
+    Item(String),
+    Measured {
+        item: String,
+        #[serde(flatten)]
+        cost: ItemCost,
+    },
+}
+
+impl From<StoredMeasuredItem> for MeasuredItem {
+    fn from(stored: StoredMeasuredItem) -> MeasuredItem {
+        match stored {
+            StoredMeasuredItem::Item(item) => MeasuredItem { item, cost: None },
+            StoredMeasuredItem::Measured { item, cost } => MeasuredItem { item, cost: Some(cost) },
+        }
+    }
+}
+
+impl From<MeasuredItem> for StoredMeasuredItem {
+    fn from(MeasuredItem { item, cost }: MeasuredItem) -> StoredMeasuredItem {
+        match cost {
+            Some(cost) => StoredMeasuredItem::Measured { item, cost },
+            None => StoredMeasuredItem::Item(item),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_measured_item_is_read_as_each_version_wrote_it() {
+        let cost = ItemCost { size: Some(Size::Simple), tokens: 7 };
+        let measured = |cost| MeasuredItem { item: "one".to_owned(), cost };
+        for (text, expected) in [
+            (r#""one""#, measured(None)),
+            (r#"{"item":"one","size":"simple","tokens":7}"#, measured(Some(cost))),
+        ] {
+            assert_eq!(serde_json::from_str::<MeasuredItem>(text).unwrap(), expected);
+            assert_eq!(serde_json::to_string(&expected).unwrap(), text);
+        }
+    }
 
     #[test]
     fn an_item_states_its_size_in_brackets() {

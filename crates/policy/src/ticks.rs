@@ -9,7 +9,7 @@ use crate::completion::needs_verify;
 use crate::evidence::{Evidence, VerifyOutcome};
 use plimsoll_domain::item_check::{self, ItemCheck};
 use plimsoll_domain::resume::UNKNOWN;
-use plimsoll_domain::size::OpenItemCost;
+use plimsoll_domain::size::{MeasuredItem, OpenItemCost};
 use plimsoll_domain::state::{Checkpoint, Outcomes, VerifyEach};
 use plimsoll_domain::taken_back::{FailedCommand, TakenBack};
 use plimsoll_domain::{RunState, TodoList};
@@ -109,14 +109,17 @@ pub fn take_back(state: &mut RunState, taken: &TakenBack, todo: &TodoList) {
     state.take_items(todo);
     let done = state.items.completed_items.clone();
     state.items.ever_done.retain(|item| !is_taken(item) || done.contains(item));
-    let measured: Vec<String> =
-        state.iteration_record.reckoned.iter().filter(|item| is_taken(item)).cloned().collect();
-    state.iteration_record.reckoned.retain(|item| !is_taken(item));
-    // The last ones are of this session, in the order of its ticks.
-    for item in measured.into_iter().rev() {
-        if let Some(cost) = state.items.growth.pop() {
-            state.note_begun(OpenItemCost { item, tokens: cost.tokens });
+    let measured = std::mem::take(&mut state.iteration_record.reckoned);
+    let (taken_now, kept): (Vec<MeasuredItem>, Vec<MeasuredItem>) =
+        measured.into_iter().partition(|measured| is_taken(&measured.item));
+    state.iteration_record.reckoned = kept;
+    for MeasuredItem { item, cost } in taken_now {
+        let Some(cost) = cost else { continue };
+        // Of two that are the same it does not matter which.
+        if let Some(place) = state.items.growth.iter().rposition(|known| *known == cost) {
+            state.items.growth.remove(place);
         }
+        state.note_begun(OpenItemCost { item, tokens: cost.tokens });
     }
     reopen(&mut state.context_checkpoint, &taken.items);
 }

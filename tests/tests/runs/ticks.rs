@@ -183,6 +183,29 @@ fn several_ticks_of_one_session_are_taken_back_together_and_an_earlier_one_stays
     assert_eq!(taken, json!(["Item two", "Item three"]));
 }
 
+/// By the session once the tick was seen, or by the command itself.
+#[test]
+fn a_tick_must_hold_although_the_plan_is_removed_after_it() {
+    let is_seen = "until sed -n '/\"completed_items\"/,/]/p' .claude/ralph-state.json | grep -q one; do sleep 0.1; done";
+    let removes = FINISHES.replace("says", &format!("touch broken; {is_seen}; rm fix_plan.md; says"));
+    let plan = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n";
+    for (session, check) in [
+        (removes.as_str(), CHECK.to_owned()),
+        (&after("touch broken"), CHECK.replace("{ ", "{ rm -f fix_plan.md; ")),
+    ] {
+        let world = world(plan);
+        world.write("check.sh", &check);
+        let finished = staged(&world, &[session], &["--verify", "sh check.sh", "--max-iterations", "1"]);
+        assert_eq!(finished.code, Some(3), "{finished:?}");
+        let journal = journal(&world);
+        assert_eq!(events(&journal, "ticks_taken_back")[0]["items"], json!(["Item one"]), "{journal:#?}");
+        assert_eq!(events(&journal, "todo_mended").len(), 1, "{journal:#?}");
+        assert_eq!(world.read("fix_plan.md"), plan);
+        let state = world.json(STATE);
+        assert_eq!((&state["completed_items"], &state["ever_done"]), (&json!([]), &json!([])), "{check}");
+    }
+}
+
 #[test]
 fn only_at_the_promise_nothing_runs_before_and_no_tick_is_taken_back() {
     for mode in ["promise", "never"] {

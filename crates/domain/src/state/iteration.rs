@@ -1,6 +1,7 @@
 //! One iteration: its life, and what it came to.
 
 use crate::digest::sha256;
+use crate::size::MeasuredItem;
 use crate::subagent_usage::SubagentUsage;
 use crate::time::Timestamp;
 use crate::verdict::Ending;
@@ -84,8 +85,8 @@ pub struct IterationRecord {
     /// Items that were ticked when its session was planned: more than before it began, where a limit brought several
     /// sessions under one number.
     pub done_at_start: Vec<String>,
-    /// Items ticked in it whose growth is known already.
-    pub reckoned: Vec<String>,
+    /// Items ticked in it whose cost was noted.
+    pub reckoned: Vec<MeasuredItem>,
     /// True when its prompt resumes a checkpoint.
     pub resuming: bool,
     /// True once SessionStart has spoken: our hooks run in it.

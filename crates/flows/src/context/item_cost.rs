@@ -2,7 +2,7 @@
 
 use crate::context::measure::Measurement;
 use plimsoll_domain::item_set;
-use plimsoll_domain::size::{ItemCost, OpenItemCost, Size};
+use plimsoll_domain::size::{ItemCost, MeasuredItem, OpenItemCost, Size};
 use plimsoll_domain::{Reading, RunState, SessionRecord, TodoList};
 use plimsoll_store::{Project, disk, tail};
 use std::path::Path;
@@ -18,7 +18,8 @@ pub(crate) fn of_session(record: &SessionRecord, measurement: &Measurement) -> O
 /// Items that this iteration has ticked and that are not estimated yet.
 pub(crate) fn fresh(run: &RunState, todo: &TodoList) -> Vec<String> {
     let record = &run.iteration_record;
-    item_set::without(&todo.done(), &[&record.done_before, &record.reckoned])
+    let measured: Vec<String> = record.reckoned.iter().map(|measured| measured.item.clone()).collect();
+    item_set::without(&todo.done(), &[&record.done_before, &measured])
 }
 
 /// The session has ended, and its item is still open: what it took will be added where the item is ticked.
@@ -36,10 +37,9 @@ pub(crate) fn note_ticked(state: &mut RunState, project: &Project, ticked: &[Str
     for item in ticked {
         let tokens = share.saturating_add(state.take_begun(item));
         // An item of unknown cost is no item that took nothing: it would make all estimates smaller.
-        if tokens > 0 {
-            state.note_growth(ItemCost { size: class_of(project, item), tokens });
-        }
-        state.iteration_record.reckoned.push(item.clone());
+        let cost = (tokens > 0).then(|| ItemCost { size: class_of(project, item), tokens });
+        cost.into_iter().for_each(|cost| state.note_growth(cost));
+        state.iteration_record.reckoned.push(MeasuredItem { item: item.clone(), cost });
     }
 }
 

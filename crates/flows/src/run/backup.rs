@@ -1,8 +1,10 @@
 //! Copies of what an agent's `git clean -fdx` removes and is needed: the plan for the next
 //! session, the journal and the progress file for the user in the morning. They are next to the state's copy.
 
+use crate::context::facts;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::{RunState, TodoList};
-use plimsoll_store::{Durability, Project, StoreError, disk, state_file};
+use plimsoll_store::{Durability, Project, StoreError, disk, journal as journal_file, state_file};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +53,25 @@ pub fn lost_todo(project: &Project, state: &RunState) -> Result<String, StoreErr
         .map(item(true))
         .chain(state.items.todo_items.iter().map(item(false)));
     Ok(copy.unwrap_or_else(|| TodoList { items: items.collect() }.render()))
+}
+
+/// The plan as it is; where an agent has taken the whole file away, or emptied it, it is written again
+/// from what the state knows.
+pub fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
+    let Some(file) = &state.options.todo_file else { return Ok(None) };
+    if let Some(there) = facts::todo(project, state) {
+        todo(project, state)?;
+        return Ok(Some(there));
+    }
+    // What is in a list that has been emptied is no item, and is not lost.
+    let rest = disk::read_text(&project.root().join(file))?.unwrap_or_default();
+    let text = lost_todo(project, state)? + &rest;
+    let mended = TodoList::parse(&text);
+    disk::replace(&project.root().join(file), text.as_bytes(), Durability::Durable)?;
+    // A kill before this costs the line alone: the next look finds the list in place.
+    let line = JournalEntry::of_run(state, JournalEvent::TodoMended { file: file.clone() });
+    journal_file::note(project, line)?;
+    Ok(Some(mended))
 }
 
 fn todo_copy(project: &Project) -> PathBuf {

@@ -78,6 +78,10 @@ pub fn finish_unless(
     // After the commit: a handoff that is closed here names the new HEAD.
     close::close(project, settings, run_id, state.iteration)?;
     let Some(mut state) = state_file::load(project, Some(run_id))? else { return Ok(None) };
+    if !state.lifecycle.is_over() {
+        // A tick counts whatever has become of the plan since: it must hold, too.
+        backup::mend_todo(project, &state)?;
+    }
     let mut evidence = gather_evidence(project, settings, &state, &left, ended);
     let mut not_run = Vec::new();
     if !state.lifecycle.is_over() {

@@ -22,6 +22,8 @@ pub(super) fn take_back(
         state.clone()
     })?;
     let Some(state) = decided else { return Ok(None) };
+    // The command itself may have removed the plan.
+    backup::mend_todo(project, &state)?;
     // Before the state forgets the ticks: until then it is known that there is something to do.
     take_out_of_plan(project, &state, taken)?;
     let Some(todo) = facts::todo(project, &state) else { return Ok(Some(state)) };

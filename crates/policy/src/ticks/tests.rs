@@ -158,9 +158,13 @@ fn it_is_known_of_each_command_whether_it_passes_before_a_session_can_break_it()
 fn an_item_whose_tick_was_taken_back_is_open_and_keeps_what_it_took() {
     let mut state = state();
     let (one, two) = ("one (verify: sh one.sh)".to_owned(), "two".to_owned());
-    state.iteration_record.reckoned = vec![one.clone(), two.clone()];
     let cost = |tokens| ItemCost { size: None, tokens };
-    state.items.growth = vec![cost(7), cost(100), cost(200)];
+    let measured =
+        |item: &str, tokens: Option<u64>| MeasuredItem { item: item.into(), cost: tokens.map(cost) };
+    // The cost of one was not known, and another one was measured after them.
+    state.iteration_record.reckoned =
+        vec![measured(&one, None), measured(&two, Some(200)), measured("zero", Some(300))];
+    state.items.growth = vec![cost(7), cost(200), cost(300)];
     state.context_checkpoint.item_work = ItemWork {
         finished: vec!["zero".into(), one.clone(), two.clone()],
         is_begun: false,
@@ -178,8 +182,9 @@ fn an_item_whose_tick_was_taken_back_is_open_and_keeps_what_it_took() {
     );
     assert_eq!(state.items.ever_done, ["zero"], "removed now, it would have vanished");
     assert!(state.vanished().is_empty());
-    assert_eq!(state.items.growth, [cost(7)]);
-    assert_eq!((state.take_begun(&one), state.take_begun(&two)), (100, 200));
+    assert_eq!(state.items.growth, [cost(7), cost(300)]);
+    assert_eq!(state.iteration_record.reckoned, [measured("zero", Some(300))]);
+    assert_eq!((state.take_begun(&one), state.take_begun(&two)), (0, 200));
     let checkpoint = &state.context_checkpoint;
     assert_eq!(checkpoint.item_work.finished, ["zero"]);
     assert!(checkpoint.is_half_done(&one), "{checkpoint:?}");

@@ -1,7 +1,6 @@
 //! Planning the next iteration of a run.
 
 use super::StartError;
-use crate::context::facts;
 use crate::install::git_exclude::exclude_run_files;
 use crate::memory;
 use crate::run::{backup, evidence, prompt, questions};
@@ -9,7 +8,7 @@ use plimsoll_domain::journal::{JournalEntry, JournalEvent, Planned};
 use plimsoll_domain::state::{IterationRecord, Phase, WorktreeFingerprint};
 use plimsoll_domain::{RunId, RunState, SessionId, TodoList, Verdict};
 use plimsoll_policy::resume;
-use plimsoll_store::{Durability, Project, StoreError, disk, journal, state_file};
+use plimsoll_store::{Durability, Project, journal, state_file};
 
 /// Plans the next iteration: its number, its session, its prompt. One that was planned and never ran, and one
 /// that only met a limit, is planned again under its own number. If everything open waits for an answer, nothing is planned
@@ -25,7 +24,7 @@ pub fn plan(
     if before.lifecycle.is_over() {
         return Ok(before);
     }
-    let todo = mend_todo(project, &before)?;
+    let todo = backup::mend_todo(project, &before)?;
     if let Some(over) = questions::end_if_nothing_is_free(project, &before, todo.as_ref())? {
         return Ok(over);
     }
@@ -113,22 +112,4 @@ fn take_checkpoint(state: &mut RunState, todo: Option<&TodoList>, again: bool) -
         None => state.context_checkpoint.active = false,
     }
     resuming
-}
-
-/// The plan as it is; where an agent has taken the whole file away, or emptied it, it is written again
-/// from what the state knows.
-fn mend_todo(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
-    let Some(file) = &state.options.todo_file else { return Ok(None) };
-    if let Some(todo) = facts::todo(project, state) {
-        backup::todo(project, state)?;
-        return Ok(Some(todo));
-    }
-    // What is in a list that has been emptied is no item, and is not lost.
-    let rest = disk::read_text(&project.root().join(file))?.unwrap_or_default();
-    let text = backup::lost_todo(project, state)? + &rest;
-    let todo = TodoList::parse(&text);
-    disk::replace(&project.root().join(file), text.as_bytes(), Durability::Durable)?;
-    // A kill before this costs the line alone: the next look finds the list in place.
-    journal::note(project, JournalEntry::of_run(state, JournalEvent::TodoMended { file: file.clone() }))?;
-    Ok(Some(todo))
 }
