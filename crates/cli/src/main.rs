@@ -18,6 +18,7 @@ mod place;
 mod plan_checks;
 mod questions;
 mod render;
+mod reviews;
 mod standard_input;
 mod target_session;
 mod value_parsers;

@@ -30,6 +30,8 @@ pub(crate) enum ValueError {
     Program,
     #[error("one word of letters, digits, `_` and `-`, other than BLOCKED")]
     PromiseWord,
+    #[error("`item`, a number of items, or `off`")]
+    Review,
     #[error("one of {}", Register::ALL.map(Register::key).join(", "))]
     Register,
     #[error("one of {}", Reason::ALL.iter().map(|reason| reason.word()).collect::<Vec<_>>().join(", "))]
@@ -66,6 +68,15 @@ pub(crate) fn tokens(text: &str) -> Result<u64, ValueError> {
 pub(crate) fn percent(text: &str) -> Result<u8, ValueError> {
     let number = text.trim_end_matches('%').parse::<u8>().ok();
     number.filter(|number| (1..=100).contains(number)).ok_or(ValueError::Percent)
+}
+
+/// After how many items a review comes: `item` is 1, `off` is 0.
+pub(crate) fn review(text: &str) -> Result<u32, ValueError> {
+    match text {
+        "item" => Ok(1),
+        "off" => Ok(0),
+        number => number.parse().ok().filter(|number| *number > 0).ok_or(ValueError::Review),
+    }
 }
 
 /// Whole seconds: `30m`, `90s`, `1h 30m`; a bare number is minutes; `0` switches off.

@@ -148,7 +148,7 @@ mod tests {
             forge(&mut claimed);
             held(&known(), claimed)
         };
-        let forgeries: [fn(&mut RunState); 21] = [
+        let forgeries: [fn(&mut RunState); 23] = [
             |state| state.lifecycle.stay(Status::Completed),
             |state| state.lifecycle.wait(None),
             |state| state.options.verify.clear(),
@@ -160,6 +160,8 @@ mod tests {
             },
             |state| state.outcomes.verify_passed = vec!["evil".into()],
             |state| state.outcomes.taken_back = Some(TakenBack { is_pending: true, ..TakenBack::default() }),
+            |state| state.options.review_every = 1,
+            |state| state.outcomes.reviews.unanswered = 1,
             |state| state.options.notify = vec!["evil".into()],
             |state| state.options.client = Some("evil".into()),
             |state| state.options.client_arguments = vec!["--evil".into()],

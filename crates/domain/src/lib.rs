@@ -49,6 +49,7 @@ pub mod question;
 pub mod reading;
 pub mod record;
 pub mod resume;
+pub mod review;
 pub mod settings;
 pub mod size;
 pub mod state;

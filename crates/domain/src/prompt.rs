@@ -2,9 +2,11 @@
 
 mod checks;
 mod item;
+mod review;
 mod rules;
 
 pub use item::BEGUN_BEFORE;
+pub use review::{ReviewRequest, review};
 
 use crate::claims::{self, Source};
 use crate::item_notes::ItemNotes;
@@ -84,6 +86,7 @@ pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
     let sections = [
         opening(state),
         checks::taken_back(state),
+        review::open_points(state),
         refusals(state),
         item::section(state),
         resume.map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since, &state.nonce)),

@@ -303,7 +303,7 @@ mod tests {
     /// A state as the version before the current types wrote it: of a real run, with what that run did not meet put in.
     const OLD: &str = include_str!("state/old.json");
     /// Fields that it did not have.
-    const NEWER: [&str; 8] = [
+    const NEWER: [&str; 14] = [
         "parked",
         "verify_each",
         "plan_checks",
@@ -312,6 +312,12 @@ mod tests {
         "verify_seconds",
         "branch",
         "branch_before",
+        "review_every",
+        "review_model",
+        "reviews",
+        "review_count",
+        "review_cost_usd",
+        "review_tokens",
     ];
 
     /// The state without the place to continue at, which no prompt names any more.

@@ -1,7 +1,7 @@
-//! Ticks that did not hold: a command that has to pass failed after the session that made them.
+//! Ticks that did not hold: a command that has to pass failed after the session that made them, or a review found something.
 
 use crate::ids::SessionId;
-use crate::text::{clip, one_line};
+use crate::text::{clip, counted, one_line};
 use serde::{Deserialize, Serialize};
 
 /// The ticks of a session that were taken back, and why.
@@ -16,6 +16,9 @@ pub struct TakenBack {
     pub items: Vec<String>,
     /// The commands that failed.
     pub failed: Vec<FailedCommand>,
+    /// What a review found, if that is why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
     /// True from the decision until its iteration is judged.
     pub is_pending: bool,
 }
@@ -39,19 +42,27 @@ const COMMAND: usize = 120;
 impl TakenBack {
     /// What happened, in a sentence without its end.
     pub fn words(&self) -> String {
-        sentence(&self.items, self.failed.iter().map(|failed| failed.command.as_str()))
+        sentence(&self.items, self.failed.iter().map(|failed| failed.command.as_str()), self.findings.len())
     }
 }
 
-/// That the ticks of these items were taken back, because these commands fail.
-pub fn sentence<'a>(items: &[String], commands: impl IntoIterator<Item = &'a str>) -> String {
+/// That the ticks of these items were taken back, because these commands fail, or because a review found so many things.
+pub fn sentence<'a>(
+    items: &[String],
+    commands: impl IntoIterator<Item = &'a str>,
+    findings: usize,
+) -> String {
     let item = |item: &String| format!("\"{}\"", clip(&one_line(item), ITEM));
     let named: Vec<String> = items.iter().map(item).collect();
     let command = |command: &str| format!("`{}`", clip(&one_line(command), COMMAND));
     let commands: Vec<String> = commands.into_iter().map(command).collect();
     let (ticks, were) = if named.len() == 1 { ("tick", "was") } else { ("ticks", "were") };
-    let fail = if commands.len() == 1 { "fails" } else { "fail" };
-    format!("the {ticks} of {} {were} taken back: {} {fail}", named.join(", "), commands.join(", "))
+    let why = match commands.len() {
+        0 => format!("the review has {}", counted(findings, "finding")),
+        1 => format!("{} fails", commands.join(", ")),
+        _ => format!("{} fail", commands.join(", ")),
+    };
+    format!("the {ticks} of {} {were} taken back: {why}", named.join(", "))
 }
 
 #[cfg(test)]
@@ -62,12 +73,16 @@ mod tests {
     fn one_and_several_are_told_in_a_sentence() {
         let items = ["one\u{1b}[2J".to_owned(), "two".to_owned()];
         assert_eq!(
-            sentence(&items[..1], ["make test"]),
+            sentence(&items[..1], ["make test"], 0),
             "the tick of \"one\\u{1b}[2J\" was taken back: `make test` fails"
         );
         assert_eq!(
-            sentence(&items, ["a", "b"]),
+            sentence(&items, ["a", "b"], 0),
             "the ticks of \"one\\u{1b}[2J\", \"two\" were taken back: `a`, `b` fail"
+        );
+        assert_eq!(
+            sentence(&items[1..], [], 2),
+            "the tick of \"two\" was taken back: the review has 2 findings"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! Asks the client for a draft of a plan, in a session of its own that can only read. It belongs to no run.
 
 use crate::hook_invocation::RUN_VARIABLE;
+use crate::read_only::{ONLY_READS, failure};
 use crate::run::{ClientError, RunError, check_arguments};
 use crate::session_result::SessionResult;
 use plimsoll_domain::{Ending, Exit};
@@ -14,10 +15,8 @@ use std::time::Duration;
 /// Longer than a session needs that reads a project and answers once.
 pub const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// What makes it one answer of a session that can only read (2.1.329: `--tools` names the only built-in tools that there are,
-/// `--strict-mcp-config` without a configuration leaves out every MCP server). The permission mode stays the user's.
-const ONLY_READS: [&str; 6] =
-    ["-p", "--output-format", "json", "--strict-mcp-config", "--tools", "Read,Grep,Glob"];
+/// One answer is all that is wanted of it.
+const ONE_ANSWER: [&str; 3] = ["-p", "--output-format", "json"];
 /// With one of these the session could do more.
 const OURS: [&str; 3] = ["--tools", "--strict-mcp-config", "--mcp-config"];
 
@@ -104,8 +103,12 @@ pub fn check(request: Request<'_>) -> Result<Checked<'_>, DraftError> {
 /// Asks, and waits for the answer; `is_interrupted` is asked a few times a second.
 pub fn ask(checked: &Checked<'_>, is_interrupted: &dyn Fn() -> bool) -> Result<Answer, DraftError> {
     let Checked(request) = checked;
-    let arguments: Vec<String> =
-        ONLY_READS.into_iter().map(str::to_owned).chain(request.client_arguments.iter().cloned()).collect();
+    let arguments: Vec<String> = ONE_ANSWER
+        .into_iter()
+        .chain(ONLY_READS)
+        .map(str::to_owned)
+        .chain(request.client_arguments.iter().cloned())
+        .collect();
     let outcome = ask_client(&Query {
         program: request.client,
         arguments: &arguments,
@@ -143,23 +146,6 @@ fn answer(client: &Path, outcome: &Outcome) -> Result<Answer, DraftError> {
                 .join(": ");
             Err(DraftError::Failed { why, cost_usd: ended.cost_usd })
         }
-    }
-}
-
-/// The client's own words, else how it ended.
-fn failure(ending: &Ending) -> String {
-    match ending {
-        Ending::Limit(words) => format!("a usage limit: {words}"),
-        Ending::Overloaded(words) => format!("the service is not available: {words}"),
-        Ending::Fatal(words) | Ending::Failed(words) | Ending::Crashed(words) | Ending::Silent(words) => {
-            words.clone()
-        }
-        Ending::WindowFull(_) => "the specification and what it read fill the context window".to_owned(),
-        Ending::ClientLimit(option) => format!("its limit was reached ({option})"),
-        Ending::Completed => "its answer is empty".to_owned(),
-        Ending::HookStopped => "a hook ended its session".to_owned(),
-        Ending::Interrupted | Ending::OutOfTime | Ending::Cancelled => "its session was ended".to_owned(),
-        Ending::Unknown => "its session ended for an unknown reason".to_owned(),
     }
 }
 

@@ -26,6 +26,15 @@ pub use plimsoll_store::ledger::RUN_VARIABLE;
 /// The variable in which the client passes the session's id to tools and hooks.
 pub const SESSION_VARIABLE: &str = "CLAUDE_CODE_SESSION_ID";
 
+/// The variable by which our hooks know a session that reviews the work of a run, and by which it is found after a kill. Its
+/// value is the run.
+pub const REVIEW_VARIABLE: &str = "PLIMSOLL_REVIEW_OF";
+
+/// True inside a session that reviews: it works on nothing and belongs to no run, so our hooks have no part in it.
+pub fn is_in_review() -> bool {
+    plimsoll_store::environment::variable(REVIEW_VARIABLE).is_some()
+}
+
 /// Why an event cannot be handled: one line for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {

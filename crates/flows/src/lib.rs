@@ -24,6 +24,7 @@ pub mod install;
 pub mod linear;
 pub mod memory;
 mod our_files;
+mod read_only;
 pub mod run;
 pub mod session_result;
 pub mod turns;

@@ -19,6 +19,7 @@ mod preflight;
 pub mod prompt;
 pub mod questions;
 mod retry;
+mod review;
 pub(crate) mod save_work;
 mod stream_reader;
 mod supervise;
@@ -52,6 +53,7 @@ use plimsoll_store::{
     Durability, Project, StoreError, clock, disk, environment, journal, outbox, state_file,
 };
 use retry::Faults;
+use review::Reviewer;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -326,7 +328,7 @@ impl Runner<'_> {
             .map(str::to_owned)
             .into_iter()
             .chain(self.memory_arguments.clone())
-            .chain(self.budget_left(state))
+            .chain(budget_left(state, self.era, &self.client_arguments))
             .chain(model.iter().flat_map(|model| [models::OPTION.to_owned(), model.clone()]))
             .chain(self.client_arguments.clone())
             .collect();
@@ -337,6 +339,7 @@ impl Runner<'_> {
             arguments: &arguments,
             folder: self.project.root(),
             environment: &self.environment(&session_id),
+            without: &[],
             stdin: disk::open(&prompt)?,
             stdout: disk::open_to_append(&self.output(state, "jsonl"))?,
             stderr: disk::open_to_append(&self.output(state, "err"))?,
@@ -362,20 +365,6 @@ impl Runner<'_> {
             variables.push((name, value));
         }
         variables
-    }
-
-    /// The client itself stops a session that would spend more than is left; clients that are too old for it
-    /// are stopped between sessions.
-    fn budget_left(&self, state: &RunState) -> Vec<String> {
-        const FLAG: &str = "--max-budget-usd";
-        let is_set = self.client_arguments.iter().any(|argument| argument.starts_with(FLAG));
-        let left = state.options.limits.max_cost_usd.map(|most| (most - state.spent.cost_usd).max(0.01));
-        match left {
-            Some(left) if !is_set && self.era == HookSupport::Modern => {
-                vec![FLAG.to_owned(), format!("{left:.2}")]
-            }
-            _ => Vec::new(),
-        }
     }
 
     fn record_process(&self, identity: process::Identity) -> Result<(), StoreError> {
@@ -405,11 +394,9 @@ impl Runner<'_> {
         let item = state.iteration_record.item.as_deref().zip(open.as_ref());
         let item = item.map(|(item, open)| (item, open.iter().any(|text| text == item)));
         self.watcher.tell(&Progress::Ended { iteration: state.iteration, ended, item });
-        let finished = finish::finish_unless(self.project, self.settings, &self.run_id, ended, &|| {
-            self.watcher.interrupts().count() >= 2 || self.is_cancelled()
-        })?;
+        let finished = self.judge(ended)?;
         let gone = || StartError::NoRun(self.project.root().display().to_string());
-        let Finished { verdict, verify, taken_back, not_run } = finished.ok_or_else(gone)?;
+        let Finished { verdict, verify, review, taken_back, not_run } = finished.ok_or_else(gone)?;
         self.note_left_behind(state);
         if !verify.is_empty() {
             self.watcher.tell(&Progress::Verified { outcomes: &verify });
@@ -417,12 +404,31 @@ impl Runner<'_> {
         for check in &not_run {
             self.watcher.tell(&Progress::Note(not_run_words(check)));
         }
+        if let Some(reviewed) = &review {
+            self.watcher.tell(&Progress::Reviewed { reviewed });
+        }
         if let Some(taken) = &taken_back {
             self.watcher.tell(&Progress::TakenBack { taken });
         }
         let now = state_file::load(self.project, Some(&self.run_id))?;
         self.watcher.tell(&Progress::Judged { state: now.as_ref().unwrap_or(state), verdict: &verdict });
         Ok(verdict)
+    }
+
+    fn judge(&mut self, ended: &SessionResult) -> Result<Option<Finished>, StoreError> {
+        let (project, run_id, interrupts) = (self.project, &self.run_id, self.watcher.interrupts().clone());
+        let give_up = || interrupts.count() >= 2 || is_cancelled(project, run_id);
+        let mut reviewer = Reviewer {
+            client: &self.options.client,
+            client_arguments: &self.options.client_arguments,
+            model: self.model.as_deref(),
+            version: &self.version,
+            era: self.era,
+            linger: Duration::from_secs(self.settings.end_wait_seconds),
+            watchdog: &self.watchdog,
+            observer: &mut *self.watcher,
+        };
+        finish::finish_unless(project, self.settings, run_id, ended, &give_up, Some(&mut reviewer))
     }
 
     /// What a session has started and left at work: a server, or a long job whose result the next one wants. It is not
@@ -449,8 +455,7 @@ impl Runner<'_> {
     }
 
     fn is_cancelled(&self) -> bool {
-        let state = state_file::load(self.project, Some(&self.run_id)).ok().flatten();
-        state.is_some_and(|state| state.lifecycle.status() == Status::Cancelled)
+        is_cancelled(self.project, &self.run_id)
     }
 
     /// Where a session's output is: a limit may bring several sessions under one number.
@@ -463,6 +468,23 @@ impl Runner<'_> {
 
     fn note(&self, state: &RunState, event: JournalEvent) -> Result<(), StoreError> {
         journal::note(self.project, JournalEntry::of_run_session(state, event))
+    }
+}
+
+fn is_cancelled(project: &Project, run_id: &RunId) -> bool {
+    let state = state_file::load(project, Some(run_id)).ok().flatten();
+    state.is_some_and(|state| state.lifecycle.status() == Status::Cancelled)
+}
+
+/// The client itself stops a session that would spend more than is left; clients that are too old for it
+/// are stopped between sessions.
+fn budget_left(state: &RunState, era: HookSupport, arguments: &[String]) -> Vec<String> {
+    const FLAG: &str = "--max-budget-usd";
+    let is_set = arguments.iter().any(|argument| argument.starts_with(FLAG));
+    let left = state.options.limits.max_cost_usd.map(|most| (most - state.spent.cost_usd).max(0.01));
+    match left {
+        Some(left) if !is_set && era == HookSupport::Modern => vec![FLAG.to_owned(), format!("{left:.2}")],
+        _ => Vec::new(),
     }
 }
 

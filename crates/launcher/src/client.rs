@@ -22,6 +22,8 @@ pub struct Launch<'a> {
     pub folder: &'a Path,
     /// What it finds in its environment beside ours.
     pub environment: &'a [(String, String)],
+    /// Variables of ours that it must not find there.
+    pub without: &'a [&'a str],
     /// Its prompt.
     pub stdin: File,
     /// Where its stream goes.
@@ -59,6 +61,9 @@ pub fn start(launch: Launch<'_>) -> Result<Client, NotStarted> {
         .stderr(Stdio::from(launch.stderr))
         // A group of its own: Ctrl-C at our terminal must not reach it, and it outlives us.
         .process_group(0);
+    for name in launch.without {
+        command.env_remove(name);
+    }
     let child =
         command.spawn().map_err(|source| NotStarted { program: launch.program.to_owned(), source })?;
     // Certain to be it: until we wait for a child its pid goes to no other process.

@@ -34,6 +34,18 @@ pub fn estimated_usd(known_usd: f64, known_tokens: u64, tokens: u64) -> f64 {
     if known_tokens == 0 { 0.0 } else { known_usd / known_tokens as f64 * tokens as f64 }
 }
 
+/// Counts what a session used; answers with its price. A session that broke off has reported none: it is estimated by what the
+/// run's others have cost.
+pub fn add_session(state: &mut RunState, cost_usd: f64, tokens: u64) -> f64 {
+    let spent = &mut state.spent;
+    let is_unknown = cost_usd == 0.0 && tokens > 0;
+    let cost_usd = if is_unknown { estimated_usd(spent.cost_usd, spent.tokens, tokens) } else { cost_usd };
+    spent.cost_is_estimated |= is_unknown;
+    spent.cost_usd += cost_usd;
+    spent.tokens += tokens;
+    cost_usd
+}
+
 /// The money or the tokens that are used up, in words.
 fn budget(state: &RunState) -> Option<String> {
     let Limits { max_cost_usd, max_tokens, .. } = state.options.limits;

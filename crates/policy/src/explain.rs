@@ -5,6 +5,7 @@ use plimsoll_domain::journal::{
     VerdictReached, Verification, Verified,
 };
 use plimsoll_domain::level::{Level, Thresholds};
+use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::taken_back;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
 use plimsoll_domain::verdict::ContinueKind;
@@ -19,6 +20,7 @@ pub fn reasons(entry: &JournalEntry, beside: &[JournalEntry]) -> Vec<String> {
         JournalEvent::Verdict(reached) => verdict(reached, beside),
         JournalEvent::ProvisionalVerdict { marker } => provisional(marker),
         JournalEvent::Verified(Verified { verify }) => verify.iter().map(verified).collect(),
+        JournalEvent::Reviewed(reviewed) => review(reviewed),
         JournalEvent::Packed(room) => vec![fits(room, "item", true)],
         JournalEvent::NotPacked(room) => vec![fits(room, "item", false)],
         JournalEvent::NoRoomForStep(room) => vec![fits(room, "step (from one commit to the next)", false)],
@@ -191,6 +193,15 @@ fn verified(outcome: &Verification) -> String {
     format!("Verify `{command}` did not pass{took}{words}.")
 }
 
+fn review(reviewed: &Reviewed) -> Vec<String> {
+    let asked =
+        reviewed.model.as_deref().and_then(said).map(|model| format!("The reviewing model: {model}."));
+    let found = reviewed.findings.iter().filter_map(|finding| said(&finding.words));
+    let found = found.map(|words| format!("It found: {words}."));
+    let took = format!("It took {} s and {} tokens.", reviewed.seconds, tokens(reviewed.tokens));
+    asked.into_iter().chain(found).chain([took]).collect()
+}
+
 /// What was decided together with a verdict.
 fn followed(entry: &JournalEntry) -> Option<String> {
     match &entry.event {
@@ -203,9 +214,12 @@ fn followed(entry: &JournalEntry) -> Option<String> {
             "The item \"{}\" was set aside, because no session made progress on it.",
             said(item).unwrap_or_default()
         )),
-        JournalEvent::TicksTakenBack(TicksTakenBack { items, failed }) => {
-            let words = taken_back::sentence(items, failed.iter().map(String::as_str));
+        JournalEvent::TicksTakenBack(TicksTakenBack { items, failed, findings }) => {
+            let words = taken_back::sentence(items, failed.iter().map(String::as_str), findings.len());
             said(&words).map(|words| format!("Then {words}."))
+        }
+        JournalEvent::Reviewed(reviewed) => {
+            said(&reviewed.words()).map(|words| format!("Before it {words}."))
         }
         JournalEvent::Parked { item, question } => Some(format!(
             "The item \"{}\" waits for the user's answer: {}",

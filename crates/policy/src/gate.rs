@@ -125,7 +125,8 @@ fn stopped_by_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdic
     spent.or(Some(verdict))
 }
 
-fn verdict_of_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdict> {
+/// What a session's end alone means for the run: it ends, or waits; none if neither follows from it.
+pub fn verdict_of_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdict> {
     let now = evidence.now.as_str();
     let pause = |kind, until, reason| Some(Verdict::Pause { kind, until, reason });
     match &evidence.ending {

@@ -54,6 +54,7 @@ pub mod questions;
 pub mod records_location;
 pub mod reset_clock;
 pub mod resume;
+pub mod review;
 pub mod session_ending;
 pub mod silence;
 pub mod statusline;

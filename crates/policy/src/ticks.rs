@@ -88,7 +88,15 @@ pub fn refused(state: &RunState, evidence: &Evidence) -> Option<TakenBack> {
     };
     let failed = failing().filter(is_cause).map(told).collect();
     let (iteration, session_id) = (state.iteration, state.session_id.clone());
-    (!items.is_empty()).then_some(TakenBack { iteration, session_id, items, failed, is_pending: true })
+    let findings = Vec::new();
+    (!items.is_empty()).then_some(TakenBack {
+        iteration,
+        session_id,
+        items,
+        failed,
+        findings,
+        is_pending: true,
+    })
 }
 
 /// What the commands said that took the ticks back, for a process that comes after a kill.

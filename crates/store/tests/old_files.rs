@@ -134,6 +134,12 @@ fn a_ledger_is_read_and_loses_nothing() {
         "verify_seconds",
         "branch",
         "branch_before",
+        "review_every",
+        "review_model",
+        "reviews",
+        "review_count",
+        "review_cost_usd",
+        "review_tokens",
     ];
     newer.iter().for_each(|field| drop(now.as_object_mut().unwrap().shift_remove(*field)));
     assert_eq!(now, known, "every field of it is known and keeps its value");

@@ -28,6 +28,7 @@ mod plan;
 mod prompt_words;
 mod ralph_command;
 mod resume;
+mod review;
 mod run;
 mod said_rightly;
 mod scenarios;

@@ -208,7 +208,9 @@ pub fn staged(world: &World, sessions: &[&str], options: &[&str]) -> Finished {
 
 /// The client that plays them.
 pub fn stand_in(world: &World, sessions: &[&str]) -> String {
-    std::fs::create_dir_all(world.home().join("begun")).expect("a folder");
+    for folder in ["begun", "reviewed"] {
+        std::fs::create_dir_all(world.home().join(folder)).expect("a folder");
+    }
     for (number, session) in (1..).zip(sessions) {
         world.write(world.home().join(format!("sessions/{number}")), session);
     }

@@ -11,6 +11,7 @@ use crate::console::{fail, say, say_error};
 use crate::endings::{beside_way_on, ending_words, way_on};
 use crate::plan_checks;
 use crate::questions;
+use crate::reviews;
 use crate::value_parsers::{self, ValueError};
 use clap::Args;
 use plimsoll_domain::text::one_line;
@@ -38,6 +39,13 @@ pub(crate) struct RunArguments {
     /// With --resume: close the circuit breaker; the next session is a trial
     #[arg(long, requires = "resume")]
     reset_breaker: bool,
+    /// Review ticked items before their ticks count, in a session that can only read: after each `item`, after each N items, or
+    /// `off`. It looks at the diff; what it finds is open points for the next session, at most twice an item [default: off]
+    #[arg(long, value_name = "item|N|off", value_parser = value_parsers::review)]
+    review: Option<u32>,
+    /// The model that reviews [default: the sessions' own]
+    #[arg(long, value_name = "NAME", requires = "review")]
+    review_model: Option<String>,
     /// End a client that is silent for this long (30m, 90s; 0 for never) [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
     idle_timeout: Option<u64>,
@@ -192,6 +200,8 @@ fn resume(
         idle_timeout_seconds: arguments.idle_timeout,
         tool_timeout_seconds: arguments.tool_timeout,
         notify: asked.notify,
+        review_every: arguments.review,
+        review_model: arguments.review_model.clone(),
         reset_breaker: arguments.reset_breaker,
         ..arguments.task.changes()?
     };
@@ -212,6 +222,8 @@ fn create(
         idle_timeout_seconds: arguments.idle_timeout,
         tool_timeout_seconds: arguments.tool_timeout,
         notify: asked.notify.unwrap_or_default(),
+        review_every: arguments.review.unwrap_or(0),
+        review_model: arguments.review_model.clone(),
         ..arguments.task.new_run()?
     };
     let ready = prepare(project, &asked.options)?;
@@ -237,6 +249,7 @@ fn say_what_now(project: &Project) {
             say_error(&words);
         }
     }
+    reviews::lines(&state).iter().for_each(say_error);
     if let Some(words) = branch::words(&state) {
         say_error(&words);
     }

@@ -5,6 +5,7 @@ use crate::breaker::BreakerCause;
 use crate::level::{Level, Thresholds};
 use crate::marker::Marker;
 use crate::reading::Reading;
+use crate::review::Reviewed;
 use crate::state::Cause;
 use crate::status::Status;
 use crate::time::Timestamp;
@@ -91,6 +92,8 @@ pub enum JournalEvent {
     },
     /// Ticks of the iteration were taken back.
     TicksTakenBack(TicksTakenBack),
+    /// Ticked items were reviewed, or could not be.
+    Reviewed(Box<Reviewed>),
     /// Verify commands ran before a session, to know which of them pass; in the stream also those after one.
     Verified(Verified),
     /// The circuit breaker opened.
@@ -498,6 +501,9 @@ pub struct TicksTakenBack {
     pub items: Vec<String>,
     /// The commands that failed.
     pub failed: Vec<String>,
+    /// What a review found, if that is why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
 }
 
 /// The circuit breaker opened.
@@ -633,6 +639,15 @@ pub struct RunEnded {
     /// Tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// How many reviews there were, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reviews: Option<u32>,
+    /// What of the cost was for them, US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_cost_usd: Option<f64>,
+    /// What of the tokens was for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_tokens: Option<u64>,
     /// The last verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marker: Option<Marker>,

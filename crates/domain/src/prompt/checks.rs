@@ -12,7 +12,9 @@ const COMMAND: usize = 400;
 
 /// Why ticks were taken back, with what the commands printed; nothing unless that still stands.
 pub(super) fn taken_back(state: &RunState) -> String {
-    let Some(taken) = &state.outcomes.taken_back else { return String::new() };
+    // What a review found stands in its own section.
+    let taken = state.outcomes.taken_back.as_ref().filter(|taken| !taken.failed.is_empty());
+    let Some(taken) = taken else { return String::new() };
     let share = OUTPUT / taken.failed.len().max(1);
     let outputs: String = taken
         .failed

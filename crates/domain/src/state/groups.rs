@@ -6,6 +6,7 @@ use crate::breaker::Breaker;
 use crate::item_check::ItemCheck;
 use crate::limits::{Limits, Quota};
 use crate::question::OpenQuestion;
+use crate::review::Reviews;
 use crate::size::{ItemCost, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
 use crate::taken_back::TakenBack;
@@ -34,6 +35,10 @@ pub struct RunOptions {
     pub verify_each: VerifyEach,
     /// What the items of the plan named as their checks when the run began, if the user allowed these commands to run.
     pub plan_checks: Vec<ItemCheck>,
+    /// A review comes after so many ticked items; 0 for none.
+    pub review_every: u32,
+    /// The model that reviews; none for that of the sessions.
+    pub review_model: Option<String>,
     /// What the run may use.
     pub limits: Limits,
     /// True when a session may go on with the next item while the window has room for it.
@@ -115,6 +120,8 @@ pub struct Outcomes {
     pub verify_passed: Vec<String>,
     /// The ticks that were taken back last; none once a later tick holds.
     pub taken_back: Option<TakenBack>,
+    /// Reviews, and what they found.
+    pub reviews: Reviews,
     /// Tools that the client has refused in sessions of this run, each once. Also one that is allowed by now.
     pub denied_tools: Vec<String>,
     /// What has gone wrong in a row.
@@ -134,6 +141,12 @@ pub struct Spent {
     pub tokens: u64,
     /// Seconds spent in verify commands.
     pub verify_seconds: u64,
+    /// How many reviews there were.
+    pub review_count: u32,
+    /// What of the cost was for reviews, US dollars.
+    pub review_cost_usd: f64,
+    /// What of the tokens was for reviews.
+    pub review_tokens: u64,
     /// The client's own quotas, as it last told them.
     pub quota: Quota,
 }

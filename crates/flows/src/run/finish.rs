@@ -7,6 +7,7 @@
 
 use crate::context::{facts, subagent_usage};
 use crate::run::evidence::{footing, observe, started_above};
+use crate::run::review::{Outcome, Reviewer, note as note_review, review_ticks};
 use crate::run::ticks::{note as note_ticks, take_back};
 use crate::run::verify::verify;
 use crate::run::{archive, backup, close, questions, save_work};
@@ -14,6 +15,7 @@ use crate::session_result::SessionResult;
 use crate::turns::capture;
 use plimsoll_domain::item_check::ItemCheck;
 use plimsoll_domain::journal::{BreakerOpened, JournalEntry, JournalEvent, VerdictReached};
+use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::state::{Phase, WorktreeFingerprint};
 use plimsoll_domain::subagent_usage::SubagentUsage;
 use plimsoll_domain::taken_back::TakenBack;
@@ -22,7 +24,7 @@ use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{Ending, RunId, RunState, SessionRecord, Settings, Timestamp, Verdict};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::gate::{Evidence, gate};
-use plimsoll_policy::{bounds, breaker, ticks};
+use plimsoll_policy::{bounds, breaker, review, ticks};
 use plimsoll_store::{Durability, Project, StoreError, clock, journal, sessions, state_file};
 use std::path::Path;
 
@@ -33,6 +35,8 @@ pub struct Finished {
     pub verdict: Verdict,
     /// What the verify commands said; empty if none ran now.
     pub verify: Vec<VerifyOutcome>,
+    /// What came of a review.
+    pub review: Option<Reviewed>,
     /// Ticks that were taken back.
     pub taken_back: Option<TakenBack>,
     /// Checks of ticked items that did not run, for they were not in the plan when the run began.
@@ -42,7 +46,7 @@ pub struct Finished {
 impl Finished {
     /// A verdict of which nothing more is known, or none that was judged now.
     fn with(verdict: Verdict) -> Finished {
-        Finished { verdict, verify: Vec::new(), taken_back: None, not_run: Vec::new() }
+        Finished { verdict, verify: Vec::new(), review: None, taken_back: None, not_run: Vec::new() }
     }
 }
 
@@ -53,17 +57,18 @@ pub fn finish(
     run_id: &RunId,
     ended: &SessionResult,
 ) -> Result<Option<Finished>, StoreError> {
-    finish_unless(project, settings, run_id, ended, &|| false)
+    finish_unless(project, settings, run_id, ended, &|| false, None)
 }
 
-/// The same, but a verify command is not waited for once `give_up` says so: then the iteration stays to be
-/// judged, and the run is paused.
-pub fn finish_unless(
+/// The same, but neither a verify command nor a review is waited for once `give_up` says so: then the iteration stays to be
+/// judged, and the run is paused. Without a reviewer there is no review.
+pub(super) fn finish_unless(
     project: &Project,
     settings: &Settings,
     run_id: &RunId,
     ended: &SessionResult,
     give_up: &dyn Fn() -> bool,
+    reviewer: Option<&mut Reviewer<'_>>,
 ) -> Result<Option<Finished>, StoreError> {
     // A copy that fails must not end the run.
     let _ = backup::journal(project);
@@ -87,7 +92,7 @@ pub fn finish_unless(
     if !state.lifecycle.is_over() {
         questions::write_down(project, &state, &mut evidence)?;
         not_run = ticks::not_run(&state, &evidence);
-        let checked = check(project, settings, &state, &mut evidence, give_up)?;
+        let checked = check(project, settings, &state, &mut evidence, give_up, reviewer)?;
         match checked {
             Checked::Paused(paused) => return Ok(Some(Finished::with(paused))),
             Checked::Gone => return Ok(None),
@@ -102,7 +107,10 @@ pub fn finish_unless(
     (evidence.now, evidence.now_seconds) = (clock::stamp(now), now.timestamp());
     let taken_back = state.outcomes.taken_back.clone().filter(|taken| taken.is_pending);
     let verdict = judge(project, settings, &state, &left, &evidence)?;
-    Ok(verdict.map(|verdict| Finished { verdict, verify: evidence.verify, taken_back, not_run }))
+    let review =
+        state.outcomes.reviews.last.filter(|last| last.is_of(state.iteration, state.session_id.as_ref()));
+    let review = review.map(|review| review.facts);
+    Ok(verdict.map(|verdict| Finished { verdict, verify: evidence.verify, review, taken_back, not_run }))
 }
 
 /// That an item names a check which was not there when the run began.
@@ -132,6 +140,7 @@ fn check(
     state: &RunState,
     evidence: &mut Evidence,
     give_up: &dyn Fn() -> bool,
+    reviewer: Option<&mut Reviewer<'_>>,
 ) -> Result<Checked, StoreError> {
     let decided = state.outcomes.taken_back.clone().filter(|taken| taken.is_pending);
     let taken = match decided {
@@ -149,8 +158,40 @@ fn check(
             ticks::refused(state, evidence)
         }
     };
-    let Some(taken) = taken else { return Ok(Checked::State(Box::new(state.clone()))) };
-    let state = take_back(project, &state.run_id, &taken, evidence)?;
+    let Some(taken) = taken else { return review_of(project, state, evidence, give_up, reviewer) };
+    take_back_as_decided(project, state, &taken, evidence)
+}
+
+/// Reviews ticks that the commands leave standing, and takes those back in which the review found something.
+fn review_of(
+    project: &Project,
+    state: &RunState,
+    evidence: &mut Evidence,
+    give_up: &dyn Fn() -> bool,
+    reviewer: Option<&mut Reviewer<'_>>,
+) -> Result<Checked, StoreError> {
+    let unchanged = || Ok(Checked::State(Box::new(state.clone())));
+    let Some(reviewer) = reviewer else { return unchanged() };
+    match review_ticks(project, state, evidence, reviewer, give_up)? {
+        Outcome::State(state) => match state.outcomes.taken_back.clone().filter(|taken| taken.is_pending) {
+            Some(taken) => take_back_as_decided(project, &state, &taken, evidence),
+            None => Ok(Checked::State(state)),
+        },
+        Outcome::Paused(paused) => Ok(Checked::Paused(paused)),
+        // A run that was cancelled meanwhile is judged.
+        Outcome::GivenUp => {
+            pause(project, &state.run_id)?.map_or_else(unchanged, |paused| Ok(Checked::Paused(paused)))
+        }
+    }
+}
+
+fn take_back_as_decided(
+    project: &Project,
+    state: &RunState,
+    taken: &TakenBack,
+    evidence: &mut Evidence,
+) -> Result<Checked, StoreError> {
+    let state = take_back(project, &state.run_id, taken, evidence)?;
     Ok(state.map_or(Checked::Gone, |state| Checked::State(Box::new(state))))
 }
 
@@ -241,16 +282,9 @@ fn record_end(
             record.denied_tool = ended.denied_tools.first().cloned();
             record.api_trouble = None;
             record.tokens = ended.tokens;
-            record.cost_usd = ended.cost_usd;
-            // A session that broke off has reported no cost: it is estimated by what the run's others have cost.
-            if ended.cost_usd == 0.0 && ended.tokens > 0 {
-                record.cost_usd =
-                    bounds::estimated_usd(state.spent.cost_usd, state.spent.tokens, ended.tokens);
-                state.spent.cost_is_estimated = true;
-            }
             // In the same write as the phase: after a kill nothing of the money, the tokens or the quota counts twice.
-            state.spent.cost_usd += state.iteration_record.cost_usd;
-            state.spent.tokens += ended.tokens;
+            let cost_usd = bounds::add_session(state, ended.cost_usd, ended.tokens);
+            state.iteration_record.cost_usd = cost_usd;
             for tool in &ended.denied_tools {
                 if !state.outcomes.denied_tools.contains(tool) {
                     state.outcomes.denied_tools.push(tool.clone());
@@ -370,6 +404,7 @@ fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
     let line = JournalEntry::of_run_session(state, event);
     if journal::tells(project, &line) {
+        note_review(project, state)?;
         note_ticks(project, state)?;
         questions::note(project, state)?;
     } else {
@@ -382,12 +417,14 @@ fn make_up(project: &Project, state: &RunState) -> Result<(), StoreError> {
 /// Takes what the commands said, and whether ticks were taken back: what was decided before is history once a tick holds.
 fn take_verify(state: &mut RunState, evidence: &Evidence) {
     ticks::note(state, &evidence.verify);
+    let has_reviewed = review::has_answered(state);
     let is_decided_now = state.outcomes.taken_back.as_ref().is_some_and(|taken| taken.is_pending);
     match &mut state.outcomes.taken_back {
         Some(taken) if is_decided_now => taken.is_pending = false,
-        _ if evidence.verify.is_empty() => {}
+        _ if evidence.verify.is_empty() && !has_reviewed => {}
         taken => *taken = None,
     }
+    review::wait(state, evidence.todo.as_ref());
 }
 
 fn note_verdict(
@@ -416,6 +453,7 @@ fn note_verdict(
     };
     let note = |event: JournalEvent| journal::note(project, JournalEntry::of_run_session(state, event));
     note(JournalEvent::Verdict(Box::new(reached)))?;
+    note_review(project, state)?;
     note_ticks(project, state)?;
     questions::note(project, state)?;
     if let Some(item) = set_aside {

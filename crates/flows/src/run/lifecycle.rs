@@ -46,6 +46,16 @@ pub enum StartError {
     /// The plan file has no open item.
     #[error("{0}")]
     UnfitTodo(String),
+    /// Without a plan nothing is ticked.
+    #[error(
+        "--review needs a plan, whose ticked items it reviews: write fix_plan.md, or name one with --todo"
+    )]
+    NoPlanToReview,
+    /// Without a repository there is no diff.
+    #[error(
+        "--review needs a git repository, whose diff it reviews, and {0} is in none: run `git init`, or leave out --review"
+    )]
+    NoRepositoryToReview(String),
     /// The branch.
     #[error(transparent)]
     Branch(#[from] BranchError),

@@ -2,6 +2,7 @@
 
 use crate::session_result::SessionResult;
 use plimsoll_domain::question::OpenQuestion;
+use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::taken_back::TakenBack;
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, Verdict};
 use plimsoll_policy::completion::VerifyOutcome;
@@ -82,6 +83,11 @@ pub enum Progress<'a> {
     Verified {
         /// What they said.
         outcomes: &'a [VerifyOutcome],
+    },
+    /// Ticked items were reviewed.
+    Reviewed {
+        /// What came of it.
+        reviewed: &'a Reviewed,
     },
     /// Ticks of the session that has ended were taken back.
     TakenBack {

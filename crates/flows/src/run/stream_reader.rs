@@ -222,6 +222,11 @@ impl StreamReader {
         self.begun.is_some() || self.result.is_some()
     }
 
+    /// True once it has ended with a result.
+    pub(super) fn has_result(&self) -> bool {
+        self.result.is_some()
+    }
+
     /// True once the client has reported its model and version.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.is_some()

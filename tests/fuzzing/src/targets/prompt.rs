@@ -9,6 +9,7 @@ use plimsoll_domain::promise;
 use plimsoll_domain::prompt::{BEGIN, END, Surroundings, assemble, block, task_text};
 use plimsoll_domain::question::Question;
 use plimsoll_domain::resume::{NOT_TAKEN_OVER, Staleness, TAKEN_OVER, section};
+use plimsoll_domain::review::ItemPoints;
 use plimsoll_domain::state::{AtStart, Items, Outcomes, RunOptions};
 use plimsoll_domain::state::{Check, Checkpoint, CommitRef, FileInProgress, ItemWork};
 use plimsoll_domain::taken_back::{FailedCommand, TakenBack};
@@ -29,12 +30,14 @@ fn body(bytes: &[u8]) {
     let (task, rest) = parts(bytes);
     let _ = task_text(task);
     let mut draw = Draw::from(rest);
-    let state = state(&mut draw);
+    let mut state = state(&mut draw);
     let resume = draw.some(|draw| (checkpoint(draw), staleness(draw)));
     let fruitless = draw.some(Draw::text);
     let (own, others) = (draw.list(9, Draw::text), draw.list(9, Draw::text));
     let answered = draw.list(3, |draw| Question { text: draw.text(), answers: draw.list(2, Draw::text) });
     let noted = ItemNotes { own, others, answered };
+    // Last, so that the seeds still mean what they meant.
+    state.outcomes.reviews.points = draw.list(2, points);
     let around = Surroundings { resume, fruitless, noted };
     let block_of_prompt = block(&state, &around);
     let text = block_of_prompt.text();
@@ -126,6 +129,14 @@ fn state(draw: &mut Draw<'_>) -> RunState {
         },
         at_start: AtStart { started_at: Timestamp::from(draw.text()), ..AtStart::default() },
         ..RunState::default()
+    }
+}
+
+fn points(draw: &mut Draw<'_>) -> ItemPoints {
+    ItemPoints {
+        item: draw.one_of(&["a", "b (very complex)", END]),
+        findings: draw.list(2, Draw::text),
+        ..ItemPoints::default()
     }
 }
 

@@ -7,13 +7,16 @@ for word; do
     before=$word
 done
 export CLAUDE_CODE_SESSION_ID="$id" CLAUDE_PROJECT_DIR="$PWD"
+# A session that can only read reviews: its scripts and what is seen of it are apart.
+sessions=sessions begun=begun
+case " $* " in *" --tools Read,Grep,Glob "*) sessions=reviews begun=reviewed ;; esac
 number=1
-until mkdir "$HOME/begun/$number" 2> /dev/null; do number=$((number + 1)); done
-cat > "$HOME/begun/$number/prompt"
-transcript=$HOME/begun/$number/transcript.jsonl
+until mkdir "$HOME/$begun/$number" 2> /dev/null; do number=$((number + 1)); done
+cat > "$HOME/$begun/$number/prompt"
+transcript=$HOME/$begun/$number/transcript.jsonl
 parent=$PPID
-item=$(sed -n '/^## Your item$/{n;n;s/^> //p;q}' "$HOME/begun/$number/prompt")
-promise=$(grep -o '<promise>COMPLETE[^<]*</promise>' "$HOME/begun/$number/prompt" | tail -n 1)
+item=$(sed -n '/^## Your item$/{n;n;s/^> //p;q}' "$HOME/$begun/$number/prompt")
+promise=$(grep -o '<promise>COMPLETE[^<]*</promise>' "$HOME/$begun/$number/prompt" | tail -n 1)
 blocked=$(printf %s "$promise" | sed 's/COMPLETE \([^ <]*\)/BLOCKED \1 no way/')
 
 event() { # name, further fields
@@ -53,10 +56,24 @@ crashes() {
     : > "$HOME/begun/$number/left"
     kill -9 $$
 }
+# The answer of a review; hooks of ours that a settings file names would run in it, too.
+reviews() {
+    echo "$*" > "$HOME/reviewed/$number/answer"
+    begin
+    event Stop ',"stop_hook_active":false,"last_assistant_message":"Done."' | plimsoll-stop-gate > /dev/null
+    result false '"terminal_reason":"completed"' "$1"
+    event SessionEnd ',"reason":"other"' | plimsoll-session-end > /dev/null
+    exit 0
+}
 tick() { sed -i "s/^- \[ \] $1\$/- [x] $1/" fix_plan.md; }
 # As a person does it, in another terminal.
 person() { env -u PLIMSOLL_RUN_ID -u CLAUDE_CODE_SESSION_ID "$@" > /dev/null 2>&1; }
 
-if [ ! -e "$HOME/sessions/$number" ]; then begin; answers 30000; says "I see nothing to do."; leave; fi
-. "$HOME/sessions/$number"
+if [ $begun = reviewed ]; then
+    echo "$*" > "$HOME/reviewed/$number/arguments"
+    env > "$HOME/reviewed/$number/environment"
+    if [ ! -e "$HOME/reviews/$number" ]; then reviews "VERDICT: pass"; fi
+fi
+if [ ! -e "$HOME/$sessions/$number" ]; then begin; answers 30000; says "I see nothing to do."; leave; fi
+. "$HOME/$sessions/$number"
 leave

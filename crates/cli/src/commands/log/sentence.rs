@@ -6,6 +6,7 @@ use plimsoll_domain::journal::{
     BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, RunBegun,
     TicksTakenBack, VerdictReached, Verification, Verified, WipCommit,
 };
+use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::state::Cause;
 use plimsoll_domain::taken_back;
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
@@ -58,6 +59,7 @@ pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
         JournalEvent::SetAside { item } => bad(set_aside(item)),
         JournalEvent::Parked { item, question } => bad(parked(item, question)),
         JournalEvent::TicksTakenBack(taken) => bad(ticks_taken_back(taken)),
+        JournalEvent::Reviewed(reviewed) => review(reviewed),
         JournalEvent::Verified(verified) => plain(before_sessions(verified)),
         JournalEvent::BreakerOpened(opened) => bad(breaker_opened(opened)),
         JournalEvent::Packed(room) => plain(packed(room)),
@@ -198,7 +200,12 @@ fn judged(reached: &VerdictReached) -> Sentence {
 }
 
 fn ticks_taken_back(taken: &TicksTakenBack) -> String {
-    taken_back::sentence(&taken.items, taken.failed.iter().map(String::as_str))
+    taken_back::sentence(&taken.items, taken.failed.iter().map(String::as_str), taken.findings.len())
+}
+
+fn review(reviewed: &Reviewed) -> Sentence {
+    let has_passed = reviewed.trouble.is_none() && reviewed.findings.is_empty();
+    if has_passed { plain(reviewed.words()) } else { bad(reviewed.words()) }
 }
 
 fn before_sessions(verified: &Verified) -> String {

@@ -132,10 +132,11 @@ fn beside(entries: &[JournalEntry], at: usize) -> Vec<JournalEntry> {
                 | JournalEvent::SetAside { .. }
                 | JournalEvent::Parked { .. }
                 | JournalEvent::TicksTakenBack(_)
+                | JournalEvent::Reviewed(_)
         ) && entry.run_id == verdict.run_id
             && entry.iteration == verdict.iteration
     };
-    entries[at + 1..].iter().take(3).filter(belongs).cloned().collect()
+    entries[at + 1..].iter().take(4).filter(belongs).cloned().collect()
 }
 
 /// The line of the log, then the reasons beneath it.

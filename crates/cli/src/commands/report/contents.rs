@@ -176,6 +176,9 @@ pub(crate) struct Cost {
     pub(crate) usd: f64,
     pub(crate) is_estimated: bool,
     pub(crate) max_usd: Option<f64>,
+    /// How many reviews there were, and what of the cost was for them.
+    pub(crate) reviews: u32,
+    pub(crate) review_usd: f64,
     pub(crate) tokens: u64,
     pub(crate) max_tokens: Option<u64>,
 }

@@ -121,6 +121,8 @@ fn cost(state: &RunState) -> Cost {
         usd: state.spent.cost_usd,
         is_estimated: state.spent.cost_is_estimated,
         max_usd: state.options.limits.max_cost_usd,
+        reviews: state.spent.review_count,
+        review_usd: state.spent.review_cost_usd,
         tokens: state.spent.tokens,
         max_tokens: state.options.limits.max_tokens,
     }

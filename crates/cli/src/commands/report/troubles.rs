@@ -4,6 +4,7 @@ use super::contents::Trouble;
 use super::entry::RunLine;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::journal::{BreakerOpened, JournalEvent, TicksTakenBack, VerdictReached, WipCommit};
+use plimsoll_domain::review::Reviewed;
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Marker};
 
@@ -56,6 +57,7 @@ fn of(entry: &RunLine<'_>) -> Vec<TroubleParts> {
         JournalEvent::SetAside { item } => vec![set_aside(entry, item)],
         JournalEvent::Parked { item, question } => vec![("Question", words(item), vec![words(question)])],
         JournalEvent::TicksTakenBack(taken) => ticks_taken_back(entry, taken),
+        JournalEvent::Reviewed(reviewed) => review(entry, reviewed),
         JournalEvent::Fault { error, then, .. } => vec![("Fault", words(error), vec![words(then)])],
         JournalEvent::Unguarded { client_version } => vec![unguarded(entry, client_version)],
         JournalEvent::WipCommit(WipCommit { trouble: Some(trouble), .. }) => {
@@ -128,8 +130,21 @@ fn ticks_taken_back(entry: &RunLine<'_>, taken: &TicksTakenBack) -> Vec<TroubleP
     taken.items.iter().map(of).collect()
 }
 
+/// A review without an answer, and findings with which a tick stands: those that took one back are told with it.
+fn review(entry: &RunLine<'_>, reviewed: &Reviewed) -> Vec<TroubleParts> {
+    if let Some(trouble) = &reviewed.trouble {
+        let of = |item: &String| ("Not reviewed", words_or_unknown(entry, item), vec![entry.words(trouble)]);
+        return reviewed.items.iter().map(of).collect();
+    }
+    let of = |item: &String| {
+        ("Open findings", words_or_unknown(entry, item), entry.list(&reviewed.findings_of(item)))
+    };
+    reviewed.stand.iter().map(of).collect()
+}
+
 fn failing_commands(entry: &RunLine<'_>, taken: &TicksTakenBack) -> Vec<RedactedText> {
-    taken.failed.iter().map(|command| entry.words(&format!("`{command}` fails"))).collect()
+    let failed = taken.failed.iter().map(|command| entry.words(&format!("`{command}` fails")));
+    failed.chain(entry.list(&taken.findings)).collect()
 }
 
 fn breaker(entry: &RunLine<'_>, opened: &BreakerOpened) -> TroubleParts {

@@ -240,6 +240,7 @@ fn line(progress: &Progress<'_>) -> Option<String> {
             format!("   {}   (${:.2})", verdict.marker(), state.spent.cost_usd)
         }
         Progress::Verified { outcomes } => format!("   {}", verified(outcomes)),
+        Progress::Reviewed { reviewed } => format!("   {}", reviewed.words()),
         Progress::TakenBack { taken } => format!("   {}", taken.words()),
         Progress::Parked { question } => parked(question),
         Progress::Pause { until, seconds, reason } => format!(

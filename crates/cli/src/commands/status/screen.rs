@@ -6,6 +6,7 @@ use super::words::{next, standing, troubles};
 use crate::branch;
 use crate::commands::run::progress::for_people as duration;
 use crate::questions;
+use crate::reviews;
 use plimsoll_domain::limits::QuotaWindow;
 use plimsoll_domain::state::{Cause, HistoryEntry};
 use plimsoll_domain::text::{clip, counted, one_line, tokens};
@@ -32,6 +33,7 @@ impl View {
         lines.extend(self.peaks().map(|words| self.line("Peaks", &words)));
         lines.extend(self.checkpoints().map(|words| self.line("Checkpoints", &words)));
         lines.push(self.line("Cost", &self.cost()));
+        lines.extend(reviews::open(&self.state).map(|words| self.line("Reviews", &words)));
         lines.extend(self.quota().map(|words| self.line("Quota", &words)));
         lines.push(self.line("Time", &self.time()));
         lines.extend(self.taken_back().or_else(|| self.refused()));
@@ -183,9 +185,10 @@ impl View {
         let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
         let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
         let about = if state.spent.cost_is_estimated { "about " } else { "" };
+        let reviews = reviews::cost(state).map(|words| format!(", {words}")).unwrap_or_default();
         let Some(present) = self.present_tokens else {
             return format!(
-                "{about}${:.2}{money}, {}{most} tokens",
+                "{about}${:.2}{money}, {}{most} tokens{reviews}",
                 state.spent.cost_usd,
                 tokens(state.spent.tokens)
             );
@@ -199,7 +202,7 @@ impl View {
         } else {
             "not known yet for this session".to_owned()
         };
-        format!("{cost}, {}{most} tokens", tokens(state.spent.tokens.saturating_add(present)))
+        format!("{cost}, {}{most} tokens{reviews}", tokens(state.spent.tokens.saturating_add(present)))
     }
 
     pub(super) fn quota(&self) -> Option<String> {

@@ -41,6 +41,10 @@ pub struct NewRun {
     pub client: Option<String>,
     /// What the user passes on to the client.
     pub client_arguments: Vec<String>,
+    /// A review comes after so many ticked items; 0 for none.
+    pub review_every: u32,
+    /// The model that reviews.
+    pub review_model: Option<String>,
     /// What the run may use.
     pub limits: Limits,
     /// The branch on which it works; none for the current one.
@@ -157,7 +161,23 @@ fn look(project: &Project, new: &NewRun) -> Result<Ground, StartError> {
     }
     let (task, prompt_made) = task(project, new, old.as_ref())?;
     let (todo_file, todo) = todo(project, new)?;
+    refuse_review(project, new.review_every, todo_file.as_deref())?;
     Ok(Ground { task, prompt_made, todo_file, todo, old })
+}
+
+/// A review looks at the diff of ticked items, so there must be a repository and a plan.
+pub(super) fn refuse_review(
+    project: &Project,
+    every: u32,
+    todo_file: Option<&str>,
+) -> Result<(), StartError> {
+    if every > 0 && todo_file.is_none() {
+        return Err(StartError::NoPlanToReview);
+    }
+    if every > 0 && layout::git_folder_of(project.root()).is_none() {
+        return Err(StartError::NoRepositoryToReview(project.root().display().to_string()));
+    }
+    Ok(())
 }
 
 /// The task's text, and whether PROMPT.md is ours as a whole.
@@ -248,6 +268,8 @@ pub(super) fn state(
             client: new.client.clone(),
             client_arguments: new.client_arguments.clone(),
             branch: new.branch.clone(),
+            review_every: new.review_every,
+            review_model: new.review_model.clone(),
             prompt_made,
             limits: new.limits.clone(),
             commit: new.commit,

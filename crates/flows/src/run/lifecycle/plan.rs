@@ -7,7 +7,7 @@ use crate::run::{backup, evidence, prompt, questions};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, Planned};
 use plimsoll_domain::state::{IterationRecord, Phase, WorktreeFingerprint};
 use plimsoll_domain::{RunId, RunState, SessionId, TodoList, Verdict};
-use plimsoll_policy::resume;
+use plimsoll_policy::{resume, review};
 use plimsoll_store::{Durability, Project, journal, state_file};
 
 /// Plans the next iteration: its number, its session, its prompt. One that was planned and never ran, and one
@@ -91,6 +91,8 @@ fn begin_iteration(
         footing: Some(footing),
         ..IterationRecord::default()
     };
+    let head = state.iteration_record.footing.as_ref().and_then(|footing| footing.head.clone());
+    review::begin(state, head.as_deref());
 }
 
 /// True for an iteration that was planned and never ran, and for one that only met a limit.

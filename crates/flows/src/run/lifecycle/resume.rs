@@ -1,6 +1,7 @@
 //! Resumes a run: finds it, applies the options of the command line, and opens it again unless the reason for its end still
 //! holds.
 
+use super::create::refuse_review;
 use super::newest::{copy, nameless, newest_run_id};
 use super::{StartError, orphan, records};
 use crate::run::{branch, finish};
@@ -22,6 +23,10 @@ pub struct Changes {
     pub verify: Option<Vec<String>>,
     /// When they run.
     pub verify_each: Option<VerifyEach>,
+    /// A review comes after so many ticked items; 0 for none.
+    pub review_every: Option<u32>,
+    /// The model that reviews.
+    pub review_model: Option<String>,
     /// The client, as the user named it.
     pub client: Option<String>,
     /// What the user passes on to the client.
@@ -63,6 +68,10 @@ pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartErro
     // A copy may be forged, too: a run that this user did not begin has no ledger.
     let run_id = newest_run_id(project)?.filter(|id| ledger::knows(project, id)).ok_or_else(no_run)?;
     records::refuse_unfit(project, &changes.client_arguments)?;
+    if let Some(every) = changes.review_every {
+        let known = state_file::load(project, Some(&run_id))?.unwrap_or_default();
+        refuse_review(project, every, known.options.todo_file.as_deref())?;
+    }
     // Before the run is opened again: then its state no longer says how it ended.
     finish::complete(project, &run_id)?;
     let now = clock::stamp(clock::now());
@@ -124,6 +133,8 @@ fn change(state: &mut RunState, changes: &Changes) {
     set(&mut state.options.max_iterations, changes.max_iterations.as_ref());
     set(&mut state.options.verify, changes.verify.as_ref());
     set(&mut state.options.verify_each, changes.verify_each.as_ref());
+    set(&mut state.options.review_every, changes.review_every.as_ref());
+    state.options.review_model = changes.review_model.clone().or(state.options.review_model.take());
     set(&mut state.options.commit, changes.commit.as_ref());
     set(&mut state.options.notify, changes.notify.as_ref());
     // Not `set`: the caller has merged these with what the run remembers (`remembered`).

@@ -79,7 +79,11 @@ fn cost(report: &Report) -> Markup {
     let of = cost.max_usd.map(|most| format!("of {} · ", dollars(most))).unwrap_or_default();
     let source =
         if cost.is_estimated { "partly estimated by Plimsoll" } else { "as reported by Claude Code" };
-    figure("Cost", &format!("{about}{}", dollars(cost.usd)), &format!("{of}{source}"))
+    let reviews = match cost.reviews {
+        0 => String::new(),
+        count => format!(" · {} for {}", dollars(cost.review_usd), counted(count as usize, "review")),
+    };
+    figure("Cost", &format!("{about}{}", dollars(cost.usd)), &format!("{of}{source}{reviews}"))
 }
 
 fn tokens_used(report: &Report) -> Markup {

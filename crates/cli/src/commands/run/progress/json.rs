@@ -95,9 +95,11 @@ impl StreamPrinter {
             Progress::Verified { outcomes } => vec![JournalEvent::Verified(Verified {
                 verify: outcomes.iter().map(VerifyOutcome::fact).collect(),
             })],
+            Progress::Reviewed { reviewed } => vec![JournalEvent::Reviewed(Box::new((*reviewed).clone()))],
             Progress::TakenBack { taken } => vec![JournalEvent::TicksTakenBack(TicksTakenBack {
                 items: taken.items.clone(),
                 failed: taken.failed.iter().map(|failed| failed.command.clone()).collect(),
+                findings: taken.findings.clone(),
             })],
             Progress::Parked { question } => vec![JournalEvent::Parked {
                 item: question.item.clone(),
@@ -227,12 +229,16 @@ fn session_end(ended: &SessionResult) -> JournalEvent {
 
 fn ended(state: Option<&RunState>, exit_code: u8) -> RunEnded {
     let Some(state) = state else { return RunEnded { exit_code, ..RunEnded::default() } };
+    let has_reviews = state.spent.review_count > 0;
     RunEnded {
         status: Some(state.lifecycle.status()),
         open: Some(state.items.todo_items.len()),
         done: Some(state.items.completed_items.len()),
         cost_usd: Some(state.spent.cost_usd),
         tokens: Some(state.spent.tokens),
+        reviews: has_reviews.then_some(state.spent.review_count),
+        review_cost_usd: has_reviews.then_some(state.spent.review_cost_usd),
+        review_tokens: has_reviews.then_some(state.spent.review_tokens),
         marker: state.lifecycle.last_verdict().map(Verdict::marker),
         error: None,
         exit_code,

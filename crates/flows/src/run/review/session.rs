@@ -1,0 +1,215 @@
+//! One reviewing session, from before its start to its end.
+
+use super::{EndCause, Ended, Reviewing};
+use crate::hook_invocation::{REVIEW_VARIABLE, RUN_VARIABLE};
+use crate::read_only::ONLY_READS;
+use crate::run::budget_left;
+use crate::run::stream_reader::StreamReader;
+use crate::session_result::SessionResult;
+use plimsoll_domain::prompt::{ReviewRequest, review as prompt_of};
+use plimsoll_domain::review::ReviewSession;
+use plimsoll_domain::{Exit, SessionId};
+use plimsoll_launcher::client::{self, Client, Launch};
+use plimsoll_launcher::git::changes_since;
+use plimsoll_launcher::process::{self, Identity};
+use plimsoll_policy::gate::Evidence;
+use plimsoll_policy::models::OPTION;
+use plimsoll_policy::{bounds, review};
+use plimsoll_store::{Durability, StoreError, clock, disk};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longer than a session needs that reads a change and answers once.
+const TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// How long it may tidy up when it is ended.
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// So much of a diff is sent, in bytes: about 15,000 tokens. The reviewer can read the files themselves.
+const MOST_DIFF: usize = 60_000;
+/// The run's own files are not the work, also where a repository follows them.
+const NOT_THE_WORK: [&str; 5] =
+    [".claude/plimsoll/*", ".claude/handoffs/*", ".claude/ralph-state.json*", "PROMPT.md", "progress.txt"];
+
+impl Reviewing<'_, '_> {
+    /// The reviewing session that an earlier process noted for these ticks, with its end. One of other ticks is ended, and one
+    /// that never answered is counted and forgotten.
+    pub(super) fn left_by_a_kill(
+        &mut self,
+        items: &[String],
+    ) -> Result<Option<(ReviewSession, Ended)>, StoreError> {
+        let Some(session) = self.state.outcomes.reviews.session.clone() else { return Ok(None) };
+        let is_of_these = session.iteration == self.state.iteration
+            && session.session_id == self.state.session_id
+            && session.items == items;
+        let orphan = self.orphan(&session);
+        if let Some(orphan) = orphan.filter(|_| is_of_these) {
+            let ended = self.follow(&session, Client::Adopted(orphan));
+            return Ok(Some((session, ended)));
+        }
+        if let Some(orphan) = orphan {
+            Client::Adopted(orphan).end(GRACE_PERIOD);
+        }
+        let mut reader = self.reader(&session);
+        reader.read_on();
+        let result = reader.ended(Exit::default());
+        if is_of_these && reader.has_result() {
+            return Ok(Some((session, Ended { result, cause: EndCause::Itself })));
+        }
+        self.update(|state| {
+            super::count(state, &result);
+            state.outcomes.reviews.session = None;
+        })?;
+        Ok(None)
+    }
+
+    /// Its client, if it lives: by pid and start time, else by its ids, for a kill before the pid was written.
+    fn orphan(&self, session: &ReviewSession) -> Option<Identity> {
+        let known = session.pid.zip(session.process_started);
+        let known = known.map(|(pid, started)| Identity { pid, started });
+        let setting = format!("{REVIEW_VARIABLE}={}", self.state.run_id);
+        known.filter(|known| process::is_alive(*known)).or_else(|| process::find(&session.id, &setting))
+    }
+
+    /// Before it is started: a client without a noted pid is found by this.
+    pub(super) fn note_new(&self, items: Vec<String>) -> Result<ReviewSession, StoreError> {
+        let session = ReviewSession {
+            id: SessionId::from(uuid::Uuid::new_v4().to_string()),
+            iteration: self.state.iteration,
+            session_id: self.state.session_id.clone(),
+            items,
+            started_at: clock::stamp(clock::now()),
+            ..ReviewSession::default()
+        };
+        self.update(|state| state.outcomes.reviews.session = Some(session.clone()))?;
+        Ok(session)
+    }
+
+    pub(super) fn ask(&mut self, session: &ReviewSession, evidence: &Evidence) -> Result<Ended, StoreError> {
+        let without = |words: &str| Ended {
+            result: SessionResult::default(),
+            cause: EndCause::Trouble(words.to_owned()),
+        };
+        let base = review::base(self.state, &session.items);
+        let Some(changes) = changes_since(self.project.root(), base, &NOT_THE_WORK, MOST_DIFF) else {
+            return Ok(without("git could not show what has changed"));
+        };
+        let checks = evidence.verify.iter().map(|said| (said.command.clone(), said.words.clone()));
+        let request = ReviewRequest {
+            items: session.items.clone(),
+            checks: checks.collect(),
+            summary: changes.summary,
+            diff: changes.diff,
+            is_cut: changes.is_cut,
+            new_files: changes.new_files,
+        };
+        let prompt = self.output(session, "prompt.md");
+        let text = prompt_of(&request, &self.state.nonce);
+        disk::replace(&prompt, text.text().as_bytes(), Durability::Lazy)?;
+        match self.start(session, &prompt)? {
+            Ok(client) => Ok(self.follow(session, client)),
+            Err(error) => Ok(without(&error.to_string())),
+        }
+    }
+
+    fn start(
+        &self,
+        session: &ReviewSession,
+        prompt: &Path,
+    ) -> Result<Result<Client, client::NotStarted>, StoreError> {
+        let started = client::start(Launch {
+            program: self.reviewer.client,
+            arguments: &self.arguments(session),
+            folder: self.project.root(),
+            // It belongs to no run, and our hooks leave it alone.
+            environment: &[(REVIEW_VARIABLE.to_owned(), self.state.run_id.to_string())],
+            without: &[RUN_VARIABLE],
+            stdin: disk::open(prompt)?,
+            stdout: disk::open_to_append(&self.output(session, "jsonl"))?,
+            stderr: disk::open_to_append(&self.output(session, "err"))?,
+        });
+        let client = match started {
+            Ok(client) => client,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(identity) = client.identity() {
+            self.reviewer.watchdog.watch(identity, None);
+            self.update(|state| {
+                if let Some(known) =
+                    state.outcomes.reviews.session.as_mut().filter(|known| known.id == session.id)
+                {
+                    (known.pid, known.process_started) = (Some(identity.pid), Some(identity.started));
+                }
+            })?;
+        }
+        Ok(Ok(client))
+    }
+
+    fn arguments(&self, session: &ReviewSession) -> Vec<String> {
+        let given = review::arguments(self.reviewer.client_arguments);
+        let ours = ["-p", "--output-format", "stream-json", "--verbose", "--session-id", &session.id];
+        ours.into_iter()
+            .map(str::to_owned)
+            .chain(budget_left(self.state, self.reviewer.era, &given))
+            .chain(given.iter().cloned())
+            .chain(self.model().into_iter().flat_map(|model| [OPTION.to_owned(), model.to_owned()]))
+            .chain(ONLY_READS.map(str::to_owned))
+            .collect()
+    }
+
+    pub(super) fn model(&self) -> Option<&str> {
+        self.state.options.review_model.as_deref().or(self.reviewer.model)
+    }
+
+    /// Follows it to its end, or to where it has to end.
+    fn follow(&self, session: &ReviewSession, mut client: Client) -> Ended {
+        let mut reader = self.reader(session);
+        if let Some(identity) = client.identity() {
+            self.reviewer.watchdog.watch(identity, None);
+        }
+        let begun = Instant::now();
+        let ended = loop {
+            // Asked before the output is read: what it wrote up to its end is then read, too.
+            let exit = client.ended();
+            reader.read_on();
+            if let Some(exit) = exit {
+                break Ended { result: reader.ended(exit), cause: EndCause::Itself };
+            }
+            if reader.time_to_look()
+                && let Some(cause) = self.cause_to_end(&reader, begun)
+            {
+                client.end(GRACE_PERIOD);
+                reader.read_on();
+                break Ended { result: reader.ended(Exit::default()), cause };
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        };
+        self.reviewer.watchdog.rest();
+        ended
+    }
+
+    fn cause_to_end(&self, reader: &StreamReader, begun: Instant) -> Option<EndCause> {
+        let minutes = TIMEOUT.as_secs() / 60;
+        match () {
+            () if (self.give_up)() => Some(EndCause::GivenUp),
+            // Its result stands.
+            () if reader.lingers(self.reviewer.linger) => Some(EndCause::Itself),
+            () if bounds::passed(self.state, &clock::stamp(clock::now())).is_some() => {
+                Some(EndCause::Trouble("the deadline has passed".to_owned()))
+            }
+            () if begun.elapsed() > TIMEOUT => {
+                Some(EndCause::Trouble(format!("it gave no answer within {minutes} minutes")))
+            }
+            () => None,
+        }
+    }
+
+    fn reader(&self, session: &ReviewSession) -> StreamReader {
+        StreamReader::new(self.output(session, "jsonl"), self.reviewer.version)
+    }
+
+    fn output(&self, session: &ReviewSession, kind: &str) -> PathBuf {
+        let id: String = session.id.chars().take(8).collect();
+        let name = format!("review-{:04}-{id}.{kind}", session.iteration);
+        self.project.run_folder(&self.state.run_id).join(name)
+    }
+}

@@ -1,0 +1,222 @@
+//! A second pair of eyes: when ticked items are reviewed, what of the answer counts, and what becomes of their ticks.
+//!
+//! The answer is foreign text. It can take a tick back, at most [`MOST`] times an item, and say why; nothing else.
+
+use plimsoll_domain::review::{Finding, ItemBegun, ItemPoints, Review, ReviewSession, Reviewed, Reviews};
+use plimsoll_domain::taken_back::TakenBack;
+use plimsoll_domain::text::clip;
+use plimsoll_domain::{RunState, TodoList, item_set};
+use plimsoll_protocol::foreign_words::visible;
+
+/// So often the tick of an item is taken back for a review: what two sessions could not settle is for the user.
+pub const MOST: u32 = 2;
+/// So many findings of one answer count, and so much of each, in bytes.
+const FINDINGS: usize = 10;
+const LONGEST: usize = 600;
+
+/// Why an answer says nothing of the work.
+pub const UNREADABLE: &str =
+    "its answer has no line `VERDICT: pass` or `VERDICT: findings` with findings below it";
+
+/// True if the session of this state was reviewed already.
+fn is_reviewed(state: &RunState) -> bool {
+    let last = state.outcomes.reviews.last.as_ref();
+    last.is_some_and(|review| review.is_of(state.iteration, state.session_id.as_ref()))
+}
+
+/// The ticked items that no review has looked at yet: those of earlier sessions, then those of this one.
+fn waiting(state: &RunState, todo: &TodoList) -> Vec<String> {
+    let done = todo.done();
+    let is_done = item_set::set(&done);
+    let earlier = state.outcomes.reviews.waiting.iter().filter(|item| is_done.contains(item.as_str()));
+    let mut waiting: Vec<String> = earlier.cloned().collect();
+    if !is_reviewed(state) {
+        item_set::join(&mut waiting, &state.ticked_in_session(&done));
+    }
+    waiting
+}
+
+/// The items to review now, none if it is too early: once as many wait as the user said, once nothing is left to do, and at
+/// once if one of them was reviewed before.
+pub fn due(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
+    let every = state.options.review_every as usize;
+    let Some(todo) = todo.filter(|_| every > 0 && !is_reviewed(state)) else { return Vec::new() };
+    let waiting = waiting(state, todo);
+    let was_reviewed = |item: &String| state.outcomes.reviews.points_of(item).is_some();
+    let is_due = waiting.len() >= every || todo.free().is_empty() || waiting.iter().any(was_reviewed);
+    if is_due { waiting } else { Vec::new() }
+}
+
+/// Notes where the work on the item at hand begins, unless it began earlier.
+pub fn begin(state: &mut RunState, head: Option<&str>) {
+    if state.options.review_every == 0 {
+        return;
+    }
+    let Some(item) = state.item_in_hand().cloned() else { return };
+    let Reviews { begun, .. } = &mut state.outcomes.reviews;
+    if !begun.iter().any(|known| known.item == item) {
+        begun.push(ItemBegun { item, head: head.map(str::to_owned) });
+    }
+}
+
+/// Where the work on these items began: HEAD at that time, none before the first commit.
+pub fn base<'a>(state: &'a RunState, items: &[String]) -> Option<&'a str> {
+    let begun = state.outcomes.reviews.begun.iter().find(|begun| items.contains(&begun.item));
+    let of_iteration = || state.iteration_record.footing.as_ref().and_then(|footing| footing.head.as_deref());
+    begun.map_or_else(of_iteration, |begun| begun.head.as_deref())
+}
+
+/// The end of a session: what it ticked waits for its review, if that did not come now.
+pub fn wait(state: &mut RunState, todo: Option<&TodoList>) {
+    let Some(todo) = todo.filter(|_| state.options.review_every > 0) else { return };
+    let waiting = waiting(state, todo);
+    // An item that a session took beside its own began with that session.
+    let head = state.iteration_record.footing.as_ref().and_then(|footing| footing.head.clone());
+    let Reviews { begun, waiting: kept, .. } = &mut state.outcomes.reviews;
+    for item in &waiting {
+        if !begun.iter().any(|known| known.item == *item) {
+            begun.push(ItemBegun { item: item.clone(), head: head.clone() });
+        }
+    }
+    *kept = waiting;
+    // What is gone from the plan is not reviewed.
+    let there = item_set::set(todo.items.iter().map(|item| &item.text));
+    begun.retain(|begun| there.contains(begun.item.as_str()));
+}
+
+/// The findings in an answer about these items, none if it passes them. `None`: it cannot be read.
+pub fn findings(answer: &str, items: &[String]) -> Option<Vec<Finding>> {
+    let lines: Vec<&str> = answer.lines().map(str::trim).collect();
+    let verdicts: Vec<(usize, &str)> =
+        lines.iter().enumerate().filter_map(|(place, line)| Some((place, verdict(line)?))).collect();
+    let [(place, verdict)] = verdicts[..] else { return None };
+    let below = lines[place + 1..].iter().filter_map(|line| finding(line, items));
+    let found: Vec<Finding> = below.take(FINDINGS).collect();
+    match verdict {
+        word if word.eq_ignore_ascii_case("pass") => found.is_empty().then_some(found),
+        word if word.eq_ignore_ascii_case("findings") => (!found.is_empty()).then_some(found),
+        _ => None,
+    }
+}
+
+/// What stands behind `VERDICT:`. Models like to print such a line bold, or as code.
+fn verdict(line: &str) -> Option<&str> {
+    let line = line.trim_matches(['*', '`', ' ']);
+    let (name, word) = line.split_once(':')?;
+    let is_it = name.trim_matches(['*', ' ']).eq_ignore_ascii_case("verdict");
+    is_it.then(|| word.trim_matches(['*', '`', ' ', '.']))
+}
+
+/// A line `- 2: words`; without a number of these items it is said of all of them.
+fn finding(line: &str, items: &[String]) -> Option<Finding> {
+    let words = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))?.trim();
+    let (item, words) = match numbered(words, items) {
+        Some((item, words)) => (Some(item.clone()), words),
+        None => (None, words),
+    };
+    (!words.is_empty()).then(|| Finding { item, words: clip(&visible(words), LONGEST) })
+}
+
+fn numbered<'a, 'b>(words: &'a str, items: &'b [String]) -> Option<(&'b String, &'a str)> {
+    let (number, rest) = words.split_once(':')?;
+    let number: usize = number.trim_matches(['*', ' ']).parse().ok()?;
+    Some((items.get(number.checked_sub(1)?)?, rest.trim()))
+}
+
+/// The review of this session, of what it answered; `text` is none if it gave no answer, for this reason.
+pub fn review(session: &ReviewSession, answer: Result<&str, String>) -> Review {
+    let read = answer.and_then(|text| findings(text, &session.items).ok_or_else(|| UNREADABLE.to_owned()));
+    let (findings, trouble) = match read {
+        Ok(findings) => (findings, None),
+        Err(trouble) => (Vec::new(), Some(trouble)),
+    };
+    Review {
+        iteration: session.iteration,
+        session_id: session.session_id.clone(),
+        facts: Reviewed { items: session.items.clone(), findings, trouble, ..Reviewed::default() },
+    }
+}
+
+/// Takes a review: its items are reviewed, unless their ticks are taken back. The decision is in the state then, and the ticks
+/// are still in the plan. Without an answer every tick stands, and what an earlier review found stays open.
+pub fn take(state: &mut RunState, mut review: Review) {
+    let facts = &mut review.facts;
+    let mut taken = Vec::new();
+    if facts.trouble.is_none() {
+        for item in &facts.items.clone() {
+            let findings = facts.findings_of(item);
+            let has_found = !findings.is_empty();
+            if take_points(state, item, findings) {
+                taken.push(item.clone());
+            } else if has_found {
+                facts.stand.push(item.clone());
+            }
+        }
+    }
+    let reviews = &mut state.outcomes.reviews;
+    reviews.waiting.retain(|item| !facts.items.contains(item));
+    // Of an item that is open again the next review sees all of the work.
+    reviews.begun.retain(|begun| !facts.items.contains(&begun.item) || taken.contains(&begun.item));
+    reviews.unanswered += u32::from(facts.trouble.is_some());
+    reviews.session = None;
+    state.spent.review_count += 1;
+    if !taken.is_empty() {
+        let is_cause = |finding: &&Finding| finding.item.as_ref().is_none_or(|item| taken.contains(item));
+        let findings = facts.findings.iter().filter(is_cause).map(|finding| finding.words.clone()).collect();
+        state.outcomes.taken_back = Some(TakenBack {
+            iteration: state.iteration,
+            session_id: state.session_id.clone(),
+            items: taken,
+            failed: Vec::new(),
+            findings,
+            is_pending: true,
+        });
+    }
+    state.outcomes.reviews.last = Some(review);
+}
+
+/// Keeps what a review found about an item; true if its tick is taken back for that.
+fn take_points(state: &mut RunState, item: &str, findings: Vec<String>) -> bool {
+    let points = &mut state.outcomes.reviews.points;
+    let times = points.iter().find(|known| known.item == item).map_or(0, |known| known.taken_back);
+    let is_taken = !findings.is_empty() && times < MOST;
+    points.retain(|known| known.item != item);
+    let taken_back = times + u32::from(is_taken);
+    if taken_back > 0 {
+        points.push(ItemPoints { item: item.to_owned(), taken_back, findings });
+    }
+    is_taken
+}
+
+/// True if the session at hand was reviewed, and the review answered.
+pub fn has_answered(state: &RunState) -> bool {
+    is_reviewed(state)
+        && state.outcomes.reviews.last.as_ref().is_some_and(|review| review.facts.trouble.is_none())
+}
+
+/// The options of the client that a reviewing session does not take over: it has a model and tools of its own. Behind the
+/// flag of a list stand any number of values.
+const LISTS: [&str; 2] = ["--tools", "--mcp-config"];
+const MODEL: &str = "--model";
+
+/// What a reviewing session takes over of the user's arguments for the client.
+pub fn arguments(given: &[String]) -> Vec<String> {
+    let (given, _) = crate::models::without_option(given, MODEL);
+    let mut is_behind = false;
+    let mut kept = Vec::new();
+    for argument in given {
+        let name = argument.split('=').next().unwrap_or_default();
+        if argument.starts_with('-') {
+            is_behind = LISTS.contains(&name);
+        }
+        if !is_behind {
+            kept.push(argument);
+        } else if argument.contains('=') {
+            is_behind = false;
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests;
