@@ -81,15 +81,17 @@ start() { # valgrind's tool, standard input, program and its arguments; VARIABLE
 }
 start none /dev/null plimsoll-post-tool version >/dev/null 2>"$STAGE/complaint" ||
   nothing "programs in /tmp cannot be started: $(head -n 1 "$STAGE/complaint")"
-instructions() { # program, payload, further variables
-  local VARIABLES=("${@:3}") CALLGRIND=(--callgrind-out-file=/dev/null)
-  start callgrind "$STAGE/$2" "$1" >/dev/null
+instructions() { # program (and the arguments of its entry), payload, further variables
+  local VARIABLES=("${@:3}") CALLGRIND=(--callgrind-out-file=/dev/null) words
+  read -r -a words <<<"$1"
+  start callgrind "$STAGE/$2" "${words[@]}" >/dev/null
   awk '/Collected/ { print $NF }' "$STAGE/valgrind.log"
 }
 # Instead of the stage's own: what is left behind for the next call must not depend on the time either.
-plain() { # program, payload, further variables
-  local VARIABLES=("${@:3}")
-  start none "$STAGE/$2" "$1" >/dev/null
+plain() { # the same
+  local VARIABLES=("${@:3}") words
+  read -r -a words <<<"$1"
+  start none "$STAGE/$2" "${words[@]}" >/dev/null
 }
 
 FAILED=0
@@ -146,13 +148,14 @@ row "monitor in an ordinary session, record rewritten" "$(instructions plimsoll-
 printf '{"session_id":"%s","transcript_path":"%s","cwd":"%s","hook_event_name":"PreToolUse","tool_name":"mcp__plimsoll__update_registers","tool_input":{"R2_NEXT":"Look at src/report.rs","R7_STATUS":"tests pass"},"tool_use_id":"toolu_50"}\n' \
   "$SESSION" "$STAGE/quiet.jsonl" "$STAGE/project" >"$STAGE/write.json"
 remember() { start none /dev/null plimsoll memory "$@" >/dev/null; }
-row "memory after a batch, none there" "$(instructions plimsoll-memory quiet.json)" 60000 57500
+settled "plimsoll-post-tool memory" quiet.json
+row "monitor with a memory that is empty" "$(instructions "plimsoll-post-tool memory" quiet.json)" - 
 for register in goal plan next constraints open_questions status; do
   remember set "$register" "What stands in the register $register of a session at work, in a line or two."
 done
 for chunk in 1 2 3 4 5 6 7; do remember alloc "chunk-$chunk" "$(head -c 1100 "$STAGE/quiet.jsonl")"; done
-settled plimsoll-memory quiet.json
-row "memory after a batch, 8 KB of it, nothing new" "$(instructions plimsoll-memory quiet.json)" 800000 990000
+settled "plimsoll-post-tool memory" quiet.json
+row "monitor with a memory of 8 KB, nothing new" "$(instructions "plimsoll-post-tool memory" quiet.json)" - 
 row "frame before a write to the memory" "$(instructions plimsoll-frame write.json)" 350000
 
 # 6 to 10 % above what each program is today: a library that slips in is seen, another path of the toolchain is not.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 /// Its marker as a bare line, and its exit code.
 pub(crate) fn print(answer: &HookResponse) -> ExitCode {
-    if let Some(marker) = answer.stdout.as_deref().and_then(marker_of) {
+    if let Some(marker) = answer.stdout().as_deref().and_then(marker_of) {
         say(marker);
     }
     match answer.complaints.first() {

@@ -5,6 +5,7 @@
 //! `pack` is the Stop hook's question whether the session has room for the next item.
 
 pub mod faults;
+pub mod memory;
 pub(crate) mod pack;
 pub mod post_tool;
 pub mod pre_compact;
@@ -14,39 +15,57 @@ pub mod statusline;
 pub mod stop;
 pub mod subagent;
 
+use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use crate::install::plugin::HookOrigin;
-use crate::memory::{Part, memory};
+use crate::install::plugin::{Halves, HookOrigin};
+use memory::with_memory;
 
-/// A hook from its payload, and the arguments of its entry, to its answer.
-pub type Program = fn(&[u8], &[String]) -> HookResponse;
+/// How a hook was started.
+pub struct Started<'a> {
+    /// Its standard input.
+    pub input: &'a [u8],
+    /// The arguments of its entry.
+    pub arguments: &'a [String],
+    /// What of it runs.
+    pub halves: Halves,
+    /// Keeps an answer that is complete: it is printed if there is a panic after it.
+    pub keep: &'a dyn Fn(&HookResponse),
+}
+
+/// A hook from its start to its answer.
+pub type Program = fn(&Started<'_>) -> HookResponse;
 
 /// The hook programs by their names, in the order of `programs.txt`, and what each of them does.
 pub const PROGRAMS: [(&str, Program); 8] = [
-    // The frames of the working memory and their subagents: PreToolUse, PostToolUse, SubagentStart, SubagentStop, Stop.
-    ("plimsoll-frame", |input, arguments| subagent::frames(input, HookOrigin::of(arguments))),
-    // The working memory as the model sees it: SessionStart (one entry for each part), UserPromptSubmit, PostToolBatch.
-    ("plimsoll-memory", |input, arguments| {
-        memory(input, arguments.first().and_then(|word| Part::named(word)))
-    }),
-    // The monitor: PostToolBatch, and PostToolUse where the client is too old for it.
-    ("plimsoll-post-tool", |input, _| post_tool::post_tool(input)),
+    // The frames of the working memory and their subagents: PreToolUse, PostToolUse, SubagentStart.
+    ("plimsoll-frame", subagent::frames),
+    // The working memory as the model sees it: UserPromptSubmit, and what one output of SessionStart does not hold.
+    ("plimsoll-memory", memory::memory),
+    // The monitor: PostToolBatch, and PostToolUse where the client is too old for it; then, where the entry says so, what is
+    // new in the memory.
+    ("plimsoll-post-tool", |started| with_memory(started, post_tool::post_tool)),
     // A checkpoint before the client forgets: PreCompact and PostCompact.
-    ("plimsoll-pre-compact", |input, _| pre_compact::pre_compact(input)),
+    ("plimsoll-pre-compact", |started| pre_compact::pre_compact(started.input)),
     // The end of a session: SessionEnd.
-    ("plimsoll-session-end", |input, _| session_end::session_end(input)),
-    // The briefing: SessionStart.
-    ("plimsoll-session-start", |input, arguments| {
-        session_start::session_start(input, HookOrigin::of(arguments))
+    ("plimsoll-session-end", |started| session_end::session_end(started.input)),
+    // The briefing: SessionStart; then the memory's first part.
+    ("plimsoll-session-start", |started| {
+        let origin = HookOrigin::of(started.arguments);
+        with_memory(started, |call| session_start::session_start(call, origin))
     }),
     // The status line; or, with `--wrap COMMAND`, another one that we measure for.
-    ("plimsoll-statusline", |input, arguments| match arguments.split_first() {
-        Some((option, command)) if option == "--wrap" => statusline::wrap(input, command),
-        _ => statusline::statusline(input),
+    ("plimsoll-statusline", |started| match started.arguments.split_first() {
+        Some((option, command)) if option == "--wrap" => statusline::wrap(started.input, command),
+        _ => statusline::statusline(started.input),
     }),
-    // The gate: Stop and StopFailure.
-    ("plimsoll-stop-gate", |input, _| stop::stop_gate(input)),
+    // The gate: Stop and StopFailure; then, at Stop and SubagentStop, the end of a frame.
+    ("plimsoll-stop-gate", |started| with_memory(started, stop::stop_gate)),
 ];
+
+/// What a hook's program answers to an event that somebody else hands over.
+pub fn answer(input: &[u8], program: fn(&HookInvocation) -> HookResponse) -> HookResponse {
+    HookInvocation::read(input).map_or_else(HookResponse::fault, |call| program(&call))
+}
 
 /// The hook program of a name.
 pub fn program_of(name: &str) -> Option<Program> {

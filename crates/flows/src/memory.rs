@@ -2,7 +2,6 @@
 //! changed. What the model writes itself is in its own calls.
 
 use crate::hook_invocation::HookInvocation;
-use crate::hook_response::HookResponse;
 use crate::turns::catch_up;
 use plimsoll_domain::log_line::MAIN;
 use plimsoll_domain::memory::{Memory, Op, Owner, render};
@@ -11,8 +10,7 @@ use plimsoll_domain::text::clip;
 use plimsoll_domain::{RunState, SessionId};
 use plimsoll_launcher::process::{self, Identity};
 use plimsoll_policy::frames::{self, Caller};
-use plimsoll_protocol::Reply;
-use plimsoll_protocol::event::{Event, Source};
+use plimsoll_protocol::event::Source;
 use plimsoll_store::memory::{self, Held, Seen, SeenRevision};
 use plimsoll_store::{Project, StoreError, environment, ledger, lock, sessions, state_file};
 use std::path::Path;
@@ -30,7 +28,9 @@ const BLOCK_CALLS: u32 = 25;
 /// Which part of the memory an entry of SessionStart shows: the client cuts a text that is too long for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Registers and the heap's index.
+    /// One of the outputs that hold all of it; the first of them is the briefing's, too.
+    Output(usize),
+    /// Registers and the heap's index: this and what follows are in entries of an earlier version.
     Overview,
     /// The task of the frame: after a compaction its brief is gone from the context.
     Task,
@@ -39,41 +39,23 @@ pub enum Part {
 }
 
 impl Part {
-    /// By the word in the hook's entry: `overview`, `task`, `chunks-1` …
+    /// By the word in the hook's entry: `part-2` … `part-5`; in those of an earlier version `overview`, `task`, `chunks-1` …
     pub fn named(word: &str) -> Option<Part> {
-        match word {
-            "overview" => Some(Part::Overview),
-            "task" => Some(Part::Task),
-            word => {
-                let number = word.strip_prefix("chunks-")?.parse().ok()?;
+        let number = |prefix: &str| word.strip_prefix(prefix)?.parse::<usize>().ok();
+        match (word, number("part-"), number("chunks-")) {
+            ("overview", ..) => Some(Part::Overview),
+            ("task", ..) => Some(Part::Task),
+            (_, Some(number), _) => (2..=render::OUTPUTS).contains(&number).then_some(Part::Output(number)),
+            (_, None, Some(number)) => {
                 (1..=render::ENTRIES).contains(&number).then_some(Part::Chunks(number))
             }
+            (_, None, None) => None,
         }
     }
-}
 
-/// SessionStart (with the part that this entry shows), UserPromptSubmit, PostToolBatch.
-pub fn memory(input: &[u8], part: Option<Part>) -> HookResponse {
-    let call = match HookInvocation::read(input) {
-        Ok(call) => call,
-        Err(complaint) => return HookResponse::fault(complaint),
-    };
-    bring_back(&call);
-    if call.session_id.is_empty() || !memory::exists(&call.project) {
-        return HookResponse::quiet();
-    }
-    let news = match (call.event(), part) {
-        (Event::SessionStart(start), Some(part)) => at_start(&call, start.source, part),
-        (Event::UserPromptSubmit { prompt }, _) => at_prompt(&call, prompt.as_deref().unwrap_or_default()),
-        (Event::PostToolBatch(_), _) => after_batch(&call),
-        _ => Ok(None),
-    };
-    match news {
-        Ok(text) => {
-            HookResponse::reply(&Reply::default().tell_model(call.event().name(), text.unwrap_or_default()))
-        }
-        // Whatever was not shown now is shown with the next event.
-        Err(error) => HookResponse::fault(format!("working memory: {error}; {}", error.hint())),
+    /// True for the one that shows the registers.
+    fn is_first(self) -> bool {
+        matches!(self, Part::Overview | Part::Output(1))
     }
 }
 
@@ -90,9 +72,15 @@ pub(crate) fn stream(call: &HookInvocation) -> &str {
     call.hook.agent_id.as_deref().unwrap_or(MAIN)
 }
 
-fn at_start(call: &HookInvocation, source: Source, part: Part) -> Result<Option<String>, StoreError> {
+/// What a conversation is told when it begins, resumes or has been compacted.
+pub(crate) fn at_start(
+    call: &HookInvocation,
+    source: Source,
+    part: Part,
+    room: usize,
+) -> Result<Option<String>, StoreError> {
     let agent = call.hook.agent_id.as_deref();
-    if part == Part::Overview && agent.is_none() && source != Source::Compact {
+    if part.is_first() && agent.is_none() && source != Source::Compact {
         memory::sweep_seen(&call.project);
         recover(call, true)?;
     }
@@ -104,27 +92,31 @@ fn at_start(call: &HookInvocation, source: Source, part: Part) -> Result<Option<
     if memory.is_empty() || (source == Source::Resume && seen.is_some_and(knows)) {
         return Ok(None);
     }
-    let text = match part {
-        Part::Overview => Some(render::overview(&memory, depth)),
-        Part::Task => (depth > 0).then(|| render::task(&memory, depth)),
-        // Each hook's context is bounded by itself (2.1.329), so several entries show what one could not.
-        Part::Chunks(number) => render::entries(&memory).into_iter().nth(number - 1),
+    // Each hook's context is bounded by itself (2.1.329), so several entries show what one could not.
+    let (text, shown_to) = match part {
+        Part::Overview => (Some(render::overview(&memory, depth)), memory.rev),
+        Part::Task => return Ok((depth > 0).then(|| render::task(&memory, depth))),
+        Part::Chunks(number) => (render::entries(&memory).into_iter().nth(number - 1), memory.rev),
+        Part::Output(number) => {
+            let opening = render::opening(&memory, depth, room);
+            (opening.outputs.into_iter().nth(number - 1), opening.shown_to)
+        }
     };
-    if text.is_some() && part != Part::Task {
-        note_start(call, part, memory.rev)?;
+    if text.is_some() {
+        note_start(call, part, (memory.rev, shown_to))?;
     }
     Ok(text)
 }
 
 /// Records what an entry of SessionStart has shown. All entries run at once, in any order: each must see the revision from
 /// before the start, and a change that the slowest has not shown counts as new.
-fn note_start(call: &HookInvocation, part: Part, rev: u64) -> Result<(), StoreError> {
+fn note_start(call: &HookInvocation, part: Part, (rev, shown_to): (u64, u64)) -> Result<(), StoreError> {
     let held = memory::hold(&call.project, TIMEOUT)?;
     held.note_seen(&call.session_id, |seen| {
         let before = seen.of(stream(call)).unwrap_or_default();
-        let least = Some(before.least.unwrap_or(rev).min(rev));
+        let least = Some(before.least.unwrap_or(shown_to).min(shown_to));
         let mut after = SeenRevision { before_start: Some(before.kept()), least, ..before };
-        if part == Part::Overview {
+        if part.is_first() {
             (after.rev, after.calls) = (rev, 0);
         }
         seen.note(stream(call), after);
@@ -261,8 +253,8 @@ pub(crate) fn abandon(held: &mut Held<'_>, count: usize) {
     }
 }
 
-/// The client's own prompts mentions background tasks; the user's makes a memory whose root is done continue.
-fn at_prompt(call: &HookInvocation, prompt: &str) -> Result<Option<String>, StoreError> {
+/// What a conversation is told with a prompt. The client's own prompts mention background tasks; the user's makes a memory whose root is done continue.
+pub(crate) fn at_prompt(call: &HookInvocation, prompt: &str) -> Result<Option<String>, StoreError> {
     if call.hook.in_subagent() {
         return Ok(None);
     }
@@ -277,7 +269,7 @@ fn at_prompt(call: &HookInvocation, prompt: &str) -> Result<Option<String>, Stor
             let _ = held.change(BY, &Op::Reopen);
         }
     }
-    let text = tell(&held, call, 0)?;
+    let text = tell(&held, call, 0, render::ENTRY_UNITS)?;
     held.close()?;
     Ok(text)
 }
@@ -287,8 +279,9 @@ pub(crate) fn tell(
     held: &Held<'_>,
     call: &HookInvocation,
     depth: usize,
+    room: usize,
 ) -> Result<Option<String>, StoreError> {
-    let (text, sight) = news(held, call, depth, &[])?;
+    let (text, sight) = news(held, call, (depth, room), &[])?;
     held.note_seen(&call.session_id, |seen| seen.note(stream(call), sight))?;
     Ok(text)
 }
@@ -297,7 +290,7 @@ pub(crate) fn tell(
 fn news(
     held: &Held<'_>,
     call: &HookInvocation,
-    depth: usize,
+    (depth, room): (usize, usize),
     ids: &[&str],
 ) -> Result<(Option<String>, SeenRevision), StoreError> {
     let before = memory::seen(&call.project, &call.session_id).of(stream(call)).unwrap_or_default();
@@ -308,23 +301,29 @@ fn news(
     } else {
         Vec::new()
     };
-    let delta = render::delta(held.memory(), depth, since, &own);
+    let delta = render::delta_within(held.memory(), depth, since, &own, room);
     Ok((delta.text, SeenRevision { rev: delta.shown_to, calls: before.calls, ..SeenRevision::default() }))
 }
 
-fn after_batch(call: &HookInvocation) -> Result<Option<String>, StoreError> {
+/// What a conversation is told after a batch of tools: in as many units as there are, and without waiting longer for the lock.
+pub(crate) fn after_batch(
+    call: &HookInvocation,
+    room: usize,
+    timeout: Duration,
+) -> Result<Option<String>, StoreError> {
     let ids: Vec<&str> =
         call.event().tool_calls().iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
-    let mut held = memory::hold(&call.project, TIMEOUT)?;
+    let mut held = memory::hold(&call.project, timeout)?;
     let Some(depth) = held.memory().depth_of(call.hook.agent_id.as_deref()) else { return Ok(None) };
     let left = frames::over(held.memory(), &ids);
     abandon(&mut held, left);
     held.step();
-    let (mut text, mut sight) = news(&held, call, depth, &ids)?;
+    let (mut text, mut sight) = news(&held, call, (depth, room), &ids)?;
     sight.calls += 1;
     if text.is_none() && sight.calls >= BLOCK_CALLS {
-        text = Some(render::overview(held.memory(), depth));
-        sight.calls = 0;
+        text = render::overview_within(held.memory(), depth, room);
+        // Without the room for it they are shown with the next call.
+        sight.calls = if text.is_some() { 0 } else { sight.calls };
     }
     held.note_seen(&call.session_id, |seen| seen.note(stream(call), sight))?;
     held.close()?;

@@ -48,7 +48,7 @@ use plimsoll_domain::{Ending, RunId, RunState, SessionId, Settings, Verdict};
 use plimsoll_launcher::client::{self, Client, Launch};
 use plimsoll_launcher::process;
 use plimsoll_policy::models;
-use plimsoll_protocol::settings::{HookSupport, Parts, programs_of};
+use plimsoll_protocol::settings::{HookSupport, Parts};
 use plimsoll_store::{
     Durability, Project, StoreError, clock, disk, environment, journal, outbox, state_file,
 };
@@ -111,7 +111,8 @@ pub fn run(
     run: &RunState,
     watcher: &mut dyn RunObserver,
 ) -> Result<u8, RunError> {
-    let Preflight { hooks, memory_arguments, client_arguments, model, era, version, _only } = ready;
+    let Preflight { hooks, memory_arguments, client_arguments, model, era, hook_parts, version, _only } =
+        ready;
     let claude = project.root().join(".claude");
     for folder in [project.root(), &claude, &project.handoffs(), &project.copies(), &outbox::folder(project)]
     {
@@ -130,6 +131,7 @@ pub fn run(
         model,
         ignored_models: BTreeSet::new(),
         era,
+        hook_parts,
         version,
         watcher,
         watchdog,
@@ -190,6 +192,7 @@ struct Runner<'a> {
     /// Models of items that do not count and have been reported.
     ignored_models: BTreeSet<String>,
     era: HookSupport,
+    hook_parts: Parts,
     version: String,
     watcher: &'a mut dyn RunObserver,
     watchdog: Watchdog,
@@ -357,8 +360,7 @@ impl Runner<'_> {
 
     /// What the client finds in its environment; how deep frames may lie, unless the user has said it.
     fn environment(&self, session_id: &SessionId) -> Vec<(String, String)> {
-        let parts = Parts { memory: self.options.memory, ..self.era.into() };
-        let given = plugin::given(session_id, &programs_of(parts));
+        let given = plugin::given(session_id, self.hook_parts);
         let mut variables = vec![(RUN_VARIABLE.to_owned(), self.run_id.to_string()), given];
         let (name, value) = plimsoll_protocol::settings::memory_variable();
         if self.options.memory && environment::variable(&name).is_none() {

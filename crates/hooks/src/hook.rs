@@ -3,12 +3,12 @@
 use plimsoll_domain::text::one_line;
 use plimsoll_flows::HookResponse;
 use plimsoll_flows::hook_invocation::is_in_review;
-use plimsoll_flows::hooks::{PROGRAMS, Program, program_of};
-use plimsoll_flows::install::plugin;
-use plimsoll_flows::install::plugin::HookOrigin;
+use plimsoll_flows::hooks::{PROGRAMS, Program, Started, program_of};
+use plimsoll_flows::install::plugin::Halves;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Mutex;
 
 /// An image in a batch of tools is a few hundred KB of base64; nothing honest is larger than this.
 const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
@@ -16,18 +16,22 @@ const LONGEST_INPUT: u64 = 64 * 1024 * 1024;
 /// The one word that every hook program knows: then it prints its version, for `plimsoll doctor`, and does nothing else.
 const VERSION: &str = "version";
 
+/// An answer that is complete while something comes behind it: a panic there must not cost the client its answer.
+static KEPT: Mutex<Option<HookResponse>> = Mutex::new(None);
+
 /// Runs one hook: standard input in, the signal out.
 pub(crate) fn run(program: Program) -> ExitCode {
     std::panic::set_hook(Box::new(give_up));
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     // Before standard input is read: the client does not mind a hook that leaves it unread (2.1.329).
-    let gives_way = HookOrigin::of(&arguments) == HookOrigin::ByPlugin && plugin::gives_way(&own_name());
-    if gives_way || is_in_review() {
+    let halves = Halves::of(&own_name(), &arguments);
+    if halves.is_none() || is_in_review() {
         return ExitCode::SUCCESS;
     }
     let (input, signal) = match plimsoll_store::disk::read_stdin(LONGEST_INPUT) {
         Ok(input) => {
-            let signal = program(&input, &arguments);
+            let started = Started { input: &input, arguments: &arguments, halves, keep: &keep };
+            let signal = program(&started);
             (input, signal)
         }
         Err(error) => {
@@ -72,25 +76,52 @@ pub(crate) fn tell_version() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A panic is a fault of ours: one line for the user, nothing for the client, and its session continues. A release
-/// build has no unwinding, so no caller could catch it.
+fn keep(answer: &HookResponse) {
+    if let Ok(mut kept) = KEPT.lock() {
+        *kept = Some(answer.clone());
+    }
+}
+
+/// A panic is a fault of ours: one line for the user, for the client what was decided before it, else nothing, and its
+/// session continues. A release build has no unwinding, so no caller could catch it.
 #[expect(clippy::exit, reason = "the alternative is an abort, which the client shows as an error")]
 fn give_up(panic: &std::panic::PanicHookInfo<'_>) {
-    let signal = HookResponse::default().with_complaint(Some(format!("internal error: {panic}")));
+    let signal = after_panic(panic);
     emit(&signal);
     plimsoll_flows::hooks::faults::note_without_payload(&own_name(), &signal.complaints);
-    std::process::exit(0);
+    std::process::exit(i32::from(signal.exit));
+}
+
+fn after_panic(panic: impl std::fmt::Display) -> HookResponse {
+    let kept = KEPT.try_lock().ok().and_then(|mut kept| kept.take()).unwrap_or_default();
+    kept.with_complaint(Some(format!("internal error: {panic}")))
 }
 
 /// A reader that has gone away is a normal end. The client reads the one; people read the other, as words that steer no
 /// terminal.
 #[expect(clippy::disallowed_methods, reason = "a hook answers on its standard output")]
 fn emit(signal: &HookResponse) {
-    if let Some(text) = &signal.stdout {
+    if let Some(text) = signal.stdout() {
         let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
     }
     let name = own_name();
     for complaint in &signal.complaints {
         let _ = std::io::stderr().write_all(format!("{name}: {}\n", one_line(complaint)).as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_costs_no_answer_that_was_complete_and_no_exit_code() {
+        let nothing = after_panic("before any answer");
+        assert_eq!((nothing.stdout(), nothing.exit), (None, 0));
+        let complete = HookResponse::text(Some("what was decided".to_owned())).exit(1);
+        keep(&complete);
+        let after = after_panic("in the memory's half");
+        assert_eq!((after.stdout(), after.exit), (complete.stdout(), 1));
+        assert_eq!(after.complaints, ["internal error: in the memory's half"]);
     }
 }

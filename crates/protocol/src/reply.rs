@@ -64,6 +64,20 @@ impl Reply {
         self
     }
 
+    /// Adds text for the model behind what it is told already. An empty text adds nothing.
+    pub fn also_tell_model(self, event: &str, context: &str) -> Reply {
+        let Some(before) = self.context().filter(|_| !context.is_empty()) else {
+            return self.tell_model(event, context);
+        };
+        let context = format!("{before}\n{context}");
+        self.tell_model(event, context)
+    }
+
+    /// What the model is told.
+    pub fn context(&self) -> Option<&str> {
+        self.hook_specific_output.as_ref()?.additional_context.as_deref()
+    }
+
     /// Lets a call pass that the user would be asked about, with another input if there is one.
     pub fn allow(self, input: Option<Value>) -> Reply {
         let updated_input = input.map(without_nulls);

@@ -34,6 +34,9 @@ pub const CLASSIC: &str = include_str!("../../../hooks-config/settings.classic.j
 /// What the working memory needs beside the entries of a modern client.
 pub const MEMORY: &str = include_str!("../../../hooks-config/settings.memory.json");
 
+/// The word by which an entry of a program also does the memory's half of its event.
+pub const WITH_MEMORY: &str = "memory";
+
 /// Every program that a settings file may name on our behalf, now or by an earlier version of ours. The scripts that make
 /// the links read the same file.
 pub static PROGRAMS: LazyLock<Vec<&str>> =
@@ -122,6 +125,8 @@ pub struct OurHook {
     pub program: String,
     /// As the file spells it.
     pub command: String,
+    /// It also does the memory's half of its event.
+    pub with_memory: bool,
 }
 
 impl OurHook {

@@ -52,14 +52,42 @@ const TEXTS: &[&str] = &[
 #[test]
 fn each_argument_of_one_program_is_an_entry_of_its_own() {
     let text = with_memory("{}");
-    let mut expected = vec![(String::new(), "plimsoll-session-start".to_owned(), json!([]))];
-    let arguments =
-        ["overview", "task", "chunks-1", "chunks-2", "chunks-3", "chunks-4", "chunks-5", "chunks-6"];
+    let mut expected = vec![(String::new(), "plimsoll-session-start".to_owned(), json!(["memory"]))];
+    let arguments = ["part-2", "part-3", "part-4", "part-5"];
     expected.extend(arguments.map(|one| (String::new(), "plimsoll-memory".to_owned(), json!([one]))));
     assert_eq!(entries(&text, "SessionStart"), expected);
     assert_eq!(entries(&text, "PostToolUse"), [("Agent".to_owned(), "plimsoll-frame".to_owned(), json!([]))]);
     assert_eq!(entries(&text, "SubagentStart")[0].0, "^(plimsoll:)?frame$");
     assert!(entries(&text, "PreToolUse")[0].0.contains("push_frame"));
+}
+
+#[test]
+fn one_program_does_all_that_is_ours_after_a_batch_and_at_a_stop() {
+    let text = with_memory("{}");
+    for (event, program) in [
+        ("PostToolBatch", "plimsoll-post-tool"),
+        ("Stop", "plimsoll-stop-gate"),
+        ("SubagentStop", "plimsoll-stop-gate"),
+    ] {
+        assert_eq!(
+            entries(&text, event),
+            [(String::new(), program.to_owned(), json!(["memory"]))],
+            "{event}"
+        );
+    }
+    assert_eq!(entries(&text, "StopFailure")[0].2, json!([]), "the memory has no half of it");
+}
+
+#[test]
+fn the_entries_of_a_version_that_started_the_memory_apart_become_those_of_this_one() {
+    let old = include_str!("old/settings.memory-apart.json");
+    assert!(settings::survey(old).unwrap().starts_memory_apart());
+    assert!(settings::our_hooks(old).unwrap().iter().all(|hook| !hook.with_memory));
+    let now = install(old, HookSupport::Modern, &bare).unwrap();
+    assert!(now.memory);
+    assert_eq!(value(&now.text), value(&with_memory("{}")));
+    assert!(!settings::survey(&now.text).unwrap().starts_memory_apart());
+    assert_eq!(uninstall(old, None).unwrap().text, "{}\n", "and go as well as those");
 }
 
 #[test]
@@ -96,15 +124,15 @@ fn an_entry_taken_out_by_hand_comes_back_and_moves_no_other() {
     cut["hooks"]["SessionStart"].as_array_mut().unwrap().remove(2);
     let mended = with_memory(&cut.to_string());
     let mut arguments: Vec<Value> = entries(&mended, "SessionStart").into_iter().map(|one| one.2).collect();
-    assert_eq!(arguments.pop(), Some(json!(["task"])));
-    assert_eq!(arguments[2], json!(["chunks-1"]));
-    assert_eq!(arguments.len(), 8);
+    assert_eq!(arguments.pop(), Some(json!(["part-3"])));
+    assert_eq!(arguments[2], json!(["part-4"]));
+    assert_eq!(arguments.len(), 4);
 }
 
 #[test]
 fn entries_that_no_template_asks_for_go_and_another_path_renews_all() {
     let mut old = value(&with_memory("{}"));
-    let extra = json!({"hooks": [{"type": "command", "command": "plimsoll-memory", "args": ["chunks-7"]}]});
+    let extra = json!({"hooks": [{"type": "command", "command": "plimsoll-memory", "args": ["part-6"]}]});
     old["hooks"]["SessionStart"].as_array_mut().unwrap().push(extra);
     old["hooks"]["PreToolUse"][0]["matcher"] = json!("Task");
     assert_eq!(value(&with_memory(&old.to_string())), value(&with_memory("{}")));

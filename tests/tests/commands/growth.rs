@@ -33,6 +33,7 @@ struct Cost {
 struct Case {
     name: &'static str,
     program: &'static str,
+    arguments: &'static [&'static str],
     event: &'static str,
     fields: fn() -> Value,
     in_run: bool,
@@ -58,6 +59,7 @@ fn stop() -> Value {
 const MONITOR: Case = Case {
     name: "monitor, nothing new",
     program: "plimsoll-post-tool",
+    arguments: &[],
     event: "PostToolBatch",
     fields: batch,
     in_run: false,
@@ -71,7 +73,7 @@ const START: u64 = 210;
 const FLAT_CASES: [Case; 6] = [
     MONITOR,
     Case { name: "monitor, a new turn", new_turn: true, ..MONITOR },
-    Case { name: "memory after a batch, nothing new", program: "plimsoll-memory", ..MONITOR },
+    Case { name: "monitor with the memory, nothing new", arguments: &["memory"], ..MONITOR },
     Case {
         name: "status line, a run shown",
         program: "plimsoll-statusline",
@@ -156,7 +158,8 @@ impl Case {
             large.add_turn();
         }
         let program = bin_dir().join(self.program).display().to_string();
-        let words: Vec<&str> = by.iter().copied().chain([program.as_str()]).collect();
+        let words: Vec<&str> =
+            by.iter().copied().chain([program.as_str()]).chain(self.arguments.iter().copied()).collect();
         let launch =
             large.world.command(words[0], &words[1..]).stdin(large.event(self.event, (self.fields)()));
         let launch = if self.in_run { launch.env("PLIMSOLL_RUN_ID", RUN) } else { launch };

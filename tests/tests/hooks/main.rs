@@ -9,6 +9,7 @@ mod git_traps;
 mod hidden;
 mod largest_step;
 mod noted;
+mod one_process;
 mod project_root;
 mod reading;
 mod reading_pairs;

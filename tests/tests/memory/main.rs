@@ -3,6 +3,7 @@
 mod frames;
 mod mcp;
 mod memory_command;
+mod one_process;
 mod run_memory;
 mod visibility;
 mod worth;

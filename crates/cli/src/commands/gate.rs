@@ -12,6 +12,7 @@ use plimsoll_domain::text::one_line;
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Timestamp, Verdict};
 use plimsoll_flows::context::spent;
+use plimsoll_flows::hooks::answer;
 use plimsoll_flows::hooks::stop::stop_gate;
 use plimsoll_flows::run::finish::{self, Finished, not_run_words};
 use plimsoll_flows::run::lifecycle;
@@ -77,7 +78,7 @@ pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
         None => input::document(&project),
     };
     if let Some(hook) = document.as_deref().filter(|document| is_hook(document)) {
-        return hook_answer::print(&stop_gate(hook));
+        return hook_answer::print(&answer(hook, stop_gate));
     }
     if let Some(who) = somebody_else {
         return fail(who, FAULT);

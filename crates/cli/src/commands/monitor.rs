@@ -6,7 +6,7 @@ use crate::{foreign_state, hook_answer, standard_input};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::{Marker, Reading};
 use plimsoll_flows::context::measure::{Question, measure};
-use plimsoll_flows::hooks::post_tool::post_tool;
+use plimsoll_flows::hooks::{answer, post_tool::post_tool};
 use plimsoll_store::{Project, config};
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ pub(crate) fn monitor() -> ExitCode {
         return code;
     }
     match document {
-        Some(document) => hook_answer::print(&post_tool(&document)),
+        Some(document) => hook_answer::print(&answer(&document, post_tool)),
         None => look(&Project::of_command()),
     }
 }

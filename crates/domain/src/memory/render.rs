@@ -2,7 +2,7 @@
 //! end or fake a tag of ours or of the client's.
 
 use super::heap::share;
-use super::{Chunk, Frame, Memory, Register, SOFT_LIMIT};
+use super::{Chunk, Frame, MOST_CHUNKS, Memory, Register, SOFT_LIMIT};
 use crate::text::{clip, one_line};
 use plimsoll_protocol::foreign_words::{blanked, without, without_tags};
 
@@ -10,7 +10,13 @@ use plimsoll_protocol::foreign_words::{blanked, without, without_tags};
 // Above 10,000 characters the client (2.1.329) puts the text into a file and shows the model about 2 KB of it.
 pub const ENTRY_UNITS: usize = 9_900;
 /// This many entries hold any heap below the hard limit, with whole chunks in each.
-pub const ENTRIES: usize = 6;
+// The chunks are placed by falling length. A fifth entry would be opened by a chunk of `s` units that fits in none of four, so
+// that chunks of at least `s` take more than 4 × 9,900 - 3s. Their contents are at most 24,000 (`HARD_LIMIT`) and the tags
+// of each below 100: with at most 32 chunks that takes s > 4,100, thus at most five such chunks, thus s > 5,000; and five
+// of those are more than the heap may hold.
+pub const ENTRIES: usize = 4;
+/// This many hold all of a memory: what is behind a briefing, and the chunks.
+pub const OUTPUTS: usize = 1 + ENTRIES;
 
 /// How much the heap's index says of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +28,14 @@ enum Index {
 
 /// Registers of a frame and the heap's index, in one entry: where that is too much, the index says less.
 pub fn overview(memory: &Memory, depth: usize) -> String {
-    let fits = |text: &String| units(text) <= ENTRY_UNITS;
-    let fuller = [Index::Described, Index::Measured].into_iter();
-    let fitting = fuller.map(|index| with_index(memory, depth, index)).find(fits);
+    let fitting = overview_within(memory, depth, ENTRY_UNITS);
     fitting.unwrap_or_else(|| with_index(memory, depth, Index::Named))
+}
+
+/// The same in as many units as there are; none if even the shortest index is too long for them.
+pub fn overview_within(memory: &Memory, depth: usize, room: usize) -> Option<String> {
+    let shorter = [Index::Described, Index::Measured, Index::Named].into_iter();
+    shorter.map(|index| with_index(memory, depth, index)).find(|text| units(text) <= room)
 }
 
 fn with_index(memory: &Memory, depth: usize, says: Index) -> String {
@@ -62,6 +72,11 @@ pub struct Delta {
 
 /// What has changed since a revision, but for the revisions that the reader made itself.
 pub fn delta(memory: &Memory, depth: usize, since: u64, own: &[u64]) -> Delta {
+    delta_within(memory, depth, since, own, ENTRY_UNITS)
+}
+
+/// The same in as many units as there are: a piece that is too long for them comes next time.
+pub fn delta_within(memory: &Memory, depth: usize, since: u64, own: &[u64], room: usize) -> Delta {
     let mut pieces = pieces(memory, depth);
     pieces.retain(|(rev, _)| *rev > since && !own.contains(rev));
     // By age: what does not fit is then newer than everything that was shown.
@@ -71,7 +86,7 @@ pub fn delta(memory: &Memory, depth: usize, since: u64, own: &[u64]) -> Delta {
     let mut shown_to = memory.rev;
     for (rev, piece) in pieces {
         taken += units(&piece) + 1;
-        if taken > ENTRY_UNITS {
+        if taken > room {
             shown_to = rev - 1;
             lines[0] =
                 start("part of what has changed: the rest comes with your next calls, or with memory_show");
@@ -221,20 +236,54 @@ pub fn body(chunk: &Chunk) -> String {
 
 /// The chunks in as many entries as they need, none of them cut.
 pub fn entries(memory: &Memory) -> Vec<String> {
-    let mut entries: Vec<(usize, String)> = Vec::new();
-    for chunk in &memory.heap {
-        let body = body(chunk);
-        let units = body.encode_utf16().count() + 1;
-        match entries.iter_mut().find(|(taken, _)| taken + units <= ENTRY_UNITS) {
-            Some((taken, text)) => {
-                *taken += units;
-                text.push('\n');
-                text.push_str(&body);
+    packed(memory.heap.iter().map(|chunk| (chunk.rev, body(chunk))).collect(), Vec::new(), MOST_CHUNKS).0
+}
+
+/// All of a memory as it is shown when a conversation begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// The texts, one for each output.
+    pub outputs: Vec<String>,
+    /// The revision up to which nothing is left out: below the memory's own if a piece found no room.
+    pub shown_to: u64,
+}
+
+/// All of a memory in at most [`OUTPUTS`] outputs: the registers and the heap's index first, in as many units as there are
+/// behind a briefing; then, each whole, the chunks and a frame's task.
+pub fn opening(memory: &Memory, depth: usize, room: usize) -> Opening {
+    let overview = overview_within(memory, depth, room);
+    let overview_is_shown = overview.is_some();
+    let overview = overview.unwrap_or_default();
+    let chunks = memory.heap.iter().map(|chunk| (chunk.rev, body(chunk))).collect();
+    let (outputs, left_out) = if depth > 0 {
+        // No briefing is before it. A task is in no change that could bring it later: it comes before all chunks.
+        packed(chunks, vec![overview, task(memory, depth)], OUTPUTS)
+    } else {
+        // How long the briefing is, only the program of the first output knows.
+        let (entries, left_out) = packed(chunks, Vec::new(), ENTRIES);
+        ([vec![overview], entries].concat(), left_out)
+    };
+    let oldest = left_out.into_iter().min().map_or(memory.rev, |rev| rev.saturating_sub(1));
+    Opening { outputs, shown_to: if overview_is_shown { oldest } else { 0 } }
+}
+
+/// Adds the pieces to at most so many entries, the longest first; answers with the revisions of those that fit in none, too.
+fn packed(mut pieces: Vec<(u64, String)>, mut entries: Vec<String>, most: usize) -> (Vec<String>, Vec<u64>) {
+    pieces.sort_by_key(|(_, text)| std::cmp::Reverse(units(text)));
+    let mut left_out = Vec::new();
+    for (rev, text) in pieces {
+        let fits = |entry: &&mut String| units(entry) + 1 + units(&text) <= ENTRY_UNITS;
+        let has_room_for_more = entries.len() < most;
+        match entries.iter_mut().find(fits) {
+            Some(entry) => {
+                entry.push('\n');
+                entry.push_str(&text);
             }
-            None => entries.push((units, body)),
+            None if has_room_for_more => entries.push(text),
+            None => left_out.push(rev),
         }
     }
-    entries.into_iter().map(|(_, text)| text).collect()
+    (entries, left_out)
 }
 
 /// The same text with every `<` replaced by `‹` that would begin a tag of ours or of the client's, and a sign in the place

@@ -31,23 +31,19 @@ const NEAR: u64 = 2 * 1024 * 1024;
 const CLAIM_LIFE_SECONDS: i64 = 20;
 
 /// PostToolBatch, and PostToolUse on clients that are too old for it.
-pub fn post_tool(input: &[u8]) -> HookResponse {
-    let call = match HookInvocation::read(input) {
-        Ok(call) => call,
-        Err(complaint) => return HookResponse::fault(complaint),
-    };
-    let untold = capture::at_hook(&call);
+pub fn post_tool(call: &HookInvocation) -> HookResponse {
+    let untold = capture::at_hook(call);
     answer(call).with_complaint(untold)
 }
 
-fn answer(call: HookInvocation) -> HookResponse {
+fn answer(call: &HookInvocation) -> HookResponse {
     // A subagent's event names the parent's transcript: it is never measured by it and never announced to.
     let speaks = matches!(call.event(), Event::PostToolBatch(_) | Event::PostToolUse(_));
-    if !speaks || call.hook.in_subagent() || is_a_childs(&call) || call.session_id.is_empty() {
-        return HookResponse::quiet().with_complaint(call.complaint);
+    if !speaks || call.hook.in_subagent() || is_a_childs(call) || call.session_id.is_empty() {
+        return HookResponse::quiet().with_complaint(call.complaint.as_ref());
     }
-    match watch(&call) {
-        Ok(signal) => signal.with_complaint(call.complaint),
+    match watch(call) {
+        Ok(signal) => signal.with_complaint(call.complaint.as_ref()),
         Err(error) => HookResponse::fault(format!("{error}; {}", error.hint())),
     }
 }

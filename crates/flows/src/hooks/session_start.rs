@@ -30,11 +30,7 @@ use std::time::Duration;
 
 /// SessionStart. If a plugin starts us, `init` has not been run in this project: without our lines an agent's
 /// `git add -A` would take our files.
-pub fn session_start(input: &[u8], origin: HookOrigin) -> HookResponse {
-    let call = match HookInvocation::read(input) {
-        Ok(call) => call,
-        Err(complaint) => return HookResponse::fault(complaint),
-    };
+pub fn session_start(call: &HookInvocation, origin: HookOrigin) -> HookResponse {
     let Event::SessionStart(start) = call.event() else { return HookResponse::quiet() };
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return HookResponse::quiet();
@@ -43,11 +39,11 @@ pub fn session_start(input: &[u8], origin: HookOrigin) -> HookResponse {
         HookOrigin::ByPlugin => exclude_run_files(call.project.root(), &[]).err(),
         HookOrigin::ByHand => None,
     };
-    match begin(&call, start.source) {
+    match begin(call, start.source) {
         Ok(text) => {
-            let untold = record_turns(&call, start.source).err().map(|error| capture::complaint(&error));
+            let untold = record_turns(call, start.source).err().map(|error| capture::complaint(&error));
             HookResponse::reply(&Reply::default().tell_model("SessionStart", text))
-                .with_complaint(call.complaint)
+                .with_complaint(call.complaint.as_ref())
                 .with_complaint(unlisted)
                 .with_complaint(untold)
         }

@@ -24,22 +24,18 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) const WORDS_KEPT: usize = 4_000;
 
 /// Stop and StopFailure.
-pub fn stop_gate(input: &[u8]) -> HookResponse {
-    let call = match HookInvocation::read(input) {
-        Ok(call) => call,
-        // A broken gate must not loop: 0 is the safe side.
-        Err(complaint) => return HookResponse::fault(complaint),
-    };
-    let untold = capture::at_hook(&call);
+pub fn stop_gate(call: &HookInvocation) -> HookResponse {
+    let untold = capture::at_hook(call);
     answer(call).with_complaint(untold)
 }
 
-fn answer(call: HookInvocation) -> HookResponse {
+fn answer(call: &HookInvocation) -> HookResponse {
     if call.hook.in_subagent() || call.session_id.is_empty() {
         return HookResponse::quiet();
     }
-    match at_end_of_turn(&call) {
-        Ok(signal) => signal.with_complaint(call.complaint),
+    match at_end_of_turn(call) {
+        Ok(signal) => signal.with_complaint(call.complaint.as_ref()),
+        // A broken gate must not loop: 0 is the safe side.
         Err(error) => HookResponse::fault(format!("{error}; {}", error.hint())),
     }
 }

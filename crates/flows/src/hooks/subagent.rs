@@ -1,12 +1,14 @@
 //! Frames and the subagents that work in them: which agent may write, how a pushed frame's subagent is started with its
 //! brief, and what its parent receives.
 
+use super::Started;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use crate::install::plugin::HookOrigin;
+use crate::install::plugin::{self, HookOrigin};
 use crate::memory::{
     BY, TIMEOUT, abandon, abandon_own, bring_back, is_beside_a_run, owner, recover, stream, tell,
 };
+use plimsoll_domain::memory::render::ENTRY_UNITS;
 use plimsoll_domain::memory::{Closing, Op, render};
 use plimsoll_policy::frames::{self, Begin, Caller, FrameAgent, FrameRefusal, Use};
 use plimsoll_protocol::Reply;
@@ -16,18 +18,18 @@ use plimsoll_protocol::tool::{Intent, ToolCall};
 use plimsoll_store::memory::{self, By, Pushed, SeenRevision};
 use plimsoll_store::{StoreError, environment};
 
-/// PreToolUse and PostToolUse of our tools and of Agent, SubagentStart, SubagentStop, Stop. Whatever installed this hook
-/// brings the frames' agent too.
-pub fn frames(input: &[u8], origin: HookOrigin) -> HookResponse {
-    let kind = match origin {
+/// PreToolUse and PostToolUse of our tools and of Agent, and SubagentStart; in the entries of an earlier version also
+/// SubagentStop and Stop. Whatever installed this hook brings the frames' agent too.
+pub fn frames(started: &Started<'_>) -> HookResponse {
+    let kind = match HookOrigin::of(started.arguments) {
         HookOrigin::ByHand => FrameAgent::Own,
         HookOrigin::ByPlugin => FrameAgent::Plugins,
     };
-    let call = match HookInvocation::read(input) {
+    let call = match HookInvocation::read(started.input) {
         Ok(call) => call,
         Err(complaint) => return HookResponse::fault(complaint),
     };
-    if call.session_id.is_empty() {
+    if call.session_id.is_empty() || plugin::is_started_with_both(&call) {
         return HookResponse::quiet();
     }
     bring_back(&call);
@@ -37,8 +39,9 @@ pub fn frames(input: &[u8], origin: HookOrigin) -> HookResponse {
         _ if !memory::exists(&call.project) => Ok(Reply::default()),
         Event::PostToolUse(tool) => after_agent(&call, tool),
         Event::SubagentStart => enter(&call),
-        Event::SubagentStop(stop) => child_ends(&call, stop),
-        Event::Stop(_) => turn_ends(&call),
+        Event::SubagentStop(stop) => child_ends(&call, stop)
+            .map(|words| Reply::default().tell_model("SubagentStop", words.unwrap_or_default())),
+        Event::Stop(_) => turn_ends(&call).map(|()| Reply::default()),
         _ => Ok(Reply::default()),
     };
     match reply {
@@ -147,12 +150,12 @@ fn enter(call: &HookInvocation) -> Result<Reply, StoreError> {
 }
 
 /// A subagent ends its turn: in its frame it is reminded once to return from it, and then it has returned.
-fn child_ends(call: &HookInvocation, stop: &Stop) -> Result<Reply, StoreError> {
-    let Some(agent) = agent(call) else { return Ok(Reply::default()) };
+pub(super) fn child_ends(call: &HookInvocation, stop: &Stop) -> Result<Option<String>, StoreError> {
+    let Some(agent) = agent(call) else { return Ok(None) };
     let is_known = memory::seen(&call.project, &call.session_id).of(agent).is_some();
     // SubagentStop also comes for the client's own summarizer at a compaction (2.1.329), which is in no frame.
     if !is_known && memory::load(&call.project)?.depth_of(Some(agent)).is_none() {
-        return Ok(Reply::default());
+        return Ok(None);
     }
     let mut held = memory::hold(&call.project, TIMEOUT)?;
     if let Some(depth) = held.memory().depth_of(Some(agent)) {
@@ -162,11 +165,12 @@ fn child_ends(call: &HookInvocation, stop: &Stop) -> Result<Reply, StoreError> {
         held.step();
         if !stop.stop_hook_active {
             // It continues without a batch of tools, and must not miss what others have changed meanwhile.
-            let news = tell(&held, call, depth)?;
-            let words: Vec<String> =
-                [Some(frames::reminder(held.memory())), news].into_iter().flatten().collect();
+            let reminder = frames::reminder(held.memory());
+            let room = ENTRY_UNITS.saturating_sub(reminder.encode_utf16().count() + 1);
+            let news = tell(&held, call, depth, room)?;
+            let words: Vec<String> = [Some(reminder), news].into_iter().flatten().collect();
             held.close()?;
-            return Ok(Reply::default().tell_model("SubagentStop", words.join("\n")));
+            return Ok(Some(words.join("\n")));
         }
         let words = stop.last_assistant_message.clone().unwrap_or_default();
         // It is the current frame: it cannot be refused.
@@ -174,7 +178,7 @@ fn child_ends(call: &HookInvocation, stop: &Stop) -> Result<Reply, StoreError> {
     }
     held.note_seen(&call.session_id, |seen| seen.forget(agent))?;
     held.close()?;
-    Ok(Reply::default())
+    Ok(None)
 }
 
 /// Replaces the subagent's answer to its parent by the frame's report.
@@ -206,17 +210,16 @@ fn much(call: &HookInvocation) -> Result<Option<String>, StoreError> {
     let Some(depth) = held.memory().depth_of(agent(call)) else { return Ok(None) };
     let seen = memory::seen(&call.project, &call.session_id).of(stream(call)).unwrap_or_default();
     let fits = render::delta(held.memory(), depth, seen.knows(), &[]).shown_to == held.memory().rev;
-    if fits { Ok(None) } else { tell(&held, call, depth) }
+    if fits { Ok(None) } else { tell(&held, call, depth, ENTRY_UNITS) }
 }
 
 /// The session's turn is over: no agent works in its frames any more.
-fn turn_ends(call: &HookInvocation) -> Result<Reply, StoreError> {
+pub(super) fn turn_ends(call: &HookInvocation) -> Result<(), StoreError> {
     if call.hook.in_subagent() {
-        return Ok(Reply::default());
+        return Ok(());
     }
     let mut held = memory::hold(&call.project, TIMEOUT)?;
     abandon_own(&mut held, &call.project, &call.session_id);
     held.step();
-    held.close()?;
-    Ok(Reply::default())
+    held.close().map(drop)
 }

@@ -1,9 +1,13 @@
-//! Our hooks as a plugin brings them. Where the client has the same program from a settings file or from `plimsoll run`,
-//! the plugin's gives way: nothing is done twice. Of two servers with one command the client itself starts only one.
+//! Entries that yield to others, so that nothing is done twice. A plugin's yield to the same programs from a settings file or
+//! from `plimsoll run`; those of an installation without the memory, to a run's with it; and those of an earlier version,
+//! which started the memory's programs beside the others, to the one program that now does both. Of two servers with one
+//! command the client itself starts only one.
 
-use crate::hook_invocation::SESSION_VARIABLE;
+use crate::hook_invocation::{HookInvocation, SESSION_VARIABLE};
 use crate::install::places::{hooks_in, settings_files};
 use plimsoll_domain::SessionId;
+use plimsoll_protocol::event::Event;
+use plimsoll_protocol::settings::{OurHook, Parts, WITH_MEMORY, programs_of};
 use plimsoll_store::{Project, environment};
 
 /// The word by which the plugin's entries start our programs.
@@ -31,21 +35,84 @@ impl HookOrigin {
     }
 }
 
-/// True if the client starts this program by itself, too. Sessions that a run's session begins inherit its variable,
-/// and not its hooks.
-pub fn gives_way(program: &str) -> bool {
-    let given = environment::variable(GIVEN_VARIABLE).unwrap_or_default();
-    let session = environment::variable(SESSION_VARIABLE).unwrap_or_default();
-    let names = |project: Project| {
-        settings_files(project.root()).any(|file| hooks_in(&file).iter().any(|hook| hook.program == program))
-    };
-    // The client runs identical commands once, but the plugin's has one word more, so both would run.
-    is_given(&given, &session, program) || Project::of_hook(None).is_ok_and(names)
+/// What of an entry runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Halves {
+    /// What the load line does with the event.
+    pub load_line: bool,
+    /// What the working memory does with it.
+    pub memory: bool,
 }
 
-/// The variable for a session of a run that is given these programs.
-pub(crate) fn given(session: &SessionId, programs: &[String]) -> (String, String) {
-    (GIVEN_VARIABLE.to_owned(), format!("{session} {}", programs.join(" ")))
+impl Halves {
+    /// By the program and the arguments of its entry: a plugin's leaves out what the client starts by itself, too.
+    pub fn of(program: &str, arguments: &[String]) -> Halves {
+        let memory = arguments.iter().any(|argument| argument == WITH_MEMORY);
+        if HookOrigin::of(arguments) == HookOrigin::ByHand {
+            return Halves { load_line: true, memory };
+        }
+        let given = environment::variable(GIVEN_VARIABLE).unwrap_or_default();
+        let session = environment::variable(SESSION_VARIABLE).unwrap_or_default();
+        let of_project = |project: Project| -> Vec<OurHook> {
+            settings_files(project.root()).flat_map(|file| hooks_in(&file)).collect()
+        };
+        let named = Project::of_hook(None).map(of_project).unwrap_or_default();
+        // The client runs identical commands once, but the plugin's has one word more, so both would run.
+        let is_started = |program: &str| {
+            is_given(&given, &session, program) || named.iter().any(|hook| hook.program == program)
+        };
+        Halves { load_line: !is_started(program), memory: memory && !is_started(MEMORY_PROGRAM) }
+    }
+
+    /// True if nothing runs.
+    pub fn is_none(self) -> bool {
+        self == Halves { load_line: false, memory: false }
+    }
+}
+
+/// Every installation of the memory has an entry of this program.
+const MEMORY_PROGRAM: &str = "plimsoll-memory";
+
+/// The program that does both halves of an event's work.
+fn program_of_both(event: &Event) -> Option<&'static str> {
+    match event {
+        Event::SessionStart(_) => Some("plimsoll-session-start"),
+        Event::PostToolBatch(_) => Some("plimsoll-post-tool"),
+        Event::Stop(_) | Event::SubagentStop(_) => Some("plimsoll-stop-gate"),
+        Event::SessionEnd { .. }
+        | Event::UserPromptSubmit { .. }
+        | Event::PreToolUse(_)
+        | Event::SubagentStart
+        | Event::PostToolUse(_)
+        | Event::PostToolUseFailure { .. }
+        | Event::StopFailure(_)
+        | Event::PreCompact { .. }
+        | Event::PostCompact { .. }
+        | Event::Other(_) => None,
+    }
+}
+
+/// True if `plimsoll run` has given this session an entry that does both halves of an event's work: a settings file's, which
+/// does one of them, yields. Only a run's word counts: no file of a project may silence the monitor.
+pub(crate) fn is_given_both(call: &HookInvocation) -> bool {
+    let given = environment::variable(GIVEN_VARIABLE).unwrap_or_default();
+    program_of_both(call.event()).is_some() && is_given(&given, &call.session_id, WITH_MEMORY)
+}
+
+/// True if the client also starts one program for both halves of this event's work: then an entry of an earlier version,
+/// which has the memory's half alone, stays quiet. After a batch the record of what was shown does as much, for less.
+pub(crate) fn is_started_with_both(call: &HookInvocation) -> bool {
+    let Some(program) = program_of_both(call.event()) else { return false };
+    let is_it = |hook: &OurHook| hook.program == program && hook.with_memory;
+    let is_named = || settings_files(call.project.root()).any(|file| hooks_in(&file).iter().any(is_it));
+    is_given_both(call) || !matches!(call.event(), Event::PostToolBatch(_)) && is_named()
+}
+
+/// The variable for a session of a run that is given these entries.
+pub(crate) fn given(session: &SessionId, parts: Parts) -> (String, String) {
+    let mut words = programs_of(parts);
+    words.extend(parts.memory.then(|| WITH_MEMORY.to_owned()));
+    (GIVEN_VARIABLE.to_owned(), format!("{session} {}", words.join(" ")))
 }
 
 fn is_given(given: &str, session: &str, program: &str) -> bool {
@@ -57,20 +124,24 @@ fn is_given(given: &str, session: &str, program: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_protocol::settings::HookSupport;
 
     #[test]
     fn a_run_gives_its_hooks_to_its_own_session_alone() {
-        let (_, given) =
-            given(&"s-1".into(), &["plimsoll-frame".to_owned(), "plimsoll-stop-gate".to_owned()]);
-        for (session, program, expected) in [
-            ("s-1", "plimsoll-frame", true),
-            ("s-1", "plimsoll-stop-gate", true),
-            ("s-1", "plimsoll-memory", false),
-            ("s-1", "s-1", false),
-            ("s-2", "plimsoll-frame", false),
-            ("", "plimsoll-frame", false),
+        let of = |parts: Parts| given(&"s-1".into(), parts).1;
+        let (plain, with_memory) = (of(HookSupport::Modern.into()), of(HookSupport::Modern.with_memory()));
+        for (given, session, program, expected) in [
+            (&plain, "s-1", "plimsoll-stop-gate", true),
+            (&plain, "s-1", "plimsoll-memory", false),
+            (&plain, "s-1", WITH_MEMORY, false),
+            (&plain, "s-1", "s-1", false),
+            (&plain, "s-2", "plimsoll-stop-gate", false),
+            (&plain, "", "plimsoll-stop-gate", false),
+            (&with_memory, "s-1", "plimsoll-memory", true),
+            (&with_memory, "s-1", WITH_MEMORY, true),
+            (&with_memory, "s-2", WITH_MEMORY, false),
         ] {
-            assert_eq!(is_given(&given, session, program), expected, "{session} {program}");
+            assert_eq!(is_given(given, session, program), expected, "{session} {program}");
         }
         assert!(!is_given("", "", "plimsoll-frame"));
     }

@@ -4,7 +4,7 @@ use super::{ClientError, Options, RunError, SettingsFault};
 use crate::install::places::{hooks_in, settings_files};
 use crate::install::{command_for, link_hook_programs};
 use plimsoll_policy::models::{OPTION, without_option};
-use plimsoll_protocol::settings::{self, HookSupport, Parts, agent, servers};
+use plimsoll_protocol::settings::{self, HookSupport, OurHook, Parts, agent, servers};
 use plimsoll_store::{Project, StoreError, disk, environment, lock, state_file};
 use std::path::Path;
 use std::time::Duration;
@@ -40,6 +40,8 @@ pub struct Preflight {
     pub(super) model: Option<String>,
     /// The client's era.
     pub(super) era: HookSupport,
+    /// Which of our entries each session is given.
+    pub(super) hook_parts: Parts,
     /// The client's version, as it says it when it is asked.
     pub(super) version: String,
     /// Held as long as the run is at work.
@@ -75,30 +77,40 @@ pub fn prepare(project: &Project, options: &Options) -> Result<Preflight, RunErr
     let (client_arguments, users) = without_option(&options.client_arguments, SETTINGS);
     let (client_arguments, model) = without_option(&client_arguments, OPTION);
     let (parts, version) = parts(options)?;
+    let installed: Vec<OurHook> = settings_files(project.root()).flat_map(|file| hooks_in(&file)).collect();
+    // With the memory where it is installed: only an entry with the same words runs once.
+    let memory = parts.memory || installed.iter().any(OurHook::is_memorys);
+    let hook_parts = Parts { memory: memory && parts.era == HookSupport::Modern, ..parts };
     let hooks = match users {
-        Some(users) => with_users(project, &users, parts)
+        Some(users) => with_users(project, &users, hook_parts, &installed)
             .map_err(|fault| ClientError::Settings { given: users, fault })?,
-        None => settings::hooks_only(parts, &spelling(project)).to_string(),
+        None => settings::hooks_only(hook_parts, &spelling(&installed)).to_string(),
     };
     let memory_arguments = if parts.memory { memory_arguments(project, options)? } else { Vec::new() };
     let _only = lock::acquire_run(project, LOCK_TIMEOUT).map_err(|error| match error {
         StoreError::Busy { .. } => RunError::Busy(named(project)),
         error => RunError::Store(error),
     })?;
-    Ok(Preflight { hooks, memory_arguments, client_arguments, model, era: parts.era, version, _only })
+    let era = parts.era;
+    Ok(Preflight { hooks, memory_arguments, client_arguments, model, era, hook_parts, version, _only })
 }
 
 /// The client uses only the last one, and a user's own would switch our hooks off.
 const SETTINGS: &str = "--settings";
 
 /// The user's settings (JSON, or a file with it) with our hooks in them.
-fn with_users(project: &Project, users: &str, parts: Parts) -> Result<String, SettingsFault> {
+fn with_users(
+    project: &Project,
+    users: &str,
+    parts: Parts,
+    installed: &[OurHook],
+) -> Result<String, SettingsFault> {
     let text = if users.trim_start().starts_with('{') {
         users.to_owned()
     } else {
         disk::read_text(&project.root().join(users))?.ok_or(SettingsFault::Missing)?
     };
-    Ok(settings::install(&text, parts, &spelling(project))?.text)
+    Ok(settings::install(&text, parts, &spelling(installed))?.text)
 }
 
 /// The run that another `plimsoll run` works for, as far as the state shows.
@@ -167,9 +179,7 @@ fn memory_arguments(project: &Project, options: &Options) -> Result<Vec<String>,
 
 /// How a hook program is named: as the settings that the client reads here name it, for only an identical entry
 /// runs once; else where it is.
-fn spelling(project: &Project) -> impl Fn(&str) -> String {
-    let installed: Vec<settings::OurHook> =
-        settings_files(project.root()).flat_map(|file| hooks_in(&file)).collect();
+fn spelling(installed: &[OurHook]) -> impl Fn(&str) -> String + '_ {
     move |program| {
         let same = installed.iter().find(|hook| hook.program == program);
         let works = same.filter(|hook| environment::find_program(&hook.command).is_some());

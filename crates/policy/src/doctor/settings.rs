@@ -1,7 +1,7 @@
 //! The client's settings: whether our hooks are in them, once, and will run.
 
 use super::{Finding, ReadFailure, Section, Severity};
-use plimsoll_protocol::settings::{Difference, HookSupport, Survey};
+use plimsoll_protocol::settings::{Difference, HookSupport, OurEntry, Survey};
 use std::collections::BTreeMap;
 
 /// Whose a settings file is; the first rules over the others.
@@ -190,13 +190,20 @@ fn entries(facts: &SettingsFacts, file: &SettingsFile) -> Vec<Finding> {
         _ => None,
     });
     let init = file.scope.init();
+    let is_apart = file.said().is_some_and(Survey::starts_memory_apart);
+    // Then what differs is what that version wrote.
+    let (unasked, edited) = if is_apart { (None, None) } else { (unasked, edited) };
+    let apart = is_apart.then(|| {
+        let what = "the memory's hooks are those of an older Plimsoll: they work, but each batch of tools starts two of our programs instead of one";
+        Finding::note("settings.memory_apart", what, init)
+    });
     let edited = edited.map(|edited| {
         let what = format!("entries of ours were changed by hand: {edited}");
         Finding::note("settings.edited", what, &format!("if that was not intended, {init}"))
     });
     let wrong = wrong(facts.era, missing, unasked)
         .map(|(severity, code, what)| Finding::new(severity, code, what, init));
-    wrong.into_iter().chain(edited).map(|finding| finding.at(file.path.clone())).collect()
+    wrong.into_iter().chain(edited).chain(apart).map(|finding| finding.at(file.path.clone())).collect()
 }
 
 /// The entries of one kind of difference, by name; none if there are none.
@@ -245,8 +252,8 @@ fn doubled(facts: &SettingsFacts) -> Option<Finding> {
     let mut places: BTreeMap<String, Vec<Place<'_>>> = BTreeMap::new();
     for (file, survey) in readable(facts) {
         for entry in &survey.ours {
-            let key = format!("{} {} {:?}", entry.event, entry.program, entry.arguments);
-            places.entry(key).or_default().push((file, &entry.command));
+            let key = format!("{} {} {:?}", entry.event, entry.program, entry.part());
+            places.entry(key).or_default().push((file, entry));
         }
     }
     places.retain(|_, places| places.len() > 1);
@@ -261,11 +268,12 @@ fn doubled(facts: &SettingsFacts) -> Option<Finding> {
     Some(Finding::note("settings.doubled_alike", what, &todo))
 }
 
-/// Where an entry stands, and with which command.
-type Place<'a> = (&'a SettingsFile, &'a str);
+/// An entry, and where it stands.
+type Place<'a> = (&'a SettingsFile, &'a OurEntry);
 
 fn differ(places: &[Place<'_>]) -> bool {
-    places.iter().any(|(_, command)| *command != places[0].1)
+    let words = |place: &Place<'_>| (place.1.command.clone(), place.1.arguments.clone());
+    places.iter().any(|place| words(place) != words(&places[0]))
 }
 
 fn files(places: &[Place<'_>]) -> String {

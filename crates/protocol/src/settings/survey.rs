@@ -4,7 +4,7 @@ use super::command::{first_word_or_whole, is_ours, program_of};
 use super::entries::{self, Difference, entries, find};
 use super::text::{self, Unreadable};
 use super::wanted::wanted;
-use super::{Parts, start};
+use super::{Parts, WITH_MEMORY, start};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -33,6 +33,20 @@ pub struct Survey {
     pub model: Option<String>,
     /// `env`, numbers as they are written.
     pub env: BTreeMap<String, String>,
+}
+
+impl Survey {
+    /// True where an earlier version of ours starts the memory's program beside the monitor's.
+    pub fn starts_memory_apart(&self) -> bool {
+        self.ours.iter().any(|entry| entry.event == "PostToolBatch" && entry.program == "plimsoll-memory")
+    }
+}
+
+impl OurEntry {
+    /// The arguments that tell one entry of a program from another: whether it also does the memory's half does not.
+    pub fn part(&self) -> Vec<&Value> {
+        self.arguments.iter().filter(|argument| *argument != WITH_MEMORY).collect()
+    }
 }
 
 /// One of our hook entries.

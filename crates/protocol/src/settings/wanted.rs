@@ -1,7 +1,7 @@
 //! What the templates ask for: each entry, with its command spelled for this machine.
 
 use super::command::quoted;
-use super::{HookSupport, MEMORY, MODERN, Parts};
+use super::{HookSupport, MEMORY, MODERN, Parts, WITH_MEMORY};
 use serde_json::{Map, Value};
 
 /// One entry of a template, its command already spelled.
@@ -12,6 +12,12 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
+    /// True if this entry does what another does, and the memory's half of the event.
+    fn stands_for(&self, other: &Wanted) -> bool {
+        let is_same = (&self.event, &self.program) == (&other.event, &other.program);
+        is_same && other.arguments().is_empty() && self.arguments().iter().any(|word| word == WITH_MEMORY)
+    }
+
     pub(super) fn entry(&self) -> Value {
         self.group.pointer("/hooks/0").cloned().unwrap_or_default()
     }
@@ -51,10 +57,10 @@ pub fn programs_of(parts: impl Into<Parts>) -> Vec<String> {
     programs
 }
 
-/// The entries of the era, then those of the memory.
+/// The entries of the era, then those of the memory. Of one program under one event the memory's stands for both.
 pub(super) fn wanted(parts: Parts, command_for: &dyn Fn(&str) -> String) -> Vec<Wanted> {
     let memory = parts.has_memory().then_some(MEMORY);
-    let mut all = Vec::new();
+    let mut all: Vec<Wanted> = Vec::new();
     for template in [Some(parts.era.template()), memory].into_iter().flatten() {
         let template: Value = serde_json::from_str(template).unwrap_or_default();
         let events = template.get("hooks").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -65,7 +71,11 @@ pub(super) fn wanted(parts: Parts, command_for: &dyn Fn(&str) -> String) -> Vec<
                 };
                 let program = entry.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
                 spell(entry, parts.era, command_for(&program));
-                all.push(Wanted { event: event.clone(), program, group });
+                let one = Wanted { event: event.clone(), program, group };
+                match all.iter_mut().find(|other| one.stands_for(other)) {
+                    Some(other) => *other = one,
+                    None => all.push(one),
+                }
             }
         }
     }

@@ -67,7 +67,7 @@ fn the_client_takes_every_entry_of_the_memory_and_runs_the_agent() {
     let starts = log.lines().filter(|line| {
         line.starts_with("plimsoll-memory ") && line.contains("\"hook_event_name\":\"SessionStart\"")
     });
-    assert_eq!(starts.count(), 8, "each argument runs once: {log}");
+    assert_eq!(starts.count(), 4, "each argument runs once: {log}");
 }
 
 /// How many agents deep a session goes that always asks for one more.

@@ -118,8 +118,8 @@ fn the_memory_is_shown() {
     let scene = Scene::ordinary();
     scene.remember();
     let start = json!({"source": "startup"});
-    let mut play = scene.event("plimsoll-memory", "SessionStart", start);
-    play.arguments.push("overview".to_owned());
+    let mut play = scene.event("plimsoll-session-start", "SessionStart", start);
+    play.arguments.push("memory".to_owned());
     scene.stage.run(&play);
     check("memory, a session starts", scene, play.clone());
     let scene = Scene::ordinary();
@@ -127,7 +127,8 @@ fn the_memory_is_shown() {
     scene.stage.run(&scene.moved(play));
     scene.stage.run(&Play::command(&["memory", "set", "next", "Something else."]));
     let calls = json!({"tool_calls": [{"tool_name": "Bash", "tool_use_id": "toolu_1"}]});
-    let play = scene.event("plimsoll-memory", "PostToolBatch", calls);
+    let mut play = scene.event("plimsoll-post-tool", "PostToolBatch", calls);
+    play.arguments.push("memory".to_owned());
     check("memory, news after a batch", scene, play);
 }
 

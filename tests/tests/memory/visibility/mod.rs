@@ -18,4 +18,4 @@ mod reader;
 mod resume;
 mod sessions;
 mod sizes;
-mod stage;
+pub(crate) mod stage;

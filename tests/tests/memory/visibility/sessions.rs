@@ -51,8 +51,8 @@ fn two_sessions_at_once_each_know_what_the_other_writes() {
 }
 
 /// What a hook program tells the model.
-fn told(stage: &Stage, part: &[&str], payload: &Value) -> String {
-    let program = plimsoll_testkit::bin_dir().join("plimsoll-memory");
+fn told(stage: &Stage, program: &str, part: &[&str], payload: &Value) -> String {
+    let program = plimsoll_testkit::bin_dir().join(program);
     let finished = stage.world.command(program, part).stdin(payload.to_string()).run().expect_success();
     if finished.stdout.is_empty() {
         return String::new();
@@ -74,11 +74,16 @@ fn what_is_written_between_two_entries_of_a_start_is_told_with_the_next_event() 
         let start = payload("SessionStart", json!({"source": source}));
         let number = stage.memory().rev;
         stage.write(&["write", "spec", &format!("before {source}")]);
-        assert!(told(&stage, &["chunks-1"], &start).contains(&format!("before {source}")), "{source}");
+        assert!(
+            told(&stage, "plimsoll-memory", &["part-2"], &start).contains(&format!("before {source}")),
+            "{source}"
+        );
         stage.write(&["write", "spec", &format!("after {source}")]);
-        assert!(told(&stage, &["overview"], &start).contains(&format!("rev=\"{}\"", number + 2)), "{source}");
+        let overview = told(&stage, "plimsoll-session-start", &["memory"], &start);
+        assert!(overview.contains(&format!("rev=\"{}\"", number + 2)), "{source}");
         let batch = payload("PostToolBatch", json!({"tool_calls": []}));
-        assert!(told(&stage, &[], &batch).contains(&format!("after {source}")), "{source}");
-        assert_eq!(told(&stage, &[], &batch), "", "{source}: once");
+        let news = || told(&stage, "plimsoll-post-tool", &["memory"], &batch);
+        assert!(news().contains(&format!("after {source}")), "{source}");
+        assert_eq!(news(), "", "{source}: once");
     }
 }

@@ -42,6 +42,8 @@ fn each_trouble_of_the_settings_has_its_finding() {
     let managed = r#"{"allowManagedHooksOnly": true}"#;
     let line = r#"{"statusLine": {"type": "command", "command": "starship"}}"#;
     let bad_line = r#"{"statusLine": "starship"}"#;
+    let with_memory = install("{}", HookSupport::Modern.with_memory(), &bare).unwrap().text;
+    let apart = include_str!("../../../../protocol/tests/old/settings.memory-apart.json");
     let old = (2, 0, 77);
     use Scope::{Local, Managed, Project, User};
     for (client, files, expected) in [
@@ -63,6 +65,9 @@ fn each_trouble_of_the_settings_has_its_finding() {
         ((2, 1, 101), vec![(Project, &modern)], vec!["settings.newer_than_client"]),
         (MODERN, vec![(Local, line), (Project, &modern)], vec!["settings.status_line_shadowed"]),
         (MODERN, vec![(Project, &modern), (User, line)], vec![]),
+        (MODERN, vec![(Project, &with_memory)], vec![]),
+        (MODERN, vec![(Project, apart)], vec!["settings.memory_apart"]),
+        (MODERN, vec![(Project, &with_memory), (User, &modern)], vec!["settings.doubled"]),
         (MODERN, vec![(Project, &modern), (User, bad_line)], vec!["settings.bad_status_line"]),
     ] {
         let section = look(client, &files);

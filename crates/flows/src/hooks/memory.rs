@@ -1,0 +1,81 @@
+//! The working memory's part in the hooks. Where the load line has an entry for an event, the memory's part comes behind its
+//! answer in the same process; the rest are entries of their own.
+
+use super::{Started, subagent};
+use crate::hook_invocation::HookInvocation;
+use crate::hook_response::HookResponse;
+use crate::install::plugin;
+use crate::memory::{Part, TIMEOUT, after_batch, at_prompt, at_start, bring_back};
+use plimsoll_protocol::event::Event;
+use plimsoll_store::{StoreError, memory as store};
+use std::time::Duration;
+
+/// An entry of its own: SessionStart (with the part that it shows), UserPromptSubmit; in those of an earlier version also
+/// PostToolBatch.
+pub fn memory(started: &Started<'_>) -> HookResponse {
+    let call = match HookInvocation::read(started.input) {
+        Ok(call) => call,
+        Err(complaint) => return HookResponse::fault(complaint),
+    };
+    let part = started.arguments.first().and_then(|word| Part::named(word));
+    let is_of_earlier_version = !matches!(part, Some(Part::Output(_)));
+    if is_of_earlier_version && plugin::is_started_with_both(&call) {
+        return HookResponse::quiet();
+    }
+    behind(HookResponse::quiet(), &call, part)
+}
+
+/// Runs the load line's half of an entry, keeps its answer, and then runs the memory's half: nothing that goes wrong there
+/// changes what was decided before.
+pub fn with_memory(
+    started: &Started<'_>,
+    load_line: impl FnOnce(&HookInvocation) -> HookResponse,
+) -> HookResponse {
+    let call = match HookInvocation::read(started.input) {
+        Ok(call) => call,
+        Err(complaint) => return HookResponse::fault(complaint),
+    };
+    if !started.halves.memory && plugin::is_given_both(&call) {
+        return HookResponse::quiet();
+    }
+    let first = if started.halves.load_line { load_line(&call) } else { HookResponse::quiet() };
+    // The session that ends here has no use for news, and must not wait for them.
+    if !started.halves.memory || first.ends_session() {
+        return first;
+    }
+    (started.keep)(&first);
+    behind(first, &call, Some(Part::Output(1)))
+}
+
+/// Adds what the memory has to say to an answer that is complete.
+fn behind(first: HookResponse, call: &HookInvocation, part: Option<Part>) -> HookResponse {
+    // What the monitor says is not kept waiting by another process that holds the memory: the news come with the next batch.
+    let timeout = if first.is_quiet() { TIMEOUT } else { Duration::ZERO };
+    match news(call, part, first.room(), timeout) {
+        Ok(text) => first.also_telling(call.event().name(), &text.unwrap_or_default()),
+        Err(StoreError::Busy { .. }) if timeout.is_zero() => first,
+        // Whatever was not shown now is shown with the next event.
+        Err(error) => first.with_complaint(Some(format!("working memory: {error}; {}", error.hint()))),
+    }
+}
+
+fn news(
+    call: &HookInvocation,
+    part: Option<Part>,
+    room: usize,
+    timeout: Duration,
+) -> Result<Option<String>, StoreError> {
+    bring_back(call);
+    // Before the first write the memory is empty, and no conversation is in a frame.
+    if call.session_id.is_empty() || !store::exists(&call.project) {
+        return Ok(None);
+    }
+    match (call.event(), part) {
+        (Event::SessionStart(start), Some(part)) => at_start(call, start.source, part, room),
+        (Event::UserPromptSubmit { prompt }, _) => at_prompt(call, prompt.as_deref().unwrap_or_default()),
+        (Event::PostToolBatch(_), _) => after_batch(call, room, timeout),
+        (Event::Stop(_), _) => subagent::turn_ends(call).map(|()| None),
+        (Event::SubagentStop(stop), _) => subagent::child_ends(call, stop),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,175 @@
+//! The monitor and the memory in one process: nothing that the memory does changes what the monitor says, or when.
+
+use crate::crash_points::scenes::Scene;
+use crate::crash_points::stage::{Play, Stage};
+use plimsoll_store::memory;
+use plimsoll_testkit::world::Finished;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Of a window of a million: in the words of the levels nothing, a warning, a checkpoint, the end.
+const USED: [u64; 4] = [100_000, 720_000, 870_000, 970_000];
+/// The memory's lock is awaited for three seconds; what waits for nothing takes a fraction of one, even beside others.
+const SOON: Duration = Duration::from_secs(2);
+
+fn with_memory(mut play: Play) -> Play {
+    play.arguments.push("memory".to_owned());
+    play
+}
+
+fn context(finished: &Finished) -> String {
+    finished.json()["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
+}
+
+fn set(stage: &Stage, register: &str, words: &str) {
+    stage.run(&Play::command(&["memory", "set", register, words])).expect_success();
+}
+
+/// What the monitor decided: all of the answer but what the memory added to it, with the handoff's time left out.
+fn decided(finished: &Finished) -> (Option<i32>, Value) {
+    let mut reply = finished.json();
+    let text = context(finished);
+    let own = text.split("<plimsoll-memory").next().unwrap_or_default().trim_end().to_owned();
+    reply["hookSpecificOutput"] = json!(own);
+    (finished.code, reply)
+}
+
+#[test]
+fn the_memorys_news_come_behind_the_monitors_words_and_an_end_leaves_them_out() {
+    for (used, is_told, code) in
+        [(USED[0], true, 0), (USED[1], true, 0), (USED[2], true, 0), (USED[3], false, 1)]
+    {
+        let scene = Scene::in_run();
+        scene.remember();
+        let plain = Scene::in_run();
+        plain.answers(used);
+        scene.answers(used);
+        let alone = plain.stage.run(&plain.batch());
+        let both = scene.stage.run(&with_memory(scene.batch()));
+        assert_eq!(both.code, Some(code), "{both:?}");
+        assert_eq!(decided(&both), decided(&alone), "{used}");
+        assert_eq!(context(&both).contains("R0 GOAL: Build it."), is_told, "{used}: {both:?}");
+        if is_told {
+            assert!(context(&both).starts_with(&context(&alone)), "{both:?}");
+            let again = scene.stage.run(&with_memory(scene.batch()));
+            assert!(!context(&again).contains("R0 GOAL"), "once: {again:?}");
+        }
+    }
+}
+
+#[test]
+fn the_memorys_lock_in_another_hand_keeps_no_word_of_the_monitor_waiting() {
+    for (used, code) in [(USED[1], 0), (USED[2], 0), (USED[3], 1)] {
+        let scene = Scene::in_run();
+        scene.remember();
+        scene.answers(used);
+        let project = scene.project();
+        let held = memory::hold(&project, SOON).expect("the lock");
+        let began = Instant::now();
+        let finished = scene.stage.run(&with_memory(scene.batch()));
+        let took = began.elapsed();
+        assert!(took < SOON, "{used}: {took:?}");
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        assert_eq!(finished.json()["continue"] == false, code == 1, "{finished:?}");
+        assert!(finished.stderr.is_empty() && finished.json()["systemMessage"].is_string(), "{finished:?}");
+        drop(held);
+        let later = scene.stage.run(&with_memory(scene.batch()));
+        assert_eq!(context(&later).contains("R0 GOAL"), code == 0, "{later:?}");
+    }
+}
+
+#[test]
+fn a_memory_that_is_damaged_changes_no_answer_of_the_monitor() {
+    for used in USED {
+        let plain = Scene::in_run();
+        plain.answers(used);
+        let alone = decided(&plain.stage.run(&plain.batch()));
+        for (name, text) in [
+            ("log.jsonl", "not a log\n"),
+            ("log.jsonl", ""),
+            ("log.head", "\0\0\0\0"),
+            ("state.json", "{\"memory\":{\"frames\":[]}}"),
+            ("seen", "a file"),
+            ("log.lock", ""),
+        ] {
+            let scene = Scene::in_run();
+            scene.remember();
+            let path = scene.project().memory().join(name);
+            let _ = std::fs::remove_dir_all(&path);
+            // The lock that nobody may open.
+            match name {
+                "log.lock" => {
+                    let _ = std::fs::remove_file(&path);
+                    std::fs::create_dir(&path).unwrap();
+                }
+                _ => std::fs::write(&path, text).unwrap(),
+            }
+            scene.answers(used);
+            let both = scene.stage.run(&with_memory(scene.batch()));
+            assert_eq!(decided(&both), alone, "{used} {name} {text:?}: {both:?}");
+        }
+    }
+}
+
+#[test]
+fn entries_of_an_earlier_version_and_of_this_one_together_tell_nothing_twice() {
+    let scene = Scene::ordinary();
+    scene.remember();
+    scene.stage.world.plimsoll(&["init", "--memory"]).run().expect_success();
+    let start = json!({"source": "startup"});
+    let stop = json!({"stop_hook_active": false});
+    let entry = |program, event: &str, more: &Value, word: Option<&str>| {
+        let mut play = scene.event(program, event, more.clone());
+        play.arguments.extend(word.map(str::to_owned));
+        context(&scene.stage.run(&play))
+    };
+    // As the client starts the entries of two settings files, in any order.
+    let told = [
+        entry("plimsoll-memory", "SessionStart", &start, Some("chunks-1")),
+        entry("plimsoll-memory", "SessionStart", &start, Some("overview")),
+        entry("plimsoll-session-start", "SessionStart", &start, Some("memory")),
+        entry("plimsoll-memory", "SessionStart", &start, Some("part-2")),
+        entry("plimsoll-memory", "SessionStart", &start, Some("part-3")),
+    ];
+    let of = |words: &str| told.iter().map(|text| text.matches(words).count()).sum::<usize>();
+    assert_eq!((of("R0 GOAL: Build it."), of("<plimsoll-chunk name=\"spec\"")), (1, 1), "{told:?}");
+    set(&scene.stage, "constraints", "Keep the API.");
+    let batch = json!({"tool_calls": [{"tool_name": "Bash", "tool_use_id": "toolu_1"}]});
+    let news = [
+        entry("plimsoll-memory", "PostToolBatch", &batch, None),
+        entry("plimsoll-post-tool", "PostToolBatch", &batch, Some("memory")),
+    ];
+    assert_eq!(news.iter().filter(|text| text.contains("Keep the API.")).count(), 1, "{news:?}");
+    // A frame's subagent is reminded once.
+    scene.push_frame("tests");
+    let call = json!({"tool_name": "Agent", "tool_use_id": "toolu_9",
+        "tool_input": {"subagent_type": "frame", "description": "tests", "prompt": "x"}});
+    entry("plimsoll-frame", "PreToolUse", &call, None);
+    let mut agent = json!({"agent_id": "a1b2c3d", "agent_type": "frame"});
+    entry("plimsoll-frame", "SubagentStart", &agent, None);
+    agent.as_object_mut().unwrap().extend(stop.as_object().unwrap().clone());
+    let reminded = [
+        entry("plimsoll-frame", "SubagentStop", &agent, None),
+        entry("plimsoll-stop-gate", "SubagentStop", &agent, Some("memory")),
+    ];
+    assert_eq!(reminded.iter().filter(|text| !text.is_empty()).count(), 1, "{reminded:?}");
+}
+
+#[test]
+fn entries_without_the_memory_yield_only_to_those_that_a_run_gave_to_this_session() {
+    let scene = Scene::ordinary();
+    scene.answers(USED[1]);
+    let given = |session: &str| {
+        let programs = "plimsoll-post-tool plimsoll-memory";
+        scene.batch().env("PLIMSOLL_HOOKS_GIVEN", format!("{session} {programs} memory"))
+    };
+    let yielded = scene.stage.run(&given("session-one"));
+    assert_eq!(yielded.stdout.trim(), "{}", "{yielded:?}");
+    // A project's file can name an entry that the client does not start: it silences nothing.
+    scene.stage.world.plimsoll(&["init", "--memory"]).run().expect_success();
+    let warned = scene.stage.run(&given("another"));
+    assert!(
+        warned.json()["systemMessage"].as_str().unwrap_or_default().starts_with("CCS_WARNING|L1"),
+        "{warned:?}"
+    );
+}

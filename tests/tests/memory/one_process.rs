@@ -1,0 +1,70 @@
+//! What the real client starts for an event, and what of it reaches the model.
+
+use crate::visibility::stage::{Stage, done, look};
+use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::scripted_model::Step;
+use std::time::Duration;
+
+/// Programs of our names before ours on the PATH, which note that they were started, and start ours.
+fn noting(stage: &Stage) -> (String, std::path::PathBuf) {
+    let (folder, log) = (stage.world.home().join("noting"), stage.world.home().join("started.log"));
+    for program in plimsoll_protocol::settings::PROGRAMS.iter() {
+        let path = folder.join(program);
+        let real = bin_dir().join(program);
+        stage.world.write(
+            &path,
+            &format!(
+                "#!/bin/sh\necho \"{program} $*\" >> '{}'\nexec '{}' \"$@\"\n",
+                log.display(),
+                real.display()
+            ),
+        );
+        stage.world.command("/bin/chmod", &["755", &path.display().to_string()]).run().expect_success();
+    }
+    let path = format!("{}:{}:/usr/local/bin:/usr/bin:/bin", folder.display(), bin_dir().display());
+    (path, log)
+}
+
+#[test]
+fn a_batch_starts_one_program_and_monitor_and_memory_both_reach_the_model() {
+    let warned = Step::bash("echo one").usage(720_000);
+    let stage = Stage::new(&[(
+        "main",
+        vec![
+            look(),
+            Into::<crate::visibility::stage::Act>::into(warned).meanwhile(&["set", "R4", "keep the API"]),
+            done(),
+        ],
+    )]);
+    stage.write(&["set", "R0", "Build it"]);
+    stage.write(&["alloc", "spec", "add(a, b)"]);
+    let (path, log) = noting(&stage);
+    let finished = stage.client("Work.", &[]).env("PATH", path).timeout(Duration::from_secs(90)).run();
+    assert_eq!(finished.result()["result"], "done", "{finished:?}");
+    stage.check();
+    let started = std::fs::read_to_string(log).unwrap();
+    let of = |line: &str| started.lines().filter(|other| other.trim_end() == line).count();
+    // Two batches; whatever the client starts for its status line is none of a batch.
+    assert_eq!(of("plimsoll-post-tool memory"), 2, "{started}");
+    assert_eq!(
+        (of("plimsoll-memory"), of("plimsoll-session-start memory"), of("plimsoll-stop-gate memory")),
+        (1, 1, 1)
+    );
+    let parts = started.lines().filter(|line| line.starts_with("plimsoll-memory part-")).count();
+    assert_eq!(parts, 4, "{started}");
+    let is_other = |line: &&str| {
+        let ours =
+            ["plimsoll-post-tool memory", "plimsoll-session-start memory", "plimsoll-stop-gate memory"];
+        !line.starts_with("plimsoll-memory") && !ours.contains(&line.trim_end())
+    };
+    let others: Vec<&str> = started.lines().filter(is_other).map(str::trim_end).collect();
+    assert_eq!(others, ["plimsoll-session-end"], "{started}");
+    stage.seen("main", |seen| {
+        let first = seen.first().expect("a request").request.text();
+        assert!(first.contains("R0 GOAL: Build it") && first.contains("add(a, b)"), "{first}");
+        let last = seen.last().expect("a request").request.text();
+        let advice = last.find("For information: the context window is 72% full").expect(&last);
+        let news = last.find("R4 CONSTRAINTS: keep the API").expect(&last);
+        assert!(advice < news, "the monitor's words come first: {last}");
+    });
+}
