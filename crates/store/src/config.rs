@@ -68,35 +68,43 @@ pub fn user_file() -> Option<PathBuf> {
         .map(|folder| folder.join("plimsoll/settings.json"))
 }
 
+/// What a file says: its keys, for putting another file's over them, and what they mean.
+#[derive(Debug, Default)]
+struct Content {
+    keys: Value,
+    settings: Settings,
+}
+
 fn combine(user: Option<&Path>, is_outside: bool, project: &Project, own: &Path) -> Loaded {
     let mut loaded = Loaded::default();
-    let mut combined = match user.map(|path| of_user(path, project.root())) {
-        None | Some(Ok(None)) => Value::Object(Map::new()),
-        Some(Ok(Some(value))) => value,
+    let mut users = match user.map(|path| of_user(path, project.root())) {
+        None | Some(Ok(None)) => Content { keys: Value::Object(Map::new()), ..Content::default() },
+        Some(Ok(Some(content))) => content,
         Some(Err(error)) => return Loaded { fault: Some(error), ..loaded },
     };
     if !is_outside && let Some(user) = user {
-        loaded.note(user, authority::restrict(&mut combined, &Value::Null));
+        let said = users.keys.clone();
+        let ignored = authority::restrict(&mut users.keys, &Value::Null);
+        if users.keys != said {
+            users.settings = match sense(&users.keys, user) {
+                Ok(settings) => settings,
+                Err(error) => return Loaded { fault: Some(error), ..loaded },
+            };
+        }
+        loaded.note(user, ignored);
     }
     match read(own) {
         Ok(None) => {}
-        Ok(Some(value)) => match with_project(&combined, value, own) {
-            Ok((together, ignored)) => {
-                combined = together;
+        Ok(Some(content)) => match with_project(&users.keys, content, own) {
+            Ok((settings, ignored)) => {
+                users.settings = settings;
                 loaded.note(own, ignored);
             }
             Err(error) => loaded.fault = Some(error),
         },
         Err(error) => loaded.fault = Some(error),
     }
-    // Mostly there is no file.
-    if combined.as_object().is_some_and(Map::is_empty) {
-        return loaded;
-    }
-    match serde_json::from_value(combined) {
-        Ok(settings) => Loaded { settings, ..loaded },
-        Err(error) => Loaded { fault: Some(fault(Path::new("(combined)"), error)), ..loaded },
-    }
+    Loaded { settings: users.settings, ..loaded }
 }
 
 impl Loaded {
@@ -106,10 +114,10 @@ impl Loaded {
 }
 
 /// The user's settings, with what they say of this project alone.
-fn of_user(path: &Path, root: &Path) -> Result<Option<Value>, StoreError> {
-    let Some(mut value) = read(path)? else { return Ok(None) };
-    let projects = value.as_object_mut().and_then(|keys| keys.remove("projects"));
-    if let Some(Value::Object(projects)) = projects {
+fn of_user(path: &Path, root: &Path) -> Result<Option<Content>, StoreError> {
+    let Some(Content { mut keys, mut settings }) = read(path)? else { return Ok(None) };
+    let projects = keys.as_object_mut().and_then(|keys| keys.remove("projects"));
+    if let Some(projects) = projects {
         let canonical = disk::canonical(root);
         let here = |folder: &str| {
             let folder = folder
@@ -118,41 +126,48 @@ fn of_user(path: &Path, root: &Path) -> Result<Option<Value>, StoreError> {
                 .unwrap_or_else(|| PathBuf::from(folder));
             folder == root || folder == canonical
         };
+        let projects = if let Value::Object(projects) = projects { projects } else { Map::new() };
         for (_, mut own) in projects.into_iter().filter(|(folder, _)| here(folder)) {
             let _ = own.as_object_mut().and_then(|keys| keys.remove("projects"));
-            plimsoll_domain::state::merge(&mut value, own);
+            plimsoll_domain::state::merge(&mut keys, own);
         }
+        settings = sense(&keys, path)?;
     }
-    match sense(&value, path)?.problem() {
+    match settings.problem() {
         Some(why) => Err(fault(path, why)),
-        None => Ok(Some(value)),
+        None => Ok(Some(Content { keys, settings })),
     }
 }
 
 /// A project's settings over the user's. They must make sense together, before anything is taken out of them.
-fn with_project(user: &Value, own: Value, path: &Path) -> Result<(Value, Vec<Ignored>), StoreError> {
-    let together = |own: Value| {
+fn with_project(user: &Value, own: Content, path: &Path) -> Result<(Settings, Vec<Ignored>), StoreError> {
+    let has_user = user.as_object().is_none_or(|keys| !keys.is_empty());
+    let over_user = |own: &Value| {
         let mut together = user.clone();
-        plimsoll_domain::state::merge(&mut together, own);
+        plimsoll_domain::state::merge(&mut together, own.clone());
         together
     };
-    if let Some(why) = sense(&together(own.clone()), path)?.problem() {
+    // Mostly only one of the two files is there, and nothing in it is ignored: it was read once, and that is all.
+    let together = if has_user { sense(&over_user(&own.keys), path)? } else { own.settings };
+    if let Some(why) = together.problem() {
         return Err(fault(path, why));
     }
-    let mut own = own;
-    let ignored = authority::restrict(&mut own, user);
-    Ok((together(own), ignored))
+    let mut keys = own.keys.clone();
+    let ignored = authority::restrict(&mut keys, user);
+    let settings = if keys == own.keys { together } else { sense(&over_user(&keys), path)? };
+    Ok((settings, ignored))
 }
 
-fn sense(value: &Value, path: &Path) -> Result<Settings, StoreError> {
-    Settings::deserialize(value).map_err(|error| fault(path, error))
+fn sense(keys: &Value, path: &Path) -> Result<Settings, StoreError> {
+    Settings::deserialize(keys).map_err(|error| fault(path, error))
 }
 
 /// One file, of which each key is known and has the right type, so that a fault is reported with its place.
-fn read(path: &Path) -> Result<Option<Value>, StoreError> {
+fn read(path: &Path) -> Result<Option<Content>, StoreError> {
     let Some(bytes) = disk::read(path)? else { return Ok(None) };
-    let _: Settings = sessions::parse(&bytes).map_err(|error| fault(path, error))?;
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| fault(path, error))
+    let settings = sessions::parse(&bytes).map_err(|error| fault(path, error))?;
+    let keys = serde_json::from_slice(&bytes).map_err(|error| fault(path, error))?;
+    Ok(Some(Content { keys, settings }))
 }
 
 fn fault(path: &Path, why: impl std::fmt::Display) -> StoreError {
