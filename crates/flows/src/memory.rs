@@ -119,6 +119,8 @@ fn note_start(call: &HookInvocation, part: Part, (rev, shown_to): (u64, u64)) ->
         if part.is_first() {
             (after.rev, after.calls) = (rev, 0);
         }
+        // The entries run at once: what they have told together, the first batch looks up.
+        seen.told = None;
         seen.note(stream(call), after);
     })
 }
@@ -311,21 +313,39 @@ pub(crate) fn after_batch(
     room: usize,
     timeout: Duration,
 ) -> Result<Option<String>, StoreError> {
+    let is_sessions_own = stream(call) == MAIN;
     let ids: Vec<&str> =
         call.event().tool_calls().iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
     let mut held = memory::hold(&call.project, timeout)?;
     let Some(depth) = held.memory().depth_of(call.hook.agent_id.as_deref()) else { return Ok(None) };
     let left = frames::over(held.memory(), &ids);
     abandon(&mut held, left);
-    held.step();
     let (mut text, mut sight) = news(&held, call, (depth, room), &ids)?;
     sight.calls += 1;
+    if is_sessions_own {
+        sight.calls +=
+            memory::seen(&call.project, &call.session_id).calls_since_told(&call.project, &call.session_id);
+    }
+    held.answered(&call.session_id);
     if text.is_none() && sight.calls >= BLOCK_CALLS {
         text = render::overview_within(held.memory(), depth, room);
         // Without the room for it they are shown with the next call.
         sight.calls = if text.is_some() { 0 } else { sight.calls };
     }
-    held.note_seen(&call.session_id, |seen| seen.note(stream(call), sight))?;
+    // In a frame the next batch may end it: that is looked up each time.
+    let is_all = is_sessions_own && held.memory().depth() == 0 && sight.rev == held.memory().rev;
+    let told = if is_all { held.told() } else { None };
+    held.note_seen(&call.session_id, |seen| {
+        if is_sessions_own {
+            seen.told = told;
+        }
+        seen.note(stream(call), sight);
+    })?;
     held.close()?;
     Ok(text)
+}
+
+/// True if a batch has nothing to tell its conversation, which is seen without reading the memory; its answer is counted.
+pub(crate) fn is_as_told(call: &HookInvocation) -> bool {
+    stream(call) == MAIN && memory::is_as_told(&call.project, &call.session_id, MAIN, BLOCK_CALLS)
 }

@@ -6,11 +6,12 @@ mod copy;
 mod past;
 mod seen;
 mod snapshot;
+mod steps;
 
 pub use copy::{bring_back, forget_copy, keep};
 pub use past::Past;
-use plimsoll_domain::Timestamp;
-pub use seen::{Pushed, Seen, SeenRevision, pusher, seen, sweep_seen};
+use plimsoll_domain::{SessionId, Timestamp};
+pub use seen::{Pushed, Seen, SeenRevision, Told, is_as_told, pusher, seen, sweep_seen};
 
 use crate::turn_log::{Head, NewRecord, RawLine, Writer};
 use crate::{Project, StoreError, TurnLog};
@@ -100,14 +101,17 @@ fn as_of(project: &Project, head: Option<&Head>) -> Result<Memory, StoreError> {
     let log = log(project);
     let Some(snapshot) = snapshot::newest(project) else { return fold(Replay::from_start(&log)?) };
     let Place { seq, link, .. } = &snapshot.place;
+    let step = snapshot.memory.step + steps::count(project).saturating_sub(snapshot.steps);
     // An older version wrote no link.
-    if head.is_some_and(|head| head.seq == *seq && (link.is_empty() || head.link == *link)) {
-        return Ok(snapshot.memory);
-    }
-    fold(match Replay::after(&log, snapshot)? {
-        Some(replay) => replay,
-        None => Replay::from_start(&log)?,
-    })
+    let memory = if head.is_some_and(|head| head.seq == *seq && (link.is_empty() || head.link == *link)) {
+        snapshot.memory
+    } else {
+        fold(match Replay::after(&log, snapshot)? {
+            Some(replay) => replay,
+            None => return fold(Replay::from_start(&log)?),
+        })?
+    };
+    Ok(Memory { step: step.max(memory.step), ..memory })
 }
 
 fn fold(mut replay: Replay<'_>) -> Result<Memory, StoreError> {
@@ -149,7 +153,6 @@ pub struct Held<'a> {
     project: &'a Project,
     writer: Writer,
     memory: Memory,
-    step: u64,
     entries: Vec<NewRecord>,
 }
 
@@ -158,7 +161,7 @@ pub fn hold(project: &Project, timeout: Duration) -> Result<Held<'_>, StoreError
     bring_back(project)?;
     let writer = log(project).write(timeout)?;
     let memory = as_of(project, Some(writer.head()))?;
-    Ok(Held { project, step: memory.step, writer, memory, entries: Vec::new() })
+    Ok(Held { project, writer, memory, entries: Vec::new() })
 }
 
 impl Held<'_> {
@@ -174,19 +177,32 @@ impl Held<'_> {
         Ok(report)
     }
 
-    /// The model has answered. Only counted: it makes no record of its own.
+    /// A step begins with the change that follows, which records it.
     pub fn step(&mut self) {
         self.memory.step += 1;
     }
 
+    /// The model of a session has answered. Only counted: it makes no record of its own.
+    pub fn answered(&mut self, session_id: &SessionId) {
+        self.memory.step += 1;
+        steps::add(self.project, session_id);
+    }
+
+    /// What a conversation that is told everything now need not be told again; none if there is a change to write.
+    pub fn told(&self) -> Option<Told> {
+        let link = self.writer.head().link.clone();
+        self.entries.is_empty().then(|| Told { link, steps: steps::count(self.project) })
+    }
+
     /// Writes what was changed.
     pub fn close(mut self) -> Result<Memory, StoreError> {
-        if self.entries.is_empty() && self.memory.step == self.step {
+        if self.entries.is_empty() {
             return Ok(self.memory);
         }
         let before = self.writer.head().seq;
         self.writer.append(&self.entries)?;
-        let snapshot = Snapshot { place: self.writer.head().into(), memory: self.memory };
+        let steps = steps::count(self.project);
+        let snapshot = Snapshot { place: self.writer.head().into(), memory: self.memory, steps };
         // The snapshot before the head: a kill in between leaves a head that is behind, and then readers fold the log;
         // the next writer makes the head anew and finds a snapshot of the same record.
         let saved = snapshot::save(self.project, before, &snapshot);
@@ -194,10 +210,8 @@ impl Held<'_> {
         // The log has every change, and without a snapshot it is folded: a disk that is full by now takes only
         // the count of the steps with it.
         drop(saved);
-        if !self.entries.is_empty() {
-            // What keeps copies must not end the run.
-            let _ = copy::follow(self.project);
-        }
+        // What keeps copies must not end the run.
+        let _ = copy::follow(self.project);
         Ok(snapshot.memory)
     }
 }
@@ -257,7 +271,7 @@ mod tests {
         change(&project, "command", &[Op::UpdateRegisters { values, strict: false, everywhere: false }])
             .unwrap();
         let mut held = hold(&project, TIMEOUT).unwrap();
-        held.step();
+        held.answered(&"s".into());
         held.close().unwrap();
         let by = By { who: "mcp", call: Some("toolu_1") };
         change(&project, by, &[alloc("a"), alloc("b"), Op::HeapFree { name: "a".into() }]).unwrap();

@@ -31,7 +31,12 @@ fn decided(finished: &Finished) -> (Option<i32>, Value) {
     let text = context(finished);
     let own = text.split("<plimsoll-memory").next().unwrap_or_default().trim_end().to_owned();
     reply["hookSpecificOutput"] = json!(own);
-    (finished.code, reply)
+    // A handoff is named by the minute.
+    let handoff = reply["systemMessage"].as_str().and_then(|text| text.split(".claude/handoffs/").nth(1));
+    let minute = handoff.and_then(|name| name.get(..15)).unwrap_or_default().to_owned();
+    let timeless =
+        if minute.is_empty() { reply.to_string() } else { reply.to_string().replace(&minute, "(time)") };
+    (finished.code, serde_json::from_str(&timeless).expect("JSON"))
 }
 
 #[test]
@@ -172,4 +177,42 @@ fn entries_without_the_memory_yield_only_to_those_that_a_run_gave_to_this_sessio
         warned.json()["systemMessage"].as_str().unwrap_or_default().starts_with("CCS_WARNING|L1"),
         "{warned:?}"
     );
+}
+
+#[test]
+fn a_batch_with_nothing_new_writes_no_file_of_the_memory_and_its_steps_count() {
+    let scene = Scene::ordinary();
+    scene.remember();
+    let project = scene.project();
+    let batch = || context(&scene.stage.run(&with_memory(scene.batch())));
+    assert!(batch().contains("R0 GOAL: Build it."));
+    let files = ["log.jsonl", "log.head", "state.json", "seen/session-one.json"];
+    let versions = || files.map(|name| plimsoll_store::disk::version(&project.memory().join(name)));
+    let (before, step) = (versions(), memory::load(&project).unwrap().step);
+    assert!(before.iter().all(Option::is_some), "{before:?}");
+    let held = memory::hold(&project, SOON).expect("the lock");
+    let began = Instant::now();
+    assert_eq!([batch(), batch(), batch()], ["", "", ""]);
+    assert!(began.elapsed() < SOON, "no lock is awaited: {:?}", began.elapsed());
+    drop(held);
+    assert_eq!(versions(), before);
+    assert_eq!(memory::load(&project).unwrap().step, step + 3);
+    // A change keeps the count, and is told with the next batch.
+    set(&scene.stage, "constraints", "Keep the API.");
+    assert_eq!(memory::load(&project).unwrap().step, step + 3);
+    let news = batch();
+    assert!(news.contains("R4 CONSTRAINTS: Keep the API.") && !news.contains("R0 GOAL"), "{news}");
+    // Another session's batches are steps of the same memory, and no calls of this one.
+    let other = || {
+        let mut play = with_memory(scene.batch());
+        play.stdin = play.stdin.replace("\"session-one\"", "\"session-two\"");
+        context(&scene.stage.run(&play))
+    };
+    assert!(other().contains("R0 GOAL"));
+    (0..20).for_each(|_| assert_eq!(other(), ""));
+    assert_eq!(memory::load(&project).unwrap().step, step + 3 + 1 + 21);
+    let calls: Vec<String> = (0..30).map(|_| batch()).collect();
+    let told: Vec<usize> = (0..30).filter(|place| !calls[*place].is_empty()).collect();
+    assert_eq!(told.len(), 1, "all registers after 25 calls: {told:?}");
+    assert!((19..25).contains(&told[0]) && calls[told[0]].contains("R4 CONSTRAINTS"), "{told:?}");
 }

@@ -5,7 +5,7 @@ use super::{Started, subagent};
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::install::plugin;
-use crate::memory::{Part, TIMEOUT, after_batch, at_prompt, at_start, bring_back};
+use crate::memory::{Part, TIMEOUT, after_batch, at_prompt, at_start, bring_back, is_as_told};
 use plimsoll_protocol::event::Event;
 use plimsoll_store::{StoreError, memory as store};
 use std::time::Duration;
@@ -65,6 +65,10 @@ fn news(
     room: usize,
     timeout: Duration,
 ) -> Result<Option<String>, StoreError> {
+    let is_batch = matches!(call.event(), Event::PostToolBatch(_));
+    if is_batch && is_as_told(call) {
+        return Ok(None);
+    }
     bring_back(call);
     // Before the first write the memory is empty, and no conversation is in a frame.
     if call.session_id.is_empty() || !store::exists(&call.project) {

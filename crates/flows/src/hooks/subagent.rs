@@ -162,7 +162,7 @@ pub(super) fn child_ends(call: &HookInvocation, stop: &Stop) -> Result<Option<St
         let who = Caller { agent: Some(agent), pushed: None };
         let left = frames::left_behind(held.memory(), who, &call.session_id);
         abandon(&mut held, left);
-        held.step();
+        held.answered(&call.session_id);
         if !stop.stop_hook_active {
             // It continues without a batch of tools, and must not miss what others have changed meanwhile.
             let reminder = frames::reminder(held.memory());
@@ -220,6 +220,6 @@ pub(super) fn turn_ends(call: &HookInvocation) -> Result<(), StoreError> {
     }
     let mut held = memory::hold(&call.project, TIMEOUT)?;
     abandon_own(&mut held, &call.project, &call.session_id);
-    held.step();
+    held.answered(&call.session_id);
     held.close().map(drop)
 }

@@ -86,7 +86,10 @@ impl Stretch {
         let last = count.checked_sub(1).and_then(|last| self.changes.get(last));
         if let (true, true, Some((_, place))) = (self.is_whole(), is_first, last) {
             // There was none that a later turn could begin from.
-            snapshot::keep(project, &Snapshot { place: place.clone(), memory: self.folded.1.clone() });
+            snapshot::keep(
+                project,
+                &Snapshot { place: place.clone(), memory: self.folded.1.clone(), steps: 0 },
+            );
         }
         (count > 0 || !self.is_whole()).then(|| self.folded.1.clone())
     }

@@ -1,7 +1,7 @@
 //! Which revision of the memory each conversation has been shown. Only hooks that hold the memory's lock write it, so that
 //! none overwrites what another has recorded.
 
-use super::Held;
+use super::{Held, log, steps};
 use crate::sessions::load_parsed;
 use crate::{Durability, Project, StoreError, disk};
 use plimsoll_domain::SessionId;
@@ -16,6 +16,9 @@ use std::time::Duration;
 #[serde(default)]
 pub struct Seen {
     streams: BTreeMap<String, SeenRevision>,
+    /// What the session's own conversation has been told while there was no frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
     /// How the session pushed its last frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pushed: Option<Pushed>,
@@ -25,6 +28,16 @@ pub struct Seen {
     /// Subagents that have ended. One that is resumed later works in no frame.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ended: Vec<String>,
+}
+
+/// A memory of which a conversation has been told everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Told {
+    /// The link of the log's last line.
+    pub link: String,
+    /// How many answers of models had been counted by then.
+    pub steps: u64,
 }
 
 /// The call that pushed a frame.
@@ -152,6 +165,29 @@ pub fn sweep_seen(project: &Project) {
 fn path(project: &Project, session_id: &SessionId) -> Option<PathBuf> {
     let name = project.session(session_id)?.file_name()?.to_owned();
     Some(folder(project).join(name))
+}
+
+/// True if the memory is as a session's own conversation was told it, and fewer than so many of its calls ago: then its
+/// answer is counted, and that is all. No lock is taken, so a change that is being written now is told with the next call.
+pub fn is_as_told(project: &Project, session_id: &SessionId, stream: &str, most_calls: u32) -> bool {
+    let seen = seen(project, session_id);
+    let (Some(told), Some(sight)) = (&seen.told, seen.of(stream)) else { return false };
+    let calls = u64::from(sight.calls) + steps::own(project, session_id, told.steps) + 1;
+    // A head without its log, or with another end than the log's, is none.
+    let is_same =
+        calls < u64::from(most_calls) && log(project).head().is_some_and(|head| head.link == told.link);
+    if is_same {
+        steps::add(project, session_id);
+    }
+    is_same
+}
+
+impl Seen {
+    /// How many calls a session's own conversation has made since it was told everything, of those that wrote nothing here.
+    pub fn calls_since_told(&self, project: &Project, session_id: &SessionId) -> u32 {
+        let since = self.told.as_ref().map(|told| steps::own(project, session_id, told.steps));
+        since.and_then(|calls| u32::try_from(calls).ok()).unwrap_or(0)
+    }
 }
 
 /// What the conversations of a session have been shown; empty if there is no record.

@@ -45,6 +45,9 @@ pub(super) struct Snapshot {
     pub place: Place,
     /// The memory.
     pub memory: Memory,
+    /// How many answers of models had been counted by then.
+    #[serde(default)]
+    pub steps: u64,
 }
 
 fn read(path: &std::path::Path) -> Option<Snapshot> {
@@ -133,7 +136,7 @@ impl Replay<'_> {
     }
 
     fn take(&mut self, line: &RawLine) -> Option<Change> {
-        let Snapshot { place, memory } = &mut self.reached;
+        let Snapshot { place, memory, .. } = &mut self.reached;
         if let Some(LogLine { header, link, .. }) = LogLine::parse(&line.bytes) {
             *place =
                 Place { seq: header.seq, link: link.to_owned(), bytes: self.lines.offset(), at: header.at };
